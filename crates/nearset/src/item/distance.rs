@@ -1,0 +1,82 @@
+//! Numbers with a meaning: how far, how alike.
+
+use super::ItemError;
+
+/// How far apart two items are, in the metric's own unit: differing positions (Hamming), `1 - J` (Jaccard), radians
+/// (angle), the norm of the difference (L1, L2).
+#[derive(Debug, Clone, Copy, PartialEq, PartialOrd)]
+pub struct Distance(f64);
+
+impl Distance {
+    /// No distance at all.
+    pub const ZERO: Distance = Distance(0.0);
+
+    /// A distance from a number.
+    ///
+    /// # Errors
+    /// If the number is negative, infinite or NaN.
+    pub fn new(value: f64) -> Result<Self, ItemError> {
+        if value >= 0.0 && value.is_finite() { Ok(Self(value)) } else { Err(ItemError::NotADistance { value }) }
+    }
+
+    /// The number.
+    pub const fn value(self) -> f64 {
+        self.0
+    }
+}
+
+/// How alike two items are: 1 is equal.
+#[derive(Debug, Clone, Copy, PartialEq, PartialOrd)]
+pub struct Similarity(f64);
+
+impl Similarity {
+    /// A Jaccard similarity or containment, from 0 to 1.
+    ///
+    /// # Errors
+    /// If the number lies outside.
+    pub fn jaccard(value: f64) -> Result<Self, ItemError> {
+        Self::at_least(0.0, value)
+    }
+
+    /// A cosine, from -1 to 1.
+    ///
+    /// # Errors
+    /// If the number lies outside.
+    pub fn cosine(value: f64) -> Result<Self, ItemError> {
+        Self::at_least(-1.0, value)
+    }
+
+    fn at_least(least: f64, value: f64) -> Result<Self, ItemError> {
+        if (least..=1.0).contains(&value) { Ok(Self(value)) } else { Err(ItemError::NotASimilarity { value, least }) }
+    }
+
+    /// The number.
+    pub const fn value(self) -> f64 {
+        self.0
+    }
+
+    /// The Jaccard distance `1 - J`.
+    pub fn jaccard_distance(self) -> Distance {
+        Distance((1.0 - self.0).clamp(0.0, 1.0))
+    }
+
+    /// The angle, in radians, whose cosine this is.
+    pub fn angle(self) -> Distance {
+        Distance(libm::acos(self.0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_sensible_numbers_pass() {
+        for bad in [-0.1, f64::NAN, f64::INFINITY] {
+            assert!(Distance::new(bad).is_err());
+            assert!(Similarity::jaccard(bad).is_err());
+        }
+        assert!(Similarity::cosine(-1.0).is_ok());
+        assert!(Similarity::jaccard(1.01).is_err());
+    }
+}

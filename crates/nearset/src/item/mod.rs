@@ -1,0 +1,158 @@
+//! What can be near: borrowed views of items, and their exact distances.
+//!
+//! Claim: a distance returned here is exact; what has no distance (a NaN, a zero vector's angle, unequal lengths) is a
+//! typed error, never a silent number.
+//! Not here: hashing items so that near ones collide (`family`).
+
+mod distance;
+
+use std::fmt;
+
+pub use distance::{Distance, Similarity};
+
+/// One item, borrowed from its owner.
+#[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
+pub enum Item<'a> {
+    /// A document, to be cut into shingles.
+    Text(&'a str),
+    /// A set of 64-bit hashes, in any order; repeats do not count.
+    Set(&'a [u64]),
+    /// Elements with positive weights, each element once.
+    Weighted(&'a [(u64, f64)]),
+    /// A dense vector.
+    Vector(&'a [f32]),
+}
+
+impl Item<'_> {
+    /// What kind of item this is, as errors say it.
+    pub fn kind(&self) -> ItemKind {
+        match self {
+            Item::Text(_) => ItemKind::Text,
+            Item::Set(_) => ItemKind::Set,
+            Item::Weighted(_) => ItemKind::Weighted,
+            Item::Vector(_) => ItemKind::Vector,
+        }
+    }
+}
+
+/// The kinds of [`Item`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+#[allow(missing_docs)]
+pub enum ItemKind {
+    Text,
+    Set,
+    Weighted,
+    Bits,
+    Symbols,
+    Vector,
+}
+
+impl fmt::Display for ItemKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            ItemKind::Text => "a text",
+            ItemKind::Set => "a set of hashes",
+            ItemKind::Weighted => "a weighted set",
+            ItemKind::Bits => "a bit string",
+            ItemKind::Symbols => "a symbol string",
+            ItemKind::Vector => "a vector",
+        })
+    }
+}
+
+impl<'a> From<&'a str> for Item<'a> {
+    fn from(text: &'a str) -> Self {
+        Item::Text(text)
+    }
+}
+
+impl<'a> From<&'a String> for Item<'a> {
+    fn from(text: &'a String) -> Self {
+        Item::Text(text)
+    }
+}
+
+impl<'a> From<&'a [u64]> for Item<'a> {
+    fn from(set: &'a [u64]) -> Self {
+        Item::Set(set)
+    }
+}
+
+impl<'a> From<&'a [f32]> for Item<'a> {
+    fn from(vector: &'a [f32]) -> Self {
+        Item::Vector(vector)
+    }
+}
+
+/// Why an item has no hash or no distance.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ItemError {
+    /// The family hashes another kind of item.
+    #[error("{found} was given where {expected} is needed")]
+    WrongKind {
+        /// What the family takes.
+        expected: ItemKind,
+        /// What it was given.
+        found: ItemKind,
+    },
+    /// The item's length is not that of the family or of the other item.
+    #[error("length {found} where {expected} is needed: every item must have the same number of {unit}")]
+    WrongLength {
+        /// The length that is needed.
+        expected: usize,
+        /// The length that was given.
+        found: usize,
+        /// What is counted, in the plural.
+        unit: &'static str,
+    },
+    /// A component is NaN or infinite.
+    #[error("component {position} is {value}: only finite numbers have a distance")]
+    NotFinite {
+        /// Where, counted from 0.
+        position: usize,
+        /// What stands there.
+        value: f64,
+    },
+    /// A vector of zeros points nowhere, so it has no angle.
+    #[error("a vector of zeros has no direction, so no angle: leave it out, or use L1 or L2")]
+    ZeroVector,
+    /// A weight is negative.
+    #[error("the weight of element {position} is {value}: weights must not be negative")]
+    NegativeWeight {
+        /// Where, counted from 0.
+        position: usize,
+        /// What stands there.
+        value: f64,
+    },
+    /// An element of a weighted set occurs twice.
+    #[error("element {element:#x} occurs twice: add up its weights first")]
+    RepeatedElement {
+        /// The element.
+        element: u64,
+    },
+    /// A character is not a hexadecimal digit.
+    #[error("character {position} is {found:?}, not a hexadecimal digit")]
+    BadHex {
+        /// Where, counted from 0.
+        position: usize,
+        /// What stands there.
+        found: char,
+    },
+    /// A number that can't be a distance.
+    #[error("{value} is not a distance: it must be a finite number and not negative")]
+    NotADistance {
+        /// The number.
+        value: f64,
+    },
+    /// A number that can't be a similarity.
+    #[error("{value} is not a similarity: it must lie between {least} and 1")]
+    NotASimilarity {
+        /// The number.
+        value: f64,
+        /// The least similarity there is: 0 for Jaccard, -1 for cosine.
+        least: f64,
+    },
+}

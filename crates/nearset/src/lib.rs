@@ -1,0 +1,21 @@
+//! Have I seen anything near this?
+//!
+//! A Bloom filter answers "have I seen exactly this?" in a few bits an item. nearset does the same for *near*:
+//! near-duplicate documents, perceptual hashes, embeddings, records.
+//!
+//! Data flows one way, and so do the modules' dependencies:
+//!
+//! - [`hash`]: seeds and the frozen base hashes.
+//! - [`item`]: views of texts, sets, bit strings, symbol strings and vectors, and their exact distances.
+//! - [`family`]: locality-sensitive hash functions, `Pr[h(x) = h(y)] = p(d)`, that give an item its band keys.
+//!
+//! There is no I/O here, no thread, no clock and no randomness but what a [`Seed`] gives.
+
+pub mod family;
+pub mod hash;
+pub mod item;
+pub mod simd;
+
+pub use family::{Layout, LshFamily};
+pub use hash::Seed;
+pub use item::{Distance, Item, ItemError, Similarity};

@@ -1,0 +1,68 @@
+//! Kernels, dispatched at run time on what the CPU has. The only place with `unsafe` code.
+//!
+//! Claim: every level gives the same bits. The scalar twin is the definition; property tests compare the others with it
+//! on random and adversarial input, and sums of floats are taken in one fixed order that all levels share.
+//! Not here: anything that knows what a hash family or a filter is.
+
+/// A set of instructions that kernels are written for, from the plainest up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Level {
+    /// Plain Rust, everywhere: the definition.
+    Scalar,
+    /// x86-64 with AVX2 and BMI2.
+    Avx2,
+    /// x86-64 with AVX-512 F, BW, DQ, VL, VBMI2 and VPOPCNTDQ.
+    Avx512,
+}
+
+impl Level {
+    /// The levels that this CPU has, the plainest first.
+    pub fn available() -> impl Iterator<Item = Level> {
+        let best = Level::detected();
+        [Level::Scalar, Level::Avx2, Level::Avx512].into_iter().filter(move |&level| level <= best)
+    }
+
+    /// The level that kernels use: the best that this CPU has.
+    #[inline]
+    pub fn current() -> Level {
+        #[cfg(test)]
+        if let Some(level) = FORCED.get() {
+            return level;
+        }
+        Level::detected()
+    }
+
+    /// `Avx512` implies that AVX2 and BMI2 are there too.
+    #[inline]
+    fn detected() -> Level {
+        #[cfg(target_arch = "x86_64")]
+        if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("bmi2") {
+            if is_x86_feature_detected!("avx512f")
+                && is_x86_feature_detected!("avx512bw")
+                && is_x86_feature_detected!("avx512dq")
+                && is_x86_feature_detected!("avx512vl")
+                && is_x86_feature_detected!("avx512vbmi2")
+                && is_x86_feature_detected!("avx512vpopcntdq")
+            {
+                return Level::Avx512;
+            }
+            return Level::Avx2;
+        }
+        Level::Scalar
+    }
+}
+
+#[cfg(test)]
+thread_local! {
+    static FORCED: std::cell::Cell<Option<Level>> = const { std::cell::Cell::new(None) };
+}
+
+/// Runs `work` with the kernels of one level, on this thread.
+#[cfg(test)]
+pub(crate) fn at_level<T>(level: Level, work: impl FnOnce() -> T) -> T {
+    let before = FORCED.replace(Some(level));
+    let result = work();
+    FORCED.set(before);
+    result
+}
