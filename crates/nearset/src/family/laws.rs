@@ -6,7 +6,7 @@ use super::{Functions, Hashed, Key, Layout, LshFamily};
 use crate::{
     Seed,
     hash::Rng,
-    item::{Distance, Item},
+    item::{BitString, Distance, Item, Symbols},
     simd::{self, Level},
 };
 
@@ -16,6 +16,8 @@ use crate::{
 pub(crate) enum Owned {
     Set(Vec<u64>),
     Weighted(Vec<(u64, f64)>),
+    Bits(BitString),
+    Symbols(Vec<u32>),
     Vector(Vec<f32>),
 }
 
@@ -24,6 +26,8 @@ impl Owned {
         match self {
             Owned::Set(set) => Item::Set(set),
             Owned::Weighted(weighted) => Item::Weighted(weighted),
+            Owned::Bits(bits) => Item::Bits(bits.bits()),
+            Owned::Symbols(symbols) => Item::Symbols(Symbols::Wide(symbols)),
             Owned::Vector(vector) => Item::Vector(vector),
         }
     }

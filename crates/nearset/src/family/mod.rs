@@ -8,10 +8,19 @@
 //! A *band* is an AND of `rows` functions. Its values together make one [`Key`], which two items share with probability
 //! `p(d)^rows`.
 
+mod bit_sampling;
 #[cfg(test)]
 mod laws;
+mod minutiae;
+mod positions;
+mod symbol_sampling;
 
 use std::num::NonZeroU64;
+
+pub use bit_sampling::BitSampling;
+pub use minutiae::Minutiae;
+pub use positions::Sampling;
+pub use symbol_sampling::{Symbol, SymbolSampling};
 
 use crate::{
     Seed,

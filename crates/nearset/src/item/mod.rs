@@ -4,11 +4,15 @@
 //! typed error, never a silent number.
 //! Not here: hashing items so that near ones collide (`family`).
 
+mod bits;
 mod distance;
+mod symbols;
 
 use std::fmt;
 
+pub use bits::{BitString, Bits};
 pub use distance::{Distance, Similarity};
+pub use symbols::Symbols;
 
 /// One item, borrowed from its owner.
 #[derive(Debug, Clone, Copy)]
@@ -20,18 +24,40 @@ pub enum Item<'a> {
     Set(&'a [u64]),
     /// Elements with positive weights, each element once.
     Weighted(&'a [(u64, f64)]),
+    /// A bit string.
+    Bits(Bits<'a>),
+    /// A string over an alphabet.
+    Symbols(Symbols<'a>),
     /// A dense vector.
     Vector(&'a [f32]),
 }
 
-impl Item<'_> {
+impl<'a> Item<'a> {
     /// What kind of item this is, as errors say it.
     pub fn kind(&self) -> ItemKind {
         match self {
             Item::Text(_) => ItemKind::Text,
             Item::Set(_) => ItemKind::Set,
             Item::Weighted(_) => ItemKind::Weighted,
+            Item::Bits(_) => ItemKind::Bits,
+            Item::Symbols(_) => ItemKind::Symbols,
             Item::Vector(_) => ItemKind::Vector,
+        }
+    }
+
+    /// The bit string that a family needs this item to be.
+    pub(crate) fn bits(self) -> Result<Bits<'a>, ItemError> {
+        match self {
+            Item::Bits(bits) => Ok(bits),
+            other => Err(ItemError::WrongKind { expected: ItemKind::Bits, found: other.kind() }),
+        }
+    }
+
+    /// The symbol string that a family needs this item to be.
+    pub(crate) fn symbols(self) -> Result<Symbols<'a>, ItemError> {
+        match self {
+            Item::Symbols(symbols) => Ok(symbols),
+            other => Err(ItemError::WrongKind { expected: ItemKind::Symbols, found: other.kind() }),
         }
     }
 }
@@ -77,6 +103,24 @@ impl<'a> From<&'a String> for Item<'a> {
 impl<'a> From<&'a [u64]> for Item<'a> {
     fn from(set: &'a [u64]) -> Self {
         Item::Set(set)
+    }
+}
+
+impl<'a> From<Bits<'a>> for Item<'a> {
+    fn from(bits: Bits<'a>) -> Self {
+        Item::Bits(bits)
+    }
+}
+
+impl<'a> From<&'a BitString> for Item<'a> {
+    fn from(bits: &'a BitString) -> Self {
+        Item::Bits(bits.bits())
+    }
+}
+
+impl<'a> From<Symbols<'a>> for Item<'a> {
+    fn from(symbols: Symbols<'a>) -> Self {
+        Item::Symbols(symbols)
     }
 }
 

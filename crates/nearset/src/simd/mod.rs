@@ -66,3 +66,12 @@ pub(crate) fn at_level<T>(level: Level, work: impl FnOnce() -> T) -> T {
     FORCED.set(before);
     result
 }
+
+/// In how many bits two equally long strings of words differ.
+///
+/// # Panics
+/// If the lengths are unequal.
+pub fn hamming(a: &[u64], b: &[u64]) -> u32 {
+    assert_eq!(a.len(), b.len());
+    a.iter().zip(b).map(|(a, b)| (a ^ b).count_ones()).sum()
+}

@@ -1,0 +1,130 @@
+//! Which positions each band looks at: shared by the families that sample bits or symbols.
+
+use super::{FamilyError, Layout};
+use crate::{Seed, hash::Rng};
+
+/// How positions are drawn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Sampling {
+    /// Each on its own, with replacement (Kirsch & Mitzenmacher 2006).
+    Uniform,
+    /// Every position equally often over all bands, up to one, and none twice in a band (Gregersen, Faarhoff & Marker
+    /// 2014). A difference in one position then reaches at most `ceil(rows * bands / length)` bands.
+    #[default]
+    Balanced,
+}
+
+impl Sampling {
+    /// Whether positions can be drawn at all.
+    pub(crate) fn check(self, length: u32, layout: Layout) -> Result<(), FamilyError> {
+        if length == 0 {
+            return Err(FamilyError::BadParameter { parameter: "length", value: 0.0, need: "at least 1" });
+        }
+        if self == Sampling::Balanced && layout.rows > length {
+            let (parameter, value) = ("rows", f64::from(layout.rows));
+            let need = "at most the length, because balanced sampling takes no position twice in a band";
+            return Err(FamilyError::BadParameter { parameter, value, need });
+        }
+        Ok(())
+    }
+
+    /// Positions below `length`, `rows` a band, in band order.
+    pub(crate) fn draw(self, seed: Seed, layout: Layout, length: u32) -> Vec<u32> {
+        let mut rng = Rng::new(seed.derive("positions", 0));
+        match self {
+            Sampling::Uniform => (0..layout.functions()).map(|_| rng.below(u64::from(length)) as u32).collect(),
+            Sampling::Balanced => balanced(&mut rng, layout, length),
+        }
+    }
+
+    /// `Pr` that `rows` sampled positions all miss the `differing` ones of `length`.
+    pub(crate) fn band_probability(self, differing: f64, length: f64, rows: u32) -> f64 {
+        match self {
+            Sampling::Uniform => libm::pow((1.0 - differing / length).max(0.0), f64::from(rows)),
+            Sampling::Balanced => (0..rows)
+                .map(|row| (length - differing - f64::from(row)) / (length - f64::from(row)))
+                .map(|factor| factor.max(0.0))
+                .product(),
+        }
+    }
+
+    /// `Pr` that all of `rows` distinct positions agree, when a differing one agrees half of the time: `E[2^-X]`, `X`
+    /// being the hypergeometric number of differing positions among them. Linear between whole distances.
+    pub(crate) fn half_agreeing_probability(differing: f64, length: f64, rows: u32) -> f64 {
+        let (low, part) = (differing.min(length).floor(), differing.min(length).fract());
+        let at = |differing| half_agreeing(differing, length, f64::from(rows));
+        if part == 0.0 { at(low) } else { at(low) * (1.0 - part) + at(low + 1.0) * part }
+    }
+}
+
+fn half_agreeing(differing: f64, length: f64, rows: f64) -> f64 {
+    // From the least X that there is, from term to term by the quotient of neighbouring hypergeometric probabilities.
+    let equal = length - differing;
+    let least = (rows - equal).max(0.0);
+    let mut term = hypergeometric(least, differing, length, rows) * libm::exp2(-least);
+    let (mut sum, mut x) = (0.0, least);
+    while x <= rows.min(differing) {
+        sum += term;
+        term *= (differing - x) * (rows - x) / ((x + 1.0) * (equal - rows + x + 1.0)) / 2.0;
+        x += 1.0;
+    }
+    sum.min(1.0)
+}
+
+/// `C(differing, x) C(length - differing, rows - x) / C(length, rows)`.
+fn hypergeometric(x: f64, differing: f64, length: f64, rows: f64) -> f64 {
+    let choose = |n: f64, k: f64| libm::lgamma(n + 1.0) - libm::lgamma(k + 1.0) - libm::lgamma(n - k + 1.0);
+    libm::exp(choose(differing, x) + choose(length - differing, rows - x) - choose(length, rows))
+}
+
+/// One random order of all positions after another, cut into bands. Where a band takes the end of one order and the
+/// start of the next, the start is drawn from the positions that the band does not have yet, so that a band is a uniformly
+/// random subset wherever it lies.
+fn balanced(rng: &mut Rng, layout: Layout, length: u32) -> Vec<u32> {
+    let (rows, total) = (layout.rows as usize, layout.functions());
+    let mut positions: Vec<u32> = Vec::with_capacity(total + length as usize);
+    let mut order: Vec<u32> = (0..length).collect();
+    while positions.len() < total {
+        rng.shuffle(&mut order);
+        let open_band = &positions[positions.len() - positions.len() % rows..];
+        let wanted = if open_band.is_empty() { 0 } else { rows - open_band.len() };
+        // The first `wanted` that are not in the open band come first; all others keep their random order.
+        let mut head = 0;
+        for i in 0..order.len() {
+            if head == wanted {
+                break;
+            }
+            if !open_band.contains(&order[i]) {
+                order[head..=i].rotate_right(1);
+                head += 1;
+            }
+        }
+        positions.extend_from_slice(&order);
+    }
+    positions.truncate(total);
+    positions
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn balanced_sampling_uses_positions_equally_and_never_twice_in_a_band() {
+        for (rows, bands, length) in
+            [(22, 11, 256), (16, 16, 256), (23, 44, 1024), (7, 50, 10), (10, 9, 10), (3, 40, 7)]
+        {
+            let positions = Sampling::Balanced.draw(Seed::new(5), Layout::new(rows, bands), length);
+            let mut uses = vec![0u32; length as usize];
+            for band in positions.chunks(rows as usize) {
+                let mut band = band.to_vec();
+                band.iter().for_each(|&position| uses[position as usize] += 1);
+                band.sort_unstable();
+                band.dedup();
+                assert_eq!(band.len(), rows as usize, "{rows} x {bands} of {length}");
+            }
+            let most = (rows * bands).div_ceil(length);
+            assert!(uses.iter().all(|&count| count == most || count + 1 == most), "{rows} x {bands} of {length}");
+        }
+    }
+}
