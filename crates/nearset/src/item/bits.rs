@@ -23,7 +23,7 @@ impl<'a> Bits<'a> {
             return Err(ItemError::WrongLength { expected: len.div_ceil(64), found: words.len(), unit: "words" });
         }
         match words.last() {
-            Some(last) if len % 64 != 0 && last >> (len % 64) != 0 => {
+            Some(last) if !len.is_multiple_of(64) && last >> (len % 64) != 0 => {
                 let highest = 64 * words.len() - last.leading_zeros() as usize;
                 Err(ItemError::WrongLength { expected: len, found: highest, unit: "bits" })
             }
@@ -118,7 +118,8 @@ impl BitString {
         for (position, found) in hex.char_indices() {
             let digit = found.to_digit(16).ok_or(ItemError::BadHex { position, found })?;
             // The high digit comes first, unless it is the last of an odd number and stands alone.
-            let nibble = if position % 2 == 0 && position + 1 < hex.len() { position + 1 } else { position & !1 };
+            let nibble =
+                if position.is_multiple_of(2) && position + 1 < hex.len() { position + 1 } else { position & !1 };
             bits.words[nibble / 16] |= u64::from(digit) << (4 * (nibble % 16));
         }
         Ok(bits)
