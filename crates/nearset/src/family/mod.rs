@@ -9,16 +9,21 @@
 //! `p(d)^rows`.
 
 mod bit_sampling;
+mod hyperplane;
 #[cfg(test)]
 mod laws;
 mod minutiae;
+mod p_stable;
 mod positions;
+mod projection;
 mod symbol_sampling;
 
 use std::num::NonZeroU64;
 
 pub use bit_sampling::BitSampling;
+pub use hyperplane::Hyperplane;
 pub use minutiae::Minutiae;
+pub use p_stable::{PStable, Stable};
 pub use positions::Sampling;
 pub use symbol_sampling::{Symbol, SymbolSampling};
 
@@ -61,10 +66,12 @@ pub struct Hashed {
     pub keys: Vec<Option<Key>>,
     /// Values of the single functions, `rows` a band, where a family can probe neighbours; else empty.
     pub(crate) rows: Vec<i64>,
-    /// Where in its bucket the item lies, from 0 to 1, beside each of `rows`.
+    /// Where in its bucket the item lies, from 0 to 1, beside each of `rows`; each family says how it measures.
     pub(crate) offsets: Vec<f32>,
     /// Room for what a family works out on the way, such as an item's shingles.
     pub(crate) scratch: Vec<u64>,
+    /// The same for families of vectors.
+    pub(crate) vector: Vec<f32>,
 }
 
 impl Hashed {

@@ -7,12 +7,14 @@
 mod bits;
 mod distance;
 mod symbols;
+pub(crate) mod vector;
 
 use std::fmt;
 
 pub use bits::{BitString, Bits};
 pub use distance::{Distance, Similarity};
 pub use symbols::Symbols;
+pub use vector::{angle, cosine, l1, l2};
 
 /// One item, borrowed from its owner.
 #[derive(Debug, Clone, Copy)]
@@ -184,6 +186,12 @@ pub enum ItemError {
         position: usize,
         /// What stands there.
         found: char,
+    },
+    /// A vector's projection is too many buckets away from the origin.
+    #[error("a projection of {buckets:e} bucket widths does not fit into 64 bits: take wider buckets")]
+    TooFarOut {
+        /// How many bucket widths.
+        buckets: f64,
     },
     /// A number that can't be a distance.
     #[error("{value} is not a distance: it must be a finite number and not negative")]

@@ -4,6 +4,8 @@
 //! on random and adversarial input, and sums of floats are taken in one fixed order that all levels share.
 //! Not here: anything that knows what a hash family or a filter is.
 
+pub mod dot;
+
 /// A set of instructions that kernels are written for, from the plainest up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]

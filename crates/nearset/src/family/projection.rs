@@ -1,0 +1,83 @@
+//! What the families that project vectors on random rows share: the matrix, band keys of its values, their neighbours.
+
+use super::{FamilyError, Hashed, Key, Layout, key_of_rows};
+
+/// The most components a vector may have.
+const MOST_COMPONENTS: u32 = 1 << 24;
+/// The most numbers that drawn functions may hold: a gigabyte of them.
+const MOST_NUMBERS: usize = 1 << 28;
+
+/// A matrix with one row of `dimension` numbers for each function, checked before it is allocated.
+pub(super) fn matrix(dimension: u32, functions: usize, mut draw: impl FnMut() -> f64) -> Result<Vec<f32>, FamilyError> {
+    check_size(dimension, dimension as usize, functions)?;
+    Ok((0..dimension as usize * functions).map(|_| draw() as f32).collect())
+}
+
+/// Whether vectors of `dimension` can be hashed by `functions` functions that hold `numbers` numbers each.
+pub(super) fn check_size(dimension: u32, numbers: usize, functions: usize) -> Result<(), FamilyError> {
+    if !(1..=MOST_COMPONENTS).contains(&dimension) {
+        let need = "at least 1 and at most 2^24";
+        return Err(FamilyError::BadParameter { parameter: "dimension", value: f64::from(dimension), need });
+    }
+    let limit = MOST_NUMBERS / numbers;
+    if functions > limit { Err(FamilyError::TooManyFunctions { functions, limit }) } else { Ok(()) }
+}
+
+/// Fills `out.keys` from `out.rows`.
+pub(super) fn set_keys(out: &mut Hashed, layout: Layout) {
+    out.keys.clear();
+    let bands = out.rows.chunks_exact(layout.rows as usize);
+    out.keys.extend(bands.map(|band| Some(key_of_rows(band.iter().map(|&value| value as u64)))));
+}
+
+/// The rows of one band.
+pub(super) fn band_rows(hashed: &Hashed, layout: Layout, band: usize) -> &[i64] {
+    let rows = layout.rows as usize;
+    &hashed.rows[band * rows..(band + 1) * rows]
+}
+
+/// The key of a band in which one function's value is another.
+pub(super) fn key_with(rows: &[i64], position: usize, value: i64) -> Key {
+    key_of_rows(rows.iter().enumerate().map(|(i, &own)| if i == position { value as u64 } else { own as u64 }))
+}
+
+#[cfg(test)]
+pub(super) mod pairs {
+    //! Pairs of random vectors at a given distance, for the laws.
+
+    use crate::{family::laws::Owned, hash::Rng};
+
+    fn direction(dimension: u32, rng: &mut Rng) -> Vec<f64> {
+        (0..dimension).map(|_| rng.gaussian()).collect()
+    }
+
+    fn inner(a: &[f64], b: &[f64]) -> f64 {
+        a.iter().zip(b).map(|(x, y)| x * y).sum()
+    }
+
+    /// `scale_a * a` and `scale_b * b`, added up.
+    fn combined(a: &[f64], scale_a: f64, b: &[f64], scale_b: f64) -> Owned {
+        Owned::Vector(a.iter().zip(b).map(|(x, y)| (scale_a * x + scale_b * y) as f32).collect())
+    }
+
+    /// Unit vectors this angle apart, the second one stretched.
+    pub(crate) fn at_angle(dimension: u32) -> impl Fn(f64, &mut Rng) -> (Owned, Owned) {
+        move |angle, rng| {
+            let a = direction(dimension, rng);
+            let mut b = direction(dimension, rng);
+            let along = inner(&a, &b) / inner(&a, &a);
+            b.iter_mut().zip(&a).for_each(|(b, a)| *b -= along * a);
+            let (length_a, length_b) = (inner(&a, &a).sqrt(), inner(&b, &b).sqrt());
+            let second = combined(&a, 3.0 * angle.cos() / length_a, &b, 3.0 * angle.sin() / length_b);
+            (combined(&a, 1.0 / length_a, &b, 0.0), second)
+        }
+    }
+
+    /// A random vector, and one moved away from it in a random direction whose norm is taken to the distance.
+    pub(crate) fn moved(dimension: u32, norm: fn(&[f64]) -> f64) -> impl Fn(f64, &mut Rng) -> (Owned, Owned) {
+        move |distance, rng| {
+            let (a, step) = (direction(dimension, rng), direction(dimension, rng));
+            (combined(&a, 2.0, &step, 0.0), combined(&a, 2.0, &step, distance / norm(&step)))
+        }
+    }
+}
