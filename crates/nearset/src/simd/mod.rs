@@ -4,7 +4,12 @@
 //! on random and adversarial input, and sums of floats are taken in one fixed order that all levels share.
 //! Not here: anything that knows what a hash family or a filter is.
 
+use std::sync::OnceLock;
+
 pub mod dot;
+mod hamming;
+
+pub use hamming::{hamming, scan_within};
 
 /// A set of instructions that kernels are written for, from the plainest up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -12,7 +17,7 @@ pub mod dot;
 pub enum Level {
     /// Plain Rust, everywhere: the definition.
     Scalar,
-    /// x86-64 with AVX2 and BMI2.
+    /// x86-64 with AVX2, BMI2 and POPCNT.
     Avx2,
     /// x86-64 with AVX-512 F, BW, DQ, VL, VBMI2 and VPOPCNTDQ.
     Avx512,
@@ -35,11 +40,17 @@ impl Level {
         Level::detected()
     }
 
-    /// `Avx512` implies that AVX2 and BMI2 are there too.
+    /// Asked once: short kernels would otherwise spend their time on it.
     #[inline]
     fn detected() -> Level {
+        static DETECTED: OnceLock<Level> = OnceLock::new();
+        *DETECTED.get_or_init(Level::detect)
+    }
+
+    /// `Avx512` implies that AVX2, BMI2 and POPCNT are there too.
+    fn detect() -> Level {
         #[cfg(target_arch = "x86_64")]
-        if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("bmi2") {
+        if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("bmi2") && is_x86_feature_detected!("popcnt") {
             if is_x86_feature_detected!("avx512f")
                 && is_x86_feature_detected!("avx512bw")
                 && is_x86_feature_detected!("avx512dq")
@@ -67,13 +78,4 @@ pub(crate) fn at_level<T>(level: Level, work: impl FnOnce() -> T) -> T {
     let result = work();
     FORCED.set(before);
     result
-}
-
-/// In how many bits two equally long strings of words differ.
-///
-/// # Panics
-/// If the lengths are unequal.
-pub fn hamming(a: &[u64], b: &[u64]) -> u32 {
-    assert_eq!(a.len(), b.len());
-    a.iter().zip(b).map(|(a, b)| (a ^ b).count_ones()).sum()
 }
