@@ -6,15 +6,19 @@
 
 mod bits;
 mod distance;
+mod set;
 mod symbols;
 pub(crate) mod vector;
+mod weighted;
 
 use std::fmt;
 
 pub use bits::{BitString, Bits};
 pub use distance::{Distance, Similarity};
+pub use set::{containment, jaccard};
 pub use symbols::Symbols;
 pub use vector::{angle, cosine, l1, l2};
+pub use weighted::{multiset_jaccard, weighted_jaccard};
 
 /// One item, borrowed from its owner.
 #[derive(Debug, Clone, Copy)]
