@@ -12,6 +12,7 @@ mod bit_sampling;
 mod hyperplane;
 #[cfg(test)]
 mod laws;
+mod minhash;
 mod minutiae;
 mod p_stable;
 mod positions;
@@ -22,6 +23,7 @@ use std::num::NonZeroU64;
 
 pub use bit_sampling::BitSampling;
 pub use hyperplane::Hyperplane;
+pub use minhash::{Estimate, MinHash, PermutationMinHash, Signature, SignatureError, Sketcher};
 pub use minutiae::Minutiae;
 pub use p_stable::{PStable, Stable};
 pub use positions::Sampling;
@@ -72,6 +74,10 @@ pub struct Hashed {
     pub(crate) scratch: Vec<u64>,
     /// The same for families of vectors.
     pub(crate) vector: Vec<f32>,
+    /// Room for a signature.
+    pub(crate) slots: Vec<u64>,
+    /// Room for a list of positions in it.
+    pub(crate) positions: Vec<u32>,
 }
 
 impl Hashed {
@@ -164,14 +170,16 @@ impl Layout {
     }
 }
 
+/// The constant of [`key_of_rows`].
+pub(crate) const KEY_BASE: u64 = 0xd6e8_feb8_6659_fd93;
+
 /// The key of a band from its functions' values.
 ///
 /// A polynomial in an odd constant modulo 2^64, then a bijection: one multiplication a row, and two different tuples share
 /// a key with probability about 2^-64.
 #[inline(always)]
 pub(crate) fn key_of_rows(rows: impl IntoIterator<Item = u64>) -> Key {
-    const BASE: u64 = 0xd6e8_feb8_6659_fd93;
-    let sum = rows.into_iter().fold(0u64, |sum, row| sum.wrapping_mul(BASE).wrapping_add(row));
+    let sum = rows.into_iter().fold(0u64, |sum, row| sum.wrapping_mul(KEY_BASE).wrapping_add(row));
     key(mix(sum))
 }
 

@@ -8,6 +8,7 @@ use std::sync::OnceLock;
 
 pub mod dot;
 mod hamming;
+pub(crate) mod sketch;
 
 pub use hamming::{hamming, scan_within};
 

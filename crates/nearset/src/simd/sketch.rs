@@ -1,0 +1,462 @@
+//! Kernels of set sketches: points thrown at slots that keep the least, and least multiples.
+//!
+//! A *point* is a 64-bit value that is uniform and independent of other points. Everything here is integer arithmetic
+//! modulo 2^64, so levels agree without further care. Multipliers are odd and below 2^32: AVX2, which has no 64-bit
+//! multiplication, then needs two of 32 bits instead of three.
+
+#![allow(unsafe_code)]
+
+use super::Level;
+use crate::hash::mix;
+
+/// What an untouched slot holds: above every value, so that the minimum with any value is that value.
+pub(crate) const EMPTY: u64 = u64::MAX;
+
+/// Bits at the top of a slot's value that say in which round it was thrown.
+const TAG_BITS: u32 = 4;
+
+/// The most rounds there can be: one tag is left for least multiples, and the highest is never used, so that no value is
+/// [`EMPTY`].
+pub(crate) const MOST_ROUNDS: usize = (1 << TAG_BITS) - 2;
+
+/// A value that orders by round first, then by hash.
+#[inline(always)]
+fn tagged(round: usize, hash: u64) -> u64 {
+    (round as u64) << (64 - TAG_BITS) | hash >> TAG_BITS
+}
+
+/// The slot that a hash falls into, by its high half: below `slots`.
+#[inline(always)]
+fn slot_of(hash: u64, slots: usize) -> usize {
+    (((hash >> 32) * slots as u64) >> 32) as usize
+}
+
+/// Calls the best version of a kernel that the CPU has.
+macro_rules! dispatch {
+    ($kernel:ident($($argument:expr),*)) => {
+        match Level::current() {
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: the level says that the CPU has these instructions.
+            Level::Avx512 => unsafe { avx512::$kernel($($argument),*) },
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: as above.
+            Level::Avx2 => unsafe { avx2::$kernel($($argument),*) },
+            _ => scalar::$kernel($($argument),*),
+        }
+    };
+}
+
+/// Replaces every value `x` by the point `mix(x ^ key)`.
+pub(crate) fn points(key: u64, values: &mut [u64]) {
+    dispatch!(points(key, values))
+}
+
+/// Throws all points once a round. In round `i` a point falls, by the hash `point * multipliers[i]`, into one slot, which
+/// keeps the least of what it has got, earlier rounds first. Ends early once no slot is empty: later rounds then can't
+/// change anything.
+///
+/// # Panics
+/// If there are more than [`MOST_ROUNDS`] rounds, or 2^32 slots.
+pub(crate) fn throw(points: &[u64], multipliers: &[u64], slots: &mut [u64]) {
+    assert!(multipliers.len() <= MOST_ROUNDS && slots.len() < 1 << 32);
+    debug_assert!(multipliers.iter().all(|&multiplier| multiplier >> 32 == 0));
+    dispatch!(throw(points, multipliers, slots))
+}
+
+/// Sets every empty slot `j` to the least of `point * multipliers[j]` over all points, tagged as if thrown in `round`.
+/// `list` is room for the list of empty slots.
+///
+/// # Panics
+/// If there are fewer multipliers than slots, or `round` is above [`MOST_ROUNDS`].
+pub(crate) fn fill(points: &[u64], multipliers: &[u64], round: usize, slots: &mut [u64], list: &mut Vec<u32>) {
+    assert!(multipliers.len() >= slots.len() && round <= MOST_ROUNDS);
+    if points.is_empty() {
+        return;
+    }
+    dispatch!(list_empty(slots, list));
+    dispatch!(fill(points, multipliers, round, list, slots))
+}
+
+/// Mixes each column of a matrix into one word: rows of `out.len()` words lie one after the other in `words`, and a column
+/// becomes `mix` of the polynomial in `base` whose coefficients it holds, the first row's the highest.
+///
+/// # Panics
+/// If the words do not divide into rows.
+pub(crate) fn columns(base: u64, words: &[u64], out: &mut [u64]) {
+    assert!(!out.is_empty() && words.len().is_multiple_of(out.len()));
+    dispatch!(columns(base, words, out))
+}
+
+/// Whether throwing on is worth a look at all slots: by then `k / e^1.5` or fewer slots are expected to be empty, against
+/// the single one at which rounds tend to end.
+#[inline(always)]
+fn may_be_full(thrown: usize, slots: usize) -> bool {
+    thrown as f64 >= slots as f64 * (libm::log(slots as f64) - 1.5)
+}
+
+/// The definitions.
+mod scalar {
+    use super::*;
+
+    #[inline(always)]
+    pub(super) fn points(key: u64, values: &mut [u64]) {
+        values.iter_mut().for_each(|value| *value = mix(*value ^ key));
+    }
+
+    pub(super) fn throw(points: &[u64], multipliers: &[u64], slots: &mut [u64]) {
+        for (round, &multiplier) in multipliers.iter().enumerate() {
+            throw_once(points, multiplier, round, slots);
+            if may_be_full((round + 1) * points.len(), slots.len()) && !slots.contains(&EMPTY) {
+                return;
+            }
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn throw_once(points: &[u64], multiplier: u64, round: usize, slots: &mut [u64]) {
+        for &point in points {
+            let hash = point.wrapping_mul(multiplier);
+            let slot = slot_of(hash, slots.len());
+            slots[slot] = slots[slot].min(tagged(round, hash));
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn list_empty(slots: &[u64], list: &mut Vec<u32>) {
+        // One store a slot, kept or overwritten, instead of a branch that is hard to predict.
+        list.clear();
+        list.resize(slots.len() + 1, 0);
+        let mut length = 0;
+        for (slot, &value) in slots.iter().enumerate() {
+            list[length] = slot as u32;
+            length += usize::from(value == EMPTY);
+        }
+        list.truncate(length);
+    }
+
+    pub(super) fn fill(points: &[u64], multipliers: &[u64], round: usize, list: &[u32], slots: &mut [u64]) {
+        for &slot in list {
+            let multiplier = multipliers[slot as usize];
+            let least = points.iter().map(|point| point.wrapping_mul(multiplier)).min();
+            slots[slot as usize] = least.map_or(EMPTY, |least| tagged(round, least));
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn columns(base: u64, words: &[u64], out: &mut [u64]) {
+        out.fill(0);
+        for row in words.chunks_exact(out.len()) {
+            for (sum, &word) in out.iter_mut().zip(row) {
+                *sum = sum.wrapping_mul(base).wrapping_add(word);
+            }
+        }
+        out.iter_mut().for_each(|sum| *sum = mix(*sum));
+    }
+}
+
+/// Values on their way from vector registers to slots: vectors hash a batch, then a plain loop scatters it, because CPUs
+/// have no fast scatter that takes minima.
+#[cfg(target_arch = "x86_64")]
+struct Batch {
+    slots: [u32; Batch::SIZE],
+    values: [u64; Batch::SIZE],
+}
+
+#[cfg(target_arch = "x86_64")]
+impl Batch {
+    const SIZE: usize = 64;
+
+    fn new() -> Self {
+        Self { slots: [0; Self::SIZE], values: [0; Self::SIZE] }
+    }
+
+    /// Takes the minimum of each value and its slot.
+    ///
+    /// # Safety
+    /// The first `length` entries of `self.slots` are below `slots.len()`, and `length <= SIZE`.
+    #[inline(always)]
+    unsafe fn scatter(&self, length: usize, slots: &mut [u64]) {
+        for i in 0..length {
+            // SAFETY: `i < length <= SIZE`, and the entry is below `slots.len()` by the caller's word.
+            unsafe {
+                let slot = slots.get_unchecked_mut(*self.slots.get_unchecked(i) as usize);
+                *slot = (*slot).min(*self.values.get_unchecked(i));
+            }
+        }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+mod avx512 {
+    use std::arch::x86_64::*;
+
+    use super::*;
+
+    #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx512bw")]
+    pub(super) fn points(key: u64, values: &mut [u64]) {
+        scalar::points(key, values);
+    }
+
+    #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx512bw,bmi2")]
+    pub(super) fn throw(points: &[u64], multipliers: &[u64], slots: &mut [u64]) {
+        for (round, &multiplier) in multipliers.iter().enumerate() {
+            throw_once(points, multiplier, round, slots);
+            if may_be_full((round + 1) * points.len(), slots.len()) && !slots.contains(&EMPTY) {
+                return;
+            }
+        }
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx512bw,bmi2")]
+    fn throw_once(points: &[u64], multiplier: u64, round: usize, slots: &mut [u64]) {
+        let factor = _mm512_set1_epi64(multiplier as i64);
+        let range = _mm512_set1_epi64(slots.len() as i64);
+        let tag = _mm512_set1_epi64(tagged(round, 0) as i64);
+        let mut batch = Batch::new();
+        let (whole, rest) = points.as_chunks::<8>();
+        for part in whole.chunks(Batch::SIZE / 8) {
+            let (batch_slots, _) = batch.slots.as_chunks_mut::<8>();
+            let (batch_values, _) = batch.values.as_chunks_mut::<8>();
+            for ((eight, slots), values) in part.iter().zip(batch_slots).zip(batch_values) {
+                // SAFETY: each pointer is to eight elements of the type that is loaded or stored.
+                unsafe {
+                    let hash = _mm512_mullo_epi64(_mm512_loadu_si512(eight.as_ptr().cast()), factor);
+                    let slot = _mm512_srli_epi64::<32>(_mm512_mul_epu32(_mm512_srli_epi64::<32>(hash), range));
+                    _mm256_storeu_si256(slots.as_mut_ptr().cast(), _mm512_cvtepi64_epi32(slot));
+                    let value = _mm512_or_si512(_mm512_srli_epi64::<{ TAG_BITS }>(hash), tag);
+                    _mm512_storeu_si512(values.as_mut_ptr().cast(), value);
+                }
+            }
+            // SAFETY: the high half of a product with `slots.len()` is below it, as in `slot_of`.
+            unsafe { batch.scatter(8 * part.len(), slots) };
+        }
+        scalar::throw_once(rest, multiplier, round, slots);
+    }
+
+    #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx512bw,popcnt")]
+    pub(super) fn list_empty(slots: &[u64], list: &mut Vec<u32>) {
+        let (whole, rest) = slots.as_chunks::<8>();
+        list.clear();
+        // Eight are stored at a time, of which only those found are counted.
+        list.resize(slots.len() + 8, 0);
+        let empty = _mm512_set1_epi64(EMPTY as i64);
+        let mut indices = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+        let mut length = 0;
+        for eight in whole {
+            // SAFETY: eight words are loaded from a chunk of eight; `length` is at most 8 a chunk seen, so that eight
+            // entries from there on lie within the list.
+            unsafe {
+                let found = _mm512_cmpeq_epi64_mask(_mm512_loadu_si512(eight.as_ptr().cast()), empty);
+                let packed = _mm256_maskz_compress_epi32(found, indices);
+                _mm256_storeu_si256(list.as_mut_ptr().add(length).cast(), packed);
+                length += found.count_ones() as usize;
+            }
+            indices = _mm256_add_epi32(indices, _mm256_set1_epi32(8));
+        }
+        for (slot, &value) in rest.iter().enumerate() {
+            list[length] = (8 * whole.len() + slot) as u32;
+            length += usize::from(value == EMPTY);
+        }
+        list.truncate(length);
+    }
+
+    #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx512bw")]
+    pub(super) fn fill(points: &[u64], multipliers: &[u64], round: usize, list: &[u32], slots: &mut [u64]) {
+        for group in list.chunks(8) {
+            let mut factors = [0u64; 8];
+            for (factor, &slot) in factors.iter_mut().zip(group) {
+                *factor = multipliers[slot as usize];
+            }
+            // SAFETY: eight words are loaded from an array of eight.
+            let factors = unsafe { _mm512_loadu_si512(factors.as_ptr().cast()) };
+            let mut least = _mm512_set1_epi64(-1);
+            for &point in points {
+                let multiple = _mm512_mullo_epi64(_mm512_set1_epi64(point as i64), factors);
+                least = _mm512_min_epu64(least, multiple);
+            }
+            let mut found = [0u64; 8];
+            // SAFETY: eight words are stored into an array of eight.
+            unsafe { _mm512_storeu_si512(found.as_mut_ptr().cast(), least) };
+            for (&slot, least) in group.iter().zip(found) {
+                slots[slot as usize] = tagged(round, least);
+            }
+        }
+    }
+
+    #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx512bw")]
+    pub(super) fn columns(base: u64, words: &[u64], out: &mut [u64]) {
+        scalar::columns(base, words, out);
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+mod avx2 {
+    use std::arch::x86_64::*;
+
+    use super::*;
+
+    #[target_feature(enable = "avx2,bmi2")]
+    pub(super) fn points(key: u64, values: &mut [u64]) {
+        scalar::points(key, values);
+    }
+
+    /// The low 64 bits of the product with a factor below 2^32.
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn multiply(values: __m256i, factor: __m256i) -> __m256i {
+        let low = _mm256_mul_epu32(values, factor);
+        let high = _mm256_mul_epu32(_mm256_srli_epi64::<32>(values), factor);
+        _mm256_add_epi64(low, _mm256_slli_epi64::<32>(high))
+    }
+
+    #[target_feature(enable = "avx2,bmi2")]
+    pub(super) fn throw(points: &[u64], multipliers: &[u64], slots: &mut [u64]) {
+        for (round, &multiplier) in multipliers.iter().enumerate() {
+            throw_once(points, multiplier, round, slots);
+            if may_be_full((round + 1) * points.len(), slots.len()) && !slots.contains(&EMPTY) {
+                return;
+            }
+        }
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx2,bmi2")]
+    fn throw_once(points: &[u64], multiplier: u64, round: usize, slots: &mut [u64]) {
+        let factor = _mm256_set1_epi64x(multiplier as i64);
+        let range = _mm256_set1_epi64x(slots.len() as i64);
+        let tag = _mm256_set1_epi64x(tagged(round, 0) as i64);
+        let halves = _mm256_setr_epi32(1, 3, 5, 7, 0, 0, 0, 0);
+        let mut batch = Batch::new();
+        let (whole, rest) = points.as_chunks::<4>();
+        for part in whole.chunks(Batch::SIZE / 4) {
+            let (batch_slots, _) = batch.slots.as_chunks_mut::<4>();
+            let (batch_values, _) = batch.values.as_chunks_mut::<4>();
+            for ((four, slots), values) in part.iter().zip(batch_slots).zip(batch_values) {
+                // SAFETY: each pointer is to four elements of the type that is loaded or stored.
+                unsafe {
+                    let hash = multiply(_mm256_loadu_si256(four.as_ptr().cast()), factor);
+                    let slot = _mm256_mul_epu32(_mm256_srli_epi64::<32>(hash), range);
+                    let slot = _mm256_castsi256_si128(_mm256_permutevar8x32_epi32(slot, halves));
+                    _mm_storeu_si128(slots.as_mut_ptr().cast(), slot);
+                    let value = _mm256_or_si256(_mm256_srli_epi64::<{ TAG_BITS as i32 }>(hash), tag);
+                    _mm256_storeu_si256(values.as_mut_ptr().cast(), value);
+                }
+            }
+            // SAFETY: the high half of a product with `slots.len()` is below it, as in `slot_of`.
+            unsafe { batch.scatter(4 * part.len(), slots) };
+        }
+        scalar::throw_once(rest, multiplier, round, slots);
+    }
+
+    #[target_feature(enable = "avx2,bmi2")]
+    pub(super) fn list_empty(slots: &[u64], list: &mut Vec<u32>) {
+        scalar::list_empty(slots, list);
+    }
+
+    #[target_feature(enable = "avx2,bmi2")]
+    pub(super) fn fill(points: &[u64], multipliers: &[u64], round: usize, list: &[u32], slots: &mut [u64]) {
+        // Comparisons are signed: with the top bit flipped they order as unsigned ones.
+        let flip = _mm256_set1_epi64x(i64::MIN);
+        for group in list.chunks(8) {
+            let mut factors = [0u64; 8];
+            for (factor, &slot) in factors.iter_mut().zip(group) {
+                *factor = multipliers[slot as usize];
+            }
+            // SAFETY: twice four words are loaded from an array of eight.
+            let factors = unsafe {
+                [_mm256_loadu_si256(factors.as_ptr().cast()), _mm256_loadu_si256(factors.as_ptr().add(4).cast())]
+            };
+            let mut least = [_mm256_set1_epi64x(i64::MAX); 2];
+            for &point in points {
+                let point = _mm256_set1_epi64x(point as i64);
+                for (least, factors) in least.iter_mut().zip(factors) {
+                    let multiple = _mm256_xor_si256(multiply(point, factors), flip);
+                    *least = _mm256_blendv_epi8(*least, multiple, _mm256_cmpgt_epi64(*least, multiple));
+                }
+            }
+            let mut found = [0u64; 8];
+            // SAFETY: twice four words are stored into an array of eight.
+            unsafe {
+                _mm256_storeu_si256(found.as_mut_ptr().cast(), _mm256_xor_si256(least[0], flip));
+                _mm256_storeu_si256(found.as_mut_ptr().add(4).cast(), _mm256_xor_si256(least[1], flip));
+            }
+            for (&slot, least) in group.iter().zip(found) {
+                slots[slot as usize] = tagged(round, least);
+            }
+        }
+    }
+
+    #[target_feature(enable = "avx2,bmi2")]
+    pub(super) fn columns(base: u64, words: &[u64], out: &mut [u64]) {
+        scalar::columns(base, words, out);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::simd::at_level;
+
+    /// All kernels one after the other, as a sketch runs them.
+    fn run(level: Level, values: &[u64], multipliers: &[u64], rounds: usize, bands: usize) -> (Vec<u64>, Vec<u64>) {
+        at_level(level, || {
+            let mut points = values.to_vec();
+            super::points(0x1234_5678_9abc_def0, &mut points);
+            let mut slots = vec![EMPTY; multipliers.len()];
+            throw(&points, &multipliers[..rounds.min(multipliers.len())], &mut slots);
+            fill(&points, multipliers, rounds, &mut slots, &mut Vec::new());
+            let mut keys = vec![1; bands];
+            columns(0xd6e8_feb8_6659_fd93, &slots, &mut keys);
+            (slots, keys)
+        })
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(200))]
+        #[test]
+        fn every_level_agrees_with_the_definition(
+            values in prop::collection::vec(prop_oneof![any::<u64>(), 0u64..3, Just(u64::MAX)], 0..300),
+            seed in any::<u64>(),
+            rows in 1usize..7,
+            bands in 1usize..70,
+            rounds in 0usize..=MOST_ROUNDS,
+        ) {
+            let multipliers: Vec<u64> =
+                (0..rows * bands).map(|j| mix(seed.wrapping_add(j as u64)) >> 32 | 1 << 31 | 1).collect();
+            let expected = run(Level::Scalar, &values, &multipliers, rounds, bands);
+            for level in Level::available() {
+                prop_assert_eq!(&run(level, &values, &multipliers, rounds, bands), &expected, "{:?}", level);
+            }
+        }
+    }
+
+    #[test]
+    fn an_earlier_round_wins_and_nothing_is_empty() {
+        assert!(tagged(0, u64::MAX) < tagged(1, 0));
+        assert!(tagged(MOST_ROUNDS, u64::MAX) < EMPTY);
+        for slots in [1, 2, 3, 640, (1 << 24) - 1] {
+            assert_eq!(slot_of(0, slots), 0);
+            assert_eq!(slot_of(u64::MAX, slots), slots - 1);
+        }
+    }
+
+    #[test]
+    fn extreme_points_agree_at_every_level() {
+        let multipliers = [1 << 31 | 1, u32::MAX as u64, 0x9e37_79b9, 0x8000_0001, 0xdead_beef, 1, 3, 0xffff_fff1, 5];
+        let points: Vec<u64> = [0, 1, u64::MAX, 1 << 63, 1 << 32, (1 << 32) - 1].into_iter().cycle().take(19).collect();
+        for take in 1..=points.len() {
+            let run = |level| {
+                at_level(level, || {
+                    let mut slots = vec![EMPTY; 9];
+                    throw(&points[..take], &multipliers[..2], &mut slots);
+                    fill(&points[..take], &multipliers, 2, &mut slots, &mut Vec::new());
+                    slots
+                })
+            };
+            Level::available().for_each(|level| assert_eq!(run(level), run(Level::Scalar), "{level:?}, {take} points"));
+        }
+    }
+}
