@@ -18,4 +18,4 @@ pub mod simd;
 
 pub use family::{Layout, LshFamily};
 pub use hash::Seed;
-pub use item::{BitString, Bits, Distance, Item, ItemError, Similarity, Symbols};
+pub use item::{BitString, Bits, Distance, Item, ItemError, Shingler, Shingling, ShinglingError, Similarity, Symbols};

@@ -8,6 +8,7 @@ mod bits;
 mod distance;
 mod set;
 mod symbols;
+mod text;
 pub(crate) mod vector;
 mod weighted;
 
@@ -17,6 +18,7 @@ pub use bits::{BitString, Bits};
 pub use distance::{Distance, Similarity};
 pub use set::{containment, jaccard};
 pub use symbols::Symbols;
+pub use text::{Shingler, Shingling, ShinglingError};
 pub use vector::{angle, cosine, l1, l2};
 pub use weighted::{multiset_jaccard, weighted_jaccard};
 

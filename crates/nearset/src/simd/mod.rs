@@ -9,6 +9,7 @@ use std::sync::OnceLock;
 pub mod dot;
 mod hamming;
 pub(crate) mod sketch;
+pub(crate) mod text;
 
 pub use hamming::{hamming, scan_within};
 

@@ -1,0 +1,223 @@
+//! Text as a set or bag of shingles, each hashed to 64 bits.
+//!
+//! Claim: re-spacing, re-casing and re-punctuating a text leaves its shingles of words and characters unchanged (`words` has
+//! the rules, and what remains), and two different shingles share a hash with a probability of about 2^-60 at most.
+//! Invariant: the hashes are frozen by `testdata/hash/shingles.tsv`, at every SIMD level.
+//! Not here: the distance of two sets, and which shingles stand for a text (MinHash).
+//!
+//! A text that is shorter than a shingle is one shingle of its whole; a text of no words (for bytes: no bytes) has none.
+//!
+//! - `words:n`: with `w` the byte hashes of the words, `mix(n C + Σ w[i+t] B^(n-1-t))`, `t` in `0..n`, modulo 2^64. It
+//!   rolls, and takes no pass over the bytes. Why it does not collide: the words' hashes are as good as random, so the
+//!   difference of two sums, `Σ w c(w)` over the distinct words, vanishes with probability `2^(v-64)`, where `2^v` is the
+//!   highest power of two in every coefficient `c(w)`. Those are sums of `±B^t`. A word at a place of its own has an odd
+//!   one, `v = 0`. For the same words in another order `v` grows, but slowly, for `B = 3 (mod 8)`: an exchange of
+//!   neighbours has `B - 1`, `v = 1`; the worst of five words, `abba` against `baab`, `(B - 1)(B^2 - 1)`, `v = 4`.
+//!   Long shingles of two alternating words (a Thue-Morse sequence) are weaker: 33 bits are lost at 128 words.
+//! - `chars:n`: the byte hash of `n` characters in a row of the normalised words, joined by one space. Between two letters
+//!   of scripts without spaces there is none.
+//! - `bytes:n`: the byte hash of `n` bytes in a row of the text as it is.
+//!
+//! Each kind has a key of its own, so that equal bytes do not make equal shingles of different kinds.
+
+mod shingling;
+mod table;
+mod tokenise;
+mod words;
+
+pub use shingling::{Shingling, ShinglingError};
+
+use tokenise::{MASKS, Sink, tokenise};
+
+use crate::{
+    Seed,
+    hash::ByteHash,
+    simd::text::{Polynomial, roll},
+};
+
+const BASE: u64 = 0x9fb2_1c65_1e98_df2b;
+const COUNT: u64 = 0xe703_7ed1_a0b4_28db;
+
+/// Cuts texts into hashed shingles.
+///
+/// ```
+/// use nearset::{Seed, Shingler, Shingling};
+///
+/// let shingler = Shingler::new(Shingling::Words(3), Seed::new(42))?;
+/// let set = shingler.shingle_set("The quick brown fox");
+/// assert_eq!(set.len(), 2);
+/// assert_eq!(set, shingler.shingle_set("the QUICK, brown -- fox!"));
+/// # Ok::<(), nearset::ShinglingError>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shingler {
+    shingling: Shingling,
+    hash: ByteHash,
+}
+
+impl Shingler {
+    /// The shingler that belongs to a seed.
+    ///
+    /// # Errors
+    /// If the shingles' length is 0 or above [`Shingling::LONGEST`].
+    pub fn new(shingling: Shingling, seed: Seed) -> Result<Self, ShinglingError> {
+        shingling.check()?;
+        let kind = match shingling {
+            Shingling::Words(_) => 0,
+            Shingling::Chars(_) => 1,
+            Shingling::Bytes(_) => 2,
+        };
+        Ok(Self { shingling, hash: ByteHash::new(seed.derive("shingle", kind)) })
+    }
+
+    /// What its shingles are.
+    pub fn shingling(&self) -> Shingling {
+        self.shingling
+    }
+
+    /// Overwrites `out` with one hash a shingle, in the text's order, repeats included.
+    pub fn shingles(&self, text: &str, out: &mut Vec<u64>) {
+        out.clear();
+        match self.shingling {
+            Shingling::Words(length) => self.word_shingles(text, length.into(), out),
+            Shingling::Chars(length) => self.char_shingles(text, length.into(), out),
+            Shingling::Bytes(length) => self.windows(text.as_bytes(), length.into(), out),
+        }
+    }
+
+    /// The distinct shingles' hashes, ascending.
+    pub fn shingle_set(&self, text: &str) -> Vec<u64> {
+        let mut set = Vec::new();
+        self.shingles(text, &mut set);
+        set.sort_unstable();
+        set.dedup();
+        set
+    }
+
+    /// Each distinct shingle's hash and how often it occurs, ascending by hash: a weighted set.
+    pub fn bag(&self, text: &str) -> Vec<(u64, f64)> {
+        let mut hashes = Vec::new();
+        self.shingles(text, &mut hashes);
+        hashes.sort_unstable();
+        hashes.chunk_by(|a, b| a == b).map(|run| (run[0], run.len() as f64)).collect()
+    }
+
+    fn word_shingles(&self, text: &str, length: usize, out: &mut Vec<u64>) {
+        let mut sink = HashWords { hash: self.hash, length, out, rolled: 0 };
+        tokenise(text, &mut sink);
+        sink.roll();
+        let whole = sink.rolled;
+        if whole > 0 {
+            out.truncate(whole);
+        } else if !out.is_empty() {
+            let shingle = polynomial(out.len()).of(out);
+            out.clear();
+            out.push(shingle);
+        }
+    }
+
+    fn char_shingles(&self, text: &str, length: usize, out: &mut Vec<u64>) {
+        let mut joined = JoinWords { bytes: Vec::with_capacity(text.len() + 16), after_lone: false };
+        tokenise(text, &mut joined);
+        let bytes = &joined.bytes;
+        if bytes.is_ascii() {
+            return self.windows(bytes, length, out);
+        }
+        let starts = || bytes.iter().enumerate().filter(|&(_, byte)| byte & 0xc0 != 0x80).map(|(at, _)| at);
+        let ends = starts().chain([bytes.len()]).skip(length);
+        out.extend(starts().zip(ends).map(|(start, end)| self.hash.hash(&bytes[start..end])));
+        if out.is_empty() {
+            out.push(self.hash.hash(bytes));
+        }
+    }
+
+    /// The hash of every window of `length` bytes, or of all bytes if they are fewer.
+    fn windows(&self, bytes: &[u8], length: usize, out: &mut Vec<u64>) {
+        if bytes.len() < length {
+            out.extend((!bytes.is_empty()).then(|| self.hash.hash(bytes)));
+            return;
+        }
+        if length <= 16 {
+            let [low, high] = MASKS[length];
+            let mask = u128::from(low) | u128::from(high) << 64;
+            out.extend(bytes.windows(16).map(|window| {
+                let padded = u128::from_le_bytes(*window.first_chunk().expect("a window of 16 bytes"));
+                self.hash.hash_padded(padded & mask, length)
+            }));
+        }
+        let rest = &bytes[out.len()..];
+        out.extend(rest.windows(length).map(|window| self.hash.hash(window)));
+    }
+}
+
+/// The hash of a shingle of so many words.
+fn polynomial(words: usize) -> Polynomial {
+    Polynomial { base: BASE, offset: COUNT.wrapping_mul(words as u64) }
+}
+
+/// Hashes words, and rolls their hashes into shingles while they are still in the cache.
+struct HashWords<'a> {
+    hash: ByteHash,
+    length: usize,
+    /// Shingles, then words that are not rolled yet.
+    out: &'a mut Vec<u64>,
+    rolled: usize,
+}
+
+impl HashWords<'_> {
+    fn roll(&mut self) {
+        self.rolled += roll(&mut self.out[self.rolled..], self.length, polynomial(self.length));
+    }
+}
+
+impl Sink for HashWords<'_> {
+    #[inline(always)]
+    fn short(&mut self, padded: u128, length: usize, _: bool) {
+        self.out.push(self.hash.hash_padded(padded, length));
+    }
+
+    fn long(&mut self, word: &[u8], _: bool) {
+        self.out.push(self.hash.hash(word));
+    }
+
+    fn reserve(&mut self, words: usize) {
+        self.roll();
+        self.out.reserve(words);
+    }
+}
+
+/// Joins words by single spaces.
+struct JoinWords {
+    bytes: Vec<u8>,
+    after_lone: bool,
+}
+
+impl JoinWords {
+    #[inline(always)]
+    fn space(&mut self, lone: bool) {
+        if !(self.bytes.is_empty() || lone && self.after_lone) {
+            self.bytes.push(b' ');
+        }
+        self.after_lone = lone;
+    }
+}
+
+impl Sink for JoinWords {
+    #[inline(always)]
+    fn short(&mut self, padded: u128, length: usize, lone: bool) {
+        self.space(lone);
+        let end = self.bytes.len() + length;
+        self.bytes.extend_from_slice(&padded.to_le_bytes());
+        self.bytes.truncate(end);
+    }
+
+    fn long(&mut self, word: &[u8], lone: bool) {
+        self.space(lone);
+        self.bytes.extend_from_slice(word);
+    }
+
+    fn reserve(&mut self, _: usize) {}
+}
+
+#[cfg(test)]
+mod tests;

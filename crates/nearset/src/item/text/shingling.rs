@@ -1,0 +1,120 @@
+//! How a text is cut, as people write it: `words:5`.
+
+use std::{fmt, str::FromStr};
+
+/// What a shingle of a text is.
+///
+/// ```
+/// use nearset::Shingling;
+///
+/// assert_eq!("words:5".parse::<Shingling>()?, Shingling::default());
+/// assert_eq!(Shingling::Chars(9).to_string(), "chars:9");
+/// # Ok::<(), nearset::ShinglingError>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Shingling {
+    /// So many words in a row.
+    Words(u16),
+    /// So many characters in a row of the words, normalised and joined by single spaces.
+    Chars(u16),
+    /// So many bytes in a row of the text as it is.
+    Bytes(u16),
+}
+
+impl Shingling {
+    /// The most units that a shingle may have.
+    pub const LONGEST: u16 = 255;
+
+    /// Words, characters or bytes in a shingle.
+    pub const fn length(self) -> u16 {
+        match self {
+            Shingling::Words(length) | Shingling::Chars(length) | Shingling::Bytes(length) => length,
+        }
+    }
+
+    /// The check that every user of a shingling makes first.
+    pub(crate) fn check(self) -> Result<(), ShinglingError> {
+        match self.length() {
+            1..=Self::LONGEST => Ok(()),
+            _ => Err(ShinglingError::BadLength { found: self.length() }),
+        }
+    }
+}
+
+impl Default for Shingling {
+    /// Five words, which this field's users expect.
+    fn default() -> Self {
+        Shingling::Words(5)
+    }
+}
+
+impl fmt::Display for Shingling {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Shingling::Words(length) => write!(f, "words:{length}"),
+            Shingling::Chars(length) => write!(f, "chars:{length}"),
+            Shingling::Bytes(length) => write!(f, "bytes:{length}"),
+        }
+    }
+}
+
+/// Why there is no such shingling.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ShinglingError {
+    /// A shingle of nothing, or one that is too long.
+    #[error("a shingle of {found}: its length must be from 1 to {}, such as words:5", Shingling::LONGEST)]
+    BadLength {
+        /// The length that was given.
+        found: u16,
+    },
+    /// The text names no shingling.
+    #[error("{found:?} is no shingling: write words:N, chars:N or bytes:N, such as words:5")]
+    Unknown {
+        /// The text.
+        found: String,
+    },
+}
+
+/// Reads what `Display` writes.
+impl FromStr for Shingling {
+    type Err = ShinglingError;
+
+    fn from_str(text: &str) -> Result<Self, ShinglingError> {
+        let unknown = || ShinglingError::Unknown { found: text.to_owned() };
+        let (unit, length) = text.split_once(':').ok_or_else(unknown)?;
+        let length = length.parse().map_err(|_| unknown())?;
+        let shingling = match unit {
+            "words" => Shingling::Words(length),
+            "chars" => Shingling::Chars(length),
+            "bytes" => Shingling::Bytes(length),
+            _ => return Err(unknown()),
+        };
+        shingling.check()?;
+        Ok(shingling)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn display_and_parse_are_inverse() {
+        for shingling in [Shingling::Words(1), Shingling::Chars(255), Shingling::Bytes(13)] {
+            assert_eq!(shingling.to_string().parse(), Ok(shingling));
+        }
+    }
+
+    #[test]
+    fn errors_name_the_cure() {
+        for bad in ["", "words", "words:", "words:five", "lines:3", "words:-1", "words: 5", "words:65536"] {
+            let message = bad.parse::<Shingling>().unwrap_err().to_string();
+            assert!(message.contains("words:N"), "{message}");
+        }
+        for bad in ["words:0", "chars:256"] {
+            let message = bad.parse::<Shingling>().unwrap_err().to_string();
+            assert!(message.contains("from 1 to 255"), "{message}");
+        }
+    }
+}

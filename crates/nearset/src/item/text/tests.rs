@@ -1,0 +1,191 @@
+use proptest::prelude::*;
+
+use super::{words::words, *};
+use crate::{
+    hash::{Rng, mix},
+    simd::{Level, at_level},
+};
+
+/// The shingles, as the module's head defines them.
+fn by_definition(shingling: Shingling, seed: Seed, text: &str) -> Vec<u64> {
+    let length = shingling.length() as usize;
+    let hash = |kind| ByteHash::new(seed.derive("shingle", kind));
+    match shingling {
+        Shingling::Words(_) => {
+            let hashes: Vec<u64> = words(text).iter().map(|word| hash(0).hash(word.text.as_bytes())).collect();
+            windows_or_whole(&hashes, length, |window| {
+                let sum = window.iter().fold(0u64, |sum, word| sum.wrapping_mul(BASE).wrapping_add(*word));
+                mix(sum.wrapping_add((window.len() as u64).wrapping_mul(COUNT)))
+            })
+        }
+        Shingling::Chars(_) => {
+            let words = words(text);
+            let mut joined = Vec::new();
+            for (at, word) in words.iter().enumerate() {
+                if at > 0 && !(word.lone && words[at - 1].lone) {
+                    joined.push(' ');
+                }
+                joined.extend(word.text.chars());
+            }
+            windows_or_whole(&joined, length, |window| hash(1).hash(String::from_iter(window).as_bytes()))
+        }
+        Shingling::Bytes(_) => windows_or_whole(text.as_bytes(), length, |window| hash(2).hash(window)),
+    }
+}
+
+fn windows_or_whole<T>(units: &[T], length: usize, hash: impl Fn(&[T]) -> u64) -> Vec<u64> {
+    match units.len() {
+        0 => Vec::new(),
+        count if count < length => vec![hash(units)],
+        _ => units.windows(length).map(hash).collect(),
+    }
+}
+
+const SHINGLINGS: [Shingling; 9] = [
+    Shingling::Words(1),
+    Shingling::Words(5),
+    Shingling::Words(40),
+    Shingling::Chars(1),
+    Shingling::Chars(9),
+    Shingling::Chars(30),
+    Shingling::Bytes(1),
+    Shingling::Bytes(13),
+    Shingling::Bytes(20),
+];
+
+fn check(text: &str) {
+    let seed = Seed::new(5);
+    for shingling in SHINGLINGS {
+        let shingler = Shingler::new(shingling, seed).unwrap();
+        let expected = by_definition(shingling, seed, text);
+        let mut out = vec![1, 2, 3];
+        for level in Level::available() {
+            at_level(level, || shingler.shingles(text, &mut out));
+            assert_eq!(out, expected, "{shingling}, {level:?}, {text:?}");
+        }
+    }
+}
+
+#[test]
+fn words_of_every_length_at_every_offset() {
+    for offset in 0..70 {
+        for length in [1, 2, 8, 15, 16, 17, 32, 33, 63, 64, 65, 130] {
+            let text = format!("{}{} Zz", ".".repeat(offset), "aB3".repeat(length).split_at(length).0);
+            check(&text);
+            check(text.trim_end_matches(" Zz"));
+        }
+    }
+}
+
+#[test]
+fn other_scripts_at_every_offset() {
+    for offset in 0..66 {
+        for piece in ["é", "e\u{301}", "ß", "字", "\u{200b}", "\u{ad}", "≠", "\u{301}", "🦀", "İ", "\0"] {
+            check(&format!("{} {}{piece}tail {piece}", "w".repeat(offset), "X".repeat(offset % 18)));
+        }
+    }
+}
+
+#[test]
+fn texts_around_a_chunk() {
+    let filler = |length: usize| "Lorem ipsum ".chars().cycle().take(length).collect::<String>();
+    for length in 2030..2070 {
+        check(&filler(length));
+        check(&format!("{}straße und {}", filler(length), filler(40)));
+        check(&"x".repeat(length));
+    }
+    check(&"字".repeat(2000));
+    check(&format!("{} {}", "é".repeat(3000), "ñ ".repeat(3000)));
+    check(&"a\0".repeat(5000));
+    check(&"longer".repeat(1000));
+}
+
+#[test]
+fn long_words_of_other_scripts() {
+    for count in 1..80 {
+        check(&"ж".repeat(count));
+        check(&format!("{}\u{301}", "ж".repeat(count)));
+        check(&format!("x{}", "\u{316}\u{301}".repeat(count)));
+        check(&format!("字{}", "\u{301}\u{316}".repeat(count)));
+    }
+}
+
+#[test]
+fn plain_characters_do_not_meddle_with_each_other() {
+    let plain: Vec<char> = ('\u{80}'..='\u{fffd}').filter(|&c| table::entry(c).plain).collect();
+    let mut rng = Rng::new(Seed::new(8));
+    let seed = Seed::new(9);
+    let shingler = Shingler::new(Shingling::Words(2), seed).unwrap();
+    let mut out = Vec::new();
+    for _ in 0..100_000 {
+        let text: String = (0..6).map(|_| plain[rng.below(plain.len() as u64) as usize]).collect();
+        shingler.shingles(&text, &mut out);
+        assert_eq!(out, by_definition(Shingling::Words(2), seed, &text), "{text:?}");
+    }
+}
+
+#[test]
+fn a_short_text_is_one_shingle_and_an_empty_one_none() {
+    for shingling in SHINGLINGS {
+        let shingler = Shingler::new(shingling, Seed::new(1)).unwrap();
+        assert!(shingler.shingle_set("").is_empty());
+        assert_eq!(shingler.shingle_set("a").len(), 1);
+        assert_ne!(shingler.shingle_set("cat"), shingler.shingle_set("dog"));
+    }
+    let shingler = Shingler::new(Shingling::default(), Seed::new(1)).unwrap();
+    assert!(shingler.shingle_set(" — ? \n").is_empty());
+    assert_eq!(shingler.shingle_set("one two three").len(), 1);
+}
+
+#[test]
+fn kinds_seeds_and_word_order_tell_shingles_apart() {
+    let one = |shingling, seed, text: &str| Shingler::new(shingling, Seed::new(seed)).unwrap().shingle_set(text)[0];
+    let mut hashes = vec![
+        one(Shingling::Words(1), 1, "same"),
+        one(Shingling::Chars(4), 1, "same"),
+        one(Shingling::Bytes(4), 1, "same"),
+        one(Shingling::Words(1), 2, "same"),
+        one(Shingling::Words(5), 1, "a b b a"),
+        one(Shingling::Words(5), 1, "b a a b"),
+        one(Shingling::Words(5), 1, "a a"),
+        one(Shingling::Words(5), 1, "aa"),
+        one(Shingling::Words(5), 1, "a a a"),
+    ];
+    let count = hashes.len();
+    hashes.sort_unstable();
+    hashes.dedup();
+    assert_eq!(hashes.len(), count);
+}
+
+#[test]
+fn a_bag_counts_what_a_set_holds() {
+    let shingler = Shingler::new(Shingling::Words(1), Seed::new(1)).unwrap();
+    let bag = shingler.bag("to be or not to be");
+    assert_eq!(bag.iter().map(|&(hash, _)| hash).collect::<Vec<u64>>(), shingler.shingle_set("to be or not"));
+    assert_eq!(bag.iter().map(|&(_, count)| count).sum::<f64>(), 6.0);
+    assert_eq!(bag.iter().filter(|&&(_, count)| count == 2.0).count(), 2);
+}
+
+#[test]
+fn chinese_shingles_by_runs_of_characters() {
+    let words = Shingler::new(Shingling::Words(5), Seed::new(1)).unwrap();
+    assert_eq!(words.shingle_set("我们在这里，看书。").len(), 3);
+    let chars = Shingler::new(Shingling::Chars(5), Seed::new(1)).unwrap();
+    assert_eq!(chars.shingle_set("我们在这里看书").len(), 3);
+    assert_eq!(chars.shingle_set("我们在这里看书"), chars.shingle_set("我们 在这里，看书"));
+}
+
+proptest! {
+    #[test]
+    fn random_text(text in any::<String>()) {
+        check(&text);
+    }
+
+    #[test]
+    fn texts_of_awkward_pieces(pieces in prop::collection::vec(
+        prop_oneof!["[a-zA-Z0-9]{1,20}", "[ .,'_\0-]{1,3}", "[éßẞΣςIİıﬁ\u{301}\u{316}\u{345}字のー\u{3099}ที่가\u{1161}\u{11a8}كِ\u{ad}\u{200b}]{1,4}", "[а-яА-ЯЁё]{1,20}"],
+        0..60,
+    )) {
+        check(&pieces.concat());
+    }
+}
