@@ -8,14 +8,17 @@
 //! - [`hash`]: seeds and the frozen base hashes.
 //! - [`item`]: views of texts, sets, bit strings, symbol strings and vectors, and their exact distances.
 //! - [`family`]: locality-sensitive hash functions, `Pr[h(x) = h(y)] = p(d)`, that give an item its band keys.
+//! - [`filter`]: sets that answer from a few bits an item.
 //!
 //! There is no I/O here, no thread, no clock and no randomness but what a [`Seed`] gives.
 
 pub mod family;
+pub mod filter;
 pub mod hash;
 pub mod item;
 pub mod simd;
 
 pub use family::{Layout, LshFamily};
+pub use filter::BloomFilter;
 pub use hash::Seed;
 pub use item::{BitString, Bits, Distance, Item, ItemError, Shingler, Shingling, ShinglingError, Similarity, Symbols};

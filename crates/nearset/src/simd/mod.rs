@@ -8,6 +8,7 @@ use std::sync::OnceLock;
 
 pub mod dot;
 mod hamming;
+pub mod line;
 pub(crate) mod sketch;
 pub(crate) mod text;
 

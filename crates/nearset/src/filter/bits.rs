@@ -1,0 +1,200 @@
+//! The memory of a filter: whole cache lines, owned or borrowed.
+//!
+//! Claim: bytes of a memory-mapped file serve as a filter without being copied, if they start at a multiple of 64.
+//! Invariant: there is at least one line. As bytes, the lines are little-endian words on every platform.
+
+use std::borrow::Cow;
+
+use crate::simd::line::Line;
+
+/// The most lines that a filter may have: 4 TiB of them.
+pub const MAX_LINES: u64 = 1 << 36;
+
+const LINE_BYTES: usize = size_of::<Line>();
+
+/// The lines of a filter. Borrowed lines are copied before the first change to them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Bits<'a>(Cow<'a, [Line]>);
+
+/// No filter can have this memory.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum BitsError {
+    /// A filter without lines, or with absurdly many.
+    #[error("a filter has 1 to {MAX_LINES} lines of 64 bytes, not {found}: ask for fewer items or a higher error")]
+    Lines {
+        /// The number asked for.
+        found: u64,
+    },
+    /// The allocator refused.
+    #[error("no memory for {lines} lines of 64 bytes ({} MiB): ask for fewer items or a higher error", lines >> 14)]
+    Memory {
+        /// The number asked for.
+        lines: u64,
+    },
+    /// The bytes do not end with a line.
+    #[error("{found} bytes are not a whole number of 64-byte lines: the table was cut off or starts elsewhere")]
+    Ragged {
+        /// How many bytes were given.
+        found: usize,
+    },
+}
+
+impl<'a> Bits<'a> {
+    /// Lines with no bit set.
+    pub fn zeroed(lines: u64) -> Result<Bits<'static>, BitsError> {
+        let length = Self::check_count(lines)?;
+        let owned = bytemuck::allocation::try_zeroed_vec(length).map_err(|()| BitsError::Memory { lines })?;
+        Ok(Bits(Cow::Owned(owned)))
+    }
+
+    /// Lines from their bytes: borrowed where the platform can read them in place, else copied.
+    pub fn from_bytes(bytes: &'a [u8]) -> Result<Bits<'a>, BitsError> {
+        if !bytes.len().is_multiple_of(LINE_BYTES) {
+            return Err(BitsError::Ragged { found: bytes.len() });
+        }
+        let lines = (bytes.len() / LINE_BYTES) as u64;
+        Self::check_count(lines)?;
+        if cfg!(target_endian = "little")
+            && let Ok(borrowed) = bytemuck::try_cast_slice(bytes)
+        {
+            return Ok(Bits(Cow::Borrowed(borrowed)));
+        }
+        let mut copy = Bits::zeroed(lines)?;
+        let (words, _) = bytes.as_chunks::<8>();
+        let lanes = copy.lines_mut().iter_mut().flat_map(|line| &mut line.0);
+        for (lane, word) in lanes.zip(words) {
+            *lane = u64::from_le_bytes(*word);
+        }
+        Ok(copy)
+    }
+
+    /// Lines that were made elsewhere.
+    pub fn from_lines(lines: impl Into<Cow<'a, [Line]>>) -> Result<Bits<'a>, BitsError> {
+        let lines = lines.into();
+        Self::check_count(lines.len() as u64)?;
+        Ok(Bits(lines))
+    }
+
+    fn check_count(lines: u64) -> Result<usize, BitsError> {
+        match usize::try_from(lines) {
+            Ok(length) if (1..=MAX_LINES).contains(&lines) => Ok(length),
+            _ => Err(BitsError::Lines { found: lines }),
+        }
+    }
+
+    /// The bytes as [`Bits::from_bytes`] reads them.
+    pub fn to_bytes(&self) -> Cow<'_, [u8]> {
+        if cfg!(target_endian = "little") {
+            Cow::Borrowed(bytemuck::cast_slice(&self.0))
+        } else {
+            Cow::Owned(self.0.iter().flat_map(|line| line.0).flat_map(u64::to_le_bytes).collect())
+        }
+    }
+
+    /// The lines.
+    #[inline(always)]
+    pub fn lines(&self) -> &[Line] {
+        &self.0
+    }
+
+    /// The lines, to be changed; copied first if they are borrowed.
+    #[inline(always)]
+    pub fn lines_mut(&mut self) -> &mut [Line] {
+        self.0.to_mut()
+    }
+
+    /// Whether the memory belongs to somebody else.
+    pub fn is_borrowed(&self) -> bool {
+        matches!(self.0, Cow::Borrowed(_))
+    }
+
+    /// The same lines in memory of their own.
+    pub fn into_owned(self) -> Bits<'static> {
+        Bits(Cow::Owned(self.0.into_owned()))
+    }
+
+    /// How many bits there are.
+    pub fn len(&self) -> u64 {
+        self.0.len() as u64 * Line::BITS
+    }
+
+    /// Never: there is at least one line.
+    pub fn is_empty(&self) -> bool {
+        false
+    }
+
+    /// How many bits are set.
+    pub fn ones(&self) -> u64 {
+        self.0.iter().map(|line| u64::from(line.ones())).sum()
+    }
+
+    /// The share of bits that are set.
+    pub fn fill(&self) -> f64 {
+        self.ones() as f64 / self.len() as f64
+    }
+
+    /// Sets every bit that is set in `other`.
+    ///
+    /// # Panics
+    /// If the sizes differ; filters compare theirs first and return an error.
+    pub fn union(&mut self, other: &Bits<'_>) {
+        assert_eq!(self.0.len(), other.0.len(), "only tables of one size have a union");
+        for (line, other) in self.lines_mut().iter_mut().zip(other.lines()) {
+            for (lane, other) in line.0.iter_mut().zip(other.0) {
+                *lane |= other;
+            }
+        }
+    }
+
+    /// How many distinct keys with `hashes` bits each make the present fill likeliest; infinite when every bit is set.
+    ///
+    /// A bit stays clear with probability `(1 - hashes / bits)^keys`, blocked or not (Swamidass & Baldi 2007).
+    pub fn estimated_keys(&self, hashes: u32) -> f64 {
+        let bits = self.len() as f64;
+        libm::log1p(-self.fill()) / libm::log1p(-f64::from(hashes) / bits)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counting_bytes(lines: usize) -> Vec<Line> {
+        (0..lines as u64).map(|line| Line(std::array::from_fn(|lane| line << 32 | lane as u64))).collect()
+    }
+
+    #[test]
+    fn aligned_bytes_are_borrowed_and_others_copied() {
+        let lines = counting_bytes(3);
+        let bytes = Bits::from_lines(&lines[..]).unwrap();
+        let bytes = bytes.to_bytes();
+        let aligned = Bits::from_bytes(&bytes).unwrap();
+        assert_eq!(aligned.lines(), lines);
+        assert_eq!(aligned.is_borrowed(), cfg!(target_endian = "little"));
+
+        let mut buffer = vec![Line::EMPTY; 4];
+        let shifted = &mut bytemuck::cast_slice_mut::<Line, u8>(&mut buffer)[8..8 + 3 * 64];
+        shifted.copy_from_slice(&bytes);
+        let copied = Bits::from_bytes(shifted).unwrap();
+        assert!(!copied.is_borrowed());
+        assert_eq!(copied.lines(), lines);
+    }
+
+    #[test]
+    fn borrowed_lines_are_copied_before_a_change() {
+        let lines = counting_bytes(2);
+        let mut bits = Bits::from_lines(&lines[..]).unwrap();
+        bits.lines_mut()[1].0[0] = u64::MAX;
+        assert!(!bits.is_borrowed());
+        assert_eq!(lines, counting_bytes(2));
+    }
+
+    #[test]
+    fn impossible_sizes_are_refused_before_anything_is_allocated() {
+        assert_eq!(Bits::zeroed(0).unwrap_err(), BitsError::Lines { found: 0 });
+        assert_eq!(Bits::zeroed(u64::MAX).unwrap_err(), BitsError::Lines { found: u64::MAX });
+        assert_eq!(Bits::from_bytes(&[]).unwrap_err(), BitsError::Lines { found: 0 });
+        assert_eq!(Bits::from_bytes(&[0; 65]).unwrap_err(), BitsError::Ragged { found: 65 });
+    }
+}

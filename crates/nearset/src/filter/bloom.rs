@@ -1,0 +1,422 @@
+//! The classic Bloom filter, exact membership, blocked to one cache line a key (Bloom 1970; Putze, Sanders & Singler
+//! 2007).
+//!
+//! Claim: what was inserted is found; what was not is found with at most the planned probability while no more than the
+//! planned number of keys are in.
+//! Invariant: the bits are a function of the set of keys, the number of lines, the bits a key and the seed.
+//! Not here: nearness (`near`), bytes on disk (`codec`).
+//!
+//! A key's 64-bit hash is mixed with the filter's seed; its high bits choose the line and a product of it the bits in the
+//! line, one in each of up to eight lanes. The price of touching one line only is that lines fill unevenly, which costs
+//! about one bit a key at an error of 1 % and grows as the error gets smaller; sizes are planned with that included.
+
+use crate::{
+    hash::{ByteHash, Seed, fold, reduce},
+    simd::line::{self, AtomicLine, Line, Place, Probe},
+};
+
+use super::bits::{Bits, BitsError, MAX_LINES};
+
+/// A set of keys that may say yes to a key it doesn't hold, and never says no to one that it does.
+///
+/// ```
+/// use nearset::{Seed, filter::BloomFilter};
+///
+/// let mut seen = BloomFilter::new(1_000_000, 0.01, Seed::new(42))?;
+/// assert!(seen.insert(b"one"));
+/// assert!(!seen.insert(b"one"));
+/// assert!(seen.contains(b"one"));
+/// assert!(!seen.contains(b"two"));
+/// # Ok::<(), nearset::filter::BloomError>(())
+/// ```
+///
+/// Keys that are hashed already go in by [`insert_hash`](Self::insert_hash). Many keys at once are faster by
+/// [`insert_all`](Self::insert_all) and [`contains_all`](Self::contains_all), which fetch lines ahead; many threads insert
+/// through [`shared`](Self::shared).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BloomFilter<'a> {
+    bits: Bits<'a>,
+    seed: Seed,
+    keys: Keys,
+}
+
+/// How keys are taken to places: what a filter and its shared view have in common.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Keys {
+    bytes: ByteHash,
+    remix: [u64; 2],
+    hashes: u32,
+    lines: u64,
+}
+
+impl Keys {
+    fn new(lines: usize, hashes: u32, seed: Seed) -> Self {
+        let [xor, factor] = seed.derive("bloom remix", 0).words();
+        Self { bytes: ByteHash::new(seed), remix: [xor, factor | 1], hashes, lines: lines as u64 }
+    }
+
+    #[inline(always)]
+    fn place(&self, hash: u64) -> Place {
+        let mixed = fold(hash ^ self.remix[0], self.remix[1]);
+        Place { line: reduce(mixed, self.lines) as usize, probe: Probe::new(mixed, self.hashes) }
+    }
+}
+
+/// These parameters make no filter.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum BloomError {
+    /// A filter for nothing.
+    #[error("a filter is planned for at least 1 key: give the number of distinct keys that you expect")]
+    Capacity,
+    /// Not a probability that a filter can keep to.
+    #[error("the false-positive rate {found} is not between {lowest} and 1, exclusive: 0.01 suits most uses")]
+    FalsePositive {
+        /// The rate asked for.
+        found: f64,
+        /// The least that can be planned for.
+        lowest: f64,
+    },
+    /// A line has eight lanes.
+    #[error("a key has 1 to 8 bits in its line, not {found}")]
+    Hashes {
+        /// The number asked for.
+        found: u32,
+    },
+    /// The memory can't be had.
+    #[error(transparent)]
+    Bits(#[from] BitsError),
+}
+
+/// The filters differ in this, so that their bits mean different things.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum MergeError {
+    /// The sizes differ.
+    #[error("a filter of {ours} lines can't take in one of {theirs}: build both for one capacity and error rate")]
+    Lines {
+        /// Lines of the filter merged into.
+        ours: usize,
+        /// Lines of the other.
+        theirs: usize,
+    },
+    /// The bits a key differ.
+    #[error("a filter with {ours} bits a key can't take in one with {theirs}: build both with the same parameters")]
+    Hashes {
+        /// Bits a key of the filter merged into.
+        ours: u32,
+        /// Bits a key of the other.
+        theirs: u32,
+    },
+    /// The seeds differ.
+    #[error("a filter seeded {ours} can't take in one seeded {theirs}: build both with one seed")]
+    Seed {
+        /// Seed of the filter merged into.
+        ours: Seed,
+        /// Seed of the other.
+        theirs: Seed,
+    },
+}
+
+/// How many keys are placed, and their lines fetched, ahead of the keys that are tested: enough to keep every memory
+/// channel busy, few enough for the lines to stay in the first-level cache.
+const WINDOW: usize = 32;
+
+impl BloomFilter<'static> {
+    /// The lowest false-positive rate that a filter can be planned for.
+    pub const LOWEST_FALSE_POSITIVE: f64 = 1e-9;
+
+    /// An empty filter, as small as can be, in which `capacity` distinct keys give at most `max_false_positive`.
+    pub fn new(capacity: u64, max_false_positive: f64, seed: Seed) -> Result<Self, BloomError> {
+        let lowest = Self::LOWEST_FALSE_POSITIVE;
+        if !(max_false_positive > lowest && max_false_positive < 1.0) {
+            return Err(BloomError::FalsePositive { found: max_false_positive, lowest });
+        }
+        if capacity == 0 {
+            return Err(BloomError::Capacity);
+        }
+        let (lines, hashes) = smallest(capacity, max_false_positive);
+        Self::with_lines(lines, hashes, seed)
+    }
+
+    /// An empty filter of `lines` lines of 64 bytes, with `hashes` (1 to 8) bits a key.
+    pub fn with_lines(lines: u64, hashes: u32, seed: Seed) -> Result<Self, BloomError> {
+        if !(1..=8).contains(&hashes) {
+            return Err(BloomError::Hashes { found: hashes });
+        }
+        Self::from_parts(Bits::<'static>::zeroed(lines)?, hashes, seed)
+    }
+}
+
+impl<'a> BloomFilter<'a> {
+    /// A filter around lines that another one of these parameters has filled.
+    pub(crate) fn from_parts(bits: Bits<'a>, hashes: u32, seed: Seed) -> Result<Self, BloomError> {
+        if !(1..=8).contains(&hashes) {
+            return Err(BloomError::Hashes { found: hashes });
+        }
+        let keys = Keys::new(bits.lines().len(), hashes, seed);
+        Ok(Self { bits, seed, keys })
+    }
+
+    /// The same filter in memory of its own.
+    pub fn into_owned(self) -> BloomFilter<'static> {
+        BloomFilter { bits: self.bits.into_owned(), seed: self.seed, keys: self.keys }
+    }
+
+    /// The hash by which this filter knows the bytes: inserting either is the same.
+    #[inline]
+    pub fn hash(&self, bytes: &[u8]) -> u64 {
+        self.keys.bytes.hash(bytes)
+    }
+
+    /// Inserts bytes. True when they were certainly not in before.
+    #[inline]
+    pub fn insert(&mut self, bytes: &[u8]) -> bool {
+        self.insert_hash(self.hash(bytes))
+    }
+
+    /// Whether the bytes were inserted, or look as if they were.
+    #[inline]
+    pub fn contains(&self, bytes: &[u8]) -> bool {
+        self.contains_hash(self.hash(bytes))
+    }
+
+    /// Inserts a key by its 64-bit hash, which is mixed with the filter's seed. True when it was certainly not in before.
+    ///
+    /// Keys with equal hashes are one key.
+    #[inline]
+    pub fn insert_hash(&mut self, hash: u64) -> bool {
+        let place = self.keys.place(hash);
+        line::insert(&mut self.bits.lines_mut()[place.line], place.probe)
+    }
+
+    /// Whether a key of this hash was inserted, or looks as if it was.
+    #[inline]
+    pub fn contains_hash(&self, hash: u64) -> bool {
+        let place = self.keys.place(hash);
+        line::contains(&self.bits.lines()[place.line], place.probe)
+    }
+
+    /// [`insert_hash`](Self::insert_hash) for all of them in order; the answers are the same.
+    pub fn insert_all(&mut self, hashes: &[u64]) -> Vec<bool> {
+        let (keys, lines) = (self.keys, self.bits.lines_mut());
+        in_windows(&keys, hashes, |now, next| {
+            next.iter().for_each(|place| line::prefetch(&lines[place.line]));
+            line::insert_many(lines, now)
+        })
+    }
+
+    /// [`contains_hash`](Self::contains_hash) for all of them.
+    pub fn contains_all(&self, hashes: &[u64]) -> Vec<bool> {
+        let lines = self.bits.lines();
+        in_windows(&self.keys, hashes, |now, next| {
+            next.iter().for_each(|place| line::prefetch(&lines[place.line]));
+            line::contains_many(lines, now)
+        })
+    }
+
+    /// A view through which many threads may insert at once.
+    ///
+    /// ```
+    /// use nearset::{Seed, filter::BloomFilter};
+    ///
+    /// let mut seen = BloomFilter::new(1_000, 0.01, Seed::new(42))?;
+    /// let shared = seen.shared();
+    /// std::thread::scope(|scope| {
+    ///     for word in [b"one", b"two"] {
+    ///         let shared = &shared;
+    ///         scope.spawn(move || shared.insert(word));
+    ///     }
+    /// });
+    /// assert!(seen.contains(b"one") && seen.contains(b"two"));
+    /// # Ok::<(), nearset::filter::BloomError>(())
+    /// ```
+    pub fn shared(&mut self) -> SharedBloom<'_> {
+        SharedBloom { keys: self.keys, lines: line::as_atomic(self.bits.lines_mut()) }
+    }
+
+    /// Takes in all keys of the other filter, as if each had been inserted here.
+    pub fn merge(&mut self, other: &BloomFilter<'_>) -> Result<(), MergeError> {
+        self.check_mergeable(other)?;
+        self.bits.union(&other.bits);
+        Ok(())
+    }
+
+    /// The first difference, if any, that forbids merging.
+    pub fn check_mergeable(&self, other: &BloomFilter<'_>) -> Result<(), MergeError> {
+        let (ours, theirs) = (self.lines().len(), other.lines().len());
+        if ours != theirs {
+            return Err(MergeError::Lines { ours, theirs });
+        }
+        if self.hashes() != other.hashes() {
+            return Err(MergeError::Hashes { ours: self.hashes(), theirs: other.hashes() });
+        }
+        if self.seed != other.seed {
+            return Err(MergeError::Seed { ours: self.seed, theirs: other.seed });
+        }
+        Ok(())
+    }
+
+    /// An estimate, from the share of set bits, of how many distinct keys are in; infinite when every bit is set.
+    ///
+    /// No count is kept: the bits then depend on nothing but the set of keys, and merging needs no bookkeeping.
+    pub fn estimated_len(&self) -> f64 {
+        self.bits.estimated_keys(self.hashes())
+    }
+
+    /// The share of bits that are set.
+    pub fn fill(&self) -> f64 {
+        self.bits.fill()
+    }
+
+    /// The probability, at this moment, that a key which was not inserted is found: exact, by the bits of every line.
+    pub fn false_positive_rate(&self) -> f64 {
+        let lines = self.lines();
+        let sum: f64 = lines.iter().map(|line| line_false_positive(line, self.hashes() as usize)).sum();
+        sum / lines.len() as f64
+    }
+
+    /// How many bits of memory each of `keys` keys has.
+    pub fn bits_per_key(&self, keys: u64) -> f64 {
+        self.bits.len() as f64 / keys as f64
+    }
+
+    /// How many bits the filter has.
+    pub fn num_bits(&self) -> u64 {
+        self.bits.len()
+    }
+
+    /// How many bits a key has in its line.
+    pub fn hashes(&self) -> u32 {
+        self.keys.hashes
+    }
+
+    /// The seed.
+    pub fn seed(&self) -> Seed {
+        self.seed
+    }
+
+    /// The filter's memory.
+    pub fn lines(&self) -> &[Line] {
+        self.bits.lines()
+    }
+
+    /// The filter's memory, for a codec.
+    pub(crate) fn bits(&self) -> &Bits<'a> {
+        &self.bits
+    }
+}
+
+/// Calls `step` with the places of one window of hashes after another, and with those of the next window so that it can
+/// fetch them; bit `i` of its word answers for place `i`.
+#[inline(always)]
+fn in_windows(keys: &Keys, hashes: &[u64], mut step: impl FnMut(&[Place], &[Place]) -> u64) -> Vec<bool> {
+    let mut answers = Vec::with_capacity(hashes.len());
+    let mut windows = hashes.chunks(WINDOW);
+    let mut buffers = [[keys.place(0); WINDOW]; 2];
+    let (mut now, mut length) = (0, 0);
+    loop {
+        let next = windows.next().unwrap_or_default();
+        for (place, &hash) in buffers[1 - now].iter_mut().zip(next) {
+            *place = keys.place(hash);
+        }
+        let word = step(&buffers[now][..length], &buffers[1 - now][..next.len()]);
+        answers.extend((0..length).map(|index| word >> index & 1 == 1));
+        if next.is_empty() {
+            return answers;
+        }
+        (now, length) = (1 - now, next.len());
+    }
+}
+
+/// A view of a [`BloomFilter`] through which many threads insert at once; see [`BloomFilter::shared`].
+#[derive(Debug, Clone, Copy)]
+pub struct SharedBloom<'f> {
+    keys: Keys,
+    lines: &'f [AtomicLine],
+}
+
+impl SharedBloom<'_> {
+    /// The hash by which the filter knows the bytes.
+    #[inline]
+    pub fn hash(&self, bytes: &[u8]) -> u64 {
+        self.keys.bytes.hash(bytes)
+    }
+
+    /// Inserts bytes. True when they were certainly not in before, or another thread is inserting them right now.
+    #[inline]
+    pub fn insert(&self, bytes: &[u8]) -> bool {
+        self.insert_hash(self.hash(bytes))
+    }
+
+    /// Inserts a key by its hash. True when it was certainly not in before, or another thread is inserting it right now.
+    #[inline]
+    pub fn insert_hash(&self, hash: u64) -> bool {
+        let place = self.keys.place(hash);
+        self.lines[place.line].insert(place.probe)
+    }
+
+    /// Inserts all keys by their hashes, with their lines fetched ahead.
+    pub fn insert_all(&self, hashes: &[u64]) -> Vec<bool> {
+        in_windows(&self.keys, hashes, |now, next| {
+            next.iter().for_each(|place| self.lines[place.line].prefetch());
+            let insert = |place: &Place| self.lines[place.line].insert(place.probe);
+            now.iter().enumerate().fold(0, |word, (index, place)| word | u64::from(insert(place)) << index)
+        })
+    }
+
+    /// Whether a key of this hash was inserted, or looks as if it was. One that is just being inserted may be missed.
+    #[inline]
+    pub fn contains_hash(&self, hash: u64) -> bool {
+        let place = self.keys.place(hash);
+        self.lines[place.line].contains(place.probe)
+    }
+}
+
+/// The chance that a key which falls into this line finds its bits set.
+fn line_false_positive(line: &Line, hashes: usize) -> f64 {
+    let fills = line.0.map(|lane| f64::from(lane.count_ones()) / 64.0);
+    // With a bit in every lane it makes no difference where a key starts.
+    let starts = if hashes == 8 { 1 } else { 8 };
+    let windows = (0..starts).map(|start| (start..start + hashes).map(|lane| fills[lane % 8]).product::<f64>());
+    windows.sum::<f64>() / starts as f64
+}
+
+/// The false-positive rate to expect with `keys` distinct keys, averaged over seeds: exact.
+///
+/// By inclusion and exclusion over the sets `S` of the asked lanes whose bit stays clear: a key starts at each of the
+/// eight lanes alike and then leaves the bits of `S` clear with probability `(63/64)^w`, where `w` counts the lanes of `S`
+/// among its own; and it falls into this line with probability `1 / lines`.
+fn expected_false_positive(keys: u64, lines: u64, hashes: u32) -> f64 {
+    let asked = 0xffu8 >> (8 - hashes);
+    let clear = |set: u8| {
+        let sets_one: f64 = (0..8)
+            .map(|start| 1.0 - libm::pow(63.0 / 64.0, f64::from((asked.rotate_left(start) & set).count_ones())))
+            .sum();
+        libm::exp(keys as f64 * libm::log1p(-sets_one / 8.0 / lines as f64))
+    };
+    let signed = |set: u8| if set.count_ones().is_multiple_of(2) { clear(set) } else { -clear(set) };
+    (0..=asked).map(signed).sum::<f64>().max(0.0)
+}
+
+/// The fewest lines that keep to the rate, and with how many bits a key; among equals the lowest rate.
+fn smallest(capacity: u64, max_false_positive: f64) -> (u64, u32) {
+    let keeps = |lines, hashes| expected_false_positive(capacity, lines, hashes) <= max_false_positive;
+    let candidates = (1..=8).map(|hashes| {
+        let mut enough = 1;
+        while enough <= MAX_LINES && !keeps(enough, hashes) {
+            enough *= 2;
+        }
+        let mut too_few = enough / 2;
+        while enough - too_few > 1 {
+            let middle = too_few + (enough - too_few) / 2;
+            if keeps(middle, hashes) { enough = middle } else { too_few = middle }
+        }
+        (enough, expected_false_positive(capacity, enough, hashes), hashes)
+    });
+    let best = candidates.min_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)));
+    best.map_or((MAX_LINES + 1, 8), |(lines, _, hashes)| (lines, hashes))
+}
+
+#[cfg(test)]
+mod tests;

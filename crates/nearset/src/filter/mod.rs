@@ -1,0 +1,12 @@
+//! Filters: sets that answer "seen it?" from a few bits an item.
+//!
+//! Claim: every filter here is a commutative, idempotent monoid: merging is a bitwise OR, and the bits are a function of
+//! the *set* of items, whatever their order, their repeats and the number of threads.
+//! Invariant: bits are only ever set, and an item's bits depend on nothing but the item and the filter's parameters.
+//! Not here: choosing parameters for near filters (`plan`), bytes on disk (`codec`).
+
+mod bits;
+mod bloom;
+
+pub use bits::{Bits, BitsError};
+pub use bloom::{BloomError, BloomFilter, MergeError, SharedBloom};

@@ -1,0 +1,425 @@
+//! Cache lines as small Bloom filters: blocks (Putze, Sanders & Singler 2007) split into lanes with one bit of a key
+//! each, as in Apache Parquet, whose blocks are half as wide.
+//!
+//! Claim: testing or setting a key touches one aligned cache line and a handful of instructions.
+//! Invariant: a key owns at most one bit in each of the line's eight 64-bit lanes. Where the bits lie is defined by
+//! [`Probe::pattern`] and is part of the file format.
+//! Not here: which line a key belongs to (`filter`).
+
+#![allow(unsafe_code)]
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use super::Level;
+
+/// One cache line: eight lanes of 64 bits.
+#[repr(C, align(64))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, bytemuck::Pod, bytemuck::Zeroable)]
+pub struct Line(pub [u64; 8]);
+
+impl Line {
+    /// How many bits a line holds.
+    pub const BITS: u64 = 512;
+
+    /// A line with no bit set.
+    pub const EMPTY: Line = Line([0; 8]);
+
+    /// How many bits are set.
+    #[inline]
+    pub fn ones(&self) -> u32 {
+        self.0.iter().map(|lane| lane.count_ones()).sum()
+    }
+}
+
+/// The bits that a key owns in its line.
+///
+/// A hash converts into the probe with a bit in all eight lanes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Probe {
+    /// Lane `i` takes its bit number from bits `16 + 6 i ..` of this word.
+    fields: u64,
+    /// One bit a lane: whether the key has a bit there.
+    lanes: u8,
+}
+
+/// Odd, and with about as many ones as zeros: the product's top 51 bits, the only ones used, depend on the hash's every
+/// bit, while a line's number depends on the hash's top bits alone.
+const SPREAD: u64 = 0xd6e8_feb8_6659_fd93;
+
+impl Probe {
+    /// The probe of a hash with a bit in each of `hashes` lanes: neighbours, from a lane that the hash chooses.
+    ///
+    /// # Panics
+    /// If `hashes` isn't one of 1 to 8.
+    #[inline(always)]
+    pub fn new(hash: u64, hashes: u32) -> Probe {
+        assert!((1..=8).contains(&hashes), "a line has 8 lanes and can't take {hashes} bits a key");
+        let fields = hash.wrapping_mul(SPREAD);
+        let first_lanes = (0xffu32 >> (8 - hashes)) as u8;
+        Probe { fields, lanes: first_lanes.rotate_left((fields >> 13 & 7) as u32) }
+    }
+
+    /// The key's bits as a line: the definition that every kernel follows.
+    #[inline]
+    pub fn pattern(self) -> Line {
+        Line(std::array::from_fn(|lane| {
+            u64::from(self.lanes >> lane & 1) << (self.fields >> (FIRST_FIELD + 6 * lane as u32) & 63)
+        }))
+    }
+}
+
+const FIRST_FIELD: u32 = 16;
+
+impl From<u64> for Probe {
+    #[inline(always)]
+    fn from(hash: u64) -> Probe {
+        Probe { fields: hash.wrapping_mul(SPREAD), lanes: 0xff }
+    }
+}
+
+/// A probe and the number of the line that it belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The line's number.
+    pub line: usize,
+    /// The key's bits in it.
+    pub probe: Probe,
+}
+
+/// Asks the CPU to fetch a line that will be needed soon. Does nothing where there is no such instruction.
+#[inline(always)]
+pub fn prefetch(line: &Line) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: prefetching is a hint that can't fault, and SSE is in every x86-64.
+    unsafe {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_T0>((&raw const *line).cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = line;
+}
+
+/// Whether all bits of the key are set.
+#[inline]
+pub fn contains(line: &Line, probe: impl Into<Probe>) -> bool {
+    let probe = probe.into();
+    match Level::current() {
+        // SAFETY (both): the level is there only on CPUs that have the features.
+        #[cfg(target_arch = "x86_64")]
+        Level::Avx512 => unsafe { avx512::contains(line, probe) },
+        #[cfg(target_arch = "x86_64")]
+        Level::Avx2 => unsafe { avx2::contains(line, probe) },
+        _ => scalar::contains(line, probe),
+    }
+}
+
+/// Sets the key's bits. True when one of them was new.
+#[inline]
+pub fn insert(line: &mut Line, probe: impl Into<Probe>) -> bool {
+    let probe = probe.into();
+    match Level::current() {
+        // SAFETY (both): the level is there only on CPUs that have the features.
+        #[cfg(target_arch = "x86_64")]
+        Level::Avx512 => unsafe { avx512::insert(line, probe) },
+        #[cfg(target_arch = "x86_64")]
+        Level::Avx2 => unsafe { avx2::insert(line, probe) },
+        _ => scalar::insert(line, probe),
+    }
+}
+
+/// [`contains`] for up to 64 keys: bit `i` of the answer is that of place `i`.
+///
+/// # Panics
+/// If there are more than 64 places, or one lies outside `lines`.
+#[inline]
+pub fn contains_many(lines: &[Line], places: &[Place]) -> u64 {
+    match Level::current() {
+        // SAFETY (both): the level is there only on CPUs that have the features.
+        #[cfg(target_arch = "x86_64")]
+        Level::Avx512 => unsafe { avx512::contains_many(lines, places) },
+        #[cfg(target_arch = "x86_64")]
+        Level::Avx2 => unsafe { avx2::contains_many(lines, places) },
+        _ => scalar::contains_many(lines, places),
+    }
+}
+
+/// [`insert`] for up to 64 keys, in order: bit `i` of the answer is that of place `i`.
+///
+/// # Panics
+/// If there are more than 64 places, or one lies outside `lines`.
+#[inline]
+pub fn insert_many(lines: &mut [Line], places: &[Place]) -> u64 {
+    match Level::current() {
+        // SAFETY (both): the level is there only on CPUs that have the features.
+        #[cfg(target_arch = "x86_64")]
+        Level::Avx512 => unsafe { avx512::insert_many(lines, places) },
+        #[cfg(target_arch = "x86_64")]
+        Level::Avx2 => unsafe { avx2::insert_many(lines, places) },
+        _ => scalar::insert_many(lines, places),
+    }
+}
+
+/// A line that many threads may set bits of at once.
+#[repr(C, align(64))]
+#[derive(Debug)]
+pub struct AtomicLine([AtomicU64; 8]);
+
+const _: () = assert!(size_of::<AtomicLine>() == size_of::<Line>() && align_of::<AtomicLine>() == align_of::<Line>());
+
+/// Lines that are borrowed exclusively, as lines that threads may share meanwhile.
+#[inline]
+pub fn as_atomic(lines: &mut [Line]) -> &[AtomicLine] {
+    // SAFETY: both types are 64 aligned bytes of which every value is valid, and for as long as the result lives nobody
+    // else can reach the lines, so that all access to them is atomic.
+    unsafe { &*(std::ptr::from_mut(lines) as *const [AtomicLine]) }
+}
+
+impl AtomicLine {
+    /// Sets the key's bits; no bit is ever lost. True when this call set one of them. When two threads insert one new
+    /// key at once, at least one of them gets true.
+    #[inline]
+    pub fn insert(&self, probe: impl Into<Probe>) -> bool {
+        let mut new = false;
+        for (lane, bits) in self.0.iter().zip(probe.into().pattern().0) {
+            // Most bits of a well-filled filter are there already, and a load is far cheaper than an exclusive write.
+            if lane.load(Relaxed) & bits != bits {
+                new |= lane.fetch_or(bits, Relaxed) & bits != bits;
+            }
+        }
+        new
+    }
+
+    /// Whether all bits of the key are set. A key whose insertion is not yet over may be missed.
+    #[inline]
+    pub fn contains(&self, probe: impl Into<Probe>) -> bool {
+        self.0.iter().zip(probe.into().pattern().0).all(|(lane, bits)| lane.load(Relaxed) & bits == bits)
+    }
+
+    /// See [`prefetch`].
+    #[inline(always)]
+    pub fn prefetch(&self) {
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: prefetching is a hint that can't fault, and SSE is in every x86-64.
+        unsafe {
+            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+            _mm_prefetch::<_MM_HINT_T0>((&raw const *self).cast());
+        }
+    }
+}
+
+/// The batch kernels, around a module's own `contains` and `insert` and with its features, so that those are inlined.
+macro_rules! batches {
+    ($(#[$features:meta])?) => {
+        $(#[$features])?
+        pub fn contains_many(lines: &[Line], places: &[Place]) -> u64 {
+            assert!(places.len() <= 64, "{} places do not fit one word of answers", places.len());
+            let mut found = 0;
+            for (index, place) in places.iter().enumerate() {
+                found |= u64::from(contains(&lines[place.line], place.probe)) << index;
+            }
+            found
+        }
+
+        $(#[$features])?
+        pub fn insert_many(lines: &mut [Line], places: &[Place]) -> u64 {
+            assert!(places.len() <= 64, "{} places do not fit one word of answers", places.len());
+            let mut new = 0;
+            for (index, place) in places.iter().enumerate() {
+                new |= u64::from(insert(&mut lines[place.line], place.probe)) << index;
+            }
+            new
+        }
+    };
+}
+
+mod scalar {
+    use super::*;
+
+    #[inline]
+    pub fn contains(line: &Line, probe: Probe) -> bool {
+        let missing = line.0.iter().zip(probe.pattern().0).fold(0, |missing, (lane, bits)| missing | (bits & !lane));
+        missing == 0
+    }
+
+    #[inline]
+    pub fn insert(line: &mut Line, probe: Probe) -> bool {
+        let mut missing = 0;
+        for (lane, bits) in line.0.iter_mut().zip(probe.pattern().0) {
+            missing |= bits & !*lane;
+            *lane |= bits;
+        }
+        missing != 0
+    }
+
+    batches!();
+}
+
+#[cfg(target_arch = "x86_64")]
+mod avx2 {
+    use std::arch::x86_64::*;
+
+    use super::*;
+
+    /// The pattern's lower and upper four lanes.
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn pattern(probe: Probe) -> [__m256i; 2] {
+        let fields = _mm256_set1_epi64x(probe.fields as i64);
+        let lanes = _mm256_set1_epi64x(i64::from(probe.lanes));
+        let half = |shifts: __m256i, lane_bits: __m256i| {
+            let number = _mm256_and_si256(_mm256_srlv_epi64(fields, shifts), _mm256_set1_epi64x(63));
+            let bit = _mm256_sllv_epi64(_mm256_set1_epi64x(1), number);
+            _mm256_and_si256(bit, _mm256_cmpeq_epi64(_mm256_and_si256(lanes, lane_bits), lane_bits))
+        };
+        [
+            half(_mm256_setr_epi64x(16, 22, 28, 34), _mm256_setr_epi64x(1, 2, 4, 8)),
+            half(_mm256_setr_epi64x(40, 46, 52, 58), _mm256_setr_epi64x(16, 32, 64, 128)),
+        ]
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn load(line: &Line) -> [__m256i; 2] {
+        let halves: *const __m256i = (&raw const *line).cast();
+        // SAFETY: a line is two aligned halves of 32 bytes.
+        unsafe { [_mm256_load_si256(halves), _mm256_load_si256(halves.add(1))] }
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn holds(line: [__m256i; 2], bits: [__m256i; 2]) -> bool {
+        let missing = _mm256_or_si256(_mm256_andnot_si256(line[0], bits[0]), _mm256_andnot_si256(line[1], bits[1]));
+        _mm256_testz_si256(missing, missing) == 1
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    pub fn contains(line: &Line, probe: Probe) -> bool {
+        holds(load(line), pattern(probe))
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    pub fn insert(line: &mut Line, probe: Probe) -> bool {
+        let (before, bits) = (load(line), pattern(probe));
+        let halves: *mut __m256i = (&raw mut *line).cast();
+        // SAFETY: a line is two aligned halves of 32 bytes.
+        unsafe {
+            _mm256_store_si256(halves, _mm256_or_si256(before[0], bits[0]));
+            _mm256_store_si256(halves.add(1), _mm256_or_si256(before[1], bits[1]));
+        }
+        !holds(before, bits)
+    }
+
+    batches!(#[target_feature(enable = "avx2")]);
+}
+
+#[cfg(target_arch = "x86_64")]
+mod avx512 {
+    use std::arch::x86_64::*;
+
+    use super::*;
+
+    #[inline]
+    #[target_feature(enable = "avx512f")]
+    fn pattern(probe: Probe) -> __m512i {
+        let shifts = _mm512_setr_epi64(16, 22, 28, 34, 40, 46, 52, 58);
+        let numbers = _mm512_srlv_epi64(_mm512_set1_epi64(probe.fields as i64), shifts);
+        // A rotation takes its count modulo 64, which saves masking the fields.
+        _mm512_maskz_rolv_epi64(probe.lanes, _mm512_set1_epi64(1), numbers)
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx512f")]
+    fn load(line: &Line) -> __m512i {
+        // SAFETY: a line is 64 aligned bytes.
+        unsafe { _mm512_load_si512((&raw const *line).cast()) }
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx512f")]
+    fn holds(line: __m512i, bits: __m512i) -> bool {
+        let missing = _mm512_andnot_si512(line, bits);
+        _mm512_test_epi64_mask(missing, missing) == 0
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx512f")]
+    pub fn contains(line: &Line, probe: Probe) -> bool {
+        holds(load(line), pattern(probe))
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx512f")]
+    pub fn insert(line: &mut Line, probe: Probe) -> bool {
+        let (before, bits) = (load(line), pattern(probe));
+        // SAFETY: a line is 64 aligned bytes.
+        unsafe { _mm512_store_si512((&raw mut *line).cast(), _mm512_or_si512(before, bits)) };
+        !holds(before, bits)
+    }
+
+    batches!(#[target_feature(enable = "avx512f")]);
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::simd::at_level;
+
+    proptest! {
+        #[test]
+        fn every_level_sets_and_finds_the_bits_of_the_scalar_twin(
+            keys in prop::collection::vec((0usize..4, any::<u64>()), 1..=64),
+            hashes in 1u32..=8,
+        ) {
+            let places: Vec<Place> =
+                keys.iter().map(|&(line, hash)| Place { line, probe: Probe::new(hash, hashes) }).collect();
+            let (inserted, asked) = (&places[..places.len() / 2], &places[..]);
+            let run = || {
+                let (mut single, mut batch) = (vec![Line::EMPTY; 4], vec![Line::EMPTY; 4]);
+                let mut shared = vec![Line::EMPTY; 4];
+                let new: Vec<bool> = inserted.iter().map(|at| insert(&mut single[at.line], at.probe)).collect();
+                let shared_new: Vec<bool> = {
+                    let view = as_atomic(&mut shared);
+                    inserted.iter().map(|at| view[at.line].insert(at.probe)).collect()
+                };
+                let batch_new = insert_many(&mut batch, inserted);
+                assert!(single == batch && single == shared && new == shared_new);
+                assert!(new.iter().enumerate().all(|(index, &new)| (batch_new >> index & 1 == 1) == new));
+                let found: Vec<bool> = asked.iter().map(|at| contains(&single[at.line], at.probe)).collect();
+                let batch_found = contains_many(&single, asked);
+                assert!(found.iter().enumerate().all(|(index, &found)| (batch_found >> index & 1 == 1) == found));
+                (single, new, found)
+            };
+            let expected = at_level(Level::Scalar, run);
+            for level in Level::available() {
+                prop_assert_eq!(&at_level(level, run), &expected, "{:?}", level);
+            }
+        }
+
+        #[test]
+        fn a_key_owns_one_bit_in_each_of_its_lanes(hash in any::<u64>(), hashes in 1u32..=8) {
+            let pattern = Probe::new(hash, hashes).pattern();
+            prop_assert!(pattern.0.iter().all(|lane| lane.count_ones() <= 1));
+            prop_assert_eq!(pattern.ones(), hashes);
+        }
+    }
+
+    #[test]
+    fn a_hash_stands_for_its_probe_of_all_lanes() {
+        for hash in [0, 1, u64::MAX, 0x0123_4567_89ab_cdef] {
+            assert_eq!(Probe::from(hash), Probe::new(hash, 8));
+        }
+    }
+
+    #[test]
+    fn the_pattern_of_a_hash_is_frozen() {
+        assert_eq!(Probe::from(0).pattern().0, [1; 8]);
+        let lanes = Probe::new(0x0123_4567_89ab_cdef, 8).pattern().0.map(u64::trailing_zeros);
+        assert_eq!(lanes, [3, 41, 42, 4, 36, 34, 17, 46]);
+        let lanes = Probe::new(0x0123_4567_89ab_cdef, 3).pattern().0.map(u64::trailing_zeros);
+        assert_eq!(lanes, [64, 64, 64, 4, 36, 34, 64, 64]);
+    }
+}
