@@ -29,12 +29,42 @@ impl BitSampling {
 }
 
 impl LshFamily for BitSampling {
+    fn check(&self, layout: Layout) -> Result<(), FamilyError> {
+        layout.check()?;
+        self.sampling.check(self.bits, layout)
+    }
+
     fn collision_probability(&self, distance: Distance) -> f64 {
         self.band_probability(distance, 1)
     }
 
     fn band_probability(&self, distance: Distance, rows: u32) -> f64 {
         self.sampling.band_probability(distance.value(), f64::from(self.bits), rows)
+    }
+
+    fn agreeing_bands(&self, distance: Distance, layout: Layout) -> Option<Vec<f64>> {
+        self.sampling.agreeing_bands(distance.value(), self.bits, layout)
+    }
+
+    /// One of the rows lies among the differing positions, and the others do not.
+    fn neighbour_probability(&self, distance: Distance, rows: u32, reach: u32) -> f64 {
+        if reach == 0 {
+            return 0.0;
+        }
+        let (differing, length) = (distance.value().min(f64::from(self.bits)), f64::from(self.bits));
+        f64::from(rows)
+            * match self.sampling {
+                Sampling::Uniform => differing / length * self.sampling.band_probability(differing, length, rows - 1),
+                // The differing row first, then the others out of one position fewer.
+                Sampling::Balanced => {
+                    differing / length
+                        * self.sampling.band_probability((differing - 1.0).max(0.0), length - 1.0, rows - 1)
+                }
+            }
+    }
+
+    fn values_are_bits(&self) -> bool {
+        true
     }
 
     fn distance(&self, a: Item<'_>, b: Item<'_>) -> Result<Distance, ItemError> {
@@ -44,8 +74,7 @@ impl LshFamily for BitSampling {
     }
 
     fn draw(&self, seed: Seed, layout: Layout) -> Result<Box<dyn Functions>, FamilyError> {
-        layout.check()?;
-        self.sampling.check(self.bits, layout)?;
+        self.check(layout)?;
         let positions = self.sampling.draw(seed, layout, self.bits);
         Ok(Box::new(SampledBits { bits: self.bits as usize, rows: layout.rows as usize, positions }))
     }

@@ -14,7 +14,7 @@ use std::f64::consts::PI;
 
 use super::{
     FamilyError, Functions, Hashed, Key, Layout, LshFamily,
-    projection::{band_rows, key_with, matrix, set_keys},
+    projection::{band_rows, check_size, key_with, matrix, set_keys},
 };
 use crate::{
     Seed,
@@ -39,8 +39,18 @@ pub struct Hyperplane {
 }
 
 impl LshFamily for Hyperplane {
+    fn check(&self, layout: Layout) -> Result<(), FamilyError> {
+        layout.check()?;
+        check_size(self.dimension, self.dimension as usize, layout.functions())
+    }
+
     fn collision_probability(&self, distance: Distance) -> f64 {
         (1.0 - distance.value() / PI).max(0.0)
+    }
+
+    fn neighbour_probability(&self, distance: Distance, rows: u32, reach: u32) -> f64 {
+        let p = self.collision_probability(distance);
+        if reach == 0 { 0.0 } else { f64::from(rows) * (1.0 - p) * libm::pow(p, f64::from(rows - 1)) }
     }
 
     fn distance(&self, a: Item<'_>, b: Item<'_>) -> Result<Distance, ItemError> {
@@ -48,9 +58,9 @@ impl LshFamily for Hyperplane {
     }
 
     fn draw(&self, seed: Seed, layout: Layout) -> Result<Box<dyn Functions>, FamilyError> {
-        layout.check()?;
+        self.check(layout)?;
         let mut rng = Rng::new(seed.derive("hyperplane", 0));
-        let normals = matrix(self.dimension, layout.functions(), || rng.gaussian())?;
+        let normals = matrix(self.dimension, layout.functions(), || rng.gaussian());
         let lengths = normals.chunks_exact(self.dimension as usize).map(|normal| vector::norm_square(normal).sqrt());
         let lengths = lengths.map(|length| length as f32).collect();
         Ok(Box::new(Planes { dimension: self.dimension, layout, normals, lengths }))

@@ -47,6 +47,7 @@ pub(crate) fn check(family: &dyn LshFamily, distances: &[f64], make: MakePair<'_
     check_monotone(family, distances);
     check_collision_rate(family, 1, distances, make);
     check_collision_rate(family, 3, distances, make);
+    check_neighbour_rate(family, 3, distances, make);
     check_equal_items_collide(family, distances, make);
     check_determinism(family, distances, make);
     check_seeds_are_independent(family, distances, make);
@@ -99,6 +100,37 @@ pub(crate) fn check_collision_rate(family: &dyn LshFamily, rows: u32, distances:
             (rate - expected).abs() <= 6.0 * sigma,
             "{rows} rows, distance {d}: measured {rate:.5}, expected {expected:.5}, sigma {sigma:.5}"
         );
+    }
+}
+
+/// How often a band that does not agree is found beside its own bucket, by the same tolerance.
+#[track_caller]
+pub(crate) fn check_neighbour_rate(family: &dyn LshFamily, rows: u32, distances: &[f64], make: MakePair<'_>) {
+    for (i, &d) in distances.iter().enumerate() {
+        for reach in [0, 1, 2] {
+            let mut rng = Rng::new(Seed::new(10).derive("pairs", i as u64));
+            let mut seen = 0.0;
+            for draw in 0..DRAWS / 4 {
+                let (a, b) = make(d, &mut rng);
+                let functions = family.draw(Seed::new(11).derive("draw", draw), Layout::new(rows, BANDS)).unwrap();
+                let mut hashed = Hashed::new();
+                functions.hash(a.view(), &mut hashed).unwrap();
+                for (band, theirs) in keys(&*functions, b.view()).into_iter().enumerate() {
+                    let mut beside = false;
+                    functions.neighbours(&hashed, band, reach, &mut |key| beside |= Some(key) == theirs);
+                    assert!(!(beside && hashed.keys[band] == theirs), "a bucket is its own neighbour");
+                    seen += f64::from(u8::from(beside));
+                }
+            }
+            let tries = (DRAWS / 4) as f64 * f64::from(BANDS);
+            let expected = family.neighbour_probability(distance(d), rows, reach);
+            let sigma = (expected * (1.0 - expected) / tries).sqrt().max(0.5 / tries);
+            let rate = seen / tries;
+            assert!(
+                (rate - expected).abs() <= 6.0 * sigma,
+                "reach {reach}, distance {d}: measured {rate:.5}, expected {expected:.5}, sigma {sigma:.5}"
+            );
+        }
     }
 }
 

@@ -28,6 +28,19 @@ pub struct Minutiae {
 }
 
 impl LshFamily for Minutiae {
+    fn check(&self, layout: Layout) -> Result<(), FamilyError> {
+        layout.check()?;
+        if self.squares < SQUARES {
+            let (parameter, value) = ("squares", f64::from(self.squares));
+            return Err(FamilyError::BadParameter { parameter, value, need: "at least 3" });
+        }
+        if self.occupied > self.squares {
+            let (parameter, value) = ("occupied", f64::from(self.occupied));
+            return Err(FamilyError::BadParameter { parameter, value, need: "at most the number of squares" });
+        }
+        Ok(())
+    }
+
     fn collision_probability(&self, distance: Distance) -> f64 {
         let common = (f64::from(self.occupied) - distance.value() / 2.0).max(0.0);
         (0..SQUARES).map(|i| (common - f64::from(i)).max(0.0) / f64::from(self.squares - i)).product()
@@ -40,15 +53,7 @@ impl LshFamily for Minutiae {
     }
 
     fn draw(&self, seed: Seed, layout: Layout) -> Result<Box<dyn Functions>, FamilyError> {
-        layout.check()?;
-        if self.squares < SQUARES {
-            let (parameter, value) = ("squares", f64::from(self.squares));
-            return Err(FamilyError::BadParameter { parameter, value, need: "at least 3" });
-        }
-        if self.occupied > self.squares {
-            let (parameter, value) = ("occupied", f64::from(self.occupied));
-            return Err(FamilyError::BadParameter { parameter, value, need: "at most the number of squares" });
-        }
+        self.check(layout)?;
         let mut rng = Rng::new(seed.derive("minutiae", 0));
         let squares = (0..layout.functions())
             .flat_map(|_| rng.distinct(SQUARES as usize, u64::from(self.squares)))

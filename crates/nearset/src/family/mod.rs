@@ -8,6 +8,7 @@
 //! A *band* is an AND of `rows` functions. Its values together make one [`Key`], which two items share with probability
 //! `p(d)^rows`.
 
+mod any;
 mod bit_sampling;
 mod hyperplane;
 #[cfg(test)]
@@ -21,6 +22,7 @@ mod symbol_sampling;
 
 use std::num::NonZeroU64;
 
+pub use any::Family;
 pub use bit_sampling::BitSampling;
 pub use hyperplane::Hyperplane;
 pub use minhash::{Estimate, MinHash, PermutationMinHash, Signature, SignatureError, Sketcher};
@@ -89,6 +91,12 @@ impl Hashed {
 
 /// A family of locality-sensitive hash functions for one metric.
 pub trait LshFamily {
+    /// That functions can be drawn in this layout. Cheap: nothing is drawn.
+    ///
+    /// # Errors
+    /// If the family has no such functions: more rows than positions, say.
+    fn check(&self, layout: Layout) -> Result<(), FamilyError>;
+
     /// `Pr[h(x) = h(y)]` for one function and two items at this distance.
     fn collision_probability(&self, distance: Distance) -> f64;
 
@@ -96,6 +104,23 @@ pub trait LshFamily {
     /// drawn without replacement.
     fn band_probability(&self, distance: Distance, rows: u32) -> f64 {
         libm::pow(self.collision_probability(distance), f64::from(rows))
+    }
+
+    /// The distribution of how many bands agree, from none to all, where the family knows it to differ from the binomial
+    /// one: its bands then are not independent.
+    fn agreeing_bands(&self, _distance: Distance, _layout: Layout) -> Option<Vec<f64>> {
+        None
+    }
+
+    /// `Pr` that a band does not agree, but would if a single function's value were moved by at most `reach` steps, so
+    /// that [`Functions::neighbours`] finds it.
+    fn neighbour_probability(&self, _distance: Distance, _rows: u32, _reach: u32) -> f64 {
+        0.0
+    }
+
+    /// Whether every function's value is one bit, and a band's key spells them out.
+    fn values_are_bits(&self) -> bool {
+        false
     }
 
     /// The exact distance that the family's functions are sensitive to.
@@ -107,7 +132,7 @@ pub trait LshFamily {
     /// Draws functions. The same seed and layout give the same functions on every platform.
     ///
     /// # Errors
-    /// If the family has no such functions: more rows than positions, say.
+    /// Those of [`Self::check`].
     fn draw(&self, seed: Seed, layout: Layout) -> Result<Box<dyn Functions>, FamilyError>;
 }
 

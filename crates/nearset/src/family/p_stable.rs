@@ -22,7 +22,7 @@ use std::{
 
 use super::{
     FamilyError, Functions, Hashed, Key, Layout, LshFamily,
-    projection::{band_rows, key_with, matrix, set_keys},
+    projection::{band_rows, check_size, key_with, matrix, set_keys},
 };
 use crate::{
     Seed,
@@ -85,6 +85,15 @@ impl Hash for PStable {
 }
 
 impl LshFamily for PStable {
+    fn check(&self, layout: Layout) -> Result<(), FamilyError> {
+        layout.check()?;
+        if !(self.width > 0.0 && self.width.is_finite()) {
+            let need = "finite and above 0";
+            return Err(FamilyError::BadParameter { parameter: "width", value: self.width, need });
+        }
+        check_size(self.dimension, self.dimension as usize, layout.functions())
+    }
+
     fn collision_probability(&self, distance: Distance) -> f64 {
         if distance == Distance::ZERO {
             return 1.0;
@@ -97,6 +106,21 @@ impl LshFamily for PStable {
         probability.clamp(0.0, 1.0)
     }
 
+    /// A shift of `s` buckets stays within `reach` with probability `min(1, max(0, reach + 1 - s))`, which is the difference
+    /// of two plain collisions in wider buckets.
+    fn neighbour_probability(&self, distance: Distance, rows: u32, reach: u32) -> f64 {
+        let p = self.collision_probability(distance);
+        let in_wider = |buckets: u32| match buckets {
+            0 => 0.0,
+            _ => {
+                let wider = PStable { width: self.width * f64::from(buckets), ..*self };
+                f64::from(buckets) * wider.collision_probability(distance)
+            }
+        };
+        let within = (in_wider(reach + 1) - in_wider(reach)).clamp(p, 1.0);
+        f64::from(rows) * (within - p) * libm::pow(p, f64::from(rows - 1))
+    }
+
     fn distance(&self, a: Item<'_>, b: Item<'_>) -> Result<Distance, ItemError> {
         let (a, b) = (vector::components(a, self.dimension)?, vector::components(b, self.dimension)?);
         match self.stable {
@@ -106,16 +130,12 @@ impl LshFamily for PStable {
     }
 
     fn draw(&self, seed: Seed, layout: Layout) -> Result<Box<dyn Functions>, FamilyError> {
-        layout.check()?;
-        if !(self.width > 0.0 && self.width.is_finite()) {
-            let need = "finite and above 0";
-            return Err(FamilyError::BadParameter { parameter: "width", value: self.width, need });
-        }
+        self.check(layout)?;
         let mut rng = Rng::new(seed.derive("p-stable rows", 0));
         let rows = matrix(self.dimension, layout.functions(), || match self.stable {
             Stable::Gaussian => rng.gaussian(),
             Stable::Cauchy => rng.cauchy(),
-        })?;
+        });
         let mut rng = Rng::new(seed.derive("p-stable shifts", 0));
         let shifts = (0..layout.functions()).map(|_| rng.unit()).collect();
         Ok(Box::new(Projections { dimension: self.dimension, width: self.width, layout, rows, shifts }))

@@ -48,6 +48,42 @@ impl Sampling {
         }
     }
 
+    /// How many bands agree, when balanced sampling gives each position to one band at the most: the differing positions
+    /// are then dealt out among the bands without replacement, and the distribution is narrower than the binomial one.
+    ///
+    /// Band by band, over the number of differing positions still to be dealt and of bands missed so far. `None` where
+    /// positions are shared, or where the work would not pay: with many differences in many bands of few rows, bands are
+    /// nearly independent.
+    pub(crate) fn agreeing_bands(self, differing: f64, length: u32, layout: Layout) -> Option<Vec<f64>> {
+        const MOST_STEPS: f64 = 2e7;
+        let (rows, bands) = (layout.rows as usize, layout.bands as usize);
+        let steps = differing * (rows * bands * bands) as f64;
+        if self == Sampling::Uniform || layout.functions() > length as usize || steps > MOST_STEPS {
+            return None;
+        }
+        let differing = differing.round().min(f64::from(length)) as usize;
+        // chance[left][missed]
+        let mut chance = vec![vec![0.0; bands + 1]; differing + 1];
+        chance[differing][0] = 1.0;
+        for band in 0..bands {
+            let remaining = length as usize - band * rows;
+            let mut next = vec![vec![0.0; bands + 1]; differing + 1];
+            for (left, by_missed) in chance.iter().enumerate() {
+                if left > remaining {
+                    continue;
+                }
+                for taken in (left + rows).saturating_sub(remaining)..=rows.min(left) {
+                    let p = hypergeometric(taken as f64, left as f64, remaining as f64, rows as f64);
+                    for missed in 0..=band {
+                        next[left - taken][missed + usize::from(taken > 0)] += p * by_missed[missed];
+                    }
+                }
+            }
+            chance = next;
+        }
+        Some((0..=bands).map(|agree| chance.iter().map(|by_missed| by_missed[bands - agree]).sum()).collect())
+    }
+
     /// `Pr` that all of `rows` distinct positions agree, when a differing one agrees half of the time: `E[2^-X]`, `X`
     /// being the hypergeometric number of differing positions among them. Linear between whole distances.
     pub(crate) fn half_agreeing_probability(differing: f64, length: f64, rows: u32) -> f64 {
@@ -108,6 +144,26 @@ fn balanced(rng: &mut Rng, layout: Layout, length: u32) -> Vec<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn dealt_differences_miss_as_many_bands_as_counted() {
+        let (length, layout, differing) = (40u32, Layout::new(5, 6), 7usize);
+        let distribution = Sampling::Balanced.agreeing_bands(differing as f64, length, layout).unwrap();
+        assert!((distribution.iter().sum::<f64>() - 1.0).abs() < 1e-12);
+        let mut rng = Rng::new(Seed::new(3));
+        let tries = 20_000;
+        let mut seen = vec![0.0; 7];
+        for _ in 0..tries {
+            let positions = Sampling::Balanced.draw(Seed::new(rng.next_u64()), layout, length);
+            let differences = rng.distinct(differing, u64::from(length));
+            let agree = positions.chunks(5).filter(|band| !band.iter().any(|&at| differences.contains(&u64::from(at))));
+            seen[agree.count()] += 1.0 / f64::from(tries);
+        }
+        for (seen, expected) in seen.iter().zip(&distribution) {
+            let sigma = (expected * (1.0 - expected) / f64::from(tries)).sqrt();
+            assert!((seen - expected).abs() <= 6.0 * sigma + 1e-9, "{seen} for {expected}");
+        }
+    }
 
     #[test]
     fn balanced_sampling_uses_positions_equally_and_never_twice_in_a_band() {

@@ -7,10 +7,9 @@ const MOST_COMPONENTS: u32 = 1 << 24;
 /// The most numbers that drawn functions may hold: a gigabyte of them.
 const MOST_NUMBERS: usize = 1 << 28;
 
-/// A matrix with one row of `dimension` numbers for each function, checked before it is allocated.
-pub(super) fn matrix(dimension: u32, functions: usize, mut draw: impl FnMut() -> f64) -> Result<Vec<f32>, FamilyError> {
-    check_size(dimension, dimension as usize, functions)?;
-    Ok((0..dimension as usize * functions).map(|_| draw() as f32).collect())
+/// A matrix with one row of `dimension` numbers for each function; [`check_size`] comes before.
+pub(super) fn matrix(dimension: u32, functions: usize, mut draw: impl FnMut() -> f64) -> Vec<f32> {
+    (0..dimension as usize * functions).map(|_| draw() as f32).collect()
 }
 
 /// Whether vectors of `dimension` can be hashed by `functions` functions that hold `numbers` numbers each.

@@ -42,6 +42,11 @@ impl SymbolSampling {
 }
 
 impl LshFamily for SymbolSampling {
+    fn check(&self, layout: Layout) -> Result<(), FamilyError> {
+        layout.check()?;
+        self.sampling.check(self.length, layout)
+    }
+
     fn collision_probability(&self, distance: Distance) -> f64 {
         self.band_probability(distance, 1)
     }
@@ -59,6 +64,15 @@ impl LshFamily for SymbolSampling {
         }
     }
 
+    fn agreeing_bands(&self, distance: Distance, layout: Layout) -> Option<Vec<f64>> {
+        let whole = (self.symbol == Symbol::Whole).then_some(self.sampling)?;
+        whole.agreeing_bands(distance.value(), self.length, layout)
+    }
+
+    fn values_are_bits(&self) -> bool {
+        self.symbol == Symbol::OneBit
+    }
+
     fn distance(&self, a: Item<'_>, b: Item<'_>) -> Result<Distance, ItemError> {
         let (a, b) = (a.symbols()?, b.symbols()?);
         a.expect_len(self.length as usize)?;
@@ -66,8 +80,7 @@ impl LshFamily for SymbolSampling {
     }
 
     fn draw(&self, seed: Seed, layout: Layout) -> Result<Box<dyn Functions>, FamilyError> {
-        layout.check()?;
-        self.sampling.check(self.length, layout)?;
+        self.check(layout)?;
         let positions = self.sampling.draw(seed, layout, self.length);
         let one_bit = (self.symbol == Symbol::OneBit).then(|| {
             let mut rng = Rng::new(seed.derive("one bit", 0));

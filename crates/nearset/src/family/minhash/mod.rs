@@ -41,6 +41,10 @@ impl MinHash {
 }
 
 impl LshFamily for MinHash {
+    fn check(&self, layout: Layout) -> Result<(), FamilyError> {
+        layout.check()
+    }
+
     fn collision_probability(&self, distance: Distance) -> f64 {
         (1.0 - distance.value()).max(0.0)
     }

@@ -15,6 +15,10 @@ use crate::{
 pub struct PermutationMinHash {}
 
 impl LshFamily for PermutationMinHash {
+    fn check(&self, layout: Layout) -> Result<(), FamilyError> {
+        layout.check()
+    }
+
     fn collision_probability(&self, distance: Distance) -> f64 {
         (1.0 - distance.value()).max(0.0)
     }
