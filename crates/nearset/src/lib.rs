@@ -8,6 +8,7 @@
 //! - [`hash`]: seeds and the frozen base hashes.
 //! - [`item`]: views of texts, sets, bit strings, symbol strings and vectors, and their exact distances.
 //! - [`family`]: locality-sensitive hash functions, `Pr[h(x) = h(y)] = p(d)`, that give an item its band keys.
+//! - [`plan`]: the formulas that say what a choice of functions, tables and thresholds will do.
 //! - [`filter`]: sets that answer from a few bits an item.
 //!
 //! There is no I/O here, no thread, no clock and no randomness but what a [`Seed`] gives.
@@ -16,6 +17,7 @@ pub mod family;
 pub mod filter;
 pub mod hash;
 pub mod item;
+pub mod plan;
 pub mod simd;
 
 pub use family::{Layout, LshFamily};

@@ -1,0 +1,434 @@
+//! Exact binomial tails.
+//!
+//! Claim: a tail has a relative error below 1e-11 for up to a million trials, at .5 as at 1e-300. What lies below the
+//! smallest normal `f64`, about 2e-308, may be 0.
+//! Invariant: only positive terms are added, and only the larger of the two tails is ever taken as one minus the other.
+//!
+//! One term comes from Loader's saddle-point form ("Fast and accurate computation of binomial probabilities", 2000), which
+//! never subtracts large logarithms; the others follow by the ratio of neighbours, outwards from the largest, until they no
+//! longer count. So one tail costs a few standard deviations of steps, and [`Tails`] all of them at once about as much.
+
+/// `Pr[Bin(trials, p) = successes]`.
+pub fn pmf(trials: u32, p: f64, successes: u32) -> f64 {
+    libm::exp(ln_pmf(trials, Odds::new(p), successes))
+}
+
+/// `Pr[Bin(trials, p) >= threshold]`: what a filter accepts.
+///
+/// ```
+/// use nearset::plan::curve::binomial;
+///
+/// assert_eq!(binomial::at_least(2, 0.5, 1), 0.75);
+/// // Far below what one minus the other tail could tell from zero.
+/// assert!((binomial::at_least(100, 1e-3, 100) / 1e-300 - 1.0).abs() < 1e-11);
+/// ```
+pub fn at_least(trials: u32, p: f64, threshold: u32) -> f64 {
+    Odds::new(p).at_least(trials, threshold)
+}
+
+/// `Pr[Bin(trials, p) < threshold]`: what a filter misses.
+pub fn below(trials: u32, p: f64, threshold: u32) -> f64 {
+    if threshold > trials {
+        return 1.0 + 0.0 * p;
+    }
+    Odds::new(p).swapped().at_least(trials, trials + 1 - threshold)
+}
+
+/// `Pr[Bin(trials, p) <= successes]`.
+pub fn cdf(trials: u32, p: f64, successes: u32) -> f64 {
+    below(trials, p, successes.saturating_add(1))
+}
+
+/// The smallest threshold with `Pr[Bin(trials, p) >= threshold] <= max_tail`: the keenest filter that still keeps its
+/// promise on false positives. `trials + 1`, which nothing reaches, when even `trials` is too low.
+pub fn smallest_threshold(trials: u32, p: f64, max_tail: f64) -> u32 {
+    Odds::new(p).smallest_threshold(trials, max_tail)
+}
+
+/// The largest threshold with `Pr[Bin(trials, p) < threshold] <= max_tail`: the strictest filter that still keeps its
+/// promise on false negatives. 0, which everything reaches, when even 1 is too high.
+pub fn largest_threshold(trials: u32, p: f64, max_tail: f64) -> u32 {
+    trials + 1 - Odds::new(p).swapped().smallest_threshold(trials, max_tail)
+}
+
+/// `Pr[Poisson(mean) = count]`.
+pub fn poisson_pmf(mean: f64, count: u32) -> f64 {
+    if count == 0 {
+        return libm::exp(-mean);
+    }
+    let x = f64::from(count);
+    libm::exp(-stirling_error(count) - deviance(x, mean)) / (2.0 * std::f64::consts::PI * x).sqrt()
+}
+
+/// All tails of one distribution, from one pass.
+#[derive(Debug, Clone, Default)]
+pub struct Tails {
+    at_least: Vec<f64>,
+    below: Vec<f64>,
+}
+
+impl Tails {
+    /// The tails of `Bin(trials, p)`.
+    pub fn new(trials: u32, p: f64) -> Self {
+        let mut tails = Self::default();
+        tails.refill(trials, p);
+        tails
+    }
+
+    /// Puts the tails of another distribution in the place of these, without allocating anew.
+    pub fn refill(&mut self, trials: u32, p: f64) {
+        let odds = Odds::new(p);
+        let count = trials as usize;
+        self.below.clear();
+        self.below.resize(count + 2, 0.0);
+        self.at_least.clear();
+        self.at_least.resize(count + 2, 0.0);
+
+        // First the terms, kept one place to the right, then their sums from either end.
+        let terms = &mut self.below[1..];
+        let mode = odds.mode(trials) as usize;
+        terms[mode] = libm::exp(ln_pmf(trials, odds, mode as u32));
+        let ratio = odds.p / odds.q;
+        let mut k = mode;
+        while k < count && terms[k] >= f64::MIN_POSITIVE {
+            terms[k + 1] = terms[k] * (ratio * (count - k) as f64 / (k + 1) as f64);
+            k += 1;
+        }
+        let ratio = odds.q / odds.p;
+        let mut k = mode;
+        while k > 0 && terms[k] >= f64::MIN_POSITIVE {
+            terms[k - 1] = terms[k] * (ratio * k as f64 / (count - k + 1) as f64);
+            k -= 1;
+        }
+        let mut sum = 0.0;
+        for (tail, term) in self.at_least.iter_mut().zip(terms).rev().skip_while(|(_, term)| **term == 0.0) {
+            sum += *term;
+            *tail = at_most_one(sum);
+        }
+        let mut sum = 0.0;
+        for slot in &mut self.below {
+            sum += *slot;
+            *slot = at_most_one(sum);
+        }
+    }
+
+    /// `Pr[X >= threshold]`.
+    pub fn at_least(&self, threshold: u32) -> f64 {
+        self.at_least.get(threshold as usize).copied().unwrap_or(0.0)
+    }
+
+    /// `Pr[X < threshold]`.
+    pub fn below(&self, threshold: u32) -> f64 {
+        self.below.get(threshold as usize).copied().unwrap_or(1.0)
+    }
+
+    /// As [`smallest_threshold`].
+    pub fn smallest_threshold(&self, max_tail: f64) -> u32 {
+        let past_the_end = self.at_least.len().saturating_sub(1);
+        self.at_least.partition_point(|tail| !(*tail <= max_tail)).min(past_the_end) as u32
+    }
+
+    /// As [`largest_threshold`].
+    pub fn largest_threshold(&self, max_tail: f64) -> u32 {
+        self.below.partition_point(|tail| *tail <= max_tail).saturating_sub(1) as u32
+    }
+}
+
+/// A probability beside its complement, so that taking the other tail rounds nothing.
+#[derive(Debug, Clone, Copy)]
+struct Odds {
+    p: f64,
+    q: f64,
+}
+
+impl Odds {
+    fn new(p: f64) -> Self {
+        let p = p.clamp(0.0, 1.0);
+        Self { p, q: 1.0 - p }
+    }
+
+    fn swapped(self) -> Self {
+        Self { p: self.q, q: self.p }
+    }
+
+    fn mode(self, trials: u32) -> u32 {
+        (((f64::from(trials) + 1.0) * self.p) as u32).min(trials)
+    }
+
+    fn at_least(self, trials: u32, threshold: u32) -> f64 {
+        if self.p.is_nan() {
+            return f64::NAN;
+        }
+        if threshold == 0 {
+            return 1.0;
+        }
+        if threshold > trials || self.p == 0.0 {
+            return 0.0;
+        }
+        if self.q == 0.0 {
+            return 1.0;
+        }
+        if threshold > self.mode(trials) {
+            self.falling_tail(trials, threshold)
+        } else {
+            1.0 - self.swapped().falling_tail(trials, trials + 1 - threshold)
+        }
+    }
+
+    /// `Pr[X >= start]` where terms fall from `start` on.
+    fn falling_tail(self, trials: u32, start: u32) -> f64 {
+        let ratio = self.p / self.q;
+        let (mut term, mut sum) = (1.0, 1.0);
+        for k in start..trials {
+            let step = ratio * f64::from(trials - k) / f64::from(k + 1);
+            term *= step;
+            sum += term;
+            // The rest is at most a geometric series in `step`.
+            if term < 1e-17 * sum * (1.0 - step) {
+                break;
+            }
+        }
+        // The first term may be subnormal where the sum is not.
+        at_most_one(libm::exp(ln_pmf(trials, self, start) + libm::log(sum)))
+    }
+
+    fn smallest_threshold(self, trials: u32, max_tail: f64) -> u32 {
+        if !(max_tail < 1.0) {
+            return 0;
+        }
+        if self.p == 0.0 || self.q == 0.0 || !(max_tail > 0.0) {
+            return if self.p == 0.0 { 1 } else { trials + 1 };
+        }
+        // A guess some way above, by the normal quantile and the skew; then down, adding one term a step, since adding
+        // keeps the precision that subtracting would lose.
+        let count = f64::from(trials);
+        let deviation = (count * self.p * self.q).sqrt();
+        let z = normal_quantile(max_tail);
+        let guess = count * self.p + z * deviation + (z * z - 1.0) * (1.0 - 2.0 * self.p) / 6.0 + 1.5;
+        let mut threshold = guess.clamp(0.0, count + 1.0) as u32;
+        let mut tail = self.at_least(trials, threshold);
+        while tail > max_tail {
+            threshold = threshold.saturating_add(1 + (deviation / 4.0) as u32).min(trials + 1);
+            tail = self.at_least(trials, threshold);
+        }
+        let ratio = self.q / self.p;
+        let mut term = if threshold > 0 { pmf_of(trials, self, threshold - 1) } else { return 0 };
+        while threshold > 0 {
+            tail += term;
+            if tail > max_tail {
+                break;
+            }
+            threshold -= 1;
+            term *= ratio * f64::from(threshold) / f64::from(trials - threshold + 1);
+        }
+        threshold
+    }
+}
+
+fn pmf_of(trials: u32, odds: Odds, successes: u32) -> f64 {
+    libm::exp(ln_pmf(trials, odds, successes))
+}
+
+/// As `min(1)`, but a NaN stays one.
+fn at_most_one(sum: f64) -> f64 {
+    if sum > 1.0 { 1.0 } else { sum }
+}
+
+/// The logarithm of one term, in Loader's form.
+fn ln_pmf(trials: u32, odds: Odds, successes: u32) -> f64 {
+    if odds.p.is_nan() {
+        return f64::NAN;
+    }
+    if successes > trials {
+        return f64::NEG_INFINITY;
+    }
+    let failures = trials - successes;
+    // Where one of the two is certain its logarithm is infinite, and no trials times that is still nothing.
+    if successes == 0 || failures == 0 {
+        let one_sided = |count: u32, other: f64, own: f64| {
+            let ln = if own < 0.5 { libm::log(own) } else { libm::log1p(-other) };
+            if count == 0 { 0.0 } else { f64::from(count) * ln }
+        };
+        return if failures == 0 { one_sided(trials, odds.q, odds.p) } else { one_sided(trials, odds.p, odds.q) };
+    }
+    if odds.p == 0.0 || odds.q == 0.0 {
+        return f64::NEG_INFINITY;
+    }
+    let [n, x, y] = [trials, successes, failures].map(f64::from);
+    stirling_error(trials)
+        - stirling_error(successes)
+        - stirling_error(failures)
+        - deviance(x, n * odds.p)
+        - deviance(y, n * odds.q)
+        - 0.5 * libm::log(2.0 * std::f64::consts::PI * x * (y / n))
+}
+
+/// `ln n! - ln(sqrt(2 π n) (n/e)^n)`.
+fn stirling_error(n: u32) -> f64 {
+    const SMALL: [f64; 16] = [
+        0.0,
+        0.081_061_466_795_327_26,
+        0.041_340_695_955_409_29,
+        0.027_677_925_684_998_34,
+        0.020_790_672_103_765_09,
+        0.016_644_691_189_821_19,
+        0.013_876_128_823_070_75,
+        0.011_896_709_945_891_77,
+        0.010_411_265_261_972_096,
+        0.009_255_462_182_712_733,
+        0.008_330_563_433_362_87,
+        0.007_573_675_487_951_841,
+        0.006_942_840_107_209_53,
+        0.006_408_994_188_004_207,
+        0.005_951_370_112_758_848,
+        0.005_554_733_551_962_801,
+    ];
+    if let Some(exact) = SMALL.get(n as usize) {
+        return *exact;
+    }
+    let n = f64::from(n);
+    let square = n * n;
+    (1.0 / 12.0 - (1.0 / 360.0 - (1.0 / 1260.0 - (1.0 / 1680.0 - 1.0 / 1188.0 / square) / square) / square) / square)
+        / n
+}
+
+/// `x ln(x / mean) + mean - x`, by a series where the two are close and the plain form would cancel.
+fn deviance(x: f64, mean: f64) -> f64 {
+    let difference = x - mean;
+    if difference.abs() >= 0.1 * (x + mean) {
+        return x * libm::log(x / mean) - difference;
+    }
+    let v = difference / (x + mean);
+    let mut sum = difference * v;
+    let mut power = 2.0 * x * v;
+    let mut odd = 3.0;
+    loop {
+        power *= v * v;
+        let next = sum + power / odd;
+        if next == sum {
+            return sum;
+        }
+        sum = next;
+        odd += 2.0;
+    }
+}
+
+/// Where the standard normal has this much above it, to .003 (Hastings 1955, 26.2.22 in Abramowitz & Stegun).
+fn normal_quantile(tail: f64) -> f64 {
+    if tail > 0.5 {
+        return -normal_quantile(1.0 - tail);
+    }
+    let t = (-2.0 * libm::log(tail)).sqrt();
+    t - (2.30753 + 0.27061 * t) / (1.0 + 0.99229 * t + 0.04481 * t * t)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::plan::curve::assert_close;
+
+    /// `testdata/binomial/tails.py` wrote it, from exact integers.
+    const EXACT: &str = include_str!("../../../../../testdata/binomial/tails.tsv");
+
+    fn exact_rows() -> impl Iterator<Item = (u32, f64, u32, f64, f64)> {
+        EXACT.lines().skip(1).map(|line| {
+            let column: Vec<&str> = line.split('\t').collect();
+            let number = |i: usize| column[i].parse::<f64>().unwrap();
+            (column[0].parse().unwrap(), number(1), column[2].parse().unwrap(), number(3), number(4))
+        })
+    }
+
+    #[test]
+    fn tails_are_exact_from_one_half_down_to_the_smallest_float() {
+        let mut compared = 0;
+        for (trials, p, threshold, upper, lower) in exact_rows() {
+            let all = Tails::new(trials, p);
+            // The two ways of one value differ by rounding in up to a million sums.
+            for (found, relative) in [(at_least(trials, p, threshold), 1e-11), (all.at_least(threshold), 1e-10)] {
+                assert_tail(found, upper, relative, (trials, p, threshold));
+            }
+            for (found, relative) in [(below(trials, p, threshold), 1e-11), (all.below(threshold), 1e-10)] {
+                assert_tail(found, lower, relative, (trials, p, threshold));
+            }
+            compared += 1;
+        }
+        assert!(compared > 40);
+    }
+
+    #[track_caller]
+    fn assert_tail(found: f64, exact: f64, relative: f64, case: (u32, f64, u32)) {
+        if exact < 1e-307 {
+            assert!(found < 1e-306, "{case:?}: {found:e}, exactly {exact:e}");
+        } else {
+            assert!((found - exact).abs() <= relative * exact, "{case:?}: {found:e}, exactly {exact:e}");
+        }
+    }
+
+    #[test]
+    fn certain_and_impossible_trials_have_certain_counts() {
+        for trials in [0, 1, 7, 5_000] {
+            assert_eq!(at_least(trials, 0.0, 0), 1.0);
+            assert_eq!(at_least(trials, 0.0, 1), 0.0);
+            assert_eq!(below(trials, 0.0, 1), 1.0);
+            assert_eq!(at_least(trials, 1.0, trials), 1.0);
+            assert_eq!(below(trials, 1.0, trials), 0.0);
+            assert_eq!(at_least(trials, 1.0, trials + 1), 0.0);
+            assert_eq!(pmf(trials, 1.0, trials), 1.0);
+            for p in [0.0, 1.0] {
+                let all = Tails::new(trials, p);
+                for threshold in 0..=trials + 1 {
+                    assert_eq!(all.at_least(threshold), at_least(trials, p, threshold));
+                    assert_eq!(all.below(threshold), below(trials, p, threshold));
+                }
+            }
+        }
+        assert_eq!(smallest_threshold(9, 0.0, 0.01), 1);
+        assert_eq!(smallest_threshold(9, 1.0, 0.01), 10);
+        assert_eq!(largest_threshold(9, 0.0, 0.01), 0);
+        assert_eq!(largest_threshold(9, 1.0, 0.01), 9);
+        assert!(at_least(5, f64::NAN, 2).is_nan() && below(5, f64::NAN, 2).is_nan());
+    }
+
+    #[test]
+    fn one_rare_trial_in_a_million_is_not_lost_in_rounding() {
+        assert_close(at_least(1_000_000, 1e-20, 1), 1e-14, 1e-11);
+        assert_close(at_least(2, 1e-150, 2), 1e-300, 1e-11);
+        assert_close(below(3, 1.0 - f64::EPSILON, 1), f64::EPSILON * f64::EPSILON * f64::EPSILON, 1e-11);
+    }
+
+    #[test]
+    fn a_poisson_count_is_the_limit_of_many_rare_trials() {
+        assert_close(poisson_pmf(2.0, 3), 8.0 / 6.0 * libm::exp(-2.0), 1e-13);
+        for (mean, count) in [(0.3, 0), (0.3, 4), (25.6, 25), (25.6, 60), (1e4, 10_100)] {
+            let trials = 4_000_000_000;
+            // Rare trials differ from none by about (mean² + deviation²)/trials.
+            assert_close(poisson_pmf(mean, count), pmf(trials, mean / f64::from(trials), count), 3e-5);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn both_tails_make_one(trials in 0u32..3_000, p in 0.0..=1.0f64, at in 0.0..=1.0f64) {
+            let threshold = (f64::from(trials + 1) * at) as u32;
+            prop_assert!((at_least(trials, p, threshold) + below(trials, p, threshold) - 1.0).abs() < 1e-12);
+        }
+
+        #[test]
+        fn thresholds_are_the_last_that_keep_the_promise(
+            trials in 1u32..2_000, p in 0.0..=1.0f64, digits in 0.1..14.0f64,
+        ) {
+            let max_tail = libm::pow(10.0, -digits);
+            let all = Tails::new(trials, p);
+            let smallest = smallest_threshold(trials, p, max_tail);
+            prop_assert!(at_least(trials, p, smallest) <= max_tail * (1.0 + 1e-11));
+            prop_assert!(smallest == 0 || at_least(trials, p, smallest - 1) > max_tail * (1.0 - 1e-11));
+            prop_assert_eq!(all.smallest_threshold(max_tail), smallest);
+            let largest = largest_threshold(trials, p, max_tail);
+            prop_assert!(below(trials, p, largest) <= max_tail * (1.0 + 1e-11));
+            prop_assert!(largest == trials || below(trials, p, largest + 1) > max_tail * (1.0 - 1e-11));
+            prop_assert_eq!(all.largest_threshold(max_tail), largest);
+        }
+    }
+}

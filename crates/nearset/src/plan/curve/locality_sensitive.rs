@@ -1,0 +1,210 @@
+//! The locality-sensitive Bloom filter (Hua, Xiao, Veeravalli & Feng 2012).
+//!
+//! Claim: `L` functions, each a concatenation of `M` hashes `floor((a·v + b)/ω)` with `a` from an s-stable distribution and
+//! `b` uniform in `[0, ω)`. Two points at distance `κ` agree in one hash with probability `∫_0^ω (1/κ) f_s(t/κ) (1 - t/ω)
+//! dt`, `f_s` the density of `|X|`; both closed forms are in [`Stable::collision`].
+//! The basic filter accepts when all `L` bits are set. The improved one also asks a verification filter of `k` hashes, half
+//! full, which halves false positives `k` times; and where one bit alone is missing it tries the neighbouring buckets.
+
+use std::f64::consts::{FRAC_1_SQRT_2, LN_2, PI};
+
+/// The distribution that projections are drawn from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Stable {
+    /// 1-stable, for Manhattan distance.
+    Cauchy,
+    /// 2-stable, for Euclidean distance.
+    Gaussian,
+}
+
+impl Stable {
+    /// `f_s(x)`, the density of `|X|`, for `x >= 0`.
+    pub fn absolute_density(self, x: f64) -> f64 {
+        match self {
+            Stable::Cauchy => 2.0 / (PI * (1.0 + x * x)),
+            Stable::Gaussian => (2.0 / PI).sqrt() * libm::exp(-0.5 * x * x),
+        }
+    }
+
+    /// The probability that one hash with buckets of `width` takes two points at this distance to the same bucket.
+    ///
+    /// With `w = ω/κ`: Gaussian `erf(w/√2) - √(2/π) (1 - e^(-w²/2)) / w`, Cauchy `(2 atan w - ln(1 + w²)/w) / π`
+    /// (Datar, Immorlica, Indyk & Mirrokni 2004).
+    ///
+    /// ```
+    /// use nearset::plan::curve::locality_sensitive::Stable;
+    ///
+    /// assert_eq!(Stable::Gaussian.collision(0.0, 0.85), 1.0);
+    /// assert!(Stable::Gaussian.collision(0.85, 0.85) > Stable::Gaussian.collision(1.0, 0.85));
+    /// ```
+    pub fn collision(self, distance: f64, width: f64) -> f64 {
+        if distance == 0.0 {
+            return 1.0;
+        }
+        let w = width / distance;
+        // 1e8 and more: 1 to the last bit but one, and `w * w` safe from overflow.
+        if w > 1e150 {
+            return 1.0;
+        }
+        match self {
+            Stable::Cauchy => (2.0 * libm::atan(w) - libm::log1p(w * w) / w) / PI,
+            Stable::Gaussian => libm::erf(w * FRAC_1_SQRT_2) + (2.0 / PI).sqrt() * libm::expm1(-0.5 * w * w) / w,
+        }
+    }
+
+    /// The probability that the two buckets are at most `reach` apart, so that probing finds one from the other.
+    ///
+    /// A shift by `s` stays within reach with probability `min(1, max(0, reach + 1 - s/ω))`, which is a difference of two
+    /// plain collisions with wider buckets: `(reach + 1) C((reach + 1) ω) - reach C(reach ω)`.
+    pub fn collision_within(self, distance: f64, width: f64, reach: u32) -> f64 {
+        let collision_of = |buckets: f64| match buckets {
+            0.0 => 0.0,
+            _ => buckets * self.collision(distance, buckets * width),
+        };
+        let reach = f64::from(reach);
+        (collision_of(reach + 1.0) - collision_of(reach)).clamp(0.0, 1.0)
+    }
+}
+
+/// False positives of the basic filter: `(1 - Π(1 - q_i))^L`, where item `i` sets the query's bit of one function with
+/// probability `q_i`.
+pub fn false_positive(bit_set_by: impl IntoIterator<Item = f64>, functions: u32) -> f64 {
+    let ln_all_miss: f64 = bit_set_by.into_iter().map(|q| libm::log1p(-q)).sum();
+    libm::pow(-libm::expm1(ln_all_miss), f64::from(functions))
+}
+
+/// False positives of the improved filter: the basic rate times `(1/2)^k`.
+pub fn verified_false_positive(basic: f64, verification_hashes: u32) -> f64 {
+    basic * libm::exp2(-f64::from(verification_hashes))
+}
+
+/// False negatives of the basic filter, at most: `1 - P1^L`, `P1` the probability that one function agrees on near points.
+pub fn false_negative_bound(agreement: f64, functions: u32) -> f64 {
+    1.0 - libm::pow(agreement, f64::from(functions))
+}
+
+/// False negatives of the improved filter, about: `1 - q1^L - L q1^(L-1) (1-q1) Σ e^(-C x(δ)²)`, summed over the two
+/// neighbours `δ = ±1`, `x(δ)` how far the query lies from that side of its bucket.
+pub fn probed_false_negative(agreement: f64, functions: u32, decay: f64, to_sides: [f64; 2]) -> f64 {
+    let found: f64 = to_sides.iter().map(|x| libm::exp(-decay * x * x)).sum();
+    probed(agreement, functions, (1.0 - agreement) * found)
+}
+
+/// The same without the heuristic: `1 - q1^L - L q1^(L-1) (q' - q1)`, with the exact probability `q'` that a function
+/// agrees on the query's bucket or on one that is probed ([`Stable::collision_within`]).
+pub fn probed_false_negative_exact(agreement: f64, agreement_within_reach: f64, functions: u32) -> f64 {
+    probed(agreement, functions, agreement_within_reach - agreement)
+}
+
+fn probed(agreement: f64, functions: u32, by_neighbour: f64) -> f64 {
+    let count = f64::from(functions);
+    let all = libm::pow(agreement, count);
+    let all_but_one = count * libm::pow(agreement, count - 1.0) * by_neighbour;
+    (1.0 - all - all_but_one).clamp(0.0, 1.0)
+}
+
+/// The paper's balance, `λ f+ + (1-λ) f-`; it takes `λ = .3`.
+pub fn balance(false_positive: f64, false_negative: f64, weight: f64) -> f64 {
+    weight * false_positive + (1.0 - weight) * false_negative
+}
+
+/// Bits of an array that `settings` single bits, repeats included, leave half full: `settings / ln 2`.
+pub fn half_full_bits(settings: f64) -> f64 {
+    settings / LN_2
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::curve::{assert_close, assert_printed, bloom};
+
+    /// Simpson's rule over the paper's integral, in `t/κ` so that the density's scale is one.
+    fn integral(stable: Stable, distance: f64, width: f64) -> f64 {
+        let w = width / distance;
+        let steps = 200_000;
+        let step = w / f64::from(steps);
+        let value = |i: u32| {
+            let x = f64::from(i) * step;
+            stable.absolute_density(x) * (1.0 - x / w)
+        };
+        let inner: f64 = (1..steps).map(|i| value(i) * if i % 2 == 1 { 4.0 } else { 2.0 }).sum();
+        (value(0) + inner + value(steps)) * step / 3.0
+    }
+
+    #[test]
+    fn closed_forms_equal_the_papers_integral() {
+        for stable in [Stable::Cauchy, Stable::Gaussian] {
+            for distance in [0.01, 0.1, 0.425, 0.85, 1.7, 10.0, 1000.0] {
+                assert_close(stable.collision(distance, 0.85), integral(stable, distance, 0.85), 1e-9);
+            }
+            assert_eq!(stable.collision(1e-300, 1.0), 1.0);
+            assert_eq!(stable.collision(0.0, 1.0), 1.0);
+            assert_eq!(stable.collision(f64::INFINITY, 1.0).max(0.0), 0.0);
+        }
+    }
+
+    #[test]
+    fn reach_adds_the_neighbouring_buckets() {
+        for stable in [Stable::Cauchy, Stable::Gaussian] {
+            for distance in [0.1, 0.85, 5.0] {
+                assert_eq!(stable.collision_within(distance, 0.85, 0), stable.collision(distance, 0.85));
+                // By quadrature of the chance that a shift keeps within one bucket.
+                let steps = 400_000;
+                let step = 2.0 * 0.85 / distance / f64::from(steps);
+                let exact: f64 = (0..steps)
+                    .map(|i| (f64::from(i) + 0.5) * step)
+                    .map(|x| stable.absolute_density(x) * (2.0 - x * distance / 0.85).min(1.0))
+                    .sum::<f64>()
+                    * step;
+                assert_close(stable.collision_within(distance, 0.85, 1), exact, 1e-8);
+            }
+        }
+    }
+
+    #[test]
+    fn false_positives_basic_and_verified() {
+        // Equal items: one minus the chance that none of n sets the bit, to the L-th.
+        let basic = false_positive(std::iter::repeat_n(1e-3, 1000), 7);
+        assert_close(basic, libm::pow(1.0 - libm::pow(0.999, 1000.0), 7.0), 1e-10);
+        assert_close(verified_false_positive(basic, 8), basic / 256.0, 1e-12);
+        assert_eq!(false_positive([0.2, 1.0], 3), 1.0);
+        assert_eq!(false_positive([], 3), 0.0);
+    }
+
+    #[test]
+    fn false_negatives_basic_and_probed() {
+        assert_close(false_negative_bound(0.9, 7), 1.0 - libm::pow(0.9, 7.0), 1e-12);
+        // Neighbours out of reach leave the basic bound; a neighbour that always has the item forgives one miss of L.
+        assert_close(probed_false_negative(0.9, 7, 1e9, [1.0, 1.0]), false_negative_bound(0.9, 7), 1e-12);
+        let one_miss = crate::plan::curve::binomial::below(7, 0.9, 6);
+        assert_close(probed_false_negative(0.9, 7, 1.0, [0.0, 1e9]), one_miss, 1e-10);
+        assert_close(probed_false_negative_exact(0.9, 1.0, 7), one_miss, 1e-10);
+        let (near, width) = (0.2, 0.85);
+        let plain = Stable::Gaussian.collision(near, width);
+        let within = Stable::Gaussian.collision_within(near, width, 1);
+        assert!(within > 0.999);
+        assert!(probed_false_negative_exact(plain, within, 7) < 0.6 * false_negative_bound(plain, 7));
+    }
+
+    #[test]
+    fn the_balance_weighs_both_errors() {
+        assert_close(balance(0.1, 0.2, 0.3), 0.17, 1e-12);
+        assert_eq!((balance(0.1, 0.2, 1.0), balance(0.1, 0.2, 0.0)), (0.1, 0.2));
+    }
+
+    #[test]
+    fn the_papers_arrays_are_saturated() {
+        const KILOBYTE: f64 = 8.0 * 1024.0;
+        let (items, functions, hashes) = (581_012.0, 7.0, 8.0);
+        let (array, verification) = (10.0 * KILOBYTE, 2.0 * KILOBYTE);
+        assert_printed(functions * items / array, 50.0, 0);
+        assert_printed(hashes * items / verification, 284.0, 0);
+        // Expected bits still 0: less than one in either, so every query is accepted.
+        for (bits, settings) in [(array, functions * items), (verification, hashes * items)] {
+            assert!(bits * (1.0 - 1.0 / bits).powf(settings) < 1e-15);
+            assert_eq!(bloom::load(bits, settings), 1.0);
+        }
+        assert_printed(half_full_bits(functions * items) / KILOBYTE, 716.0, 0);
+        assert_printed(half_full_bits(hashes * items) / KILOBYTE, 819.0, 0);
+    }
+}

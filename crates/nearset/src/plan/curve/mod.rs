@@ -1,0 +1,55 @@
+//! The formulas behind every structure, one file a paper or topic.
+//!
+//! Claim: each formula gives the values that its source printed; the tests beside it hold those values.
+//! Invariant: pure functions of numbers. Logarithms and powers come from `libm`, so a plan made on one machine is made,
+//! bit for bit, on every other.
+//! Not here: looking for the best parameters.
+//!
+//! One notation for all papers. A pair at some distance agrees in one hash with probability `p`, and in a *band* of `rows`
+//! hashes with `p^rows`. A table answers "yes" to a key that it never saw with probability `load`, so a band *hits* with
+//! `q = 1 - (1 - p^rows)(1 - load)`, and a filter of `bands` tables accepts with `Pr[Bin(bands, q) >= threshold]`
+//! ([`amplify::acceptance`]). Counts of items are `f64`, since plans reach 1e12 and more.
+//!
+//! Probabilities a rounding error outside of 0 to 1 are taken as 0 or 1; a NaN gives a NaN.
+
+pub mod amplify;
+pub mod balanced;
+pub mod binomial;
+pub mod bloom;
+pub mod distance_sensitive;
+pub mod locality_sensitive;
+pub mod minutiae;
+pub mod near_neighbour;
+pub mod zero_fn;
+
+/// `(1 - miss)^count` and its complement, both to full precision: what `count` events at once do.
+///
+/// Takes and returns a probability beside its complement, so that neither `1e-20` nor `1 - 1e-20` is lost.
+fn all_of((hit, miss): (f64, f64), count: f64) -> (f64, f64) {
+    if hit < 0.5 {
+        let all = libm::pow(hit, count);
+        return (all, 1.0 - all);
+    }
+    let exponent = count * libm::log1p(-miss);
+    (libm::exp(exponent), -libm::expm1(exponent))
+}
+
+/// `1 - (1 - hit)^count` and its complement, both to full precision: at least one of `count` events.
+fn any_of((hit, miss): (f64, f64), count: f64) -> (f64, f64) {
+    let (none, any) = all_of((miss, hit), count);
+    (any, none)
+}
+
+#[cfg(test)]
+#[track_caller]
+fn assert_close(found: f64, expected: f64, relative: f64) {
+    assert!((found - expected).abs() <= relative * expected.abs(), "{found:e}, expected {expected:e}");
+}
+
+/// Compares with a value printed to `decimals` places after the point.
+#[cfg(test)]
+#[track_caller]
+fn assert_printed(found: f64, printed: f64, decimals: i32) {
+    let half_unit = 0.5 * libm::pow(10.0, f64::from(-decimals));
+    assert!((found - printed).abs() <= half_unit * (1.0 + 1e-9), "{found}, printed {printed}");
+}

@@ -1,0 +1,132 @@
+//! The near-neighbour index: how many functions a key, how many tables.
+//!
+//! Claim: with a family that is `(near, far, p1, p2)`-sensitive, `k = ln n / ln(1/p2)` functions a key leave about one
+//! far item a bucket, and `L = n^ρ` tables, `ρ = ln p1 / ln p2`, find a near item with probability at least
+//! `1 - (1 - p1^k)^L`, which is `1 - 1/e` or more with whole `L` and `k` not rounded (course notes by Kesselheim &
+//! Mehlhorn).
+
+use super::{all_of, any_of};
+
+/// A family's two promises: within `near` it collides with at least `p1`, beyond `far` with at most `p2`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Sensitivity {
+    /// Collision probability at the near distance, at least.
+    pub p1: f64,
+    /// Collision probability at the far distance, at most.
+    pub p2: f64,
+}
+
+impl Sensitivity {
+    /// `ρ = ln p1 / ln p2`: an index of `n` items probes about `n^ρ` tables.
+    pub fn exponent(&self) -> f64 {
+        libm::log(self.p1) / libm::log(self.p2)
+    }
+
+    /// `k = ln n / ln(1/p2)`, not rounded.
+    pub fn rows(&self, items: f64) -> f64 {
+        libm::log(items) / -libm::log(self.p2)
+    }
+
+    /// `L = n^ρ`, not rounded.
+    pub fn tables(&self, items: f64) -> f64 {
+        libm::pow(items, self.exponent())
+    }
+
+    /// `1 - (1 - p1^k)^L`: the probability that at least one table has the near item in the query's bucket.
+    pub fn success(&self, rows: f64, tables: f64) -> f64 {
+        any_of(all_of((self.p1, 1.0 - self.p1), rows), tables).0
+    }
+
+    /// Far items that a query meets over all tables, on average at most: `L n p2^k`.
+    pub fn far_candidates(&self, items: f64, rows: f64, tables: f64) -> f64 {
+        tables * items * libm::pow(self.p2, rows)
+    }
+}
+
+/// Bit sampling: `1 - d/l` for Hamming distance `d` over `l` positions.
+pub fn hamming(distance: f64, length: f64) -> f64 {
+    (1.0 - distance / length).clamp(0.0, 1.0)
+}
+
+/// Random hyperplanes: `1 - φ/π` for an angle in radians.
+pub fn angle(radians: f64) -> f64 {
+    (1.0 - radians / std::f64::consts::PI).clamp(0.0, 1.0)
+}
+
+/// Projection of the *plane* on a random line cut into buckets of `width`, at a random offset: `E[max(0, 1 - d |cos θ| /
+/// width)]`, `θ` uniform. The notes prove from it that the family is `(w/2, 2w, 1/2, 1/3)`-sensitive.
+pub fn random_line(distance: f64, width: f64) -> f64 {
+    use std::f64::consts::{FRAC_2_PI, FRAC_PI_2};
+    let ratio = distance / width;
+    if ratio <= 1.0 {
+        return 1.0 - FRAC_2_PI * ratio;
+    }
+    let least = libm::acos(1.0 / ratio);
+    FRAC_2_PI * ((FRAC_PI_2 - least) - ratio * (1.0 - libm::sin(least)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::curve::{assert_close, assert_printed, locality_sensitive::Stable};
+
+    #[test]
+    fn one_far_item_a_bucket_and_success_above_one_minus_one_over_e() {
+        for (p1, p2) in [(0.9, 0.5), (0.95, 0.4), (0.5, 1.0 / 3.0)] {
+            let family = Sensitivity { p1, p2 };
+            for items in [1e3, 1e6, 1e12] {
+                let (rows, tables) = (family.rows(items), family.tables(items));
+                assert_close(items * libm::pow(p2, rows), 1.0, 1e-9);
+                assert_close(family.far_candidates(items, rows, tables), tables, 1e-9);
+                assert_close(libm::pow(p1, rows) * tables, 1.0, 1e-9);
+                assert!(family.success(rows, tables.ceil()) >= 1.0 - (-1.0f64).exp());
+            }
+        }
+    }
+
+    #[test]
+    fn hamming_with_worked_numbers() {
+        // 64 bits, near 8, far 32: p1 = 7/8, p2 = 1/2, so k = log2 n and L = n^log2(8/7).
+        let family = Sensitivity { p1: hamming(8.0, 64.0), p2: hamming(32.0, 64.0) };
+        assert_eq!((family.p1, family.p2), (0.875, 0.5));
+        assert_close(family.rows(1024.0), 10.0, 1e-12);
+        assert_printed(family.exponent(), 0.1926, 4);
+        assert_printed(family.tables(1024.0), 3.80, 2);
+    }
+
+    #[test]
+    fn angles_run_from_certain_to_impossible() {
+        use std::f64::consts::PI;
+        assert_eq!((angle(0.0), angle(PI / 2.0), angle(PI)), (1.0, 0.5, 0.0));
+        assert_close(angle(PI / 3.0), 2.0 / 3.0, 1e-12);
+    }
+
+    #[test]
+    fn euclid_is_sensitive_as_the_notes_say() {
+        let width = 3.7;
+        let (near, far) = (width / 2.0, 2.0 * width);
+        // On the plane, where the notes argue.
+        assert_close(random_line(near, width), 1.0 - std::f64::consts::FRAC_1_PI, 1e-12);
+        assert!(random_line(near, width) >= 0.5);
+        assert!(random_line(far, width) <= 1.0 / 3.0);
+        assert_printed(random_line(far, width), 0.163, 3);
+        // In any dimension by Gaussian projections, with the same bucket.
+        assert!(Stable::Gaussian.collision(near, width) >= 0.5);
+        assert!(Stable::Gaussian.collision(far, width) <= 1.0 / 3.0);
+        assert_printed(Stable::Gaussian.collision(near, width), 0.610, 3);
+        assert_printed(Stable::Gaussian.collision(far, width), 0.195, 3);
+    }
+
+    #[test]
+    fn the_random_line_is_the_mean_over_directions() {
+        for ratio in [0.1, 0.5, 1.0, 1.3, 2.0, 10.0] {
+            let steps = 100_000;
+            let mean = (0..steps)
+                .map(|i| (f64::from(i) + 0.5) / f64::from(steps) * std::f64::consts::FRAC_PI_2)
+                .map(|theta| (1.0 - ratio * libm::cos(theta)).max(0.0))
+                .sum::<f64>()
+                / f64::from(steps);
+            assert_close(random_line(ratio, 1.0), mean, 1e-6);
+        }
+    }
+}

@@ -1,0 +1,254 @@
+//! No false negatives for Hamming distance: pigeonhole blocks, covering masks, folded sketches, and what no filter can
+//! beat.
+//!
+//! Claim: none of these loses an item within the radius, whatever the items are; the formulas say what that costs.
+//! Balanced sampling, the fifth way, is in [`super::balanced`].
+
+use super::binomial;
+
+/// `Σ_{i <= radius} C(length, i)`: how many strings lie within a radius.
+pub fn ball(length: u32, radius: u32) -> f64 {
+    let mut term = 1.0;
+    let mut sum = 1.0;
+    for i in 0..radius.min(length) {
+        term *= f64::from(length - i) / f64::from(i + 1);
+        sum += term;
+    }
+    sum
+}
+
+/// `length` bits cut into blocks, each searched within its own radius.
+///
+/// General pigeonhole: when the radii satisfy `Σ(rad_i + 1) = radius + 1`, a string within `radius` cannot differ in more
+/// than `rad_i` bits in every block `i`. Radii and lengths are as equal as whole numbers allow, the larger radii on the
+/// shorter blocks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Pigeonhole {
+    length: u32,
+    radius: u32,
+    blocks: u32,
+}
+
+impl Pigeonhole {
+    /// Blocks for a radius. `None` when there are no blocks, more of them than bits, or more than `radius + 1`, where
+    /// some could not be searched at all.
+    pub fn new(length: u32, radius: u32, blocks: u32) -> Option<Self> {
+        (blocks > 0 && blocks <= length && blocks <= radius + 1).then_some(Self { length, radius, blocks })
+    }
+
+    /// Each block's length and radius.
+    pub fn blocks(&self) -> impl Iterator<Item = (u32, u32)> + use<> {
+        let Self { length, radius, blocks } = *self;
+        let (share, longer) = (length / blocks, length % blocks);
+        let (depth, deeper) = ((radius + 1) / blocks, (radius + 1) % blocks);
+        (0..blocks).map(move |i| (share + u32::from(i < longer), depth - 1 + u32::from(i >= blocks - deeper)))
+    }
+
+    /// Keys that a query looks up: the ball around its own block, in every block.
+    pub fn probes(&self) -> f64 {
+        self.blocks().map(|(length, radius)| ball(length, radius)).sum()
+    }
+
+    /// How many (item, block) pairs of random items match a random query: false positives that no larger table removes.
+    pub fn chance_matches(&self, items: f64) -> f64 {
+        self.blocks().map(|(length, radius)| items * ball(length, radius) * libm::exp2(-f64::from(length))).sum()
+    }
+
+    /// Bits an item of a Bloom filter that holds every block of every item, `blocks · log2(probes / fp) / ln 2`, with what
+    /// chance matches leave of `max_false_positive`. `None` when they leave nothing.
+    pub fn bloom_bits_per_item(&self, items: f64, max_false_positive: f64) -> Option<f64> {
+        let left = max_false_positive - self.chance_matches(items);
+        (left > 0.0).then(|| f64::from(self.blocks) * super::bloom::bits_per_key(left / self.probes()))
+    }
+}
+
+/// Covering LSH (Pagh 2016): `2^(r+1) - 1` masks, one of which misses all of any `r` differences.
+pub fn covering_masks(radius: u32) -> f64 {
+    libm::exp2(f64::from(radius) + 1.0) - 1.0
+}
+
+/// Masks under which a pair at this distance agrees, on average over the random map: `(2^(r+1) - 1) 2^-d`.
+pub fn covering_matches(radius: u32, distance: u32) -> f64 {
+    covering_masks(radius) * libm::exp2(-f64::from(distance))
+}
+
+/// Bits an item that any filter needs for exact membership: `log2(1/fp)`.
+pub fn membership_lower_bound(false_positive: f64) -> f64 {
+    -libm::log2(false_positive)
+}
+
+/// Bits an item that any filter needs which accepts everything within `radius` of its items and at most a
+/// `false_positive` part of all strings.
+///
+/// What it accepts holds a ball around every item, and by Harper's theorem no set of given size has more room for such
+/// balls' centres than a ball: with `R` the largest radius whose ball is within the accepted part, an item has at most
+/// `ball(R - radius)` places, and `log2(2^length / ball(R - radius))` bits tell which. Rounding `R` down to a whole number
+/// makes the figure at most one step of `R` too high. Infinite when no such filter exists.
+pub fn hamming_lower_bound(length: u32, radius: u32, false_positive: f64) -> f64 {
+    // Balls as parts of all strings are tails of fair coins: Pr[Bin(length, 1/2) < R + 1].
+    let accepted = binomial::largest_threshold(length, 0.5, false_positive);
+    match accepted.checked_sub(radius) {
+        None | Some(0) => f64::INFINITY,
+        Some(places) => -libm::log2(binomial::below(length, 0.5, places)),
+    }
+}
+
+/// The probability that a pair at `distance` stays within `radius` after its strings are folded by XOR: position `i` of
+/// `length` goes to cell `i mod cells`, and a cell differs when an odd number of its positions do.
+///
+/// Folding never adds to a distance, so nothing within the radius is lost. Exact for `distance` distinct positions at
+/// random: a position differs once, so folding in two loses only what falls on both halves of a cell.
+pub fn fold_acceptance(length: u32, cells: u32, distance: u32, radius: u32) -> f64 {
+    assert!(cells > 0 && distance <= length, "{length} bits have no {distance} differences, or no {cells} cells");
+    if distance <= radius {
+        return 1.0;
+    }
+    // Every position differs by itself with probability `distance / length`, given that `distance` do in all: then cells are
+    // independent. `weight[odd][used]` runs over the cells so far.
+    let part = f64::from(distance) / f64::from(length);
+    let (width, odd_most) = (distance as usize + 1, radius.min(cells) as usize);
+    let mut weight = vec![0.0; width * (odd_most + 1)];
+    weight[0] = 1.0;
+    let mut next = vec![0.0; weight.len()];
+    for cell in 0..cells {
+        let positions = length / cells + u32::from(cell < length % cells);
+        next.fill(0.0);
+        for differing in 0..=positions {
+            let chance = binomial::pmf(positions, part, differing);
+            let odd_step = (differing & 1) as usize;
+            let shift = differing as usize;
+            if shift >= width {
+                break;
+            }
+            for odd in 0..=odd_most - odd_step.min(odd_most) {
+                if odd + odd_step > odd_most {
+                    continue;
+                }
+                let from = &weight[odd * width..(odd + 1) * width - shift];
+                let to = &mut next[(odd + odd_step) * width + shift..(odd + odd_step + 1) * width];
+                to.iter_mut().zip(from).for_each(|(to, from)| *to += from * chance);
+            }
+        }
+        std::mem::swap(&mut weight, &mut next);
+    }
+    let accepted: f64 = (0..=odd_most).map(|odd| weight[odd * width + distance as usize]).sum();
+    (accepted / binomial::pmf(length, part, distance)).min(1.0)
+}
+
+/// The probability that a pair at `distance` differs in at most `radius` of its first `kept` positions: a prefix as a
+/// sketch, which also loses nothing, but rejects little.
+pub fn prefix_acceptance(length: u32, kept: u32, distance: u32, radius: u32) -> f64 {
+    assert!(
+        kept <= length && distance <= length,
+        "{length} bits have no prefix of {kept}, or no {distance} differences"
+    );
+    // Hypergeometric, as binomials given their total.
+    let part = f64::from(distance) / f64::from(length);
+    let inside = |differing: u32| {
+        binomial::pmf(kept, part, differing) * binomial::pmf(length - kept, part, distance - differing)
+    };
+    let accepted: f64 = (0..=radius.min(distance)).map(inside).sum();
+    (accepted / binomial::pmf(length, part, distance)).min(1.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        Seed,
+        hash::Rng,
+        plan::curve::{assert_close, assert_printed},
+    };
+
+    #[test]
+    fn radii_are_tight_for_the_general_pigeonhole() {
+        for (length, radius) in [(256, 31), (64, 8), (100, 7)] {
+            for blocks in 1..=radius + 1 {
+                let cut = Pigeonhole::new(length, radius, blocks).unwrap();
+                assert_eq!(cut.blocks().map(|(length, _)| length).sum::<u32>(), length);
+                assert_eq!(cut.blocks().map(|(_, radius)| radius + 1).sum::<u32>(), radius + 1);
+            }
+        }
+        assert_eq!(Pigeonhole::new(64, 3, 5), None);
+        assert_eq!(Pigeonhole::new(64, 3, 0), None);
+        assert_eq!(ball(64, 2), 1.0 + 64.0 + 2016.0);
+        assert_close(ball(256, 256), libm::exp2(256.0), 1e-12);
+    }
+
+    /// The cheapest of at most `most_probes`, or else the one with the fewest: at least two blocks, 1 % false positives.
+    fn cheapest(radius: u32, most_probes: f64) -> Option<(f64, f64)> {
+        let all: Vec<(f64, f64)> = (2..=radius + 1)
+            .filter_map(|blocks| Pigeonhole::new(256, radius, blocks))
+            .filter_map(|cut| Some((cut.bloom_bits_per_item(1e6, 0.01)?, cut.probes())))
+            .collect();
+        let quick = all.iter().filter(|(_, probes)| *probes <= most_probes);
+        quick.min_by(|a, b| a.0.total_cmp(&b.0)).or_else(|| all.iter().min_by(|a, b| a.1.total_cmp(&b.1))).copied()
+    }
+
+    #[test]
+    fn pigeonhole_with_a_bloom_filter_as_listed() {
+        for (radius, bits) in [(1, 22.0), (7, 85.0), (9, 106.0), (12, 150.0), (17, 166.0)] {
+            let (found, _) = cheapest(radius, 1_000.0).unwrap();
+            assert_printed(found, bits, 0);
+        }
+        let (_, probes) = cheapest(17, 1_000.0).unwrap();
+        assert_printed(probes / 1_000.0, 5.6, 1);
+        // The list has 46 at radius 4. Pigeonhole needs 61; 46 is what balanced sampling takes there.
+        assert_printed(cheapest(4, 1_000.0).unwrap().0, 61.0, 0);
+        // "Beyond 20 none": the last with fewer than 50,000 probes.
+        assert!(cheapest(20, 1_000.0).unwrap().1 < 50_000.0);
+        assert!(cheapest(21, 1_000.0).unwrap().1 > 50_000.0);
+    }
+
+    #[test]
+    fn covering_masks_double_with_the_radius() {
+        assert_eq!((covering_masks(0), covering_masks(3), covering_masks(6)), (1.0, 15.0, 127.0));
+        // At twice the radius, few masks are left: it rejects well.
+        assert!(covering_matches(6, 12) < 0.032);
+        assert_eq!(covering_matches(3, 0), 15.0);
+    }
+
+    #[test]
+    fn lower_bounds_as_listed() {
+        assert_printed(membership_lower_bound(0.01), 6.64, 2);
+        for (length, radius, bits) in [(256, 31, 33.6), (64, 8, 18.1), (64, 10, 22.1)] {
+            assert_printed(hamming_lower_bound(length, radius, 0.01), bits, 1);
+        }
+        assert!(hamming_lower_bound(64, 30, 0.01).is_infinite());
+        // A radius of 0 is exact membership, up to the rounding of the ball.
+        assert!((hamming_lower_bound(256, 0, 0.01) - membership_lower_bound(0.01)).abs() < 0.5);
+    }
+
+    #[test]
+    fn folding_rejects_where_a_prefix_does_not() {
+        assert_printed(fold_acceptance(256, 128, 48, 31), 0.012, 3);
+        assert_printed(prefix_acceptance(256, 128, 48, 31), 0.992, 3);
+        assert_eq!(fold_acceptance(256, 64, 31, 31), 1.0);
+        assert!(fold_acceptance(256, 128, 90, 31) < 1e-7);
+        assert_eq!(fold_acceptance(256, 1, 48, 31), 1.0);
+        assert_close(prefix_acceptance(256, 256, 48, 48), 1.0, 1e-10);
+        assert_close(fold_acceptance(256, 256, 48, 47), 0.0, 1e-10);
+    }
+
+    #[test]
+    fn folding_as_simulated() {
+        let mut rng = Rng::new(Seed::new(11));
+        for (length, cells, distance, radius) in [(256u32, 64u32, 44u32, 25u32), (256, 128, 40, 31), (100, 30, 20, 13)]
+        {
+            let draws = 20_000;
+            let mut accepted = 0u32;
+            for _ in 0..draws {
+                let mut odd = vec![false; cells as usize];
+                for position in rng.distinct(distance as usize, u64::from(length)) {
+                    odd[position as usize % cells as usize] ^= true;
+                }
+                accepted += u32::from(odd.iter().filter(|odd| **odd).count() <= radius as usize);
+            }
+            let expected = fold_acceptance(length, cells, distance, radius);
+            let sigma = (expected * (1.0 - expected) / f64::from(draws)).sqrt();
+            let seen = f64::from(accepted) / f64::from(draws);
+            // 5 sigma: 6e-7 by chance, and the seed is fixed.
+            assert!((seen - expected).abs() <= 5.0 * sigma, "{seen}, expected {expected}");
+        }
+    }
+}
