@@ -34,7 +34,7 @@ pub use symbol_sampling::{Symbol, SymbolSampling};
 use crate::{
     Seed,
     hash::mix,
-    item::{Distance, Item, ItemError},
+    item::{Distance, Item, ItemError, ShinglingError},
 };
 
 /// What an item hashes to in one band: equal for two items when all of the band's functions agree on them.
@@ -169,6 +169,9 @@ pub enum FamilyError {
         /// The most.
         limit: usize,
     },
+    /// Texts can't be cut that way.
+    #[error(transparent)]
+    Shingling(#[from] ShinglingError),
     /// A parameter of the family is out of range.
     #[error("{parameter} is {value}: it must be {need}")]
     BadParameter {

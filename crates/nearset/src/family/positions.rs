@@ -152,7 +152,7 @@ mod tests {
         assert!((distribution.iter().sum::<f64>() - 1.0).abs() < 1e-12);
         let mut rng = Rng::new(Seed::new(3));
         let tries = 20_000;
-        let mut seen = vec![0.0; 7];
+        let mut seen = [0.0; 7];
         for _ in 0..tries {
             let positions = Sampling::Balanced.draw(Seed::new(rng.next_u64()), layout, length);
             let differences = rng.distinct(differing, u64::from(length));

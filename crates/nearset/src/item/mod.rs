@@ -185,6 +185,9 @@ pub enum ItemError {
         /// The element.
         element: u64,
     },
+    /// Texts can't be cut that way.
+    #[error(transparent)]
+    Shingling(#[from] ShinglingError),
     /// A character is not a hexadecimal digit.
     #[error("character {position} is {found:?}, not a hexadecimal digit")]
     BadHex {

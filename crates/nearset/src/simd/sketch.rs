@@ -73,8 +73,12 @@ pub(crate) fn fill(points: &[u64], multipliers: &[u64], round: usize, slots: &mu
     if points.is_empty() {
         return;
     }
-    dispatch!(list_empty(slots, list));
-    dispatch!(fill(points, multipliers, round, list, slots))
+    // With few throws most slots are empty: it is cheaper then to work out all than to pick those that need it.
+    if 2 * points.len() * round < slots.len() {
+        return dispatch!(fill_all(points, multipliers, round, slots));
+    }
+    let empty = dispatch!(list_empty(slots, list));
+    dispatch!(fill(points, multipliers, round, &list[..empty], slots))
 }
 
 /// Mixes each column of a matrix into one word: rows of `out.len()` words lie one after the other in `words`, and a column
@@ -87,11 +91,10 @@ pub(crate) fn columns(base: u64, words: &[u64], out: &mut [u64]) {
     dispatch!(columns(base, words, out))
 }
 
-/// Whether throwing on is worth a look at all slots: by then `k / e^1.5` or fewer slots are expected to be empty, against
-/// the single one at which rounds tend to end.
-#[inline(always)]
-fn may_be_full(thrown: usize, slots: usize) -> bool {
-    thrown as f64 >= slots as f64 * (libm::log(slots as f64) - 1.5)
+/// How many throws make it worth a look whether all slots are full: `k (ln k - 1.5)`, after which some 4 are expected to be
+/// empty.
+fn worth_a_look(slots: usize) -> usize {
+    (slots as f64 * (libm::log(slots as f64) - 1.5)).max(1.0) as usize
 }
 
 /// The definitions.
@@ -104,9 +107,10 @@ mod scalar {
     }
 
     pub(super) fn throw(points: &[u64], multipliers: &[u64], slots: &mut [u64]) {
+        let worth_a_look = worth_a_look(slots.len());
         for (round, &multiplier) in multipliers.iter().enumerate() {
             throw_once(points, multiplier, round, slots);
-            if may_be_full((round + 1) * points.len(), slots.len()) && !slots.contains(&EMPTY) {
+            if (round + 1) * points.len() >= worth_a_look && !slots.contains(&EMPTY) {
                 return;
             }
         }
@@ -121,17 +125,24 @@ mod scalar {
         }
     }
 
+    /// Writes the numbers of the empty slots to the head of the list, and says how many there are.
     #[inline(always)]
-    pub(super) fn list_empty(slots: &[u64], list: &mut Vec<u32>) {
+    pub(super) fn list_empty(slots: &[u64], list: &mut Vec<u32>) -> usize {
         // One store a slot, kept or overwritten, instead of a branch that is hard to predict.
-        list.clear();
-        list.resize(slots.len() + 1, 0);
+        list.resize(list.len().max(slots.len() + 1), 0);
         let mut length = 0;
         for (slot, &value) in slots.iter().enumerate() {
             list[length] = slot as u32;
             length += usize::from(value == EMPTY);
         }
-        list.truncate(length);
+        length
+    }
+
+    pub(super) fn fill_all(points: &[u64], multipliers: &[u64], round: usize, slots: &mut [u64]) {
+        for (slot, multiplier) in slots.iter_mut().zip(multipliers) {
+            let least = points.iter().map(|point| point.wrapping_mul(*multiplier)).min();
+            *slot = least.map_or(*slot, |least| tagged(round, least).min(*slot));
+        }
     }
 
     pub(super) fn fill(points: &[u64], multipliers: &[u64], round: usize, list: &[u32], slots: &mut [u64]) {
@@ -158,7 +169,8 @@ mod scalar {
 /// have no fast scatter that takes minima.
 #[cfg(target_arch = "x86_64")]
 struct Batch {
-    slots: [u32; Batch::SIZE],
+    /// Slots in the high halves.
+    slots: [u64; Batch::SIZE],
     values: [u64; Batch::SIZE],
 }
 
@@ -173,16 +185,35 @@ impl Batch {
     /// Takes the minimum of each value and its slot.
     ///
     /// # Safety
-    /// The first `length` entries of `self.slots` are below `slots.len()`, and `length <= SIZE`.
+    /// The high halves of the first `length` entries of `self.slots` are below `slots.len()`, and `length <= SIZE`.
     #[inline(always)]
     unsafe fn scatter(&self, length: usize, slots: &mut [u64]) {
         for i in 0..length {
             // SAFETY: `i < length <= SIZE`, and the entry is below `slots.len()` by the caller's word.
             unsafe {
-                let slot = slots.get_unchecked_mut(*self.slots.get_unchecked(i) as usize);
+                let slot = slots.get_unchecked_mut((*self.slots.get_unchecked(i) >> 32) as usize);
                 *slot = (*slot).min(*self.values.get_unchecked(i));
             }
         }
+    }
+}
+
+/// The multipliers of a group of slots, in registers' worth; where the group ends early, zeros.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+fn gather<const REGISTERS: usize>(multipliers: &[u64], group: &[u32]) -> [[u64; 8]; REGISTERS] {
+    let mut words = [[0u64; 8]; REGISTERS];
+    for (factor, &slot) in words.as_flattened_mut().iter_mut().zip(group) {
+        *factor = multipliers[slot as usize];
+    }
+    words
+}
+
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+fn put(round: usize, group: &[u32], least: &[u64], slots: &mut [u64]) {
+    for (&slot, &least) in group.iter().zip(least) {
+        slots[slot as usize] = tagged(round, least);
     }
 }
 
@@ -197,23 +228,24 @@ mod avx512 {
         scalar::points(key, values);
     }
 
-    #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx512bw,bmi2")]
+    #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx512bw,avx512vbmi2,bmi2")]
     pub(super) fn throw(points: &[u64], multipliers: &[u64], slots: &mut [u64]) {
+        let worth_a_look = worth_a_look(slots.len());
+        let mut batch = Batch::new();
         for (round, &multiplier) in multipliers.iter().enumerate() {
-            throw_once(points, multiplier, round, slots);
-            if may_be_full((round + 1) * points.len(), slots.len()) && !slots.contains(&EMPTY) {
+            throw_once(points, multiplier, round, &mut batch, slots);
+            if (round + 1) * points.len() >= worth_a_look && !slots.contains(&EMPTY) {
                 return;
             }
         }
     }
 
     #[inline]
-    #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx512bw,bmi2")]
-    fn throw_once(points: &[u64], multiplier: u64, round: usize, slots: &mut [u64]) {
+    #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx512bw,avx512vbmi2,bmi2")]
+    fn throw_once(points: &[u64], multiplier: u64, round: usize, batch: &mut Batch, slots: &mut [u64]) {
         let factor = _mm512_set1_epi64(multiplier as i64);
         let range = _mm512_set1_epi64(slots.len() as i64);
-        let tag = _mm512_set1_epi64(tagged(round, 0) as i64);
-        let mut batch = Batch::new();
+        let tag = _mm512_set1_epi64(round as i64);
         let (whole, rest) = points.as_chunks::<8>();
         for part in whole.chunks(Batch::SIZE / 8) {
             let (batch_slots, _) = batch.slots.as_chunks_mut::<8>();
@@ -222,9 +254,10 @@ mod avx512 {
                 // SAFETY: each pointer is to eight elements of the type that is loaded or stored.
                 unsafe {
                     let hash = _mm512_mullo_epi64(_mm512_loadu_si512(eight.as_ptr().cast()), factor);
-                    let slot = _mm512_srli_epi64::<32>(_mm512_mul_epu32(_mm512_srli_epi64::<32>(hash), range));
-                    _mm256_storeu_si256(slots.as_mut_ptr().cast(), _mm512_cvtepi64_epi32(slot));
-                    let value = _mm512_or_si512(_mm512_srli_epi64::<{ TAG_BITS }>(hash), tag);
+                    let slot = _mm512_mul_epu32(_mm512_srli_epi64::<32>(hash), range);
+                    _mm512_storeu_si512(slots.as_mut_ptr().cast(), slot);
+                    // The tag shifted in above the hash, as in `tagged`.
+                    let value = _mm512_shldi_epi64::<{ 64 - TAG_BITS as i32 }>(tag, hash);
                     _mm512_storeu_si512(values.as_mut_ptr().cast(), value);
                 }
             }
@@ -235,11 +268,10 @@ mod avx512 {
     }
 
     #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx512bw,popcnt")]
-    pub(super) fn list_empty(slots: &[u64], list: &mut Vec<u32>) {
-        let (whole, rest) = slots.as_chunks::<8>();
-        list.clear();
+    pub(super) fn list_empty(slots: &[u64], list: &mut Vec<u32>) -> usize {
         // Eight are stored at a time, of which only those found are counted.
-        list.resize(slots.len() + 8, 0);
+        list.resize(list.len().max(slots.len() + 8), 0);
+        let (whole, rest) = slots.as_chunks::<8>();
         let empty = _mm512_set1_epi64(EMPTY as i64);
         let mut indices = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
         let mut length = 0;
@@ -258,30 +290,55 @@ mod avx512 {
             list[length] = (8 * whole.len() + slot) as u32;
             length += usize::from(value == EMPTY);
         }
-        list.truncate(length);
+        length
+    }
+
+    /// The least multiple of any point by each factor.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx512bw")]
+    fn least<const REGISTERS: usize>(points: &[u64], factors: &[[u64; 8]; REGISTERS]) -> [[u64; 8]; REGISTERS] {
+        // SAFETY: eight words are loaded from an array of eight.
+        let factors = factors.map(|eight| unsafe { _mm512_loadu_si512(eight.as_ptr().cast()) });
+        let mut least = [_mm512_set1_epi64(-1); REGISTERS];
+        for &point in points {
+            let point = _mm512_set1_epi64(point as i64);
+            for (least, factors) in least.iter_mut().zip(factors) {
+                *least = _mm512_min_epu64(*least, _mm512_mullo_epi64(point, factors));
+            }
+        }
+        least.map(|least| {
+            let mut eight = [0u64; 8];
+            // SAFETY: eight words are stored into an array of eight.
+            unsafe { _mm512_storeu_si512(eight.as_mut_ptr().cast(), least) };
+            eight
+        })
     }
 
     #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx512bw")]
     pub(super) fn fill(points: &[u64], multipliers: &[u64], round: usize, list: &[u32], slots: &mut [u64]) {
-        for group in list.chunks(8) {
-            let mut factors = [0u64; 8];
-            for (factor, &slot) in factors.iter_mut().zip(group) {
-                *factor = multipliers[slot as usize];
-            }
-            // SAFETY: eight words are loaded from an array of eight.
-            let factors = unsafe { _mm512_loadu_si512(factors.as_ptr().cast()) };
-            let mut least = _mm512_set1_epi64(-1);
-            for &point in points {
-                let multiple = _mm512_mullo_epi64(_mm512_set1_epi64(point as i64), factors);
-                least = _mm512_min_epu64(least, multiple);
-            }
-            let mut found = [0u64; 8];
-            // SAFETY: eight words are stored into an array of eight.
-            unsafe { _mm512_storeu_si512(found.as_mut_ptr().cast(), least) };
-            for (&slot, least) in group.iter().zip(found) {
-                slots[slot as usize] = tagged(round, least);
+        let (groups, rest) = list.as_chunks::<32>();
+        for group in groups {
+            let least = least::<4>(points, &gather(multipliers, group));
+            put(round, group, least.as_flattened(), slots);
+        }
+        for group in rest.chunks(8) {
+            let least = least::<1>(points, &gather(multipliers, group));
+            put(round, group, least.as_flattened(), slots);
+        }
+    }
+
+    #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx512bw")]
+    pub(super) fn fill_all(points: &[u64], multipliers: &[u64], round: usize, slots: &mut [u64]) {
+        let (groups, rest) = slots.as_chunks_mut::<32>();
+        let (factors, rest_factors) = multipliers.as_chunks::<32>();
+        for (group, factors) in groups.iter_mut().zip(factors) {
+            let (factors, _) = factors.as_chunks::<8>();
+            let least = least::<4>(points, &[factors[0], factors[1], factors[2], factors[3]]);
+            for (slot, &least) in group.iter_mut().zip(least.as_flattened()) {
+                *slot = (*slot).min(tagged(round, least));
             }
         }
+        scalar::fill_all(points, rest_factors, round, rest);
     }
 
     #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx512bw")]
@@ -312,9 +369,11 @@ mod avx2 {
 
     #[target_feature(enable = "avx2,bmi2")]
     pub(super) fn throw(points: &[u64], multipliers: &[u64], slots: &mut [u64]) {
+        let worth_a_look = worth_a_look(slots.len());
+        let mut batch = Batch::new();
         for (round, &multiplier) in multipliers.iter().enumerate() {
-            throw_once(points, multiplier, round, slots);
-            if may_be_full((round + 1) * points.len(), slots.len()) && !slots.contains(&EMPTY) {
+            throw_once(points, multiplier, round, &mut batch, slots);
+            if (round + 1) * points.len() >= worth_a_look && !slots.contains(&EMPTY) {
                 return;
             }
         }
@@ -322,12 +381,10 @@ mod avx2 {
 
     #[inline]
     #[target_feature(enable = "avx2,bmi2")]
-    fn throw_once(points: &[u64], multiplier: u64, round: usize, slots: &mut [u64]) {
+    fn throw_once(points: &[u64], multiplier: u64, round: usize, batch: &mut Batch, slots: &mut [u64]) {
         let factor = _mm256_set1_epi64x(multiplier as i64);
         let range = _mm256_set1_epi64x(slots.len() as i64);
         let tag = _mm256_set1_epi64x(tagged(round, 0) as i64);
-        let halves = _mm256_setr_epi32(1, 3, 5, 7, 0, 0, 0, 0);
-        let mut batch = Batch::new();
         let (whole, rest) = points.as_chunks::<4>();
         for part in whole.chunks(Batch::SIZE / 4) {
             let (batch_slots, _) = batch.slots.as_chunks_mut::<4>();
@@ -337,8 +394,7 @@ mod avx2 {
                 unsafe {
                     let hash = multiply(_mm256_loadu_si256(four.as_ptr().cast()), factor);
                     let slot = _mm256_mul_epu32(_mm256_srli_epi64::<32>(hash), range);
-                    let slot = _mm256_castsi256_si128(_mm256_permutevar8x32_epi32(slot, halves));
-                    _mm_storeu_si128(slots.as_mut_ptr().cast(), slot);
+                    _mm256_storeu_si256(slots.as_mut_ptr().cast(), slot);
                     let value = _mm256_or_si256(_mm256_srli_epi64::<{ TAG_BITS as i32 }>(hash), tag);
                     _mm256_storeu_si256(values.as_mut_ptr().cast(), value);
                 }
@@ -350,41 +406,55 @@ mod avx2 {
     }
 
     #[target_feature(enable = "avx2,bmi2")]
-    pub(super) fn list_empty(slots: &[u64], list: &mut Vec<u32>) {
-        scalar::list_empty(slots, list);
+    pub(super) fn list_empty(slots: &[u64], list: &mut Vec<u32>) -> usize {
+        scalar::list_empty(slots, list)
+    }
+
+    /// The least multiple of any point by each factor.
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn least(points: &[u64], factors: &[u64; 8]) -> [u64; 8] {
+        // Comparisons are signed: with the top bit flipped they order as unsigned ones.
+        let flip = _mm256_set1_epi64x(i64::MIN);
+        // SAFETY: twice four words are loaded from an array of eight.
+        let factors = unsafe {
+            [_mm256_loadu_si256(factors.as_ptr().cast()), _mm256_loadu_si256(factors.as_ptr().add(4).cast())]
+        };
+        let mut least = [_mm256_set1_epi64x(i64::MAX); 2];
+        for &point in points {
+            let point = _mm256_set1_epi64x(point as i64);
+            for (least, factors) in least.iter_mut().zip(factors) {
+                let multiple = _mm256_xor_si256(multiply(point, factors), flip);
+                *least = _mm256_blendv_epi8(*least, multiple, _mm256_cmpgt_epi64(*least, multiple));
+            }
+        }
+        let mut found = [0u64; 8];
+        // SAFETY: twice four words are stored into an array of eight.
+        unsafe {
+            _mm256_storeu_si256(found.as_mut_ptr().cast(), _mm256_xor_si256(least[0], flip));
+            _mm256_storeu_si256(found.as_mut_ptr().add(4).cast(), _mm256_xor_si256(least[1], flip));
+        }
+        found
     }
 
     #[target_feature(enable = "avx2,bmi2")]
     pub(super) fn fill(points: &[u64], multipliers: &[u64], round: usize, list: &[u32], slots: &mut [u64]) {
-        // Comparisons are signed: with the top bit flipped they order as unsigned ones.
-        let flip = _mm256_set1_epi64x(i64::MIN);
         for group in list.chunks(8) {
-            let mut factors = [0u64; 8];
-            for (factor, &slot) in factors.iter_mut().zip(group) {
-                *factor = multipliers[slot as usize];
-            }
-            // SAFETY: twice four words are loaded from an array of eight.
-            let factors = unsafe {
-                [_mm256_loadu_si256(factors.as_ptr().cast()), _mm256_loadu_si256(factors.as_ptr().add(4).cast())]
-            };
-            let mut least = [_mm256_set1_epi64x(i64::MAX); 2];
-            for &point in points {
-                let point = _mm256_set1_epi64x(point as i64);
-                for (least, factors) in least.iter_mut().zip(factors) {
-                    let multiple = _mm256_xor_si256(multiply(point, factors), flip);
-                    *least = _mm256_blendv_epi8(*least, multiple, _mm256_cmpgt_epi64(*least, multiple));
-                }
-            }
-            let mut found = [0u64; 8];
-            // SAFETY: twice four words are stored into an array of eight.
-            unsafe {
-                _mm256_storeu_si256(found.as_mut_ptr().cast(), _mm256_xor_si256(least[0], flip));
-                _mm256_storeu_si256(found.as_mut_ptr().add(4).cast(), _mm256_xor_si256(least[1], flip));
-            }
-            for (&slot, least) in group.iter().zip(found) {
-                slots[slot as usize] = tagged(round, least);
+            let [factors] = gather(multipliers, group);
+            put(round, group, &least(points, &factors), slots);
+        }
+    }
+
+    #[target_feature(enable = "avx2,bmi2")]
+    pub(super) fn fill_all(points: &[u64], multipliers: &[u64], round: usize, slots: &mut [u64]) {
+        let (groups, rest) = slots.as_chunks_mut::<8>();
+        let (factors, rest_factors) = multipliers.as_chunks::<8>();
+        for (group, factors) in groups.iter_mut().zip(factors) {
+            for (slot, least) in group.iter_mut().zip(least(points, factors)) {
+                *slot = (*slot).min(tagged(round, least));
             }
         }
+        scalar::fill_all(points, rest_factors, round, rest);
     }
 
     #[target_feature(enable = "avx2,bmi2")]

@@ -21,13 +21,16 @@ use sketch::FastSketch;
 use super::{FamilyError, Functions, Hashed, KEY_BASE, Layout, LshFamily, key};
 use crate::{
     Seed,
-    item::{self, Distance, Item, ItemError, ItemKind},
+    item::{self, Distance, Item, ItemError, ItemKind, Shingler, Shingling, ShinglingError},
     simd::sketch as kernel,
 };
 
 /// MinHash by fast similarity sketching, of sets and of texts as sets of shingles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub struct MinHash {}
+pub struct MinHash {
+    /// How texts are cut. Sets are taken as they are.
+    pub shingling: Shingling,
+}
 
 impl MinHash {
     /// Draws the functions of signatures with `slots` slots, to compare items by signature rather than by key.
@@ -36,12 +39,14 @@ impl MinHash {
     /// If there are no slots, or too many.
     pub fn sketcher(&self, seed: Seed, slots: u32) -> Result<Sketcher, FamilyError> {
         Layout::new(1, slots).check()?;
-        Ok(Sketcher { seed, sketch: FastSketch::new(seed, slots as usize) })
+        let elements = Elements::new(self.shingling, seed)?;
+        Ok(Sketcher { seed, elements, sketch: FastSketch::new(seed, slots as usize) })
     }
 }
 
 impl LshFamily for MinHash {
     fn check(&self, layout: Layout) -> Result<(), FamilyError> {
+        self.shingling.check()?;
         layout.check()
     }
 
@@ -50,31 +55,48 @@ impl LshFamily for MinHash {
     }
 
     fn distance(&self, a: Item<'_>, b: Item<'_>) -> Result<Distance, ItemError> {
-        set_distance(a, b)
+        set_distance(self.shingling, a, b)
     }
 
     fn draw(&self, seed: Seed, layout: Layout) -> Result<Box<dyn Functions>, FamilyError> {
-        layout.check()?;
+        self.check(layout)?;
         let sketch = FastSketch::new(seed, layout.functions());
-        Ok(Box::new(Banded { sketch, layout }))
+        Ok(Box::new(Banded { elements: Elements::new(self.shingling, seed)?, sketch, layout }))
     }
 }
 
-fn set_distance(a: Item<'_>, b: Item<'_>) -> Result<Distance, ItemError> {
+/// What an item is a set of: a set's elements, or a text's shingles.
+#[derive(Debug, Clone)]
+struct Elements {
+    shingler: Shingler,
+}
+
+impl Elements {
+    fn new(shingling: Shingling, seed: Seed) -> Result<Self, ShinglingError> {
+        Ok(Self { shingler: Shingler::new(shingling, seed)? })
+    }
+
+    /// Overwrites `out` by the elements, in any order and with repeats.
+    fn of(&self, item: Item<'_>, out: &mut Vec<u64>) -> Result<(), ItemError> {
+        match item {
+            Item::Text(text) => self.shingler.shingles(text, out),
+            Item::Set(set) => {
+                out.clear();
+                out.extend_from_slice(set);
+            }
+            other => return Err(ItemError::WrongKind { expected: ItemKind::Set, found: other.kind() }),
+        }
+        Ok(())
+    }
+}
+
+/// The Jaccard distance of two sets or texts; hashes of shingles under one seed stand for the shingles.
+fn set_distance(shingling: Shingling, a: Item<'_>, b: Item<'_>) -> Result<Distance, ItemError> {
+    let elements = Elements::new(shingling, Seed::default())?;
     let (mut set_a, mut set_b) = (Vec::new(), Vec::new());
-    elements(a, &mut set_a)?;
-    elements(b, &mut set_b)?;
+    elements.of(a, &mut set_a)?;
+    elements.of(b, &mut set_b)?;
     Ok(item::jaccard(&set_a, &set_b).jaccard_distance())
-}
-
-/// The elements of a set, or the shingles of a text.
-fn elements(item: Item<'_>, out: &mut Vec<u64>) -> Result<(), ItemError> {
-    out.clear();
-    match item {
-        Item::Set(set) => out.extend_from_slice(set),
-        other => return Err(ItemError::WrongKind { expected: ItemKind::Set, found: other.kind() }),
-    }
-    Ok(())
 }
 
 /// A way to make signatures.
@@ -86,28 +108,38 @@ trait Sketch: Send + Sync {
 /// Makes signatures.
 ///
 /// ```
-/// use nearset::{Item, Seed, family::MinHash};
+/// use nearset::{Seed, family::MinHash};
 ///
-/// let sketcher = MinHash::default().sketcher(Seed::new(42), 256)?;
-/// let a = sketcher.signature(Item::Set(&[1, 2, 3, 4]))?;
-/// let b = sketcher.signature(Item::Set(&[2, 3, 4, 5]))?;
+/// let sketcher = MinHash { shingling: "words:2".parse()? }.sketcher(Seed::new(42), 256)?;
+/// let a = sketcher.signature("one two three four five".into())?;
+/// let b = sketcher.signature("two three four five six".into())?;
 /// let estimate = a.jaccard(&b)?;
 /// assert!(estimate.low.value() < 0.6 && 0.6 < estimate.high.value());
+/// let union = sketcher.signature("one two three four five six".into())?;
+/// let mut merged = a.clone();
+/// merged.merge(&b)?;
+/// assert_eq!(merged, union);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug, Clone)]
 pub struct Sketcher {
     seed: Seed,
+    elements: Elements,
     sketch: FastSketch,
 }
 
 impl Sketcher {
+    /// The signature of the empty set: similar to nothing, and nothing changes by merging it.
+    pub fn empty(&self) -> Signature {
+        Signature::empty(self.seed, self.elements.shingler.shingling(), self.sketch.slots())
+    }
+
     /// The signature of a set or text.
     ///
     /// # Errors
     /// If the item is neither.
     pub fn signature(&self, item: Item<'_>) -> Result<Signature, ItemError> {
-        let mut signature = Signature::empty(self.seed, self.sketch.slots());
+        let mut signature = self.empty();
         self.sketch_into(item, &mut Hashed::new(), &mut signature)?;
         Ok(signature)
     }
@@ -117,8 +149,8 @@ impl Sketcher {
     /// # Errors
     /// If the item is neither a set nor a text.
     pub fn sketch_into(&self, item: Item<'_>, work: &mut Hashed, signature: &mut Signature) -> Result<(), ItemError> {
-        elements(item, &mut work.scratch)?;
-        let slots = signature.reset(self.seed, self.sketch.slots());
+        self.elements.of(item, &mut work.scratch)?;
+        let slots = signature.reset(self.seed, self.elements.shingler.shingling(), self.sketch.slots());
         if !work.scratch.is_empty() {
             self.sketch.sketch(&mut work.scratch, slots, &mut work.positions);
         }
@@ -129,13 +161,14 @@ impl Sketcher {
 /// Signatures cut into bands: row `r` of band `b` is slot `r * bands + b`, so that neighbouring bands are worked out side
 /// by side in vector registers.
 struct Banded<S> {
+    elements: Elements,
     sketch: S,
     layout: Layout,
 }
 
 impl<S: Sketch> Functions for Banded<S> {
     fn hash(&self, item: Item<'_>, out: &mut Hashed) -> Result<(), ItemError> {
-        elements(item, &mut out.scratch)?;
+        self.elements.of(item, &mut out.scratch)?;
         let bands = self.layout.bands as usize;
         out.keys.clear();
         if out.scratch.is_empty() {
@@ -180,6 +213,20 @@ mod tests {
             let rows = (0..4).map(|row| signature.slots()[row * 15 + band]);
             assert_eq!(*key, Some(key_of_rows(rows)));
         }
+    }
+
+    #[test]
+    fn a_text_is_the_set_of_its_shingles() {
+        let (family, seed) = (MinHash { shingling: Shingling::Words(2) }, Seed::new(6));
+        let (a, b) = ("a rose is a rose is a rose", "A rose is!");
+        let sketcher = family.sketcher(seed, 99).unwrap();
+        let shingles = Shingler::new(family.shingling, seed).unwrap().shingle_set(a);
+        assert_eq!(sketcher.signature(a.into()).unwrap(), sketcher.signature(Item::Set(&shingles)).unwrap());
+        assert_eq!(family.distance(a.into(), b.into()).unwrap().value(), 1.0 - 2.0 / 3.0);
+        assert_eq!(family.distance("".into(), "".into()).unwrap().value(), 1.0);
+        assert!(sketcher.signature("...".into()).unwrap().is_empty());
+        let never = MinHash { shingling: Shingling::Words(0) };
+        assert!(matches!(never.sketcher(seed, 9), Err(FamilyError::Shingling(_))));
     }
 
     #[test]

@@ -2,20 +2,24 @@
 //!
 //! Slots are independent by construction and cost `O(set * k)`. What [`super::MinHash`] is measured against.
 
-use super::{Banded, Sketch, set_distance};
+use super::{Banded, Elements, Sketch, set_distance};
 use crate::{
     Seed,
     family::{FamilyError, Functions, Layout, LshFamily},
     hash::{Rng, mix},
-    item::{Distance, Item, ItemError},
+    item::{Distance, Item, ItemError, Shingling},
 };
 
 /// MinHash by `k` independent permutations, for comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub struct PermutationMinHash {}
+pub struct PermutationMinHash {
+    /// How texts are cut. Sets are taken as they are.
+    pub shingling: Shingling,
+}
 
 impl LshFamily for PermutationMinHash {
     fn check(&self, layout: Layout) -> Result<(), FamilyError> {
+        self.shingling.check()?;
         layout.check()
     }
 
@@ -24,13 +28,13 @@ impl LshFamily for PermutationMinHash {
     }
 
     fn distance(&self, a: Item<'_>, b: Item<'_>) -> Result<Distance, ItemError> {
-        set_distance(a, b)
+        set_distance(self.shingling, a, b)
     }
 
     fn draw(&self, seed: Seed, layout: Layout) -> Result<Box<dyn Functions>, FamilyError> {
-        layout.check()?;
+        self.check(layout)?;
         let sketch = Permutations::new(seed, layout.functions());
-        Ok(Box::new(Banded { sketch, layout }))
+        Ok(Box::new(Banded { elements: Elements::new(self.shingling, seed)?, sketch, layout }))
     }
 }
 

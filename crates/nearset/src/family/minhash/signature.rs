@@ -2,16 +2,19 @@
 //!
 //! Claim: the part of slots in which two signatures agree estimates their sets' Jaccard similarity without bias, with
 //! variance `J(1-J)/k`; `merge` gives the signature of the union, bit for bit.
-//! Invariant: signatures are compared and merged only when seed and length agree.
+//! Invariant: signatures are compared and merged only when seed, shingling and length agree.
 
-use crate::{Seed, item::Similarity, simd::sketch::EMPTY};
+use crate::{
+    Seed,
+    item::{Shingling, Similarity},
+    simd::sketch::EMPTY,
+};
 
 /// The signature of a set.
-///
-/// Signatures of texts also take the shingling for granted: those made by different shinglings agree in nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Signature {
     seed: Seed,
+    shingling: Shingling,
     slots: Vec<u64>,
 }
 
@@ -59,6 +62,14 @@ pub enum SignatureError {
         /// The other.
         b: Seed,
     },
+    /// They were made of texts cut differently.
+    #[error("signatures of {a} and {b} can't be compared: cut all texts into the same shingles")]
+    Shinglings {
+        /// One shingling.
+        a: Shingling,
+        /// The other.
+        b: Shingling,
+    },
     /// Their numbers of slots differ.
     #[error("signatures of {a} and {b} slots can't be compared: make both with one length")]
     Lengths {
@@ -70,14 +81,14 @@ pub enum SignatureError {
 }
 
 impl Signature {
-    /// The signature of the empty set, which `merge` leaves everything else unchanged by.
-    pub(super) fn empty(seed: Seed, slots: usize) -> Self {
-        Self { seed, slots: vec![EMPTY; slots] }
+    pub(super) fn empty(seed: Seed, shingling: Shingling, slots: usize) -> Self {
+        Self { seed, shingling, slots: vec![EMPTY; slots] }
     }
 
     /// Empties the signature and hands out its slots.
-    pub(super) fn reset(&mut self, seed: Seed, slots: usize) -> &mut [u64] {
+    pub(super) fn reset(&mut self, seed: Seed, shingling: Shingling, slots: usize) -> &mut [u64] {
         self.seed = seed;
+        self.shingling = shingling;
         self.slots.clear();
         self.slots.resize(slots, EMPTY);
         &mut self.slots
@@ -101,7 +112,7 @@ impl Signature {
     /// Estimates the Jaccard similarity of the two sets. Empty sets are similar to nothing.
     ///
     /// # Errors
-    /// If the signatures differ in seed or length.
+    /// If the signatures differ in seed, shingling or length.
     pub fn jaccard(&self, other: &Signature) -> Result<Estimate, SignatureError> {
         self.check_comparable(other)?;
         let agreeing = self.slots.iter().zip(&other.slots).filter(|(a, b)| a == b && **a != EMPTY).count();
@@ -111,7 +122,7 @@ impl Signature {
     /// Becomes the signature of the union of both sets.
     ///
     /// # Errors
-    /// If the signatures differ in seed or length; nothing has changed then.
+    /// If the signatures differ in seed, shingling or length; nothing has changed then.
     pub fn merge(&mut self, other: &Signature) -> Result<(), SignatureError> {
         self.check_comparable(other)?;
         self.slots.iter_mut().zip(&other.slots).for_each(|(a, &b)| *a = (*a).min(b));
@@ -121,6 +132,9 @@ impl Signature {
     fn check_comparable(&self, other: &Signature) -> Result<(), SignatureError> {
         if self.seed != other.seed {
             return Err(SignatureError::Seeds { a: self.seed, b: other.seed });
+        }
+        if self.shingling != other.shingling {
+            return Err(SignatureError::Shinglings { a: self.shingling, b: other.shingling });
         }
         if self.slots.len() != other.slots.len() {
             return Err(SignatureError::Lengths { a: self.slots.len(), b: other.slots.len() });
@@ -148,6 +162,8 @@ mod tests {
         assert_eq!(a.jaccard(&b).unwrap_err(), SignatureError::Seeds { a: Seed::new(1), b: Seed::new(2) });
         assert!(b.merge(&a).is_err());
         assert_eq!(b, before);
+        let chars = MinHash { shingling: Shingling::Chars(4) }.sketcher(Seed::new(1), 64).unwrap();
+        assert!(matches!(a.jaccard(&chars.empty()), Err(SignatureError::Shinglings { .. })));
         assert_eq!(a.jaccard(&signature(1, 65, &[1])).unwrap_err(), SignatureError::Lengths { a: 64, b: 65 });
     }
 

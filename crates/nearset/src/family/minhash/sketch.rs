@@ -33,7 +33,7 @@ use crate::{
 };
 
 /// Slots for which one more round pays.
-const SLOTS_PER_ROUND: usize = 96;
+const SLOTS_PER_ROUND: usize = 72;
 
 /// Drawn functions of a signature.
 #[derive(Debug, Clone)]
