@@ -29,7 +29,7 @@ pub fn at_least(trials: u32, p: f64, threshold: u32) -> f64 {
 /// `Pr[Bin(trials, p) < threshold]`: what a filter misses.
 pub fn below(trials: u32, p: f64, threshold: u32) -> f64 {
     if threshold > trials {
-        return 1.0 + 0.0 * p;
+        return if p.is_nan() { p } else { 1.0 };
     }
     Odds::new(p).swapped().at_least(trials, trials + 1 - threshold)
 }
@@ -39,8 +39,8 @@ pub fn cdf(trials: u32, p: f64, successes: u32) -> f64 {
     below(trials, p, successes.saturating_add(1))
 }
 
-/// The smallest threshold with `Pr[Bin(trials, p) >= threshold] <= max_tail`: the keenest filter that still keeps its
-/// promise on false positives. `trials + 1`, which nothing reaches, when even `trials` is too low.
+/// The smallest threshold with `Pr[Bin(trials, p) >= threshold] <= max_tail`: the most welcoming filter that still keeps
+/// its promise on false positives. `trials + 1`, which nothing reaches, when even `trials` is too low.
 pub fn smallest_threshold(trials: u32, p: f64, max_tail: f64) -> u32 {
     Odds::new(p).smallest_threshold(trials, max_tail)
 }
@@ -79,10 +79,14 @@ impl Tails {
     pub fn refill(&mut self, trials: u32, p: f64) {
         let odds = Odds::new(p);
         let count = trials as usize;
+        let start = if p.is_nan() { p } else { 0.0 };
         self.below.clear();
-        self.below.resize(count + 2, 0.0);
+        self.below.resize(count + 2, start);
         self.at_least.clear();
-        self.at_least.resize(count + 2, 0.0);
+        self.at_least.resize(count + 2, start);
+        if p.is_nan() {
+            return;
+        }
 
         // First the terms, kept one place to the right, then their sums from either end.
         let terms = &mut self.below[1..];
@@ -124,8 +128,8 @@ impl Tails {
 
     /// As [`smallest_threshold`].
     pub fn smallest_threshold(&self, max_tail: f64) -> u32 {
-        let past_the_end = self.at_least.len().saturating_sub(1);
-        self.at_least.partition_point(|tail| !(*tail <= max_tail)).min(past_the_end) as u32
+        let never = self.at_least.len().saturating_sub(1);
+        self.at_least.partition_point(|tail| !(*tail <= max_tail)).min(never) as u32
     }
 
     /// As [`largest_threshold`].
@@ -193,40 +197,57 @@ impl Odds {
     }
 
     fn smallest_threshold(self, trials: u32, max_tail: f64) -> u32 {
-        if !(max_tail < 1.0) {
+        let never = trials + 1;
+        if max_tail >= 1.0 {
             return 0;
         }
-        if self.p == 0.0 || self.q == 0.0 || !(max_tail > 0.0) {
-            return if self.p == 0.0 { 1 } else { trials + 1 };
+        if self.p == 0.0 {
+            return 1.min(never);
         }
-        // A guess some way above, by the normal quantile and the skew; then down, adding one term a step, since adding
-        // keeps the precision that subtracting would lose.
+        // Written so that a NaN keeps no promise.
+        if !(self.q > 0.0 && max_tail > 0.0) {
+            return never;
+        }
+        // A guess by the normal quantile and the skew, then steps that double until it is bracketed, then halve.
+        let keeps = |threshold| self.at_least(trials, threshold) <= max_tail;
         let count = f64::from(trials);
-        let deviation = (count * self.p * self.q).sqrt();
         let z = normal_quantile(max_tail);
-        let guess = count * self.p + z * deviation + (z * z - 1.0) * (1.0 - 2.0 * self.p) / 6.0 + 1.5;
-        let mut threshold = guess.clamp(0.0, count + 1.0) as u32;
-        let mut tail = self.at_least(trials, threshold);
-        while tail > max_tail {
-            threshold = threshold.saturating_add(1 + (deviation / 4.0) as u32).min(trials + 1);
-            tail = self.at_least(trials, threshold);
-        }
-        let ratio = self.q / self.p;
-        let mut term = if threshold > 0 { pmf_of(trials, self, threshold - 1) } else { return 0 };
-        while threshold > 0 {
-            tail += term;
-            if tail > max_tail {
-                break;
+        let guess =
+            count * self.p + z * (count * self.p * self.q).sqrt() + (z * z - 1.0) * (1.0 - 2.0 * self.p) / 6.0 + 0.5;
+        let guess = guess.clamp(1.0, count.max(1.0)) as u32;
+        let (mut low, mut high) = (0, never);
+        let mut step = 1;
+        if keeps(guess) {
+            high = guess;
+            while high - low > step {
+                if !keeps(high - step) {
+                    low = high - step;
+                    break;
+                }
+                high -= step;
+                step *= 2;
             }
-            threshold -= 1;
-            term *= ratio * f64::from(threshold) / f64::from(trials - threshold + 1);
+        } else {
+            low = guess;
+            while high - low > step {
+                if keeps(low + step) {
+                    high = low + step;
+                    break;
+                }
+                low += step;
+                step *= 2;
+            }
         }
-        threshold
+        while high - low > 1 {
+            let middle = low + (high - low) / 2;
+            if keeps(middle) {
+                high = middle;
+            } else {
+                low = middle;
+            }
+        }
+        high
     }
-}
-
-fn pmf_of(trials: u32, odds: Odds, successes: u32) -> f64 {
-    libm::exp(ln_pmf(trials, odds, successes))
 }
 
 /// As `min(1)`, but a NaN stays one.
@@ -388,7 +409,34 @@ mod tests {
         assert_eq!(smallest_threshold(9, 1.0, 0.01), 10);
         assert_eq!(largest_threshold(9, 0.0, 0.01), 0);
         assert_eq!(largest_threshold(9, 1.0, 0.01), 9);
-        assert!(at_least(5, f64::NAN, 2).is_nan() && below(5, f64::NAN, 2).is_nan());
+    }
+
+    #[test]
+    fn what_is_not_a_number_keeps_no_promise() {
+        let all = Tails::new(5, f64::NAN);
+        for tail in
+            [at_least(5, f64::NAN, 2), below(5, f64::NAN, 2), all.at_least(2), all.below(2), pmf(5, f64::NAN, 0)]
+        {
+            assert!(tail.is_nan());
+        }
+        assert_eq!((smallest_threshold(5, f64::NAN, 0.1), all.smallest_threshold(0.1)), (6, 6));
+        assert_eq!((largest_threshold(5, f64::NAN, 0.1), all.largest_threshold(0.1)), (0, 0));
+        assert_eq!((smallest_threshold(5, 0.5, f64::NAN), largest_threshold(5, 0.5, f64::NAN)), (6, 0));
+    }
+
+    #[test]
+    fn thresholds_far_out_in_the_tail() {
+        // np = 1e-9, so each success more costs some nine digits: 1e-300 lies between 30 and 40 of them.
+        let threshold = smallest_threshold(1_000, 1e-12, 1e-300);
+        assert!(at_least(1_000, 1e-12, threshold) <= 1e-300 && at_least(1_000, 1e-12, threshold - 1) > 1e-300);
+        assert_eq!(
+            largest_threshold(1_000, 1.0 - 1e-12, 1e-300),
+            Tails::new(1_000, 1.0 - 1e-12).largest_threshold(1e-300)
+        );
+        assert_eq!(smallest_threshold(5, 1e-320, 1e-3), 1);
+        assert_eq!(smallest_threshold(0, 0.3, 0.5), 1);
+        assert_eq!(smallest_threshold(4, 0.3, 1.0), 0);
+        assert_eq!(smallest_threshold(4, 0.3, 0.0), 5);
     }
 
     #[test]

@@ -202,12 +202,13 @@ mod tests {
         for row in table_1() {
             let filter = Filter::printed(row.items, row.near, FAR, row.tables);
             let (positive, positive_places, negative, negative_places) = row.rerandomised;
-            // One unit of the last place: FACTS rounds some of them to even, some up.
+            // To one unit of the last place shown. Exactly: .124405, .015905 and .024325, which the list rounds up.
             let unit = |places: i32| libm::pow(10.0, f64::from(-places));
             assert!((filter.false_positive(FAR, Noise::Rerandomise) - positive).abs() < unit(positive_places));
             assert!((filter.false_negative(row.near, Noise::Rerandomise) - negative).abs() < unit(negative_places));
             let (positive, relative, negative) = row.flipped;
             assert_close(filter.false_positive(FAR, Noise::Flip), positive, relative);
+            // Again one unit: .1615 and .0395 are listed as .162 and .040.
             assert!((filter.false_negative(row.near, Noise::Flip) - negative).abs() < 1e-3);
         }
     }
@@ -280,8 +281,8 @@ mod tests {
         let large = optimised(1e4, 0.05);
         assert_eq!((large.rows, large.tables, large.threshold), (14, 73, 44));
         assert_printed(large.bits_per_item(), 120.0, 0);
-        // Measured .0096 / .0117 and .0098 / .0083 (fn / fp, exact flips, one item at .4): here from binomials, the sample
-        // being some 10,000 queries, one standard error of which is .001.
+        // Measured fn / fp with exact flips and one item at .4: .0096 / .0117 and .0098 / .0083. Binomials give .0100 /
+        // .0113 and .0100 / .0088, which 10,000 queries, a standard error of .001, would not tell from them.
         for (filter, near, negative, positive) in [(small, 0.1, 0.0096, 0.0117), (large, 0.05, 0.0098, 0.0083)] {
             assert!((filter.false_negative(near, Noise::Flip) - negative).abs() < 0.001);
             assert!((filter.false_positive(FAR, Noise::Flip) - positive).abs() < 0.001);

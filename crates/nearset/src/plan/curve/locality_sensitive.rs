@@ -42,7 +42,7 @@ impl Stable {
             return 1.0;
         }
         let w = width / distance;
-        // 1e8 and more: 1 to the last bit but one, and `w * w` safe from overflow.
+        // Here 1 to the last bit, and `w * w` would soon overflow.
         if w > 1e150 {
             return 1.0;
         }
@@ -199,7 +199,7 @@ mod tests {
         let (array, verification) = (10.0 * KILOBYTE, 2.0 * KILOBYTE);
         assert_printed(functions * items / array, 50.0, 0);
         assert_printed(hashes * items / verification, 284.0, 0);
-        // Expected bits still 0: less than one in either, so every query is accepted.
+        // Expected bits still 0: none in either, so every query is accepted.
         for (bits, settings) in [(array, functions * items), (verification, hashes * items)] {
             assert!(bits * (1.0 - 1.0 / bits).powf(settings) < 1e-15);
             assert_eq!(bloom::load(bits, settings), 1.0);

@@ -98,6 +98,9 @@ pub fn hamming_lower_bound(length: u32, radius: u32, false_positive: f64) -> f64
 ///
 /// Folding never adds to a distance, so nothing within the radius is lost. Exact for `distance` distinct positions at
 /// random: a position differs once, so folding in two loses only what falls on both halves of a cell.
+///
+/// # Panics
+/// If `distance` is above `length`, or there are no cells.
 pub fn fold_acceptance(length: u32, cells: u32, distance: u32, radius: u32) -> f64 {
     assert!(cells > 0 && distance <= length, "{length} bits have no {distance} differences, or no {cells} cells");
     if distance <= radius {
@@ -115,14 +118,13 @@ pub fn fold_acceptance(length: u32, cells: u32, distance: u32, radius: u32) -> f
         next.fill(0.0);
         for differing in 0..=positions {
             let chance = binomial::pmf(positions, part, differing);
-            let odd_step = (differing & 1) as usize;
-            let shift = differing as usize;
+            let (shift, odd_step) = (differing as usize, (differing & 1) as usize);
             if shift >= width {
                 break;
             }
-            for odd in 0..=odd_most - odd_step.min(odd_most) {
+            for odd in 0..=odd_most {
                 if odd + odd_step > odd_most {
-                    continue;
+                    break;
                 }
                 let from = &weight[odd * width..(odd + 1) * width - shift];
                 let to = &mut next[(odd + odd_step) * width + shift..(odd + odd_step + 1) * width];
@@ -137,6 +139,9 @@ pub fn fold_acceptance(length: u32, cells: u32, distance: u32, radius: u32) -> f
 
 /// The probability that a pair at `distance` differs in at most `radius` of its first `kept` positions: a prefix as a
 /// sketch, which also loses nothing, but rejects little.
+///
+/// # Panics
+/// If `distance` or `kept` is above `length`.
 pub fn prefix_acceptance(length: u32, kept: u32, distance: u32, radius: u32) -> f64 {
     assert!(
         kept <= length && distance <= length,
