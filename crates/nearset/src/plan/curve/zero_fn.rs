@@ -174,6 +174,10 @@ mod tests {
                 assert_eq!(cut.blocks().map(|(_, radius)| radius + 1).sum::<u32>(), radius + 1);
             }
         }
+        // Shorter blocks take the larger radii: fewer keys to probe.
+        let cut = Pigeonhole::new(10, 3, 3).unwrap();
+        assert_eq!(cut.blocks().collect::<Vec<_>>(), [(4, 0), (3, 0), (3, 1)]);
+        assert_eq!(cut.probes(), 1.0 + 1.0 + 4.0);
         assert_eq!(Pigeonhole::new(64, 3, 5), None);
         assert_eq!(Pigeonhole::new(64, 3, 0), None);
         assert_eq!(ball(64, 2), 1.0 + 64.0 + 2016.0);
