@@ -11,8 +11,11 @@
 //! - [`plan`]: the formulas that say what a choice of functions, tables and thresholds will do.
 //! - [`filter`]: sets that answer from a few bits an item.
 //!
+//! - [`codec`]: filters as bytes.
+//!
 //! There is no I/O here, no thread, no clock and no randomness but what a [`Seed`] gives.
 
+pub mod codec;
 pub mod family;
 pub mod filter;
 pub mod hash;
@@ -20,7 +23,8 @@ pub mod item;
 pub mod plan;
 pub mod simd;
 
-pub use family::{Layout, LshFamily};
-pub use filter::BloomFilter;
+pub use codec::{Check, DecodeError};
+pub use family::{Family, Layout, LshFamily};
+pub use filter::{BloomFilter, NearFilter, Spec, Table};
 pub use hash::Seed;
 pub use item::{BitString, Bits, Distance, Item, ItemError, Shingler, Shingling, ShinglingError, Similarity, Symbols};

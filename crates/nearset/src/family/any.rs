@@ -71,6 +71,10 @@ impl LshFamily for Family {
         self.inner().neighbour_probability(distance, rows, reach)
     }
 
+    fn neighbour_buckets(&self, rows: u32, reach: u32) -> u32 {
+        self.inner().neighbour_buckets(rows, reach)
+    }
+
     fn values_are_bits(&self) -> bool {
         self.inner().values_are_bits()
     }

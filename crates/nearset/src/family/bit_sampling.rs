@@ -63,6 +63,10 @@ impl LshFamily for BitSampling {
             }
     }
 
+    fn neighbour_buckets(&self, rows: u32, reach: u32) -> u32 {
+        rows * reach.min(1)
+    }
+
     fn values_are_bits(&self) -> bool {
         true
     }
@@ -136,33 +140,22 @@ impl Functions for SampledBits {
 mod tests {
     use super::*;
     use crate::{
-        family::laws::{self, Owned},
-        hash::Rng,
+        family::laws::{self, bit_pair},
         item::BitString,
     };
-
-    pub(crate) fn pair(bits: usize) -> impl Fn(f64, &mut Rng) -> (Owned, Owned) {
-        move |distance, rng| {
-            let bytes: Vec<u8> = (0..bits / 8).map(|_| rng.next_u64() as u8).collect();
-            let a = BitString::from_bytes(&bytes);
-            let mut b = a.clone();
-            rng.distinct(distance as usize, bits as u64).into_iter().for_each(|at| b.flip(at as usize));
-            (Owned::Bits(a), Owned::Bits(b))
-        }
-    }
 
     #[test]
     fn obeys_the_laws() {
         let distances = [1.0, 16.0, 64.0, 100.0, 200.0, 256.0];
-        laws::check(&BitSampling::new(256), &distances, &pair(256));
+        laws::check(&BitSampling::new(256), &distances, &bit_pair(256));
         let uniform = BitSampling { bits: 256, sampling: Sampling::Uniform };
-        laws::check(&uniform, &distances, &pair(256));
+        laws::check(&uniform, &distances, &bit_pair(256));
     }
 
     #[test]
     fn long_bands_agree_as_often_as_short_ones_say() {
         let family = BitSampling { bits: 1024, sampling: Sampling::Uniform };
-        laws::check_collision_rate(&family, 70, &[1.0, 5.0, 20.0], &pair(1024));
+        laws::check_collision_rate(&family, 70, &[1.0, 5.0, 20.0], &bit_pair(1024));
     }
 
     #[test]

@@ -53,6 +53,10 @@ impl LshFamily for Hyperplane {
         if reach == 0 { 0.0 } else { f64::from(rows) * (1.0 - p) * libm::pow(p, f64::from(rows - 1)) }
     }
 
+    fn neighbour_buckets(&self, rows: u32, reach: u32) -> u32 {
+        rows * reach.min(1)
+    }
+
     fn distance(&self, a: Item<'_>, b: Item<'_>) -> Result<Distance, ItemError> {
         vector::angle(vector::components(a, self.dimension)?, vector::components(b, self.dimension)?)
     }

@@ -36,6 +36,17 @@ impl Owned {
 /// Makes two random items at the given distance.
 pub(crate) type MakePair<'a> = &'a dyn Fn(f64, &mut Rng) -> (Owned, Owned);
 
+/// Random strings that differ in `distance` of `bits` positions.
+pub(crate) fn bit_pair(bits: usize) -> impl Fn(f64, &mut Rng) -> (Owned, Owned) {
+    move |distance, rng| {
+        let bytes: Vec<u8> = (0..bits / 8).map(|_| rng.next_u64() as u8).collect();
+        let a = BitString::from_bytes(&bytes);
+        let mut b = a.clone();
+        rng.distinct(distance as usize, bits as u64).into_iter().for_each(|at| b.flip(at as usize));
+        (Owned::Bits(a), Owned::Bits(b))
+    }
+}
+
 /// Functions in a draw, and draws at a distance: 20,000 collisions tried in all.
 const BANDS: u32 = 200;
 const DRAWS: u64 = 100;

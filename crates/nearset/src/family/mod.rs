@@ -12,7 +12,7 @@ mod any;
 mod bit_sampling;
 mod hyperplane;
 #[cfg(test)]
-mod laws;
+pub(crate) mod laws;
 mod minhash;
 mod minutiae;
 mod p_stable;
@@ -29,6 +29,8 @@ pub use minhash::{Estimate, MinHash, PermutationMinHash, Signature, SignatureErr
 pub use minutiae::Minutiae;
 pub use p_stable::{PStable, Stable};
 pub use positions::Sampling;
+#[cfg(test)]
+pub(crate) use projection::pairs;
 pub use symbol_sampling::{Symbol, SymbolSampling};
 
 use crate::{
@@ -116,6 +118,11 @@ pub trait LshFamily {
     /// that [`Functions::neighbours`] finds it.
     fn neighbour_probability(&self, _distance: Distance, _rows: u32, _reach: u32) -> f64 {
         0.0
+    }
+
+    /// How many buckets [`Functions::neighbours`] visits in a band.
+    fn neighbour_buckets(&self, _rows: u32, _reach: u32) -> u32 {
+        0
     }
 
     /// Whether every function's value is one bit, and a band's key spells them out.

@@ -121,6 +121,10 @@ impl LshFamily for PStable {
         f64::from(rows) * (within - p) * libm::pow(p, f64::from(rows - 1))
     }
 
+    fn neighbour_buckets(&self, rows: u32, reach: u32) -> u32 {
+        rows.saturating_mul(2).saturating_mul(reach)
+    }
+
     fn distance(&self, a: Item<'_>, b: Item<'_>) -> Result<Distance, ItemError> {
         let (a, b) = (vector::components(a, self.dimension)?, vector::components(b, self.dimension)?);
         match self.stable {

@@ -41,7 +41,7 @@ pub(super) fn key_with(rows: &[i64], position: usize, value: i64) -> Key {
 }
 
 #[cfg(test)]
-pub(super) mod pairs {
+pub(crate) mod pairs {
     //! Pairs of random vectors at a given distance, for the laws.
 
     use crate::{family::laws::Owned, hash::Rng};

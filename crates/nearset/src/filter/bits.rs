@@ -147,6 +147,12 @@ impl<'a> Bits<'a> {
         }
     }
 
+    /// The probability that a key with `hashes` bits in its line, which was not inserted, finds them all set.
+    pub fn chance_hit(&self, hashes: u32) -> f64 {
+        let sum: f64 = self.0.iter().map(|line| chance_hit_in(line, hashes as usize)).sum();
+        sum / self.0.len() as f64
+    }
+
     /// How many distinct keys with `hashes` bits each make the present fill likeliest; infinite when every bit is set.
     ///
     /// A bit stays clear with probability `(1 - hashes / bits)^keys`, blocked or not (Swamidass & Baldi 2007).
@@ -154,6 +160,15 @@ impl<'a> Bits<'a> {
         let bits = self.len() as f64;
         libm::log1p(-self.fill()) / libm::log1p(-f64::from(hashes) / bits)
     }
+}
+
+/// The chance that a key which falls into this line finds its bits set.
+fn chance_hit_in(line: &Line, hashes: usize) -> f64 {
+    let fills = line.0.map(|lane| f64::from(lane.count_ones()) / 64.0);
+    // With a bit in every lane it makes no difference where a key starts.
+    let starts = if hashes == 8 { 1 } else { 8 };
+    let windows = (0..starts).map(|start| (start..start + hashes).map(|lane| fills[lane % 8]).product::<f64>());
+    windows.sum::<f64>() / starts as f64
 }
 
 #[cfg(test)]

@@ -15,7 +15,10 @@ use crate::{
     simd::line::{self, AtomicLine, Line, Place, Probe},
 };
 
-use super::bits::{Bits, BitsError, MAX_LINES};
+use super::{
+    MergeError,
+    bits::{Bits, BitsError, MAX_LINES},
+};
 
 /// A set of keys that may say yes to a key it doesn't hold, and never says no to one that it does.
 ///
@@ -88,36 +91,6 @@ pub enum BloomError {
     Bits(#[from] BitsError),
 }
 
-/// The filters differ in this, so that their bits mean different things.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum MergeError {
-    /// The sizes differ.
-    #[error("a filter of {ours} lines can't take in one of {theirs}: build both for one capacity and error rate")]
-    Lines {
-        /// Lines of the filter merged into.
-        ours: usize,
-        /// Lines of the other.
-        theirs: usize,
-    },
-    /// The bits a key differ.
-    #[error("a filter with {ours} bits a key can't take in one with {theirs}: build both with the same parameters")]
-    Hashes {
-        /// Bits a key of the filter merged into.
-        ours: u32,
-        /// Bits a key of the other.
-        theirs: u32,
-    },
-    /// The seeds differ.
-    #[error("a filter seeded {ours} can't take in one seeded {theirs}: build both with one seed")]
-    Seed {
-        /// Seed of the filter merged into.
-        ours: Seed,
-        /// Seed of the other.
-        theirs: Seed,
-    },
-}
-
 /// How many keys are placed, and their lines fetched, ahead of the keys that are tested: enough to keep every memory
 /// channel busy, few enough for the lines to stay in the first-level cache.
 const WINDOW: usize = 32;
@@ -128,6 +101,15 @@ impl BloomFilter<'static> {
 
     /// An empty filter, as small as can be, in which `capacity` distinct keys give at most `max_false_positive`.
     pub fn new(capacity: u64, max_false_positive: f64, seed: Seed) -> Result<Self, BloomError> {
+        let (lines, hashes) = Self::planned(capacity, max_false_positive)?;
+        Self::with_lines(lines, hashes, seed)
+    }
+
+    /// Lines and bits a key of the smallest filter in which `capacity` distinct keys give at most `max_false_positive`.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub fn planned(capacity: u64, max_false_positive: f64) -> Result<(u64, u32), BloomError> {
         let lowest = Self::LOWEST_FALSE_POSITIVE;
         if !(max_false_positive > lowest && max_false_positive < 1.0) {
             return Err(BloomError::FalsePositive { found: max_false_positive, lowest });
@@ -135,8 +117,7 @@ impl BloomFilter<'static> {
         if capacity == 0 {
             return Err(BloomError::Capacity);
         }
-        let (lines, hashes) = smallest(capacity, max_false_positive);
-        Self::with_lines(lines, hashes, seed)
+        Ok(smallest(capacity, max_false_positive))
     }
 
     /// An empty filter of `lines` lines of 64 bytes, with `hashes` (1 to 8) bits a key.
@@ -236,24 +217,14 @@ impl<'a> BloomFilter<'a> {
     }
 
     /// Takes in all keys of the other filter, as if each had been inserted here.
+    ///
+    /// # Errors
+    /// If the filters were not built alike, naming the first difference; the filter is then unchanged.
     pub fn merge(&mut self, other: &BloomFilter<'_>) -> Result<(), MergeError> {
-        self.check_mergeable(other)?;
+        MergeError::unless_equal("number of lines", &self.lines().len(), &other.lines().len())?;
+        MergeError::unless_equal("bits a key", &self.hashes(), &other.hashes())?;
+        MergeError::unless_equal("seed", &self.seed, &other.seed)?;
         self.bits.union(&other.bits);
-        Ok(())
-    }
-
-    /// The first difference, if any, that forbids merging.
-    pub fn check_mergeable(&self, other: &BloomFilter<'_>) -> Result<(), MergeError> {
-        let (ours, theirs) = (self.lines().len(), other.lines().len());
-        if ours != theirs {
-            return Err(MergeError::Lines { ours, theirs });
-        }
-        if self.hashes() != other.hashes() {
-            return Err(MergeError::Hashes { ours: self.hashes(), theirs: other.hashes() });
-        }
-        if self.seed != other.seed {
-            return Err(MergeError::Seed { ours: self.seed, theirs: other.seed });
-        }
         Ok(())
     }
 
@@ -271,9 +242,7 @@ impl<'a> BloomFilter<'a> {
 
     /// The probability, at this moment, that a key which was not inserted is found: exact, by the bits of every line.
     pub fn false_positive_rate(&self) -> f64 {
-        let lines = self.lines();
-        let sum: f64 = lines.iter().map(|line| line_false_positive(line, self.hashes() as usize)).sum();
-        sum / lines.len() as f64
+        self.bits.chance_hit(self.hashes())
     }
 
     /// How many bits of memory each of `keys` keys has.
@@ -371,15 +340,6 @@ impl SharedBloom<'_> {
         let place = self.keys.place(hash);
         self.lines[place.line].contains(place.probe)
     }
-}
-
-/// The chance that a key which falls into this line finds its bits set.
-fn line_false_positive(line: &Line, hashes: usize) -> f64 {
-    let fills = line.0.map(|lane| f64::from(lane.count_ones()) / 64.0);
-    // With a bit in every lane it makes no difference where a key starts.
-    let starts = if hashes == 8 { 1 } else { 8 };
-    let windows = (0..starts).map(|start| (start..start + hashes).map(|lane| fills[lane % 8]).product::<f64>());
-    windows.sum::<f64>() / starts as f64
 }
 
 /// The false-positive rate to expect with `keys` distinct keys, averaged over seeds: exact.

@@ -7,6 +7,17 @@
 
 mod bits;
 mod bloom;
+#[cfg(test)]
+pub(crate) mod laws;
+pub(crate) mod near;
+mod papers;
+mod rule;
+mod spec;
+pub(crate) mod tables;
 
-pub use bits::{Bits, BitsError};
-pub use bloom::{BloomError, BloomFilter, MergeError, SharedBloom};
+pub use bits::{Bits as BitArray, BitsError};
+pub use bloom::{BloomError, BloomFilter, SharedBloom};
+pub use near::{BatchError, Hits, NearFilter, PredictedErrors, SharedNearFilter};
+pub use papers::DistanceSensitive;
+pub use rule::{Rule, RuleError};
+pub use spec::{MergeError, Probing, Spec, SpecError, Table, Verification};

@@ -189,6 +189,16 @@ impl AtomicLine {
         new
     }
 
+    /// Sets one bit of the 512. True when it was set before.
+    ///
+    /// # Panics
+    /// If there is no such bit.
+    #[inline]
+    pub fn set_bit(&self, bit: usize) -> bool {
+        let (lane, mask) = (&self.0[bit / 64], 1 << (bit % 64));
+        lane.load(Relaxed) & mask != 0 || lane.fetch_or(mask, Relaxed) & mask != 0
+    }
+
     /// Whether all bits of the key are set. A key whose insertion is not yet over may be missed.
     #[inline]
     pub fn contains(&self, probe: impl Into<Probe>) -> bool {

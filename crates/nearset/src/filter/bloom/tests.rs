@@ -127,9 +127,10 @@ fn merging_names_the_first_difference_and_changes_nothing() {
     let mut ours = make(4, 8, 1);
     ours.insert(b"x");
     let before = ours.clone();
-    assert_eq!(ours.merge(&make(5, 7, 2)), Err(MergeError::Lines { ours: 4, theirs: 5 }));
-    assert_eq!(ours.merge(&make(4, 7, 2)), Err(MergeError::Hashes { ours: 8, theirs: 7 }));
-    assert_eq!(ours.merge(&make(4, 8, 2)), Err(MergeError::Seed { ours: Seed::new(1), theirs: Seed::new(2) }));
+    let error = |what, ours: &str, theirs: &str| Err(MergeError { what, ours: ours.into(), theirs: theirs.into() });
+    assert_eq!(ours.merge(&make(5, 7, 2)), error("number of lines", "4", "5"));
+    assert_eq!(ours.merge(&make(4, 7, 2)), error("bits a key", "8", "7"));
+    assert_eq!(ours.merge(&make(4, 8, 2)), error("seed", "Seed(1)", "Seed(2)"));
     assert_eq!(ours, before);
 }
 

@@ -15,12 +15,29 @@ pub enum Step {
     And(u32),
     /// At least one of this many agrees.
     Or(u32),
+    /// At least `need` of `of` agree: the threshold between the two.
+    AtLeast {
+        /// How many there are.
+        of: u32,
+        /// How many of them must agree.
+        need: u32,
+    },
 }
 
 impl Step {
-    fn count(self) -> u32 {
+    /// How many members the step combines.
+    pub const fn of(self) -> u32 {
         match self {
-            Step::And(count) | Step::Or(count) => count,
+            Step::And(of) | Step::Or(of) | Step::AtLeast { of, .. } => of,
+        }
+    }
+
+    /// How many of them must agree.
+    pub const fn need(self) -> u32 {
+        match self {
+            Step::And(of) => of,
+            Step::Or(_) => 1,
+            Step::AtLeast { need, .. } => need,
         }
     }
 
@@ -28,14 +45,17 @@ impl Step {
         match self {
             Step::And(count) => all_of(pair, f64::from(count)),
             Step::Or(count) => any_of(pair, f64::from(count)),
+            Step::AtLeast { of, need } => (binomial::at_least(of, pair.0, need), binomial::below(of, pair.0, need)),
         }
     }
 
     fn slope(self, (p, q): (f64, f64)) -> f64 {
-        let count = f64::from(self.count());
+        let count = f64::from(self.of());
         match self {
             Step::And(_) => count * libm::pow(p, count - 1.0),
             Step::Or(_) => count * libm::pow(q, count - 1.0),
+            Step::AtLeast { need: 0, .. } => 0.0,
+            Step::AtLeast { of, need } => count * binomial::pmf(of - 1, p, need - 1),
         }
     }
 }
@@ -61,7 +81,7 @@ impl Cascade {
     /// If a step has a count of 0, which combines nothing.
     pub fn new(steps: impl IntoIterator<Item = Step>) -> Self {
         let steps: Vec<Step> = steps.into_iter().collect();
-        assert!(steps.iter().all(|step| step.count() > 0), "{steps:?}: every step must combine at least 1 function");
+        assert!(steps.iter().all(|step| step.of() > 0), "{steps:?}: every step must combine at least 1 function");
         Self { steps }
     }
 
@@ -72,7 +92,7 @@ impl Cascade {
 
     /// How many hash functions one value takes: the product of the counts.
     pub fn functions(&self) -> f64 {
-        self.steps.iter().map(|step| f64::from(step.count())).product()
+        self.steps.iter().map(|step| f64::from(step.of())).product()
     }
 
     /// The probability of agreeing after all steps, when single functions agree with `p`.

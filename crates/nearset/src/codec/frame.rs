@@ -1,0 +1,191 @@
+//! The frame of every file: header, sections, lines.
+
+use std::{fmt, io};
+
+use xxhash_rust::xxh3::{Xxh3, xxh3_64};
+
+use super::{Check, DecodeError, Reader, Writer};
+use crate::{filter::BitArray, simd::line::Line};
+
+/// The first bytes of every file. The first is no ASCII, so that a text file is not taken for one.
+pub(crate) const MAGIC: [u8; 8] = *b"\x89NEARSET";
+const VERSION: u8 = 1;
+const HEADER: usize = 64;
+
+/// What a file holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Kind {
+    /// A [`BloomFilter`](crate::BloomFilter).
+    Bloom,
+    /// A [`NearFilter`](crate::NearFilter).
+    Near,
+    /// An [`ExactNearFilter`](crate::ExactNearFilter).
+    ExactNear,
+}
+
+impl Kind {
+    const ALL: [(u8, Kind); 3] = [(1, Kind::Bloom), (2, Kind::Near), (3, Kind::ExactNear)];
+
+    fn number(self) -> u8 {
+        Self::ALL.into_iter().find(|&(_, kind)| kind == self).expect("every kind has a number").0
+    }
+
+    /// What a file holds, from its first bytes; nothing but the header is read.
+    ///
+    /// # Errors
+    /// If the bytes are not a file of nearset's, or of a newer version.
+    pub fn of(bytes: &[u8]) -> Result<Self, DecodeError> {
+        let start = bytes.get(..MAGIC.len()).unwrap_or(bytes);
+        if start != MAGIC {
+            return Err(DecodeError::NotNearset { found: start.to_vec() });
+        }
+        let mut reader = Reader::new(&bytes[MAGIC.len()..]);
+        match reader.u8()? {
+            VERSION => {}
+            0 => return Err(DecodeError::NoSuchVersion { found: 0 }),
+            found => return Err(DecodeError::TooNew { found, newest: VERSION }),
+        }
+        let found = reader.u8()?;
+        let kind = Self::ALL.into_iter().find(|&(number, _)| number == found);
+        kind.map(|(_, kind)| kind).ok_or(DecodeError::Unknown { what: "structure", found: u64::from(found) })
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Kind::Bloom => "a Bloom filter",
+            Kind::Near => "a near filter",
+            Kind::ExactNear => "an exact near filter",
+        })
+    }
+}
+
+/// A structure that lies in a file: sections that describe it, and arrays of lines.
+pub(crate) trait Body {
+    const KIND: Kind;
+
+    /// What is not lines, each part under a number of its own.
+    fn sections(&self) -> Vec<(u16, Vec<u8>)>;
+
+    /// The arrays, in the order in which they are read back.
+    fn arrays(&self) -> Vec<&BitArray<'_>>;
+}
+
+/// Sections from this number on may be skipped by a reader that does not know them.
+const OPTIONAL: u16 = 0x8000;
+
+pub(crate) fn encode<B: Body>(body: &B, out: &mut dyn io::Write) -> io::Result<()> {
+    let mut description = Writer::default();
+    for (number, section) in body.sections() {
+        description.u16(number).u32(section.len() as u32).put(&section);
+    }
+    let mut description = description.bytes;
+    let described = description.len() as u32;
+    description.resize(description.len().next_multiple_of(HEADER), 0);
+
+    let arrays: Vec<_> = body.arrays().into_iter().map(BitArray::to_bytes).collect();
+    let mut sum = Xxh3::new();
+    arrays.iter().for_each(|array| sum.update(array));
+    let length = HEADER + description.len() + arrays.iter().map(|array| array.len()).sum::<usize>();
+
+    let mut header = Writer::default();
+    header.put(&MAGIC).u8(VERSION).u8(B::KIND.number()).u16(0).u32(described);
+    header.u64(length as u64).u64(sum.digest()).u64(0).u64(0).u64(0);
+    let mut checked = Xxh3::new();
+    checked.update(&header.bytes);
+    checked.update(&description);
+    header.u64(checked.digest());
+
+    out.write_all(&header.bytes)?;
+    out.write_all(&description)?;
+    arrays.iter().try_for_each(|array| out.write_all(array))
+}
+
+/// A file taken apart, its sums checked, nothing in it believed yet.
+pub(crate) struct Frame<'a> {
+    sections: Vec<(u16, &'a [u8])>,
+    payload: &'a [u8],
+}
+
+impl<'a> Frame<'a> {
+    pub(crate) fn open(bytes: &'a [u8], expected: Kind, check: Check) -> Result<Self, DecodeError> {
+        let found = Kind::of(bytes)?;
+        let header = Reader::new(bytes).take(HEADER)?;
+        let mut reader = Reader::new(&header[MAGIC.len() + 2..]);
+        let (reserved, described) = (reader.u16()?, reader.u32()? as usize);
+        let (length, payload_sum) = (reader.u64()?, reader.u64()?);
+        let more_reserved: [u8; 24] = reader.array()?;
+        let sum = reader.u64()?;
+
+        let padded = described.next_multiple_of(HEADER);
+        let description = Reader::new(&bytes[HEADER..]).take(padded)?;
+        let mut checked = Xxh3::new();
+        checked.update(&header[..HEADER - size_of::<u64>()]);
+        checked.update(description);
+        if checked.digest() != sum {
+            return Err(DecodeError::Checksum { part: "header" });
+        }
+        // From here on the header is what some writer wrote, though that need not have been nearset.
+        if found != expected {
+            return Err(DecodeError::WrongKind { expected, found });
+        }
+        if reserved != 0 || more_reserved != [0; 24] {
+            return Err(DecodeError::BadValue { what: "a reserved field", found: "not zero".into() });
+        }
+        if length != bytes.len() as u64 {
+            return Err(match bytes.len() as u64 {
+                found if found < length => DecodeError::Truncated { expected: length, found },
+                found => DecodeError::Leftover { what: "the tables", bytes: (found - length) as usize },
+            });
+        }
+        if description[described..].iter().any(|&byte| byte != 0) {
+            return Err(DecodeError::BadValue { what: "padding", found: "not zero".into() });
+        }
+        let payload = &bytes[HEADER + padded..];
+        if check == Check::Everything && xxh3_64(payload) != payload_sum {
+            return Err(DecodeError::Checksum { part: "tables" });
+        }
+
+        let mut sections = Vec::new();
+        let mut reader = Reader::new(&description[..described]);
+        while !reader.is_empty() {
+            let (number, length) = (reader.u16()?, reader.u32()?);
+            sections.push((number, reader.take(length as usize)?));
+        }
+        Ok(Self { sections, payload })
+    }
+
+    /// The section of this number.
+    pub(crate) fn section(&self, number: u16, what: &'static str) -> Result<Reader<'a>, DecodeError> {
+        let found = self.sections.iter().find(|(found, _)| *found == number);
+        let (_, bytes) = found.ok_or(DecodeError::BadValue { what, found: "missing".into() })?;
+        Ok(Reader::new(bytes))
+    }
+
+    /// That every section that must be understood is among these.
+    pub(crate) fn expect_only(&self, known: &[u16]) -> Result<(), DecodeError> {
+        match self.sections.iter().find(|(number, _)| *number < OPTIONAL && !known.contains(number)) {
+            Some((number, _)) => Err(DecodeError::Unknown { what: "section", found: u64::from(*number) }),
+            None => Ok(()),
+        }
+    }
+
+    /// The next array, of so many lines.
+    pub(crate) fn array(&mut self, lines: u64) -> Result<BitArray<'a>, DecodeError> {
+        let expected = lines.saturating_mul(size_of::<Line>() as u64);
+        let found = self.payload.len() as u64;
+        if expected > found {
+            return Err(DecodeError::Truncated { expected, found });
+        }
+        let (array, rest) = self.payload.split_at(expected as usize);
+        self.payload = rest;
+        BitArray::from_bytes(array).map_err(|error| DecodeError::BadValue { what: "a table", found: error.to_string() })
+    }
+
+    /// That no lines are left.
+    pub(crate) fn finish(self) -> Result<(), DecodeError> {
+        Reader::new(self.payload).finish("the tables")
+    }
+}

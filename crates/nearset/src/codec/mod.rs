@@ -1,0 +1,104 @@
+//! Bytes on disk and on the wire: `docs/format.md` has them in tables.
+//!
+//! Claim: encoding then decoding is the identity, the same filter has the same bytes everywhere, and damaged, foreign or
+//! newer bytes are a typed error that says what was found and what to do: never a panic, and never an allocation beyond
+//! the bytes that are there.
+//! Invariant: what version 1 wrote is read for ever; `testdata/format/v1` holds files of every kind.
+//! Not here: files. Whoever opens one gives its bytes, by reading or by memory map; tables that lie aligned in them are used
+//! in place.
+
+mod bytes;
+mod frame;
+mod spec;
+
+pub(crate) use bytes::{Reader, Writer};
+pub use frame::Kind;
+pub(crate) use frame::{Body, Frame, encode};
+
+use crate::filter::SpecError;
+
+/// Whether to read every byte before trusting a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Check {
+    /// Header, spec and tables: reads the whole file once.
+    #[default]
+    Everything,
+    /// Header and spec. A flipped bit in a table then goes unseen, and is a wrong answer rather than an error; for files that
+    /// were checked before, and are too large to be read at every start.
+    HeaderOnly,
+}
+
+/// Why bytes are not a filter that this build can use.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum DecodeError {
+    /// Some other file.
+    #[error("not a nearset file: it starts with {found:02x?} where {:02x?} is written by nearset", frame::MAGIC)]
+    NotNearset {
+        /// Its first bytes.
+        found: Vec<u8>,
+    },
+    /// A newer format.
+    #[error("format version {found} is newer than this build reads ({newest}): upgrade nearset")]
+    TooNew {
+        /// The file's version.
+        found: u8,
+        /// The newest that this build reads.
+        newest: u8,
+    },
+    /// A version that never was.
+    #[error("format version {found} does not exist: the file is damaged; restore it from a copy or build it again")]
+    NoSuchVersion {
+        /// The file's version.
+        found: u8,
+    },
+    /// Another structure than was asked for.
+    #[error("the file holds {found}, not {expected}: open it as what it is")]
+    WrongKind {
+        /// What was asked for.
+        expected: Kind,
+        /// What the file holds.
+        found: Kind,
+    },
+    /// A structure, family or section that this build does not know.
+    #[error("{what} number {found} is unknown to this build: upgrade nearset, or restore the file if it is damaged")]
+    Unknown {
+        /// What is unknown.
+        what: &'static str,
+        /// Its number.
+        found: u64,
+    },
+    /// The end is missing.
+    #[error("the file is cut off: {expected} bytes were to come and {found} are there; copy or build it again")]
+    Truncated {
+        /// Bytes that were to come.
+        expected: u64,
+        /// Bytes that came.
+        found: u64,
+    },
+    /// Bytes after the end.
+    #[error("{bytes} bytes too many after {what}: the file is damaged; restore it from a copy or build it again")]
+    Leftover {
+        /// After what.
+        what: &'static str,
+        /// How many.
+        bytes: usize,
+    },
+    /// Header or spec were changed.
+    #[error("the checksum of the {part} does not match: the file is damaged; restore it from a copy or build it again")]
+    Checksum {
+        /// Which part.
+        part: &'static str,
+    },
+    /// A value that can't stand there.
+    #[error("{what} is {found}, which can't be: the file is damaged; restore it from a copy or build it again")]
+    BadValue {
+        /// Of what.
+        what: &'static str,
+        /// The value.
+        found: String,
+    },
+    /// A spec that no filter has.
+    #[error("the file's spec can't be: {0}")]
+    Spec(#[from] SpecError),
+}

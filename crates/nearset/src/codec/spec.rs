@@ -1,0 +1,252 @@
+//! Specs in bytes, and the registry of families: a number is given once and never again.
+
+use super::{Body, Check, DecodeError, Frame, Kind, Reader, Writer, encode};
+use crate::{
+    Family, Seed, Shingling,
+    family::{BitSampling, Hyperplane, MinHash, Minutiae, PStable, Sampling, Stable, Symbol, SymbolSampling},
+    filter::{
+        BitArray, BloomFilter, NearFilter, Probing, Rule, Spec, SpecError, Table, Verification,
+        near::verification_seed, tables::Tables,
+    },
+    plan::curve::amplify::Step,
+};
+
+/// The section that says what a structure is.
+const SPEC: u16 = 1;
+/// The section that says how many items were inserted.
+const ITEMS: u16 = 2;
+
+pub(crate) fn write_family(family: &Family, out: &mut Writer) {
+    match *family {
+        Family::BitSampling(BitSampling { bits, sampling }) => {
+            out.u8(1).u32(bits).u8(sampling_number(sampling));
+        }
+        Family::SymbolSampling(SymbolSampling { length, symbol, sampling }) => {
+            let symbol = match symbol {
+                Symbol::Whole => 0,
+                Symbol::OneBit => 1,
+            };
+            out.u8(2).u32(length).u8(symbol).u8(sampling_number(sampling));
+        }
+        Family::Minutiae(Minutiae { squares, occupied }) => {
+            out.u8(3).u32(squares).u32(occupied);
+        }
+        Family::MinHash(MinHash { shingling }) => write_shingling(shingling, out.u8(4)),
+        Family::Hyperplane(Hyperplane { dimension }) => {
+            out.u8(6).u32(dimension);
+        }
+        Family::PStable(PStable { dimension, width, stable }) => {
+            let stable = match stable {
+                Stable::Gaussian => 0,
+                Stable::Cauchy => 1,
+            };
+            out.u8(8).u32(dimension).f64(width).u8(stable);
+        }
+    }
+}
+
+pub(crate) fn read_family(reader: &mut Reader<'_>) -> Result<Family, DecodeError> {
+    Ok(match reader.u8()? {
+        1 => BitSampling { bits: reader.u32()?, sampling: read_sampling(reader)? }.into(),
+        2 => {
+            let length = reader.u32()?;
+            let symbol = match reader.u8()? {
+                0 => Symbol::Whole,
+                1 => Symbol::OneBit,
+                found => return Err(unknown("symbol hash", found)),
+            };
+            SymbolSampling { length, symbol, sampling: read_sampling(reader)? }.into()
+        }
+        3 => Minutiae { squares: reader.u32()?, occupied: reader.u32()? }.into(),
+        4 => MinHash { shingling: read_shingling(reader)? }.into(),
+        6 => Hyperplane { dimension: reader.u32()? }.into(),
+        8 => {
+            let (dimension, width) = (reader.u32()?, reader.f64()?);
+            let stable = match reader.u8()? {
+                0 => Stable::Gaussian,
+                1 => Stable::Cauchy,
+                found => return Err(unknown("stable distribution", found)),
+            };
+            PStable { dimension, width, stable }.into()
+        }
+        found => return Err(unknown("hash family", found)),
+    })
+}
+
+fn unknown(what: &'static str, found: u8) -> DecodeError {
+    DecodeError::Unknown { what, found: u64::from(found) }
+}
+
+fn sampling_number(sampling: Sampling) -> u8 {
+    match sampling {
+        Sampling::Uniform => 0,
+        Sampling::Balanced => 1,
+    }
+}
+
+fn read_sampling(reader: &mut Reader<'_>) -> Result<Sampling, DecodeError> {
+    match reader.u8()? {
+        0 => Ok(Sampling::Uniform),
+        1 => Ok(Sampling::Balanced),
+        found => Err(unknown("sampling", found)),
+    }
+}
+
+fn write_shingling(shingling: Shingling, out: &mut Writer) {
+    let (unit, length) = match shingling {
+        Shingling::Words(length) => (0, length),
+        Shingling::Chars(length) => (1, length),
+        Shingling::Bytes(length) => (2, length),
+    };
+    out.u8(unit).u16(length);
+}
+
+fn read_shingling(reader: &mut Reader<'_>) -> Result<Shingling, DecodeError> {
+    let (unit, length) = (reader.u8()?, reader.u16()?);
+    match unit {
+        0 => Ok(Shingling::Words(length)),
+        1 => Ok(Shingling::Chars(length)),
+        2 => Ok(Shingling::Bytes(length)),
+        found => Err(unknown("shingle unit", found)),
+    }
+}
+
+fn write_spec(spec: &Spec) -> Vec<u8> {
+    let mut out = Writer::default();
+    write_family(&spec.family, &mut out);
+    out.put(&spec.seed.to_bytes()).u32(spec.rows);
+    out.u8(spec.rule.steps().len() as u8);
+    spec.rule.steps().iter().for_each(|step| {
+        out.u32(step.of()).u32(step.need());
+    });
+    match spec.table {
+        Table::Direct => out.u8(0),
+        Table::Bits(bits) => out.u8(1).u64(bits),
+        Table::Lines { lines, hashes } => out.u8(2).u64(lines).u8(hashes as u8),
+    };
+    match spec.verification {
+        None => out.u8(0),
+        Some(Verification { lines, hashes }) => out.u8(1).u64(lines).u8(hashes as u8),
+    };
+    match spec.probing {
+        None => out.u8(0),
+        Some(Probing { bands, reach }) => out.u8(1).u32(bands).u32(reach),
+    };
+    out.bytes
+}
+
+fn read_spec(mut reader: Reader<'_>) -> Result<Spec, DecodeError> {
+    let family = read_family(&mut reader)?;
+    let seed = Seed::from_bytes(reader.array()?);
+    let rows = reader.u32()?;
+    let steps = (0..reader.u8()?).map(|_| Ok(Step::AtLeast { of: reader.u32()?, need: reader.u32()? }));
+    let steps = steps.collect::<Result<Vec<_>, DecodeError>>()?;
+    let rule = Rule::cascade(steps).map_err(SpecError::from)?;
+    let table = match reader.u8()? {
+        0 => Table::Direct,
+        1 => Table::Bits(reader.u64()?),
+        2 => Table::Lines { lines: reader.u64()?, hashes: reader.u8()?.into() },
+        found => return Err(unknown("table", found)),
+    };
+    let verification = match reader.u8()? {
+        0 => None,
+        1 => Some(Verification { lines: reader.u64()?, hashes: reader.u8()?.into() }),
+        found => return Err(unknown("verification", found)),
+    };
+    let probing = match reader.u8()? {
+        0 => None,
+        1 => Some(Probing { bands: reader.u32()?, reach: reader.u32()? }),
+        found => return Err(unknown("probing", found)),
+    };
+    reader.finish("the spec")?;
+    let spec = Spec { family, seed, rows, rule, table, verification, probing };
+    spec.check()?;
+    Ok(spec)
+}
+
+impl Body for NearFilter<'_> {
+    const KIND: Kind = Kind::Near;
+
+    fn sections(&self) -> Vec<(u16, Vec<u8>)> {
+        vec![(SPEC, write_spec(self.spec())), (ITEMS, self.len().to_le_bytes().to_vec())]
+    }
+
+    fn arrays(&self) -> Vec<&BitArray<'_>> {
+        [self.tables().bits()].into_iter().chain(self.verification().map(BloomFilter::bits)).collect()
+    }
+}
+
+impl<'a> NearFilter<'a> {
+    /// Writes the filter as a file.
+    ///
+    /// # Errors
+    /// What the writer reports.
+    pub fn encode(&self, out: &mut dyn std::io::Write) -> std::io::Result<()> {
+        encode(self, out)
+    }
+
+    /// Opens a file's bytes. Tables that lie 64-byte aligned in them, as in a memory map, are used in place.
+    ///
+    /// # Errors
+    /// If the bytes are not an intact near filter that this build reads.
+    pub fn decode(bytes: &'a [u8], check: Check) -> Result<Self, DecodeError> {
+        let mut frame = Frame::open(bytes, Kind::Near, check)?;
+        frame.expect_only(&[SPEC, ITEMS])?;
+        let spec = read_spec(frame.section(SPEC, "the spec")?)?;
+        let mut counts = frame.section(ITEMS, "the number of items")?;
+        let items = counts.u64()?;
+        counts.finish("the number of items")?;
+        let tables = Tables::from_bits(&spec, frame.array(spec.table_lines())?);
+        let verification = match spec.verification {
+            None => None,
+            Some(Verification { lines, hashes }) => {
+                Some(read_bloom(frame.array(lines)?, hashes, verification_seed(&spec))?)
+            }
+        };
+        frame.finish()?;
+        Ok(Self::from_parts(spec, tables, verification, items))
+    }
+}
+
+fn read_bloom<'a>(array: BitArray<'a>, hashes: u32, seed: Seed) -> Result<BloomFilter<'a>, DecodeError> {
+    BloomFilter::from_parts(array, hashes, seed).map_err(|error| DecodeError::Spec(error.into()))
+}
+
+impl Body for BloomFilter<'_> {
+    const KIND: Kind = Kind::Bloom;
+
+    fn sections(&self) -> Vec<(u16, Vec<u8>)> {
+        let mut out = Writer::default();
+        out.put(&self.seed().to_bytes()).u64(self.lines().len() as u64).u8(self.hashes() as u8);
+        vec![(SPEC, out.bytes)]
+    }
+
+    fn arrays(&self) -> Vec<&BitArray<'_>> {
+        vec![self.bits()]
+    }
+}
+
+impl<'a> BloomFilter<'a> {
+    /// Writes the filter as a file.
+    ///
+    /// # Errors
+    /// What the writer reports.
+    pub fn encode(&self, out: &mut dyn std::io::Write) -> std::io::Result<()> {
+        encode(self, out)
+    }
+
+    /// Opens a file's bytes. Tables that lie 64-byte aligned in them, as in a memory map, are used in place.
+    ///
+    /// # Errors
+    /// If the bytes are not an intact Bloom filter that this build reads.
+    pub fn decode(bytes: &'a [u8], check: Check) -> Result<Self, DecodeError> {
+        let mut frame = Frame::open(bytes, Kind::Bloom, check)?;
+        frame.expect_only(&[SPEC])?;
+        let mut spec = frame.section(SPEC, "the spec")?;
+        let (seed, lines, hashes) = (Seed::from_bytes(spec.array()?), spec.u64()?, spec.u8()?.into());
+        spec.finish("the spec")?;
+        let array = frame.array(lines)?;
+        frame.finish()?;
+        read_bloom(array, hashes, seed)
+    }
+}

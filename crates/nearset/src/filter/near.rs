@@ -1,0 +1,508 @@
+//! The near filter: every paper's filter in one structure.
+//!
+//! An item's family gives it one key a band. Inserting sets the key's bits in that band's table; a query counts the bands
+//! that hit and accepts by the spec's [`Rule`](super::Rule).
+//!
+//! Claim: with chance hits `f` and band agreement `P(d)`, a query at distance `d` from one stored item is accepted with the
+//! probability that [`Spec::acceptance_probability`] states. An item that was inserted is always accepted.
+//! Invariant: table `i` is written only by band `i`, and bits are only ever set, so `merge` is OR.
+//! Not here: choosing parameters (`plan`), bytes on disk (`codec`).
+
+use std::sync::{
+    Arc, OnceLock,
+    atomic::{AtomicU64, Ordering},
+};
+
+use super::{
+    BloomFilter, MergeError, SharedBloom, Spec, SpecError,
+    tables::{Tables, TablesShared},
+};
+use crate::{
+    family::{Functions, Hashed, Key, LshFamily, key_of_rows},
+    item::{Distance, Item, ItemError},
+};
+
+/// A set of items that knows whether anything near was put into it.
+///
+/// ```
+/// use nearset::{BitString, Layout, NearFilter, Seed, Spec, Table, family::BitSampling};
+///
+/// // 64-bit hashes; 8 bands of 8 bits, of which any 6 must hit.
+/// let spec = Spec::new(BitSampling::new(64), Layout::new(8, 8), 6, Table::Bits(1 << 16), Seed::default())?;
+/// let mut filter = NearFilter::from_spec(spec)?;
+/// assert!(filter.insert(&BitString::from_hex("d1c4b1a3f0e8877e")?)?);
+/// assert!(!filter.insert(&BitString::from_hex("d1c4b1a3f0e8877f")?)?, "one bit away: seen before");
+/// assert!(!filter.contains_near(&BitString::from_hex("2e3b4e5c0f177881")?)?);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone)]
+pub struct NearFilter<'a> {
+    spec: Spec,
+    /// Drawn when first needed: opening a small file must not take more memory than it has bytes.
+    functions: OnceLock<Arc<dyn Functions>>,
+    tables: Tables<'a>,
+    verification: Option<BloomFilter<'a>>,
+    items: u64,
+}
+
+/// How many bands of an item hit, of how many.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Hits {
+    /// Bands that hit.
+    pub hit: u32,
+    /// Bands there are.
+    pub bands: u32,
+}
+
+/// What a filter predicts of its own errors.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct PredictedErrors {
+    /// The chance that a query at the near distance from a stored item is not accepted.
+    pub false_negative: f64,
+    /// The chance that a query at the far distance from a stored item is accepted.
+    pub false_positive: f64,
+}
+
+impl NearFilter<'static> {
+    /// An empty filter.
+    ///
+    /// # Errors
+    /// If no filter has this spec, or memory for it can't be had.
+    pub fn from_spec(spec: Spec) -> Result<Self, SpecError> {
+        spec.check()?;
+        let tables = Tables::new(&spec)?;
+        let verification = match spec.verification {
+            Some(shape) => Some(BloomFilter::with_lines(shape.lines, shape.hashes, verification_seed(&spec))?),
+            None => None,
+        };
+        Ok(Self::from_parts(spec, tables, verification, 0))
+    }
+}
+
+pub(crate) fn verification_seed(spec: &Spec) -> crate::Seed {
+    spec.seed.derive("verification", 0)
+}
+
+impl<'a> NearFilter<'a> {
+    /// A filter from parts that fit together.
+    pub(crate) fn from_parts(
+        spec: Spec,
+        tables: Tables<'a>,
+        verification: Option<BloomFilter<'a>>,
+        items: u64,
+    ) -> Self {
+        debug_assert!(spec.check().is_ok());
+        Self { spec, functions: OnceLock::new(), tables, verification, items }
+    }
+
+    fn functions(&self) -> &Arc<dyn Functions> {
+        self.functions.get_or_init(|| {
+            let drawn = self.spec.family.draw(self.spec.seed.derive("functions", 0), self.spec.layout());
+            drawn.expect("the spec was checked when the filter was made").into()
+        })
+    }
+
+    /// What the filter is.
+    pub fn spec(&self) -> &Spec {
+        &self.spec
+    }
+
+    /// How many items were inserted, repeats and near ones included.
+    pub fn len(&self) -> u64 {
+        self.items
+    }
+
+    /// Whether nothing was inserted.
+    pub fn is_empty(&self) -> bool {
+        self.items == 0
+    }
+
+    /// Hashes an item for the `_hashed` methods. The same for all filters of equal spec, so that items can be hashed on
+    /// many threads and inserted on one.
+    ///
+    /// # Errors
+    /// If the item is of a wrong kind or length, or has no hash.
+    pub fn hash<'i>(&self, item: impl Into<Item<'i>>, out: &mut Hashed) -> Result<(), ItemError> {
+        self.functions().hash(item.into(), out)
+    }
+
+    fn hashed<'i>(&self, item: impl Into<Item<'i>>) -> Result<Hashed, ItemError> {
+        let mut hashed = Hashed::new();
+        self.hash(item, &mut hashed)?;
+        Ok(hashed)
+    }
+
+    /// Inserts an item. True when nothing near was there before, like `HashSet::insert`.
+    ///
+    /// # Errors
+    /// If the item is of a wrong kind or length, or has no hash; the filter is then unchanged.
+    pub fn insert<'i>(&mut self, item: impl Into<Item<'i>>) -> Result<bool, ItemError> {
+        let hashed = self.hashed(item)?;
+        Ok(self.insert_hashed(&hashed))
+    }
+
+    /// Whether something near was inserted.
+    ///
+    /// # Errors
+    /// If the item is of a wrong kind or length, or has no hash.
+    pub fn contains_near<'i>(&self, item: impl Into<Item<'i>>) -> Result<bool, ItemError> {
+        let hashed = self.hashed(item)?;
+        Ok(self.contains_hashed(&hashed))
+    }
+
+    /// How many bands hit, neighbouring buckets not counted.
+    ///
+    /// # Errors
+    /// If the item is of a wrong kind or length, or has no hash.
+    pub fn hits<'i>(&self, item: impl Into<Item<'i>>) -> Result<Hits, ItemError> {
+        let hashed = self.hashed(item)?;
+        Ok(self.hits_hashed(&hashed))
+    }
+
+    /// [`Self::insert`] of an item hashed before.
+    pub fn insert_hashed(&mut self, hashed: &Hashed) -> bool {
+        let mut near = false;
+        if self.spec.probing.is_some() {
+            near = self.contains_hashed(hashed);
+            self.tables.insert(&hashed.keys);
+        } else if let Some(threshold) = self.spec.rule.single_threshold() {
+            near = self.tables.insert(&hashed.keys) >= threshold;
+        } else {
+            let mut hits = self.tables.hits_by_band(&hashed.keys);
+            near |= self.spec.rule.accepts(&mut hits);
+            self.tables.insert(&hashed.keys);
+        }
+        if let Some(verification) = &mut self.verification
+            && let Some(joint) = joint_key(&hashed.keys)
+        {
+            near &= !verification.insert_hash(joint.get());
+        }
+        self.items += 1;
+        !near
+    }
+
+    /// [`Self::contains_near`] of an item hashed before.
+    pub fn contains_hashed(&self, hashed: &Hashed) -> bool {
+        let Some(threshold) = self.spec.rule.single_threshold() else {
+            return self.spec.rule.accepts(&mut self.tables.hits_by_band(&hashed.keys));
+        };
+        if self.spec.probing.is_some() {
+            return self.contains_probing(hashed, threshold);
+        }
+        self.tables.count_hits(&hashed.keys) >= threshold && self.verified(&hashed.keys)
+    }
+
+    /// [`Self::hits`] of an item hashed before.
+    pub fn hits_hashed(&self, hashed: &Hashed) -> Hits {
+        Hits { hit: self.tables.count_hits(&hashed.keys), bands: self.spec.rule.bands() }
+    }
+
+    fn verified(&self, keys: &[Option<Key>]) -> bool {
+        match &self.verification {
+            None => true,
+            Some(verification) => joint_key(keys).is_some_and(|joint| verification.contains_hash(joint.get())),
+        }
+    }
+
+    /// Where at most `probing.bands` bands miss, their neighbouring buckets stand in for them, each choice tried through
+    /// verification if there is any.
+    fn contains_probing(&self, hashed: &Hashed, threshold: u32) -> bool {
+        let probing = self.spec.probing.expect("the caller checked");
+        let hits = self.tables.hits_by_band(&hashed.keys);
+        let missing: Vec<usize> = (0..hits.len()).filter(|&band| !hits[band] && hashed.keys[band].is_some()).collect();
+        let hit = hits.iter().filter(|&&hit| hit).count() as u32;
+        if hit >= threshold {
+            return self.verified(&hashed.keys);
+        }
+        if threshold - hit > probing.bands {
+            return false;
+        }
+        let stand_ins: Vec<(usize, Vec<Key>)> = missing
+            .into_iter()
+            .map(|band| {
+                let mut found = Vec::new();
+                self.functions().neighbours(hashed, band, probing.reach, &mut |key| {
+                    if self.tables.contains(band, key) {
+                        found.push(key);
+                    }
+                });
+                (band, found)
+            })
+            .filter(|(_, found)| !found.is_empty())
+            .collect();
+        if self.verification.is_none() {
+            return hit + (stand_ins.len() as u32).min(probing.bands) >= threshold;
+        }
+        // Verification needs all bands, so every missing one must have a stand-in.
+        hit + stand_ins.len() as u32 == self.spec.rule.bands()
+            && self.any_choice_verified(&mut hashed.keys.clone(), &stand_ins)
+    }
+
+    fn any_choice_verified(&self, keys: &mut [Option<Key>], stand_ins: &[(usize, Vec<Key>)]) -> bool {
+        match stand_ins {
+            [] => self.verified(keys),
+            [(band, choices), rest @ ..] => choices.iter().any(|&choice| {
+                keys[*band] = Some(choice);
+                self.any_choice_verified(keys, rest)
+            }),
+        }
+    }
+
+    /// Inserts items in order; the answers are those of inserting one after the other.
+    ///
+    /// Memory is fetched ahead of its use, so tables larger than the cache cost bandwidth rather than latency.
+    ///
+    /// # Errors
+    /// At the first item that has no hash, whose position the error names; the items before it are inserted.
+    pub fn insert_all<'i, I>(&mut self, items: I) -> Result<Vec<bool>, BatchError>
+    where
+        I: IntoIterator,
+        I::Item: Into<Item<'i>>,
+    {
+        let (hashed, outcome) = self.hash_all(items);
+        let answers = match hashed {
+            AllHashed::Flat(keys) => self.insert_keys(&keys),
+            AllHashed::Each(all) => all.iter().map(|hashed| self.insert_hashed(hashed)).collect(),
+        };
+        outcome.map(|()| answers)
+    }
+
+    /// Queries items in order, fetching memory ahead of its use.
+    ///
+    /// # Errors
+    /// At the first item that has no hash, whose position the error names.
+    pub fn contains_all<'i, I>(&self, items: I) -> Result<Vec<bool>, BatchError>
+    where
+        I: IntoIterator,
+        I::Item: Into<Item<'i>>,
+    {
+        let (keys, outcome) = self.hash_all(items);
+        outcome?;
+        Ok(match keys {
+            AllHashed::Flat(keys) => self.contains_keys(&keys),
+            AllHashed::Each(all) => all.iter().map(|hashed| self.contains_hashed(hashed)).collect(),
+        })
+    }
+
+    fn hash_all<'i, I>(&self, items: I) -> (AllHashed, Result<(), BatchError>)
+    where
+        I: IntoIterator,
+        I::Item: Into<Item<'i>>,
+    {
+        let mut outcome = Ok(());
+        let mut fallible = items.into_iter().enumerate().map_while(|(position, item)| match self.hashed(item) {
+            Ok(hashed) => Some(hashed),
+            Err(source) => {
+                outcome = Err(BatchError { position, source });
+                None
+            }
+        });
+        let all = if self.spec.probing.is_some() {
+            AllHashed::Each(fallible.by_ref().collect())
+        } else {
+            AllHashed::Flat(fallible.by_ref().flat_map(|hashed| hashed.keys).collect())
+        };
+        drop(fallible);
+        (all, outcome)
+    }
+
+    /// [`Self::insert_all`] of items hashed before: their keys one item after the other.
+    ///
+    /// # Panics
+    /// If the keys are not a whole number of items', or the filter probes neighbours, which keys alone do not tell.
+    pub fn insert_keys(&mut self, keys: &[Option<Key>]) -> Vec<bool> {
+        self.expect_whole(keys);
+        let bands = self.spec.rule.bands() as usize;
+        let mut answers = Vec::with_capacity(keys.len() / bands);
+        let mut hits = vec![false; bands];
+        let (rule, verification) = (&self.spec.rule, &mut self.verification);
+        let threshold = rule.single_threshold();
+        self.tables.insert_ahead(keys, |item, was_set| {
+            let near = match threshold {
+                Some(threshold) => was_set.iter().filter(|&&hit| hit).count() >= threshold as usize,
+                None => {
+                    hits.copy_from_slice(was_set);
+                    rule.accepts(&mut hits)
+                }
+            };
+            let seen = match (&mut *verification, joint_key(item)) {
+                (Some(verification), Some(joint)) => !verification.insert_hash(joint.get()),
+                _ => true,
+            };
+            answers.push(!(near && seen));
+        });
+        self.items += answers.len() as u64;
+        answers
+    }
+
+    /// [`Self::contains_all`] of items hashed before: their keys one item after the other.
+    ///
+    /// # Panics
+    /// If the keys are not a whole number of items', or the filter probes neighbours, which keys alone do not tell.
+    pub fn contains_keys(&self, keys: &[Option<Key>]) -> Vec<bool> {
+        self.expect_whole(keys);
+        let bands = self.spec.rule.bands() as usize;
+        let mut answers = Vec::with_capacity(keys.len() / bands);
+        let mut hits = vec![false; bands];
+        let threshold = self.spec.rule.single_threshold();
+        self.tables.contains_ahead(keys, |item, set| {
+            let near = match threshold {
+                Some(threshold) => set.iter().filter(|&&hit| hit).count() >= threshold as usize,
+                None => {
+                    hits.copy_from_slice(set);
+                    self.spec.rule.accepts(&mut hits)
+                }
+            };
+            answers.push(near && self.verified(item));
+        });
+        answers
+    }
+
+    fn expect_whole(&self, keys: &[Option<Key>]) {
+        assert!(self.spec.probing.is_none(), "a filter that probes neighbours needs more of an item than its keys");
+        assert!(keys.len().is_multiple_of(self.spec.rule.bands() as usize), "the keys of an item are cut off");
+    }
+
+    /// A handle through which many threads insert at once, losing no bit.
+    ///
+    /// What a thread is told of nearness depends on what the others inserted before; the filter's bits in the end do not.
+    pub fn shared(&mut self) -> SharedNearFilter<'_> {
+        SharedNearFilter {
+            functions: self.functions().clone(),
+            spec: &self.spec,
+            tables: self.tables.shared(),
+            verification: self.verification.as_mut().map(BloomFilter::shared),
+            items: AtomicItems { total: &mut self.items, added: 0.into() },
+        }
+    }
+
+    /// Takes in all items of another filter.
+    ///
+    /// # Errors
+    /// If the specs differ, naming the first difference; the filter is then unchanged.
+    pub fn merge(&mut self, other: &NearFilter<'_>) -> Result<(), MergeError> {
+        self.spec.expect_equal(&other.spec)?;
+        self.tables.merge(&other.tables);
+        if let (Some(ours), Some(theirs)) = (&mut self.verification, &other.verification) {
+            ours.merge(theirs)?;
+        }
+        self.items += other.items;
+        Ok(())
+    }
+
+    /// The part of the tables' bits that is set.
+    pub fn fill(&self) -> f64 {
+        self.tables.fill()
+    }
+
+    /// The chance that a key which was not inserted hits a table, as the tables are now.
+    pub fn chance_hit(&self) -> f64 {
+        self.tables.chance_hit()
+    }
+
+    /// The probability, as the tables are now, that a query at `distance` from one stored item is accepted.
+    ///
+    /// It counts agreement with that one item and chance hits. Where unrelated items share keys with the query more often
+    /// than chance (few rows, or texts with common phrases), state that in a far model: see `plan`.
+    pub fn acceptance_probability(&self, distance: Distance) -> f64 {
+        let false_verification = self.verification.as_ref().map_or(1.0, BloomFilter::false_positive_rate);
+        self.spec.acceptance_probability(distance, self.chance_hit(), false_verification)
+    }
+
+    /// The errors to expect as the tables are now.
+    pub fn predicted_errors(&self, near: Distance, far: Distance) -> PredictedErrors {
+        PredictedErrors {
+            false_negative: 1.0 - self.acceptance_probability(near),
+            false_positive: self.acceptance_probability(far),
+        }
+    }
+
+    /// A copy that owns its tables, such as one of a memory-mapped filter that is to grow.
+    pub fn into_owned(self) -> NearFilter<'static> {
+        NearFilter {
+            spec: self.spec,
+            functions: self.functions,
+            tables: self.tables.into_owned(),
+            verification: self.verification.map(BloomFilter::into_owned),
+            items: self.items,
+        }
+    }
+
+    pub(crate) fn tables(&self) -> &Tables<'a> {
+        &self.tables
+    }
+
+    pub(crate) fn verification(&self) -> Option<&BloomFilter<'a>> {
+        self.verification.as_ref()
+    }
+}
+
+/// The tuple of all keys as one, if there are all.
+fn joint_key(keys: &[Option<Key>]) -> Option<Key> {
+    if keys.contains(&None) {
+        return None;
+    }
+    Some(key_of_rows(keys.iter().flatten().map(|key| key.get())))
+}
+
+enum AllHashed {
+    /// Keys, one item's after the other's.
+    Flat(Vec<Option<Key>>),
+    /// Items with what probing needs.
+    Each(Vec<Hashed>),
+}
+
+/// An item of a batch that has no hash.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[error("item {position} of the batch: {source}")]
+pub struct BatchError {
+    /// Which one, counted from 0.
+    pub position: usize,
+    /// Why.
+    pub source: ItemError,
+}
+
+/// A near filter lent to many threads. Made by [`NearFilter::shared`].
+pub struct SharedNearFilter<'a> {
+    functions: Arc<dyn Functions>,
+    spec: &'a Spec,
+    tables: TablesShared<'a>,
+    verification: Option<SharedBloom<'a>>,
+    items: AtomicItems<'a>,
+}
+
+struct AtomicItems<'a> {
+    total: &'a mut u64,
+    added: AtomicU64,
+}
+
+impl Drop for AtomicItems<'_> {
+    fn drop(&mut self) {
+        *self.total += *self.added.get_mut();
+    }
+}
+
+impl SharedNearFilter<'_> {
+    /// Inserts an item. True when nothing near was there before; neighbouring buckets are not tried.
+    ///
+    /// # Errors
+    /// If the item is of a wrong kind or length, or has no hash.
+    pub fn insert<'i>(&self, item: impl Into<Item<'i>>) -> Result<bool, ItemError> {
+        let mut hashed = Hashed::new();
+        self.functions.hash(item.into(), &mut hashed)?;
+        Ok(self.insert_hashed(&hashed))
+    }
+
+    /// [`Self::insert`] of an item hashed before.
+    pub fn insert_hashed(&self, hashed: &Hashed) -> bool {
+        let mut hits = self.tables.insert(&hashed.keys);
+        let mut near = self.spec.rule.accepts(&mut hits);
+        if let Some(verification) = &self.verification
+            && let Some(joint) = joint_key(&hashed.keys)
+        {
+            near &= !verification.insert_hash(joint.get());
+        }
+        self.items.added.fetch_add(1, Ordering::Relaxed);
+        !near
+    }
+}

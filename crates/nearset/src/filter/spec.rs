@@ -1,0 +1,357 @@
+//! What a filter is: everything that decides its answers, and nothing else.
+//!
+//! Claim: two filters with equal specs can be merged, and two filters that can be merged have equal specs.
+//! Not here: choosing a spec for a goal (`plan`), the papers' own choices (`papers`).
+
+use std::fmt;
+
+use super::{BitsError, BloomError, Rule, RuleError};
+use crate::{Family, Layout, LshFamily, Seed, family::FamilyError, item::Distance, plan::curve::binomial};
+
+/// A band's table: where its keys go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Table {
+    /// `2^rows` bits, addressed by the band's sampled bits themselves (Kirsch & Mitzenmacher 2006). Only for families whose
+    /// functions are bits.
+    Direct,
+    /// One bit a key, anywhere in a table of this many bits.
+    Bits(u64),
+    /// A blocked Bloom filter: `hashes` bits a key in one of `lines` cache lines of 512 bits.
+    Lines {
+        /// Cache lines.
+        lines: u64,
+        /// Bits a key, from 1 to 8.
+        hashes: u32,
+    },
+}
+
+/// A Bloom filter over the joint tuple of an item's keys, so that hits which come from different items do not add up
+/// (Hua et al. 2012).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Verification {
+    /// Cache lines of 512 bits.
+    pub lines: u64,
+    /// Bits a key, from 1 to 8.
+    pub hashes: u32,
+}
+
+/// Trying the buckets beside an item's own, where its own are empty (Hua et al. 2012's active overflow).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Probing {
+    /// How many missing bands may be made good.
+    pub bands: u32,
+    /// How many steps a single function's value may move.
+    pub reach: u32,
+}
+
+/// Everything that decides a filter's answers.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Spec {
+    /// The hash family, with its parameters.
+    pub family: Family,
+    /// From which functions and tables are drawn.
+    pub seed: Seed,
+    /// Functions in a band.
+    pub rows: u32,
+    /// When hits are enough; it also says how many bands there are.
+    pub rule: Rule,
+    /// Every band's table.
+    pub table: Table,
+    /// Whether accepted items are looked up once more, all bands together.
+    pub verification: Option<Verification>,
+    /// Whether neighbouring buckets are tried.
+    pub probing: Option<Probing>,
+}
+
+impl Spec {
+    /// A threshold filter: accept when at least `threshold` of `bands` bands hit, each in a table of its own.
+    ///
+    /// # Errors
+    /// If no filter has this spec.
+    pub fn new(
+        family: impl Into<Family>,
+        layout: Layout,
+        threshold: u32,
+        table: Table,
+        seed: Seed,
+    ) -> Result<Self, SpecError> {
+        let rule = Rule::threshold(layout.bands, threshold)?;
+        let spec =
+            Self { family: family.into(), seed, rows: layout.rows, rule, table, verification: None, probing: None };
+        spec.check()?;
+        Ok(spec)
+    }
+
+    /// Rows and bands.
+    pub fn layout(&self) -> Layout {
+        Layout { rows: self.rows, bands: self.rule.bands() }
+    }
+
+    /// Bits of one band's table.
+    pub fn bits_per_band(&self) -> u64 {
+        match self.table {
+            Table::Direct => 1 << self.rows,
+            Table::Bits(bits) => bits,
+            Table::Lines { lines, .. } => 512 * lines,
+        }
+    }
+
+    /// Cache lines of 512 bits that all tables take, verification apart.
+    pub fn table_lines(&self) -> u64 {
+        (self.bits_per_band() * u64::from(self.rule.bands())).div_ceil(512)
+    }
+
+    /// Bytes that a filter of this spec holds.
+    pub fn bytes(&self) -> u64 {
+        64 * (self.table_lines() + self.verification.map_or(0, |verification| verification.lines))
+    }
+
+    /// That a filter of this spec can be.
+    ///
+    /// # Errors
+    /// If it can't, saying why.
+    pub fn check(&self) -> Result<(), SpecError> {
+        match self.table {
+            Table::Direct if !self.family.values_are_bits() => return Err(SpecError::NotBits),
+            Table::Direct if self.rows > MOST_DIRECT_ROWS => return Err(SpecError::DirectRows { rows: self.rows }),
+            Table::Bits(0) | Table::Lines { lines: 0, .. } => return Err(SpecError::EmptyTable),
+            Table::Lines { hashes, .. } if !(1..=8).contains(&hashes) => return Err(SpecError::Hashes { hashes }),
+            _ => {}
+        }
+        let bits = u128::from(self.rule.bands())
+            * match self.table {
+                Table::Direct => 1u128 << self.rows,
+                Table::Bits(bits) => u128::from(bits),
+                Table::Lines { lines, .. } => 512 * u128::from(lines),
+            };
+        if bits > MOST_BITS {
+            return Err(SpecError::TooLarge { bits });
+        }
+        if let Some(Verification { lines, hashes }) = self.verification {
+            if !self.rule.is_and() {
+                return Err(SpecError::VerifiedThreshold);
+            }
+            if lines == 0 {
+                return Err(SpecError::EmptyTable);
+            }
+            if !(1..=8).contains(&hashes) {
+                return Err(SpecError::Hashes { hashes });
+            }
+            if u128::from(lines) * 512 > MOST_BITS {
+                return Err(SpecError::TooLarge { bits: u128::from(lines) * 512 });
+            }
+        }
+        if self.probing.is_some() && self.rule.single_threshold().is_none() {
+            return Err(SpecError::ProbedCascade);
+        }
+        Ok(self.family.check(self.layout())?)
+    }
+
+    /// That another filter's bits mean the same.
+    ///
+    /// # Errors
+    /// If they do not, naming the first difference.
+    pub fn expect_equal(&self, other: &Spec) -> Result<(), MergeError> {
+        // Taken apart, so that a new field can't be forgotten here.
+        let Spec { family, seed, rows, rule, table, verification, probing } = self;
+        MergeError::unless_equal("hash family", family, &other.family)?;
+        MergeError::unless_equal("seed", seed, &other.seed)?;
+        MergeError::unless_equal("number of rows", rows, &other.rows)?;
+        MergeError::unless_equal("rule", rule, &other.rule)?;
+        MergeError::unless_equal("table", table, &other.table)?;
+        MergeError::unless_equal("verification", verification, &other.verification)?;
+        MergeError::unless_equal("probing", probing, &other.probing)
+    }
+
+    /// The probability of acceptance for a query at `distance` from one stored item, when a key that is not stored hits a
+    /// table with probability `chance`, and a tuple that is not stored passes verification with `false_verification`.
+    ///
+    /// Exact binomial tails, or the exact distribution where a family's bands are not independent.
+    pub fn acceptance_probability(&self, distance: Distance, chance: f64, false_verification: f64) -> f64 {
+        let bands = self.rule.bands();
+        let agree = self.family.band_probability(distance, self.rows);
+        let hit = 1.0 - (1.0 - agree) * (1.0 - chance);
+        let probing = self.probing.unwrap_or(Probing { bands: 0, reach: 0 });
+        let beside = Beside {
+            agree: self.family.neighbour_probability(distance, self.rows, probing.reach),
+            buckets: self.family.neighbour_buckets(self.rows, probing.reach),
+            chance,
+        };
+        if self.verification.is_some() {
+            return verified(bands, agree, hit, false_verification, probing.bands.min(bands), &beside);
+        }
+        let Some(threshold) = self.rule.single_threshold() else {
+            return self.rule.probability(hit);
+        };
+        if self.probing.is_some() {
+            // Of the bands that miss, one is made good by the stored item's key in a bucket beside it, or by any key there.
+            let made_good = 1.0 - (1.0 - (beside.agree / (1.0 - agree)).min(1.0)) * beside.none_by_chance();
+            let least = threshold.saturating_sub(probing.bands);
+            return (least..=bands)
+                .map(|hits| {
+                    let still = threshold.saturating_sub(hits);
+                    binomial::pmf(bands, hit, hits) * binomial::at_least(bands - hits, made_good, still)
+                })
+                .sum();
+        }
+        match self.family.agreeing_bands(distance, self.layout()) {
+            Some(agreeing) => (0..)
+                .zip(agreeing)
+                .map(|(agreeing, p)| {
+                    p * binomial::at_least(bands - agreeing, chance, threshold.saturating_sub(agreeing))
+                })
+                .sum(),
+            None => self.rule.probability(hit),
+        }
+    }
+}
+
+/// What probing can find beside a bucket.
+struct Beside {
+    /// The chance that the stored item's key lies there.
+    agree: f64,
+    /// Buckets that are tried.
+    buckets: u32,
+    /// The chance that a bucket is set by other keys.
+    chance: f64,
+}
+
+impl Beside {
+    fn none_by_chance(&self) -> f64 {
+        libm::pow(1.0 - self.chance, f64::from(self.buckets))
+    }
+
+    /// The chance that verification lets any of the tuples pass that stand-ins for `missing` bands make with each of `tuples`
+    /// others.
+    fn passed_falsely(&self, missing: u32, tuples: f64, false_verification: f64) -> f64 {
+        // Beyond this depth the sum over all numbers of stand-ins is replaced by their mean.
+        const EXACT: u32 = 2;
+        match missing {
+            0 => 1.0 - libm::pow(1.0 - false_verification, tuples),
+            1..=EXACT => (1..=self.buckets)
+                .map(|set| {
+                    let p = binomial::pmf(self.buckets, self.chance, set);
+                    p * self.passed_falsely(missing - 1, tuples * f64::from(set), false_verification)
+                })
+                .sum(),
+            _ => {
+                let mean = f64::from(self.buckets) * self.chance;
+                self.passed_falsely(EXACT, tuples * libm::pow(mean, f64::from(missing - EXACT)), false_verification)
+            }
+        }
+    }
+}
+
+/// Acceptance where all bands must hit, and hit together: either every key is the stored one, but for up to `probed` that
+/// lie beside it, were not hit by chance and so were looked for; or the tables were hit by whatever means and verification let
+/// a tuple pass that nobody stored.
+fn verified(bands: u32, agree: f64, hit: f64, false_verification: f64, probed: u32, beside: &Beside) -> f64 {
+    let all = f64::from(bands);
+    (0..=probed)
+        .map(|missing| {
+            let (ways, missed) = (choose(all, f64::from(missing)), f64::from(missing));
+            let chosen = |agree: f64, other: f64| ways * libm::pow(agree, all - missed) * libm::pow(other, missed);
+            let found = chosen(agree, beside.agree * (1.0 - beside.chance));
+            let other = (chosen(hit, 1.0 - hit) - found).max(0.0);
+            found + other * beside.passed_falsely(missing, 1.0, false_verification)
+        })
+        .sum::<f64>()
+        .min(1.0)
+}
+
+/// `C(n, k)`.
+fn choose(n: f64, k: f64) -> f64 {
+    libm::round(libm::exp(libm::lgamma(n + 1.0) - libm::lgamma(k + 1.0) - libm::lgamma(n - k + 1.0)))
+}
+
+/// Direct tables of more bits than this are refused: hash the keys instead.
+const MOST_DIRECT_ROWS: u32 = 34;
+
+/// 2^46 bits are 8 TiB: more than a machine has, less than overflows an address.
+const MOST_BITS: u128 = 1 << 46;
+
+/// Why no filter has a spec.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SpecError {
+    /// The rule can't be.
+    #[error(transparent)]
+    Rule(#[from] RuleError),
+    /// The family has no such functions.
+    #[error(transparent)]
+    Family(#[from] FamilyError),
+    /// A direct table of values that are not bits.
+    #[error("only families whose functions are single bits can address a direct table: use hashed bits")]
+    NotBits,
+    /// A direct table that is too large.
+    #[error("a direct table of {rows} rows has 2^{rows} bits: use at most {MOST_DIRECT_ROWS} rows, or hashed bits")]
+    DirectRows {
+        /// The rows.
+        rows: u32,
+    },
+    /// A table without bits.
+    #[error("a table needs at least one bit")]
+    EmptyTable,
+    /// Too many or too few bits a key.
+    #[error("{hashes} bits a key: a cache line takes from 1 to 8")]
+    Hashes {
+        /// The bits.
+        hashes: u32,
+    },
+    /// More bits than can be addressed.
+    #[error("{bits} bits are more than the {MOST_BITS} that a filter may have: lower the capacity, or split the items")]
+    TooLarge {
+        /// The bits.
+        bits: u128,
+    },
+    /// Zero false negatives can't be had by a threshold.
+    #[error(
+        "at distance {radius} up to {lost} bands can miss, which leaves no threshold: sample fewer rows, or use an exact near filter"
+    )]
+    NoThreshold {
+        /// The distance that must not be missed.
+        radius: u32,
+        /// Bands that can miss.
+        lost: u64,
+    },
+    /// The memory can't be had.
+    #[error(transparent)]
+    Bits(#[from] BitsError),
+    /// The verification filter can't be.
+    #[error("verification: {0}")]
+    Verification(#[from] BloomError),
+    /// Probing under a rule of several steps.
+    #[error("probing makes good a number of missing bands, so the rule must be one threshold: leave one of them out")]
+    ProbedCascade,
+    /// Verification under a rule that accepts fewer than all bands.
+    #[error("verification looks up all keys together, so every band must hit: use the threshold that equals the bands")]
+    VerifiedThreshold,
+}
+
+/// Filters that can't be merged, because their bits mean different things.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "the filters differ in their {what}: {ours} here, {theirs} there; only filters built with one spec can be merged"
+)]
+pub struct MergeError {
+    /// What differs first.
+    pub what: &'static str,
+    /// How it is in the filter merged into.
+    pub ours: String,
+    /// How it is in the other.
+    pub theirs: String,
+}
+
+impl MergeError {
+    pub(crate) fn unless_equal<T: PartialEq + fmt::Debug>(
+        what: &'static str,
+        ours: &T,
+        theirs: &T,
+    ) -> Result<(), Self> {
+        if ours == theirs {
+            return Ok(());
+        }
+        Err(Self { what, ours: format!("{ours:?}"), theirs: format!("{theirs:?}") })
+    }
+}

@@ -1,0 +1,216 @@
+//! The bands' tables: all in one run of cache lines, band after band.
+
+use super::{BitArray, Spec, SpecError, Table};
+use crate::{
+    family::Key,
+    hash::{mix, reduce},
+    simd::line::{self, AtomicLine, Line, Probe},
+};
+
+/// Items looked ahead are so many that about this many lines are on their way at once.
+const LINES_AHEAD: usize = 256;
+
+#[derive(Clone)]
+pub(crate) struct Tables<'a> {
+    place: Place,
+    bits: BitArray<'a>,
+}
+
+/// Where a band's keys lie.
+#[derive(Clone)]
+struct Place {
+    table: Table,
+    rows: u32,
+    /// One a band, mixed into its keys, so that no two bands send a key to like places.
+    seeds: Vec<u64>,
+}
+
+/// A key's line, and where in it.
+#[derive(Clone, Copy)]
+struct Spot {
+    line: usize,
+    within: u64,
+}
+
+impl Place {
+    fn new(spec: &Spec) -> Self {
+        let seeds = (0..u64::from(spec.rule.bands())).map(|band| spec.seed.derive("table", band).words()[0]).collect();
+        Self { table: spec.table, rows: spec.rows, seeds }
+    }
+
+    #[inline(always)]
+    fn spot(&self, band: usize, key: Key) -> Spot {
+        let of_bit = |bit: u64| Spot { line: (bit / 512) as usize, within: bit % 512 };
+        let hash = || mix(key.get() ^ self.seeds[band]);
+        match self.table {
+            Table::Direct => of_bit((band as u64) << self.rows | key.get() & ((1 << self.rows) - 1)),
+            Table::Bits(bits) => of_bit(band as u64 * bits + reduce(hash(), bits)),
+            Table::Lines { lines, .. } => {
+                let hash = hash();
+                Spot { line: (band as u64 * lines + reduce(hash, lines)) as usize, within: hash }
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn is_set(&self, line: &Line, within: u64) -> bool {
+        match self.table {
+            Table::Direct | Table::Bits(_) => line.0[(within / 64) as usize] >> (within % 64) & 1 == 1,
+            Table::Lines { hashes, .. } => line::contains(line, Probe::new(within, hashes)),
+        }
+    }
+
+    /// True when it was set before.
+    #[inline(always)]
+    fn set(&self, line: &mut Line, within: u64) -> bool {
+        match self.table {
+            Table::Direct | Table::Bits(_) => {
+                let (word, bit) = (&mut line.0[(within / 64) as usize], 1 << (within % 64));
+                let before = *word & bit != 0;
+                *word |= bit;
+                before
+            }
+            Table::Lines { hashes, .. } => !line::insert(line, Probe::new(within, hashes)),
+        }
+    }
+}
+
+impl Tables<'static> {
+    pub(crate) fn new(spec: &Spec) -> Result<Self, SpecError> {
+        Ok(Self { place: Place::new(spec), bits: BitArray::zeroed(spec.table_lines())? })
+    }
+}
+
+impl<'a> Tables<'a> {
+    pub(crate) fn from_bits(spec: &Spec, bits: BitArray<'a>) -> Self {
+        debug_assert_eq!(bits.lines().len() as u64, spec.table_lines());
+        Self { place: Place::new(spec), bits }
+    }
+
+    pub(crate) fn bits(&self) -> &BitArray<'a> {
+        &self.bits
+    }
+
+    pub(crate) fn into_owned(self) -> Tables<'static> {
+        Tables { place: self.place, bits: self.bits.into_owned() }
+    }
+
+    pub(crate) fn merge(&mut self, other: &Tables<'_>) {
+        self.bits.union(&other.bits);
+    }
+
+    pub(crate) fn contains(&self, band: usize, key: Key) -> bool {
+        let Spot { line, within } = self.place.spot(band, key);
+        self.place.is_set(&self.bits.lines()[line], within)
+    }
+
+    pub(crate) fn hits_by_band(&self, keys: &[Option<Key>]) -> Vec<bool> {
+        keys.iter().enumerate().map(|(band, key)| key.is_some_and(|key| self.contains(band, key))).collect()
+    }
+
+    pub(crate) fn count_hits(&self, keys: &[Option<Key>]) -> u32 {
+        let hits = keys.iter().enumerate().map(|(band, key)| key.is_some_and(|key| self.contains(band, key)));
+        hits.map(u32::from).sum()
+    }
+
+    /// Sets an item's bits; how many bands were hit before.
+    pub(crate) fn insert(&mut self, keys: &[Option<Key>]) -> u32 {
+        let lines = self.bits.lines_mut();
+        let mut hits = 0;
+        for (band, key) in keys.iter().enumerate() {
+            if let Some(key) = key {
+                let Spot { line, within } = self.place.spot(band, *key);
+                hits += u32::from(self.place.set(&mut lines[line], within));
+            }
+        }
+        hits
+    }
+
+    /// Sets the bits of item after item, and gives each item's keys and which bands were hit before.
+    pub(crate) fn insert_ahead(&mut self, keys: &[Option<Key>], mut each: impl FnMut(&[Option<Key>], &[bool])) {
+        let lines = self.bits.lines_mut();
+        let place = &self.place;
+        ahead(place, keys, lines, |lines, spot| place.set(&mut lines[spot.line], spot.within), &mut each);
+    }
+
+    /// Gives each item's keys and which bands are hit.
+    pub(crate) fn contains_ahead(&self, keys: &[Option<Key>], mut each: impl FnMut(&[Option<Key>], &[bool])) {
+        let (place, mut lines) = (&self.place, self.bits.lines());
+        ahead(place, keys, &mut lines, |lines, spot| place.is_set(&lines[spot.line], spot.within), &mut each);
+    }
+
+    pub(crate) fn shared(&mut self) -> TablesShared<'_> {
+        TablesShared { place: &self.place, lines: line::as_atomic(self.bits.lines_mut()) }
+    }
+
+    pub(crate) fn fill(&self) -> f64 {
+        let bits = match self.place.table {
+            Table::Direct => (1 << self.place.rows) * self.place.seeds.len() as u64,
+            Table::Bits(bits) => bits * self.place.seeds.len() as u64,
+            Table::Lines { .. } => self.bits.len(),
+        };
+        self.bits.ones() as f64 / bits as f64
+    }
+
+    pub(crate) fn chance_hit(&self) -> f64 {
+        match self.place.table {
+            Table::Direct | Table::Bits(_) => self.fill(),
+            Table::Lines { hashes, .. } => self.bits.chance_hit(hashes),
+        }
+    }
+}
+
+/// Visits the spots of all keys in order, while the lines of the next items are already being fetched.
+fn ahead<L: AsRef<[Line]> + ?Sized>(
+    place: &Place,
+    keys: &[Option<Key>],
+    lines: &mut L,
+    mut visit: impl FnMut(&mut L, Spot) -> bool,
+    each: &mut impl FnMut(&[Option<Key>], &[bool]),
+) {
+    let bands = place.seeds.len();
+    let window = LINES_AHEAD.div_ceil(bands) * bands;
+    let mut spots = [Vec::with_capacity(window), Vec::with_capacity(window)];
+    let mut hits = vec![false; bands];
+    let windows = keys.len().div_ceil(window);
+    for step in 0..=windows {
+        let [coming, here] = &mut spots;
+        std::mem::swap(coming, here);
+        coming.clear();
+        for (i, key) in keys[(step * window).min(keys.len())..].iter().take(window).enumerate() {
+            coming.push(key.map(|key| {
+                let spot = place.spot(i % bands, key);
+                line::prefetch(&lines.as_ref()[spot.line]);
+                spot
+            }));
+        }
+        let from = step.saturating_sub(1) * window;
+        for (item, spots) in here.chunks(bands).enumerate() {
+            for (hit, spot) in hits.iter_mut().zip(spots) {
+                *hit = spot.is_some_and(|spot| visit(lines, spot));
+            }
+            each(&keys[from + item * bands..][..bands], &hits);
+        }
+    }
+}
+
+/// Tables lent to many threads.
+pub(crate) struct TablesShared<'a> {
+    place: &'a Place,
+    lines: &'a [AtomicLine],
+}
+
+impl TablesShared<'_> {
+    /// Sets an item's bits; which bands were hit before.
+    pub(crate) fn insert(&self, keys: &[Option<Key>]) -> Vec<bool> {
+        let set = |band: usize, key: Key| {
+            let Spot { line, within } = self.place.spot(band, key);
+            let line = &self.lines[line];
+            match self.place.table {
+                Table::Direct | Table::Bits(_) => line.set_bit(within as usize),
+                Table::Lines { hashes, .. } => !line.insert(Probe::new(within, hashes)),
+            }
+        };
+        keys.iter().enumerate().map(|(band, key)| key.is_some_and(|key| set(band, key))).collect()
+    }
+}
