@@ -1,12 +1,12 @@
-//! Signatures of sets: time a set of `n` elements takes at `k` slots, beside the k-permutation definition and the floor,
-//! which is a copy of the elements.
+//! Signatures of sets and weighted sets: the time that `n` elements take at `k` slots, beside the definitions, which take
+//! `n * k` steps, and the floor, which is a copy of the elements.
 //!
 //! `cargo bench --bench sketch`
 
 use divan::{Bencher, black_box};
 use nearset::{
     Item, Layout, LshFamily, Seed,
-    family::{Hashed, MinHash, PermutationMinHash},
+    family::{ConsistentMinHash, Hashed, MinHash, PermutationMinHash, WeightedMinHash},
     hash::Rng,
 };
 
@@ -36,6 +36,25 @@ fn fast_sketch<const SLOTS: u32>(bencher: Bencher, size: usize) {
 #[divan::bench(args = [1, 10, 50, 300, 1000], consts = [128, 256, 640, 1024])]
 fn permutations<const SLOTS: u32>(bencher: Bencher, size: usize) {
     hash(bencher, &PermutationMinHash::default(), Layout::new(4, SLOTS / 4), size);
+}
+
+fn hash_weighted(bencher: Bencher, family: &dyn LshFamily, layout: Layout, size: usize) {
+    let functions = family.draw(Seed::new(42), layout).expect("the layout has functions");
+    let mut rng = Rng::new(Seed::new(size as u64));
+    let mut set: Vec<(u64, f64)> = (0..size).map(|_| (rng.next_u64(), 4.0 * rng.unit_positive())).collect();
+    set.sort_unstable_by_key(|&(element, _)| element);
+    let mut hashed = Hashed::new();
+    bencher.bench_local(|| functions.hash(black_box(Item::Weighted(&set)), &mut hashed));
+}
+
+#[divan::bench(args = SIZES, consts = [128, 256, 640, 1024])]
+fn weighted_darts<const SLOTS: u32>(bencher: Bencher, size: usize) {
+    hash_weighted(bencher, &WeightedMinHash::default(), Layout::new(4, SLOTS / 4), size);
+}
+
+#[divan::bench(args = [1, 10, 50, 300], consts = [128, 256], sample_count = 20)]
+fn weighted_consistent_sampling<const SLOTS: u32>(bencher: Bencher, size: usize) {
+    hash_weighted(bencher, &ConsistentMinHash::default(), Layout::new(4, SLOTS / 4), size);
 }
 
 #[divan::bench(args = SIZES)]

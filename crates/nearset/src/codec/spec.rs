@@ -3,7 +3,9 @@
 use super::{Body, Check, DecodeError, Frame, Kind, Reader, Writer, encode};
 use crate::{
     Family, Seed, Shingling,
-    family::{BitSampling, Hyperplane, MinHash, Minutiae, PStable, Sampling, Stable, Symbol, SymbolSampling},
+    family::{
+        BitSampling, Hyperplane, MinHash, Minutiae, PStable, Sampling, Stable, Symbol, SymbolSampling, WeightedMinHash,
+    },
     filter::{
         BitArray, BloomFilter, NearFilter, Probing, Rule, Spec, SpecError, Table, Verification,
         near::verification_seed, tables::Tables,
@@ -32,6 +34,7 @@ pub(crate) fn write_family(family: &Family, out: &mut Writer) {
             out.u8(3).u32(squares).u32(occupied);
         }
         Family::MinHash(MinHash { shingling }) => write_shingling(shingling, out.u8(4)),
+        Family::WeightedMinHash(WeightedMinHash { shingling }) => write_shingling(shingling, out.u8(5)),
         Family::Hyperplane(Hyperplane { dimension }) => {
             out.u8(6).u32(dimension);
         }
@@ -59,6 +62,7 @@ pub(crate) fn read_family(reader: &mut Reader<'_>) -> Result<Family, DecodeError
         }
         3 => Minutiae { squares: reader.u32()?, occupied: reader.u32()? }.into(),
         4 => MinHash { shingling: read_shingling(reader)? }.into(),
+        5 => WeightedMinHash { shingling: read_shingling(reader)? }.into(),
         6 => Hyperplane { dimension: reader.u32()? }.into(),
         8 => {
             let (dimension, width) = (reader.u32()?, reader.f64()?);

@@ -2,6 +2,7 @@
 
 use super::{
     BitSampling, FamilyError, Functions, Hyperplane, Layout, LshFamily, MinHash, Minutiae, PStable, SymbolSampling,
+    WeightedMinHash,
 };
 use crate::{
     Seed,
@@ -44,6 +45,8 @@ families! {
     Minutiae,
     /// MinHash, for the Jaccard distance of sets and texts.
     MinHash,
+    /// MinHash by weights, for the weighted Jaccard distance.
+    WeightedMinHash,
     /// Random hyperplanes, for the angle.
     Hyperplane,
     /// P-stable projections, for L1 and L2.

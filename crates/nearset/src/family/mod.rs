@@ -19,6 +19,7 @@ mod p_stable;
 mod positions;
 mod projection;
 mod symbol_sampling;
+mod weighted_minhash;
 
 use std::num::NonZeroU64;
 
@@ -32,6 +33,7 @@ pub use positions::Sampling;
 #[cfg(test)]
 pub(crate) use projection::pairs;
 pub use symbol_sampling::{Symbol, SymbolSampling};
+pub use weighted_minhash::{ConsistentMinHash, WeightedMinHash};
 
 use crate::{
     Seed,
@@ -78,6 +80,8 @@ pub struct Hashed {
     pub(crate) scratch: Vec<u64>,
     /// The same for families of vectors.
     pub(crate) vector: Vec<f32>,
+    /// The same for weighted sets.
+    pub(crate) weighted: Vec<(u64, f64)>,
     /// Room for a signature.
     pub(crate) slots: Vec<u64>,
     /// Room for a list of positions in it.

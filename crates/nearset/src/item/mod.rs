@@ -20,6 +20,7 @@ pub use set::{containment, jaccard};
 pub use symbols::Symbols;
 pub use text::{Shingler, Shingling, ShinglingError};
 pub use vector::{angle, cosine, l1, l2};
+pub(crate) use weighted::check_weights;
 pub use weighted::{multiset_jaccard, weighted_jaccard};
 
 /// One item, borrowed from its owner.
@@ -174,6 +175,14 @@ pub enum ItemError {
     /// A weight is negative.
     #[error("the weight of element {position} is {value}: weights must not be negative")]
     NegativeWeight {
+        /// Where, counted from 0.
+        position: usize,
+        /// What stands there.
+        value: f64,
+    },
+    /// A weight so large or small that its hash would leave the range of numbers.
+    #[error("the weight of element {position} is {value}: weights must be 0 or lie between 1e-270 and 1e270")]
+    WeightOutOfRange {
         /// Where, counted from 0.
         position: usize,
         /// What stands there.

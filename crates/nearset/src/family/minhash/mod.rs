@@ -18,10 +18,13 @@ pub use permutation::PermutationMinHash;
 pub use signature::{Estimate, Signature, SignatureError};
 use sketch::FastSketch;
 
-use super::{FamilyError, Functions, Hashed, KEY_BASE, Layout, LshFamily, key};
+use super::{
+    FamilyError, Functions, Hashed, KEY_BASE, Layout, LshFamily, key,
+    weighted_minhash::{Darts, weights},
+};
 use crate::{
     Seed,
-    item::{self, Distance, Item, ItemError, ItemKind, Shingler, Shingling, ShinglingError},
+    item::{self, Distance, Item, ItemError, ItemKind, Shingler, Shingling},
     simd::sketch as kernel,
 };
 
@@ -39,8 +42,8 @@ impl MinHash {
     /// If there are no slots, or too many.
     pub fn sketcher(&self, seed: Seed, slots: u32) -> Result<Sketcher, FamilyError> {
         Layout::new(1, slots).check()?;
-        let elements = Elements::new(self.shingling, seed)?;
-        Ok(Sketcher { seed, elements, sketch: FastSketch::new(seed, slots as usize) })
+        let shingler = Shingler::new(self.shingling, seed)?;
+        Ok(Sketcher { seed, shingler, sketch: AnySketch::Set(FastSketch::new(seed, slots as usize)) })
     }
 }
 
@@ -61,41 +64,29 @@ impl LshFamily for MinHash {
     fn draw(&self, seed: Seed, layout: Layout) -> Result<Box<dyn Functions>, FamilyError> {
         self.check(layout)?;
         let sketch = FastSketch::new(seed, layout.functions());
-        Ok(Box::new(Banded { elements: Elements::new(self.shingling, seed)?, sketch, layout }))
+        Ok(Box::new(Banded { shingler: Shingler::new(self.shingling, seed)?, sketch, layout }))
     }
 }
 
-/// What an item is a set of: a set's elements, or a text's shingles.
-#[derive(Debug, Clone)]
-struct Elements {
-    shingler: Shingler,
-}
-
-impl Elements {
-    fn new(shingling: Shingling, seed: Seed) -> Result<Self, ShinglingError> {
-        Ok(Self { shingler: Shingler::new(shingling, seed)? })
-    }
-
-    /// Overwrites `out` by the elements, in any order and with repeats.
-    fn of(&self, item: Item<'_>, out: &mut Vec<u64>) -> Result<(), ItemError> {
-        match item {
-            Item::Text(text) => self.shingler.shingles(text, out),
-            Item::Set(set) => {
-                out.clear();
-                out.extend_from_slice(set);
-            }
-            other => return Err(ItemError::WrongKind { expected: ItemKind::Set, found: other.kind() }),
+/// Overwrites `out` by what an item is a set of: a set's elements, or a text's shingles, in any order and with repeats.
+fn elements(shingler: &Shingler, item: Item<'_>, out: &mut Vec<u64>) -> Result<(), ItemError> {
+    match item {
+        Item::Text(text) => shingler.shingles(text, out),
+        Item::Set(set) => {
+            out.clear();
+            out.extend_from_slice(set);
         }
-        Ok(())
+        other => return Err(ItemError::WrongKind { expected: ItemKind::Set, found: other.kind() }),
     }
+    Ok(())
 }
 
 /// The Jaccard distance of two sets or texts; hashes of shingles under one seed stand for the shingles.
 fn set_distance(shingling: Shingling, a: Item<'_>, b: Item<'_>) -> Result<Distance, ItemError> {
-    let elements = Elements::new(shingling, Seed::default())?;
+    let shingler = Shingler::new(shingling, Seed::default())?;
     let (mut set_a, mut set_b) = (Vec::new(), Vec::new());
-    elements.of(a, &mut set_a)?;
-    elements.of(b, &mut set_b)?;
+    elements(&shingler, a, &mut set_a)?;
+    elements(&shingler, b, &mut set_b)?;
     Ok(item::jaccard(&set_a, &set_b).jaccard_distance())
 }
 
@@ -124,35 +115,63 @@ trait Sketch: Send + Sync {
 #[derive(Debug, Clone)]
 pub struct Sketcher {
     seed: Seed,
-    elements: Elements,
-    sketch: FastSketch,
+    shingler: Shingler,
+    sketch: AnySketch,
+}
+
+#[derive(Debug, Clone)]
+enum AnySketch {
+    Set(FastSketch),
+    Weighted(Darts),
 }
 
 impl Sketcher {
-    /// The signature of the empty set: similar to nothing, and nothing changes by merging it.
-    pub fn empty(&self) -> Signature {
-        Signature::empty(self.seed, self.elements.shingler.shingling(), self.sketch.slots())
+    pub(super) fn weighted(seed: Seed, shingler: Shingler, darts: Darts) -> Self {
+        Self { seed, shingler, sketch: AnySketch::Weighted(darts) }
     }
 
-    /// The signature of a set or text.
+    /// The signature of the empty set: similar to nothing, and nothing changes by merging it.
+    pub fn empty(&self) -> Signature {
+        let (weighted, slots) = match &self.sketch {
+            AnySketch::Set(sketch) => (false, sketch.slots()),
+            AnySketch::Weighted(darts) => (true, darts.slots()),
+        };
+        Signature::empty(self.seed, self.shingler.shingling(), weighted, slots)
+    }
+
+    /// The signature of an item of the family's kind, or of a text.
     ///
     /// # Errors
-    /// If the item is neither.
+    /// If the item is neither, or its weights are not weights.
     pub fn signature(&self, item: Item<'_>) -> Result<Signature, ItemError> {
         let mut signature = self.empty();
         self.sketch_into(item, &mut Hashed::new(), &mut signature)?;
         Ok(signature)
     }
 
-    /// Overwrites `signature` by the item's; allocates nothing once `work` and `signature` have served an item of this size.
+    /// Overwrites `signature` by the item's; allocates nothing once `work` has served an item of this size.
     ///
     /// # Errors
-    /// If the item is neither a set nor a text.
+    /// If the item is neither of the family's kind nor a text, or its weights are not weights.
+    ///
+    /// # Panics
+    /// If another sketcher made `signature`.
     pub fn sketch_into(&self, item: Item<'_>, work: &mut Hashed, signature: &mut Signature) -> Result<(), ItemError> {
-        self.elements.of(item, &mut work.scratch)?;
-        let slots = signature.reset(self.seed, self.elements.shingler.shingling(), self.sketch.slots());
-        if !work.scratch.is_empty() {
-            self.sketch.sketch(&mut work.scratch, slots, &mut work.positions);
+        match &self.sketch {
+            AnySketch::Set(sketch) => {
+                elements(&self.shingler, item, &mut work.scratch)?;
+                let slots = signature.reset(sketch.slots());
+                if !work.scratch.is_empty() {
+                    sketch.sketch(&mut work.scratch, slots, &mut work.positions);
+                }
+            }
+            AnySketch::Weighted(darts) => {
+                weights(&self.shingler, item, work)?;
+                let slots = signature.reset(darts.slots());
+                if !work.weighted.is_empty() {
+                    darts.sketch(&work.weighted, slots);
+                }
+            }
         }
         Ok(())
     }
@@ -161,14 +180,14 @@ impl Sketcher {
 /// Signatures cut into bands: row `r` of band `b` is slot `r * bands + b`, so that neighbouring bands are worked out side
 /// by side in vector registers.
 struct Banded<S> {
-    elements: Elements,
+    shingler: Shingler,
     sketch: S,
     layout: Layout,
 }
 
 impl<S: Sketch> Functions for Banded<S> {
     fn hash(&self, item: Item<'_>, out: &mut Hashed) -> Result<(), ItemError> {
-        self.elements.of(item, &mut out.scratch)?;
+        elements(&self.shingler, item, &mut out.scratch)?;
         let bands = self.layout.bands as usize;
         out.keys.clear();
         if out.scratch.is_empty() {

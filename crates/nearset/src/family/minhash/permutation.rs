@@ -2,12 +2,12 @@
 //!
 //! Slots are independent by construction and cost `O(set * k)`. What [`super::MinHash`] is measured against.
 
-use super::{Banded, Elements, Sketch, set_distance};
+use super::{Banded, Sketch, set_distance};
 use crate::{
     Seed,
     family::{FamilyError, Functions, Layout, LshFamily},
     hash::{Rng, mix},
-    item::{Distance, Item, ItemError, Shingling},
+    item::{Distance, Item, ItemError, Shingler, Shingling},
 };
 
 /// MinHash by `k` independent permutations, for comparison.
@@ -34,7 +34,7 @@ impl LshFamily for PermutationMinHash {
     fn draw(&self, seed: Seed, layout: Layout) -> Result<Box<dyn Functions>, FamilyError> {
         self.check(layout)?;
         let sketch = Permutations::new(seed, layout.functions());
-        Ok(Box::new(Banded { elements: Elements::new(self.shingling, seed)?, sketch, layout }))
+        Ok(Box::new(Banded { shingler: Shingler::new(self.shingling, seed)?, sketch, layout }))
     }
 }
 

@@ -10,11 +10,12 @@ use crate::{
     simd::sketch::EMPTY,
 };
 
-/// The signature of a set.
+/// The signature of a set, or of a weighted set.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Signature {
     seed: Seed,
     shingling: Shingling,
+    weighted: bool,
     slots: Vec<u64>,
 }
 
@@ -70,6 +71,9 @@ pub enum SignatureError {
         /// The other.
         b: Shingling,
     },
+    /// One is of a set, the other of a weighted set.
+    #[error("signatures of a set and of a weighted set can't be compared: make both by MinHash or by WeightedMinHash")]
+    Weights,
     /// Their numbers of slots differ.
     #[error("signatures of {a} and {b} slots can't be compared: make both with one length")]
     Lengths {
@@ -81,16 +85,14 @@ pub enum SignatureError {
 }
 
 impl Signature {
-    pub(super) fn empty(seed: Seed, shingling: Shingling, slots: usize) -> Self {
-        Self { seed, shingling, slots: vec![EMPTY; slots] }
+    pub(super) fn empty(seed: Seed, shingling: Shingling, weighted: bool, slots: usize) -> Self {
+        Self { seed, shingling, weighted, slots: vec![EMPTY; slots] }
     }
 
-    /// Empties the signature and hands out its slots.
-    pub(super) fn reset(&mut self, seed: Seed, shingling: Shingling, slots: usize) -> &mut [u64] {
-        self.seed = seed;
-        self.shingling = shingling;
-        self.slots.clear();
-        self.slots.resize(slots, EMPTY);
+    /// Empties the signature and hands out its slots, which must be as many as given.
+    pub(super) fn reset(&mut self, slots: usize) -> &mut [u64] {
+        assert_eq!(self.slots.len(), slots, "another sketcher made the signature");
+        self.slots.fill(EMPTY);
         &mut self.slots
     }
 
@@ -136,6 +138,9 @@ impl Signature {
         if self.shingling != other.shingling {
             return Err(SignatureError::Shinglings { a: self.shingling, b: other.shingling });
         }
+        if self.weighted != other.weighted {
+            return Err(SignatureError::Weights);
+        }
         if self.slots.len() != other.slots.len() {
             return Err(SignatureError::Lengths { a: self.slots.len(), b: other.slots.len() });
         }
@@ -148,7 +153,10 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::{family::MinHash, item::Item};
+    use crate::{
+        family::{MinHash, WeightedMinHash},
+        item::Item,
+    };
 
     fn signature(seed: u64, slots: u32, set: &[u64]) -> Signature {
         MinHash::default().sketcher(Seed::new(seed), slots).unwrap().signature(Item::Set(set)).unwrap()
@@ -164,6 +172,8 @@ mod tests {
         assert_eq!(b, before);
         let chars = MinHash { shingling: Shingling::Chars(4) }.sketcher(Seed::new(1), 64).unwrap();
         assert!(matches!(a.jaccard(&chars.empty()), Err(SignatureError::Shinglings { .. })));
+        let weighted = WeightedMinHash::default().sketcher(Seed::new(1), 64).unwrap();
+        assert_eq!(a.jaccard(&weighted.empty()), Err(SignatureError::Weights));
         assert_eq!(a.jaccard(&signature(1, 65, &[1])).unwrap_err(), SignatureError::Lengths { a: 64, b: 65 });
     }
 

@@ -1,0 +1,154 @@
+//! Weighted MinHash, for the weighted Jaccard distance `1 - Σ min / Σ max`: `p(d) = 1 - d`.
+//!
+//! Claim: two weighted sets agree in a slot with probability exactly their weighted Jaccard similarity. Multiplying all
+//! weights of both by a constant changes nothing, and elements of weight 0 are not there.
+//! Invariant: an item without weight has no key in any band, so it is near to nothing.
+//!
+//! [`WeightedMinHash`] throws darts ([`darts`] says how), `O(set + k log k)` steps; [`ConsistentMinHash`] is improved
+//! consistent weighted sampling, `O(set * k)` steps with several logarithms each, for comparison. A text is the bag of its shingles:
+//! each weighs as much as it occurs.
+
+mod consistent;
+mod darts;
+#[cfg(test)]
+mod laws;
+
+pub use consistent::ConsistentMinHash;
+pub(crate) use darts::Darts;
+
+use super::{FamilyError, Functions, Hashed, KEY_BASE, Layout, LshFamily, Sketcher, key};
+use crate::{
+    Seed,
+    item::{self, Distance, Item, ItemError, ItemKind, Shingler, Shingling},
+    simd::sketch as kernel,
+};
+
+/// Weighted MinHash by darts, of weighted sets and of texts as bags of shingles.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct WeightedMinHash {
+    /// How texts are cut. Weighted sets are taken as they are.
+    pub shingling: Shingling,
+}
+
+impl WeightedMinHash {
+    /// Draws the functions of signatures with `slots` slots, to compare items by signature rather than by key. Merging
+    /// such signatures gives that of the set in which each element has the larger of its two weights.
+    ///
+    /// # Errors
+    /// If there are no slots, or too many.
+    pub fn sketcher(&self, seed: Seed, slots: u32) -> Result<Sketcher, FamilyError> {
+        self.check(Layout::new(1, slots))?;
+        Ok(Sketcher::weighted(seed, Shingler::new(self.shingling, seed)?, Darts::new(seed, slots as usize)))
+    }
+}
+
+impl LshFamily for WeightedMinHash {
+    fn check(&self, layout: Layout) -> Result<(), FamilyError> {
+        self.shingling.check()?;
+        layout.check()
+    }
+
+    fn collision_probability(&self, distance: Distance) -> f64 {
+        (1.0 - distance.value()).max(0.0)
+    }
+
+    fn distance(&self, a: Item<'_>, b: Item<'_>) -> Result<Distance, ItemError> {
+        weighted_distance(self.shingling, a, b)
+    }
+
+    fn draw(&self, seed: Seed, layout: Layout) -> Result<Box<dyn Functions>, FamilyError> {
+        self.check(layout)?;
+        let shingler = Shingler::new(self.shingling, seed)?;
+        Ok(Box::new(Banded { shingler, sketch: Darts::new(seed, layout.functions()), layout }))
+    }
+}
+
+/// The exponents of two between which a weight must lie, so that no time at which a dart lands leaves the range of numbers.
+const EXPONENTS: std::ops::Range<i32> = -900..900;
+
+/// Writes the elements that weigh anything to `work.weighted`: a text's shingles with their counts, or a weighted set's
+/// elements, each seen to occur once.
+pub(crate) fn weights(shingler: &Shingler, item: Item<'_>, work: &mut Hashed) -> Result<(), ItemError> {
+    work.weighted.clear();
+    match item {
+        Item::Text(text) => {
+            shingler.shingles(text, &mut work.scratch);
+            work.scratch.sort_unstable();
+            let runs = work.scratch.chunk_by(|a, b| a == b);
+            work.weighted.extend(runs.map(|run| (run[0], run.len() as f64)));
+        }
+        Item::Weighted(set) => {
+            item::check_weights(set)?;
+            check_elements(set, &mut work.scratch)?;
+            for (position, &(element, value)) in set.iter().enumerate() {
+                if value > 0.0 && !EXPONENTS.contains(&exponent(value)) {
+                    return Err(ItemError::WeightOutOfRange { position, value });
+                }
+                if value > 0.0 {
+                    work.weighted.push((element, value));
+                }
+            }
+        }
+        other => return Err(ItemError::WrongKind { expected: ItemKind::Weighted, found: other.kind() }),
+    }
+    Ok(())
+}
+
+fn check_elements(set: &[(u64, f64)], scratch: &mut Vec<u64>) -> Result<(), ItemError> {
+    if set.is_sorted_by(|(x, _), (y, _)| x < y) {
+        return Ok(());
+    }
+    scratch.clear();
+    scratch.extend(set.iter().map(|&(element, _)| element));
+    scratch.sort_unstable();
+    match scratch.windows(2).find(|pair| pair[0] == pair[1]) {
+        Some(pair) => Err(ItemError::RepeatedElement { element: pair[0] }),
+        None => Ok(()),
+    }
+}
+
+/// The `e` with `2^e <= value < 2^(e+1)`; far below [`EXPONENTS`] for subnormal numbers.
+fn exponent(value: f64) -> i32 {
+    (value.to_bits() >> 52 & 0x7ff) as i32 - 1023
+}
+
+fn weighted_distance(shingling: Shingling, a: Item<'_>, b: Item<'_>) -> Result<Distance, ItemError> {
+    let shingler = Shingler::new(shingling, Seed::default())?;
+    let (mut weights_a, mut weights_b) = (Hashed::new(), Hashed::new());
+    weights(&shingler, a, &mut weights_a)?;
+    weights(&shingler, b, &mut weights_b)?;
+    Ok(item::weighted_jaccard(&weights_a.weighted, &weights_b.weighted)?.jaccard_distance())
+}
+
+/// A way to make signatures of weighted sets.
+trait WeightedSketch: Send + Sync {
+    /// Overwrites the slots by the signature of a set that is not empty, all of positive weight.
+    fn sketch(&self, weights: &[(u64, f64)], slots: &mut [u64]);
+}
+
+/// Signatures cut into bands: row `r` of band `b` is slot `r * bands + b`, as in plain MinHash.
+struct Banded<S> {
+    shingler: Shingler,
+    sketch: S,
+    layout: Layout,
+}
+
+impl<S: WeightedSketch> Functions for Banded<S> {
+    fn hash(&self, item: Item<'_>, out: &mut Hashed) -> Result<(), ItemError> {
+        weights(&self.shingler, item, out)?;
+        let bands = self.layout.bands as usize;
+        out.keys.clear();
+        if out.weighted.is_empty() {
+            out.keys.resize(bands, None);
+            return Ok(());
+        }
+        out.slots.clear();
+        out.slots.resize(self.layout.functions(), kernel::EMPTY);
+        self.sketch.sketch(&out.weighted, &mut out.slots);
+        out.scratch.clear();
+        out.scratch.resize(bands, 0);
+        kernel::columns(KEY_BASE, &out.slots, &mut out.scratch);
+        out.keys.extend(out.scratch.iter().map(|&word| Some(key(word))));
+        Ok(())
+    }
+}
