@@ -50,10 +50,14 @@ impl Level {
         *DETECTED.get_or_init(Level::detect)
     }
 
-    /// `Avx512` implies that AVX2, BMI2 and POPCNT are there too.
+    /// `Avx512` implies that AVX2, BMI1, BMI2 and POPCNT are there too.
     fn detect() -> Level {
         #[cfg(target_arch = "x86_64")]
-        if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("bmi2") && is_x86_feature_detected!("popcnt") {
+        if is_x86_feature_detected!("avx2")
+            && is_x86_feature_detected!("bmi1")
+            && is_x86_feature_detected!("bmi2")
+            && is_x86_feature_detected!("popcnt")
+        {
             if is_x86_feature_detected!("avx512f")
                 && is_x86_feature_detected!("avx512bw")
                 && is_x86_feature_detected!("avx512dq")

@@ -123,7 +123,7 @@ mod x86 {
     }
 
     #[inline]
-    #[target_feature(enable = "avx512f,avx512bw,avx512vbmi2,bmi2,popcnt,lzcnt,bmi1")]
+    #[target_feature(enable = "avx512f,avx512bw,avx512vbmi2,bmi2,popcnt,bmi1")]
     pub(super) fn span_edges_avx512(bytes: &[u8], edges: &mut [u16; EDGES]) -> usize {
         let identity: [u8; 64] = std::array::from_fn(|i| i as u8);
         // SAFETY: the array has 64 bytes.
