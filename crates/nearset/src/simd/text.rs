@@ -1,15 +1,18 @@
-//! Kernels for text: where its spans of word bytes begin and end, and the rolling hash over its words.
+//! Kernels for text: where its spans of word bytes begin and end, the hashes of short spans and of windows, and the rolling
+//! hash over words.
 
 #![allow(unsafe_code)]
 
-use super::Level;
-use crate::hash::mix;
+use std::{mem::MaybeUninit, slice};
 
-/// Bytes that [`span_edges`] takes at most.
+use super::Level;
+use crate::hash::{ByteHash, mix};
+
+/// Bytes that [`Spans::find`] takes at most.
 pub(crate) const CHUNK: usize = 2048;
 
-/// Room for an edge at every byte of a chunk, one that the caller adds, and what a kernel writes beyond the last.
-pub(crate) const EDGES: usize = CHUNK + 64;
+/// Room for an edge at every byte of a chunk and one at its end.
+const EDGES: usize = CHUNK + 1;
 
 /// ASCII letters and digits, and every byte of a character outside ASCII.
 #[inline(always)]
@@ -17,35 +20,202 @@ pub(crate) const fn is_span_byte(byte: u8) -> bool {
     byte >= 0x80 || byte.is_ascii_alphanumeric()
 }
 
-/// Writes where spans of [`is_span_byte`] begin and end, in turn, and returns how many edges there are: an odd number if
-/// the last span reaches the end of `bytes`. What stands in `edges` beyond them is arbitrary.
-///
-/// # Panics
-/// If there are more than [`CHUNK`] bytes.
-#[inline]
-pub(crate) fn span_edges(bytes: &[u8], edges: &mut [u16; EDGES]) -> usize {
-    assert!(bytes.len() <= CHUNK, "{} bytes in a chunk of {CHUNK}", bytes.len());
-    match Level::current() {
-        #[cfg(target_arch = "x86_64")]
-        // SAFETY: the level says that the CPU has these instructions.
-        Level::Avx512 => unsafe { x86::span_edges_avx512(bytes, edges) },
-        #[cfg(target_arch = "x86_64")]
-        // SAFETY: as above.
-        Level::Avx2 => unsafe { x86::span_edges_avx2(bytes, edges) },
-        _ => span_edges_scalar(bytes, edges),
+/// Where a span begins and ends.
+pub(crate) type Span = [u16; 2];
+
+/// Room to find spans in: maximal runs of [`is_span_byte`].
+pub(crate) struct Spans {
+    edges: [MaybeUninit<u16>; EDGES],
+}
+
+impl Spans {
+    #[inline]
+    pub(crate) fn new() -> Self {
+        Self { edges: [MaybeUninit::uninit(); EDGES] }
+    }
+
+    /// The spans of `bytes`, in order, but for one that reaches their end: where that begins is told apart, unless it is
+    /// known to be `whole`.
+    ///
+    /// # Panics
+    /// If there are more than [`CHUNK`] bytes.
+    #[inline]
+    pub(crate) fn find(&mut self, bytes: &[u8], whole: bool) -> (&[Span], Option<u16>) {
+        assert!(bytes.len() <= CHUNK, "{} bytes in a chunk of {CHUNK}", bytes.len());
+        let mut count = match Level::current() {
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: the level says that the CPU has these instructions.
+            Level::Avx512 => unsafe { x86::span_edges_avx512(bytes, &mut self.edges) },
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: as above.
+            Level::Avx2 => unsafe { x86::span_edges_avx2(bytes, &mut self.edges) },
+            _ => span_edges_scalar(bytes, &mut self.edges),
+        };
+        if whole && count % 2 == 1 {
+            self.edges[count].write(bytes.len() as u16);
+            count += 1;
+        }
+        let edges = &self.edges[..count];
+        // SAFETY: each kernel has written as many edges as it returns, from the first on, and one more was added.
+        let edges = unsafe { slice::from_raw_parts(edges.as_ptr().cast::<u16>(), edges.len()) };
+        let (spans, open) = edges.as_chunks();
+        (spans, open.first().copied())
     }
 }
 
-fn span_edges_scalar(bytes: &[u8], edges: &mut [u16; EDGES]) -> usize {
+/// Writes where spans begin and end, in turn, and returns how many edges those are: the end of `bytes` is none.
+fn span_edges_scalar(bytes: &[u8], edges: &mut [MaybeUninit<u16>; EDGES]) -> usize {
     let mut count = 0;
     let mut inside = false;
     for (at, &byte) in bytes.iter().enumerate() {
         // Written always and kept only at a change: no branch that text could make unpredictable.
-        edges[count] = at as u16;
+        edges[count].write(at as u16);
         count += usize::from(inside != is_span_byte(byte));
         inside = is_span_byte(byte);
     }
     count
+}
+
+const HIGH_BITS: u64 = 0x8080_8080_8080_8080;
+
+/// Makes ASCII letters lower case and leaves digits as they are.
+const LOWER_CASE: u64 = 0x2020_2020_2020_2020;
+
+/// Keeps the first `length` bytes of 16, as two little-endian words.
+const MASKS: [[u64; 2]; 17] = {
+    let mut masks = [[0; 2]; 17];
+    let mut length = 1;
+    while length <= 16 {
+        let mask = u128::MAX >> (128 - 8 * length);
+        masks[length] = [mask as u64, (mask >> 64) as u64];
+        length += 1;
+    }
+    masks
+};
+
+/// The bytes from `from` on, `length <= 16` of them and then zeros, as two words that are or-ed with `or`.
+#[inline(always)]
+fn padded_words(bytes: &[u8], from: usize, length: usize, or: u64) -> [u64; 2] {
+    let sixteen = match bytes.get(from..from + 16) {
+        Some(sixteen) => u128::from_le_bytes(sixteen.try_into().expect("16 bytes")),
+        None => padded_tail(&bytes[from..]),
+    };
+    let mask = MASKS[length];
+    [(sixteen as u64 | or) & mask[0], ((sixteen >> 64) as u64 | or) & mask[1]]
+}
+
+#[cold]
+fn padded_tail(tail: &[u8]) -> u128 {
+    let mut padded = [0; 16];
+    padded[..tail.len()].copy_from_slice(tail);
+    u128::from_le_bytes(padded)
+}
+
+/// A span in lower case and zero-padded, if it is short and ASCII.
+#[inline(always)]
+fn short_ascii(bytes: &[u8], from: usize, length: usize) -> Option<[u64; 2]> {
+    if length > 16 {
+        return None;
+    }
+    let words = padded_words(bytes, from, length, LOWER_CASE);
+    ((words[0] | words[1]) & HIGH_BITS == 0).then_some(words)
+}
+
+#[inline(always)]
+fn join([low, high]: [u64; 2]) -> u128 {
+    u128::from(low) | u128::from(high) << 64
+}
+
+/// Adds the hashes of spans, in lower case, to `out`, up to the first that is longer than 16 bytes or not ASCII. Returns
+/// how many were added.
+#[inline]
+pub(crate) fn hash_short_spans(hash: &ByteHash, bytes: &[u8], spans: &[Span], out: &mut Vec<u64>) -> usize {
+    #[cfg(target_arch = "x86_64")]
+    if Level::current() >= Level::Avx2 {
+        // SAFETY: the level says that the CPU has these instructions.
+        return unsafe { x86::hash_short_spans_bmi2(hash, bytes, spans, out) };
+    }
+    hash_short_spans_scalar(hash, bytes, spans, out)
+}
+
+#[inline(always)]
+fn hash_short_spans_scalar(hash: &ByteHash, bytes: &[u8], spans: &[Span], out: &mut Vec<u64>) -> usize {
+    out.reserve(spans.len());
+    let (hash, before) = (*hash, out.len());
+    let mut count = 0;
+    for (place, &[from, to]) in out.spare_capacity_mut().iter_mut().zip(spans) {
+        let length = usize::from(to.wrapping_sub(from));
+        let Some(words) = short_ascii(bytes, from.into(), length) else { break };
+        place.write(hash.hash_padded(join(words), length));
+        count += 1;
+    }
+    // SAFETY: `count` places after those in use have been written.
+    unsafe { out.set_len(before + count) };
+    count
+}
+
+/// Adds the same spans as [`hash_short_spans`], in lower case, to `out`, with a space between each and what is before it.
+/// Returns how many were added, 32 at most: the room for more would be wasted where one soon ends the run.
+pub(crate) fn join_short_spans(bytes: &[u8], spans: &[Span], out: &mut Vec<u8>) -> usize {
+    let spans = &spans[..spans.len().min(32)];
+    let mut at = out.len();
+    // A word and its space, and 16 bytes that are always written.
+    out.resize(at + 17 * spans.len() + 16, 0);
+    let mut count = 0;
+    for &[from, to] in spans {
+        let length = usize::from(to.wrapping_sub(from));
+        let Some(words) = short_ascii(bytes, from.into(), length) else { break };
+        if at > 0 {
+            out[at] = b' ';
+            at += 1;
+        }
+        out[at..at + 16].copy_from_slice(&join(words).to_le_bytes());
+        at += length;
+        count += 1;
+    }
+    out.truncate(at);
+    count
+}
+
+/// Adds the hash of every window of `length` bytes to `out`.
+///
+/// # Panics
+/// If `length` is 0.
+pub(crate) fn hash_windows(hash: &ByteHash, bytes: &[u8], length: usize, out: &mut Vec<u64>) {
+    #[cfg(target_arch = "x86_64")]
+    if Level::current() >= Level::Avx2 {
+        // SAFETY: the level says that the CPU has these instructions.
+        return unsafe { x86::hash_windows_bmi2(hash, bytes, length, out) };
+    }
+    hash_windows_scalar(hash, bytes, length, out);
+}
+
+#[inline(always)]
+fn hash_windows_scalar(hash: &ByteHash, bytes: &[u8], length: usize, out: &mut Vec<u64>) {
+    let hash = *hash;
+    let mut rest = bytes;
+    if length <= 16 && bytes.len() >= 16 {
+        let mask = join(MASKS[length]);
+        let (before, count) = (out.len(), bytes.len() - 15);
+        out.reserve(count);
+        for (place, window) in out.spare_capacity_mut().iter_mut().zip(bytes.windows(16)) {
+            let window: [u8; 16] = window.try_into().expect("a window of 16 bytes");
+            place.write(hash.hash_padded(u128::from_le_bytes(window) & mask, length));
+        }
+        // SAFETY: there are `count` windows and room for as many, so all were written.
+        unsafe { out.set_len(before + count) };
+        rest = &bytes[count..];
+    }
+    out.extend(rest.windows(length).map(|window| hash.hash(window)));
+}
+
+/// The hash of some of the bytes. As [`ByteHash::hash`], but quick where they are few.
+#[inline(always)]
+pub(crate) fn hash_part(hash: &ByteHash, bytes: &[u8], from: usize, to: usize) -> u64 {
+    match to - from {
+        length @ 1..=16 => hash.hash_padded(join(padded_words(bytes, from, length, 0)), length),
+        _ => hash.hash(&bytes[from..to]),
+    }
 }
 
 /// The sum that [`roll`] takes of each window: `offset + Σ base^(width - 1 - t) * window[t]`, modulo 2^64.
@@ -110,9 +280,10 @@ fn roll_scalar(words: &mut [u64], width: usize, polynomial: Polynomial) {
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {
-    use std::arch::x86_64::*;
+    use std::{arch::x86_64::*, mem::MaybeUninit};
 
-    use super::{EDGES, Polynomial};
+    use super::{EDGES, Polynomial, Span};
+    use crate::hash::ByteHash;
 
     /// Bit `i` is set where a span begins or ends at byte `i`. `inside` says if the byte before the block was in a span.
     #[inline(always)]
@@ -123,46 +294,69 @@ mod x86 {
     }
 
     #[inline]
-    #[target_feature(enable = "avx512f,avx512bw,avx512vbmi2,bmi2,popcnt,bmi1")]
-    pub(super) fn span_edges_avx512(bytes: &[u8], edges: &mut [u16; EDGES]) -> usize {
-        let identity: [u8; 64] = std::array::from_fn(|i| i as u8);
-        // SAFETY: the array has 64 bytes.
-        let identity = unsafe { _mm512_loadu_si512(identity.as_ptr().cast()) };
-        let (mut count, mut inside) = (0, 0);
-        for (index, block) in bytes.chunks(64).enumerate() {
-            let valid = u64::MAX >> (64 - block.len());
-            // SAFETY: the mask keeps the load within the block.
-            let block_bytes = unsafe { _mm512_maskz_loadu_epi8(valid, block.as_ptr().cast()) };
-            let lower = _mm512_or_si512(block_bytes, _mm512_set1_epi8(0x20));
-            let from_a = _mm512_sub_epi8(lower, _mm512_set1_epi8(b'a' as i8));
-            let from_0 = _mm512_sub_epi8(block_bytes, _mm512_set1_epi8(b'0' as i8));
-            let word_bytes = _mm512_cmplt_epu8_mask(from_a, _mm512_set1_epi8(26))
-                | _mm512_cmplt_epu8_mask(from_0, _mm512_set1_epi8(10))
-                | _mm512_movepi8_mask(block_bytes);
-            // Past the end the last byte is repeated, so that the end of the text is no edge.
-            let word_bytes = word_bytes | if word_bytes >> (block.len() - 1) & 1 == 1 { !valid } else { 0 };
-            let bits = edge_bits(word_bytes, &mut inside);
-
-            let positions = _mm512_maskz_compress_epi8(bits, identity);
-            let base = _mm512_set1_epi16((index * 64) as i16);
-            let found = bits.count_ones() as usize;
-            let low = _mm512_cvtepu8_epi16(_mm512_castsi512_si256(positions));
-            let room = &mut edges[count..count + 64];
-            // SAFETY: `room` has 64 places, 32 for each half.
-            unsafe { _mm512_storeu_si512(room.as_mut_ptr().cast(), _mm512_add_epi16(low, base)) };
-            if found > 32 {
-                let high = _mm512_cvtepu8_epi16(_mm512_extracti64x4_epi64::<1>(positions));
-                // SAFETY: as above.
-                unsafe { _mm512_storeu_si512(room[32..].as_mut_ptr().cast(), _mm512_add_epi16(high, base)) };
-            }
-            count += found;
+    #[target_feature(enable = "avx512f,avx512bw,avx512vbmi2,bmi1,bmi2,popcnt")]
+    pub(super) fn span_edges_avx512(bytes: &[u8], edges: &mut [MaybeUninit<u16>; EDGES]) -> usize {
+        let (mut count, mut inside, mut start) = (0, 0, 0);
+        let (blocks, rest) = bytes.as_chunks::<64>();
+        for block in blocks {
+            // SAFETY: the block has 64 bytes.
+            let word_bytes = word_bytes_avx512(unsafe { _mm512_loadu_si512(block.as_ptr().cast()) });
+            count += write_edges_avx512(edge_bits(word_bytes, &mut inside), start, &mut edges[count..]);
+            start += 64;
+        }
+        if !rest.is_empty() {
+            let valid = u64::MAX >> (64 - rest.len());
+            // SAFETY: the mask keeps the load within the rest.
+            let word_bytes = word_bytes_avx512(unsafe { _mm512_maskz_loadu_epi8(valid, rest.as_ptr().cast()) });
+            count += write_edges_avx512(edge_bits(word_bytes, &mut inside) & valid, start, &mut edges[count..]);
         }
         count
     }
 
     #[inline]
+    #[target_feature(enable = "avx512f,avx512bw")]
+    fn word_bytes_avx512(block: __m512i) -> u64 {
+        let lower = _mm512_or_si512(block, _mm512_set1_epi8(0x20));
+        let from_a = _mm512_sub_epi8(lower, _mm512_set1_epi8(b'a' as i8));
+        let from_0 = _mm512_sub_epi8(block, _mm512_set1_epi8(b'0' as i8));
+        _mm512_cmplt_epu8_mask(from_a, _mm512_set1_epi8(26))
+            | _mm512_cmplt_epu8_mask(from_0, _mm512_set1_epi8(10))
+            | _mm512_movepi8_mask(block)
+    }
+
+    /// Writes the positions of the set bits, counted from `start`, and returns how many there are.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512vbmi2,popcnt")]
+    fn write_edges_avx512(bits: u64, start: i16, room: &mut [MaybeUninit<u16>]) -> usize {
+        const IDENTITY: [u8; 64] = {
+            let mut identity = [0; 64];
+            let mut i = 0;
+            while i < 64 {
+                identity[i] = i as u8;
+                i += 1;
+            }
+            identity
+        };
+        let found = bits.count_ones() as usize;
+        let room = &mut room[..64];
+        // SAFETY: the array has 64 bytes.
+        let identity = unsafe { _mm512_loadu_si512(IDENTITY.as_ptr().cast()) };
+        let positions = _mm512_maskz_compress_epi8(bits, identity);
+        let start = _mm512_set1_epi16(start);
+        let low = _mm512_add_epi16(_mm512_cvtepu8_epi16(_mm512_castsi512_si256(positions)), start);
+        // SAFETY: there is room for 64, 32 of them here.
+        unsafe { _mm512_storeu_si512(room.as_mut_ptr().cast(), low) };
+        if found > 32 {
+            let high = _mm512_cvtepu8_epi16(_mm512_extracti64x4_epi64::<1>(positions));
+            // SAFETY: and 32 of them here.
+            unsafe { _mm512_storeu_si512(room[32..].as_mut_ptr().cast(), _mm512_add_epi16(high, start)) };
+        }
+        found
+    }
+
+    #[inline]
     #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
-    pub(super) fn span_edges_avx2(bytes: &[u8], edges: &mut [u16; EDGES]) -> usize {
+    pub(super) fn span_edges_avx2(bytes: &[u8], edges: &mut [MaybeUninit<u16>; EDGES]) -> usize {
         let (mut count, mut inside) = (0, 0);
         for (index, block) in bytes.chunks(64).enumerate() {
             let mut padded = [0; 64];
@@ -185,16 +379,15 @@ mod x86 {
                 u64::from(_mm256_movemask_epi8(any) as u32)
             };
             let word_bytes = half_mask(0) | half_mask(1) << 32;
-            let valid = u64::MAX >> (64 - block.len());
-            let word_bytes = word_bytes | if word_bytes >> (block.len() - 1) & 1 == 1 { !valid } else { 0 };
-            let mut bits = edge_bits(word_bytes, &mut inside);
+            // What pads the last block is not in it.
+            let mut bits = edge_bits(word_bytes, &mut inside) & u64::MAX >> (64 - block.len());
 
             let found = bits.count_ones() as usize;
             let room = &mut edges[count..count + 64];
             // Eight at a time, written whether or not there are so many: one branch for eight edges.
             for eight in room.chunks_exact_mut(8).take(found.div_ceil(8)) {
                 for place in eight {
-                    *place = (index * 64) as u16 + bits.trailing_zeros() as u16;
+                    place.write((index * 64) as u16 + bits.trailing_zeros() as u16);
                     bits &= bits.wrapping_sub(1);
                 }
             }
@@ -203,7 +396,19 @@ mod x86 {
         count
     }
 
-    /// As the scalar twin, for a multiple of 8 shingles; returns how many were made.
+    /// The scalar twin, compiled for multiplications that leave the flags and the operands alone.
+    #[target_feature(enable = "bmi2")]
+    pub(super) fn hash_short_spans_bmi2(hash: &ByteHash, bytes: &[u8], spans: &[Span], out: &mut Vec<u64>) -> usize {
+        super::hash_short_spans_scalar(hash, bytes, spans, out)
+    }
+
+    /// As above.
+    #[target_feature(enable = "bmi2")]
+    pub(super) fn hash_windows_bmi2(hash: &ByteHash, bytes: &[u8], length: usize, out: &mut Vec<u64>) {
+        super::hash_windows_scalar(hash, bytes, length, out);
+    }
+
+    /// As the scalar twin, for a multiple of 8 windows; returns how many were made.
     #[inline]
     #[target_feature(enable = "avx512f,avx512dq")]
     pub(super) fn roll_avx512(words: &mut [u64], width: usize, polynomial: Polynomial) -> usize {
@@ -248,7 +453,7 @@ mod tests {
         simd::{Level, at_level},
     };
 
-    /// The edges as the documentation of [`span_edges`] defines them.
+    /// The edges of spans, by looking at each byte and the one before it.
     fn edges_by_definition(bytes: &[u8]) -> Vec<u16> {
         let inside = |at: usize| is_span_byte(bytes[at]);
         (0..bytes.len()).filter(|&at| inside(at) != (at > 0 && inside(at - 1))).map(|at| at as u16).collect()
@@ -257,9 +462,13 @@ mod tests {
     fn check_edges(bytes: &[u8]) {
         let expected = edges_by_definition(bytes);
         for level in Level::available() {
-            let mut edges = [u16::MAX; EDGES];
-            let count = at_level(level, || span_edges(bytes, &mut edges));
-            assert_eq!(edges[..count], expected, "{level:?}, {bytes:?}");
+            let mut room = Spans::new();
+            let (spans, open) = at_level(level, || room.find(bytes, false));
+            let edges: Vec<u16> = spans.iter().flatten().copied().chain(open).collect();
+            assert_eq!(edges, expected, "{level:?}, {bytes:?}");
+            let end = open.map(|_| bytes.len() as u16);
+            let (spans, open) = at_level(level, || room.find(bytes, true));
+            assert_eq!((spans.as_flattened(), open), (&*[&expected[..], end.as_slice()].concat(), None), "{level:?}");
         }
     }
 

@@ -27,12 +27,12 @@ mod words;
 
 pub use shingling::{Shingling, ShinglingError};
 
-use tokenise::{MASKS, Sink, tokenise};
+use tokenise::{Sink, tokenise};
 
 use crate::{
     Seed,
     hash::ByteHash,
-    simd::text::{Polynomial, roll},
+    simd::text::{Polynomial, Span, hash_part, hash_short_spans, hash_windows, join_short_spans, roll},
 };
 
 const BASE: u64 = 0x9fb2_1c65_1e98_df2b;
@@ -125,7 +125,7 @@ impl Shingler {
         }
         let starts = || bytes.iter().enumerate().filter(|&(_, byte)| byte & 0xc0 != 0x80).map(|(at, _)| at);
         let ends = starts().chain([bytes.len()]).skip(length);
-        out.extend(starts().zip(ends).map(|(start, end)| self.hash.hash(&bytes[start..end])));
+        out.extend(starts().zip(ends).map(|(start, end)| hash_part(&self.hash, bytes, start, end)));
         if out.is_empty() {
             out.push(self.hash.hash(bytes));
         }
@@ -137,16 +137,7 @@ impl Shingler {
             out.extend((!bytes.is_empty()).then(|| self.hash.hash(bytes)));
             return;
         }
-        if length <= 16 {
-            let [low, high] = MASKS[length];
-            let mask = u128::from(low) | u128::from(high) << 64;
-            out.extend(bytes.windows(16).map(|window| {
-                let padded = u128::from_le_bytes(*window.first_chunk().expect("a window of 16 bytes"));
-                self.hash.hash_padded(padded & mask, length)
-            }));
-        }
-        let rest = &bytes[out.len()..];
-        out.extend(rest.windows(length).map(|window| self.hash.hash(window)));
+        hash_windows(&self.hash, bytes, length, out);
     }
 }
 
@@ -172,6 +163,11 @@ impl HashWords<'_> {
 
 impl Sink for HashWords<'_> {
     #[inline(always)]
+    fn short_ascii(&mut self, bytes: &[u8], spans: &[Span]) -> usize {
+        hash_short_spans(&self.hash, bytes, spans, self.out)
+    }
+
+    #[inline(always)]
     fn short(&mut self, padded: u128, length: usize, _: bool) {
         self.out.push(self.hash.hash_padded(padded, length));
     }
@@ -180,9 +176,8 @@ impl Sink for HashWords<'_> {
         self.out.push(self.hash.hash(word));
     }
 
-    fn reserve(&mut self, words: usize) {
+    fn pause(&mut self) {
         self.roll();
-        self.out.reserve(words);
     }
 }
 
@@ -204,6 +199,13 @@ impl JoinWords {
 
 impl Sink for JoinWords {
     #[inline(always)]
+    fn short_ascii(&mut self, bytes: &[u8], spans: &[Span]) -> usize {
+        let count = join_short_spans(bytes, spans, &mut self.bytes);
+        self.after_lone &= count == 0;
+        count
+    }
+
+    #[inline(always)]
     fn short(&mut self, padded: u128, length: usize, lone: bool) {
         self.space(lone);
         let end = self.bytes.len() + length;
@@ -216,7 +218,7 @@ impl Sink for JoinWords {
         self.bytes.extend_from_slice(word);
     }
 
-    fn reserve(&mut self, _: usize) {}
+    fn pause(&mut self) {}
 }
 
 #[cfg(test)]
