@@ -7,7 +7,7 @@ use crate::{
         BitSampling, Hyperplane, MinHash, Minutiae, PStable, Sampling, Stable, Symbol, SymbolSampling, WeightedMinHash,
     },
     filter::{
-        BitArray, BloomFilter, NearFilter, Probing, Rule, Spec, SpecError, Table, Verification,
+        BitArray, BloomFilter, Decision, NearFilter, Probing, Rule, Spec, SpecError, Table, Verification,
         near::verification_seed, tables::Tables,
     },
     plan::curve::amplify::Step,
@@ -15,8 +15,8 @@ use crate::{
 
 /// The section that says what a structure is.
 const SPEC: u16 = 1;
-/// The section that says how many items were inserted.
-const ITEMS: u16 = 2;
+/// The section that says how many items were inserted, and how many bits of the tables they set.
+const COUNTS: u16 = 2;
 
 pub(crate) fn write_family(family: &Family, out: &mut Writer) {
     match *family {
@@ -115,14 +115,24 @@ fn read_shingling(reader: &mut Reader<'_>) -> Result<Shingling, DecodeError> {
     }
 }
 
+/// In the place of the number of steps: the rule is a promise.
+const PROMISE: u8 = 255;
+
 fn write_spec(spec: &Spec) -> Vec<u8> {
     let mut out = Writer::default();
     write_family(&spec.family, &mut out);
     out.put(&spec.seed.to_bytes()).u32(spec.rows);
-    out.u8(spec.rule.steps().len() as u8);
-    spec.rule.steps().iter().for_each(|step| {
-        out.u32(step.of()).u32(step.need());
-    });
+    match spec.rule.decision() {
+        Decision::Steps(cascade) => {
+            out.u8(cascade.steps().len() as u8);
+            cascade.steps().iter().for_each(|step| {
+                out.u32(step.of()).u32(step.need());
+            });
+        }
+        Decision::Promise { agreement, max_false_negative } => {
+            out.u8(PROMISE).u32(spec.rule.bands()).f64(*agreement).f64(*max_false_negative);
+        }
+    }
     match spec.table {
         Table::Direct => out.u8(0),
         Table::Bits(bits) => out.u8(1).u64(bits),
@@ -143,9 +153,14 @@ fn read_spec(mut reader: Reader<'_>) -> Result<Spec, DecodeError> {
     let family = read_family(&mut reader)?;
     let seed = Seed::from_bytes(reader.array()?);
     let rows = reader.u32()?;
-    let steps = (0..reader.u8()?).map(|_| Ok(Step::AtLeast { of: reader.u32()?, need: reader.u32()? }));
-    let steps = steps.collect::<Result<Vec<_>, DecodeError>>()?;
-    let rule = Rule::cascade(steps).map_err(SpecError::from)?;
+    let rule = match reader.u8()? {
+        PROMISE => Rule::promise(reader.u32()?, reader.f64()?, reader.f64()?),
+        steps => {
+            let steps = (0..steps).map(|_| Ok(Step::AtLeast { of: reader.u32()?, need: reader.u32()? }));
+            Rule::cascade(steps.collect::<Result<Vec<_>, DecodeError>>()?)
+        }
+    };
+    let rule = rule.map_err(SpecError::from)?;
     let table = match reader.u8()? {
         0 => Table::Direct,
         1 => Table::Bits(reader.u64()?),
@@ -172,7 +187,9 @@ impl Body for NearFilter<'_> {
     const KIND: Kind = Kind::Near;
 
     fn sections(&self) -> Vec<(u16, Vec<u8>)> {
-        vec![(SPEC, write_spec(self.spec())), (ITEMS, self.len().to_le_bytes().to_vec())]
+        let mut counts = Writer::default();
+        counts.u64(self.len()).u64(self.tables().ones());
+        vec![(SPEC, write_spec(self.spec())), (COUNTS, counts.bytes)]
     }
 
     fn arrays(&self) -> Vec<&BitArray<'_>> {
@@ -195,12 +212,16 @@ impl<'a> NearFilter<'a> {
     /// If the bytes are not an intact near filter that this build reads.
     pub fn decode(bytes: &'a [u8], check: Check) -> Result<Self, DecodeError> {
         let mut frame = Frame::open(bytes, Kind::Near, check)?;
-        frame.expect_only(&[SPEC, ITEMS])?;
+        frame.expect_only(&[SPEC, COUNTS])?;
         let spec = read_spec(frame.section(SPEC, "the spec")?)?;
-        let mut counts = frame.section(ITEMS, "the number of items")?;
-        let items = counts.u64()?;
-        counts.finish("the number of items")?;
-        let tables = Tables::from_bits(&spec, frame.array(spec.table_lines())?);
+        let mut counts = frame.section(COUNTS, "the counts")?;
+        let (items, ones) = (counts.u64()?, counts.u64()?);
+        counts.finish("the counts")?;
+        let array = frame.array(spec.table_lines())?;
+        if check == Check::Everything && array.ones() != ones || ones > array.len() {
+            return Err(DecodeError::BadValue { what: "the number of set bits", found: ones.to_string() });
+        }
+        let tables = Tables::from_bits(&spec, array, ones);
         let verification = match spec.verification {
             None => None,
             Some(Verification { lines, hashes }) => {

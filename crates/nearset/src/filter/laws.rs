@@ -131,7 +131,7 @@ fn check_codec(spec: &Spec, count: usize, make: MakePair<'_>, distance: f64) {
 
 /// The measured acceptance at each distance from one stored item, by a fresh filter's functions each few queries.
 /// 6 sigma: about 2e-9 by chance. Seeds are fixed, so red means a bug.
-fn check_acceptance(spec: &Spec, items: usize, distances: &[f64], make: MakePair<'_>) {
+pub(crate) fn check_acceptance(spec: &Spec, items: usize, distances: &[f64], make: MakePair<'_>) {
     const FILTERS: u64 = 100;
     let queries = items.clamp(1, 100);
     for (i, &d) in distances.iter().enumerate() {

@@ -19,5 +19,5 @@ pub use bits::{Bits as BitArray, BitsError};
 pub use bloom::{BloomError, BloomFilter, SharedBloom};
 pub use near::{BatchError, Hits, NearFilter, PredictedErrors, SharedNearFilter};
 pub use papers::DistanceSensitive;
-pub use rule::{Rule, RuleError};
+pub use rule::{Decision, Rule, RuleError};
 pub use spec::{MergeError, Probing, Spec, SpecError, Table, Verification};

@@ -8,14 +8,12 @@
 //! Invariant: table `i` is written only by band `i`, and bits are only ever set, so `merge` is OR.
 //! Not here: choosing parameters (`plan`), bytes on disk (`codec`).
 
-use std::sync::{
-    Arc, OnceLock,
-    atomic::{AtomicU64, Ordering},
-};
+use std::sync::{Arc, OnceLock};
 
 use super::{
     BloomFilter, MergeError, SharedBloom, Spec, SpecError,
-    tables::{Tables, TablesShared},
+    rule::{Decision, Rule},
+    tables::{Added, Tables, TablesShared},
 };
 use crate::{
     family::{Functions, Hashed, Key, LshFamily, key_of_rows},
@@ -43,6 +41,50 @@ pub struct NearFilter<'a> {
     tables: Tables<'a>,
     verification: Option<BloomFilter<'a>>,
     items: u64,
+    threshold: Threshold,
+}
+
+/// The number of hits in force, and until when.
+#[derive(Debug, Clone, Copy)]
+struct Threshold {
+    /// `None` for rules of several steps.
+    hits: Option<u32>,
+    /// It changes when so many bits are set.
+    until: u64,
+}
+
+impl Threshold {
+    /// What the rule says when `ones` of `bits` are set.
+    fn at(rule: &Rule, ones: u64, bits: u64) -> Self {
+        let hits_at = |ones: u64| rule.threshold_at(ones as f64 / bits as f64);
+        let hits = hits_at(ones);
+        if !rule.follows_fill() || hits_at(bits) == hits {
+            return Self { hits, until: u64::MAX };
+        }
+        let (mut same, mut other) = (ones, bits);
+        while other - same > 1 {
+            let middle = same + (other - same) / 2;
+            if hits_at(middle) == hits {
+                same = middle;
+            } else {
+                other = middle;
+            }
+        }
+        Self { hits, until: other }
+    }
+
+    /// Brought up to date where bits were added.
+    fn after(self, rule: &Rule, ones: u64, bits: u64) -> Self {
+        if ones < self.until { self } else { Self::at(rule, ones, bits) }
+    }
+
+    fn accepts(self, rule: &Rule, hits: &mut [bool]) -> bool {
+        match (self.hits, rule.decision()) {
+            (Some(need), _) => hits.iter().filter(|&&hit| hit).count() >= need as usize,
+            (None, Decision::Steps(cascade)) => Rule::accepts(cascade.steps(), hits),
+            (None, Decision::Promise { .. }) => unreachable!("a promise has a threshold"),
+        }
+    }
 }
 
 /// How many bands of an item hit, of how many.
@@ -92,7 +134,8 @@ impl<'a> NearFilter<'a> {
         items: u64,
     ) -> Self {
         debug_assert!(spec.check().is_ok());
-        Self { spec, functions: OnceLock::new(), tables, verification, items }
+        let threshold = Threshold::at(&spec.rule, tables.ones(), tables.num_bits());
+        Self { spec, functions: OnceLock::new(), tables, verification, items, threshold }
     }
 
     fn functions(&self) -> &Arc<dyn Functions> {
@@ -161,17 +204,15 @@ impl<'a> NearFilter<'a> {
 
     /// [`Self::insert`] of an item hashed before.
     pub fn insert_hashed(&mut self, hashed: &Hashed) -> bool {
-        let mut near = false;
-        if self.spec.probing.is_some() {
-            near = self.contains_hashed(hashed);
-            self.tables.insert(&hashed.keys);
-        } else if let Some(threshold) = self.spec.rule.single_threshold() {
-            near = self.tables.insert(&hashed.keys) >= threshold;
-        } else {
-            let mut hits = self.tables.hits_by_band(&hashed.keys);
-            near |= self.spec.rule.accepts(&mut hits);
-            self.tables.insert(&hashed.keys);
+        let mut near;
+        match self.threshold.hits {
+            Some(threshold) if self.spec.probing.is_none() => near = self.tables.insert(&hashed.keys) >= threshold,
+            _ => {
+                near = self.contains_hashed(hashed);
+                self.tables.insert(&hashed.keys);
+            }
         }
+        self.refresh_threshold();
         if let Some(verification) = &mut self.verification
             && let Some(joint) = joint_key(&hashed.keys)
         {
@@ -181,10 +222,17 @@ impl<'a> NearFilter<'a> {
         !near
     }
 
+    fn refresh_threshold(&mut self) {
+        if self.spec.rule.follows_fill() {
+            self.threshold = self.threshold.after(&self.spec.rule, self.tables.ones(), self.tables.num_bits());
+        }
+    }
+
     /// [`Self::contains_near`] of an item hashed before.
     pub fn contains_hashed(&self, hashed: &Hashed) -> bool {
-        let Some(threshold) = self.spec.rule.single_threshold() else {
-            return self.spec.rule.accepts(&mut self.tables.hits_by_band(&hashed.keys));
+        let Some(threshold) = self.threshold.hits else {
+            let mut hits = self.tables.hits_by_band(&hashed.keys);
+            return self.threshold.accepts(&self.spec.rule, &mut hits) && self.verified(&hashed.keys);
         };
         if self.spec.probing.is_some() {
             return self.contains_probing(hashed, threshold);
@@ -315,16 +363,12 @@ impl<'a> NearFilter<'a> {
         let bands = self.spec.rule.bands() as usize;
         let mut answers = Vec::with_capacity(keys.len() / bands);
         let mut hits = vec![false; bands];
-        let (rule, verification) = (&self.spec.rule, &mut self.verification);
-        let threshold = rule.single_threshold();
-        self.tables.insert_ahead(keys, |item, was_set| {
-            let near = match threshold {
-                Some(threshold) => was_set.iter().filter(|&&hit| hit).count() >= threshold as usize,
-                None => {
-                    hits.copy_from_slice(was_set);
-                    rule.accepts(&mut hits)
-                }
-            };
+        let (rule, verification, bits) = (&self.spec.rule, &mut self.verification, self.tables.num_bits());
+        let threshold = &mut self.threshold;
+        self.tables.insert_ahead(keys, |item, was_set, ones| {
+            hits.copy_from_slice(was_set);
+            let near = threshold.accepts(rule, &mut hits);
+            *threshold = threshold.after(rule, ones.end, bits);
             let seen = match (&mut *verification, joint_key(item)) {
                 (Some(verification), Some(joint)) => !verification.insert_hash(joint.get()),
                 _ => true,
@@ -344,16 +388,9 @@ impl<'a> NearFilter<'a> {
         let bands = self.spec.rule.bands() as usize;
         let mut answers = Vec::with_capacity(keys.len() / bands);
         let mut hits = vec![false; bands];
-        let threshold = self.spec.rule.single_threshold();
         self.tables.contains_ahead(keys, |item, set| {
-            let near = match threshold {
-                Some(threshold) => set.iter().filter(|&&hit| hit).count() >= threshold as usize,
-                None => {
-                    hits.copy_from_slice(set);
-                    self.spec.rule.accepts(&mut hits)
-                }
-            };
-            answers.push(near && self.verified(item));
+            hits.copy_from_slice(set);
+            answers.push(self.threshold.accepts(&self.spec.rule, &mut hits) && self.verified(item));
         });
         answers
     }
@@ -372,7 +409,8 @@ impl<'a> NearFilter<'a> {
             spec: &self.spec,
             tables: self.tables.shared(),
             verification: self.verification.as_mut().map(BloomFilter::shared),
-            items: AtomicItems { total: &mut self.items, added: 0.into() },
+            items: Added::to(&mut self.items),
+            threshold: &mut self.threshold,
         }
     }
 
@@ -387,6 +425,7 @@ impl<'a> NearFilter<'a> {
             ours.merge(theirs)?;
         }
         self.items += other.items;
+        self.refresh_threshold();
         Ok(())
     }
 
@@ -425,6 +464,7 @@ impl<'a> NearFilter<'a> {
             tables: self.tables.into_owned(),
             verification: self.verification.map(BloomFilter::into_owned),
             items: self.items,
+            threshold: self.threshold,
         }
     }
 
@@ -468,21 +508,22 @@ pub struct SharedNearFilter<'a> {
     spec: &'a Spec,
     tables: TablesShared<'a>,
     verification: Option<SharedBloom<'a>>,
-    items: AtomicItems<'a>,
+    items: Added<'a>,
+    threshold: &'a mut Threshold,
 }
 
-struct AtomicItems<'a> {
-    total: &'a mut u64,
-    added: AtomicU64,
-}
-
-impl Drop for AtomicItems<'_> {
+impl Drop for SharedNearFilter<'_> {
     fn drop(&mut self) {
-        *self.total += *self.added.get_mut();
+        *self.threshold = self.threshold_now();
     }
 }
 
 impl SharedNearFilter<'_> {
+    fn threshold_now(&self) -> Threshold {
+        let (ones, bits) = self.tables.ones_of_bits();
+        self.threshold.after(&self.spec.rule, ones, bits)
+    }
+
     /// Inserts an item. True when nothing near was there before; neighbouring buckets are not tried.
     ///
     /// # Errors
@@ -495,14 +536,15 @@ impl SharedNearFilter<'_> {
 
     /// [`Self::insert`] of an item hashed before.
     pub fn insert_hashed(&self, hashed: &Hashed) -> bool {
+        let threshold = self.threshold_now();
         let mut hits = self.tables.insert(&hashed.keys);
-        let mut near = self.spec.rule.accepts(&mut hits);
+        let mut near = threshold.accepts(&self.spec.rule, &mut hits);
         if let Some(verification) = &self.verification
             && let Some(joint) = joint_key(&hashed.keys)
         {
             near &= !verification.insert_hash(joint.get());
         }
-        self.items.added.fetch_add(1, Ordering::Relaxed);
+        self.items.add(1);
         !near
     }
 }

@@ -251,7 +251,7 @@ mod tests {
     #[test]
     fn balanced_filters_obey_the_laws_and_miss_nothing_within_their_radius() {
         let spec = Spec::balanced(256, 4, Layout::new(22, 11), Table::Bits(500), seed()).unwrap();
-        assert_eq!(spec.rule.single_threshold(), Some(7));
+        assert_eq!(spec.rule.threshold_at(0.0), Some(7));
         laws::check(&spec, 100, &[1.0, 4.0, 6.0, 10.0, 30.0], &bit_pair(256));
 
         let make = bit_pair(256);
@@ -272,6 +272,20 @@ mod tests {
         laws::check(&spec, 100, &[0.0, 0.1, 0.25, 0.5, 0.75], &set_pair(90));
         let threshold = Spec::distance_sensitive(spec.family, Layout::new(4, 64), 40, 100, seed()).unwrap();
         laws::check(&threshold, 100, &[0.0, 0.1, 0.25, 0.5, 0.75], &set_pair(90));
+    }
+
+    #[test]
+    fn promises_obey_the_laws() {
+        let family = BitSampling { bits: 512, sampling: Sampling::Uniform };
+        let agreement = (1.0f64 - 26.0 / 512.0).powi(16);
+        let rule = Rule::promise(60, agreement, 0.02).unwrap();
+        let spec = Spec { rule, ..Spec::new(family, Layout::new(16, 60), 1, Table::Bits(150), seed()).unwrap() };
+        laws::check(&spec, 100, &[0.0, 10.0, 26.0, 50.0, 100.0, 250.0], &bit_pair(512));
+        for items in [1, 10, 50] {
+            laws::check_acceptance(&spec, items, &[26.0, 60.0, 250.0], &bit_pair(512));
+        }
+        let lines = Spec { table: Table::Lines { lines: 1, hashes: 4 }, ..spec };
+        assert!(lines.check().unwrap_err().to_string().contains("one bit a key"));
     }
 
     #[test]

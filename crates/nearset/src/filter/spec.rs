@@ -142,7 +142,10 @@ impl Spec {
                 return Err(SpecError::TooLarge { bits: u128::from(lines) * 512 });
             }
         }
-        if self.probing.is_some() && self.rule.single_threshold().is_none() {
+        if self.rule.follows_fill() && !matches!(self.table, Table::Direct | Table::Bits(_)) {
+            return Err(SpecError::PromiseOverLines);
+        }
+        if self.probing.is_some() && (self.rule.follows_fill() || self.rule.threshold_at(0.0).is_none()) {
             return Err(SpecError::ProbedCascade);
         }
         Ok(self.family.check(self.layout())?)
@@ -181,8 +184,8 @@ impl Spec {
         if self.verification.is_some() {
             return verified(bands, agree, hit, false_verification, probing.bands.min(bands), &beside);
         }
-        let Some(threshold) = self.rule.single_threshold() else {
-            return self.rule.probability(hit);
+        let Some(threshold) = self.rule.threshold_at(chance) else {
+            return self.rule.probability(hit, chance);
         };
         if self.probing.is_some() {
             // Of the bands that miss, one is made good by the stored item's key in a bucket beside it, or by any key there.
@@ -202,7 +205,7 @@ impl Spec {
                     p * binomial::at_least(bands - agreeing, chance, threshold.saturating_sub(agreeing))
                 })
                 .sum(),
-            None => self.rule.probability(hit),
+            None => self.rule.probability(hit, chance),
         }
     }
 }
@@ -322,8 +325,13 @@ pub enum SpecError {
     #[error("verification: {0}")]
     Verification(#[from] BloomError),
     /// Probing under a rule of several steps.
-    #[error("probing makes good a number of missing bands, so the rule must be one threshold: leave one of them out")]
+    #[error(
+        "probing makes good a number of missing bands, so the rule must be one fixed threshold: leave one of them out"
+    )]
     ProbedCascade,
+    /// A promise over tables whose chance hits are not their fill.
+    #[error("a rule that follows the fill needs tables of one bit a key: use hashed bits rather than lines")]
+    PromiseOverLines,
     /// Verification under a rule that accepts fewer than all bands.
     #[error("verification looks up all keys together, so every band must hit: use the threshold that equals the bands")]
     VerifiedThreshold,

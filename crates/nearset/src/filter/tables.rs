@@ -1,5 +1,10 @@
 //! The bands' tables: all in one run of cache lines, band after band.
 
+use std::{
+    ops::Range,
+    sync::atomic::{AtomicU64, Ordering},
+};
+
 use super::{BitArray, Spec, SpecError, Table};
 use crate::{
     family::Key,
@@ -14,6 +19,8 @@ const LINES_AHEAD: usize = 256;
 pub(crate) struct Tables<'a> {
     place: Place,
     bits: BitArray<'a>,
+    /// Bits that are set, kept up to date where a key is one bit.
+    ones: u64,
 }
 
 /// Where a band's keys lie.
@@ -36,6 +43,15 @@ impl Place {
     fn new(spec: &Spec) -> Self {
         let seeds = (0..u64::from(spec.rule.bands())).map(|band| spec.seed.derive("table", band).words()[0]).collect();
         Self { table: spec.table, rows: spec.rows, seeds }
+    }
+
+    fn num_bits(&self) -> u64 {
+        let band = match self.table {
+            Table::Direct => 1 << self.rows,
+            Table::Bits(bits) => bits,
+            Table::Lines { lines, .. } => lines * Line::BITS,
+        };
+        band * self.seeds.len() as u64
     }
 
     #[inline(always)]
@@ -77,14 +93,27 @@ impl Place {
 
 impl Tables<'static> {
     pub(crate) fn new(spec: &Spec) -> Result<Self, SpecError> {
-        Ok(Self { place: Place::new(spec), bits: BitArray::zeroed(spec.table_lines())? })
+        Ok(Self { place: Place::new(spec), bits: BitArray::zeroed(spec.table_lines())?, ones: 0 })
     }
 }
 
 impl<'a> Tables<'a> {
-    pub(crate) fn from_bits(spec: &Spec, bits: BitArray<'a>) -> Self {
+    pub(crate) fn from_bits(spec: &Spec, bits: BitArray<'a>, ones: u64) -> Self {
         debug_assert_eq!(bits.lines().len() as u64, spec.table_lines());
-        Self { place: Place::new(spec), bits }
+        Self { place: Place::new(spec), bits, ones }
+    }
+
+    /// How many bits are set.
+    pub(crate) fn ones(&self) -> u64 {
+        match self.place.table {
+            Table::Direct | Table::Bits(_) => self.ones,
+            Table::Lines { .. } => self.bits.ones(),
+        }
+    }
+
+    /// How many bits there are.
+    pub(crate) fn num_bits(&self) -> u64 {
+        self.place.num_bits()
     }
 
     pub(crate) fn bits(&self) -> &BitArray<'a> {
@@ -92,11 +121,12 @@ impl<'a> Tables<'a> {
     }
 
     pub(crate) fn into_owned(self) -> Tables<'static> {
-        Tables { place: self.place, bits: self.bits.into_owned() }
+        Tables { place: self.place, bits: self.bits.into_owned(), ones: self.ones }
     }
 
     pub(crate) fn merge(&mut self, other: &Tables<'_>) {
         self.bits.union(&other.bits);
+        self.ones = self.bits.ones();
     }
 
     pub(crate) fn contains(&self, band: usize, key: Key) -> bool {
@@ -116,21 +146,32 @@ impl<'a> Tables<'a> {
     /// Sets an item's bits; how many bands were hit before.
     pub(crate) fn insert(&mut self, keys: &[Option<Key>]) -> u32 {
         let lines = self.bits.lines_mut();
-        let mut hits = 0;
+        let (mut hits, mut keyed) = (0, 0);
         for (band, key) in keys.iter().enumerate() {
             if let Some(key) = key {
                 let Spot { line, within } = self.place.spot(band, *key);
                 hits += u32::from(self.place.set(&mut lines[line], within));
+                keyed += 1;
             }
         }
+        self.ones += u64::from(keyed - hits);
         hits
     }
 
-    /// Sets the bits of item after item, and gives each item's keys and which bands were hit before.
-    pub(crate) fn insert_ahead(&mut self, keys: &[Option<Key>], mut each: impl FnMut(&[Option<Key>], &[bool])) {
-        let lines = self.bits.lines_mut();
-        let place = &self.place;
-        ahead(place, keys, lines, |lines, spot| place.set(&mut lines[spot.line], spot.within), &mut each);
+    /// Sets the bits of item after item, and gives each item's keys, which bands were hit before, and how many bits were set
+    /// before and after it.
+    pub(crate) fn insert_ahead(
+        &mut self,
+        keys: &[Option<Key>],
+        mut each: impl FnMut(&[Option<Key>], &[bool], Range<u64>),
+    ) {
+        let (place, ones, lines) = (&self.place, &mut self.ones, self.bits.lines_mut());
+        let set = |lines: &mut [Line], spot: Spot| place.set(&mut lines[spot.line], spot.within);
+        ahead(place, keys, lines, set, &mut |keys, hits| {
+            let before = *ones;
+            *ones += keys.iter().zip(hits).filter(|(key, hit)| key.is_some() && !**hit).count() as u64;
+            each(keys, hits, before..*ones);
+        });
     }
 
     /// Gives each item's keys and which bands are hit.
@@ -140,16 +181,15 @@ impl<'a> Tables<'a> {
     }
 
     pub(crate) fn shared(&mut self) -> TablesShared<'_> {
-        TablesShared { place: &self.place, lines: line::as_atomic(self.bits.lines_mut()) }
+        TablesShared {
+            place: &self.place,
+            lines: line::as_atomic(self.bits.lines_mut()),
+            ones: Added::to(&mut self.ones),
+        }
     }
 
     pub(crate) fn fill(&self) -> f64 {
-        let bits = match self.place.table {
-            Table::Direct => (1 << self.place.rows) * self.place.seeds.len() as u64,
-            Table::Bits(bits) => bits * self.place.seeds.len() as u64,
-            Table::Lines { .. } => self.bits.len(),
-        };
-        self.bits.ones() as f64 / bits as f64
+        self.ones() as f64 / self.num_bits() as f64
     }
 
     pub(crate) fn chance_hit(&self) -> f64 {
@@ -198,6 +238,33 @@ fn ahead<L: AsRef<[Line]> + ?Sized>(
 pub(crate) struct TablesShared<'a> {
     place: &'a Place,
     lines: &'a [AtomicLine],
+    ones: Added<'a>,
+}
+
+/// What many threads add to a number.
+pub(crate) struct Added<'a> {
+    total: &'a mut u64,
+    added: AtomicU64,
+}
+
+impl<'a> Added<'a> {
+    pub(crate) fn to(total: &'a mut u64) -> Self {
+        Self { total, added: AtomicU64::new(0) }
+    }
+
+    pub(crate) fn add(&self, count: u64) {
+        self.added.fetch_add(count, Ordering::Relaxed);
+    }
+
+    fn now(&self) -> u64 {
+        *self.total + self.added.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Added<'_> {
+    fn drop(&mut self) {
+        *self.total += *self.added.get_mut();
+    }
 }
 
 impl TablesShared<'_> {
@@ -211,6 +278,14 @@ impl TablesShared<'_> {
                 Table::Lines { hashes, .. } => !line.insert(Probe::new(within, hashes)),
             }
         };
-        keys.iter().enumerate().map(|(band, key)| key.is_some_and(|key| set(band, key))).collect()
+        let hits: Vec<bool> =
+            keys.iter().enumerate().map(|(band, key)| key.is_some_and(|key| set(band, key))).collect();
+        self.ones.add(keys.iter().zip(&hits).filter(|(key, hit)| key.is_some() && !**hit).count() as u64);
+        hits
+    }
+
+    /// How many bits are set at this moment, of how many, where a key is one bit.
+    pub(crate) fn ones_of_bits(&self) -> (u64, u64) {
+        (self.ones.now(), self.place.num_bits())
     }
 }
