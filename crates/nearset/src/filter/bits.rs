@@ -101,10 +101,24 @@ impl<'a> Bits<'a> {
     /// The lines, to be changed; copied first if they are borrowed.
     #[inline(always)]
     pub fn lines_mut(&mut self) -> &mut [Line] {
-        self.0.to_mut()
+        if self.is_borrowed() {
+            self.own();
+        }
+        match &mut self.0 {
+            Cow::Owned(lines) => lines,
+            Cow::Borrowed(_) => unreachable!("the lines were just made our own"),
+        }
+    }
+
+    /// Apart from `lines_mut`, so that inserting a key carries no code for it.
+    #[cold]
+    #[inline(never)]
+    fn own(&mut self) {
+        self.0.to_mut();
     }
 
     /// Whether the memory belongs to somebody else.
+    #[inline(always)]
     pub fn is_borrowed(&self) -> bool {
         matches!(self.0, Cow::Borrowed(_))
     }

@@ -12,7 +12,7 @@
 
 use crate::{
     hash::{ByteHash, Seed, fold, reduce},
-    simd::line::{self, AtomicLine, Line, Place, Probe},
+    simd::line::{self, AtomicLine, Lanes, Line, Place},
 };
 
 use super::{
@@ -48,20 +48,19 @@ pub struct BloomFilter<'a> {
 struct Keys {
     bytes: ByteHash,
     remix: [u64; 2],
-    hashes: u32,
-    lines: u64,
+    lanes: Lanes,
 }
 
 impl Keys {
-    fn new(lines: usize, hashes: u32, seed: Seed) -> Self {
+    fn new(lanes: Lanes, seed: Seed) -> Self {
         let [xor, factor] = seed.derive("bloom remix", 0).words();
-        Self { bytes: ByteHash::new(seed), remix: [xor, factor | 1], hashes, lines: lines as u64 }
+        Self { bytes: ByteHash::new(seed), remix: [xor, factor | 1], lanes }
     }
 
     #[inline(always)]
-    fn place(&self, hash: u64) -> Place {
+    fn place(&self, hash: u64, lines: usize) -> Place {
         let mixed = fold(hash ^ self.remix[0], self.remix[1]);
-        Place { line: reduce(mixed, self.lines) as usize, probe: Probe::new(mixed, self.hashes) }
+        Place { line: reduce(mixed, lines as u64) as usize, probe: self.lanes.probe(mixed) }
     }
 }
 
@@ -91,10 +90,6 @@ pub enum BloomError {
     Bits(#[from] BitsError),
 }
 
-/// How many keys are placed, and their lines fetched, ahead of the keys that are tested: enough to keep every memory
-/// channel busy, few enough for the lines to stay in the first-level cache.
-const WINDOW: usize = 32;
-
 impl BloomFilter<'static> {
     /// The lowest false-positive rate that a filter can be planned for.
     pub const LOWEST_FALSE_POSITIVE: f64 = 1e-9;
@@ -122,9 +117,7 @@ impl BloomFilter<'static> {
 
     /// An empty filter of `lines` lines of 64 bytes, with `hashes` (1 to 8) bits a key.
     pub fn with_lines(lines: u64, hashes: u32, seed: Seed) -> Result<Self, BloomError> {
-        if !(1..=8).contains(&hashes) {
-            return Err(BloomError::Hashes { found: hashes });
-        }
+        lanes(hashes)?;
         Self::from_parts(Bits::<'static>::zeroed(lines)?, hashes, seed)
     }
 }
@@ -132,10 +125,7 @@ impl BloomFilter<'static> {
 impl<'a> BloomFilter<'a> {
     /// A filter around lines that another one of these parameters has filled.
     pub(crate) fn from_parts(bits: Bits<'a>, hashes: u32, seed: Seed) -> Result<Self, BloomError> {
-        if !(1..=8).contains(&hashes) {
-            return Err(BloomError::Hashes { found: hashes });
-        }
-        let keys = Keys::new(bits.lines().len(), hashes, seed);
+        let keys = Keys::new(lanes(hashes)?, seed);
         Ok(Self { bits, seed, keys })
     }
 
@@ -167,33 +157,39 @@ impl<'a> BloomFilter<'a> {
     /// Keys with equal hashes are one key.
     #[inline]
     pub fn insert_hash(&mut self, hash: u64) -> bool {
-        let place = self.keys.place(hash);
-        line::insert(&mut self.bits.lines_mut()[place.line], place.probe)
+        line::insert_by(move || {
+            let lines = self.bits.lines_mut();
+            let place = self.keys.place(hash, lines.len());
+            (&mut lines[place.line], place.probe)
+        })
     }
 
     /// Whether a key of this hash was inserted, or looks as if it was.
     #[inline]
     pub fn contains_hash(&self, hash: u64) -> bool {
-        let place = self.keys.place(hash);
-        line::contains(&self.bits.lines()[place.line], place.probe)
+        line::contains_by(move || {
+            let lines = self.bits.lines();
+            let place = self.keys.place(hash, lines.len());
+            (&lines[place.line], place.probe)
+        })
     }
 
     /// [`insert_hash`](Self::insert_hash) for all of them in order; the answers are the same.
     pub fn insert_all(&mut self, hashes: &[u64]) -> Vec<bool> {
+        let mut answers = vec![false; hashes.len()];
         let (keys, lines) = (self.keys, self.bits.lines_mut());
-        in_windows(&keys, hashes, |now, next| {
-            next.iter().for_each(|place| line::prefetch(&lines[place.line]));
-            line::insert_many(lines, now)
-        })
+        let count = lines.len();
+        line::insert_each(lines, hashes, &mut answers, move |hash| keys.place(hash, count));
+        answers
     }
 
     /// [`contains_hash`](Self::contains_hash) for all of them.
     pub fn contains_all(&self, hashes: &[u64]) -> Vec<bool> {
-        let lines = self.bits.lines();
-        in_windows(&self.keys, hashes, |now, next| {
-            next.iter().for_each(|place| line::prefetch(&lines[place.line]));
-            line::contains_many(lines, now)
-        })
+        let mut answers = vec![false; hashes.len()];
+        let (keys, lines) = (self.keys, self.bits.lines());
+        let count = lines.len();
+        line::contains_each(lines, hashes, &mut answers, move |hash| keys.place(hash, count));
+        answers
     }
 
     /// A view through which many threads may insert at once.
@@ -257,7 +253,7 @@ impl<'a> BloomFilter<'a> {
 
     /// How many bits a key has in its line.
     pub fn hashes(&self) -> u32 {
-        self.keys.hashes
+        self.keys.lanes.count()
     }
 
     /// The seed.
@@ -276,26 +272,8 @@ impl<'a> BloomFilter<'a> {
     }
 }
 
-/// Calls `step` with the places of one window of hashes after another, and with those of the next window so that it can
-/// fetch them; bit `i` of its word answers for place `i`.
-#[inline(always)]
-fn in_windows(keys: &Keys, hashes: &[u64], mut step: impl FnMut(&[Place], &[Place]) -> u64) -> Vec<bool> {
-    let mut answers = Vec::with_capacity(hashes.len());
-    let mut windows = hashes.chunks(WINDOW);
-    let mut buffers = [[keys.place(0); WINDOW]; 2];
-    let (mut now, mut length) = (0, 0);
-    loop {
-        let next = windows.next().unwrap_or_default();
-        for (place, &hash) in buffers[1 - now].iter_mut().zip(next) {
-            *place = keys.place(hash);
-        }
-        let word = step(&buffers[now][..length], &buffers[1 - now][..next.len()]);
-        answers.extend((0..length).map(|index| word >> index & 1 == 1));
-        if next.is_empty() {
-            return answers;
-        }
-        (now, length) = (1 - now, next.len());
-    }
+fn lanes(hashes: u32) -> Result<Lanes, BloomError> {
+    Lanes::new(hashes).ok_or(BloomError::Hashes { found: hashes })
 }
 
 /// A view of a [`BloomFilter`] through which many threads insert at once; see [`BloomFilter::shared`].
@@ -321,23 +299,22 @@ impl SharedBloom<'_> {
     /// Inserts a key by its hash. True when it was certainly not in before, or another thread is inserting it right now.
     #[inline]
     pub fn insert_hash(&self, hash: u64) -> bool {
-        let place = self.keys.place(hash);
+        let place = self.keys.place(hash, self.lines.len());
         self.lines[place.line].insert(place.probe)
     }
 
     /// Inserts all keys by their hashes, with their lines fetched ahead.
     pub fn insert_all(&self, hashes: &[u64]) -> Vec<bool> {
-        in_windows(&self.keys, hashes, |now, next| {
-            next.iter().for_each(|place| self.lines[place.line].prefetch());
-            let insert = |place: &Place| self.lines[place.line].insert(place.probe);
-            now.iter().enumerate().fold(0, |word, (index, place)| word | u64::from(insert(place)) << index)
-        })
+        let mut answers = vec![false; hashes.len()];
+        let (keys, count) = (self.keys, self.lines.len());
+        AtomicLine::insert_each(self.lines, hashes, &mut answers, move |hash| keys.place(hash, count));
+        answers
     }
 
     /// Whether a key of this hash was inserted, or looks as if it was. One that is just being inserted may be missed.
     #[inline]
     pub fn contains_hash(&self, hash: u64) -> bool {
-        let place = self.keys.place(hash);
+        let place = self.keys.place(hash, self.lines.len());
         self.lines[place.line].contains(place.probe)
     }
 }

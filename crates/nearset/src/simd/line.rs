@@ -36,44 +36,74 @@ impl Line {
 /// A hash converts into the probe with a bit in all eight lanes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Probe {
-    /// Lane `i` takes its bit number from bits `16 + 6 i ..` of this word.
+    /// Lane `i` takes its bit number from bits `16 + 6 i ..`, and bits 13 to 15 say by how much `lanes` is rotated.
     fields: u64,
-    /// One bit a lane: whether the key has a bit there.
+    /// One bit a lane, before rotation: whether the key has a bit there.
     lanes: u8,
 }
+
+const FIRST_FIELD: u32 = 16;
+const ALL_LANES: u8 = 0xff;
 
 /// Odd, and with about as many ones as zeros: the product's top 51 bits, the only ones used, depend on the hash's every
 /// bit, while a line's number depends on the hash's top bits alone.
 const SPREAD: u64 = 0xd6e8_feb8_6659_fd93;
 
+/// How many lanes a key has a bit in: 1 to 8.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lanes(u8);
+
+impl Lanes {
+    /// That many lanes, if a line has them.
+    pub const fn new(hashes: u32) -> Option<Lanes> {
+        match hashes {
+            1..=8 => Some(Lanes(ALL_LANES >> (8 - hashes))),
+            _ => None,
+        }
+    }
+
+    /// How many they are.
+    pub const fn count(self) -> u32 {
+        self.0.count_ones()
+    }
+
+    /// The probe of a hash with a bit in each of so many neighbouring lanes, the first of which the hash chooses.
+    #[inline(always)]
+    pub fn probe(self, hash: u64) -> Probe {
+        Probe { fields: hash.wrapping_mul(SPREAD), lanes: self.0 }
+    }
+}
+
 impl Probe {
-    /// The probe of a hash with a bit in each of `hashes` lanes: neighbours, from a lane that the hash chooses.
+    /// The probe of a hash with a bit in each of `hashes` lanes; see [`Lanes::probe`].
     ///
     /// # Panics
     /// If `hashes` isn't one of 1 to 8.
     #[inline(always)]
     pub fn new(hash: u64, hashes: u32) -> Probe {
-        assert!((1..=8).contains(&hashes), "a line has 8 lanes and can't take {hashes} bits a key");
-        let fields = hash.wrapping_mul(SPREAD);
-        let first_lanes = (0xffu32 >> (8 - hashes)) as u8;
-        Probe { fields, lanes: first_lanes.rotate_left((fields >> 13 & 7) as u32) }
+        Lanes::new(hashes).expect("a line has 8 lanes").probe(hash)
+    }
+
+    /// One bit a lane: whether the key has a bit there.
+    #[inline(always)]
+    fn rotated_lanes(self) -> u8 {
+        self.lanes.rotate_left((self.fields >> 13 & 7) as u32)
     }
 
     /// The key's bits as a line: the definition that every kernel follows.
     #[inline]
     pub fn pattern(self) -> Line {
+        let lanes = self.rotated_lanes();
         Line(std::array::from_fn(|lane| {
-            u64::from(self.lanes >> lane & 1) << (self.fields >> (FIRST_FIELD + 6 * lane as u32) & 63)
+            u64::from(lanes >> lane & 1) << (self.fields >> (FIRST_FIELD + 6 * lane as u32) & 63)
         }))
     }
 }
 
-const FIRST_FIELD: u32 = 16;
-
 impl From<u64> for Probe {
     #[inline(always)]
     fn from(hash: u64) -> Probe {
-        Probe { fields: hash.wrapping_mul(SPREAD), lanes: 0xff }
+        Probe { fields: hash.wrapping_mul(SPREAD), lanes: ALL_LANES }
     }
 }
 
@@ -127,36 +157,89 @@ pub fn insert(line: &mut Line, probe: impl Into<Probe>) -> bool {
     }
 }
 
-/// [`contains`] for up to 64 keys: bit `i` of the answer is that of place `i`.
-///
-/// # Panics
-/// If there are more than 64 places, or one lies outside `lines`.
-#[inline]
-pub fn contains_many(lines: &[Line], places: &[Place]) -> u64 {
+/// [`contains`] of what `find` gives. It is asked inside the kernel: of a look-up of a few nanoseconds, passing on what was
+/// found outside would be a good part.
+#[inline(always)]
+pub fn contains_by<'l>(find: impl FnOnce() -> (&'l Line, Probe)) -> bool {
     match Level::current() {
         // SAFETY (both): the level is there only on CPUs that have the features.
         #[cfg(target_arch = "x86_64")]
-        Level::Avx512 => unsafe { avx512::contains_many(lines, places) },
+        Level::Avx512 => unsafe { avx512::contains_by(find) },
         #[cfg(target_arch = "x86_64")]
-        Level::Avx2 => unsafe { avx2::contains_many(lines, places) },
-        _ => scalar::contains_many(lines, places),
+        Level::Avx2 => unsafe { avx2::contains_by(find) },
+        _ => scalar::contains_by(find),
     }
 }
 
-/// [`insert`] for up to 64 keys, in order: bit `i` of the answer is that of place `i`.
-///
-/// # Panics
-/// If there are more than 64 places, or one lies outside `lines`.
-#[inline]
-pub fn insert_many(lines: &mut [Line], places: &[Place]) -> u64 {
+/// [`insert`] of what `find` gives, which is asked inside the kernel.
+#[inline(always)]
+pub fn insert_by<'l>(find: impl FnOnce() -> (&'l mut Line, Probe)) -> bool {
     match Level::current() {
         // SAFETY (both): the level is there only on CPUs that have the features.
         #[cfg(target_arch = "x86_64")]
-        Level::Avx512 => unsafe { avx512::insert_many(lines, places) },
+        Level::Avx512 => unsafe { avx512::insert_by(find) },
         #[cfg(target_arch = "x86_64")]
-        Level::Avx2 => unsafe { avx2::insert_many(lines, places) },
-        _ => scalar::insert_many(lines, places),
+        Level::Avx2 => unsafe { avx2::insert_by(find) },
+        _ => scalar::insert_by(find),
     }
+}
+
+/// [`contains`] for many keys, given by hashes and by the place of each, with lines fetched ahead.
+///
+/// # Panics
+/// If there are fewer answers than hashes, or a place lies outside `lines`.
+#[inline]
+pub fn contains_each(lines: &[Line], hashes: &[u64], answers: &mut [bool], place: impl Fn(u64) -> Place) {
+    match Level::current() {
+        // SAFETY (both): the level is there only on CPUs that have the features.
+        #[cfg(target_arch = "x86_64")]
+        Level::Avx512 => unsafe { avx512::contains_each(lines, hashes, answers, place) },
+        #[cfg(target_arch = "x86_64")]
+        Level::Avx2 => unsafe { avx2::contains_each(lines, hashes, answers, place) },
+        _ => scalar::contains_each(lines, hashes, answers, place),
+    }
+}
+
+/// [`insert`] for many keys in order, given by hashes and by the place of each, with lines fetched ahead.
+///
+/// # Panics
+/// If there are fewer answers than hashes, or a place lies outside `lines`.
+#[inline]
+pub fn insert_each(lines: &mut [Line], hashes: &[u64], answers: &mut [bool], place: impl Fn(u64) -> Place) {
+    match Level::current() {
+        // SAFETY (both): the level is there only on CPUs that have the features.
+        #[cfg(target_arch = "x86_64")]
+        Level::Avx512 => unsafe { avx512::insert_each(lines, hashes, answers, place) },
+        #[cfg(target_arch = "x86_64")]
+        Level::Avx2 => unsafe { avx2::insert_each(lines, hashes, answers, place) },
+        _ => scalar::insert_each(lines, hashes, answers, place),
+    }
+}
+
+/// How many keys are placed, and their lines fetched, before the first of them is looked at: enough to keep the memory
+/// busy, few enough for the lines to stay in the first-level cache.
+const AHEAD: usize = 32;
+
+/// The loop of a batch, as a macro so that a kernel's features hold inside it: `$visit` answers for each place in turn,
+/// while the line of the place `AHEAD` keys later is fetched by `$fetch`.
+macro_rules! visit_each {
+    ($lines:ident, $hashes:ident, $answers:ident, $place:ident, $fetch:path, $visit:expr) => {{
+        let answers = &mut $answers[..$hashes.len()];
+        let mut flying = [Place { line: 0, probe: Probe::from(0) }; AHEAD];
+        for (slot, &hash) in flying.iter_mut().zip($hashes) {
+            *slot = $place(hash);
+            $fetch(&$lines[slot.line]);
+        }
+        for (index, answer) in answers.iter_mut().enumerate() {
+            let slot = &mut flying[index % AHEAD];
+            let Place { line, probe } = *slot;
+            if let Some(&hash) = $hashes.get(index + AHEAD) {
+                *slot = $place(hash);
+                $fetch(&$lines[slot.line]);
+            }
+            *answer = $visit(line, probe);
+        }
+    }};
 }
 
 /// A line that many threads may set bits of at once.
@@ -175,15 +258,16 @@ pub fn as_atomic(lines: &mut [Line]) -> &[AtomicLine] {
 }
 
 impl AtomicLine {
-    /// Sets the key's bits; no bit is ever lost. True when this call set one of them. When two threads insert one new
-    /// key at once, at least one of them gets true.
+    /// Sets the key's bits; no bit is ever lost. True when one of them was not there yet. When several threads insert one
+    /// new key at once, the first to write gets true, and others may.
     #[inline]
     pub fn insert(&self, probe: impl Into<Probe>) -> bool {
         let mut new = false;
         for (lane, bits) in self.0.iter().zip(probe.into().pattern().0) {
             // Most bits of a well-filled filter are there already, and a load is far cheaper than an exclusive write.
             if lane.load(Relaxed) & bits != bits {
-                new |= lane.fetch_or(bits, Relaxed) & bits != bits;
+                lane.fetch_or(bits, Relaxed);
+                new = true;
             }
         }
         new
@@ -215,29 +299,41 @@ impl AtomicLine {
             _mm_prefetch::<_MM_HINT_T0>((&raw const *self).cast());
         }
     }
+
+    /// [`AtomicLine::insert`] for many keys, given by hashes and by the place of each, with lines fetched ahead.
+    ///
+    /// # Panics
+    /// If there are fewer answers than hashes, or a place lies outside `lines`.
+    pub fn insert_each(lines: &[AtomicLine], hashes: &[u64], answers: &mut [bool], place: impl Fn(u64) -> Place) {
+        let insert = |line: usize, probe| lines[line].insert(probe);
+        visit_each!(lines, hashes, answers, place, AtomicLine::prefetch, insert);
+    }
 }
 
-/// The batch kernels, around a module's own `contains` and `insert` and with its features, so that those are inlined.
-macro_rules! batches {
-    ($(#[$features:meta])?) => {
-        $(#[$features])?
-        pub fn contains_many(lines: &[Line], places: &[Place]) -> u64 {
-            assert!(places.len() <= 64, "{} places do not fit one word of answers", places.len());
-            let mut found = 0;
-            for (index, place) in places.iter().enumerate() {
-                found |= u64::from(contains(&lines[place.line], place.probe)) << index;
-            }
-            found
+/// The kernels that ask for a key's place themselves, around a module's own `contains` and `insert` and with its features, so
+/// that all of it is inlined.
+macro_rules! kernels_with_places {
+    ($(#[$features:meta])*) => {
+        $(#[$features])*
+        pub fn contains_by<'l>(find: impl FnOnce() -> (&'l Line, Probe)) -> bool {
+            let (line, probe) = find();
+            contains(line, probe)
         }
 
-        $(#[$features])?
-        pub fn insert_many(lines: &mut [Line], places: &[Place]) -> u64 {
-            assert!(places.len() <= 64, "{} places do not fit one word of answers", places.len());
-            let mut new = 0;
-            for (index, place) in places.iter().enumerate() {
-                new |= u64::from(insert(&mut lines[place.line], place.probe)) << index;
-            }
-            new
+        $(#[$features])*
+        pub fn insert_by<'l>(find: impl FnOnce() -> (&'l mut Line, Probe)) -> bool {
+            let (line, probe) = find();
+            insert(line, probe)
+        }
+
+        $(#[$features])*
+        pub fn contains_each(lines: &[Line], hashes: &[u64], answers: &mut [bool], place: impl Fn(u64) -> Place) {
+            visit_each!(lines, hashes, answers, place, prefetch, |line: usize, probe| contains(&lines[line], probe));
+        }
+
+        $(#[$features])*
+        pub fn insert_each(lines: &mut [Line], hashes: &[u64], answers: &mut [bool], place: impl Fn(u64) -> Place) {
+            visit_each!(lines, hashes, answers, place, prefetch, |line: usize, probe| insert(&mut lines[line], probe));
         }
     };
 }
@@ -261,7 +357,8 @@ mod scalar {
         missing != 0
     }
 
-    batches!();
+    // Where there are vectors this is the unlikely case, and better not inlined beside them.
+    kernels_with_places!(#[inline(never)] #[cfg_attr(target_arch = "x86_64", cold)]);
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -275,16 +372,19 @@ mod avx2 {
     #[target_feature(enable = "avx2")]
     fn pattern(probe: Probe) -> [__m256i; 2] {
         let fields = _mm256_set1_epi64x(probe.fields as i64);
-        let lanes = _mm256_set1_epi64x(i64::from(probe.lanes));
-        let half = |shifts: __m256i, lane_bits: __m256i| {
-            let number = _mm256_and_si256(_mm256_srlv_epi64(fields, shifts), _mm256_set1_epi64x(63));
-            let bit = _mm256_sllv_epi64(_mm256_set1_epi64x(1), number);
-            _mm256_and_si256(bit, _mm256_cmpeq_epi64(_mm256_and_si256(lanes, lane_bits), lane_bits))
+        let bits = |shifts: __m256i| {
+            let numbers = _mm256_and_si256(_mm256_srlv_epi64(fields, shifts), _mm256_set1_epi64x(63));
+            _mm256_sllv_epi64(_mm256_set1_epi64x(1), numbers)
         };
-        [
-            half(_mm256_setr_epi64x(16, 22, 28, 34), _mm256_setr_epi64x(1, 2, 4, 8)),
-            half(_mm256_setr_epi64x(40, 46, 52, 58), _mm256_setr_epi64x(16, 32, 64, 128)),
-        ]
+        let all = [bits(_mm256_setr_epi64x(16, 22, 28, 34)), bits(_mm256_setr_epi64x(40, 46, 52, 58))];
+        if probe.lanes == ALL_LANES {
+            return all;
+        }
+        let lanes = _mm256_set1_epi64x(i64::from(probe.rotated_lanes()));
+        let chosen = |bits: __m256i, lane_bits: __m256i| {
+            _mm256_and_si256(bits, _mm256_cmpeq_epi64(_mm256_and_si256(lanes, lane_bits), lane_bits))
+        };
+        [chosen(all[0], _mm256_setr_epi64x(1, 2, 4, 8)), chosen(all[1], _mm256_setr_epi64x(16, 32, 64, 128))]
     }
 
     #[inline]
@@ -321,7 +421,7 @@ mod avx2 {
         !holds(before, bits)
     }
 
-    batches!(#[target_feature(enable = "avx2")]);
+    kernels_with_places!(#[target_feature(enable = "avx2,bmi2")]);
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -336,7 +436,11 @@ mod avx512 {
         let shifts = _mm512_setr_epi64(16, 22, 28, 34, 40, 46, 52, 58);
         let numbers = _mm512_srlv_epi64(_mm512_set1_epi64(probe.fields as i64), shifts);
         // A rotation takes its count modulo 64, which saves masking the fields.
-        _mm512_maskz_rolv_epi64(probe.lanes, _mm512_set1_epi64(1), numbers)
+        if probe.lanes == ALL_LANES {
+            _mm512_rolv_epi64(_mm512_set1_epi64(1), numbers)
+        } else {
+            _mm512_maskz_rolv_epi64(probe.rotated_lanes(), _mm512_set1_epi64(1), numbers)
+        }
     }
 
     #[inline]
@@ -368,7 +472,7 @@ mod avx512 {
         !holds(before, bits)
     }
 
-    batches!(#[target_feature(enable = "avx512f")]);
+    kernels_with_places!(#[target_feature(enable = "avx512f,bmi2")]);
 }
 
 #[cfg(test)]
@@ -381,27 +485,35 @@ mod tests {
     proptest! {
         #[test]
         fn every_level_sets_and_finds_the_bits_of_the_scalar_twin(
-            keys in prop::collection::vec((0usize..4, any::<u64>()), 1..=64),
+            asked in prop::collection::vec(any::<u64>(), 1..=100),
             hashes in 1u32..=8,
         ) {
-            let places: Vec<Place> =
-                keys.iter().map(|&(line, hash)| Place { line, probe: Probe::new(hash, hashes) }).collect();
-            let (inserted, asked) = (&places[..places.len() / 2], &places[..]);
+            let place = |hash: u64| Place { line: (hash >> 62) as usize, probe: Probe::new(hash, hashes) };
+            let inserted = &asked[..asked.len() / 2];
             let run = || {
-                let (mut single, mut batch) = (vec![Line::EMPTY; 4], vec![Line::EMPTY; 4]);
-                let mut shared = vec![Line::EMPTY; 4];
-                let new: Vec<bool> = inserted.iter().map(|at| insert(&mut single[at.line], at.probe)).collect();
-                let shared_new: Vec<bool> = {
-                    let view = as_atomic(&mut shared);
-                    inserted.iter().map(|at| view[at.line].insert(at.probe)).collect()
-                };
-                let batch_new = insert_many(&mut batch, inserted);
-                assert!(single == batch && single == shared && new == shared_new);
-                assert!(new.iter().enumerate().all(|(index, &new)| (batch_new >> index & 1 == 1) == new));
-                let found: Vec<bool> = asked.iter().map(|at| contains(&single[at.line], at.probe)).collect();
-                let batch_found = contains_many(&single, asked);
-                assert!(found.iter().enumerate().all(|(index, &found)| (batch_found >> index & 1 == 1) == found));
-                (single, new, found)
+                let mut lines = [Line::EMPTY; 4];
+                let new: Vec<bool> =
+                    inserted.iter().map(|&hash| insert(&mut lines[place(hash).line], place(hash).probe)).collect();
+                let found: Vec<bool> =
+                    asked.iter().map(|&hash| contains(&lines[place(hash).line], place(hash).probe)).collect();
+
+                let (mut placed, mut batch, mut shared) = ([Line::EMPTY; 4], [Line::EMPTY; 4], [Line::EMPTY; 4]);
+                for (&hash, &new) in inserted.iter().zip(&new) {
+                    assert_eq!(insert_by(|| (&mut placed[place(hash).line], place(hash).probe)), new);
+                }
+                for (&hash, &found) in asked.iter().zip(&found) {
+                    assert_eq!(contains_by(|| (&placed[place(hash).line], place(hash).probe)), found);
+                }
+                let mut answers = vec![false; inserted.len()];
+                insert_each(&mut batch, inserted, &mut answers, place);
+                assert_eq!(answers, new);
+                AtomicLine::insert_each(as_atomic(&mut shared), inserted, &mut answers, place);
+                assert_eq!(answers, new);
+                let mut answers = vec![false; asked.len()];
+                contains_each(&batch, &asked, &mut answers, place);
+                assert_eq!(answers, found);
+                assert!(placed == lines && batch == lines && shared == lines);
+                (lines, new, found)
             };
             let expected = at_level(Level::Scalar, run);
             for level in Level::available() {

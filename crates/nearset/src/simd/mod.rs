@@ -4,7 +4,7 @@
 //! on random and adversarial input, and sums of floats are taken in one fixed order that all levels share.
 //! Not here: anything that knows what a hash family or a filter is.
 
-use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
 pub mod dot;
 mod hamming;
@@ -26,6 +26,10 @@ pub enum Level {
     Avx512,
 }
 
+const SCALAR: u8 = Level::Scalar as u8;
+const AVX2: u8 = Level::Avx2 as u8;
+const AVX512: u8 = Level::Avx512 as u8;
+
 impl Level {
     /// The levels that this CPU has, the plainest first.
     pub fn available() -> impl Iterator<Item = Level> {
@@ -43,11 +47,24 @@ impl Level {
         Level::detected()
     }
 
-    /// Asked once: short kernels would otherwise spend their time on it.
-    #[inline]
+    /// Asked once, and then one load: short kernels would otherwise spend their time on it.
+    #[inline(always)]
     fn detected() -> Level {
-        static DETECTED: OnceLock<Level> = OnceLock::new();
-        *DETECTED.get_or_init(Level::detect)
+        static DETECTED: AtomicU8 = AtomicU8::new(u8::MAX);
+
+        #[cold]
+        fn detect() -> Level {
+            let level = Level::detect();
+            DETECTED.store(level as u8, Relaxed);
+            level
+        }
+
+        match DETECTED.load(Relaxed) {
+            AVX512 => Level::Avx512,
+            AVX2 => Level::Avx2,
+            SCALAR => Level::Scalar,
+            _ => detect(),
+        }
     }
 
     /// `Avx512` implies that AVX2, BMI1, BMI2 and POPCNT are there too.
