@@ -4,7 +4,8 @@ use super::{Body, Check, DecodeError, Frame, Kind, Reader, Writer, encode};
 use crate::{
     Family, Seed, Shingling,
     family::{
-        BitSampling, Hyperplane, MinHash, Minutiae, PStable, Sampling, Stable, Symbol, SymbolSampling, WeightedMinHash,
+        BitSampling, CrossPolytope, Hyperplane, MinHash, Minutiae, PStable, Sampling, Stable, Symbol, SymbolSampling,
+        WeightedMinHash,
     },
     filter::{
         BitArray, BloomFilter, Decision, NearFilter, Probing, Rule, Spec, SpecError, Table, Verification,
@@ -38,6 +39,9 @@ pub(crate) fn write_family(family: &Family, out: &mut Writer) {
         Family::Hyperplane(Hyperplane { dimension }) => {
             out.u8(6).u32(dimension);
         }
+        Family::CrossPolytope(CrossPolytope { dimension }) => {
+            out.u8(7).u32(dimension);
+        }
         Family::PStable(PStable { dimension, width, stable }) => {
             let stable = match stable {
                 Stable::Gaussian => 0,
@@ -64,6 +68,7 @@ pub(crate) fn read_family(reader: &mut Reader<'_>) -> Result<Family, DecodeError
         4 => MinHash { shingling: read_shingling(reader)? }.into(),
         5 => WeightedMinHash { shingling: read_shingling(reader)? }.into(),
         6 => Hyperplane { dimension: reader.u32()? }.into(),
+        7 => CrossPolytope { dimension: reader.u32()? }.into(),
         8 => {
             let (dimension, width) = (reader.u32()?, reader.f64()?);
             let stable = match reader.u8()? {

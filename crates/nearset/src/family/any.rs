@@ -1,8 +1,8 @@
 //! Every family as one value, so that a spec can hold any and a file can name it.
 
 use super::{
-    BitSampling, FamilyError, Functions, Hyperplane, Layout, LshFamily, MinHash, Minutiae, PStable, SymbolSampling,
-    WeightedMinHash,
+    BitSampling, CrossPolytope, FamilyError, Functions, Hyperplane, Layout, LshFamily, MinHash, Minutiae, PStable,
+    SymbolSampling, WeightedMinHash,
 };
 use crate::{
     Seed,
@@ -49,6 +49,8 @@ families! {
     WeightedMinHash,
     /// Random hyperplanes, for the angle.
     Hyperplane,
+    /// Rotated cross-polytopes, for the angle at high dimension.
+    CrossPolytope,
     /// P-stable projections, for L1 and L2.
     PStable,
 }

@@ -10,6 +10,7 @@
 
 mod any;
 mod bit_sampling;
+mod cross_polytope;
 mod hyperplane;
 #[cfg(test)]
 pub(crate) mod laws;
@@ -25,6 +26,7 @@ use std::num::NonZeroU64;
 
 pub use any::Family;
 pub use bit_sampling::BitSampling;
+pub use cross_polytope::CrossPolytope;
 pub use hyperplane::Hyperplane;
 pub use minhash::{Estimate, MinHash, PermutationMinHash, Signature, SignatureError, Sketcher};
 pub use minutiae::Minutiae;

@@ -91,32 +91,33 @@ mod x86 {
 #[inline(always)]
 fn project_rows<const TOGETHER: usize>(rows: &[f32], vector: &[f32], out: &mut [f32]) {
     let length = vector.len();
+    let (chunks, tail) = vector.as_chunks::<LANES>();
+    let last: [f32; LANES] = padded(tail, tail.len());
     let (blocks, rest) = out.as_chunks_mut::<TOGETHER>();
     let done = blocks.len() * TOGETHER;
     for (i, block) in blocks.iter_mut().enumerate() {
-        *block = dots(&rows[i * TOGETHER * length..(i + 1) * TOGETHER * length], vector);
+        *block = dots(&rows[i * TOGETHER * length..], chunks, &last, tail.len());
     }
     for (i, out) in rest.iter_mut().enumerate() {
-        [*out] = dots(&rows[(done + i) * length..(done + i + 1) * length], vector);
+        [*out] = dots(&rows[(done + i) * length..], chunks, &last, tail.len());
     }
 }
 
+/// The dot products of the first rows in `rows` with a vector, cut into whole chunks and a padded `last` of `tail` numbers.
 #[inline(always)]
-fn dots<const ROWS: usize>(rows: &[f32], vector: &[f32]) -> [f32; ROWS] {
-    let length = vector.len();
-    let rows: [&[f32]; ROWS] = std::array::from_fn(|row| &rows[row * length..(row + 1) * length]);
+fn dots<const ROWS: usize>(rows: &[f32], chunks: &[[f32; LANES]], last: &[f32; LANES], tail: usize) -> [f32; ROWS] {
+    let whole = LANES * chunks.len();
     let mut lanes = [[0f32; LANES]; ROWS];
-    let (chunks, tail) = vector.as_chunks::<LANES>();
+    let starts: [&[f32]; ROWS] = std::array::from_fn(|row| &rows[row * (whole + tail)..]);
+    let whole_rows = starts.map(|row| &row.as_chunks::<LANES>().0[..chunks.len()]);
     for (i, chunk) in chunks.iter().enumerate() {
         for row in 0..ROWS {
-            add_products(&mut lanes[row], &rows[row].as_chunks().0[i], chunk);
+            add_products(&mut lanes[row], &whole_rows[row][i], chunk);
         }
     }
-    if !tail.is_empty() {
-        // A lane is never -0 (it starts at +0), so adding the products of padding zeros changes nothing.
-        let chunk = padded(tail);
+    if tail > 0 {
         for row in 0..ROWS {
-            add_products(&mut lanes[row], &padded(rows[row].as_chunks::<LANES>().1), &chunk);
+            add_products(&mut lanes[row], &padded(&starts[row][whole..], tail), last);
         }
     }
     lanes.map(|mut lanes| {
@@ -138,41 +139,52 @@ fn add_products(lanes: &mut [f32; LANES], a: &[f32; LANES], b: &[f32; LANES]) {
     }
 }
 
+/// The first `length` numbers, then zeros. A lane is never -0 (it starts at +0), so adding products of zeros changes nothing.
 #[inline(always)]
-fn padded<const N: usize>(tail: &[f32]) -> [f32; N] {
+fn padded<const N: usize>(numbers: &[f32], length: usize) -> [f32; N] {
+    // What follows a row is mostly the next one: reading into it and blanking it out again is one masked load.
+    if let Some(chunk) = numbers.first_chunk::<N>() {
+        return std::array::from_fn(|lane| if lane < length { chunk[lane] } else { 0.0 });
+    }
     let mut chunk = [0.0; N];
-    chunk[..tail.len()].copy_from_slice(tail);
+    chunk[..length].copy_from_slice(&numbers[..length]);
     chunk
 }
 
 #[inline(always)]
 fn project_wide_rows<const TOGETHER: usize>(rows: &[f32], vector: &[f32], out: &mut [f64]) {
     let length = vector.len();
+    let (chunks, tail) = vector.as_chunks::<WIDE_LANES>();
+    let last: [f32; WIDE_LANES] = padded(tail, tail.len());
     let (blocks, rest) = out.as_chunks_mut::<TOGETHER>();
     let done = blocks.len() * TOGETHER;
     for (i, block) in blocks.iter_mut().enumerate() {
-        *block = dots_wide(&rows[i * TOGETHER * length..(i + 1) * TOGETHER * length], vector);
+        *block = dots_wide(&rows[i * TOGETHER * length..], chunks, &last, tail.len());
     }
     for (i, out) in rest.iter_mut().enumerate() {
-        [*out] = dots_wide(&rows[(done + i) * length..(done + i + 1) * length], vector);
+        [*out] = dots_wide(&rows[(done + i) * length..], chunks, &last, tail.len());
     }
 }
 
 #[inline(always)]
-fn dots_wide<const ROWS: usize>(rows: &[f32], vector: &[f32]) -> [f64; ROWS] {
-    let length = vector.len();
-    let rows: [&[f32]; ROWS] = std::array::from_fn(|row| &rows[row * length..(row + 1) * length]);
+fn dots_wide<const ROWS: usize>(
+    rows: &[f32],
+    chunks: &[[f32; WIDE_LANES]],
+    last: &[f32; WIDE_LANES],
+    tail: usize,
+) -> [f64; ROWS] {
+    let whole = WIDE_LANES * chunks.len();
     let mut lanes = [[0f64; WIDE_LANES]; ROWS];
-    let (chunks, tail) = vector.as_chunks::<WIDE_LANES>();
+    let starts: [&[f32]; ROWS] = std::array::from_fn(|row| &rows[row * (whole + tail)..]);
+    let whole_rows = starts.map(|row| &row.as_chunks::<WIDE_LANES>().0[..chunks.len()]);
     for (i, chunk) in chunks.iter().enumerate() {
         for row in 0..ROWS {
-            add_products_wide(&mut lanes[row], &rows[row].as_chunks().0[i], chunk);
+            add_products_wide(&mut lanes[row], &whole_rows[row][i], chunk);
         }
     }
-    if !tail.is_empty() {
-        let chunk = padded(tail);
+    if tail > 0 {
         for row in 0..ROWS {
-            add_products_wide(&mut lanes[row], &padded(rows[row].as_chunks::<WIDE_LANES>().1), &chunk);
+            add_products_wide(&mut lanes[row], &padded(&starts[row][whole..], tail), last);
         }
     }
     lanes.map(|mut lanes| {

@@ -7,6 +7,7 @@
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
 pub mod dot;
+pub mod hadamard;
 mod hamming;
 pub mod line;
 pub(crate) mod sketch;
