@@ -169,7 +169,7 @@ impl Sketcher {
                 weights(&self.shingler, item, work)?;
                 let slots = signature.reset(darts.slots());
                 if !work.weighted.is_empty() {
-                    darts.sketch(&work.weighted, slots);
+                    darts.sketch(&work.weighted, slots, &mut work.scratch);
                 }
             }
         }

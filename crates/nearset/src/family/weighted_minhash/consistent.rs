@@ -53,7 +53,7 @@ impl Samples {
 }
 
 impl WeightedSketch for Samples {
-    fn sketch(&self, weights: &[(u64, f64)], slots: &mut [u64]) {
+    fn sketch(&self, weights: &[(u64, f64)], slots: &mut [u64], _: &mut Vec<u64>) {
         for (slot, key) in slots.iter_mut().zip(&self.keys) {
             let mut least = f64::INFINITY;
             for &(element, weight) in weights {

@@ -73,7 +73,7 @@ fn moments<S: WeightedSketch>(
         let sets = pair(size, distance, 1.0, &mut rng);
         for (set, signature) in sets.iter().zip(&mut signatures) {
             let seen: Vec<(u64, f64)> = set.iter().copied().filter(|&(_, weight)| weight > 0.0).collect();
-            sketch.sketch(&seen, signature);
+            sketch.sketch(&seen, signature, &mut Vec::new());
         }
         let agreeing = signatures[0].iter().zip(&signatures[1]).filter(|(a, b)| a == b).count();
         let part = agreeing as f64 / slots as f64;

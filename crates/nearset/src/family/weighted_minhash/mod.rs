@@ -122,8 +122,8 @@ fn weighted_distance(shingling: Shingling, a: Item<'_>, b: Item<'_>) -> Result<D
 
 /// A way to make signatures of weighted sets.
 trait WeightedSketch: Send + Sync {
-    /// Overwrites the slots by the signature of a set that is not empty, all of positive weight.
-    fn sketch(&self, weights: &[(u64, f64)], slots: &mut [u64]);
+    /// Overwrites the slots by the signature of a set that is not empty, all of positive weight; `scratch` is room to work in.
+    fn sketch(&self, weights: &[(u64, f64)], slots: &mut [u64], scratch: &mut Vec<u64>);
 }
 
 /// Signatures cut into bands: row `r` of band `b` is slot `r * bands + b`, as in plain MinHash.
@@ -144,7 +144,7 @@ impl<S: WeightedSketch> Functions for Banded<S> {
         }
         out.slots.clear();
         out.slots.resize(self.layout.functions(), kernel::EMPTY);
-        self.sketch.sketch(&out.weighted, &mut out.slots);
+        self.sketch.sketch(&out.weighted, &mut out.slots, &mut out.scratch);
         out.scratch.clear();
         out.scratch.resize(bands, 0);
         kernel::columns(KEY_BASE, &out.slots, &mut out.scratch);
