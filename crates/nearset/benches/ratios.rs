@@ -1,6 +1,6 @@
-//! The two promises of text sketching, measured on real text, one core, native dispatch: a 256-slot signature of 5-word shingles
-//! runs at a twentieth of xxh3's speed or better, and four times the slots cost at most half as much again on documents
-//! of 300 shingles and more.
+//! The two promises of text sketching, measured on real text, one core, native dispatch: a 256-slot signature of
+//! 5-word shingles runs at a twentieth of xxh3's speed or better, and four times the slots cost at most half as much
+//! again on documents of 300 shingles and more.
 //!
 //! `cargo bench --bench ratios`
 

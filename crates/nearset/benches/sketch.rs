@@ -1,5 +1,5 @@
-//! Signatures of sets and weighted sets: the time that `n` elements take at `k` slots, beside the definitions, which take
-//! `n * k` steps, and the floor, which is a copy of the elements.
+//! Signatures of sets and weighted sets: the time that `n` elements take at `k` slots, beside the definitions, which
+//! take `n * k` steps, and the floor, which is a copy of the elements.
 //!
 //! `cargo bench --bench sketch`
 

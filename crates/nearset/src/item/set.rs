@@ -110,8 +110,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn counts_agree_with_tree_sets(a in prop::collection::vec(0u64..40, 0..60), b in prop::collection::vec(0u64..40, 0..60)) {
-            let (tree_a, tree_b): (BTreeSet<u64>, BTreeSet<u64>) = (a.iter().copied().collect(), b.iter().copied().collect());
+        fn counts_agree_with_tree_sets(
+            a in prop::collection::vec(0u64..40, 0..60),
+            b in prop::collection::vec(0u64..40, 0..60),
+        ) {
+            let tree_a: BTreeSet<u64> = a.iter().copied().collect();
+            let tree_b: BTreeSet<u64> = b.iter().copied().collect();
             let both = tree_a.intersection(&tree_b).count() as f64;
             let either = tree_a.union(&tree_b).count().max(1) as f64;
             prop_assert_eq!(jaccard(&a, &b).value(), both / either);

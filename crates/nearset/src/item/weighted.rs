@@ -1,7 +1,7 @@
 //! Weighted sets and bags: Jaccard similarity as the sum of minima over the sum of maxima.
 //!
-//! Claim: an element of weight 0 counts as absent, and the similarity does not change when all weights of both items are
-//! multiplied by one constant. A set without weight is near to nothing.
+//! Claim: an element of weight 0 counts as absent, and the similarity does not change when all weights of both items
+//! are multiplied by one constant. A set without weight is near to nothing.
 //! Invariant: items in ascending order of elements are read where they lie; only others are copied, to be sorted.
 
 use std::borrow::Cow;

@@ -15,8 +15,8 @@ pub(crate) const EMPTY: u64 = u64::MAX;
 /// Bits at the top of a slot's value that say in which round it was thrown.
 const TAG_BITS: u32 = 4;
 
-/// The most rounds there can be: one tag is left for least multiples, and the highest is never used, so that no value is
-/// [`EMPTY`].
+/// The most rounds there can be: one tag is left for least multiples, and the highest is never used, so that no value
+/// is [`EMPTY`].
 pub(crate) const MOST_ROUNDS: usize = (1 << TAG_BITS) - 2;
 
 /// A value that orders by round first, then by hash.
@@ -51,9 +51,9 @@ pub(crate) fn points(key: u64, values: &mut [u64]) {
     dispatch!(points(key, values))
 }
 
-/// Throws all points once a round. In round `i` a point falls, by the hash `point * multipliers[i]`, into one slot, which
-/// keeps the least of what it has got, earlier rounds first. Ends early once no slot is empty: later rounds then can't
-/// change anything.
+/// Throws all points once a round. In round `i` a point falls, by the hash `point * multipliers[i]`, into one slot,
+/// which keeps the least of what it has got, earlier rounds first. Ends early once no slot is empty: later rounds
+/// then can't change anything.
 ///
 /// # Panics
 /// If there are more than [`MOST_ROUNDS`] rounds, or 2^32 slots.
@@ -81,8 +81,8 @@ pub(crate) fn fill(points: &[u64], multipliers: &[u64], round: usize, slots: &mu
     dispatch!(fill(points, multipliers, round, &list[..empty], slots))
 }
 
-/// Mixes each column of a matrix into one word: rows of `out.len()` words lie one after the other in `words`, and a column
-/// becomes `mix` of the polynomial in `base` whose coefficients it holds, the first row's the highest.
+/// Mixes each column of a matrix into one word: rows of `out.len()` words lie one after the other in `words`, and a
+/// column becomes `mix` of the polynomial in `base` whose coefficients it holds, the first row's the highest.
 ///
 /// # Panics
 /// If the words do not divide into rows.
@@ -91,8 +91,8 @@ pub(crate) fn columns(base: u64, words: &[u64], out: &mut [u64]) {
     dispatch!(columns(base, words, out))
 }
 
-/// How many throws make it worth a look whether all slots are full: `k (ln k - 1.5)`, after which some 4 are expected to be
-/// empty.
+/// How many throws make it worth a look whether all slots are full: `k (ln k - 1.5)`, after which some 4 are expected
+/// to be empty.
 fn worth_a_look(slots: usize) -> usize {
     (slots as f64 * (libm::log(slots as f64) - 1.5)).max(1.0) as usize
 }
@@ -165,8 +165,8 @@ mod scalar {
     }
 }
 
-/// Values on their way from vector registers to slots: vectors hash a batch, then a plain loop scatters it, because CPUs
-/// have no fast scatter that takes minima.
+/// Values on their way from vector registers to slots: vectors hash a batch, then a plain loop scatters it, because
+/// CPUs have no fast scatter that takes minima.
 #[cfg(target_arch = "x86_64")]
 struct Batch {
     /// Slots in the high halves.

@@ -106,8 +106,8 @@ const SIZES: [usize; 5] = [1, 5, 50, 300, 5000];
 const SLOTS: [usize; 3] = [128, 640, 1024];
 
 /// The variance of a sample variance over `n` draws of a nearly normal value is `2/(n-1)` of its square: with 4,000
-/// draws a standard error of 2.2 %. The limit of 1.1 is on the true ratio; 1.1 plus 3 standard errors is what a measured one must
-/// not exceed. Real ratios lie between .5 and 1, so red means a bug. The bias gets 6 sigma.
+/// draws a standard error of 2.2 %. The limit of 1.1 is on the true ratio; 1.1 plus 3 standard errors is what a
+/// measured one must not exceed. Real ratios lie between .5 and 1, so red means a bug. The bias gets 6 sigma.
 #[test]
 fn the_estimator_has_no_bias_and_the_variance_of_independent_slots() {
     println!("   size      J  slots  variance / (J(1-J)/k)  bands of 5: variance / independent");
@@ -146,8 +146,8 @@ fn the_estimator_has_no_bias_and_the_variance_of_independent_slots() {
     }
 }
 
-/// Wilson's interval promises 95 % on average for independent slots. At one similarity and length the discrete count moves
-/// it by a percent or two; where slots spread better than independent ones it covers more.
+/// Wilson's interval promises 95 % on average for independent slots. At one similarity and length the discrete count
+/// moves it by a percent or two; where slots spread better than independent ones it covers more.
 #[test]
 fn the_interval_covers_the_truth_as_documented() {
     let (mut all, mut cells) = (0.0, 0.0);

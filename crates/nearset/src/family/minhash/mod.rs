@@ -1,8 +1,8 @@
 //! MinHash, for the Jaccard distance of sets (Broder 1997): `p(d) = 1 - d`.
 //!
-//! Claim: every slot of a signature holds the least, over the set's elements, of a random function of element and slot. So
-//! two sets agree in a slot with probability exactly their Jaccard similarity, and the signature of a union is the slotwise
-//! minimum of the signatures, bit for bit.
+//! Claim: every slot of a signature holds the least, over the set's elements, of a random function of element and
+//! slot. So two sets agree in a slot with probability exactly their Jaccard similarity, and the signature of a union
+//! is the slotwise minimum of the signatures, bit for bit.
 //! Invariant: an empty set has no key in any band, so it is near to nothing.
 //!
 //! [`MinHash`] computes a signature of `k` slots in `O(set + k)` steps where the set is not tiny ([`sketch`] says how);
@@ -177,8 +177,8 @@ impl Sketcher {
     }
 }
 
-/// Signatures cut into bands: row `r` of band `b` is slot `r * bands + b`, so that neighbouring bands are worked out side
-/// by side in vector registers.
+/// Signatures cut into bands: row `r` of band `b` is slot `r * bands + b`, so that neighbouring bands are worked out
+/// side by side in vector registers.
 struct Banded<S> {
     shingler: Shingler,
     sketch: S,
@@ -209,7 +209,32 @@ impl<S: Sketch> Functions for Banded<S> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::family::key_of_rows;
+    use crate::family::{WeightedMinHash, key_of_rows};
+
+    /// Written by a separate program, from the definitions.
+    const FROZEN: &str = include_str!("../../../../../testdata/hash/signatures.tsv");
+
+    #[test]
+    fn signatures_are_frozen() {
+        let number = |digits: &str| u64::from_str_radix(digits, 16).unwrap();
+        let mut rows = 0;
+        for line in FROZEN.lines().skip(1) {
+            let [seed, family, item, slots] = line.split('\t').collect::<Vec<_>>().try_into().unwrap();
+            let slots: Vec<u64> = slots.split(',').map(number).collect();
+            let (seed, length) = (seed.parse().unwrap(), slots.len() as u32);
+            let signature = if family == "minhash" {
+                let set: Vec<u64> = item.split(',').map(number).collect();
+                MinHash::default().sketcher(seed, length).unwrap().signature(Item::Set(&set))
+            } else {
+                let weight = |pair: &str| pair.split_once(':').map(|(x, weight)| (number(x), weight.parse().unwrap()));
+                let set: Vec<(u64, f64)> = item.split(',').filter_map(weight).collect();
+                WeightedMinHash::default().sketcher(seed, length).unwrap().signature(Item::Weighted(&set))
+            };
+            assert_eq!(signature.unwrap().slots(), slots, "{line}");
+            rows += 1;
+        }
+        assert_eq!(rows, 9);
+    }
 
     #[test]
     fn an_empty_set_has_no_keys() {

@@ -21,9 +21,9 @@ pub struct Signature {
 
 /// A similarity, estimated, with the bounds of its 95 % confidence interval (Wilson 1927).
 ///
-/// The interval is that of independent slots. It covers the true similarity in 95 % of cases or more on average, and in 93 % or more
-/// at any one similarity from 128 slots on; up to 99 % where the set has about as many elements as the signature has
-/// slots, whose variance is then half of what the interval allows for.
+/// The interval is that of independent slots. It covers the true similarity in 95 % of cases or more on average, and
+/// in 93 % or more at any one similarity from 128 slots on; up to 99 % where the set has about as many elements as
+/// the signature has slots, whose variance is then half of what the interval allows for.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Estimate {
     /// The part of slots that agree.
@@ -191,7 +191,8 @@ mod tests {
 
     #[test]
     fn the_interval_is_wilsons() {
-        // Brown, Cai & DasGupta, "Interval estimation for a binomial proportion", 2001, section 3.1.1, worked for 3 of 10.
+        // Brown, Cai & DasGupta, "Interval estimation for a binomial proportion", 2001, section 3.1.1, worked for 3
+        // of 10.
         let estimate = Estimate::from_agreements(3, 10);
         assert!((estimate.low.value() - 0.107_791).abs() < 1e-6);
         assert!((estimate.high.value() - 0.603_222).abs() < 1e-6);

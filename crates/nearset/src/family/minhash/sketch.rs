@@ -1,29 +1,31 @@
 //! Fast similarity sketching (after Dahlgaard, Knudsen & Thorup, "Fast similarity sketching", FOCS 2017).
 //!
-//! The signature of `k` slots is defined by `R` rounds and a last resort. In round `i` every element is thrown into one of
-//! the slots by a hash of its own; a slot keeps the least hash of the *earliest* round in which anything fell into it. A
-//! slot that stays empty through all rounds takes the least, over all elements, of a hash that belongs to the slot.
-//! Written out, slot `j` is the minimum over elements `x` of
+//! The signature of `k` slots is defined by `R` rounds and a last resort. In round `i` every element is thrown into
+//! one of the slots by a hash of its own; a slot keeps the least hash of the *earliest* round in which anything fell
+//! into it. A slot that stays empty through all rounds takes the least, over all elements, of a hash that belongs to
+//! the slot. Written out, slot `j` is the minimum over elements `x` of
 //!
 //! ```text
 //! f_j(x) = (i, h_i(x))  for the first round i with slot(h_i(x)) = j,  else  (R, g_j(x))
 //! ```
 //!
-//! ordered by the first component, then by the second. A minimum of one function over the set is all that MinHash asks
-//! for: no bias, and unions merge. An element can win only one slot a round, so that a round samples without replacement: slots are
-//! spread more evenly than independent ones, and the estimator's variance is about half of theirs for sets of `k/20` to `k`
-//! elements (`laws` measures it; it is nowhere above).
+//! ordered by the first component, then by the second. A minimum of one function over the set is all that MinHash
+//! asks for: no bias, and unions merge. An element can win only one slot a round, so that a round samples without
+//! replacement: slots are spread more evenly than independent ones, and the estimator's variance is about half of
+//! theirs for sets of `k/20` to `k` elements (`laws` measures it; it is nowhere above).
 //!
-//! A round over `n` elements fills a part `1 - e^(-n/k)` of what is empty, so a set of `k ln k` elements or more is done in
-//! one round, and smaller ones in a few: rounds end when nothing is empty. The last resort costs `n` steps a slot, in
-//! vector registers about a tenth of a throw each, and only `k e^(-nR/k)` slots need it. `R` weighs the two: it is the best
-//! for sets of some 300 elements, and within a third of the best from 50 elements on (`benches/sketch.rs`). The paper's
-//! rounds go on to `k` and its last resort takes `k` more; both are the same in what they promise.
+//! A round over `n` elements fills a part `1 - e^(-n/k)` of what is empty, so a set of `k ln k` elements or more is
+//! done in one round, and smaller ones in a few: rounds end when nothing is empty. The last resort costs `n` steps a
+//! slot, in vector registers a seventh of a throw each, and only `k e^(-nR/k)` slots need it. `R` weighs the two: one
+//! round for every 72 slots is at or near the least cost for sets of 50 to 1000 elements (`benches/sketch.rs`), where
+//! the minimum is flat. The paper goes through `k` rounds and then as many last resorts; what it promises holds for
+//! any `R`.
 //!
-//! Hashes are multiples: an element becomes a point `mix(x ^ key)`, and `h_i` and `g_j` multiply it, modulo 2^64, by odd
-//! numbers below 2^32 that belong to the round or slot. For points that are uniform and independent every such hash is so,
-//! too, whatever the multiplier; and two hashes of one point are jointly uniform up to frequencies of the order of their
-//! multipliers, 2^31, far finer than the slots. The laws measure what is left of dependence between slots.
+//! Hashes are multiples: an element becomes a point `mix(x ^ key)`, and `h_i` and `g_j` multiply it, modulo 2^64, by
+//! odd numbers below 2^32 that belong to the round or slot. For points that are uniform and independent every such
+//! hash is so, too, whatever the multiplier; and two hashes of one point are jointly uniform up to frequencies of the
+//! order of their multipliers, 2^31, far finer than the slots. The laws measure what is left of dependence between
+//! slots.
 
 use super::Sketch;
 use crate::{

@@ -1,9 +1,9 @@
-//! Improved consistent weighted sampling (Ioffe, "Improved consistent sampling, weighted minhash and L1 sketching", ICDM
-//! 2010), as it is written there.
+//! Improved consistent weighted sampling (Ioffe, "Improved consistent sampling, weighted minhash and L1 sketching",
+//! ICDM 2010), as it is written there.
 //!
 //! For a slot and an element of weight `w` draw `r, c ~ Gamma(2, 1)` and `b ~ U(0, 1)`, and let
-//! `t = floor(ln w / r + b)`, `y = exp(r (t - b))`, `a = c / (y e^r)`. The slot samples the element of the least `a`; two
-//! sets agree when they sample the same element with the same `t`.
+//! `t = floor(ln w / r + b)`, `y = exp(r (t - b))`, `a = c / (y e^r)`. The slot samples the element of the least `a`;
+//! two sets agree when they sample the same element with the same `t`.
 
 use super::{Banded, WeightedSketch, weighted_distance};
 use crate::{

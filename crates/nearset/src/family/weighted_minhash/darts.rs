@@ -1,21 +1,22 @@
 //! Weighted MinHash by darts (after Christiani, "DartMinHash: fast sketching for weighted sets", 2020, and Ertl,
 //! "BagMinHash", KDD 2018).
 //!
-//! Over every element stands the half-plane of heights `a > 0` and times `t > 0`, on which darts fall as a Poisson process of
-//! density 1; each dart has a slot, drawn uniformly. A set in which the element weighs `w` sees the darts below
-//! height `w`. The value of a slot is the time of the first dart seen in it, over all elements.
+//! Over every element stands the half-plane of heights `a > 0` and times `t > 0`, on which darts fall as a Poisson
+//! process of density 1; each dart has a slot, drawn uniformly. A set in which the element weighs `w` sees the darts
+//! below height `w`. The value of a slot is the time of the first dart seen in it, over all elements.
 //!
-//! Two sets see the same first dart in a slot when the first that either sees lies below both weights, and it lies uniformly in
-//! the area that either sees: that is the weighted Jaccard similarity, exactly. A time is also the dart's name, since no two
-//! are equal but by an accident of probability 2^-50; and taking the earlier of two times is to see what either set sees,
-//! so that slotwise minima merge signatures.
+//! Two sets see the same first dart in a slot when the first that either sees lies below both weights, and it lies
+//! uniformly in the area that either sees: that is the weighted Jaccard similarity, exactly. A time is also the
+//! dart's name, since no two are equal but by an accident of probability 2^-50; and taking the earlier of two times
+//! is to see what either set sees, so that slotwise minima merge signatures. Slots are independent: a Poisson
+//! process, dealt out at random, falls into independent ones.
 //!
 //! Heights are cut into strips `[2^i, 2^(i+1))`, each with a random stream of its own, in the order of time: gaps are
-//! exponential of mean `2^-i`. An element sees all strips below its weight whole, and of the one that holds its weight
-//! the darts that lie below it, more than half of which it generates in vain at worst. The darts of total weight `W` fall at rate `W`, so that after a time of
-//! `k (ln k + 3) / W` all slots have one in 95 % of cases; else time is doubled. Strips so low that no dart of theirs can fall in
-//! that time are left out: gaps are 2^-53 of the mean or more, so some 60 strips an element are looked at, one
-//! multiplication each.
+//! exponential of mean `2^-i`. An element sees all strips below its weight whole, and of the one that holds its
+//! weight the darts that lie below it, half of which are generated in vain at worst. The darts of total
+//! weight `W` fall at rate `W`, so that after a time of `k (ln k + 3) / W` all slots have one in 95 % of cases; else
+//! time is doubled. Strips so low that no dart of theirs can fall in that time are left out: gaps are 2^-53 of the
+//! mean or more, so some 60 strips an element are looked at, one multiplication each.
 
 use super::{EXPONENTS, WeightedSketch, exponent};
 use crate::{
@@ -51,7 +52,8 @@ impl Darts {
         self.slots
     }
 
-    /// Overwrites the slots by the signature of a set that is not empty, all of positive weight. `limits` is room to work in.
+    /// Overwrites the slots by the signature of a set that is not empty, all of positive weight. `limits` is room to
+    /// work in.
     pub(crate) fn sketch(&self, weights: &[(u64, f64)], slots: &mut [u64], limits: &mut Vec<u64>) {
         let total: f64 = weights.iter().map(|&(_, weight)| weight).sum();
         let largest = weights.iter().map(|&(_, weight)| weight).fold(0.0, f64::max);
@@ -61,8 +63,8 @@ impl Darts {
             slots.fill(EMPTY);
             let lowest = (-exponent(horizon) - 55).max(LOWEST);
             limits.clear();
-            // An exponential is not below the uniform it is made of: what lies above its strip's limit comes too late. The
-            // limit errs on the safe side, by more than roundings and the bits that a uniform leaves out.
+            // An exponential is not below the uniform it is made of: what lies above its strip's limit comes too
+            // late. The limit errs on the safe side, by more than roundings and the bits that a uniform leaves out.
             let limit = |strip| (horizon * (1.0 + 1e-12) * power_of_two(strip + 64)) as u64;
             limits.extend((lowest..=exponent(largest)).map(|strip| limit(strip).saturating_add(1 << 12)));
             for &(element, weight) in weights {
@@ -97,8 +99,8 @@ impl Darts {
         }
     }
 
-    /// Throws the darts of one strip that fall below the ceiling before the horizon. The first gap is made of `first`, later
-    /// ones of hashes of the dart's number, so that a CPU can work on several darts at once.
+    /// Throws the darts of one strip that fall below the ceiling before the horizon. The first gap is made of
+    /// `first`, later ones of hashes of the dart's number, so that a CPU can work on several darts at once.
     #[inline(always)]
     fn throw_stream(&self, first: u64, strip: i32, ceiling: f64, horizon: f64, slots: &mut [u64]) {
         let (floor, mean) = (power_of_two(strip), power_of_two(-strip));
@@ -135,11 +137,12 @@ fn unit(word: u64) -> f64 {
     (word >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
 }
 
-/// Exponential of mean 1, `-ln(1 - unit)`, growing with the word; 2^-53 at least, because the uniform's last bit is set.
+/// Exponential of mean 1, `-ln(1 - unit)`, growing with the word; 2^-53 at least, because the uniform's last bit is
+/// set.
 ///
-/// With `1 - unit = m 2^e`, `m` around 1, and `s = (m - 1) / (m + 1)`, the logarithm is `e ln 2 + 2 (s + s^3/3 + s^5/5 + …)`.
-/// Nine terms leave an error of 1e-14 of the value, also where it is tiny; plain arithmetic is the same on every platform, and this
-/// costs a third of a library's logarithm.
+/// With `1 - unit = m 2^e`, `m` around 1, and `s = (m - 1) / (m + 1)`, the logarithm is
+/// `e ln 2 + 2 (s + s^3/3 + s^5/5 + …)`. Nine terms leave an error of 1e-14 of the value, also where it is tiny;
+/// plain arithmetic is the same on every platform, and this costs a third of a library's logarithm.
 #[inline(always)]
 fn exponential(word: u64) -> f64 {
     const HALF_ROOT: u64 = 0x3fe6_a09e_667f_3bcd;

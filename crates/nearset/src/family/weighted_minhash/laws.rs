@@ -9,8 +9,8 @@ use crate::{
     hash::Rng,
 };
 
-/// Two weighted sets of `size` elements at about the distance asked for: weights are spread over some orders of magnitude,
-/// and one set's are lowered, element by element, until the sum of minima fits exactly.
+/// Two weighted sets of `size` elements at about the distance asked for: weights are spread over some orders of
+/// magnitude, and one set's are lowered, element by element, until the sum of minima fits exactly.
 fn pair(size: usize, distance: f64, scale: f64, rng: &mut Rng) -> [Vec<(u64, f64)>; 2] {
     let mut a: Vec<(u64, f64)> = (0..size).map(|_| (rng.next_u64(), scale * libm::exp(2.0 * rng.gaussian()))).collect();
     let mut b = a.clone();
@@ -84,8 +84,8 @@ fn moments<S: WeightedSketch>(
     (sum / count, (squares - sum * sum / count) / (count - 1.0))
 }
 
-/// A sample variance over 2,000 draws has a standard error of 3.2 %; the measured ratio may exceed 1.1 by three of them. The
-/// bias gets 6 sigma.
+/// A sample variance over 2,000 draws has a standard error of 3.2 %; the measured ratio may exceed 1.1 by three of
+/// them. The bias gets 6 sigma.
 #[test]
 fn the_estimator_has_no_bias_and_the_variance_of_independent_slots() {
     const REPETITIONS: u64 = 2000;

@@ -5,8 +5,8 @@
 //! Invariant: an item without weight has no key in any band, so it is near to nothing.
 //!
 //! [`WeightedMinHash`] throws darts ([`darts`] says how), `O(set + k log k)` steps; [`ConsistentMinHash`] is improved
-//! consistent weighted sampling, `O(set * k)` steps with several logarithms each, for comparison. A text is the bag of its shingles:
-//! each weighs as much as it occurs.
+//! consistent weighted sampling, `O(set * k)` steps with several logarithms each, for comparison. A text is the bag
+//! of its shingles: each weighs as much as it occurs.
 
 mod consistent;
 mod darts;
@@ -63,7 +63,8 @@ impl LshFamily for WeightedMinHash {
     }
 }
 
-/// The exponents of two between which a weight must lie, so that no time at which a dart lands leaves the range of numbers.
+/// The exponents of two between which a weight must lie, so that no time at which a dart lands leaves the range of
+/// numbers.
 const EXPONENTS: std::ops::Range<i32> = -900..900;
 
 /// Writes the elements that weigh anything to `work.weighted`: a text's shingles with their counts, or a weighted set's
@@ -122,7 +123,8 @@ fn weighted_distance(shingling: Shingling, a: Item<'_>, b: Item<'_>) -> Result<D
 
 /// A way to make signatures of weighted sets.
 trait WeightedSketch: Send + Sync {
-    /// Overwrites the slots by the signature of a set that is not empty, all of positive weight; `scratch` is room to work in.
+    /// Overwrites the slots by the signature of a set that is not empty, all of positive weight; `scratch` is room to
+    /// work in.
     fn sketch(&self, weights: &[(u64, f64)], slots: &mut [u64], scratch: &mut Vec<u64>);
 }
 
