@@ -1,7 +1,7 @@
 //! Text as a set or bag of shingles, each hashed to 64 bits.
 //!
 //! Claim: re-spacing, re-casing and re-punctuating a text leaves its shingles of words and characters unchanged (`words` has
-//! the rules, and what remains), and two different shingles share a hash with a probability of about 2^-60 at most.
+//! the rules, and what remains), and two different shingles of five words share a hash with probability 2^-58 at most.
 //! Invariant: the hashes are frozen by `testdata/hash/shingles.tsv`, at every SIMD level.
 //! Not here: the distance of two sets, and which shingles stand for a text (MinHash).
 //!
@@ -11,9 +11,9 @@
 //!   rolls, and takes no pass over the bytes. Why it does not collide: the words' hashes are as good as random, so the
 //!   difference of two sums, `Σ w c(w)` over the distinct words, vanishes with probability `2^(v-64)`, where `2^v` is the
 //!   highest power of two in every coefficient `c(w)`. Those are sums of `±B^t`. A word at a place of its own has an odd
-//!   one, `v = 0`. For the same words in another order `v` grows, but slowly, for `B = 3 (mod 8)`: an exchange of
-//!   neighbours has `B - 1`, `v = 1`; the worst of five words, `abba` against `baab`, `(B - 1)(B^2 - 1)`, `v = 4`.
-//!   Long shingles of two alternating words (a Thue-Morse sequence) are weaker: 33 bits are lost at 128 words.
+//!   one, `v = 0`. For the same words in another order `v` grows, but slowly, because `B = 3 (mod 8)`: an exchange of
+//!   neighbours has `B - 1`, `v = 1`, and no sum of five terms has more than `v = 6`. Long shingles that repeat two words
+//!   over and over are weaker: a Thue-Morse sequence of 128 words and its opposite have `v = 34`.
 //! - `chars:n`: the byte hash of `n` characters in a row of the normalised words, joined by one space. Between two letters
 //!   of scripts without spaces there is none.
 //! - `bytes:n`: the byte hash of `n` bytes in a row of the text as it is.

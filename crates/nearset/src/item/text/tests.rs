@@ -158,6 +158,20 @@ fn kinds_seeds_and_word_order_tell_shingles_apart() {
 }
 
 #[test]
+fn orders_of_five_words_lose_at_most_six_bits() {
+    let lost = |signs: &[i64]| {
+        let sum = signs.iter().fold(0u64, |sum, &sign| sum.wrapping_mul(BASE).wrapping_add(sign as u64));
+        sum.trailing_zeros()
+    };
+    let signs = |code: u32| (0..5).map(|place| i64::from(code / 3u32.pow(place) % 3) - 1).collect::<Vec<i64>>();
+    let all = (0..3u32.pow(5)).map(signs).filter(|signs| signs.iter().any(|&sign| sign != 0));
+    assert_eq!(all.map(|signs| lost(&signs)).max(), Some(6));
+
+    let thue_morse: Vec<i64> = (0..128u32).map(|place| 1 - 2 * i64::from(place.count_ones() % 2)).collect();
+    assert_eq!(lost(&thue_morse), 34);
+}
+
+#[test]
 fn a_bag_counts_what_a_set_holds() {
     let shingler = Shingler::new(Shingling::Words(1), Seed::new(1)).unwrap();
     let bag = shingler.bag("to be or not to be");

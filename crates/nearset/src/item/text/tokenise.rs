@@ -18,7 +18,7 @@ use crate::simd::text::{CHUNK, Span, Spans, is_span_byte};
 
 /// What becomes of the words.
 pub(super) trait Sink {
-    /// Takes words from the first of the spans on, up to one that is longer than 16 bytes or not ASCII. Returns how
+    /// Takes words from the first of the spans on, up to one that is longer than 16 bytes or not ASCII, or fewer. Returns how
     /// many it has taken.
     fn short_ascii(&mut self, bytes: &[u8], spans: &[Span]) -> usize;
     /// A word of 1 to 16 bytes, as a little-endian number. Of a script without spaces if `lone`.
