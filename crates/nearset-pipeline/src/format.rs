@@ -1,0 +1,172 @@
+//! What a file holds and how it is packed, told by its name.
+//!
+//! Invariant: the extension decides, never the content, so that the same command means the same thing tomorrow. The one
+//! exception is a pipe, which has no name: its compression is told by its first bytes.
+
+use std::fmt;
+use std::path::Path;
+use std::str::FromStr;
+
+/// How records lie in a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Format {
+    /// A JSON object a line. Blank lines are no records.
+    Jsonl,
+    /// A document a line; an empty line is an empty document.
+    Text,
+    /// A document a file.
+    TextFile,
+    /// Comma-separated values under a header line, quoted as in RFC 4180.
+    Csv,
+    /// Tab-separated values under a header line, quoted as in RFC 4180.
+    Tsv,
+    /// Apache Parquet.
+    Parquet,
+    /// A two-dimensional NumPy array of 32- or 64-bit floats, a vector a row.
+    Npy,
+    /// Vectors of 32-bit floats, each after its own length.
+    Fvecs,
+}
+
+/// The extensions that are known, as error messages list them.
+pub const KNOWN_EXTENSIONS: &str =
+    ".jsonl .ndjson .json-lines .json .txt .csv .tsv .parquet .npy .fvecs, each but .parquet also with .gz or .zst";
+
+/// The names that [`Format::from_str`] takes, as error messages list them.
+pub const KNOWN_FORMATS: &str = "jsonl, text, text-file, csv, tsv, parquet, npy, fvecs";
+
+impl Format {
+    /// The format's name, as `--format` takes it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Format::Jsonl => "jsonl",
+            Format::Text => "text",
+            Format::TextFile => "text-file",
+            Format::Csv => "csv",
+            Format::Tsv => "tsv",
+            Format::Parquet => "parquet",
+            Format::Npy => "npy",
+            Format::Fvecs => "fvecs",
+        }
+    }
+
+    /// The byte between two cells of a row, for formats made of rows.
+    pub(crate) fn delimiter(self) -> Option<u8> {
+        match self {
+            Format::Csv => Some(b','),
+            Format::Tsv => Some(b'\t'),
+            _ => None,
+        }
+    }
+
+    /// Whether a record ends with a line.
+    pub(crate) fn is_lines(self) -> bool {
+        matches!(self, Format::Jsonl | Format::Text | Format::Csv | Format::Tsv)
+    }
+
+    fn from_extension(extension: &str) -> Option<Self> {
+        Some(match extension {
+            // Large public corpora ship JSON Lines as `.json.gz`; a file that is one JSON document fails at its line 1.
+            "jsonl" | "ndjson" | "json-lines" | "jsonlines" | "json" => Format::Jsonl,
+            "txt" | "text" => Format::Text,
+            "csv" => Format::Csv,
+            "tsv" => Format::Tsv,
+            "parquet" => Format::Parquet,
+            "npy" => Format::Npy,
+            "fvecs" => Format::Fvecs,
+            _ => return None,
+        })
+    }
+}
+
+impl fmt::Display for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A format that is not known by that name.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("no format is called {found:?}: use one of {KNOWN_FORMATS}")]
+pub struct UnknownFormat {
+    /// What was asked for.
+    pub found: String,
+}
+
+impl FromStr for Format {
+    type Err = UnknownFormat;
+
+    fn from_str(name: &str) -> Result<Self, UnknownFormat> {
+        match name {
+            "text" => Ok(Format::Text),
+            "text-file" => Ok(Format::TextFile),
+            other => Format::from_extension(other).ok_or_else(|| UnknownFormat { found: name.to_owned() }),
+        }
+    }
+}
+
+/// How a file is packed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
+pub enum Compression {
+    /// Not at all.
+    #[default]
+    None,
+    /// gzip, of one or several members.
+    Gzip,
+    /// Zstandard, of one or several frames.
+    Zstd,
+}
+
+impl Compression {
+    /// What the first bytes of a stream say.
+    pub(crate) fn sniff(head: &[u8]) -> Self {
+        match head {
+            [0x1f, 0x8b, ..] => Compression::Gzip,
+            [0x28, 0xb5, 0x2f, 0xfd, ..] => Compression::Zstd,
+            _ => Compression::None,
+        }
+    }
+}
+
+/// What a path's extensions say; the format is `None` where none is known.
+pub fn detect(path: &Path) -> (Option<Format>, Compression) {
+    let name = path.file_name().map(|name| name.to_string_lossy().to_ascii_lowercase()).unwrap_or_default();
+    let (stem, compression) = if let Some(stem) = name.strip_suffix(".gz") {
+        (stem, Compression::Gzip)
+    } else if let Some(stem) = name.strip_suffix(".zst") {
+        (stem, Compression::Zstd)
+    } else {
+        (name.as_str(), Compression::None)
+    };
+    let format = stem.rsplit_once('.').and_then(|(_, extension)| Format::from_extension(extension));
+    // Parquet is compressed inside and read from its end, which a compressed stream cannot offer.
+    let format = format.filter(|&format| format != Format::Parquet || compression == Compression::None);
+    (format, compression)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn extensions_tell_format_and_compression() {
+        let told = |name: &str| detect(Path::new(name));
+        assert_eq!(told("a.jsonl"), (Some(Format::Jsonl), Compression::None));
+        assert_eq!(told("dir.csv/c4-train.00000-of-01024.JSON.GZ"), (Some(Format::Jsonl), Compression::Gzip));
+        assert_eq!(told("a.tsv.zst"), (Some(Format::Tsv), Compression::Zstd));
+        assert_eq!(told("a.parquet"), (Some(Format::Parquet), Compression::None));
+        assert_eq!(told("a.parquet.gz"), (None, Compression::Gzip));
+        assert_eq!(told("a.docx"), (None, Compression::None));
+        assert_eq!(told("jsonl"), (None, Compression::None));
+    }
+
+    #[test]
+    fn every_format_is_known_by_its_name() {
+        for name in KNOWN_FORMATS.split(", ") {
+            assert_eq!(name.parse::<Format>().unwrap().name(), name);
+        }
+        assert!("xml".parse::<Format>().unwrap_err().to_string().contains("fvecs"));
+    }
+}

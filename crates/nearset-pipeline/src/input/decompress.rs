@@ -1,0 +1,173 @@
+//! Opening a source as a stream of uncompressed bytes that knows where it is.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Chain, Cursor, Read, Seek, SeekFrom};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use flate2::bufread::MultiGzDecoder;
+
+use super::{Location, Source};
+use crate::error::InputError;
+use crate::format::Compression;
+
+const DISK_BUFFER: usize = 256 << 10;
+
+/// Files made with `zstd --long=31`, as some public corpora are, need a window of 2 GiB.
+const ZSTD_WINDOW_LOG_MAX: u32 = 31;
+
+/// Uncompressed bytes of a source.
+pub(crate) struct Stream {
+    name: Arc<str>,
+    compression: Compression,
+    inner: Box<dyn Read + Send>,
+    read: u64,
+}
+
+impl Stream {
+    /// Opens the source and skips `offset` uncompressed bytes. Bytes taken from disk are added to `disk_bytes`.
+    pub fn open(source: &Source, offset: u64, disk_bytes: &Arc<AtomicU64>) -> Result<Self, InputError> {
+        let name = Arc::clone(&source.name);
+        let mut skip = offset;
+        let (compression, inner): (_, Box<dyn Read + Send>) = match &source.location {
+            Location::Stdin => {
+                let (head, rest) =
+                    peek(io::stdin()).map_err(|cause| InputError::Read { name: Arc::clone(&name), read: 0, cause })?;
+                let compression = Compression::sniff(head.get_ref());
+                let chain: Chain<_, _> = head.chain(rest);
+                (
+                    compression,
+                    decoder(compression, BufReader::with_capacity(DISK_BUFFER, Counting::new(chain, disk_bytes))),
+                )
+            }
+            Location::File(path) => {
+                let unreadable = |cause| InputError::Unreadable { path: path.clone(), cause };
+                let mut file = File::open(path).map_err(unreadable)?;
+                if source.compression == Compression::None && offset > 0 && source.bytes.is_some() {
+                    let found = file.metadata().map_err(unreadable)?.len();
+                    if found < offset {
+                        return Err(InputError::ResumeBeyondEnd { name, found, wanted: offset });
+                    }
+                    file.seek(SeekFrom::Start(offset)).map_err(unreadable)?;
+                    disk_bytes.fetch_add(offset, Ordering::Relaxed);
+                    skip = 0;
+                }
+                let counting = Counting::new(file, disk_bytes);
+                let inner: Box<dyn Read + Send> = match source.compression {
+                    Compression::None => Box::new(counting),
+                    packed => decoder(packed, BufReader::with_capacity(DISK_BUFFER, counting)),
+                };
+                (source.compression, inner)
+            }
+        };
+        let mut stream = Self { name, compression, inner, read: offset - skip };
+        stream.skip(skip)?;
+        Ok(stream)
+    }
+
+    /// Appends up to `wanted` bytes; fewer only at the end or at an error, and what came before an error is kept.
+    pub fn fill(&mut self, bytes: &mut Vec<u8>, wanted: usize) -> Result<usize, InputError> {
+        let start = bytes.len();
+        bytes.resize(start + wanted, 0);
+        let mut filled = 0;
+        let result = loop {
+            if filled == wanted {
+                break Ok(filled);
+            }
+            match self.inner.read(&mut bytes[start + filled..]) {
+                Ok(0) => break Ok(filled),
+                Ok(more) => {
+                    filled += more;
+                    self.read += more as u64;
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => break Err(self.explain(error)),
+            }
+        };
+        bytes.truncate(start + filled);
+        result
+    }
+
+    /// Steps over bytes that were read in an earlier run.
+    pub fn skip(&mut self, wanted: u64) -> Result<(), InputError> {
+        let goal = self.read + wanted;
+        let mut scrap = Vec::new();
+        while self.read < goal {
+            scrap.clear();
+            let step = usize::try_from(goal - self.read).unwrap_or(usize::MAX).min(DISK_BUFFER);
+            if self.fill(&mut scrap, step)? == 0 {
+                return Err(InputError::ResumeBeyondEnd {
+                    name: Arc::clone(&self.name),
+                    found: self.read,
+                    wanted: goal,
+                });
+            }
+        }
+        Ok(())
+    }
+
+    fn explain(&self, cause: io::Error) -> InputError {
+        let (name, read) = (Arc::clone(&self.name), self.read);
+        let (packing, tool) = match self.compression {
+            Compression::None => return InputError::Read { name, read, cause },
+            Compression::Gzip => ("gzip", "gzip"),
+            Compression::Zstd => ("zstd", "zstd"),
+        };
+        // An error with a code comes from the operating system; one without comes from the decoder.
+        if cause.raw_os_error().is_some() {
+            InputError::Read { name, read, cause }
+        } else if cause.kind() == io::ErrorKind::UnexpectedEof {
+            InputError::Truncated { name, packing, tool, read }
+        } else {
+            InputError::Corrupt { name, packing, read, cause }
+        }
+    }
+}
+
+fn decoder<R: BufRead + Send + 'static>(compression: Compression, reader: R) -> Box<dyn Read + Send> {
+    match compression {
+        Compression::None => Box::new(reader),
+        Compression::Gzip => Box::new(MultiGzDecoder::new(reader)),
+        Compression::Zstd => match zstd::Decoder::with_buffer(reader)
+            .and_then(|mut decoder| decoder.window_log_max(ZSTD_WINDOW_LOG_MAX).map(|()| decoder))
+        {
+            Ok(decoder) => Box::new(decoder),
+            Err(error) => Box::new(Failing(Some(error))),
+        },
+    }
+}
+
+/// Gives its error at the first read.
+struct Failing(Option<io::Error>);
+
+impl Read for Failing {
+    fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+        self.0.take().map_or(Ok(0), Err)
+    }
+}
+
+/// The first four bytes, or fewer if there are no more, and the rest.
+fn peek<R: Read>(mut reader: R) -> io::Result<(Cursor<Vec<u8>>, R)> {
+    let mut head = Vec::with_capacity(4);
+    reader.by_ref().take(4).read_to_end(&mut head)?;
+    Ok((Cursor::new(head), reader))
+}
+
+struct Counting<R> {
+    inner: R,
+    count: Arc<AtomicU64>,
+}
+
+impl<R> Counting<R> {
+    fn new(inner: R, count: &Arc<AtomicU64>) -> Self {
+        Self { inner, count: Arc::clone(count) }
+    }
+}
+
+impl<R: Read> Read for Counting<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.inner.read(buffer)?;
+        self.count.fetch_add(read as u64, Ordering::Relaxed);
+        Ok(read)
+    }
+}

@@ -1,0 +1,18 @@
+//! Inputs: what the user named, as an ordered list of sources, read in batches of whole records.
+//!
+//! The work is cut so that one thread can read, many can extract and one can write: a [`Reader`] only decompresses and
+//! finds where records end; what is *in* a record is the business of [`crate::extract`].
+
+mod batch;
+mod decompress;
+mod parquet;
+mod reader;
+mod resolve;
+mod split;
+mod vectors;
+
+pub use batch::{Batch, Preamble};
+pub use reader::{Position, ReadOptions, Reader};
+pub use resolve::{Location, Source, Sources, resolve};
+
+pub(crate) use vectors::NpyHeader;

@@ -1,0 +1,367 @@
+//! Reading sources one after another, in batches of whole records.
+//!
+//! Claim: the preamble and the bytes of all batches of a source, put together, are the source's uncompressed bytes; and
+//! an error comes only after every whole record before it was delivered.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::batch::{Batch, Preamble};
+use super::decompress::Stream;
+use super::parquet::ParquetRows;
+use super::split::{Splitter, row_end};
+use super::{Location, NpyHeader, Source};
+use crate::error::InputError;
+use crate::extract::{Fields, row_cells};
+use crate::format::{Compression, Format};
+
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
+/// A place between two records.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Position {
+    /// Which source, from 0.
+    pub source: usize,
+    /// How many records of the source lie before.
+    pub record: u64,
+    /// The line that comes next, from 1; the row where there are no lines. 0 stands for a source not yet opened.
+    pub line: u64,
+    /// How many uncompressed bytes of the source lie before, its preamble included; 0 for Parquet.
+    pub offset: u64,
+}
+
+/// How to read.
+#[derive(Debug, Clone)]
+pub struct ReadOptions {
+    /// What a record's item and id are called. Columns are looked up when a table is opened.
+    pub fields: Fields,
+    /// About how many bytes a batch has.
+    pub batch_bytes: usize,
+    /// The longest record that is read, against files that are not what they are taken for.
+    pub max_record: usize,
+}
+
+impl ReadOptions {
+    /// Batches of 1 MiB, records of at most 1 GiB.
+    pub fn new(fields: Fields) -> Self {
+        Self { fields, batch_bytes: 1 << 20, max_record: 1 << 30 }
+    }
+}
+
+/// Reads sources in order.
+pub struct Reader {
+    sources: Arc<[Source]>,
+    options: ReadOptions,
+    next: Position,
+    current: Option<Open>,
+    pending: Option<InputError>,
+    disk_bytes: Arc<AtomicU64>,
+}
+
+enum Open {
+    Bytes(Box<ByteRecords>),
+    Parquet(Box<ParquetRows>),
+}
+
+impl Reader {
+    /// Reads from the start of the first source.
+    pub fn new(sources: impl Into<Arc<[Source]>>, options: ReadOptions) -> Self {
+        Self::open_at(sources, options, Position::default())
+    }
+
+    /// Reads on from where a batch ended ([`Batch::end`]), over the same sources.
+    pub fn open_at(sources: impl Into<Arc<[Source]>>, options: ReadOptions, position: Position) -> Self {
+        let sources = sources.into();
+        let passed = sources.iter().take(position.source).filter_map(|source| source.bytes).sum();
+        let disk_bytes = Arc::new(AtomicU64::new(passed));
+        Self { sources, options, next: position, current: None, pending: None, disk_bytes }
+    }
+
+    /// The sources.
+    pub fn sources(&self) -> &Arc<[Source]> {
+        &self.sources
+    }
+
+    /// Fills the batch with the next records, all from one source. `false` is the end. A batch may hold no record, only
+    /// blank lines.
+    ///
+    /// # Errors
+    /// If the source cannot be opened or read on. The next call goes on with the next source.
+    pub fn read_batch(&mut self, batch: &mut Batch) -> Result<bool, InputError> {
+        batch.clear();
+        loop {
+            if let Some(error) = self.pending.take() {
+                self.leave_source();
+                return Err(error);
+            }
+            let Some(source) = self.sources.get(self.next.source) else {
+                return Ok(false);
+            };
+            batch.name = Arc::clone(&source.name);
+            batch.format = Some(source.format);
+            if self.current.is_none() {
+                match open(source, &self.options, self.next, &self.disk_bytes) {
+                    Ok((opened, position)) => {
+                        self.current = Some(opened);
+                        self.next = position;
+                    }
+                    Err(error) => {
+                        self.leave_source();
+                        return Err(error);
+                    }
+                }
+            }
+            batch.start = self.next;
+            let (delivered, end, error) = match self.current.as_mut() {
+                Some(Open::Bytes(records)) => records.read(batch, &self.options, self.next),
+                Some(Open::Parquet(rows)) => rows.read(batch, &self.options, self.next),
+                None => (false, self.next, None),
+            };
+            self.next = end;
+            batch.end = end;
+            batch.disk_bytes = self.disk_bytes.load(Ordering::Relaxed);
+            self.pending = error;
+            if delivered {
+                return Ok(true);
+            }
+            if self.pending.is_none() {
+                self.leave_source();
+            }
+        }
+    }
+
+    fn leave_source(&mut self) {
+        self.current = None;
+        self.next = Position { source: self.next.source + 1, ..Position::default() };
+        let passed = self.sources.iter().take(self.next.source).filter_map(|source| source.bytes).sum();
+        self.disk_bytes.store(passed, Ordering::Relaxed);
+    }
+}
+
+fn open(
+    source: &Source,
+    options: &ReadOptions,
+    position: Position,
+    disk_bytes: &Arc<AtomicU64>,
+) -> Result<(Open, Position), InputError> {
+    if source.format == Format::Parquet {
+        let rows = ParquetRows::open(source, options, position)?;
+        let position = Position { line: position.record + 1, ..position };
+        return Ok((Open::Parquet(Box::new(rows)), position));
+    }
+    let records = ByteRecords::open(source, options, position, disk_bytes)?;
+    let position = if position.line == 0 { records.first } else { position };
+    Ok((Open::Bytes(Box::new(records)), Position { source: position.source, ..position }))
+}
+
+/// Records that are ranges of a byte stream.
+struct ByteRecords {
+    stream: Stream,
+    splitter: Splitter,
+    preamble: Arc<Preamble>,
+    /// The start of a record whose end has not been read yet.
+    carry: Vec<u8>,
+    at_end: bool,
+    finished: bool,
+    first: Position,
+    /// What the header of an array promises.
+    rows: Option<u64>,
+}
+
+impl ByteRecords {
+    fn open(
+        source: &Source,
+        options: &ReadOptions,
+        position: Position,
+        disk_bytes: &Arc<AtomicU64>,
+    ) -> Result<Self, InputError> {
+        let disk_before = disk_bytes.load(Ordering::Relaxed);
+        let mut head = Head { stream: Stream::open(source, 0, disk_bytes)?, bytes: Vec::new(), at_end: false };
+        let (preamble, rows, splitter) = head.preamble(source, options)?;
+        let offset = preamble.raw.len() as u64;
+        let lines = memchr::memchr_iter(b'\n', &preamble.raw).count() as u64;
+        let line = if source.format.delimiter().is_some() { 1 + lines } else { 1 };
+        let Head { mut stream, bytes: mut carry, mut at_end } = head;
+        carry.drain(..preamble.raw.len());
+        if position.offset > offset {
+            if matches!(source.location, Location::File(_)) && source.compression == Compression::None {
+                disk_bytes.store(disk_before, Ordering::Relaxed);
+                stream = Stream::open(source, position.offset, disk_bytes)?;
+                carry.clear();
+                at_end = false;
+            } else {
+                let held = carry.len().min((position.offset - offset) as usize);
+                carry.drain(..held);
+                stream.skip(position.offset - offset - held as u64)?;
+            }
+        }
+        Ok(Self {
+            stream,
+            splitter,
+            preamble: Arc::new(preamble),
+            carry,
+            at_end,
+            finished: false,
+            first: Position { source: position.source, record: 0, line, offset },
+            rows,
+        })
+    }
+
+    /// Whether something was delivered, where it ends, and the error that comes after it.
+    fn read(
+        &mut self,
+        batch: &mut Batch,
+        options: &ReadOptions,
+        start: Position,
+    ) -> (bool, Position, Option<InputError>) {
+        if self.finished {
+            return (false, start, None);
+        }
+        batch.preamble = Arc::clone(&self.preamble);
+        batch.bytes.append(&mut self.carry);
+        let mut target = options.batch_bytes.max(1);
+        let mut error = None;
+        let taken = loop {
+            if !self.at_end && batch.bytes.len() < target {
+                let wanted = target - batch.bytes.len();
+                match self.stream.fill(&mut batch.bytes, wanted) {
+                    Ok(read) => self.at_end = read < wanted,
+                    Err(stop) => error = Some(stop),
+                }
+            }
+            let taken = self.splitter.split(&batch.bytes, self.at_end && error.is_none(), &mut batch.spans);
+            if taken.bytes > 0 || self.at_end || error.is_some() {
+                break taken;
+            }
+            if batch.bytes.len() >= options.max_record {
+                let (name, line) = (Arc::clone(&batch.name), start.line);
+                error = Some(InputError::RecordTooLong { name, line, limit: options.max_record });
+                break taken;
+            }
+            // Doubling keeps the repeated look at a long record's bytes linear in its length.
+            target = batch.bytes.len().max(target).saturating_mul(2);
+        };
+        self.carry.extend_from_slice(&batch.bytes[taken.bytes..]);
+        batch.bytes.truncate(taken.bytes);
+        let end = Position {
+            source: start.source,
+            record: start.record + batch.spans.len() as u64,
+            line: start.line + u64::from(taken.lines),
+            offset: start.offset + taken.bytes as u64,
+        };
+        if error.is_some() {
+            self.finished = true;
+        } else if self.at_end {
+            self.finished = true;
+            error = self.check_end(&batch.name, end);
+        }
+        (taken.bytes > 0 || !batch.spans.is_empty(), end, error)
+    }
+
+    /// Arrays must end with a row, and with the row that their header promises.
+    fn check_end(&self, name: &Arc<str>, end: Position) -> Option<InputError> {
+        let name = Arc::clone(name);
+        if !self.carry.is_empty() {
+            let cause =
+                format!("{} bytes after row {} are no whole vector: the file is cut off", self.carry.len(), end.record);
+            return Some(InputError::BadArray { name, cause });
+        }
+        let rows = self.rows.filter(|&rows| rows != end.record)?;
+        let cause = format!("its header promises {rows} rows but {} are there: the file is cut off", end.record);
+        Some(InputError::BadArray { name, cause })
+    }
+}
+
+/// The start of a stream, while the preamble is looked for.
+struct Head {
+    stream: Stream,
+    bytes: Vec<u8>,
+    at_end: bool,
+}
+
+impl Head {
+    /// Reads until there are `wanted` bytes, or all.
+    fn fill_to(&mut self, wanted: usize) -> Result<(), InputError> {
+        if !self.at_end && self.bytes.len() < wanted {
+            let missing = wanted - self.bytes.len();
+            self.at_end = self.stream.fill(&mut self.bytes, missing)? < missing;
+        }
+        Ok(())
+    }
+
+    fn preamble(
+        &mut self,
+        source: &Source,
+        options: &ReadOptions,
+    ) -> Result<(Preamble, Option<u64>, Splitter), InputError> {
+        let mut preamble = Preamble::default();
+        if source.format == Format::Npy {
+            let header = self.array_header(source)?;
+            preamble.raw.extend_from_slice(&self.bytes[..header.header_bytes]);
+            preamble.element_bytes = header.element_bytes;
+            let splitter = Splitter::Fixed { bytes: header.dimensions * header.element_bytes };
+            return Ok((preamble, Some(header.rows), splitter));
+        }
+        if source.format == Format::Fvecs {
+            preamble.element_bytes = 4;
+            return Ok((preamble, None, Splitter::Fvecs));
+        }
+        self.fill_to(BYTE_ORDER_MARK.len())?;
+        if self.bytes.starts_with(BYTE_ORDER_MARK) {
+            preamble.raw.extend_from_slice(BYTE_ORDER_MARK);
+        }
+        let splitter = match source.format.delimiter() {
+            Some(delimiter) => {
+                self.table_header(source, options, delimiter, &mut preamble)?;
+                Splitter::Rows { delimiter }
+            }
+            None if source.format == Format::TextFile => Splitter::Whole,
+            None => Splitter::Lines { keep_blank: source.format == Format::Text },
+        };
+        Ok((preamble, None, splitter))
+    }
+
+    fn array_header(&mut self, source: &Source) -> Result<NpyHeader, InputError> {
+        let bad = |cause| InputError::BadArray { name: Arc::clone(&source.name), cause };
+        self.fill_to(12)?;
+        let cut = || bad("not a NumPy array: it ends within its header".to_owned());
+        let size = NpyHeader::size(&self.bytes).map_err(bad)?.ok_or_else(cut)?;
+        self.fill_to(size)?;
+        NpyHeader::parse(self.bytes.get(..size).ok_or_else(cut)?).map_err(bad)
+    }
+
+    fn table_header(
+        &mut self,
+        source: &Source,
+        options: &ReadOptions,
+        delimiter: u8,
+        preamble: &mut Preamble,
+    ) -> Result<(), InputError> {
+        let name = || Arc::clone(&source.name);
+        let start = preamble.raw.len();
+        let mut wanted = 4096;
+        let end = loop {
+            self.fill_to(wanted)?;
+            if let Some(length) = row_end(&self.bytes[start..], delimiter) {
+                break start + length;
+            }
+            if self.at_end {
+                break self.bytes.len();
+            }
+            if wanted > options.max_record {
+                return Err(InputError::RecordTooLong { name: name(), line: 1, limit: options.max_record });
+            }
+            wanted *= 2;
+        };
+        let header = &self.bytes[start..end];
+        preamble.raw.extend_from_slice(header);
+        preamble.columns =
+            row_cells(header, delimiter).map_err(|cause| InputError::BadHeader { name: name(), cause })?;
+        let column = &options.fields.item;
+        if !preamble.columns.contains(column) {
+            let found = std::mem::take(&mut preamble.columns);
+            return Err(InputError::MissingColumn { name: name(), column: column.clone(), found });
+        }
+        Ok(())
+    }
+}

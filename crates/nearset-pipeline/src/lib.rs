@@ -1,0 +1,21 @@
+//! Files in, files out.
+//!
+//! - [`format`]: what a file holds and how it is packed, by its name.
+//! - [`input`]: files, folders, globs and the pipe as one ordered list, read in batches of whole records.
+//! - [`extract`]: texts, bit strings, vectors and ids out of a batch.
+//! - [`output`]: kept records byte for byte, in files that appear whole or not at all.
+//!
+//! One thread reads, many extract, one writes in order: batches own their bytes and carry their position, so nothing here
+//! depends on which thread does what. There is no hashing here.
+
+pub mod error;
+pub mod extract;
+pub mod format;
+pub mod input;
+pub mod output;
+
+pub use error::{InputError, OutputError, RecordError, RecordFault};
+pub use extract::{Arena, Extracted, Fields, ItemField, extract};
+pub use format::{Compression, Format};
+pub use input::{Batch, Position, ReadOptions, Reader, Source, Sources, resolve};
+pub use output::{Checkpoint, OutputFile, OutputOptions, RecordWriter};

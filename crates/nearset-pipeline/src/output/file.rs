@@ -1,0 +1,375 @@
+//! One output file: compressed by its extension, written beside its place and renamed into it.
+//!
+//! Invariant: after [`OutputFile::checkpoint`] the partial file is a whole compressed file up to the returned length (a
+//! new gzip member or zstd frame starts behind it), so cutting it there is all that resuming takes. Where checkpoints
+//! fall is therefore part of a compressed file's bytes: a run that must be reproducible takes them at record counts, not
+//! at times.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, BufWriter, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use flate2::write::GzEncoder;
+
+use crate::error::OutputError;
+use crate::format::{Compression, detect};
+use crate::input::Source;
+
+const BUFFER: usize = 256 << 10;
+
+/// The zstd level where none is asked for, as in the `zstd` program.
+const DEFAULT_ZSTD_LEVEL: i32 = 3;
+
+/// The gzip level where none is asked for, as in the `gzip` program.
+const DEFAULT_GZIP_LEVEL: u32 = 6;
+
+/// How to write.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct OutputOptions {
+    /// Files that must not be written to.
+    pub inputs: Vec<PathBuf>,
+    /// Whether an existing output may be replaced.
+    pub force: bool,
+    /// How to pack; `None` goes by the extension.
+    pub compression: Option<Compression>,
+    /// The compression level; `None` is the usual one.
+    pub level: Option<i32>,
+    /// Whether an unfinished output is kept for a later [`OutputFile::resume`] when it is dropped.
+    pub keep_partial: bool,
+}
+
+impl OutputOptions {
+    /// Options that protect the sources.
+    pub fn protecting(sources: &[Source]) -> Self {
+        let inputs = sources.iter().filter_map(Source::path).map(Path::to_owned).collect();
+        Self { inputs, ..Self::default() }
+    }
+}
+
+/// Where an output is written until it is finished.
+pub fn partial_path(path: &Path) -> PathBuf {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(".partial");
+    path.with_file_name(name)
+}
+
+/// A file that appears under its name only when it is finished, or standard output.
+pub struct OutputFile {
+    path: PathBuf,
+    /// `None` for standard output.
+    partial: Option<PathBuf>,
+    encoder: Encoder,
+    compression: Compression,
+    level: Option<i32>,
+    /// Whether a compressed stream has been opened: even an empty output needs one to be valid.
+    any_member: bool,
+    keep_partial: bool,
+}
+
+impl OutputFile {
+    /// Starts an output; `-` is standard output.
+    ///
+    /// # Errors
+    /// If the output is also an input, exists and may not be replaced, or cannot be created there.
+    pub fn create(path: &Path, options: &OutputOptions) -> Result<Self, OutputError> {
+        if path == Path::new("-") {
+            return Ok(Self::stdout(options));
+        }
+        check_target(path, options)?;
+        let partial = partial_path(path);
+        let file = open_partial(path, &partial)?;
+        file.set_len(0).map_err(|cause| OutputError::from_io(path, cause))?;
+        Ok(Self::over(path, partial, file, 0, options))
+    }
+
+    /// Goes on with the unfinished output of a run that was stopped, behind a checkpoint.
+    ///
+    /// # Errors
+    /// If there is no such output or it is shorter than the checkpoint.
+    pub fn resume(path: &Path, length: u64, options: &OutputOptions) -> Result<Self, OutputError> {
+        if path == Path::new("-") {
+            return Err(OutputError::NotResumable { path: path.to_owned(), what: "standard output" });
+        }
+        check_target(path, options)?;
+        let partial = partial_path(path);
+        let found = fs::metadata(&partial).map_or(0, |metadata| metadata.len());
+        if found < length {
+            return Err(OutputError::ResumeBeyondEnd { path: partial, wanted: length, found });
+        }
+        let mut file = open_partial(path, &partial)?;
+        let write = |cause| OutputError::from_io(path, cause);
+        file.set_len(length).map_err(write)?;
+        file.seek(SeekFrom::Start(length)).map_err(write)?;
+        Ok(Self::over(path, partial, file, length, options))
+    }
+
+    fn over(path: &Path, partial: PathBuf, file: File, length: u64, options: &OutputOptions) -> Self {
+        Self {
+            path: path.to_owned(),
+            partial: Some(partial),
+            encoder: Encoder::Idle(Sink { to: BufWriter::with_capacity(BUFFER, Device::File(file)), length }),
+            compression: options.compression.unwrap_or(detect(path).1),
+            level: options.level,
+            any_member: length > 0,
+            keep_partial: options.keep_partial,
+        }
+    }
+
+    fn stdout(options: &OutputOptions) -> Self {
+        let to = BufWriter::with_capacity(BUFFER, Device::Stdout(io::stdout()));
+        Self {
+            path: PathBuf::from("<stdout>"),
+            partial: None,
+            encoder: Encoder::Idle(Sink { to, length: 0 }),
+            compression: options.compression.unwrap_or_default(),
+            level: options.level,
+            any_member: false,
+            keep_partial: false,
+        }
+    }
+
+    /// Where the output will appear.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// How the output is packed.
+    pub fn compression(&self) -> Compression {
+        self.compression
+    }
+
+    /// Appends bytes.
+    ///
+    /// # Errors
+    /// If the device is full or fails.
+    pub fn write(&mut self, bytes: &[u8]) -> Result<(), OutputError> {
+        self.try_write(bytes).map_err(|cause| OutputError::from_io(&self.path, cause))
+    }
+
+    fn try_write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        if matches!(self.encoder, Encoder::Idle(_)) {
+            self.open_member()?;
+        }
+        match &mut self.encoder {
+            Encoder::Plain(sink) => sink.write_all(bytes),
+            Encoder::Gzip(encoder) => encoder.write_all(bytes),
+            Encoder::Zstd(encoder) => encoder.write_all(bytes),
+            Encoder::Idle(_) | Encoder::Failed => Err(io::Error::other("the output failed before")),
+        }
+    }
+
+    fn open_member(&mut self) -> io::Result<()> {
+        let Encoder::Idle(sink) = std::mem::replace(&mut self.encoder, Encoder::Failed) else {
+            return Ok(());
+        };
+        self.any_member = true;
+        self.encoder = match self.compression {
+            Compression::None => Encoder::Plain(sink),
+            Compression::Gzip => {
+                let level = self.level.map_or(DEFAULT_GZIP_LEVEL, |level| level.clamp(0, 9) as u32);
+                Encoder::Gzip(Box::new(GzEncoder::new(sink, flate2::Compression::new(level))))
+            }
+            Compression::Zstd => {
+                let mut encoder = zstd::Encoder::new(sink, self.level.unwrap_or(DEFAULT_ZSTD_LEVEL))?;
+                encoder.include_checksum(true)?;
+                Encoder::Zstd(Box::new(encoder))
+            }
+        };
+        Ok(())
+    }
+
+    fn close_member(&mut self) -> io::Result<&mut Sink> {
+        let sink = match std::mem::replace(&mut self.encoder, Encoder::Failed) {
+            Encoder::Idle(sink) | Encoder::Plain(sink) => sink,
+            Encoder::Gzip(encoder) => encoder.finish()?,
+            Encoder::Zstd(encoder) => encoder.finish()?,
+            Encoder::Failed => return Err(io::Error::other("the output failed before")),
+        };
+        self.encoder = Encoder::Idle(sink);
+        match &mut self.encoder {
+            Encoder::Idle(sink) => {
+                sink.flush()?;
+                Ok(sink)
+            }
+            _ => Err(io::Error::other("the output failed before")),
+        }
+    }
+
+    /// Makes everything written so far durable; the length is what [`OutputFile::resume`] takes.
+    ///
+    /// # Errors
+    /// If the device is full or fails, or this is standard output.
+    pub fn checkpoint(&mut self) -> Result<u64, OutputError> {
+        if self.partial.is_none() {
+            return Err(OutputError::NotResumable { path: self.path.clone(), what: "standard output" });
+        }
+        let sync = |sink: &mut Sink| sink.sync().map(|()| sink.length);
+        self.close_member().and_then(sync).map_err(|cause| OutputError::from_io(&self.path, cause))
+    }
+
+    /// Overwrites the first bytes of an uncompressed file.
+    pub(crate) fn patch_start(&mut self, bytes: &[u8]) -> Result<(), OutputError> {
+        let patch = |sink: &mut Sink| match sink.to.get_mut() {
+            Device::File(file) => {
+                file.seek(SeekFrom::Start(0))?;
+                file.write_all(bytes)?;
+                file.seek(SeekFrom::End(0)).map(drop)
+            }
+            Device::Stdout(_) => Err(io::Error::other("standard output cannot be written over")),
+        };
+        self.close_member().and_then(patch).map_err(|cause| OutputError::from_io(&self.path, cause))
+    }
+
+    /// Lets the output appear under its name.
+    ///
+    /// # Errors
+    /// If the device is full or fails, or the file cannot be renamed.
+    pub fn finish(mut self) -> Result<(), OutputError> {
+        self.try_finish().map_err(|cause| OutputError::from_io(&self.path, cause))
+    }
+
+    fn try_finish(&mut self) -> io::Result<()> {
+        if !self.any_member {
+            self.open_member()?;
+        }
+        // Without this the name could outlive a power cut and the bytes not.
+        if let Device::File(file) = self.close_member()?.to.get_ref() {
+            file.sync_all()?;
+        }
+        let Some(partial) = &self.partial else {
+            return Ok(());
+        };
+        fs::rename(partial, &self.path)?;
+        self.partial = None;
+        sync_folder(&self.path)
+    }
+}
+
+impl Drop for OutputFile {
+    fn drop(&mut self) {
+        if let Some(partial) = &self.partial
+            && !self.keep_partial
+        {
+            // Nothing can be done about a failure here, and the name says that the file is partial.
+            let _ = fs::remove_file(partial);
+        }
+    }
+}
+
+fn sync_folder(path: &Path) -> io::Result<()> {
+    if cfg!(unix) {
+        File::open(folder_of(path))?.sync_all()?;
+    }
+    Ok(())
+}
+
+fn folder_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    }
+}
+
+fn open_partial(path: &Path, partial: &Path) -> Result<File, OutputError> {
+    let file = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .open(partial)
+        .map_err(|cause| OutputError::from_io(path, cause))?;
+    match file.try_lock() {
+        Err(TryLockError::WouldBlock) => Err(OutputError::Busy { path: path.to_owned() }),
+        // A file system without locks offers no protection against a second run, but is still good to write to.
+        Ok(()) | Err(TryLockError::Error(_)) => Ok(file),
+    }
+}
+
+fn check_target(path: &Path, options: &OutputOptions) -> Result<(), OutputError> {
+    let folder = folder_of(path);
+    if !folder.is_dir() {
+        return Err(OutputError::NoFolder { path: path.to_owned(), folder: folder.to_owned() });
+    }
+    if path.is_dir() {
+        return Err(OutputError::IsFolder { path: path.to_owned() });
+    }
+    // The partial file is written to as well.
+    for written in [path.to_owned(), partial_path(path)] {
+        if let Some(input) = options.inputs.iter().find(|input| same_file(input, &written)) {
+            return Err(OutputError::IsInput { path: written, input: input.clone() });
+        }
+    }
+    if path.exists() && !options.force {
+        return Err(OutputError::Exists { path: path.to_owned() });
+    }
+    Ok(())
+}
+
+/// Whether both names lead to one file, through links of any kind.
+fn same_file(a: &Path, b: &Path) -> bool {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt;
+        if let (Ok(a), Ok(b)) = (fs::metadata(a), fs::metadata(b)) {
+            return (a.dev(), a.ino()) == (b.dev(), b.ino());
+        }
+    }
+    matches!((a.canonicalize(), b.canonicalize()), (Ok(a), Ok(b)) if a == b)
+}
+
+enum Encoder {
+    /// No compressed stream is open.
+    Idle(Sink),
+    Plain(Sink),
+    Gzip(Box<GzEncoder<Sink>>),
+    Zstd(Box<zstd::Encoder<'static, Sink>>),
+    Failed,
+}
+
+enum Device {
+    File(File),
+    Stdout(io::Stdout),
+}
+
+impl Write for Device {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Device::File(file) => file.write(bytes),
+            Device::Stdout(stdout) => stdout.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Device::File(file) => file.flush(),
+            Device::Stdout(stdout) => stdout.flush(),
+        }
+    }
+}
+
+/// The compressed bytes on their way to the device, counted.
+struct Sink {
+    to: BufWriter<Device>,
+    length: u64,
+}
+
+impl Sink {
+    fn sync(&mut self) -> io::Result<()> {
+        match self.to.get_ref() {
+            Device::File(file) => file.sync_data(),
+            Device::Stdout(_) => Ok(()),
+        }
+    }
+}
+
+impl Write for Sink {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.to.write(bytes)?;
+        self.length += written as u64;
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.to.flush()
+    }
+}

@@ -1,0 +1,12 @@
+//! Outputs: whole or not at all.
+//!
+//! Claim: under the name the user gave there is either what was there before or the finished output, whatever happens in
+//! between; and no input is ever written to.
+
+mod annotate;
+mod file;
+mod records;
+
+pub use annotate::Value;
+pub use file::{OutputFile, OutputOptions, partial_path};
+pub use records::{Checkpoint, RecordWriter};

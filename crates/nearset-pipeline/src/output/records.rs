@@ -1,0 +1,248 @@
+//! Kept records, byte for byte as they went in.
+//!
+//! Invariant: the output is the first source's preamble and the kept records, in the order they are given; the only byte
+//! added is a line feed where a source ended without one and another record follows.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use super::annotate::{self, Value, json_string};
+use super::{OutputFile, OutputOptions};
+use crate::error::{OutputError, RecordError, RecordFault};
+use crate::format::{Compression, Format, detect};
+use crate::input::{Batch, NpyHeader, Preamble};
+
+/// How far an output has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Checkpoint {
+    /// The length of the partial file.
+    pub length: u64,
+    /// Whether the preamble has been written.
+    pub started: bool,
+    /// Whether the last record lacks its line end.
+    pub open_line: bool,
+}
+
+/// Writes records of one format. Parquet has its own writer.
+pub struct RecordWriter {
+    out: OutputFile,
+    /// The output's own format, where its name tells one.
+    format: Option<Format>,
+    added: Vec<String>,
+    /// The preamble that was written, and whose it is.
+    preamble: Option<(Arc<str>, Arc<Preamble>)>,
+    started: bool,
+    open_line: bool,
+    rows: u64,
+    scratch: Vec<u8>,
+}
+
+impl RecordWriter {
+    /// Starts an output. `added` names the fields that [`RecordWriter::annotate`] sets.
+    ///
+    /// # Errors
+    /// As [`OutputFile::create`]; and if the extension is that of another kind of file, or of one that cannot be written
+    /// this way.
+    pub fn create(path: &Path, added: Vec<String>, options: &OutputOptions) -> Result<Self, OutputError> {
+        Self::over(OutputFile::create(path, options)?, added, Checkpoint::default())
+    }
+
+    /// Goes on behind a checkpoint.
+    ///
+    /// # Errors
+    /// As [`OutputFile::resume`].
+    pub fn resume(
+        path: &Path,
+        added: Vec<String>,
+        checkpoint: Checkpoint,
+        options: &OutputOptions,
+    ) -> Result<Self, OutputError> {
+        Self::over(OutputFile::resume(path, checkpoint.length, options)?, added, checkpoint)
+    }
+
+    fn over(out: OutputFile, added: Vec<String>, checkpoint: Checkpoint) -> Result<Self, OutputError> {
+        let format = detect(out.path()).0;
+        let Checkpoint { started, open_line, .. } = checkpoint;
+        Ok(Self { out, format, added, preamble: None, started, open_line, rows: 0, scratch: Vec::new() })
+    }
+
+    fn unsupported(&self, cause: String) -> OutputError {
+        OutputError::Unsupported { path: self.out.path().to_owned(), cause }
+    }
+
+    /// Makes ready for the records of a batch; the first one's preamble is written. To be called once a batch, also when
+    /// none of its records is kept.
+    ///
+    /// # Errors
+    /// If the batch's format is not the output's, or its columns are not those of the batches before.
+    pub fn begin(&mut self, batch: &Batch) -> Result<(), OutputError> {
+        if let Some((first, preamble)) = &self.preamble {
+            if Arc::ptr_eq(preamble, batch.preamble()) {
+                return Ok(());
+            }
+            if preamble.columns != batch.preamble().columns || !same_array(preamble, batch.preamble()) {
+                return Err(OutputError::HeaderMismatch {
+                    path: self.out.path().to_owned(),
+                    name: Arc::clone(batch.name()),
+                    first: Arc::clone(first),
+                });
+            }
+            return Ok(());
+        }
+        self.check_format(batch)?;
+        self.preamble = Some((Arc::clone(batch.name()), Arc::clone(batch.preamble())));
+        if self.started {
+            return Ok(());
+        }
+        self.started = true;
+        let raw = &batch.preamble().raw;
+        if Self::becomes_json(batch) {
+            return Ok(());
+        }
+        if let (Some(delimiter), false) = (batch.format().delimiter(), self.added.is_empty()) {
+            self.scratch.clear();
+            let names: Vec<Value<'_>> = self.added.iter().map(|name| Value::Text(name)).collect();
+            annotate::row(raw, delimiter, &names, &mut self.scratch);
+            self.out.write(&self.scratch)?;
+        } else {
+            self.out.write(raw)?;
+        }
+        self.open_line = batch.format().delimiter().is_some() && !raw.ends_with(b"\n");
+        Ok(())
+    }
+
+    /// A file a document has no place in one text file, so such documents come out as JSON objects.
+    fn becomes_json(batch: &Batch) -> bool {
+        batch.format() == Format::TextFile
+    }
+
+    fn check_format(&self, batch: &Batch) -> Result<(), OutputError> {
+        let (input, name) = (batch.format(), batch.name());
+        if input == Format::Parquet {
+            return Err(self.unsupported(format!("{name} is Parquet, which needs an output called .parquet")));
+        }
+        let wanted = if Self::becomes_json(batch) { Format::Jsonl } else { input };
+        if let Some(output) = self.format.filter(|&output| output != wanted) {
+            let cause = format!(
+                "named as {output}, but {name} is {input} and records come out as they went in: name it as {wanted}"
+            );
+            return Err(self.unsupported(cause));
+        }
+        if input == Format::Npy && self.out.compression() != Compression::None {
+            return Err(
+                self.unsupported("a NumPy array's row count is known last, so it cannot be compressed".to_owned())
+            );
+        }
+        if !self.added.is_empty() && input != Format::Jsonl && input.delimiter().is_none() && input != Format::TextFile
+        {
+            return Err(self.unsupported(format!("{input} has no fields to add to: annotate JSONL, CSV or TSV")));
+        }
+        Ok(())
+    }
+
+    /// Closes a line that its source left open.
+    fn next_record(&mut self, batch: &Batch, record: &[u8]) -> Result<(), OutputError> {
+        if self.open_line {
+            self.out.write(b"\n")?;
+        }
+        self.open_line = batch.format().is_lines() && !record.ends_with(b"\n");
+        self.rows += 1;
+        Ok(())
+    }
+
+    /// Writes record `i` as it is.
+    ///
+    /// # Errors
+    /// If the device is full or fails.
+    ///
+    /// # Panics
+    /// If there is no record `i`.
+    pub fn copy(&mut self, batch: &Batch, i: usize) -> Result<(), OutputError> {
+        if Self::becomes_json(batch) {
+            return self.write_document(batch, i, &[]);
+        }
+        let record = batch.raw(i);
+        self.next_record(batch, record)?;
+        self.out.write(record)
+    }
+
+    /// Writes record `i` with the added fields set to `values`, in the order they were named.
+    ///
+    /// # Errors
+    /// If the record has no end to add them at, or the device is full or fails.
+    ///
+    /// # Panics
+    /// If there is no record `i`, or there are more or fewer values than names.
+    pub fn annotate(&mut self, batch: &Batch, i: usize, values: &[Value<'_>]) -> Result<(), OutputError> {
+        assert_eq!(values.len(), self.added.len(), "a value for each added field");
+        if Self::becomes_json(batch) {
+            return self.write_document(batch, i, values);
+        }
+        let record = batch.raw(i);
+        self.next_record(batch, record)?;
+        self.scratch.clear();
+        match batch.format().delimiter() {
+            Some(delimiter) => annotate::row(record, delimiter, values, &mut self.scratch),
+            None => annotate::json_object(record, &self.added, values, &mut self.scratch)
+                .map_err(|fault| self.record_error(batch, i, fault))?,
+        }
+        self.out.write(&self.scratch)
+    }
+
+    fn record_error(&self, batch: &Batch, i: usize, fault: RecordFault) -> RecordError {
+        RecordError { name: Arc::clone(batch.name()), line: batch.line(i), fault }
+    }
+
+    /// `{"id": file, "text": content}` and the added fields.
+    fn write_document(&mut self, batch: &Batch, i: usize, values: &[Value<'_>]) -> Result<(), OutputError> {
+        let text = std::str::from_utf8(batch.raw(i))
+            .map_err(|error| self.record_error(batch, i, RecordFault::InvalidUtf8 { offset: error.valid_up_to() }))?;
+        let mut document = b"{\"id\":".to_vec();
+        json_string(batch.name(), &mut document);
+        document.extend_from_slice(b",\"text\":");
+        json_string(text, &mut document);
+        document.extend_from_slice(b"}\n");
+        self.scratch.clear();
+        annotate::json_object(&document, &self.added, values, &mut self.scratch)
+            .map_err(|fault| self.record_error(batch, i, fault))?;
+        self.out.write(&self.scratch)
+    }
+
+    /// Makes everything written so far durable and says where that is.
+    ///
+    /// # Errors
+    /// If the device is full or fails, or the output cannot be resumed.
+    pub fn checkpoint(&mut self) -> Result<Checkpoint, OutputError> {
+        if self.array_header().is_some() {
+            let (path, what) = (self.out.path().to_owned(), "a NumPy array");
+            return Err(OutputError::NotResumable { path, what });
+        }
+        let length = self.out.checkpoint()?;
+        Ok(Checkpoint { length, started: self.started, open_line: self.open_line })
+    }
+
+    fn array_header(&self) -> Option<&Arc<Preamble>> {
+        self.preamble.as_ref().map(|(_, preamble)| preamble).filter(|preamble| preamble.raw.starts_with(b"\x93NUMPY"))
+    }
+
+    /// Lets the output appear under its name.
+    ///
+    /// # Errors
+    /// If the device is full or fails.
+    pub fn finish(mut self) -> Result<(), OutputError> {
+        if let Some(preamble) = self.array_header().cloned() {
+            let header = NpyHeader::with_rows(&preamble.raw, self.rows).map_err(|cause| self.unsupported(cause))?;
+            self.out.patch_start(&header)?;
+        }
+        self.out.finish()
+    }
+}
+
+fn same_array(a: &Preamble, b: &Preamble) -> bool {
+    let shape = |preamble: &Preamble| {
+        preamble.raw.starts_with(b"\x93NUMPY").then(|| {
+            NpyHeader::parse(&preamble.raw).map(|header| (header.dimensions, header.element_bytes)).unwrap_or_default()
+        })
+    };
+    shape(a) == shape(b)
+}

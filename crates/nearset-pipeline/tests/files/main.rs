@@ -1,0 +1,9 @@
+//! Real files, read and written: every format, every failure.
+
+mod arrays;
+mod batches;
+mod extraction;
+mod outputs;
+mod resolving;
+mod support;
+mod tables;
