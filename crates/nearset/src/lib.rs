@@ -25,6 +25,6 @@ pub mod simd;
 
 pub use codec::{Check, DecodeError};
 pub use family::{Family, Layout, LshFamily};
-pub use filter::{BloomFilter, NearFilter, Spec, Table};
+pub use filter::{BloomFilter, ExactNearFilter, ExactSpec, NearFilter, Spec, Table};
 pub use hash::Seed;
 pub use item::{BitString, Bits, Distance, Item, ItemError, Shingler, Shingling, ShinglingError, Similarity, Symbols};

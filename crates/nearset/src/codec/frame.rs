@@ -1,6 +1,6 @@
 //! The frame of every file: header, sections, lines.
 
-use std::{fmt, io};
+use std::{borrow::Cow, fmt, io};
 
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
@@ -69,8 +69,8 @@ pub(crate) trait Body {
     /// What is not lines, each part under a number of its own.
     fn sections(&self) -> Vec<(u16, Vec<u8>)>;
 
-    /// The arrays, in the order in which they are read back.
-    fn arrays(&self) -> Vec<&BitArray<'_>>;
+    /// The arrays, in the order in which they are read back. The frame fills each up with zeros to a multiple of 64 bytes.
+    fn arrays(&self) -> Vec<Cow<'_, [u8]>>;
 }
 
 /// Sections from this number on may be skipped by a reader that does not know them.
@@ -85,10 +85,17 @@ pub(crate) fn encode<B: Body>(body: &B, out: &mut dyn io::Write) -> io::Result<(
     let described = description.len() as u32;
     description.resize(description.len().next_multiple_of(HEADER), 0);
 
-    let arrays: Vec<_> = body.arrays().into_iter().map(BitArray::to_bytes).collect();
+    const ZEROS: [u8; HEADER] = [0; HEADER];
+    let arrays = body.arrays();
+    let parts = || {
+        arrays.iter().flat_map(|array| {
+            let padding = array.len().next_multiple_of(HEADER) - array.len();
+            [&array[..], &ZEROS[..padding]]
+        })
+    };
     let mut sum = Xxh3::new();
-    arrays.iter().for_each(|array| sum.update(array));
-    let length = HEADER + description.len() + arrays.iter().map(|array| array.len()).sum::<usize>();
+    parts().for_each(|part| sum.update(part));
+    let length = HEADER + description.len() + parts().map(<[u8]>::len).sum::<usize>();
 
     let mut header = Writer::default();
     header.put(&MAGIC).u8(VERSION).u8(B::KIND.number()).u16(0).u32(described);
@@ -100,7 +107,7 @@ pub(crate) fn encode<B: Body>(body: &B, out: &mut dyn io::Write) -> io::Result<(
 
     out.write_all(&header.bytes)?;
     out.write_all(&description)?;
-    arrays.iter().try_for_each(|array| out.write_all(array))
+    parts().try_for_each(|part| out.write_all(part))
 }
 
 /// A file taken apart, its sums checked, nothing in it believed yet.
@@ -172,16 +179,36 @@ impl<'a> Frame<'a> {
         }
     }
 
-    /// The next array, of so many lines.
-    pub(crate) fn array(&mut self, lines: u64) -> Result<BitArray<'a>, DecodeError> {
-        let expected = lines.saturating_mul(size_of::<Line>() as u64);
+    fn payload(&mut self, expected: u64) -> Result<&'a [u8], DecodeError> {
         let found = self.payload.len() as u64;
         if expected > found {
             return Err(DecodeError::Truncated { expected, found });
         }
         let (array, rest) = self.payload.split_at(expected as usize);
         self.payload = rest;
+        Ok(array)
+    }
+
+    /// The next array, of so many lines.
+    pub(crate) fn array(&mut self, lines: u64) -> Result<BitArray<'a>, DecodeError> {
+        let array = self.payload(lines.saturating_mul(size_of::<Line>() as u64))?;
         BitArray::from_bytes(array).map_err(|error| DecodeError::BadValue { what: "a table", found: error.to_string() })
+    }
+
+    /// The next array, of so many words: borrowed where the platform can read them in place, else copied.
+    pub(crate) fn words(&mut self, words: u64) -> Result<Cow<'a, [u64]>, DecodeError> {
+        let bytes = words.saturating_mul(size_of::<u64>() as u64);
+        let padded = bytes.checked_next_multiple_of(size_of::<Line>() as u64).unwrap_or(u64::MAX);
+        let (array, padding) = self.payload(padded)?.split_at(bytes as usize);
+        if padding.iter().any(|&byte| byte != 0) {
+            return Err(DecodeError::BadValue { what: "padding", found: "not zero".into() });
+        }
+        if cfg!(target_endian = "little")
+            && let Ok(borrowed) = bytemuck::try_cast_slice(array)
+        {
+            return Ok(Cow::Borrowed(borrowed));
+        }
+        Ok(array.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word)).collect())
     }
 
     /// That no lines are left.

@@ -8,6 +8,7 @@
 //! in place.
 
 mod bytes;
+mod exact;
 mod frame;
 mod spec;
 

@@ -1,5 +1,7 @@
 //! Specs in bytes, and the registry of families: a number is given once and never again.
 
+use std::borrow::Cow;
+
 use super::{Body, Check, DecodeError, Frame, Kind, Reader, Writer, encode};
 use crate::{
     Family, Seed, Shingling,
@@ -15,9 +17,9 @@ use crate::{
 };
 
 /// The section that says what a structure is.
-const SPEC: u16 = 1;
+pub(super) const SPEC: u16 = 1;
 /// The section that says how many items were inserted, and how many bits of the tables they set.
-const COUNTS: u16 = 2;
+pub(super) const COUNTS: u16 = 2;
 
 pub(crate) fn write_family(family: &Family, out: &mut Writer) {
     match *family {
@@ -82,7 +84,7 @@ pub(crate) fn read_family(reader: &mut Reader<'_>) -> Result<Family, DecodeError
     })
 }
 
-fn unknown(what: &'static str, found: u8) -> DecodeError {
+pub(super) fn unknown(what: &'static str, found: u8) -> DecodeError {
     DecodeError::Unknown { what, found: u64::from(found) }
 }
 
@@ -120,6 +122,22 @@ fn read_shingling(reader: &mut Reader<'_>) -> Result<Shingling, DecodeError> {
     }
 }
 
+pub(super) fn write_table(table: Table, out: &mut Writer) {
+    match table {
+        Table::Direct => out.u8(0),
+        Table::Bits(bits) => out.u8(1).u64(bits),
+        Table::Lines { lines, hashes } => out.u8(2).u64(lines).u8(hashes as u8),
+    };
+}
+
+pub(super) fn read_table(reader: &mut Reader<'_>) -> Result<Table, DecodeError> {
+    Ok(match reader.u8()? {
+        0 => Table::Direct,
+        1 => Table::Bits(reader.u64()?),
+        2 => Table::Lines { lines: reader.u64()?, hashes: reader.u8()?.into() },
+        found => return Err(unknown("table", found)),
+    })
+}
 /// In the place of the number of steps: the rule is a promise.
 const PROMISE: u8 = 255;
 
@@ -138,11 +156,7 @@ fn write_spec(spec: &Spec) -> Vec<u8> {
             out.u8(PROMISE).u32(spec.rule.bands()).f64(*agreement).f64(*max_false_negative);
         }
     }
-    match spec.table {
-        Table::Direct => out.u8(0),
-        Table::Bits(bits) => out.u8(1).u64(bits),
-        Table::Lines { lines, hashes } => out.u8(2).u64(lines).u8(hashes as u8),
-    };
+    write_table(spec.table, &mut out);
     match spec.verification {
         None => out.u8(0),
         Some(Verification { lines, hashes }) => out.u8(1).u64(lines).u8(hashes as u8),
@@ -166,12 +180,7 @@ fn read_spec(mut reader: Reader<'_>) -> Result<Spec, DecodeError> {
         }
     };
     let rule = rule.map_err(SpecError::from)?;
-    let table = match reader.u8()? {
-        0 => Table::Direct,
-        1 => Table::Bits(reader.u64()?),
-        2 => Table::Lines { lines: reader.u64()?, hashes: reader.u8()?.into() },
-        found => return Err(unknown("table", found)),
-    };
+    let table = read_table(&mut reader)?;
     let verification = match reader.u8()? {
         0 => None,
         1 => Some(Verification { lines: reader.u64()?, hashes: reader.u8()?.into() }),
@@ -197,8 +206,9 @@ impl Body for NearFilter<'_> {
         vec![(SPEC, write_spec(self.spec())), (COUNTS, counts.bytes)]
     }
 
-    fn arrays(&self) -> Vec<&BitArray<'_>> {
-        [self.tables().bits()].into_iter().chain(self.verification().map(BloomFilter::bits)).collect()
+    fn arrays(&self) -> Vec<Cow<'_, [u8]>> {
+        let arrays = [self.tables().bits()].into_iter().chain(self.verification().map(BloomFilter::bits));
+        arrays.map(BitArray::to_bytes).collect()
     }
 }
 
@@ -219,14 +229,8 @@ impl<'a> NearFilter<'a> {
         let mut frame = Frame::open(bytes, Kind::Near, check)?;
         frame.expect_only(&[SPEC, COUNTS])?;
         let spec = read_spec(frame.section(SPEC, "the spec")?)?;
-        let mut counts = frame.section(COUNTS, "the counts")?;
-        let (items, ones) = (counts.u64()?, counts.u64()?);
-        counts.finish("the counts")?;
-        let array = frame.array(spec.table_lines())?;
-        if check == Check::Everything && array.ones() != ones || ones > array.len() {
-            return Err(DecodeError::BadValue { what: "the number of set bits", found: ones.to_string() });
-        }
-        let tables = Tables::from_bits(&spec, array, ones);
+        let (items, ones) = read_counts(&frame)?;
+        let tables = read_tables(&mut frame, spec.table, spec.rows_by_band(), spec.seed, ones, check)?;
         let verification = match spec.verification {
             None => None,
             Some(Verification { lines, hashes }) => {
@@ -236,6 +240,34 @@ impl<'a> NearFilter<'a> {
         frame.finish()?;
         Ok(Self::from_parts(spec, tables, verification, items))
     }
+}
+
+/// Items inserted, and what of them is stored.
+pub(super) fn read_counts(frame: &Frame<'_>) -> Result<(u64, u64), DecodeError> {
+    let mut counts = frame.section(COUNTS, "the counts")?;
+    let both = (counts.u64()?, counts.u64()?);
+    counts.finish("the counts")?;
+    Ok(both)
+}
+
+/// The next array as the tables of a checked spec.
+pub(super) fn read_tables<'a>(
+    frame: &mut Frame<'a>,
+    table: Table,
+    rows: impl Iterator<Item = u32> + Clone,
+    seed: Seed,
+    ones: u64,
+    check: Check,
+) -> Result<Tables<'a>, DecodeError> {
+    let num_bits = table.num_bits(rows.clone());
+    let array = frame.array(num_bits.div_ceil(512))?;
+    if check == Check::Everything && array.ones_in(0..num_bits) != array.ones() {
+        return Err(DecodeError::BadValue { what: "padding", found: "not zero".into() });
+    }
+    if check == Check::Everything && array.ones() != ones || ones > num_bits {
+        return Err(DecodeError::BadValue { what: "the number of set bits", found: ones.to_string() });
+    }
+    Ok(Tables::from_bits(table, rows, seed, array, ones))
 }
 
 fn read_bloom<'a>(array: BitArray<'a>, hashes: u32, seed: Seed) -> Result<BloomFilter<'a>, DecodeError> {
@@ -251,8 +283,8 @@ impl Body for BloomFilter<'_> {
         vec![(SPEC, out.bytes)]
     }
 
-    fn arrays(&self) -> Vec<&BitArray<'_>> {
-        vec![self.bits()]
+    fn arrays(&self) -> Vec<Cow<'_, [u8]>> {
+        vec![self.bits().to_bytes()]
     }
 }
 

@@ -3,7 +3,7 @@
 //! Claim: bytes of a memory-mapped file serve as a filter without being copied, if they start at a multiple of 64.
 //! Invariant: there is at least one line. As bytes, the lines are little-endian words on every platform.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, ops::Range};
 
 use crate::simd::line::Line;
 
@@ -143,6 +143,16 @@ impl<'a> Bits<'a> {
         self.0.iter().map(|line| u64::from(line.ones())).sum()
     }
 
+    /// How many bits are set among those of a range.
+    pub(crate) fn ones_in(&self, range: Range<u64>) -> u64 {
+        let words: &[u64] = bytemuck::cast_slice(&self.0);
+        let (first, last) = ((range.start / 64) as usize, (range.end / 64) as usize);
+        // Whole words up to the one in which the range ends, then what was too much before it and is missing after it.
+        let whole: u64 = words[first..last].iter().map(|word| u64::from(word.count_ones())).sum();
+        let below = |word: usize, bits: u64| words.get(word).map_or(0, |word| (word & ((1 << bits) - 1)).count_ones());
+        whole + u64::from(below(last, range.end % 64)) - u64::from(below(first, range.start % 64))
+    }
+
     /// The share of bits that are set.
     pub fn fill(&self) -> f64 {
         self.ones() as f64 / self.len() as f64
@@ -163,8 +173,7 @@ impl<'a> Bits<'a> {
 
     /// The probability that a key with `hashes` bits in its line, which was not inserted, finds them all set.
     pub fn chance_hit(&self, hashes: u32) -> f64 {
-        let sum: f64 = self.0.iter().map(|line| chance_hit_in(line, hashes as usize)).sum();
-        sum / self.0.len() as f64
+        chance_hit(&self.0, hashes)
     }
 
     /// How many distinct keys with `hashes` bits each make the present fill likeliest; infinite when every bit is set.
@@ -174,6 +183,11 @@ impl<'a> Bits<'a> {
         let bits = self.len() as f64;
         libm::log1p(-self.fill()) / libm::log1p(-f64::from(hashes) / bits)
     }
+}
+
+/// The mean over lines of the chance that a key which was not inserted finds its bits set.
+pub(crate) fn chance_hit(lines: &[Line], hashes: u32) -> f64 {
+    lines.iter().map(|line| chance_hit_in(line, hashes as usize)).sum::<f64>() / lines.len() as f64
 }
 
 /// The chance that a key which falls into this line finds its bits set.
@@ -217,6 +231,16 @@ mod tests {
         bits.lines_mut()[1].0[0] = u64::MAX;
         assert!(!bits.is_borrowed());
         assert_eq!(lines, counting_bytes(2));
+    }
+
+    #[test]
+    fn ones_are_counted_within_any_range() {
+        let lines = counting_bytes(3);
+        let bits = Bits::from_lines(&lines[..]).unwrap();
+        let is_set = |bit: u64| lines[(bit / 512) as usize].0[(bit % 512 / 64) as usize] >> (bit % 64) & 1;
+        for range in [0..0, 0..1536, 3..5, 0..64, 66..129, 130..1000, 700..1536, 64..64] {
+            assert_eq!(bits.ones_in(range.clone()), range.clone().map(is_set).sum::<u64>(), "{range:?}");
+        }
     }
 
     #[test]

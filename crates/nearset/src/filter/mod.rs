@@ -7,6 +7,7 @@
 
 mod bits;
 mod bloom;
+pub(crate) mod exact;
 #[cfg(test)]
 pub(crate) mod laws;
 pub(crate) mod near;
@@ -17,6 +18,7 @@ pub(crate) mod tables;
 
 pub use bits::{Bits as BitArray, BitsError};
 pub use bloom::{BloomError, BloomFilter, SharedBloom};
+pub use exact::{Construction, ExactNearFilter, ExactSpec, ExactSpecError};
 pub use near::{BatchError, Hits, NearFilter, PredictedErrors, SharedNearFilter};
 pub use papers::DistanceSensitive;
 pub use rule::{Decision, Rule, RuleError};

@@ -112,7 +112,7 @@ impl NearFilter<'static> {
     /// If no filter has this spec, or memory for it can't be had.
     pub fn from_spec(spec: Spec) -> Result<Self, SpecError> {
         spec.check()?;
-        let tables = Tables::new(&spec)?;
+        let tables = Tables::new(spec.table, spec.rows_by_band(), spec.seed)?;
         let verification = match spec.verification {
             Some(shape) => Some(BloomFilter::with_lines(shape.lines, shape.hashes, verification_seed(&spec))?),
             None => None,
@@ -134,7 +134,9 @@ impl<'a> NearFilter<'a> {
         items: u64,
     ) -> Self {
         debug_assert!(spec.check().is_ok());
-        let threshold = Threshold::at(&spec.rule, tables.ones(), tables.num_bits());
+        // Counting the ones of lines reads them all, which opening a memory map must not, unless the rule asks for it.
+        let ones = if spec.rule.follows_fill() { tables.ones() } else { 0 };
+        let threshold = Threshold::at(&spec.rule, ones, tables.num_bits());
         Self { spec, functions: OnceLock::new(), tables, verification, items, threshold }
     }
 

@@ -56,6 +56,9 @@ pub enum Decision {
 /// The most bands that a filter may have.
 const MOST_BANDS: u32 = 1 << 16;
 
+/// The most steps of a cascade: as many as can each halve the number of bands. A file counts them in one byte.
+const MOST_STEPS: usize = 16;
+
 impl Rule {
     /// At least `threshold` of `bands`.
     ///
@@ -68,11 +71,15 @@ impl Rule {
     /// Steps one above the other.
     ///
     /// # Errors
-    /// If there is none, or a step needs none or more than all of its members, or there are more than 2^16 bands.
+    /// If there is none or more than 16, or a step needs none or more than all of its members, or there are more than 2^16
+    /// bands.
     pub fn cascade(steps: impl IntoIterator<Item = Step>) -> Result<Self, RuleError> {
         let steps: Vec<Step> = steps.into_iter().map(plain).collect();
         if steps.is_empty() {
             return Err(RuleError::Empty);
+        }
+        if steps.len() > MOST_STEPS {
+            return Err(RuleError::TooManySteps { found: steps.len() });
         }
         if let Some(step) = steps.iter().find(|step| step.need() == 0 || step.need() > step.of()) {
             return Err(RuleError::Need { need: step.need(), of: step.of() });
@@ -196,6 +203,12 @@ pub enum RuleError {
         /// Its value.
         found: f64,
     },
+    /// More steps than a file can say.
+    #[error("{found} steps: a cascade has at most {MOST_STEPS}; leave out those of one member")]
+    TooManySteps {
+        /// The steps asked for.
+        found: usize,
+    },
     /// More bands than a filter may have.
     #[error("more than {MOST_BANDS} bands: use fewer")]
     TooManyBands,
@@ -246,6 +259,7 @@ mod tests {
         assert_eq!(Rule::threshold(3, 4), Err(RuleError::Need { need: 4, of: 3 }));
         assert_eq!(Rule::cascade([]), Err(RuleError::Empty));
         assert_eq!(Rule::cascade([Step::Or(u32::MAX); 4]), Err(RuleError::TooManyBands));
+        assert_eq!(Rule::cascade([Step::Or(1); 255]), Err(RuleError::TooManySteps { found: 255 }));
         assert!(Rule::promise(0, 0.5, 0.1).is_err());
         for bad in [0.0, -1.0, 1.5, f64::NAN] {
             assert!(Rule::promise(8, bad, 0.1).is_err());

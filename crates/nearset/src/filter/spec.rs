@@ -26,6 +26,34 @@ pub enum Table {
     },
 }
 
+impl Table {
+    /// Bits of all tables, one for each of `rows`. They were checked before.
+    pub(crate) fn num_bits(self, rows: impl Iterator<Item = u32>) -> u64 {
+        rows.map(|rows| match self {
+            Table::Direct => 1 << rows,
+            Table::Bits(bits) => bits,
+            Table::Lines { lines, .. } => 512 * lines,
+        })
+        .sum()
+    }
+
+    /// That there can be such tables, one for each of `rows`, the number of bits in a band's keys.
+    pub(crate) fn check(self, rows: impl Iterator<Item = u32>) -> Result<(), SpecError> {
+        let mut bits = 0u128;
+        for rows in rows {
+            bits += match self {
+                Table::Direct if rows > MOST_DIRECT_ROWS => return Err(SpecError::DirectRows { rows }),
+                Table::Direct => 1 << rows,
+                Table::Bits(0) | Table::Lines { lines: 0, .. } => return Err(SpecError::EmptyTable),
+                Table::Lines { hashes, .. } if !(1..=8).contains(&hashes) => return Err(SpecError::Hashes { hashes }),
+                Table::Bits(bits) => u128::from(bits),
+                Table::Lines { lines, .. } => 512 * u128::from(lines),
+            };
+        }
+        if bits > MOST_BITS { Err(SpecError::TooLarge { bits }) } else { Ok(()) }
+    }
+}
+
 /// A Bloom filter over the joint tuple of an item's keys, so that hits which come from different items do not add up
 /// (Hua et al. 2012).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -88,6 +116,11 @@ impl Spec {
         Layout { rows: self.rows, bands: self.rule.bands() }
     }
 
+    /// How many functions' values make a key, band by band.
+    pub(crate) fn rows_by_band(&self) -> impl Iterator<Item = u32> + Clone + use<> {
+        std::iter::repeat_n(self.rows, self.rule.bands() as usize)
+    }
+
     /// Bits of one band's table.
     pub fn bits_per_band(&self) -> u64 {
         match self.table {
@@ -112,22 +145,10 @@ impl Spec {
     /// # Errors
     /// If it can't, saying why.
     pub fn check(&self) -> Result<(), SpecError> {
-        match self.table {
-            Table::Direct if !self.family.values_are_bits() => return Err(SpecError::NotBits),
-            Table::Direct if self.rows > MOST_DIRECT_ROWS => return Err(SpecError::DirectRows { rows: self.rows }),
-            Table::Bits(0) | Table::Lines { lines: 0, .. } => return Err(SpecError::EmptyTable),
-            Table::Lines { hashes, .. } if !(1..=8).contains(&hashes) => return Err(SpecError::Hashes { hashes }),
-            _ => {}
+        if self.table == Table::Direct && !self.family.values_are_bits() {
+            return Err(SpecError::NotBits);
         }
-        let bits = u128::from(self.rule.bands())
-            * match self.table {
-                Table::Direct => 1u128 << self.rows,
-                Table::Bits(bits) => u128::from(bits),
-                Table::Lines { lines, .. } => 512 * u128::from(lines),
-            };
-        if bits > MOST_BITS {
-            return Err(SpecError::TooLarge { bits });
-        }
+        self.table.check(self.rows_by_band())?;
         if let Some(Verification { lines, hashes }) = self.verification {
             if !self.rule.is_and() {
                 return Err(SpecError::VerifiedThreshold);
@@ -332,6 +353,9 @@ pub enum SpecError {
     /// A promise over tables whose chance hits are not their fill.
     #[error("a rule that follows the fill needs tables of one bit a key: use hashed bits rather than lines")]
     PromiseOverLines,
+    /// No exact near filter is of these numbers.
+    #[error(transparent)]
+    Exact(#[from] super::ExactSpecError),
     /// Verification under a rule that accepts fewer than all bands.
     #[error("verification looks up all keys together, so every band must hit: use the threshold that equals the bands")]
     VerifiedThreshold,

@@ -5,10 +5,12 @@ use std::{
     sync::atomic::{AtomicU64, Ordering},
 };
 
-use super::{BitArray, Spec, SpecError, Table};
+use super::{BitArray, SpecError, Table, bits};
 use crate::{
+    Seed,
     family::Key,
     hash::{mix, reduce},
+    plan::curve::bloom,
     simd::line::{self, AtomicLine, Line, Probe},
 };
 
@@ -27,7 +29,8 @@ pub(crate) struct Tables<'a> {
 #[derive(Clone)]
 struct Place {
     table: Table,
-    rows: u32,
+    /// Where each direct table starts, in bits, and where the last one ends; empty for tables of one size.
+    starts: Vec<u64>,
     /// One a band, mixed into its keys, so that no two bands send a key to like places.
     seeds: Vec<u64>,
 }
@@ -40,18 +43,30 @@ struct Spot {
 }
 
 impl Place {
-    fn new(spec: &Spec) -> Self {
-        let seeds = (0..u64::from(spec.rule.bands())).map(|band| spec.seed.derive("table", band).words()[0]).collect();
-        Self { table: spec.table, rows: spec.rows, seeds }
+    fn new(table: Table, rows: impl Iterator<Item = u32>, seed: Seed) -> Self {
+        let mut starts = if table == Table::Direct { vec![0] } else { Vec::new() };
+        let mut seeds = Vec::new();
+        for (band, rows) in (0..).zip(rows) {
+            if let Some(&start) = starts.last() {
+                starts.push(start + (1 << rows));
+            }
+            seeds.push(seed.derive("table", band).words()[0]);
+        }
+        Self { table, starts, seeds }
+    }
+
+    /// The bits of a band's table.
+    fn range(&self, band: usize) -> Range<u64> {
+        let equal = |size: u64| band as u64 * size..(band as u64 + 1) * size;
+        match self.table {
+            Table::Direct => self.starts[band]..self.starts[band + 1],
+            Table::Bits(bits) => equal(bits),
+            Table::Lines { lines, .. } => equal(lines * Line::BITS),
+        }
     }
 
     fn num_bits(&self) -> u64 {
-        let band = match self.table {
-            Table::Direct => 1 << self.rows,
-            Table::Bits(bits) => bits,
-            Table::Lines { lines, .. } => lines * Line::BITS,
-        };
-        band * self.seeds.len() as u64
+        self.range(self.seeds.len() - 1).end
     }
 
     #[inline(always)]
@@ -59,7 +74,10 @@ impl Place {
         let of_bit = |bit: u64| Spot { line: (bit / 512) as usize, within: bit % 512 };
         let hash = || mix(key.get() ^ self.seeds[band]);
         match self.table {
-            Table::Direct => of_bit((band as u64) << self.rows | key.get() & ((1 << self.rows) - 1)),
+            Table::Direct => {
+                let (start, end) = (self.starts[band], self.starts[band + 1]);
+                of_bit(start + (key.get() & (end - start - 1)))
+            }
             Table::Bits(bits) => of_bit(band as u64 * bits + reduce(hash(), bits)),
             Table::Lines { lines, .. } => {
                 let hash = hash();
@@ -92,15 +110,26 @@ impl Place {
 }
 
 impl Tables<'static> {
-    pub(crate) fn new(spec: &Spec) -> Result<Self, SpecError> {
-        Ok(Self { place: Place::new(spec), bits: BitArray::zeroed(spec.table_lines())?, ones: 0 })
+    /// Empty tables, one for each of `rows`, the number of bits in a band's keys, which only direct tables need.
+    pub(crate) fn new(table: Table, rows: impl Iterator<Item = u32>, seed: Seed) -> Result<Self, SpecError> {
+        let place = Place::new(table, rows, seed);
+        let bits = BitArray::zeroed(place.num_bits().div_ceil(Line::BITS))?;
+        Ok(Self { place, bits, ones: 0 })
     }
 }
 
 impl<'a> Tables<'a> {
-    pub(crate) fn from_bits(spec: &Spec, bits: BitArray<'a>, ones: u64) -> Self {
-        debug_assert_eq!(bits.lines().len() as u64, spec.table_lines());
-        Self { place: Place::new(spec), bits, ones }
+    /// Tables around lines that others of this shape have filled, of whose bits `ones` are set.
+    pub(crate) fn from_bits(
+        table: Table,
+        rows: impl Iterator<Item = u32>,
+        seed: Seed,
+        bits: BitArray<'a>,
+        ones: u64,
+    ) -> Self {
+        let place = Place::new(table, rows, seed);
+        debug_assert_eq!(bits.lines().len() as u64, place.num_bits().div_ceil(Line::BITS));
+        Self { place, bits, ones }
     }
 
     /// How many bits are set.
@@ -134,8 +163,17 @@ impl<'a> Tables<'a> {
         self.place.is_set(&self.bits.lines()[line], within)
     }
 
+    #[inline(always)]
+    pub(crate) fn prefetch(&self, band: usize, key: Key) {
+        line::prefetch(&self.bits.lines()[self.place.spot(band, key).line]);
+    }
+
     pub(crate) fn hits_by_band(&self, keys: &[Option<Key>]) -> Vec<bool> {
         keys.iter().enumerate().map(|(band, key)| key.is_some_and(|key| self.contains(band, key))).collect()
+    }
+
+    pub(crate) fn hits_any(&self, keys: &[Option<Key>]) -> bool {
+        keys.iter().enumerate().any(|(band, key)| key.is_some_and(|key| self.contains(band, key)))
     }
 
     pub(crate) fn count_hits(&self, keys: &[Option<Key>]) -> u32 {
@@ -190,6 +228,26 @@ impl<'a> Tables<'a> {
 
     pub(crate) fn fill(&self) -> f64 {
         self.ones() as f64 / self.num_bits() as f64
+    }
+
+    /// The probability that a random key of so many bits hits a band's table: because it is stored, as short keys often are,
+    /// or because its place is taken.
+    pub(crate) fn random_hit(&self, band: usize, key_bits: u32) -> f64 {
+        let range = self.place.range(band);
+        let bits = (range.end - range.start) as f64;
+        let fill = self.bits.ones_in(range.clone()) as f64 / bits;
+        let (chance, hashes) = match self.place.table {
+            // Every key has a place of its own.
+            Table::Direct => return fill,
+            Table::Bits(_) => (fill, 1),
+            Table::Lines { hashes, .. } => {
+                let lines = (range.start / Line::BITS) as usize..(range.end / Line::BITS) as usize;
+                (bits::chance_hit(&self.bits.lines()[lines], hashes), hashes)
+            }
+        };
+        let keys = bloom::keys_from_fill(bits, f64::from(hashes), fill);
+        let stored = (keys * libm::exp2(-f64::from(key_bits))).min(1.0);
+        stored + (1.0 - stored) * chance
     }
 
     pub(crate) fn chance_hit(&self) -> f64 {

@@ -37,7 +37,7 @@ impl Pigeonhole {
     }
 
     /// Each block's length and radius.
-    pub fn blocks(&self) -> impl Iterator<Item = (u32, u32)> + use<> {
+    pub fn blocks(&self) -> impl Iterator<Item = (u32, u32)> + Clone + use<> {
         let Self { length, radius, blocks } = *self;
         let (share, longer) = (length / blocks, length % blocks);
         let (depth, deeper) = ((radius + 1) / blocks, (radius + 1) % blocks);
@@ -60,6 +60,31 @@ impl Pigeonhole {
         let left = max_false_positive - self.chance_matches(items);
         (left > 0.0).then(|| f64::from(self.blocks) * super::bloom::bits_per_key(left / self.probes()))
     }
+
+    /// The probability that a pair at `distance`, whose differences fall on random positions, is within the radius of some
+    /// block, or that some block `i` hits by chance, with probability `chance[i]`.
+    ///
+    /// # Panics
+    /// If `distance` is above the length, or there are not as many chances as blocks.
+    pub fn acceptance(&self, distance: u32, chance: &[f64]) -> f64 {
+        assert!(distance <= self.length, "{} bits have no {distance} differences", self.length);
+        assert_eq!(chance.len(), self.blocks as usize, "one chance a block");
+        // As with folds: positions differ by themselves, given that `distance` do in all. `missed[used]` runs over the
+        // blocks so far, none of which has hit.
+        let part = f64::from(distance) / f64::from(self.length);
+        let mut missed = vec![0.0; distance as usize + 1];
+        missed[0] = 1.0;
+        for ((length, radius), chance) in self.blocks().zip(chance) {
+            let mut next = vec![0.0; missed.len()];
+            for differing in radius + 1..=length.min(distance) {
+                let miss = binomial::pmf(length, part, differing) * (1.0 - chance);
+                let sums = next[differing as usize..].iter_mut().zip(&missed);
+                sums.for_each(|(to, from)| *to += from * miss);
+            }
+            missed = next;
+        }
+        (1.0 - missed[distance as usize] / binomial::pmf(self.length, part, distance)).clamp(0.0, 1.0)
+    }
 }
 
 /// Covering LSH (Pagh 2016): `2^(r+1) - 1` masks, one of which misses all of any `r` differences.
@@ -70,6 +95,13 @@ pub fn covering_masks(radius: u32) -> f64 {
 /// Masks under which a pair at this distance agrees, on average over the random map: `(2^(r+1) - 1) 2^-d`.
 pub fn covering_matches(radius: u32, distance: u32) -> f64 {
     covering_masks(radius) * libm::exp2(-f64::from(distance))
+}
+
+/// The probability, over the random map, that a pair at `distance` agrees under some mask: that the vectors of its differing
+/// positions do not span all `r + 1` dimensions, `1 - Π_{i <= r} (1 - 2^(i-d))`.
+pub fn covering_acceptance(radius: u32, distance: u32) -> f64 {
+    let factors = (0..=radius).map(|i| 1.0 - libm::exp2(f64::from(i) - f64::from(distance)));
+    if distance <= radius { 1.0 } else { 1.0 - factors.product::<f64>() }
 }
 
 /// Bits an item that any filter needs for exact membership: `log2(1/fp)`.
@@ -215,6 +247,20 @@ mod tests {
         // At twice the radius, few masks are left: it rejects well.
         assert!(covering_matches(6, 12) < 0.032);
         assert_eq!(covering_matches(3, 0), 15.0);
+    }
+
+    #[test]
+    fn a_block_is_near_as_often_as_hands_dealt() {
+        // Two blocks of two bits, radius 1: one difference leaves a block equal; two do unless they split, 4 of 6 ways.
+        let cut = Pigeonhole::new(4, 1, 2).unwrap();
+        assert_close(cut.acceptance(1, &[0.0; 2]), 1.0, 1e-12);
+        assert_close(cut.acceptance(2, &[0.0; 2]), 2.0 / 6.0, 1e-12);
+        assert_close(cut.acceptance(2, &[0.5, 0.0]), 1.0 - 4.0 / 6.0 * 0.5, 1e-12);
+        assert!(cut.acceptance(4, &[0.0; 2]) < 1e-12);
+        // A mask out of 2^(r+1) - 1 agrees half as often with each difference more.
+        assert_eq!(covering_acceptance(3, 3), 1.0);
+        assert_close(covering_acceptance(1, 2), 1.0 - 0.75 * 0.5, 1e-12);
+        assert!((0..=6).all(|radius| covering_acceptance(radius, 20) <= covering_matches(radius, 20)));
     }
 
     #[test]

@@ -1,0 +1,112 @@
+//! Exact near filters in bytes.
+
+use std::borrow::Cow;
+
+use super::{
+    Body, Check, DecodeError, Frame, Kind, Reader, Writer, encode,
+    spec::{COUNTS, SPEC, read_counts, read_table, read_tables, unknown, write_table},
+};
+use crate::{
+    Seed,
+    filter::{
+        Construction, ExactNearFilter, ExactSpec,
+        exact::{Store, folds::Folds},
+    },
+};
+
+fn write_spec(spec: &ExactSpec) -> Vec<u8> {
+    let ExactSpec { bits, radius, seed, construction } = *spec;
+    let mut out = Writer::default();
+    out.u32(bits).u32(radius).put(&seed.to_bytes());
+    match construction {
+        Construction::Pigeonhole { blocks, table } => write_table(table, out.u8(1).u32(blocks)),
+        Construction::Covering { table } => write_table(table, out.u8(2)),
+        Construction::FoldedScan { width } => {
+            out.u8(3).u32(width);
+        }
+    }
+    out.bytes
+}
+
+fn read_spec(mut reader: Reader<'_>) -> Result<ExactSpec, DecodeError> {
+    let (bits, radius) = (reader.u32()?, reader.u32()?);
+    let seed = Seed::from_bytes(reader.array()?);
+    let construction = match reader.u8()? {
+        1 => Construction::Pigeonhole { blocks: reader.u32()?, table: read_table(&mut reader)? },
+        2 => Construction::Covering { table: read_table(&mut reader)? },
+        3 => Construction::FoldedScan { width: reader.u32()? },
+        found => return Err(unknown("construction", found)),
+    };
+    reader.finish("the spec")?;
+    let spec = ExactSpec { bits, radius, seed, construction };
+    spec.check()?;
+    Ok(spec)
+}
+
+impl Body for ExactNearFilter<'_> {
+    const KIND: Kind = Kind::ExactNear;
+
+    fn sections(&self) -> Vec<(u16, Vec<u8>)> {
+        let mut counts = Writer::default();
+        counts.u64(self.len()).u64(match self.store() {
+            Store::Keys(tables) => tables.ones(),
+            Store::Folds(folds) => folds.len() as u64,
+        });
+        vec![(SPEC, write_spec(self.spec())), (COUNTS, counts.bytes)]
+    }
+
+    fn arrays(&self) -> Vec<Cow<'_, [u8]>> {
+        vec![match self.store() {
+            Store::Keys(tables) => tables.bits().to_bytes(),
+            Store::Folds(folds) if cfg!(target_endian = "little") => Cow::Borrowed(bytemuck::cast_slice(folds.rows())),
+            Store::Folds(folds) => folds.rows().iter().flat_map(|word| word.to_le_bytes()).collect(),
+        }]
+    }
+}
+
+impl<'a> ExactNearFilter<'a> {
+    /// Writes the filter as a file.
+    ///
+    /// # Errors
+    /// What the writer reports.
+    pub fn encode(&self, out: &mut dyn std::io::Write) -> std::io::Result<()> {
+        encode(self, out)
+    }
+
+    /// Opens a file's bytes. Tables and folds that lie 64-byte aligned in them, as in a memory map, are used in place.
+    ///
+    /// # Errors
+    /// If the bytes are not an intact exact near filter that this build reads.
+    pub fn decode(bytes: &'a [u8], check: Check) -> Result<Self, DecodeError> {
+        let mut frame = Frame::open(bytes, Kind::ExactNear, check)?;
+        frame.expect_only(&[SPEC, COUNTS])?;
+        let spec = read_spec(frame.section(SPEC, "the spec")?)?;
+        let (items, stored) = read_counts(&frame)?;
+        let store = match spec.construction.table() {
+            Some(table) => Store::Keys(read_tables(&mut frame, table, spec.key_bits(), spec.seed, stored, check)?),
+            None => {
+                let rows = frame.words(stored.saturating_mul(spec.fold_words() as u64))?;
+                Store::Folds(read_folds(&spec, rows, check)?)
+            }
+        };
+        frame.finish()?;
+        Ok(Self::from_parts(spec, store, items))
+    }
+}
+
+fn read_folds<'a>(spec: &ExactSpec, rows: Cow<'a, [u64]>, check: Check) -> Result<Folds<'a>, DecodeError> {
+    let bad = |found: &str| DecodeError::BadValue { what: "the list of folds", found: found.into() };
+    let words = spec.fold_words();
+    let folds = Folds::from_rows(words, rows).ok_or_else(|| bad("cut off"))?;
+    if check == Check::Everything {
+        let bits_of_last = spec.bits as usize - (64 * (words - 1)).min(spec.bits as usize);
+        let beyond = if bits_of_last < 64 { u64::MAX << bits_of_last } else { 0 };
+        if folds.rows().iter().skip(words - 1).step_by(words).any(|last| last & beyond != 0) {
+            return Err(bad("longer than its items"));
+        }
+        if !folds.is_sorted() {
+            return Err(bad("not in ascending order"));
+        }
+    }
+    Ok(folds)
+}

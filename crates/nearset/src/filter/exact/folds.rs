@@ -1,0 +1,140 @@
+//! The folded-sketch scan: compare a short fold of the query with that of every item.
+//!
+//! Claim: XOR-folding takes every position to one cell, so a difference in one position moves the fold by at most one: folds
+//! are never farther apart than their strings, and none within the radius is lost. Folds as wide as the strings make an exact
+//! scan.
+//! Invariant: the stored folds are in strictly ascending order, so that they are a function of the set of items.
+
+use std::borrow::Cow;
+
+use super::pigeonhole::each_set;
+use crate::{Seed, hash::Rng, item::Bits, simd::scan_within};
+
+/// Every position's cell.
+pub(super) struct Folder {
+    words: usize,
+    /// Empty where a fold is the string itself.
+    cells: Vec<u32>,
+}
+
+impl Folder {
+    pub(super) fn draw(bits: u32, width: u32, seed: Seed) -> Self {
+        let words = width as usize / 64;
+        if width >= bits {
+            return Self { words, cells: Vec::new() };
+        }
+        // In a random order: differences that lie together, as in real hashes, must not cancel out in one cell.
+        let mut cells: Vec<u32> = (0..bits).map(|position| position % width).collect();
+        Rng::new(seed).shuffle(&mut cells);
+        Self { words, cells }
+    }
+
+    pub(super) fn fold(&self, bits: Bits<'_>, fold: &mut Vec<u64>) {
+        fold.clear();
+        if self.cells.is_empty() {
+            fold.extend_from_slice(bits.words());
+            return;
+        }
+        fold.resize(self.words, 0);
+        each_set(bits, |position| {
+            let cell = self.cells[position];
+            fold[cell as usize / 64] ^= 1 << (cell % 64);
+        });
+    }
+}
+
+/// Folds of `words` words each, one after the other.
+#[derive(Debug, Clone)]
+pub(crate) struct Folds<'a> {
+    words: usize,
+    rows: Cow<'a, [u64]>,
+}
+
+/// Rows scanned before looking whether one was found: few enough to stop early, enough to hide the stop.
+const STRIDE: usize = 4096;
+
+/// Whether any row is within the radius of the query.
+pub(super) fn any_within(rows: &[u64], query: &[u64], radius: u32) -> bool {
+    let mut found = Vec::new();
+    rows.chunks(STRIDE * query.len()).any(|rows| {
+        scan_within(query, rows, radius, &mut found);
+        !found.is_empty()
+    })
+}
+
+impl Folds<'static> {
+    pub(super) fn new(words: usize) -> Self {
+        Self { words, rows: Cow::Borrowed(&[]) }
+    }
+}
+
+impl<'a> Folds<'a> {
+    /// Folds from words; `None` if they are not whole rows.
+    pub(crate) fn from_rows(words: usize, rows: Cow<'a, [u64]>) -> Option<Self> {
+        rows.len().is_multiple_of(words).then_some(Self { words, rows })
+    }
+
+    /// Whether each row is above the one before it.
+    pub(crate) fn is_sorted(&self) -> bool {
+        self.rows.chunks_exact(self.words).is_sorted_by(|a, b| a < b)
+    }
+
+    pub(crate) fn rows(&self) -> &[u64] {
+        &self.rows
+    }
+
+    /// How many distinct folds there are.
+    pub(crate) fn len(&self) -> usize {
+        self.rows.len() / self.words
+    }
+
+    pub(super) fn any_within(&self, query: &[u64], radius: u32) -> bool {
+        any_within(&self.rows, query, radius)
+    }
+
+    pub(super) fn insert(&mut self, fold: &[u64]) {
+        let (mut low, mut high) = (0, self.len());
+        while low < high {
+            let middle = low.midpoint(high);
+            if self.row(middle) < fold { low = middle + 1 } else { high = middle }
+        }
+        if low == self.len() || self.row(low) != fold {
+            let at = low * self.words;
+            self.rows.to_mut().splice(at..at, fold.iter().copied());
+        }
+    }
+
+    fn row(&self, i: usize) -> &[u64] {
+        &self.rows[i * self.words..(i + 1) * self.words]
+    }
+
+    /// Takes in rows in any order, repeats among them.
+    pub(super) fn union(&mut self, rows: Vec<u64>) {
+        let mut sorted: Vec<&[u64]> = rows.chunks_exact(self.words).collect();
+        sorted.sort_unstable();
+        sorted.dedup();
+        self.union_sorted(&sorted.concat());
+    }
+
+    /// Takes in rows in strictly ascending order.
+    pub(super) fn union_sorted(&mut self, others: &[u64]) {
+        if others.is_empty() {
+            return;
+        }
+        let mut all = Vec::with_capacity(self.rows.len() + others.len());
+        let mut ours = self.rows.chunks_exact(self.words).peekable();
+        for other in others.chunks_exact(self.words) {
+            while let Some(row) = ours.next_if(|row| *row < other) {
+                all.extend_from_slice(row);
+            }
+            ours.next_if_eq(&other);
+            all.extend_from_slice(other);
+        }
+        ours.for_each(|row| all.extend_from_slice(row));
+        self.rows = Cow::Owned(all);
+    }
+
+    pub(super) fn into_owned(self) -> Folds<'static> {
+        Folds { words: self.words, rows: Cow::Owned(self.rows.into_owned()) }
+    }
+}

@@ -1,0 +1,400 @@
+//! Near filters that miss nothing, for Hamming distance: whatever lies within the radius of a stored item is accepted.
+//!
+//! Claim: `contains_near` is true for every string within `radius` of an inserted one, always and not only probably. What it
+//! accepts beyond the radius is what [`ExactNearFilter::acceptance_probability`] states.
+//! Invariant: the stored bits are a function of the *set* of items and the spec, so merging is a union. The folds of a scan
+//! are kept sorted and without repeats for that reason.
+//! Not here: choosing a construction (`plan`), bytes on disk (`codec`). Balanced sampling (2014), the same promise by a
+//! threshold, is a spec of [`NearFilter`](crate::NearFilter).
+//!
+//! Three constructions, one file each; where `n` items are stored:
+//!
+//! | construction | looks at | stores | suits |
+//! |---|---|---|---|
+//! | pigeonhole blocks | a ball of keys in each block | `blocks` keys an item | radii up to about a tenth of the bits |
+//! | covering masks (Pagh 2016) | `2^(r+1) - 1` keys | as many keys an item | radii up to 6, long strings |
+//! | folded scan | every stored fold | `width` bits an item | any radius, up to some millions of items |
+
+pub(crate) mod covering;
+pub(crate) mod folds;
+pub(crate) mod pigeonhole;
+mod spec;
+#[cfg(test)]
+mod tests;
+
+use std::sync::{Arc, OnceLock};
+
+pub use spec::{Construction, ExactSpec, ExactSpecError};
+
+use self::{covering::Masks, folds::Folder, folds::Folds, pigeonhole::Blocks};
+use super::{BatchError, MergeError, SpecError, tables::Tables};
+use crate::{
+    family::Key,
+    item::{Bits, Distance, Item, ItemError},
+    plan::curve::{binomial, zero_fn},
+};
+
+/// A set of bit strings that knows whether anything within its radius was put into it, and never says no when it was.
+///
+/// ```
+/// use nearset::{BitString, ExactNearFilter, ExactSpec, Seed};
+///
+/// // 64-bit perceptual hashes, up to 3 bits apart, a thousand of them.
+/// let spec = ExactSpec::pigeonhole(64, 3, 2, 1_000, 1e-6, Seed::default())?;
+/// let mut filter = ExactNearFilter::from_spec(spec)?;
+/// assert!(filter.insert(&BitString::from_hex("d1c4b1a3f0e8877e")?)?);
+/// assert!(filter.contains_near(&BitString::from_hex("d1c4b1a3f0e88779")?)?, "three bits away: never missed");
+/// assert!(!filter.contains_near(&BitString::from_hex("2e3b4e5c0f177881")?)?);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone)]
+pub struct ExactNearFilter<'a> {
+    spec: ExactSpec,
+    /// Drawn when first needed: opening a small file must not take more memory than it has bytes.
+    functions: OnceLock<Arc<Functions>>,
+    store: Store<'a>,
+    items: u64,
+}
+
+/// What is kept of the items.
+#[derive(Clone)]
+pub(crate) enum Store<'a> {
+    /// Their keys, in one table a block or mask.
+    Keys(Tables<'a>),
+    /// Their folds.
+    Folds(Folds<'a>),
+}
+
+/// What takes an item to its keys or its fold.
+enum Functions {
+    Pigeonhole(Blocks),
+    Covering(Masks),
+    FoldedScan(Folder),
+}
+
+/// An item's keys or its fold, in room that is reused from item to item.
+#[derive(Default)]
+struct Sketch {
+    keys: Vec<Option<Key>>,
+    fold: Vec<u64>,
+}
+
+impl ExactNearFilter<'static> {
+    /// An empty filter.
+    ///
+    /// # Errors
+    /// If no filter has this spec, or memory for it can't be had.
+    pub fn from_spec(spec: ExactSpec) -> Result<Self, SpecError> {
+        spec.check()?;
+        let store = match spec.construction.table() {
+            Some(table) => Store::Keys(Tables::new(table, spec.key_bits(), spec.seed)?),
+            None => Store::Folds(Folds::new(spec.fold_words())),
+        };
+        Ok(Self::from_parts(spec, store, 0))
+    }
+}
+
+/// Items hashed, and their lines fetched, ahead of those that are looked up.
+const WINDOW: usize = 32;
+
+impl<'a> ExactNearFilter<'a> {
+    /// A filter from parts that fit together.
+    pub(crate) fn from_parts(spec: ExactSpec, store: Store<'a>, items: u64) -> Self {
+        debug_assert!(spec.check().is_ok());
+        Self { spec, functions: OnceLock::new(), store, items }
+    }
+
+    fn functions(&self) -> &Arc<Functions> {
+        self.functions.get_or_init(|| {
+            let ExactSpec { bits, radius, seed, construction } = self.spec;
+            let seed = seed.derive("functions", 0);
+            Arc::new(match construction {
+                Construction::Pigeonhole { blocks, table } => {
+                    let cut = zero_fn::Pigeonhole::new(bits, radius, blocks);
+                    Functions::Pigeonhole(Blocks::draw(cut.expect("the spec was checked"), table, seed))
+                }
+                Construction::Covering { .. } => Functions::Covering(Masks::draw(bits, radius, seed)),
+                Construction::FoldedScan { width } => Functions::FoldedScan(Folder::draw(bits, width, seed)),
+            })
+        })
+    }
+
+    /// What the filter is.
+    pub fn spec(&self) -> &ExactSpec {
+        &self.spec
+    }
+
+    /// How many items were inserted, repeats and near ones included.
+    pub fn len(&self) -> u64 {
+        self.items
+    }
+
+    /// Whether nothing was inserted.
+    pub fn is_empty(&self) -> bool {
+        self.items == 0
+    }
+
+    /// Bytes that keys or folds take.
+    pub fn bytes(&self) -> u64 {
+        match &self.store {
+            Store::Keys(tables) => tables.bits().len() / 8,
+            Store::Folds(folds) => 8 * folds.rows().len() as u64,
+        }
+    }
+
+    fn sketch(&self, item: Item<'_>, out: &mut Sketch) -> Result<(), ItemError> {
+        let bits: Bits<'_> = item.bits()?;
+        bits.expect_len(self.spec.bits as usize)?;
+        match &**self.functions() {
+            Functions::Pigeonhole(blocks) => blocks.keys(bits, &mut out.keys),
+            Functions::Covering(masks) => masks.keys(bits, &mut out.keys),
+            Functions::FoldedScan(folder) => folder.fold(bits, &mut out.fold),
+        }
+        Ok(())
+    }
+
+    fn contains_sketch(&self, sketch: &Sketch) -> bool {
+        match (&self.store, &**self.functions()) {
+            (Store::Keys(tables), Functions::Pigeonhole(blocks)) => blocks.any_near(&sketch.keys, tables),
+            (Store::Keys(tables), _) => tables.hits_any(&sketch.keys),
+            (Store::Folds(folds), _) => folds.any_within(&sketch.fold, self.spec.radius),
+        }
+    }
+
+    fn prefetch(&self, sketch: &Sketch) {
+        if let Store::Keys(tables) = &self.store {
+            let keys = sketch.keys.iter().enumerate();
+            keys.for_each(|(table, key)| key.iter().for_each(|&key| tables.prefetch(table, key)));
+        }
+    }
+
+    /// Inserts an item. True when nothing near was there before, like `HashSet::insert`.
+    ///
+    /// A folded scan keeps its folds sorted, so that each insertion moves half of them on average, about as much work as the
+    /// scan that answers. [`Self::insert_all`] and [`Self::extend`] sort once.
+    ///
+    /// # Errors
+    /// If the item is no bit string, or of another length; the filter is then unchanged.
+    pub fn insert<'i>(&mut self, item: impl Into<Item<'i>>) -> Result<bool, ItemError> {
+        let mut sketch = Sketch::default();
+        self.sketch(item.into(), &mut sketch)?;
+        let near = self.contains_sketch(&sketch);
+        match &mut self.store {
+            Store::Keys(tables) => {
+                tables.insert(&sketch.keys);
+            }
+            Store::Folds(folds) => folds.insert(&sketch.fold),
+        }
+        self.items += 1;
+        Ok(!near)
+    }
+
+    /// Whether something near was inserted. Never false when an item within the radius was.
+    ///
+    /// # Errors
+    /// If the item is no bit string, or of another length.
+    pub fn contains_near<'i>(&self, item: impl Into<Item<'i>>) -> Result<bool, ItemError> {
+        let mut sketch = Sketch::default();
+        self.sketch(item.into(), &mut sketch)?;
+        Ok(self.contains_sketch(&sketch))
+    }
+
+    /// Inserts items in order; the answers are those of inserting one after the other.
+    ///
+    /// # Errors
+    /// At the first item that is no bit string of the right length, whose position the error names; the items before it are
+    /// inserted.
+    pub fn insert_all<'i, I>(&mut self, items: I) -> Result<Vec<bool>, BatchError>
+    where
+        I: IntoIterator,
+        I::Item: Into<Item<'i>>,
+    {
+        let mut answers = Vec::new();
+        let mut recent = Vec::new();
+        let outcome = self.in_windows(items, |filter, sketch| {
+            let near = filter.contains_sketch(sketch);
+            let near = match &mut filter.store {
+                Store::Keys(tables) => {
+                    tables.insert(&sketch.keys);
+                    near
+                }
+                Store::Folds(_) => {
+                    let near = near || folds::any_within(&recent, &sketch.fold, filter.spec.radius);
+                    recent.extend_from_slice(&sketch.fold);
+                    near
+                }
+            };
+            filter.items += 1;
+            answers.push(!near);
+        });
+        if let Store::Folds(folds) = &mut self.store {
+            folds.union(recent);
+        }
+        outcome.map(|()| answers)
+    }
+
+    /// Inserts items without asking what was near: the quickest way to fill a filter, a folded scan above all, where each
+    /// answer would cost a pass over all folds.
+    ///
+    /// # Errors
+    /// As [`Self::insert_all`].
+    pub fn extend<'i, I>(&mut self, items: I) -> Result<(), BatchError>
+    where
+        I: IntoIterator,
+        I::Item: Into<Item<'i>>,
+    {
+        let mut recent = Vec::new();
+        let outcome = self.in_windows(items, |filter, sketch| {
+            match &mut filter.store {
+                Store::Keys(tables) => {
+                    tables.insert(&sketch.keys);
+                }
+                Store::Folds(_) => recent.extend_from_slice(&sketch.fold),
+            }
+            filter.items += 1;
+        });
+        if let Store::Folds(folds) = &mut self.store {
+            folds.union(recent);
+        }
+        outcome
+    }
+
+    /// Queries items in order, fetching memory ahead of its use.
+    ///
+    /// # Errors
+    /// At the first item that is no bit string of the right length, whose position the error names.
+    pub fn contains_all<'i, I>(&self, items: I) -> Result<Vec<bool>, BatchError>
+    where
+        I: IntoIterator,
+        I::Item: Into<Item<'i>>,
+    {
+        let mut answers = Vec::new();
+        let mut this = self;
+        in_windows(&mut this, items, |filter, sketch| answers.push(filter.contains_sketch(sketch)))?;
+        Ok(answers)
+    }
+
+    fn in_windows<'i, I>(&mut self, items: I, each: impl FnMut(&mut Self, &Sketch)) -> Result<(), BatchError>
+    where
+        I: IntoIterator,
+        I::Item: Into<Item<'i>>,
+    {
+        in_windows(self, items, each)
+    }
+
+    /// Takes in all items of another filter.
+    ///
+    /// # Errors
+    /// If the specs differ, naming the first difference; the filter is then unchanged.
+    pub fn merge(&mut self, other: &ExactNearFilter<'_>) -> Result<(), MergeError> {
+        self.spec.expect_equal(&other.spec)?;
+        match (&mut self.store, &other.store) {
+            (Store::Keys(ours), Store::Keys(theirs)) => ours.merge(theirs),
+            (Store::Folds(ours), Store::Folds(theirs)) => ours.union_sorted(theirs.rows()),
+            _ => unreachable!("equal specs have equal stores"),
+        }
+        self.items += other.items;
+        Ok(())
+    }
+
+    /// The probability, as the filter is now, that a query at `distance` from one stored item is accepted: 1 up to the
+    /// radius. Differences are taken to fall on random positions and the other items to be random strings; between
+    /// whole distances it is linear.
+    ///
+    /// Beyond the radius a block, mask or fold may still be near though the whole is not, however large the tables are. To that
+    /// come chance hits in the tables, and other items that happen to share a key with the query.
+    pub fn acceptance_probability(&self, distance: Distance) -> f64 {
+        let distance = distance.value().min(f64::from(self.spec.bits));
+        let (whole, part) = (distance.floor(), distance.fract());
+        let here = self.acceptance_at(whole as u32);
+        if part == 0.0 { here } else { here + part * (self.acceptance_at(whole as u32 + 1) - here) }
+    }
+
+    fn acceptance_at(&self, distance: u32) -> f64 {
+        let ExactSpec { bits, radius, construction, .. } = self.spec;
+        if distance <= radius {
+            return 1.0;
+        }
+        match (&self.store, &**self.functions()) {
+            (Store::Keys(tables), Functions::Pigeonhole(blocks)) => {
+                let cut = blocks.cut();
+                let chances = cut.blocks().enumerate().map(|(block, (length, radius))| {
+                    1.0 - libm::pow(1.0 - tables.random_hit(block, length), zero_fn::ball(length, radius))
+                });
+                cut.acceptance(distance, &chances.collect::<Vec<_>>())
+            }
+            (Store::Keys(tables), Functions::Covering(masks)) => {
+                let misses = masks.weights().enumerate().map(|(mask, weight)| 1.0 - tables.random_hit(mask, weight));
+                1.0 - (1.0 - zero_fn::covering_acceptance(radius, distance)) * misses.product::<f64>()
+            }
+            (Store::Folds(folds), _) => {
+                let Construction::FoldedScan { width } = construction else { unreachable!("folds are of a scan") };
+                let cells = width.min(bits);
+                let other = binomial::cdf(cells, 0.5, radius);
+                let others = folds.len().saturating_sub(1) as f64;
+                let this = zero_fn::fold_acceptance(bits, cells, distance, radius);
+                1.0 - (1.0 - this) * libm::exp(others * libm::log1p(-other))
+            }
+            (Store::Keys(_), Functions::FoldedScan(_)) => unreachable!("a scan has no tables"),
+        }
+    }
+
+    /// A copy that owns its tables, such as one of a memory-mapped filter that is to grow.
+    pub fn into_owned(self) -> ExactNearFilter<'static> {
+        let store = match self.store {
+            Store::Keys(tables) => Store::Keys(tables.into_owned()),
+            Store::Folds(folds) => Store::Folds(folds.into_owned()),
+        };
+        ExactNearFilter { spec: self.spec, functions: self.functions, store, items: self.items }
+    }
+
+    pub(crate) fn store(&self) -> &Store<'a> {
+        &self.store
+    }
+}
+
+/// Lends a filter as it is borrowed, exclusively or not.
+trait Lends<'a> {
+    fn filter(&self) -> &ExactNearFilter<'a>;
+}
+
+impl<'a> Lends<'a> for ExactNearFilter<'a> {
+    fn filter(&self) -> &ExactNearFilter<'a> {
+        self
+    }
+}
+
+impl<'a> Lends<'a> for &ExactNearFilter<'a> {
+    fn filter(&self) -> &ExactNearFilter<'a> {
+        self
+    }
+}
+
+/// Sketches a window of items and fetches their lines, then visits each.
+fn in_windows<'a, 'i, F: Lends<'a>, I>(
+    filter: &mut F,
+    items: I,
+    mut each: impl FnMut(&mut F, &Sketch),
+) -> Result<(), BatchError>
+where
+    I: IntoIterator,
+    I::Item: Into<Item<'i>>,
+{
+    let mut sketches: [Sketch; WINDOW] = std::array::from_fn(|_| Sketch::default());
+    let mut items = items.into_iter().enumerate();
+    loop {
+        let (mut sketched, mut outcome) = (0, Ok(()));
+        for (sketch, (position, item)) in sketches.iter_mut().zip(&mut items) {
+            if let Err(source) = filter.filter().sketch(item.into(), sketch) {
+                outcome = Err(BatchError { position, source });
+                break;
+            }
+            filter.filter().prefetch(sketch);
+            sketched += 1;
+        }
+        sketches[..sketched].iter().for_each(|sketch| each(filter, sketch));
+        if outcome.is_err() || sketched < WINDOW {
+            return outcome;
+        }
+    }
+}

@@ -1,0 +1,270 @@
+//! What an exact near filter is.
+
+use crate::{
+    Seed,
+    filter::{BloomFilter, MergeError, SpecError, Table},
+    plan::curve::zero_fn::{Pigeonhole, covering_masks},
+};
+
+/// Everything that decides the answers of an [`ExactNearFilter`](super::ExactNearFilter). Two filters of equal specs can be
+/// merged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ExactSpec {
+    /// Bits an item.
+    pub bits: u32,
+    /// The Hamming distance up to which nothing is missed.
+    pub radius: u32,
+    /// From which positions and keys are drawn.
+    pub seed: Seed,
+    /// How it is done.
+    pub construction: Construction,
+}
+
+/// How an exact near filter keeps its promise.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Construction {
+    /// The bits are dealt out into blocks, each with a radius of its own such that one block at least of anything near is
+    /// within it; a query looks up every key within that radius.
+    Pigeonhole {
+        /// Blocks, from 1 to `radius + 1`. Fewer blocks mean fewer keys stored and many more looked up.
+        blocks: u32,
+        /// Every block's table. [`Table::Direct`] suits short blocks: 2^length bits each.
+        table: Table,
+    },
+    /// `2^(radius + 1) - 1` masks, one of which misses all differences (Pagh 2016).
+    Covering {
+        /// Every mask's table; not [`Table::Direct`].
+        table: Table,
+    },
+    /// All items, XOR-folded, are compared with the query's fold.
+    FoldedScan {
+        /// Bits of a fold: a multiple of 64, below that of the item, or just what holds it whole, which makes the answers
+        /// exact.
+        width: u32,
+    },
+}
+
+impl Construction {
+    /// The tables that keys go to; a scan has none.
+    pub(crate) fn table(self) -> Option<Table> {
+        match self {
+            Construction::Pigeonhole { table, .. } | Construction::Covering { table } => Some(table),
+            Construction::FoldedScan { .. } => None,
+        }
+    }
+}
+
+/// The longest bit string: 2 MiB.
+const MOST_BITS: u32 = 1 << 24;
+const MOST_BLOCKS: u32 = 1 << 12;
+/// Keys that one query may look up: some tenths of a second.
+const MOST_PROBES: f64 = (1u32 << 24) as f64;
+const MOST_COVERED: u32 = 6;
+
+impl ExactSpec {
+    /// Pigeonhole blocks in Bloom tables that keep chance hits of a query to `max_false_positive` while at most `capacity`
+    /// distinct items are in. Blocks that really match come on top of it.
+    ///
+    /// # Errors
+    /// If there is no such filter.
+    pub fn pigeonhole(
+        bits: u32,
+        radius: u32,
+        blocks: u32,
+        capacity: u64,
+        max_false_positive: f64,
+        seed: Seed,
+    ) -> Result<Self, SpecError> {
+        let probes = cut(bits, radius, blocks)?.probes();
+        let table = planned(capacity, max_false_positive / probes)?;
+        Self { bits, radius, seed, construction: Construction::Pigeonhole { blocks, table } }.checked()
+    }
+
+    /// Pigeonhole blocks in direct tables, one bit for every value that a block can have: no key is stored twice, none
+    /// collides, and the size does not depend on the number of items.
+    ///
+    /// # Errors
+    /// If there is no such filter, as with blocks longer than 34 bits.
+    pub fn direct_pigeonhole(bits: u32, radius: u32, blocks: u32, seed: Seed) -> Result<Self, SpecError> {
+        Self { bits, radius, seed, construction: Construction::Pigeonhole { blocks, table: Table::Direct } }.checked()
+    }
+
+    /// Covering masks in Bloom tables that keep chance hits of a query to `max_false_positive` while at most `capacity` distinct
+    /// items are in.
+    ///
+    /// # Errors
+    /// If there is no such filter.
+    pub fn covering(
+        bits: u32,
+        radius: u32,
+        capacity: u64,
+        max_false_positive: f64,
+        seed: Seed,
+    ) -> Result<Self, SpecError> {
+        let table = planned(capacity, max_false_positive / covering_masks(radius))?;
+        Self { bits, radius, seed, construction: Construction::Covering { table } }.checked()
+    }
+
+    /// A scan of folds of `width` bits.
+    ///
+    /// # Errors
+    /// If the width is not a multiple of 64, or too large or too small.
+    pub fn folded_scan(bits: u32, radius: u32, width: u32, seed: Seed) -> Result<Self, SpecError> {
+        Self { bits, radius, seed, construction: Construction::FoldedScan { width } }.checked()
+    }
+
+    pub(super) fn checked(self) -> Result<Self, SpecError> {
+        self.check()?;
+        Ok(self)
+    }
+
+    /// That a filter of this spec can be.
+    ///
+    /// # Errors
+    /// If it can't, saying why.
+    pub fn check(&self) -> Result<(), SpecError> {
+        let Self { bits, radius, construction, .. } = *self;
+        if !(1..=MOST_BITS).contains(&bits) {
+            return Err(ExactSpecError::Bits { found: bits }.into());
+        }
+        if radius >= bits {
+            return Err(ExactSpecError::Radius { radius, bits }.into());
+        }
+        match construction {
+            Construction::Pigeonhole { blocks, table } => {
+                let cut = cut(bits, radius, blocks)?;
+                if let Some((length, radius)) = cut.blocks().find(|(length, radius)| radius >= length) {
+                    return Err(ExactSpecError::WholeBlock { length, radius }.into());
+                }
+                // NaN and infinity are too many, too.
+                if !(cut.probes() <= MOST_PROBES) {
+                    return Err(ExactSpecError::Probes { probes: cut.probes() }.into());
+                }
+                table.check(self.key_bits())
+            }
+            Construction::Covering { .. } if radius > MOST_COVERED => Err(ExactSpecError::Covering { radius }.into()),
+            Construction::Covering { table: Table::Direct } => Err(ExactSpecError::DirectMasks.into()),
+            Construction::Covering { table } => table.check(self.key_bits()),
+            Construction::FoldedScan { width } => {
+                let whole = bits.next_multiple_of(64);
+                if width == 0 || !width.is_multiple_of(64) || width > whole {
+                    return Err(ExactSpecError::Width { width, whole }.into());
+                }
+                if radius >= width {
+                    return Err(ExactSpecError::Radius { radius, bits: width }.into());
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Bits of each block or mask, which say how large a direct table is; none for a scan.
+    pub(crate) fn key_bits(&self) -> impl Iterator<Item = u32> + Clone + use<> {
+        let Self { bits, radius, construction, .. } = *self;
+        let cut = match construction {
+            Construction::Pigeonhole { blocks, .. } => Pigeonhole::new(bits, radius, blocks),
+            _ => None,
+        };
+        let masks = match construction {
+            Construction::Covering { .. } => covering_masks(radius) as usize,
+            _ => 0,
+        };
+        let blocks = cut.into_iter().flat_map(|cut| cut.blocks()).map(|(length, _)| length);
+        blocks.chain(std::iter::repeat_n(bits, masks))
+    }
+
+    /// Words of a fold; 0 where there are none.
+    pub(crate) fn fold_words(&self) -> usize {
+        match self.construction {
+            Construction::FoldedScan { width } => width as usize / 64,
+            _ => 0,
+        }
+    }
+
+    /// That another filter's bits mean the same.
+    ///
+    /// # Errors
+    /// If they do not, naming the first difference.
+    pub fn expect_equal(&self, other: &ExactSpec) -> Result<(), MergeError> {
+        // Taken apart, so that a new field can't be forgotten here.
+        let ExactSpec { bits, radius, seed, construction } = self;
+        MergeError::unless_equal("number of bits", bits, &other.bits)?;
+        MergeError::unless_equal("radius", radius, &other.radius)?;
+        MergeError::unless_equal("seed", seed, &other.seed)?;
+        MergeError::unless_equal("construction", construction, &other.construction)
+    }
+}
+
+fn cut(bits: u32, radius: u32, blocks: u32) -> Result<Pigeonhole, ExactSpecError> {
+    let most = MOST_BLOCKS.min(bits).min(radius.saturating_add(1));
+    let within = (blocks <= most).then(|| Pigeonhole::new(bits, radius, blocks)).flatten();
+    within.ok_or(ExactSpecError::Blocks { blocks, most })
+}
+
+/// The smallest Bloom table for so many keys and chance hits.
+fn planned(capacity: u64, max_false_positive: f64) -> Result<Table, SpecError> {
+    let (lines, hashes) = BloomFilter::planned(capacity, max_false_positive)?;
+    Ok(Table::Lines { lines, hashes })
+}
+
+/// Why no exact near filter is of these numbers.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ExactSpecError {
+    /// No bits, or absurdly many.
+    #[error("an item has from 1 to {MOST_BITS} bits, not {found}")]
+    Bits {
+        /// The bits asked for.
+        found: u32,
+    },
+    /// Everything is within the radius.
+    #[error("all of {bits} bits may differ within a radius of {radius}: take a smaller radius, or wider folds")]
+    Radius {
+        /// The radius asked for.
+        radius: u32,
+        /// The bits that are compared.
+        bits: u32,
+    },
+    /// No blocks, or more than can be searched.
+    #[error("{blocks} blocks: there are from 1 to {most}, one more than the radius at the most")]
+    Blocks {
+        /// The blocks asked for.
+        blocks: u32,
+        /// The most that there can be.
+        most: u32,
+    },
+    /// A block that matches whatever it holds.
+    #[error("a block of {length} bits searched within {radius} of them accepts everything: take more blocks")]
+    WholeBlock {
+        /// Bits of the block.
+        length: u32,
+        /// Its radius.
+        radius: u32,
+    },
+    /// A query would take seconds.
+    #[error("a query would look up {probes:.0} keys, more than {MOST_PROBES}: take more blocks, or a folded scan")]
+    Probes {
+        /// Keys that a query would look up.
+        probes: f64,
+    },
+    /// Too many masks.
+    #[error(
+        "{radius} is too far for covering masks, whose number doubles with each step: at most {MOST_COVERED}; take pigeonhole blocks"
+    )]
+    Covering {
+        /// The radius asked for.
+        radius: u32,
+    },
+    /// Masks choose too many bits.
+    #[error("a mask chooses about half of all bits, too many to address a table: use hashed bits or lines")]
+    DirectMasks,
+    /// Folds that can't be.
+    #[error("a fold of {width} bits: it has a multiple of 64 bits, and at most {whole}, which hold an item whole")]
+    Width {
+        /// The width asked for.
+        width: u32,
+        /// The largest useful width.
+        whole: u32,
+    },
+}
