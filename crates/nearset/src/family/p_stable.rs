@@ -41,6 +41,41 @@ pub enum Stable {
     Cauchy,
 }
 
+impl Stable {
+    /// The probability that one function with buckets of `width` takes two vectors at this distance to the same bucket.
+    ///
+    /// ```
+    /// use nearset::family::Stable;
+    ///
+    /// assert_eq!(Stable::Gaussian.collision(0.0, 0.85), 1.0);
+    /// assert!(Stable::Gaussian.collision(0.85, 0.85) > Stable::Gaussian.collision(1.0, 0.85));
+    /// ```
+    pub fn collision(self, distance: f64, width: f64) -> f64 {
+        if distance == 0.0 {
+            return 1.0;
+        }
+        let widths = width / distance;
+        let probability = match self {
+            Stable::Gaussian => gaussian_collision(widths),
+            Stable::Cauchy => cauchy_collision(widths),
+        };
+        probability.clamp(0.0, 1.0)
+    }
+
+    /// The probability that the two buckets are at most `reach` apart, so that probing finds one from the other.
+    ///
+    /// A shift by `s` buckets stays within reach with probability `min(1, max(0, reach + 1 - s))`, which is a difference of two
+    /// plain collisions in wider buckets.
+    pub fn collision_within(self, distance: f64, width: f64, reach: u32) -> f64 {
+        let in_wider = |buckets: f64| match buckets {
+            0.0 => 0.0,
+            _ => buckets * self.collision(distance, buckets * width),
+        };
+        let reach = f64::from(reach);
+        (in_wider(reach + 1.0) - in_wider(reach)).clamp(0.0, 1.0)
+    }
+}
+
 /// Random projections in buckets of equal width: sensitive to L2 or L1.
 ///
 /// Two are equal when they have the same dimension and distribution and the same *bits* in their widths, since any other
@@ -95,29 +130,12 @@ impl LshFamily for PStable {
     }
 
     fn collision_probability(&self, distance: Distance) -> f64 {
-        if distance == Distance::ZERO {
-            return 1.0;
-        }
-        let widths = self.width / distance.value();
-        let probability = match self.stable {
-            Stable::Gaussian => gaussian_collision(widths),
-            Stable::Cauchy => cauchy_collision(widths),
-        };
-        probability.clamp(0.0, 1.0)
+        self.stable.collision(distance.value(), self.width)
     }
 
-    /// A shift of `s` buckets stays within `reach` with probability `min(1, max(0, reach + 1 - s))`, which is the difference
-    /// of two plain collisions in wider buckets.
     fn neighbour_probability(&self, distance: Distance, rows: u32, reach: u32) -> f64 {
         let p = self.collision_probability(distance);
-        let in_wider = |buckets: u32| match buckets {
-            0 => 0.0,
-            _ => {
-                let wider = PStable { width: self.width * f64::from(buckets), ..*self };
-                f64::from(buckets) * wider.collision_probability(distance)
-            }
-        };
-        let within = (in_wider(reach + 1) - in_wider(reach)).clamp(p, 1.0);
+        let within = self.stable.collision_within(distance.value(), self.width, reach).max(p);
         f64::from(rows) * (within - p) * libm::pow(p, f64::from(rows - 1))
     }
 

@@ -2,69 +2,12 @@
 //!
 //! Claim: `L` functions, each a concatenation of `M` hashes `floor((a·v + b)/ω)` with `a` from an s-stable distribution and
 //! `b` uniform in `[0, ω)`. Two points at distance `κ` agree in one hash with probability `∫_0^ω (1/κ) f_s(t/κ) (1 - t/ω)
-//! dt`, `f_s` the density of `|X|`; both closed forms are in [`Stable::collision`].
+//! dt`, `f_s` the density of `|X|`; both closed forms are in
+//! [`Stable::collision`](crate::family::Stable::collision).
 //! The basic filter accepts when all `L` bits are set. The improved one also asks a verification filter of `k` hashes, half
 //! full, which halves false positives `k` times; and where one bit alone is missing it tries the neighbouring buckets.
 
-use std::f64::consts::{FRAC_1_SQRT_2, LN_2, PI};
-
-/// The distribution that projections are drawn from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Stable {
-    /// 1-stable, for Manhattan distance.
-    Cauchy,
-    /// 2-stable, for Euclidean distance.
-    Gaussian,
-}
-
-impl Stable {
-    /// `f_s(x)`, the density of `|X|`, for `x >= 0`.
-    pub fn absolute_density(self, x: f64) -> f64 {
-        match self {
-            Stable::Cauchy => 2.0 / (PI * (1.0 + x * x)),
-            Stable::Gaussian => (2.0 / PI).sqrt() * libm::exp(-0.5 * x * x),
-        }
-    }
-
-    /// The probability that one hash with buckets of `width` takes two points at this distance to the same bucket.
-    ///
-    /// With `w = ω/κ`: Gaussian `erf(w/√2) - √(2/π) (1 - e^(-w²/2)) / w`, Cauchy `(2 atan w - ln(1 + w²)/w) / π`
-    /// (Datar, Immorlica, Indyk & Mirrokni 2004).
-    ///
-    /// ```
-    /// use nearset::plan::curve::locality_sensitive::Stable;
-    ///
-    /// assert_eq!(Stable::Gaussian.collision(0.0, 0.85), 1.0);
-    /// assert!(Stable::Gaussian.collision(0.85, 0.85) > Stable::Gaussian.collision(1.0, 0.85));
-    /// ```
-    pub fn collision(self, distance: f64, width: f64) -> f64 {
-        if distance == 0.0 {
-            return 1.0;
-        }
-        let w = width / distance;
-        // Here 1 to the last bit, and `w * w` would soon overflow.
-        if w > 1e150 {
-            return 1.0;
-        }
-        match self {
-            Stable::Cauchy => (2.0 * libm::atan(w) - libm::log1p(w * w) / w) / PI,
-            Stable::Gaussian => libm::erf(w * FRAC_1_SQRT_2) + (2.0 / PI).sqrt() * libm::expm1(-0.5 * w * w) / w,
-        }
-    }
-
-    /// The probability that the two buckets are at most `reach` apart, so that probing finds one from the other.
-    ///
-    /// A shift by `s` stays within reach with probability `min(1, max(0, reach + 1 - s/ω))`, which is a difference of two
-    /// plain collisions with wider buckets: `(reach + 1) C((reach + 1) ω) - reach C(reach ω)`.
-    pub fn collision_within(self, distance: f64, width: f64, reach: u32) -> f64 {
-        let collision_of = |buckets: f64| match buckets {
-            0.0 => 0.0,
-            _ => buckets * self.collision(distance, buckets * width),
-        };
-        let reach = f64::from(reach);
-        (collision_of(reach + 1.0) - collision_of(reach)).clamp(0.0, 1.0)
-    }
-}
+use std::f64::consts::LN_2;
 
 /// False positives of the basic filter: `(1 - Π(1 - q_i))^L`, where item `i` sets the query's bit of one function with
 /// probability `q_i`.
@@ -91,7 +34,7 @@ pub fn probed_false_negative(agreement: f64, functions: u32, decay: f64, to_side
 }
 
 /// The same without the heuristic: `1 - q1^L - L q1^(L-1) (q' - q1)`, with the exact probability `q'` that a function
-/// agrees on the query's bucket or on one that is probed ([`Stable::collision_within`]).
+/// agrees on the query's bucket or on one that is probed ([`Stable::collision_within`](crate::family::Stable::collision_within)).
 pub fn probed_false_negative_exact(agreement: f64, agreement_within_reach: f64, functions: u32) -> f64 {
     probed(agreement, functions, agreement_within_reach - agreement)
 }
@@ -115,8 +58,21 @@ pub fn half_full_bits(settings: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use std::f64::consts::PI;
+
     use super::*;
-    use crate::plan::curve::{assert_close, assert_printed, bloom};
+    use crate::{
+        family::Stable,
+        plan::curve::{assert_close, assert_printed, bloom},
+    };
+
+    /// `f_s(x)`, the density of `|X|`, for `x >= 0`.
+    fn absolute_density(stable: Stable, x: f64) -> f64 {
+        match stable {
+            Stable::Cauchy => 2.0 / (PI * (1.0 + x * x)),
+            Stable::Gaussian => (2.0 / PI).sqrt() * libm::exp(-0.5 * x * x),
+        }
+    }
 
     /// Simpson's rule over the paper's integral, in `t/κ` so that the density's scale is one.
     fn integral(stable: Stable, distance: f64, width: f64) -> f64 {
@@ -125,7 +81,7 @@ mod tests {
         let step = w / f64::from(steps);
         let value = |i: u32| {
             let x = f64::from(i) * step;
-            stable.absolute_density(x) * (1.0 - x / w)
+            absolute_density(stable, x) * (1.0 - x / w)
         };
         let inner: f64 = (1..steps).map(|i| value(i) * if i % 2 == 1 { 4.0 } else { 2.0 }).sum();
         (value(0) + inner + value(steps)) * step / 3.0
@@ -153,7 +109,7 @@ mod tests {
                 let step = 2.0 * 0.85 / distance / f64::from(steps);
                 let exact: f64 = (0..steps)
                     .map(|i| (f64::from(i) + 0.5) * step)
-                    .map(|x| stable.absolute_density(x) * (2.0 - x * distance / 0.85).min(1.0))
+                    .map(|x| absolute_density(stable, x) * (2.0 - x * distance / 0.85).min(1.0))
                     .sum::<f64>()
                     * step;
                 assert_close(stable.collision_within(distance, 0.85, 1), exact, 1e-8);

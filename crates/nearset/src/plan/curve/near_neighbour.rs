@@ -68,7 +68,10 @@ pub fn random_line(distance: f64, width: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::curve::{assert_close, assert_printed, locality_sensitive::Stable};
+    use crate::{
+        family::Stable,
+        plan::curve::{assert_close, assert_printed},
+    };
 
     #[test]
     fn one_far_item_a_bucket_and_success_above_one_minus_one_over_e() {
