@@ -18,4 +18,4 @@ pub use error::{InputError, OutputError, RecordError, RecordFault};
 pub use extract::{Arena, Extracted, Fields, ItemField, extract};
 pub use format::{Compression, Format};
 pub use input::{Batch, Position, ReadOptions, Reader, Source, Sources, resolve};
-pub use output::{Checkpoint, OutputFile, OutputOptions, RecordWriter};
+pub use output::{Checkpoint, OutputFile, OutputOptions, ParquetWriter, RecordWriter};

@@ -89,6 +89,8 @@ pub struct Arena {
     floats: Vec<f32>,
     items: Vec<Result<Place, Box<RecordError>>>,
     ids: Vec<Option<Place>>,
+    /// Where the backslashes of one JSON line are.
+    escapes: Vec<usize>,
 }
 
 impl Arena {
@@ -214,11 +216,19 @@ struct Raw {
     escape: Escape,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(PartialEq, Eq)]
 enum Escape {
     None,
-    Json,
+    /// Which of the line's escapes.
+    Json(Range<usize>),
     DoubledQuotes,
+}
+
+impl From<json::Value> for Raw {
+    fn from(value: json::Value) -> Self {
+        let escape = if value.escapes.is_empty() { Escape::None } else { Escape::Json(value.escapes) };
+        Self { range: value.range, escape }
+    }
 }
 
 impl<'a> Worker<'a, '_> {
@@ -248,18 +258,16 @@ impl<'a> Worker<'a, '_> {
     fn json(&mut self, i: usize, record: &str) -> Result<(Place, Option<Place>), RecordFault> {
         let field = &self.fields.item;
         if self.fields.kind == ItemField::Vector && record.trim_start().starts_with('[') {
-            let value = json::whole(record.as_bytes())?;
+            let value = json::whole(record.as_bytes(), &mut self.arena.escapes)?;
             return Ok((self.numbers(&record[value.range])?, None));
         }
-        let [item, id] = json::find(record.as_bytes(), [Some(field), self.fields.id.as_deref()])?;
+        let [item, id] =
+            json::find(record.as_bytes(), [Some(field), self.fields.id.as_deref()], &mut self.arena.escapes)?;
         let Some(item) = item else {
             return Err(RecordFault::MissingField { field: field.clone(), found: json::keys(record) });
         };
-        let escape = |escaped| if escaped { Escape::Json } else { Escape::None };
         let place = match (item.kind, self.fields.kind) {
-            (json::Kind::String { escaped }, ItemField::Text | ItemField::Hex) => {
-                self.item(i, record, Raw { range: item.range, escape: escape(escaped) })?
-            }
+            (json::Kind::String, ItemField::Text | ItemField::Hex) => self.item(i, record, item.into())?,
             (json::Kind::Array, ItemField::Vector) => self.numbers(&record[item.range])?,
             (found, kind) => {
                 let (found, wanted) = (found.name(), kind.wanted());
@@ -267,11 +275,8 @@ impl<'a> Worker<'a, '_> {
             }
         };
         let id = match id {
-            Some(json::Value { kind: json::Kind::String { escaped }, range }) => {
-                Some(self.string(i, record, Raw { range, escape: escape(escaped) })?)
-            }
-            Some(json::Value { kind: json::Kind::Number, range }) => {
-                Some(self.string(i, record, Raw { range, escape: Escape::None })?)
+            Some(id) if matches!(id.kind, json::Kind::String | json::Kind::Number) => {
+                Some(self.string(i, record, id.into())?)
             }
             // An id that is null or a structure names nothing.
             _ => None,
@@ -317,7 +322,7 @@ impl<'a> Worker<'a, '_> {
         let text = if raw.escape == Escape::None {
             &record[raw.range]
         } else {
-            decode(record, raw, &mut decoded)?;
+            decode(record, raw, &self.arena.escapes, &mut decoded)?;
             &decoded
         };
         let place = match self.fields.kind {
@@ -344,7 +349,7 @@ impl<'a> Worker<'a, '_> {
             }
             self.arena.text.push_str(&record[raw.range]);
         } else {
-            decode(record, raw, &mut self.arena.text)?;
+            decode(record, raw, &self.arena.escapes, &mut self.arena.text)?;
         }
         Ok(Place::Arena(start..self.arena.text.len()))
     }
@@ -381,9 +386,9 @@ impl<'a> Worker<'a, '_> {
     }
 }
 
-fn decode(record: &str, raw: Raw, out: &mut String) -> Result<(), RecordFault> {
+fn decode(record: &str, raw: Raw, escapes: &[usize], out: &mut String) -> Result<(), RecordFault> {
     match raw.escape {
-        Escape::Json => json::unescape(record, raw.range, out),
+        Escape::Json(which) => json::unescape(record, raw.range, &escapes[which], out),
         Escape::DoubledQuotes => {
             let mut parts = record[raw.range].split("\"\"");
             out.push_str(parts.next().unwrap_or_default());

@@ -15,4 +15,5 @@ pub use batch::{Batch, Preamble};
 pub use reader::{Position, ReadOptions, Reader};
 pub use resolve::{Location, Source, Sources, resolve};
 
+pub(crate) use parquet::open_file as open_parquet;
 pub(crate) use vectors::NpyHeader;

@@ -31,7 +31,7 @@ pub(crate) fn open_file(source: &Source) -> Result<SerializedFileReader<File>, I
 }
 
 /// The leaf column that a name means: its whole dotted path, or the list that it is the only leaf of.
-pub(crate) fn column_index(schema: &SchemaDescriptor, column: &str) -> Option<usize> {
+fn column_index(schema: &SchemaDescriptor, column: &str) -> Option<usize> {
     let columns = schema.columns();
     let exact = columns.iter().position(|leaf| leaf.path().string() == column);
     exact.or_else(|| {
@@ -47,6 +47,7 @@ pub(crate) struct ParquetRows {
     file: SerializedFileReader<File>,
     item: usize,
     item_name: String,
+    max_definition: i16,
     id: Option<usize>,
     preamble: Arc<Preamble>,
     group: usize,
@@ -77,6 +78,7 @@ impl ParquetRows {
             return Err(InputError::MissingColumn { name, column: item_name, found: columns });
         };
         let leaf = schema.column(item);
+        let max_definition = leaf.max_def_level();
         let (fits, wanted) = match options.fields.kind {
             ItemField::Text | ItemField::Hex => {
                 (leaf.physical_type() == Type::BYTE_ARRAY && leaf.max_rep_level() == 0, "a string")
@@ -98,7 +100,8 @@ impl ParquetRows {
             leaf.max_rep_level() == 0 && matches!(leaf.physical_type(), Type::BYTE_ARRAY | Type::INT32 | Type::INT64)
         });
         let preamble = Arc::new(Preamble { raw: Vec::new(), columns, element_bytes: 4 });
-        let mut rows = Self { name, file, item, item_name, id, preamble, group: 0, rows_left: 0, columns: None };
+        let mut rows =
+            Self { name, file, item, item_name, max_definition, id, preamble, group: 0, rows_left: 0, columns: None };
         rows.skip(position.record).map_err(|cause| rows.explain(cause))?;
         Ok(rows)
     }
@@ -188,14 +191,15 @@ impl ParquetRows {
         // Ids first: if the item's column fails, the batch must not have more items than ids.
         let ids = columns.id.as_mut().map(|id| read_ids(id, rows)).transpose()?;
         let has_ids = ids.is_some();
+        let column = (self.item_name.as_str(), self.max_definition);
         let decoded = match &mut columns.item {
-            ItemColumn::Bytes(column) => {
-                items(column, rows, batch, &self.item_name, |bytes, value| bytes.extend_from_slice(value.data()))?
+            ItemColumn::Bytes(values) => {
+                items(values, rows, batch, column, |bytes, value| bytes.extend_from_slice(value.data()))?
             }
-            ItemColumn::Floats(column) => {
-                items(column, rows, batch, &self.item_name, |bytes, value| bytes.extend(value.to_le_bytes()))?
+            ItemColumn::Floats(values) => {
+                items(values, rows, batch, column, |bytes, value| bytes.extend(value.to_le_bytes()))?
             }
-            ItemColumn::Doubles(column) => items(column, rows, batch, &self.item_name, |bytes, value| {
+            ItemColumn::Doubles(values) => items(values, rows, batch, column, |bytes, value| {
                 bytes.extend((*value as f32).to_le_bytes());
             })?,
         };
@@ -215,15 +219,14 @@ fn items<T: DataType>(
     column: &mut ColumnReaderImpl<T>,
     rows: usize,
     batch: &mut Batch,
-    name: &str,
+    (name, max_definition): (&str, i16),
     append: impl Fn(&mut Vec<u8>, &T::T),
 ) -> Result<usize, ParquetError> {
     let (mut definitions, mut repetitions, mut values) = (Vec::new(), Vec::new(), Vec::new());
     let (records, _, levels) =
         column.read_records(rows, Some(&mut definitions), Some(&mut repetitions), &mut values)?;
-    let max_definition = definitions.iter().copied().max().unwrap_or(0);
-    // A value is present at the highest level that the column has; a batch of nothing but nulls has no values at all.
-    let present = |level: usize| definitions.is_empty() || (!values.is_empty() && definitions[level] == max_definition);
+    // A value is there where everything is defined; a column that must have values has no levels at all.
+    let present = |level: usize| definitions.get(level).is_none_or(|&definition| definition == max_definition);
     let mut values_seen = 0;
     for level in 0..levels {
         let starts_row = repetitions.is_empty() || repetitions[level] == 0;

@@ -246,6 +246,22 @@ impl OutputFile {
     }
 }
 
+/// For encoders that write by themselves.
+impl Write for OutputFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.try_write(bytes).map(|()| bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match &mut self.encoder {
+            Encoder::Plain(sink) | Encoder::Idle(sink) => sink.flush(),
+            Encoder::Gzip(encoder) => encoder.flush(),
+            Encoder::Zstd(encoder) => encoder.flush(),
+            Encoder::Failed => Err(io::Error::other("the output failed before")),
+        }
+    }
+}
+
 impl Drop for OutputFile {
     fn drop(&mut self) {
         if let Some(partial) = &self.partial

@@ -5,8 +5,10 @@
 
 mod annotate;
 mod file;
+mod parquet;
 mod records;
 
 pub use annotate::Value;
 pub use file::{OutputFile, OutputOptions, partial_path};
+pub use parquet::ParquetWriter;
 pub use records::{Checkpoint, RecordWriter};

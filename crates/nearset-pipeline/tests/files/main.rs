@@ -4,6 +4,7 @@ mod arrays;
 mod batches;
 mod extraction;
 mod outputs;
+mod parquets;
 mod resolving;
 mod support;
 mod tables;

@@ -1,0 +1,308 @@
+//! Parquet with chosen rows: schema, all columns, key-value metadata and compression kept.
+//!
+//! Claim: every kept row has exactly its values, nulls and nesting, because rows are told apart by repetition levels and
+//! filtered as levels and values, never assembled. Memory is a page of one column, not a row group.
+//! Invariant: a row group goes in and at most one comes out, so no more is decided at once than a row group's rows.
+
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
+use parquet::column::writer::{ColumnWriter, ColumnWriterImpl};
+use parquet::data_type::DataType;
+use parquet::errors::ParquetError;
+use parquet::file::metadata::ParquetMetaData;
+use parquet::file::properties::WriterProperties;
+use parquet::file::reader::{FileReader, SerializedFileReader};
+use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
+use parquet::schema::types::TypePtr;
+
+use super::{OutputFile, OutputOptions};
+use crate::error::{InputError, OutputError};
+use crate::format::{Compression, Format};
+use crate::input::{Source, open_parquet};
+
+/// Rows are copied this many at a time.
+const STEP: usize = 1024;
+
+/// Copies the kept rows of Parquet sources into one Parquet file.
+///
+/// Its footer comes last, so a stopped run cannot go on from a length. What it takes is a decision a row: a run that
+/// saved those gives them again and gets the same file without looking at any item.
+pub struct ParquetWriter {
+    path: PathBuf,
+    sources: Arc<[Source]>,
+    writer: SerializedFileWriter<OutputFile>,
+    schema: TypePtr,
+    current: Current,
+}
+
+/// The source whose rows are being decided.
+struct Current {
+    index: usize,
+    file: SerializedFileReader<File>,
+    group: usize,
+    /// Decisions for the first rows of the row group.
+    keep: Vec<bool>,
+}
+
+impl ParquetWriter {
+    /// Starts an output with the schema of the first source.
+    ///
+    /// # Errors
+    /// As [`OutputFile::create`]; and if there is no source, or one is not Parquet.
+    pub fn create(
+        path: &Path,
+        sources: impl Into<Arc<[Source]>>,
+        options: &OutputOptions,
+    ) -> Result<Self, OutputError> {
+        let sources: Arc<[Source]> = sources.into();
+        let unsupported = |cause| OutputError::Unsupported { path: path.to_owned(), cause };
+        if let Some(other) = sources.iter().find(|source| source.format != Format::Parquet) {
+            let cause = format!(
+                "{} is {}, and records come out as they went in: name the output as {}",
+                other.name, other.format, other.format
+            );
+            return Err(unsupported(cause));
+        }
+        let Some(first) = sources.first() else {
+            return Err(OutputError::Input(InputError::Nothing));
+        };
+        let file = open_parquet(first)?;
+        let schema = file.metadata().file_metadata().schema_descr().root_schema_ptr();
+        let properties = Arc::new(properties(file.metadata()));
+        let options = OutputOptions { compression: Some(Compression::None), ..options.clone() };
+        let out = OutputFile::create(path, &options)?;
+        let writer =
+            SerializedFileWriter::new(out, Arc::clone(&schema), properties).map_err(|cause| writing(path, cause))?;
+        let current = Current { index: 0, file, group: 0, keep: Vec::new() };
+        Ok(Self { path: path.to_owned(), sources, writer, schema, current })
+    }
+
+    /// Says which of the next rows of a source are kept. Sources come in order; rows of a source that are never decided
+    /// are not kept.
+    ///
+    /// # Errors
+    /// If a source cannot be read or has another schema than the first, or the device is full or fails.
+    ///
+    /// # Panics
+    /// If there is no such source, or a later one came before.
+    pub fn decide(&mut self, source: usize, mut keep: &[bool]) -> Result<(), OutputError> {
+        assert!(source >= self.current.index, "source {source} after source {}", self.current.index);
+        if source > self.current.index {
+            self.end_source()?;
+            self.start_source(source)?;
+        }
+        while !keep.is_empty() {
+            let Some(rows) = self.current.group_rows() else {
+                let name = Arc::clone(&self.sources[source].name);
+                let cause = ParquetError::General(format!("{} decisions beyond its last row", keep.len()));
+                return Err(OutputError::Input(InputError::Parquet { name, cause }));
+            };
+            let (now, later) = keep.split_at(keep.len().min(rows - self.current.keep.len()));
+            self.current.keep.extend_from_slice(now);
+            keep = later;
+            if self.current.keep.len() == rows {
+                self.copy_group()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn start_source(&mut self, index: usize) -> Result<(), OutputError> {
+        let source = &self.sources[index];
+        let file = open_parquet(source)?;
+        // Writers name the root as they please; what counts are the columns.
+        if file.metadata().file_metadata().schema().get_fields() != self.schema.get_fields() {
+            return Err(OutputError::HeaderMismatch {
+                path: self.path.clone(),
+                name: Arc::clone(&source.name),
+                first: Arc::clone(&self.sources[0].name),
+            });
+        }
+        self.current = Current { index, file, group: 0, keep: Vec::new() };
+        Ok(())
+    }
+
+    fn end_source(&mut self) -> Result<(), OutputError> {
+        if let Some(rows) = self.current.group_rows()
+            && !self.current.keep.is_empty()
+        {
+            self.current.keep.resize(rows, false);
+            self.copy_group()?;
+        }
+        Ok(())
+    }
+
+    /// Copies the kept rows of the row group that is now decided.
+    fn copy_group(&mut self) -> Result<(), OutputError> {
+        let Current { index, file, group, keep } = &mut self.current;
+        if keep.contains(&true) {
+            let name = &self.sources[*index].name;
+            let read = |cause| OutputError::Input(InputError::Parquet { name: Arc::clone(name), cause });
+            let rows = file.get_row_group(*group).map_err(read)?;
+            let mut out = self.writer.next_row_group().map_err(|cause| writing(&self.path, cause))?;
+            for column in 0..rows.num_columns() {
+                let reader = rows.get_column_reader(column).map_err(read)?;
+                copy_column(reader, &mut out, keep).map_err(|failure| match failure {
+                    Failure::Read(cause) => read(cause),
+                    Failure::Write(cause) => writing(&self.path, cause),
+                })?;
+            }
+            out.close().map_err(|cause| writing(&self.path, cause))?;
+        }
+        *group += 1;
+        keep.clear();
+        Ok(())
+    }
+
+    /// Writes the footer and lets the output appear under its name.
+    ///
+    /// # Errors
+    /// If the last rows cannot be copied, or the device is full or fails.
+    pub fn finish(mut self) -> Result<(), OutputError> {
+        self.end_source()?;
+        self.writer.into_inner().map_err(|cause| writing(&self.path, cause))?.finish()
+    }
+}
+
+impl Current {
+    /// The rows of the present row group; groups without rows are passed over.
+    fn group_rows(&mut self) -> Option<usize> {
+        loop {
+            let metadata = self.file.metadata();
+            if self.group >= metadata.num_row_groups() {
+                return None;
+            }
+            match usize::try_from(metadata.row_group(self.group).num_rows()) {
+                Ok(rows) if rows > 0 => return Some(rows),
+                _ => self.group += 1,
+            }
+        }
+    }
+}
+
+/// The writer's settings that give a file like the one read.
+fn properties(metadata: &ParquetMetaData) -> WriterProperties {
+    let mut builder = WriterProperties::builder()
+        .set_key_value_metadata(metadata.file_metadata().key_value_metadata().cloned())
+        .set_max_row_group_row_count(None);
+    if let Some(group) = metadata.row_groups().first() {
+        builder = builder.set_sorting_columns(group.sorting_columns().cloned());
+        for column in group.columns() {
+            let path = column.column_path().clone();
+            builder = builder
+                .set_column_compression(path.clone(), column.compression())
+                .set_column_dictionary_enabled(path, column.dictionary_page_offset().is_some());
+        }
+    }
+    builder.build()
+}
+
+/// What a failed write means: the device's error where there is one below.
+fn writing(path: &Path, cause: ParquetError) -> OutputError {
+    match cause {
+        ParquetError::External(error) => match error.downcast::<io::Error>() {
+            Ok(error) => OutputError::from_io(path, *error),
+            Err(error) => OutputError::Parquet { path: path.to_owned(), cause: ParquetError::External(error) },
+        },
+        cause => OutputError::Parquet { path: path.to_owned(), cause },
+    }
+}
+
+enum Failure {
+    Read(ParquetError),
+    Write(ParquetError),
+}
+
+fn copy_column(
+    reader: ColumnReader,
+    out: &mut SerializedRowGroupWriter<'_, OutputFile>,
+    keep: &[bool],
+) -> Result<(), Failure> {
+    let Some(mut writer) = out.next_column().map_err(Failure::Write)? else {
+        return Err(Failure::Write(ParquetError::General("a column more than the schema has".to_owned())));
+    };
+    match (reader, writer.untyped()) {
+        (ColumnReader::BoolColumnReader(from), ColumnWriter::BoolColumnWriter(to)) => copy(from, to, keep),
+        (ColumnReader::Int32ColumnReader(from), ColumnWriter::Int32ColumnWriter(to)) => copy(from, to, keep),
+        (ColumnReader::Int64ColumnReader(from), ColumnWriter::Int64ColumnWriter(to)) => copy(from, to, keep),
+        (ColumnReader::Int96ColumnReader(from), ColumnWriter::Int96ColumnWriter(to)) => copy(from, to, keep),
+        (ColumnReader::FloatColumnReader(from), ColumnWriter::FloatColumnWriter(to)) => copy(from, to, keep),
+        (ColumnReader::DoubleColumnReader(from), ColumnWriter::DoubleColumnWriter(to)) => copy(from, to, keep),
+        (ColumnReader::ByteArrayColumnReader(from), ColumnWriter::ByteArrayColumnWriter(to)) => copy(from, to, keep),
+        (ColumnReader::FixedLenByteArrayColumnReader(from), ColumnWriter::FixedLenByteArrayColumnWriter(to)) => {
+            copy(from, to, keep)
+        }
+        _ => Err(Failure::Read(ParquetError::General("a row group departs from the schema".to_owned()))),
+    }?;
+    writer.close().map_err(Failure::Write)
+}
+
+/// Copies the kept rows of one column chunk.
+fn copy<T: DataType>(
+    mut from: ColumnReaderImpl<T>,
+    to: &mut ColumnWriterImpl<'_, T>,
+    mut keep: &[bool],
+) -> Result<(), Failure> {
+    let descriptor = Arc::clone(to.get_descriptor());
+    let (max_definition, max_repetition) = (descriptor.max_def_level(), descriptor.max_rep_level());
+    let (mut definitions, mut repetitions, mut values) = (Vec::new(), Vec::new(), Vec::new());
+    while !keep.is_empty() {
+        definitions.clear();
+        repetitions.clear();
+        values.clear();
+        let step = keep.len().min(STEP);
+        let (rows, _, levels) = from
+            .read_records(step, Some(&mut definitions), Some(&mut repetitions), &mut values)
+            .map_err(Failure::Read)?;
+        if rows != step {
+            return Err(Failure::Read(ParquetError::General("a column has fewer rows than its row group".to_owned())));
+        }
+        filter(&mut definitions, &mut repetitions, &mut values, levels, max_definition, &keep[..step]);
+        let definitions = (max_definition > 0).then_some(definitions.as_slice());
+        let repetitions = (max_repetition > 0).then_some(repetitions.as_slice());
+        to.write_batch(&values, definitions, repetitions).map_err(Failure::Write)?;
+        keep = &keep[step..];
+    }
+    Ok(())
+}
+
+/// Removes the levels and values of rows that are not kept. A row starts where nothing repeats (level 0); a value is
+/// there where everything is defined (the highest level).
+fn filter<V>(
+    definitions: &mut Vec<i16>,
+    repetitions: &mut Vec<i16>,
+    values: &mut Vec<V>,
+    levels: usize,
+    max_definition: i16,
+    keep: &[bool],
+) {
+    let mut row = 0;
+    let mut kept_levels = 0;
+    let mut value_kept = Vec::with_capacity(values.len());
+    for level in 0..levels {
+        if level > 0 && repetitions.get(level).is_none_or(|&repetition| repetition == 0) {
+            row += 1;
+        }
+        let kept = keep[row];
+        if definitions.get(level).is_none_or(|&definition| definition == max_definition) {
+            value_kept.push(kept);
+        }
+        if kept {
+            if let Some(&definition) = definitions.get(level) {
+                definitions[kept_levels] = definition;
+            }
+            if let Some(&repetition) = repetitions.get(level) {
+                repetitions[kept_levels] = repetition;
+            }
+            kept_levels += 1;
+        }
+    }
+    definitions.truncate(kept_levels);
+    repetitions.truncate(kept_levels);
+    let mut kept = value_kept.into_iter();
+    values.retain(|_| kept.next().unwrap_or(false));
+}
