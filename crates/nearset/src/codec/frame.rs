@@ -155,11 +155,21 @@ impl<'a> Frame<'a> {
             return Err(DecodeError::Checksum { part: "tables" });
         }
 
-        let mut sections = Vec::new();
+        let (mut sections, mut last) = (Vec::new(), None);
         let mut reader = Reader::new(&description[..described]);
         while !reader.is_empty() {
             let (number, length) = (reader.u16()?, reader.u32()?);
-            sections.push((number, reader.take(length as usize)?));
+            let section = reader.take(length as usize)?;
+            // One order, and none twice: a filter has one description only.
+            if last.is_some_and(|last| last >= number) {
+                let found = format!("{number} after one that is no smaller");
+                return Err(DecodeError::BadValue { what: "a section's number", found });
+            }
+            last = Some(number);
+            // Those that may be skipped are not kept, so that many of them take no memory.
+            if number < OPTIONAL {
+                sections.push((number, section));
+            }
         }
         Ok(Self { sections, payload })
     }

@@ -29,9 +29,10 @@ pub(crate) struct Tables<'a> {
 #[derive(Clone)]
 struct Place {
     table: Table,
+    bands: usize,
     /// Where each direct table starts, in bits, and where the last one ends; empty for tables of one size.
     starts: Vec<u64>,
-    /// One a band, mixed into its keys, so that no two bands send a key to like places.
+    /// One a band, mixed into its keys, so that no two bands send a key to like places; empty for direct tables.
     seeds: Vec<u64>,
 }
 
@@ -44,15 +45,17 @@ struct Spot {
 
 impl Place {
     fn new(table: Table, rows: impl Iterator<Item = u32>, seed: Seed) -> Self {
-        let mut starts = if table == Table::Direct { vec![0] } else { Vec::new() };
-        let mut seeds = Vec::new();
-        for (band, rows) in (0..).zip(rows) {
-            if let Some(&start) = starts.last() {
-                starts.push(start + (1 << rows));
-            }
-            seeds.push(seed.derive("table", band).words()[0]);
+        if table == Table::Direct {
+            let mut end = 0;
+            let ends = rows.map(|rows| {
+                end += 1 << rows;
+                end
+            });
+            let starts: Vec<u64> = std::iter::once(0).chain(ends).collect();
+            return Self { table, bands: starts.len() - 1, starts, seeds: Vec::new() };
         }
-        Self { table, starts, seeds }
+        let seeds: Vec<u64> = (0..).zip(rows).map(|(band, _)| seed.derive("table", band).words()[0]).collect();
+        Self { table, bands: seeds.len(), starts: Vec::new(), seeds }
     }
 
     /// The bits of a band's table.
@@ -66,7 +69,7 @@ impl Place {
     }
 
     fn num_bits(&self) -> u64 {
-        self.range(self.seeds.len() - 1).end
+        self.range(self.bands - 1).end
     }
 
     #[inline(always)]
@@ -266,7 +269,7 @@ fn ahead<L: AsRef<[Line]> + ?Sized>(
     mut visit: impl FnMut(&mut L, Spot) -> bool,
     each: &mut impl FnMut(&[Option<Key>], &[bool]),
 ) {
-    let bands = place.seeds.len();
+    let bands = place.bands;
     let window = LINES_AHEAD.div_ceil(bands) * bands;
     let mut spots = [Vec::with_capacity(window), Vec::with_capacity(window)];
     let mut hits = vec![false; bands];

@@ -1,0 +1,68 @@
+//! Any file opened as what it says it is, and files signed again after a change.
+
+use nearset::{BloomFilter, Check, DecodeError, ExactNearFilter, ItemError, NearFilter, codec::Kind};
+use xxhash_rust::xxh3::{Xxh3, xxh3_64};
+
+use crate::samples::Item;
+
+/// Where the tables start, or `None` where the header says more than there is.
+pub fn payload_start(bytes: &[u8]) -> Option<usize> {
+    let described = u32::from_le_bytes(bytes.get(12..16)?.try_into().ok()?) as usize;
+    let start = 64 + described.next_multiple_of(64);
+    (start <= bytes.len()).then_some(start)
+}
+
+/// Makes both checksums right, so that what is behind them is tested.
+pub fn sign(bytes: &mut [u8]) {
+    let Some(start) = payload_start(bytes) else { return };
+    let sum = xxh3_64(&bytes[start..]);
+    bytes[24..32].copy_from_slice(&sum.to_le_bytes());
+    let mut header = Xxh3::new();
+    header.update(&bytes[..56]);
+    header.update(&bytes[64..start]);
+    bytes[56..64].copy_from_slice(&header.digest().to_le_bytes());
+}
+
+pub enum Any<'a> {
+    Bloom(BloomFilter<'a>),
+    Near(NearFilter<'a>),
+    ExactNear(ExactNearFilter<'a>),
+}
+
+impl<'a> Any<'a> {
+    pub fn open(bytes: &'a [u8], check: Check) -> Result<Self, DecodeError> {
+        Ok(match Kind::of(bytes)? {
+            Kind::Bloom => Any::Bloom(BloomFilter::decode(bytes, check)?),
+            Kind::Near => Any::Near(NearFilter::decode(bytes, check)?),
+            Kind::ExactNear => Any::ExactNear(ExactNearFilter::decode(bytes, check)?),
+            other => panic!("{other} has no sample: add one"),
+        })
+    }
+
+    pub fn encode(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        let written = match self {
+            Any::Bloom(filter) => filter.encode(&mut bytes),
+            Any::Near(filter) => filter.encode(&mut bytes),
+            Any::ExactNear(filter) => filter.encode(&mut bytes),
+        };
+        written.expect("a Vec takes all");
+        bytes
+    }
+
+    pub fn insert(&mut self, item: &Item) -> Result<bool, ItemError> {
+        match self {
+            Any::Bloom(filter) => Ok(filter.insert(item.bytes())),
+            Any::Near(filter) => filter.insert(item.view()),
+            Any::ExactNear(filter) => filter.insert(item.view()),
+        }
+    }
+
+    pub fn contains(&self, item: &Item) -> Result<bool, ItemError> {
+        match self {
+            Any::Bloom(filter) => Ok(filter.contains(item.bytes())),
+            Any::Near(filter) => filter.contains_near(item.view()),
+            Any::ExactNear(filter) => filter.contains_near(item.view()),
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! Damage of every sort, to a small file of every kind.
+
+use nearset::{BloomFilter, Check, DecodeError, ExactNearFilter, NearFilter, codec::Kind};
+use proptest::prelude::*;
+
+use crate::{
+    any::{Any, payload_start, sign},
+    samples,
+};
+
+/// The error that opening gives; a panic is a failed test by itself.
+#[track_caller]
+fn refusal(name: &str, bytes: &[u8]) -> DecodeError {
+    match Any::open(bytes, Check::Everything) {
+        Ok(_) => panic!("{name}: damaged, but opened"),
+        Err(error) => error,
+    }
+}
+
+/// Opened is fine if what was opened is what the bytes say: encoding gives them back.
+fn refused_or_understood(name: &str, bytes: &[u8]) {
+    if let Ok(opened) = Any::open(bytes, Check::Everything) {
+        assert!(opened.encode() == bytes, "{name}: read as something else than what was written");
+    }
+    let _ = Any::open(bytes, Check::HeaderOnly);
+}
+
+#[test]
+fn every_flipped_byte_is_refused() {
+    for sample in samples::all() {
+        let mut bytes = sample.bytes();
+        for at in 0..bytes.len() {
+            for pattern in [0x01, 0x80, 0x55, 0xff] {
+                bytes[at] ^= pattern;
+                let error = refusal(sample.name, &bytes);
+                assert!(!error.to_string().is_empty());
+                bytes[at] ^= pattern;
+            }
+        }
+        assert!(Any::open(&bytes, Check::Everything).is_ok(), "{}: intact again, but refused", sample.name);
+    }
+}
+
+#[test]
+fn every_truncation_is_refused_also_without_reading_the_tables() {
+    for sample in samples::all() {
+        let bytes = sample.bytes();
+        for length in 0..bytes.len() {
+            refusal(sample.name, &bytes[..length]);
+            assert!(Any::open(&bytes[..length], Check::HeaderOnly).is_err(), "{}: {length} bytes", sample.name);
+        }
+    }
+}
+
+#[test]
+fn leftover_bytes_are_refused() {
+    for sample in samples::all() {
+        for extra in [1, 63, 64, 4096] {
+            let mut bytes = sample.bytes();
+            bytes.resize(bytes.len() + extra, 0);
+            let error = refusal(sample.name, &bytes);
+            assert!(matches!(error, DecodeError::Leftover { bytes, .. } if bytes == extra), "{error}");
+            // The same with the length made to match: then it is the tables that are too long.
+            let length = (bytes.len() as u64).to_le_bytes();
+            bytes[16..24].copy_from_slice(&length);
+            sign(&mut bytes);
+            let error = refusal(sample.name, &bytes);
+            assert!(matches!(error, DecodeError::Leftover { bytes, .. } if bytes == extra), "{error}");
+        }
+    }
+}
+
+#[test]
+fn other_files_and_newer_files_are_named() {
+    for sample in samples::all() {
+        let bytes = sample.bytes();
+        let with = |at: usize, value: u8| {
+            let mut bytes = bytes.clone();
+            bytes[at] = value;
+            sign(&mut bytes);
+            refusal(sample.name, &bytes)
+        };
+        assert!(matches!(with(0, b'P'), DecodeError::NotNearset { .. }));
+        let newer = with(8, 2);
+        assert!(matches!(newer, DecodeError::TooNew { found: 2, newest: 1 }), "{newer}");
+        assert!(newer.to_string().contains("upgrade"));
+        assert!(matches!(with(8, 0), DecodeError::NoSuchVersion { found: 0 }));
+        assert!(matches!(with(9, 200), DecodeError::Unknown { what: "structure", found: 200 }));
+    }
+    assert!(matches!(refusal("empty", b""), DecodeError::NotNearset { .. }));
+    assert!(matches!(refusal("text", b"id\ttext\n1\tabc\n"), DecodeError::NotNearset { .. }));
+}
+
+#[test]
+fn a_file_opens_only_as_what_it_is() {
+    for sample in samples::all() {
+        let bytes = sample.bytes();
+        let kind = Kind::of(&bytes).unwrap();
+        let wrong = [
+            (Kind::Bloom, BloomFilter::decode(&bytes, Check::Everything).err()),
+            (Kind::Near, NearFilter::decode(&bytes, Check::Everything).err()),
+            (Kind::ExactNear, ExactNearFilter::decode(&bytes, Check::Everything).err()),
+        ];
+        for (asked, error) in wrong {
+            match error {
+                None => assert_eq!(asked, kind),
+                Some(DecodeError::WrongKind { expected, found }) => assert_eq!((expected, found), (asked, kind)),
+                Some(other) => panic!("{}: {other}", sample.name),
+            }
+        }
+    }
+}
+
+/// Huge numbers at every place of header and description that might be a length, signed, so that only validation stands
+/// between them and an allocation.
+#[test]
+fn huge_numbers_are_refused_or_understood_wherever_they_stand() {
+    for sample in samples::all() {
+        let bytes = sample.bytes();
+        let described = payload_start(&bytes).unwrap();
+        for at in (10..56).chain(64..described) {
+            for huge in [u64::MAX, 1 << 63, 1 << 40, 1 << 36, u64::from(u32::MAX), 1 << 31, 1 << 24, 0xffff] {
+                for width in [2, 4, 8] {
+                    let mut bytes = bytes.clone();
+                    let end = (at + width).min(described);
+                    bytes[at..end].copy_from_slice(&huge.to_le_bytes()[..end - at]);
+                    sign(&mut bytes);
+                    refused_or_understood(sample.name, &bytes);
+                }
+            }
+        }
+    }
+}
+
+/// The lengths themselves, which are never merely understood.
+#[test]
+fn huge_lengths_are_refused() {
+    for sample in samples::all() {
+        let bytes = sample.bytes();
+        let with = |at: usize, value: &[u8]| {
+            let mut bytes = bytes.clone();
+            bytes[at..at + value.len()].copy_from_slice(value);
+            sign(&mut bytes);
+            refusal(sample.name, &bytes)
+        };
+        for huge in [u32::MAX, u32::MAX - 63, 1 << 31, bytes.len() as u32] {
+            with(12, &huge.to_le_bytes());
+            // The first section's length.
+            with(66, &huge.to_le_bytes());
+        }
+        for huge in [u64::MAX, u64::MAX - 63, 1 << 63, bytes.len() as u64 + 1, bytes.len() as u64 - 1, 0] {
+            with(16, &huge.to_le_bytes());
+        }
+    }
+}
+
+/// A section written twice has two meanings.
+#[test]
+fn repeated_and_unknown_sections_are_refused_and_optional_ones_skipped() {
+    for sample in samples::all() {
+        let bytes = sample.bytes();
+        let start = payload_start(&bytes).unwrap();
+        let described = u32::from_le_bytes(bytes[12..16].try_into().unwrap()) as usize;
+        let with_section = |number: u16| {
+            let mut description = bytes[64..64 + described].to_vec();
+            description.extend_from_slice(&number.to_le_bytes());
+            description.extend_from_slice(&3u32.to_le_bytes());
+            description.extend_from_slice(b"new");
+            let described = description.len() as u32;
+            description.resize(description.len().next_multiple_of(64), 0);
+            let mut changed = [&bytes[..64], &description[..], &bytes[start..]].concat();
+            changed[12..16].copy_from_slice(&described.to_le_bytes());
+            let length = (changed.len() as u64).to_le_bytes();
+            changed[16..24].copy_from_slice(&length);
+            sign(&mut changed);
+            changed
+        };
+        assert!(matches!(refusal(sample.name, &with_section(1)), DecodeError::BadValue { .. }));
+        let unknown = refusal(sample.name, &with_section(77));
+        assert!(matches!(unknown, DecodeError::Unknown { what: "section", found: 77 }), "{unknown}");
+        let optional = with_section(0x8001);
+        let opened = Any::open(&optional, Check::Everything).unwrap_or_else(|error| panic!("{}: {error}", sample.name));
+        assert_eq!(opened.encode(), bytes, "{}", sample.name);
+    }
+}
+
+/// What is stored must be what insertion could have stored.
+#[test]
+fn signed_nonsense_in_tables_is_refused() {
+    for sample in samples::all() {
+        let bytes = sample.bytes();
+        let start = payload_start(&bytes).unwrap();
+        for at in start..bytes.len() {
+            let mut bytes = bytes.clone();
+            bytes[at] ^= 0x10;
+            sign(&mut bytes);
+            refused_or_understood(sample.name, &bytes);
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn random_bytes_are_refused(bytes in prop::collection::vec(any::<u8>(), 0..1000)) {
+        prop_assert!(Any::open(&bytes, Check::Everything).is_err());
+    }
+
+    #[test]
+    fn random_bytes_behind_a_good_header_are_refused_or_understood(
+        kind in 1u8..=3,
+        mut description in prop::collection::vec(any::<u8>(), 0..150),
+        payload in prop::collection::vec(any::<u8>(), 0..300),
+        spec_length in 0u32..100,
+    ) {
+        let described = description.len() as u32;
+        description.resize(description.len().next_multiple_of(64), 0);
+        if described >= 6 {
+            description[..2].copy_from_slice(&1u16.to_le_bytes());
+            description[2..6].copy_from_slice(&spec_length.to_le_bytes());
+        }
+        let mut bytes = b"\x89NEARSET\x01".to_vec();
+        bytes.extend_from_slice(&[kind, 0, 0]);
+        bytes.extend_from_slice(&described.to_le_bytes());
+        bytes.extend_from_slice(&((64 + description.len() + payload.len()) as u64).to_le_bytes());
+        bytes.resize(64, 0);
+        bytes.extend_from_slice(&description);
+        bytes.extend_from_slice(&payload);
+        sign(&mut bytes);
+        refused_or_understood("random", &bytes);
+    }
+}

@@ -1,0 +1,115 @@
+//! Opening allocates no more than the file's size and one MiB, whatever the file says of itself.
+//!
+//! In a binary of its own, because the allocator that counts is everybody's.
+
+// The one trait of an allocator is unsafe to implement; this one hands every call on to the system's.
+#![allow(unsafe_code)]
+
+use std::{
+    alloc::{GlobalAlloc, Layout as MemoryLayout, System},
+    sync::atomic::{AtomicUsize, Ordering::Relaxed},
+};
+
+use nearset::{
+    Check, ExactNearFilter, ExactSpec, Layout, NearFilter, Seed, Spec, Table,
+    family::{BitSampling, Sampling},
+    filter::Construction,
+};
+
+#[allow(dead_code)]
+#[path = "format/any.rs"]
+mod any;
+#[allow(dead_code)]
+#[path = "format/samples.rs"]
+mod samples;
+
+use any::{Any, payload_start, sign};
+
+struct Counting;
+
+/// All bytes ever asked for; nothing is subtracted when they are given back.
+static ASKED: AtomicUsize = AtomicUsize::new(0);
+
+// SAFETY: every call goes to the system's allocator unchanged.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: MemoryLayout) -> *mut u8 {
+        ASKED.fetch_add(layout.size(), Relaxed);
+        // SAFETY: the caller's promises are handed on.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: MemoryLayout) {
+        // SAFETY: the caller's promises are handed on.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: MemoryLayout) -> *mut u8 {
+        ASKED.fetch_add(layout.size(), Relaxed);
+        // SAFETY: the caller's promises are handed on.
+        unsafe { System.alloc_zeroed(layout) }
+    }
+
+    unsafe fn realloc(&self, pointer: *mut u8, layout: MemoryLayout, size: usize) -> *mut u8 {
+        ASKED.fetch_add(size, Relaxed);
+        // SAFETY: the caller's promises are handed on.
+        unsafe { System.realloc(pointer, layout, size) }
+    }
+}
+
+#[global_allocator]
+static COUNTING: Counting = Counting;
+
+fn check(name: &str, bytes: &[u8], most: &mut usize) {
+    for how in [Check::Everything, Check::HeaderOnly] {
+        let before = ASKED.load(Relaxed);
+        let opened = Any::open(bytes, how);
+        let asked = ASKED.load(Relaxed) - before;
+        drop(opened);
+        assert!(asked <= bytes.len() + (1 << 20), "{name}: {asked} bytes allocated to open {}", bytes.len());
+        *most = asked.max(*most);
+    }
+}
+
+#[test]
+fn opening_allocates_at_most_the_files_size_and_a_mebibyte() {
+    let mut most = 0;
+    for sample in samples::all() {
+        let bytes = sample.bytes();
+        let start = payload_start(&bytes).unwrap();
+        // At every alignment that a buffer might have: tables that lie badly are copied.
+        for shift in [0, 1, 8, 63] {
+            let mut buffer = vec![0; bytes.len() + shift];
+            buffer[shift..].copy_from_slice(&bytes);
+            check(sample.name, &buffer[shift..], &mut most);
+        }
+        let mut changed = bytes.clone();
+        for at in (10..56).chain(64..start) {
+            for number in
+                [u64::MAX, 1 << 63, 1 << 40, u64::from(u32::MAX), 1 << 28, 1 << 20, 1 << 16, 0xffff, 0xfff, 1, 0]
+            {
+                for width in [1, 2, 4, 8] {
+                    let end = (at + width).min(start);
+                    changed[at..end].copy_from_slice(&number.to_le_bytes()[..end - at]);
+                    sign(&mut changed);
+                    check(sample.name, &changed, &mut most);
+                    changed.copy_from_slice(&bytes);
+                }
+            }
+        }
+    }
+    // As many tables as there can be, with next to no bits: what is worked out for each must stay small.
+    let bands = 1 << 16;
+    let near = |table, rows| {
+        let family = BitSampling { bits: 64, sampling: Sampling::Uniform };
+        let spec = Spec::new(family, Layout::new(rows, bands), 1, table, Seed::new(1)).unwrap();
+        Any::Near(NearFilter::from_spec(spec).unwrap()).encode()
+    };
+    let blocks = Construction::Pigeonhole { blocks: 1 << 12, table: Table::Bits(1) };
+    let exact = ExactSpec { bits: 1 << 24, radius: (1 << 12) - 1, seed: Seed::new(1), construction: blocks };
+    let exact = Any::ExactNear(ExactNearFilter::from_spec(exact).unwrap()).encode();
+    for (name, bytes) in [("bits", near(Table::Bits(1), 9)), ("direct", near(Table::Direct, 1)), ("exact", exact)] {
+        assert!(bytes.len() < 1 << 15);
+        check(name, &bytes, &mut most);
+    }
+    assert!(most > 1 << 16, "only {most} bytes were counted");
+}
