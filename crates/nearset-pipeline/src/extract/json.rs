@@ -90,25 +90,22 @@ pub(crate) fn keys(line: &str) -> Vec<String> {
     let mut keys = Vec::new();
     scanner.space();
     let _ = scanner.members(MAX_DEPTH, |scanner, key, depth| {
-        let mut decoded = String::new();
-        if unescape(line, key.range.clone(), &scanner.escapes[key.escapes], &mut decoded).is_err() {
-            decoded.clear();
-            decoded.push_str(&line[key.range]);
-        }
-        keys.push(decoded);
+        let mut decoded = Vec::new();
+        let readable = unescape(line.as_bytes(), key.range.clone(), &scanner.escapes[key.escapes], &mut decoded);
+        let raw = || line[key.range].to_owned();
+        keys.push(readable.map_or_else(|_| raw(), |()| String::from_utf8_lossy(&decoded).into_owned()));
         scanner.value(depth).map(drop)
     });
     keys
 }
 
-/// Appends the characters that the string in `range` of the line stands for, given where its backslashes are.
+/// Appends what the string in `range` of the line stands for, given where its backslashes are: valid UTF-8 if the line is.
 pub(crate) fn unescape(
-    line: &str,
+    bytes: &[u8],
     range: Range<usize>,
     escapes: &[usize],
-    out: &mut String,
+    out: &mut Vec<u8>,
 ) -> Result<(), RecordFault> {
-    let bytes = line.as_bytes();
     let Range { start: mut at, end } = range;
     out.reserve(end - at);
     for &escape in escapes {
@@ -116,14 +113,14 @@ pub(crate) fn unescape(
             // The second half of a surrogate pair went with its first.
             continue;
         }
-        out.push_str(&line[at..escape]);
+        out.extend_from_slice(&bytes[at..escape]);
         at = escape + 2;
         out.push(match bytes[escape + 1] {
-            b'n' => '\n',
-            b't' => '\t',
-            b'r' => '\r',
-            b'b' => '\u{8}',
-            b'f' => '\u{c}',
+            b'n' => b'\n',
+            b't' => b'\t',
+            b'r' => b'\r',
+            b'b' => 8,
+            b'f' => 12,
             b'u' => {
                 let high = hex4(bytes, at);
                 at += 4;
@@ -135,13 +132,16 @@ pub(crate) fn unescape(
                         code = 0x10000 + ((code & 0x3ff) << 10) + u32::from(low & 0x3ff);
                     }
                 }
-                char::from_u32(code).ok_or(RecordFault::LoneSurrogate { column: escape + 1, code: high })?
+                let character = char::from_u32(code);
+                let character = character.ok_or(RecordFault::LoneSurrogate { column: escape + 1, code: high })?;
+                out.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
+                continue;
             }
             // The scanner lets only these three through.
-            quote_or_slash => char::from(quote_or_slash),
+            quote_or_slash => quote_or_slash,
         });
     }
-    out.push_str(&line[at..end]);
+    out.extend_from_slice(&bytes[at..end]);
     Ok(())
 }
 
@@ -235,14 +235,13 @@ impl<'a> Scanner<'a> {
     fn object(&mut self, wanted: Wanted<'_>, found: &mut Found, depth: usize) -> Result<(), RecordFault> {
         self.members(depth, |scanner, key, depth| {
             let bytes = scanner.bytes;
-            let mut decoded = String::new();
+            let mut decoded = Vec::new();
             let key: &[u8] = if key.escapes.is_empty() {
                 &bytes[key.range]
             } else {
                 // A key with half a surrogate pair is no name that can be asked for.
-                let line = std::str::from_utf8(bytes).unwrap_or_default();
-                let _ = unescape(line, key.range, &scanner.escapes[key.escapes], &mut decoded);
-                decoded.as_bytes()
+                let _ = unescape(bytes, key.range, &scanner.escapes[key.escapes], &mut decoded);
+                &decoded
             };
             let below = wanted.map(|path| path.and_then(|path| below(path, key)));
             if below.iter().any(Option::is_some) && scanner.peek() == Some(b'{') {
@@ -403,12 +402,20 @@ fn below<'p>(path: &'p str, key: &[u8]) -> Option<&'p str> {
 
 /// How many bytes come before the first quote, backslash or control character.
 ///
-/// Eight bytes at a time in one word: prose has an escape every few dozen bytes, too few for wider registers to pay.
+/// Whole chunks are passed over in vector registers; the place within a chunk is found eight bytes at a time in one word.
 /// Of the bytes marked in a word the first is exact; later ones may be marked by a borrow.
 fn plain_prefix(bytes: &[u8]) -> usize {
     const ONES: u64 = u64::from_le_bytes([1; 8]);
     const HIGH: u64 = u64::from_le_bytes([0x80; 8]);
+    let is_special = |byte: u8| (byte == b'"') | (byte == b'\\') | (byte < 0x20);
     let mut at = 0;
+    // A fold without a way out is what the compiler turns into vector instructions.
+    while let Some(chunk) = bytes[at..].first_chunk::<32>() {
+        if chunk.iter().fold(false, |any, &byte| any | is_special(byte)) {
+            break;
+        }
+        at += 32;
+    }
     while let Some(chunk) = bytes[at..].first_chunk::<8>() {
         let word = u64::from_le_bytes(*chunk);
         let control = word.wrapping_sub(ONES * 0x20);
@@ -420,6 +427,5 @@ fn plain_prefix(bytes: &[u8]) -> usize {
         }
         at += 8;
     }
-    let is_special = |&byte: &u8| byte == b'"' || byte == b'\\' || byte < 0x20;
-    at + bytes[at..].iter().position(is_special).unwrap_or(bytes.len() - at)
+    at + bytes[at..].iter().position(|&byte| is_special(byte)).unwrap_or(bytes.len() - at)
 }

@@ -84,7 +84,8 @@ enum Place {
 /// What one worker decodes into; its allocations are kept from batch to batch.
 #[derive(Debug, Default)]
 pub struct Arena {
-    text: String,
+    /// Decoded texts: bytes, so that they are checked to be UTF-8 once a batch rather than piece by piece.
+    text: Vec<u8>,
     words: Vec<u64>,
     floats: Vec<f32>,
     items: Vec<Result<Place, Box<RecordError>>>,
@@ -114,6 +115,8 @@ pub struct Extracted<'a> {
     batch: &'a Batch,
     /// The batch's bytes, if all of them are valid UTF-8; otherwise no place refers to them.
     text: &'a str,
+    /// The arena's texts.
+    decoded: &'a str,
     arena: &'a Arena,
 }
 
@@ -138,7 +141,7 @@ impl<'a> Extracted<'a> {
     pub fn item(&self, i: usize) -> Result<Item<'a>, &'a RecordError> {
         match &self.arena.items[i] {
             Ok(Place::Batch(range)) => Ok(Item::Text(&self.text[range.clone()])),
-            Ok(Place::Arena(range)) => Ok(Item::Text(&self.arena.text[range.clone()])),
+            Ok(Place::Arena(range)) => Ok(Item::Text(&self.decoded[range.clone()])),
             Ok(Place::Floats(range)) => Ok(Item::Vector(&self.arena.floats[range.clone()])),
             Ok(Place::Bits { words, len }) => {
                 let words = &self.arena.words[words.clone()];
@@ -156,7 +159,7 @@ impl<'a> Extracted<'a> {
     pub fn id(&self, i: usize) -> Cow<'a, str> {
         match &self.arena.ids[i] {
             Some(Place::Batch(range)) => Cow::Borrowed(&self.text[range.clone()]),
-            Some(Place::Arena(range)) => Cow::Borrowed(&self.arena.text[range.clone()]),
+            Some(Place::Arena(range)) => Cow::Borrowed(&self.decoded[range.clone()]),
             _ => match self.batch.ids.get(i) {
                 Some(Some(id)) => Cow::Borrowed(id),
                 _ if self.batch.format() == Format::TextFile => Cow::Borrowed(self.batch.name()),
@@ -198,7 +201,9 @@ pub fn extract<'a>(batch: &'a Batch, fields: &Fields, arena: &'a mut Arena) -> E
             }
         }
     }
-    Extracted { batch, text: text.unwrap_or_default(), arena }
+    let arena = &*arena;
+    let decoded = simdutf8::basic::from_utf8(&arena.text).expect("texts decoded from valid UTF-8 are valid UTF-8");
+    Extracted { batch, text: text.unwrap_or_default(), decoded, arena }
 }
 
 struct Worker<'a, 'b> {
@@ -317,13 +322,13 @@ impl<'a> Worker<'a, '_> {
         if self.fields.kind == ItemField::Text {
             return self.string(i, record, raw);
         }
-        let mark = self.arena.text.len();
-        let mut decoded = String::new();
+        let mut decoded = Vec::new();
         let text = if raw.escape == Escape::None {
             &record[raw.range]
         } else {
             decode(record, raw, &self.arena.escapes, &mut decoded)?;
-            &decoded
+            // Hexadecimal digits and numbers are ASCII, so anything that is replaced here is refused below.
+            &String::from_utf8_lossy(&decoded)
         };
         let place = match self.fields.kind {
             ItemField::Hex => {
@@ -335,7 +340,6 @@ impl<'a> Worker<'a, '_> {
             }
             _ => self.numbers(text)?,
         };
-        self.arena.text.truncate(mark);
         Ok(place)
     }
 
@@ -347,7 +351,7 @@ impl<'a> Worker<'a, '_> {
                 let base = self.batch.range(i).start;
                 return Ok(Place::Batch(base + raw.range.start..base + raw.range.end));
             }
-            self.arena.text.push_str(&record[raw.range]);
+            self.arena.text.extend_from_slice(record[raw.range].as_bytes());
         } else {
             decode(record, raw, &self.arena.escapes, &mut self.arena.text)?;
         }
@@ -386,21 +390,18 @@ impl<'a> Worker<'a, '_> {
     }
 }
 
-fn decode(record: &str, raw: Raw, escapes: &[usize], out: &mut String) -> Result<(), RecordFault> {
+fn decode(record: &str, raw: Raw, escapes: &[usize], out: &mut Vec<u8>) -> Result<(), RecordFault> {
     match raw.escape {
-        Escape::Json(which) => json::unescape(record, raw.range, &escapes[which], out),
+        Escape::Json(which) => return json::unescape(record.as_bytes(), raw.range, &escapes[which], out),
         Escape::DoubledQuotes => {
             let mut parts = record[raw.range].split("\"\"");
-            out.push_str(parts.next().unwrap_or_default());
+            out.extend_from_slice(parts.next().unwrap_or_default().as_bytes());
             for part in parts {
-                out.push('"');
-                out.push_str(part);
+                out.push(b'"');
+                out.extend_from_slice(part.as_bytes());
             }
-            Ok(())
         }
-        Escape::None => {
-            out.push_str(&record[raw.range]);
-            Ok(())
-        }
+        Escape::None => out.extend_from_slice(record[raw.range].as_bytes()),
     }
+    Ok(())
 }
