@@ -79,7 +79,11 @@ impl OutputFile {
         check_target(path, options)?;
         let partial = partial_path(path);
         let file = open_partial(path, &partial)?;
-        file.set_len(0).map_err(|cause| OutputError::from_io(path, cause))?;
+        let write = |cause| OutputError::from_io(path, cause);
+        // What an earlier run left behind; a device, which has no length, refuses to be cut.
+        if file.metadata().map_err(write)?.len() > 0 {
+            file.set_len(0).map_err(write)?;
+        }
         Ok(Self::over(path, partial, file, 0, options))
     }
 

@@ -1,7 +1,8 @@
 //! Parquet with chosen rows: schema, all columns, key-value metadata and compression kept.
 //!
 //! Claim: every kept row has exactly its values, nulls and nesting, because rows are told apart by repetition levels and
-//! filtered as levels and values, never assembled. Memory is a page of one column, not a row group.
+//! filtered as levels and values, never assembled. Columns are copied one after another, so memory is bounded by the
+//! encoded pages of one column chunk (the encoder holds them back while it builds a dictionary), not by a row group.
 //! Invariant: a row group goes in and at most one comes out, so no more is decided at once than a row group's rows.
 
 use std::fs::File;
