@@ -5,7 +5,7 @@
 
 use std::{borrow::Cow, ops::Range};
 
-use crate::simd::line::Line;
+use crate::{plan::curve::bloom, simd::line::Line};
 
 /// The most lines that a filter may have: 4 TiB of them.
 pub const MAX_LINES: u64 = 1 << 36;
@@ -14,12 +14,12 @@ const LINE_BYTES: usize = size_of::<Line>();
 
 /// The lines of a filter. Borrowed lines are copied before the first change to them.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Bits<'a>(Cow<'a, [Line]>);
+pub struct BitArray<'a>(Cow<'a, [Line]>);
 
 /// No filter can have this memory.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum BitsError {
+pub enum BitArrayError {
     /// A filter without lines, or with absurdly many.
     #[error("a filter has 1 to {MAX_LINES} lines of 64 bytes, not {found}: ask for fewer items or a higher error")]
     Lines {
@@ -40,27 +40,27 @@ pub enum BitsError {
     },
 }
 
-impl<'a> Bits<'a> {
+impl<'a> BitArray<'a> {
     /// Lines with no bit set.
-    pub fn zeroed(lines: u64) -> Result<Bits<'static>, BitsError> {
+    pub fn zeroed(lines: u64) -> Result<BitArray<'static>, BitArrayError> {
         let length = Self::check_count(lines)?;
-        let owned = bytemuck::allocation::try_zeroed_vec(length).map_err(|()| BitsError::Memory { lines })?;
-        Ok(Bits(Cow::Owned(owned)))
+        let owned = bytemuck::allocation::try_zeroed_vec(length).map_err(|()| BitArrayError::Memory { lines })?;
+        Ok(BitArray(Cow::Owned(owned)))
     }
 
     /// Lines from their bytes: borrowed where the platform can read them in place, else copied.
-    pub fn from_bytes(bytes: &'a [u8]) -> Result<Bits<'a>, BitsError> {
+    pub fn from_bytes(bytes: &'a [u8]) -> Result<BitArray<'a>, BitArrayError> {
         if !bytes.len().is_multiple_of(LINE_BYTES) {
-            return Err(BitsError::Ragged { found: bytes.len() });
+            return Err(BitArrayError::Ragged { found: bytes.len() });
         }
         let lines = (bytes.len() / LINE_BYTES) as u64;
         Self::check_count(lines)?;
         if cfg!(target_endian = "little")
             && let Ok(borrowed) = bytemuck::try_cast_slice(bytes)
         {
-            return Ok(Bits(Cow::Borrowed(borrowed)));
+            return Ok(BitArray(Cow::Borrowed(borrowed)));
         }
-        let mut copy = Bits::zeroed(lines)?;
+        let mut copy = BitArray::zeroed(lines)?;
         let (words, _) = bytes.as_chunks::<8>();
         let lanes = copy.lines_mut().iter_mut().flat_map(|line| &mut line.0);
         for (lane, word) in lanes.zip(words) {
@@ -70,20 +70,20 @@ impl<'a> Bits<'a> {
     }
 
     /// Lines that were made elsewhere.
-    pub fn from_lines(lines: impl Into<Cow<'a, [Line]>>) -> Result<Bits<'a>, BitsError> {
+    pub fn from_lines(lines: impl Into<Cow<'a, [Line]>>) -> Result<BitArray<'a>, BitArrayError> {
         let lines = lines.into();
         Self::check_count(lines.len() as u64)?;
-        Ok(Bits(lines))
+        Ok(BitArray(lines))
     }
 
-    fn check_count(lines: u64) -> Result<usize, BitsError> {
+    fn check_count(lines: u64) -> Result<usize, BitArrayError> {
         match usize::try_from(lines) {
             Ok(length) if (1..=MAX_LINES).contains(&lines) => Ok(length),
-            _ => Err(BitsError::Lines { found: lines }),
+            _ => Err(BitArrayError::Lines { found: lines }),
         }
     }
 
-    /// The bytes as [`Bits::from_bytes`] reads them.
+    /// The bytes as [`BitArray::from_bytes`] reads them.
     pub fn to_bytes(&self) -> Cow<'_, [u8]> {
         if cfg!(target_endian = "little") {
             Cow::Borrowed(bytemuck::cast_slice(&self.0))
@@ -124,8 +124,8 @@ impl<'a> Bits<'a> {
     }
 
     /// The same lines in memory of their own.
-    pub fn into_owned(self) -> Bits<'static> {
-        Bits(Cow::Owned(self.0.into_owned()))
+    pub fn into_owned(self) -> BitArray<'static> {
+        BitArray(Cow::Owned(self.0.into_owned()))
     }
 
     /// How many bits there are.
@@ -162,7 +162,7 @@ impl<'a> Bits<'a> {
     ///
     /// # Panics
     /// If the sizes differ; filters compare theirs first and return an error.
-    pub fn union(&mut self, other: &Bits<'_>) {
+    pub fn union(&mut self, other: &BitArray<'_>) {
         assert_eq!(self.0.len(), other.0.len(), "only tables of one size have a union");
         for (line, other) in self.lines_mut().iter_mut().zip(other.lines()) {
             for (lane, other) in line.0.iter_mut().zip(other.0) {
@@ -177,11 +177,8 @@ impl<'a> Bits<'a> {
     }
 
     /// How many distinct keys with `hashes` bits each make the present fill likeliest; infinite when every bit is set.
-    ///
-    /// A bit stays clear with probability `(1 - hashes / bits)^keys`, blocked or not (Swamidass & Baldi 2007).
     pub fn estimated_keys(&self, hashes: u32) -> f64 {
-        let bits = self.len() as f64;
-        libm::log1p(-self.fill()) / libm::log1p(-f64::from(hashes) / bits)
+        bloom::keys_from_fill(self.len() as f64, f64::from(hashes), self.fill())
     }
 }
 
@@ -210,16 +207,16 @@ mod tests {
     #[test]
     fn aligned_bytes_are_borrowed_and_others_copied() {
         let lines = counting_bytes(3);
-        let bytes = Bits::from_lines(&lines[..]).unwrap();
+        let bytes = BitArray::from_lines(&lines[..]).unwrap();
         let bytes = bytes.to_bytes();
-        let aligned = Bits::from_bytes(&bytes).unwrap();
+        let aligned = BitArray::from_bytes(&bytes).unwrap();
         assert_eq!(aligned.lines(), lines);
         assert_eq!(aligned.is_borrowed(), cfg!(target_endian = "little"));
 
         let mut buffer = vec![Line::EMPTY; 4];
         let shifted = &mut bytemuck::cast_slice_mut::<Line, u8>(&mut buffer)[8..8 + 3 * 64];
         shifted.copy_from_slice(&bytes);
-        let copied = Bits::from_bytes(shifted).unwrap();
+        let copied = BitArray::from_bytes(shifted).unwrap();
         assert!(!copied.is_borrowed());
         assert_eq!(copied.lines(), lines);
     }
@@ -227,7 +224,7 @@ mod tests {
     #[test]
     fn borrowed_lines_are_copied_before_a_change() {
         let lines = counting_bytes(2);
-        let mut bits = Bits::from_lines(&lines[..]).unwrap();
+        let mut bits = BitArray::from_lines(&lines[..]).unwrap();
         bits.lines_mut()[1].0[0] = u64::MAX;
         assert!(!bits.is_borrowed());
         assert_eq!(lines, counting_bytes(2));
@@ -236,7 +233,7 @@ mod tests {
     #[test]
     fn ones_are_counted_within_any_range() {
         let lines = counting_bytes(3);
-        let bits = Bits::from_lines(&lines[..]).unwrap();
+        let bits = BitArray::from_lines(&lines[..]).unwrap();
         let is_set = |bit: u64| lines[(bit / 512) as usize].0[(bit % 512 / 64) as usize] >> (bit % 64) & 1;
         for range in [0..0, 0..1536, 3..5, 0..64, 66..129, 130..1000, 700..1536, 64..64] {
             assert_eq!(bits.ones_in(range.clone()), range.clone().map(is_set).sum::<u64>(), "{range:?}");
@@ -245,9 +242,9 @@ mod tests {
 
     #[test]
     fn impossible_sizes_are_refused_before_anything_is_allocated() {
-        assert_eq!(Bits::zeroed(0).unwrap_err(), BitsError::Lines { found: 0 });
-        assert_eq!(Bits::zeroed(u64::MAX).unwrap_err(), BitsError::Lines { found: u64::MAX });
-        assert_eq!(Bits::from_bytes(&[]).unwrap_err(), BitsError::Lines { found: 0 });
-        assert_eq!(Bits::from_bytes(&[0; 65]).unwrap_err(), BitsError::Ragged { found: 65 });
+        assert_eq!(BitArray::zeroed(0).unwrap_err(), BitArrayError::Lines { found: 0 });
+        assert_eq!(BitArray::zeroed(u64::MAX).unwrap_err(), BitArrayError::Lines { found: u64::MAX });
+        assert_eq!(BitArray::from_bytes(&[]).unwrap_err(), BitArrayError::Lines { found: 0 });
+        assert_eq!(BitArray::from_bytes(&[0; 65]).unwrap_err(), BitArrayError::Ragged { found: 65 });
     }
 }

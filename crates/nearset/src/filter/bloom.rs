@@ -12,12 +12,13 @@
 
 use crate::{
     hash::{ByteHash, Seed, fold, reduce},
+    plan::curve::bloom as curve,
     simd::line::{self, AtomicLine, Lanes, Line, Place},
 };
 
 use super::{
     MergeError,
-    bits::{Bits, BitsError, MAX_LINES},
+    bits::{BitArray, BitArrayError, MAX_LINES},
 };
 
 /// A set of keys that may say yes to a key it doesn't hold, and never says no to one that it does.
@@ -38,7 +39,7 @@ use super::{
 /// through [`shared`](Self::shared).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BloomFilter<'a> {
-    bits: Bits<'a>,
+    bits: BitArray<'a>,
     seed: Seed,
     keys: Keys,
 }
@@ -87,7 +88,7 @@ pub enum BloomError {
     },
     /// The memory can't be had.
     #[error(transparent)]
-    Bits(#[from] BitsError),
+    BitArray(#[from] BitArrayError),
 }
 
 impl BloomFilter<'static> {
@@ -118,13 +119,13 @@ impl BloomFilter<'static> {
     /// An empty filter of `lines` lines of 64 bytes, with `hashes` (1 to 8) bits a key.
     pub fn with_lines(lines: u64, hashes: u32, seed: Seed) -> Result<Self, BloomError> {
         lanes(hashes)?;
-        Self::from_parts(Bits::<'static>::zeroed(lines)?, hashes, seed)
+        Self::from_parts(BitArray::<'static>::zeroed(lines)?, hashes, seed)
     }
 }
 
 impl<'a> BloomFilter<'a> {
     /// A filter around lines that another one of these parameters has filled.
-    pub(crate) fn from_parts(bits: Bits<'a>, hashes: u32, seed: Seed) -> Result<Self, BloomError> {
+    pub(crate) fn from_parts(bits: BitArray<'a>, hashes: u32, seed: Seed) -> Result<Self, BloomError> {
         let keys = Keys::new(lanes(hashes)?, seed);
         Ok(Self { bits, seed, keys })
     }
@@ -267,7 +268,7 @@ impl<'a> BloomFilter<'a> {
     }
 
     /// The filter's memory, for a codec.
-    pub(crate) fn bits(&self) -> &Bits<'a> {
+    pub(crate) fn bits(&self) -> &BitArray<'a> {
         &self.bits
     }
 }
@@ -319,26 +320,9 @@ impl SharedBloom<'_> {
     }
 }
 
-/// The false-positive rate to expect with `keys` distinct keys, averaged over seeds: exact.
-///
-/// By inclusion and exclusion over the sets `S` of the asked lanes whose bit stays clear: a key starts at each of the
-/// eight lanes alike and then leaves the bits of `S` clear with probability `(63/64)^w`, where `w` counts the lanes of `S`
-/// among its own; and it falls into this line with probability `1 / lines`.
-fn expected_false_positive(keys: u64, lines: u64, hashes: u32) -> f64 {
-    let asked = 0xffu8 >> (8 - hashes);
-    let clear = |set: u8| {
-        let sets_one: f64 = (0..8)
-            .map(|start| 1.0 - libm::pow(63.0 / 64.0, f64::from((asked.rotate_left(start) & set).count_ones())))
-            .sum();
-        libm::exp(keys as f64 * libm::log1p(-sets_one / 8.0 / lines as f64))
-    };
-    let signed = |set: u8| if set.count_ones().is_multiple_of(2) { clear(set) } else { -clear(set) };
-    (0..=asked).map(signed).sum::<f64>().max(0.0)
-}
-
 /// The fewest lines that keep to the rate, and with how many bits a key; among equals the lowest rate.
 fn smallest(capacity: u64, max_false_positive: f64) -> (u64, u32) {
-    let keeps = |lines, hashes| expected_false_positive(capacity, lines, hashes) <= max_false_positive;
+    let keeps = |lines, hashes| curve::lines_false_positive(capacity, lines, hashes) <= max_false_positive;
     let candidates = (1..=8).map(|hashes| {
         let mut enough = 1;
         while enough <= MAX_LINES && !keeps(enough, hashes) {
@@ -349,7 +333,7 @@ fn smallest(capacity: u64, max_false_positive: f64) -> (u64, u32) {
             let middle = too_few + (enough - too_few) / 2;
             if keeps(middle, hashes) { enough = middle } else { too_few = middle }
         }
-        (enough, expected_false_positive(capacity, enough, hashes), hashes)
+        (enough, curve::lines_false_positive(capacity, enough, hashes), hashes)
     });
     let best = candidates.min_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)));
     best.map_or((MAX_LINES + 1, 8), |(lines, _, hashes)| (lines, hashes))

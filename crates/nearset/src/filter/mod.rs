@@ -16,7 +16,7 @@ mod rule;
 mod spec;
 pub(crate) mod tables;
 
-pub use bits::{Bits as BitArray, BitsError};
+pub use bits::{BitArray, BitArrayError};
 pub use bloom::{BloomError, BloomFilter, SharedBloom};
 pub use exact::{Construction, ExactNearFilter, ExactSpec, ExactSpecError};
 pub use near::{BatchError, Hits, NearFilter, PredictedErrors, SharedNearFilter};

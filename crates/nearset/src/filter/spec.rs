@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use super::{BitsError, BloomError, Rule, RuleError};
+use super::{BitArrayError, BloomError, Rule, RuleError};
 use crate::{Family, Layout, LshFamily, Seed, family::FamilyError, item::Distance, plan::curve::binomial};
 
 /// A band's table: where its keys go.
@@ -341,7 +341,7 @@ pub enum SpecError {
     },
     /// The memory can't be had.
     #[error(transparent)]
-    Bits(#[from] BitsError),
+    Bits(#[from] BitArrayError),
     /// The verification filter can't be.
     #[error("verification: {0}")]
     Verification(#[from] BloomError),

@@ -63,6 +63,23 @@ pub fn keys_from_fill(bits: f64, hashes: f64, fill: f64) -> f64 {
     -bits / hashes * libm::log1p(-fill)
 }
 
+/// The false-positive rate to expect with `keys` distinct keys, averaged over seeds: exact.
+///
+/// By inclusion and exclusion over the sets `S` of the asked lanes whose bit stays clear: a key starts at each of the
+/// eight lanes alike and then leaves the bits of `S` clear with probability `(63/64)^w`, where `w` counts the lanes of `S`
+/// among its own; and it falls into this line with probability `1 / lines`.
+pub fn lines_false_positive(keys: u64, lines: u64, hashes: u32) -> f64 {
+    let asked = 0xffu8 >> (8 - hashes);
+    let clear = |set: u8| {
+        let sets_one: f64 = (0..8)
+            .map(|start| 1.0 - libm::pow(63.0 / 64.0, f64::from((asked.rotate_left(start) & set).count_ones())))
+            .sum();
+        libm::exp(keys as f64 * libm::log1p(-sets_one / 8.0 / lines as f64))
+    };
+    let signed = |set: u8| if set.count_ones().is_multiple_of(2) { clear(set) } else { -clear(set) };
+    (0..=asked).map(signed).sum::<f64>().max(0.0)
+}
+
 /// How a blocked filter places a key's bits within its block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Block {
