@@ -126,7 +126,8 @@ impl<'a> Frame<'a> {
         let more_reserved: [u8; 24] = reader.array()?;
         let sum = reader.u64()?;
 
-        let padded = described.next_multiple_of(HEADER);
+        // Where addresses have 32 bits, rounding up may leave them.
+        let padded = described.checked_next_multiple_of(HEADER).unwrap_or(usize::MAX);
         let description = Reader::new(&bytes[HEADER..]).take(padded)?;
         let mut checked = Xxh3::new();
         checked.update(&header[..HEADER - size_of::<u64>()]);

@@ -211,7 +211,7 @@ impl<'a> ExactNearFilter<'a> {
     {
         let mut answers = Vec::new();
         let mut recent = Vec::new();
-        let outcome = self.in_windows(items, |filter, sketch| {
+        let outcome = in_windows(self, items, |filter, sketch| {
             let near = filter.contains_sketch(sketch);
             let near = match &mut filter.store {
                 Store::Keys(tables) => {
@@ -244,7 +244,7 @@ impl<'a> ExactNearFilter<'a> {
         I::Item: Into<Item<'i>>,
     {
         let mut recent = Vec::new();
-        let outcome = self.in_windows(items, |filter, sketch| {
+        let outcome = in_windows(self, items, |filter, sketch| {
             match &mut filter.store {
                 Store::Keys(tables) => {
                     tables.insert(&sketch.keys);
@@ -272,14 +272,6 @@ impl<'a> ExactNearFilter<'a> {
         let mut this = self;
         in_windows(&mut this, items, |filter, sketch| answers.push(filter.contains_sketch(sketch)))?;
         Ok(answers)
-    }
-
-    fn in_windows<'i, I>(&mut self, items: I, each: impl FnMut(&mut Self, &Sketch)) -> Result<(), BatchError>
-    where
-        I: IntoIterator,
-        I::Item: Into<Item<'i>>,
-    {
-        in_windows(self, items, each)
     }
 
     /// Takes in all items of another filter.
