@@ -51,31 +51,42 @@ impl Sampling {
     /// How many bands agree, when balanced sampling gives each position to one band at the most: the differing positions
     /// are then dealt out among the bands without replacement, and the distribution is narrower than the binomial one.
     ///
-    /// Band by band, over the number of differing positions still to be dealt and of bands missed so far. `None` where
+    /// Band by band, over the number of differing positions dealt so far and of bands missed. `None` where
     /// positions are shared, or where the work would not pay: with many differences in many bands of few rows, bands are
     /// nearly independent.
     pub(crate) fn agreeing_bands(self, differing: f64, length: u32, layout: Layout) -> Option<Vec<f64>> {
-        const MOST_STEPS: f64 = 2e7;
+        const MOST_STEPS: f64 = 4e6;
         let (rows, bands) = (layout.rows as usize, layout.bands as usize);
-        let steps = differing * (rows * bands * bands) as f64;
+        let differing = differing.round().min(f64::from(length)) as usize;
+        let most_dealt = differing.min(layout.functions());
+        let steps = most_dealt as f64 * (rows.min(differing + 1) * bands * bands) as f64;
         if self == Sampling::Uniform || layout.functions() > length as usize || steps > MOST_STEPS {
             return None;
         }
-        let differing = differing.round().min(f64::from(length)) as usize;
-        // chance[left][missed]
-        let mut chance = vec![vec![0.0; bands + 1]; differing + 1];
-        chance[differing][0] = 1.0;
+        // A table pays where there are more states than positions.
+        let tabled = if steps > f64::from(length) { length as usize + 1 } else { 0 };
+        let mut table = vec![0.0; tabled];
+        for n in 2..tabled {
+            table[n] = table[n - 1] + libm::log(n as f64);
+        }
+        let ln_factorial = |n: usize| table.get(n).copied().unwrap_or_else(|| libm::lgamma(n as f64 + 1.0));
+        let ln_choose = |n: usize, k: usize| ln_factorial(n) - ln_factorial(k) - ln_factorial(n - k);
+        // chance[dealt][missed]
+        let mut chance = vec![vec![0.0; bands + 1]; most_dealt + 1];
+        chance[0][0] = 1.0;
         for band in 0..bands {
             let remaining = length as usize - band * rows;
-            let mut next = vec![vec![0.0; bands + 1]; differing + 1];
-            for (left, by_missed) in chance.iter().enumerate() {
+            let mut next = vec![vec![0.0; bands + 1]; most_dealt + 1];
+            for (dealt, by_missed) in chance.iter().enumerate().take(band * rows + 1) {
+                let left = differing - dealt;
                 if left > remaining {
                     continue;
                 }
                 for taken in (left + rows).saturating_sub(remaining)..=rows.min(left) {
-                    let p = hypergeometric(taken as f64, left as f64, remaining as f64, rows as f64);
+                    let ways = ln_choose(left, taken) + ln_choose(remaining - left, rows - taken);
+                    let p = libm::exp(ways - ln_choose(remaining, rows));
                     for missed in 0..=band {
-                        next[left - taken][missed + usize::from(taken > 0)] += p * by_missed[missed];
+                        next[dealt + taken][missed + usize::from(taken > 0)] += p * by_missed[missed];
                     }
                 }
             }

@@ -1,7 +1,7 @@
 //! The near filter: every paper's filter in one structure.
 //!
 //! An item's family gives it one key a band. Inserting sets the key's bits in that band's table; a query counts the bands
-//! that hit and accepts by the spec's [`Rule`](super::Rule).
+//! that hit and accepts by the spec's [`Rule`].
 //!
 //! Claim: with chance hits `f` and band agreement `P(d)`, a query at distance `d` from one stored item is accepted with the
 //! probability that [`Spec::acceptance_probability`] states. An item that was inserted is always accepted.
@@ -456,6 +456,18 @@ impl<'a> NearFilter<'a> {
             false_negative: 1.0 - self.acceptance_probability(near),
             false_positive: self.acceptance_probability(far),
         }
+    }
+
+    /// The same filter with another threshold, which changes no bit: `plan::recalibrate` and `plan::calibrate` choose one for
+    /// the fill and the items that really are.
+    ///
+    /// # Errors
+    /// If no filter has that threshold: it is 0 or above the bands, or verification needs them all.
+    pub fn with_threshold(mut self, threshold: u32) -> Result<Self, SpecError> {
+        let spec = Spec { rule: Rule::threshold(self.spec.rule.bands(), threshold)?, ..self.spec.clone() };
+        spec.check()?;
+        self.spec = spec;
+        Ok(self)
     }
 
     /// A copy that owns its tables, such as one of a memory-mapped filter that is to grow.

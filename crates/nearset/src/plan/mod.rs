@@ -1,7 +1,21 @@
 //! What a filter will do, worked out before it is built.
 //!
 //! Claim: an error rate stated here is the exact value of its model, not a bound, unless its name says bound.
-//! Invariant: [`curve`] holds pure formulas over plain numbers and knows no hash family, item or filter.
+//! Invariant: [`curve`] holds pure formulas over plain numbers and knows no hash family, item or filter. The search over
+//! specs stands on top of `filter`, which in turn knows nothing of goals.
 //! Not here: drawing hash functions (`family`), holding bits (`filter`).
 
+mod advice;
+mod calibrate;
 pub mod curve;
+mod goal;
+mod metric;
+mod outcome;
+mod search;
+
+pub use advice::{Advice, advise};
+pub use calibrate::{CalibrateError, Calibration, calibrate, recalibrate};
+pub use goal::{Background, FarModel, Goal, GoalError, Interval, Load, Minimise};
+pub use metric::{Metric, MetricError, MetricName, Shape};
+pub use outcome::{CurvePoint, GreyZone, Plan, PlanError, PlannedSpec, RunnerUp, Structure, Work};
+pub use search::plan;

@@ -335,7 +335,7 @@ fn deviance(x: f64, mean: f64) -> f64 {
 }
 
 /// Where the standard normal has this much above it, to .003 (Hastings 1955, 26.2.22 in Abramowitz & Stegun).
-fn normal_quantile(tail: f64) -> f64 {
+pub(crate) fn normal_quantile(tail: f64) -> f64 {
     if tail > 0.5 {
         return -normal_quantile(1.0 - tail);
     }

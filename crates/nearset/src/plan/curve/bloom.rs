@@ -4,7 +4,7 @@
 //! A blocked filter sends each key to one block; blocks fill unevenly, Poisson(`block_bits n/m`), and its rate is the mean
 //! over their loads (Putze, Sanders & Singler 2007).
 
-use std::f64::consts::LN_2;
+use std::{collections::BTreeMap, f64::consts::LN_2, sync::OnceLock};
 
 use super::binomial;
 
@@ -69,15 +69,32 @@ pub fn keys_from_fill(bits: f64, hashes: f64, fill: f64) -> f64 {
 /// eight lanes alike and then leaves the bits of `S` clear with probability `(63/64)^w`, where `w` counts the lanes of `S`
 /// among its own; and it falls into this line with probability `1 / lines`.
 pub fn lines_false_positive(keys: u64, lines: u64, hashes: u32) -> f64 {
-    let asked = 0xffu8 >> (8 - hashes);
-    let clear = |set: u8| {
-        let sets_one: f64 = (0..8)
-            .map(|start| 1.0 - libm::pow(63.0 / 64.0, f64::from((asked.rotate_left(start) & set).count_ones())))
-            .sum();
-        libm::exp(keys as f64 * libm::log1p(-sets_one / 8.0 / lines as f64))
-    };
-    let signed = |set: u8| if set.count_ones().is_multiple_of(2) { clear(set) } else { -clear(set) };
-    (0..=asked).map(signed).sum::<f64>().max(0.0)
+    let clear = |sets_one: f64| libm::exp(keys as f64 * libm::log1p(-sets_one / lines as f64));
+    signed_sets(hashes).iter().map(|(sets_one, sign)| sign * clear(*sets_one)).sum::<f64>().max(0.0)
+}
+
+/// For every set of asked lanes, how likely a key of this line sets one of their bits, and the set's sign; sets that are
+/// equally likely are added up, which leaves a few dozen of 256.
+fn signed_sets(hashes: u32) -> &'static [(f64, f64)] {
+    static SETS: OnceLock<[Vec<(f64, f64)>; 8]> = OnceLock::new();
+    let sets = SETS.get_or_init(|| {
+        std::array::from_fn(|index| {
+            let asked = 0xffu8 >> (7 - index);
+            // Ordered by how many lanes each of the eight starts has in common with the set, which says how likely.
+            let mut by_lanes: BTreeMap<[u32; 8], f64> = BTreeMap::new();
+            for set in 0..=asked {
+                let mut lanes: [u32; 8] =
+                    std::array::from_fn(|start| (asked.rotate_left(start as u32) & set).count_ones());
+                lanes.sort_unstable();
+                *by_lanes.entry(lanes).or_default() += if set.count_ones().is_multiple_of(2) { 1.0 } else { -1.0 };
+            }
+            let likely = |lanes: [u32; 8]| -> f64 {
+                lanes.into_iter().map(|count| 1.0 - libm::pow(63.0 / 64.0, f64::from(count))).sum::<f64>() / 8.0
+            };
+            by_lanes.into_iter().map(|(lanes, sign)| (likely(lanes), sign)).collect()
+        })
+    });
+    &sets[hashes as usize - 1]
 }
 
 /// How a blocked filter places a key's bits within its block.

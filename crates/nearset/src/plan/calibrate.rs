@@ -1,0 +1,137 @@
+//! Thresholds for what really is: after a build, and on a labelled sample.
+//!
+//! A threshold changes no bit of a filter, so it can be chosen last, when the fill is known rather than foreseen. Where
+//! items come in large families, hits of many relatives add up and formulas for one neighbour are too low; a few
+//! hundred queries whose truth is known settle it.
+
+use super::{FarModel, Goal, curve::binomial, search::chance_at};
+use crate::{LshFamily, NearFilter, Table};
+
+/// A threshold with what it does.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Calibration {
+    /// The hits that are to be enough.
+    pub threshold: u32,
+    /// The part of near items that it misses; from a sample, the upper end of its 95 % interval.
+    pub false_negative: f64,
+    /// The part of far items that it accepts; from a sample, the upper end of its 95 % interval.
+    pub false_positive: f64,
+    /// Whether both keep the goal's promises.
+    pub keeps: bool,
+}
+
+/// Why a threshold can't be chosen.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum CalibrateError {
+    /// A rule of several steps, a verified or a probing filter.
+    #[error("only a filter with a single threshold, without verification or probing, can be given another one")]
+    NoThreshold,
+    /// Nothing to learn from.
+    #[error("{what}: at least one labelled query is needed")]
+    NoSample {
+        /// Of which kind.
+        what: &'static str,
+    },
+}
+
+/// The best threshold for a filter as it is now: the one that misses least among those that keep the false positives,
+/// and where none keeps both promises, the one that exceeds the worse of them least.
+///
+/// It holds for the present load: a filter that goes on growing has its threshold chosen again. Apply it by
+/// [`NearFilter::with_threshold`].
+///
+/// # Errors
+/// If the filter has no single threshold.
+pub fn recalibrate(filter: &NearFilter<'_>, goal: &Goal) -> Result<Calibration, CalibrateError> {
+    let spec = filter.spec();
+    let bands = spec.rule.bands();
+    if spec.rule.single_threshold().is_none() || spec.verification.is_some() || spec.probing.is_some() {
+        return Err(CalibrateError::NoThreshold);
+    }
+    let present = Goal { capacity: filter.len().max(1), ..goal.clone() };
+    let crowd = chance_at(&present, spec.family, spec.rows);
+    let fill = filter.chance_hit();
+    let chance = match (spec.table, &goal.far_model) {
+        // The bits that random items set in a direct table are their agreement, not an addition to it.
+        (Table::Direct, FarModel::Random) => fill,
+        (Table::Direct, _) => fill.max(crowd),
+        _ => 1.0 - (1.0 - crowd) * (1.0 - fill),
+    };
+    let agree = |distance| spec.family.band_probability(distance, spec.rows);
+    let near = binomial::Tails::new(bands, agree(goal.near));
+    let far = binomial::Tails::new(bands, 1.0 - (1.0 - agree(goal.far)) * (1.0 - chance));
+    Ok(best(bands, goal, |threshold| (near.below(threshold), far.at_least(threshold))))
+}
+
+/// The best threshold by labelled queries: how many bands hit for each query that has something near, and for each that has
+/// not. Errors are the upper ends of their 95 % intervals (Clopper & Pearson 1934), so a small sample makes for caution: a
+/// promise of 1 in 1,000 needs some 3,000 queries before it can be confirmed.
+///
+/// # Errors
+/// If either kind is empty.
+pub fn calibrate(bands: u32, goal: &Goal, near: &[u32], far: &[u32]) -> Result<Calibration, CalibrateError> {
+    for (what, hits) in [("no near queries", near), ("no far queries", far)] {
+        if hits.is_empty() {
+            return Err(CalibrateError::NoSample { what });
+        }
+    }
+    let below = |hits: &[u32], threshold| hits.iter().filter(|&&hit| hit < threshold).count();
+    Ok(best(bands, goal, |threshold| {
+        (upper(below(near, threshold), near.len()), upper(far.len() - below(far, threshold), far.len()))
+    }))
+}
+
+fn best(bands: u32, goal: &Goal, errors: impl Fn(u32) -> (f64, f64)) -> Calibration {
+    let all = (1..=bands).map(|threshold| {
+        let (false_negative, false_positive) = errors(threshold);
+        let keeps = false_negative <= goal.max_false_negative && false_positive <= goal.max_false_positive;
+        Calibration { threshold, false_negative, false_positive, keeps }
+    });
+    let excess =
+        |c: &Calibration| (c.false_negative / goal.max_false_negative).max(c.false_positive / goal.max_false_positive);
+    let all: Vec<Calibration> = all.collect();
+    let kept = all.iter().filter(|c| c.keeps).min_by(|a, b| a.false_negative.total_cmp(&b.false_negative));
+    *kept.or(all.iter().min_by(|a, b| excess(a).total_cmp(&excess(b)))).expect("a filter has at least one band")
+}
+
+/// The rate at which so few or fewer would be seen in 5 % of the samples.
+fn upper(seen: usize, of: usize) -> f64 {
+    if seen == of {
+        return 1.0;
+    }
+    let (mut low, mut high) = (seen as f64 / of as f64, 1.0);
+    for _ in 0..50 {
+        let middle = 0.5 * (low + high);
+        if binomial::cdf(of as u32, middle, seen as u32) > 0.05 { low = middle } else { high = middle }
+    }
+    high
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::Metric;
+
+    #[test]
+    fn upper_ends_are_those_of_clopper_and_pearson() {
+        // The rule of three, and a tabled value: 5 of 100 is below .1024 with 95 %.
+        assert!((upper(0, 1_000) - 0.00299).abs() < 1e-5);
+        assert!((upper(5, 100) - 0.1023).abs() < 2e-4, "{}", upper(5, 100));
+        assert_eq!(upper(4, 4), 1.0);
+    }
+
+    #[test]
+    fn a_sample_moves_the_threshold_between_its_two_kinds() {
+        let metric = Metric::Hamming { bits: 64 };
+        let mut goal = Goal::new(metric, metric.distance(3.0).unwrap(), metric.distance(20.0).unwrap(), 100);
+        (goal.max_false_negative, goal.max_false_positive) = (0.05, 0.01);
+        let near: Vec<u32> = (0..500).map(|i| if i % 100 == 0 { 5 } else { 12 + i % 5 }).collect();
+        let far: Vec<u32> = (0..500).map(|i| i % 9).collect();
+        let best = calibrate(20, &goal, &near, &far).unwrap();
+        assert!(best.keeps && best.threshold == 9, "{best:?}");
+        assert!(calibrate(20, &goal, &[], &far).is_err());
+        let hard = calibrate(20, &goal, &[4; 50], &[6; 50]).unwrap();
+        assert!(!hard.keeps);
+    }
+}

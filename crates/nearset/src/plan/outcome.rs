@@ -1,0 +1,391 @@
+//! What planning gives: a plan that explains itself, or a reason with a way out.
+
+use std::fmt;
+
+use super::{Advice, Goal, GoalError, Metric, Minimise};
+use crate::{Distance, Family, Layout, LshFamily, Spec};
+
+/// The kinds of filters that are compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Structure {
+    /// Any band is enough: banded MinHash, "LSHBloom".
+    Banded,
+    /// Some of the bands are enough: the distance-sensitive Bloom filter.
+    Threshold,
+    /// All bands, and all with one item: the locality-sensitive Bloom filter with its active overflow.
+    Verified,
+    /// So many bands that none within the radius is lost: balanced sampling.
+    Balanced,
+    /// Blocks, each searched within its share of the radius. Loses nothing.
+    Pigeonhole,
+    /// Masks, one of which misses any few differences. Loses nothing.
+    Covering,
+    /// A folded copy of every item, all compared. Loses nothing.
+    FoldedScan,
+    /// A sketch of every item, all compared.
+    SketchScan,
+    /// The items themselves, all compared.
+    Scan,
+    /// The items themselves, found by their blocks.
+    MultiIndex,
+}
+
+impl Structure {
+    /// A short name.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Structure::Banded => "banded",
+            Structure::Threshold => "threshold",
+            Structure::Verified => "verified",
+            Structure::Balanced => "balanced",
+            Structure::Pigeonhole => "pigeonhole",
+            Structure::Covering => "covering",
+            Structure::FoldedScan => "folded-scan",
+            Structure::SketchScan => "sketch-scan",
+            Structure::Scan => "scan",
+            Structure::MultiIndex => "multi-index",
+        }
+    }
+
+    /// What it does, in a line.
+    pub const fn meaning(self) -> &'static str {
+        match self {
+            Structure::Banded => "near when any band hits",
+            Structure::Threshold => "near when enough bands hit",
+            Structure::Verified => "near when all bands hit with one item's keys, gaps tried beside",
+            Structure::Balanced => "near when enough bands hit, none within the radius lost",
+            Structure::Pigeonhole => "near when a block hits within its share of the radius",
+            Structure::Covering => "near when a mask agrees",
+            Structure::FoldedScan => "every item's fold is compared",
+            Structure::SketchScan => "every item's sketch is compared",
+            Structure::Scan => "every item is compared",
+            Structure::MultiIndex => "items are found by their blocks and compared",
+        }
+    }
+}
+
+impl fmt::Display for Structure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// What a query costs.
+///
+/// One step is about a nanosecond: reading a cache line that was fetched ahead takes [`Work::LINE`] steps, a sampled
+/// position 1, a slot of a signature 2, a projection a quarter of a step for every component (f64) or an eighth (f32).
+/// Cutting an item into shingles costs every filter the same and is left out.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Work {
+    /// Cache lines that a query touches, at most.
+    pub cache_lines: f64,
+    /// Hash functions that it evaluates.
+    pub hash_evaluations: f64,
+    /// Both as one number.
+    pub steps: f64,
+}
+
+impl Work {
+    /// Steps to read a cache line.
+    pub const LINE: f64 = 20.0;
+
+    /// A query of one line a band.
+    pub(super) fn of(family: &Family, layout: Layout) -> Self {
+        let function = match family {
+            Family::MinHash(_) | Family::WeightedMinHash(_) => 2.0,
+            Family::Hyperplane(family) => f64::from(family.dimension) / 8.0,
+            Family::PStable(family) => f64::from(family.dimension) / 4.0,
+            _ => 1.0,
+        };
+        let (cache_lines, hash_evaluations) = (f64::from(layout.bands), layout.functions() as f64);
+        Self { cache_lines, hash_evaluations, steps: Self::LINE * cache_lines + function * hash_evaluations }
+    }
+
+    pub(super) fn of_spec(spec: &Spec) -> Self {
+        let mut work = Self::of(&spec.family, spec.layout());
+        let beside =
+            spec.probing.map_or(0, |probing| probing.bands * spec.family.neighbour_buckets(spec.rows, probing.reach));
+        let more = f64::from(beside) + f64::from(u8::from(spec.verification.is_some()));
+        work.cache_lines += more;
+        work.steps += Self::LINE * more;
+        work
+    }
+}
+
+/// What can be built.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum PlannedSpec {
+    /// A [`NearFilter`](crate::NearFilter).
+    Near(Spec),
+}
+
+impl PlannedSpec {
+    /// The spec of a [`NearFilter`](crate::NearFilter), if it is one.
+    pub fn near(&self) -> Option<&Spec> {
+        match self {
+            PlannedSpec::Near(spec) => Some(spec),
+        }
+    }
+
+    /// Whether a query compares every item.
+    pub fn is_scan(&self) -> bool {
+        false
+    }
+}
+
+/// A point of the curve of acceptance.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct CurvePoint {
+    /// How far the query lies from its nearest item.
+    pub distance: Distance,
+    /// How likely it is accepted when that item is alone.
+    pub empty: f64,
+    /// How likely it is accepted at capacity.
+    pub full: f64,
+}
+
+/// Distances of which nothing is promised.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct GreyZone {
+    /// Up to here, items are found as promised.
+    pub from: Distance,
+    /// From here on, they are rejected as promised.
+    pub to: Distance,
+}
+
+/// A structure that was not chosen.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RunnerUp {
+    /// Which.
+    pub structure: Structure,
+    /// Over which family.
+    pub family: &'static str,
+    /// What it would take, if it keeps the promises at all.
+    pub bits_per_item: Option<f64>,
+    /// What a query would cost.
+    pub work: Option<Work>,
+    /// How to build it all the same.
+    pub spec: Option<PlannedSpec>,
+    /// Why it was not chosen.
+    pub why: String,
+}
+
+/// The cheapest filter that keeps a goal, with what it will do.
+///
+/// Curve and grey zone take bands that share positions as independent where the exact distribution would take long; the
+/// two promises do not.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Plan {
+    /// What was asked for.
+    pub goal: Goal,
+    /// The kind of filter.
+    pub structure: Structure,
+    /// The hash family's name.
+    pub family: &'static str,
+    /// From which to build it.
+    pub spec: PlannedSpec,
+    /// The part of near items that is missed, at any load.
+    pub false_negative: f64,
+    /// The part of far items that is accepted, at capacity.
+    pub false_positive: f64,
+    /// The chance, at capacity, that a band of an unrelated query hits.
+    pub chance_hit: f64,
+    /// Memory for one of `capacity` items.
+    pub bits_per_item: f64,
+    /// Memory in all.
+    pub bytes: u64,
+    /// What a query costs.
+    pub work: Work,
+    /// Acceptance by distance, ascending.
+    pub curve: Vec<CurvePoint>,
+    /// Where nothing is promised.
+    pub grey_zone: GreyZone,
+    /// What else was tried, smallest first.
+    pub runners_up: Vec<RunnerUp>,
+}
+
+impl Plan {
+    /// Rows and bands, where the filter has them.
+    pub fn layout(&self) -> Option<Layout> {
+        self.spec.near().map(Spec::layout)
+    }
+
+    /// How many bands must hit, where one number decides.
+    pub fn threshold(&self) -> Option<u32> {
+        self.spec.near().and_then(|spec| spec.rule.single_threshold())
+    }
+}
+
+/// A rate as people read it: `1.9 %`, `0.08 %`, `1 in 2,500,000`.
+pub(super) fn percent(rate: f64) -> String {
+    match rate {
+        0.0 => "none".into(),
+        rate if rate >= 1e-4 => format!("{} %", significant(100.0 * rate)),
+        rate => format!("{rate:.1e}"),
+    }
+}
+
+/// Three significant digits, no exponent.
+pub(super) fn significant(value: f64) -> String {
+    if value == 0.0 || !value.is_finite() {
+        return value.to_string();
+    }
+    let digits = (2 - libm::floor(libm::log10(value.abs())) as i32).max(0) as usize;
+    let text = format!("{value:.digits$}");
+    match text.contains('.') {
+        true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
+        false => text,
+    }
+}
+
+/// Bytes with a binary unit.
+pub(super) fn bytes(count: f64) -> String {
+    let units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+    let (mut value, mut unit) = (count, 0);
+    while value >= 1024.0 && unit + 1 < units.len() {
+        value /= 1024.0;
+        unit += 1;
+    }
+    format!("{} {}", significant(value), units[unit])
+}
+
+/// For people, aligned, one fact a line.
+impl fmt::Display for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let metric = self.goal.metric;
+        let own = |distance| significant(metric.own_unit(distance));
+        let unit = metric.unit();
+        writeln!(f, "{:<16}{metric}, {} items", "metric", self.goal.capacity)?;
+        writeln!(f, "{:<16}{} over {}: {}", "structure", self.structure, self.family, self.structure.meaning())?;
+        if let (Some(layout), Some(threshold)) = (self.layout(), self.threshold()) {
+            let (rows, bands) = (layout.rows, layout.bands);
+            writeln!(f, "{:<16}{bands} bands of {rows} rows, {threshold} must hit", "shape")?;
+        }
+        writeln!(
+            f,
+            "{:<16}{} bits an item, {} in all",
+            "memory",
+            significant(self.bits_per_item),
+            bytes(self.bytes as f64)
+        )?;
+        writeln!(
+            f,
+            "{:<16}{} cache lines, {} hash evaluations",
+            "a query",
+            significant(self.work.cache_lines),
+            significant(self.work.hash_evaluations)
+        )?;
+        let (near, far) = (own(self.goal.near), own(self.goal.far));
+        let (missed, wrong) = (percent(self.false_negative), percent(self.false_positive));
+        let most = |rate| format!("{} allowed", percent(rate));
+        writeln!(f, "{:<16}{missed} missed at {near} {unit} ({})", "near", most(self.goal.max_false_negative))?;
+        writeln!(f, "{:<16}{wrong} accepted at {far} {unit} ({})", "far", most(self.goal.max_false_positive))?;
+        let (from, to) = (own(self.grey_zone.from), own(self.grey_zone.to));
+        writeln!(f, "{:<16}{from} to {to} {unit}: neither promise speaks", "grey zone")?;
+        for (i, runner) in self.runners_up.iter().enumerate() {
+            let label = if i == 0 { "instead of" } else { "" };
+            let name = format!("{} over {}", runner.structure, runner.family);
+            let size = runner.bits_per_item.map_or("-".into(), |bits| format!("{} bits", significant(bits)));
+            writeln!(f, "{label:<16}{name:<36}{size:>14}  {}", runner.why)?;
+        }
+        Ok(())
+    }
+}
+
+/// Why there is no plan.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum PlanError {
+    /// The goal makes no sense.
+    #[error(transparent)]
+    Goal(#[from] GoalError),
+    /// Only Hamming distances have structures without false negatives.
+    #[error(
+        "no hash of {} finds every near item: allow some false negatives, such as 0.000001 (none is for hamming and symbols)",
+        metric.name()
+    )]
+    NoZeroFalseNegatives {
+        /// The metric.
+        metric: Metric,
+    },
+    /// Nothing keeps the goal.
+    #[error("{}", explain_impossible(tried, nearest, advice))]
+    Impossible {
+        /// What was tried, and why it does not do.
+        tried: Vec<RunnerUp>,
+        /// Goals like it that can be kept.
+        nearest: Vec<Goal>,
+        /// What does it without a filter.
+        advice: Vec<Advice>,
+    },
+    /// A filter keeps it, but the items themselves take less.
+    #[error("{}", explain_larger(*item_bits, advice, plan))]
+    LargerThanItems {
+        /// Bits of an item itself.
+        item_bits: f64,
+        /// What does it in less.
+        advice: Vec<Advice>,
+        /// The filter, for who wants it all the same.
+        plan: Box<Plan>,
+    },
+}
+
+fn list_advice(advice: &[Advice]) -> String {
+    let each = advice.iter().map(Advice::to_string).collect::<Vec<_>>();
+    if each.is_empty() { String::new() } else { format!("; use {}", each.join(", or ")) }
+}
+
+fn explain_impossible(tried: &[RunnerUp], nearest: &[Goal], advice: &[Advice]) -> String {
+    let mut text = String::from("no filter keeps both promises");
+    for runner in tried {
+        text += &format!("; {} over {}: {}", runner.structure, runner.family, runner.why);
+    }
+    for goal in nearest {
+        let (metric, far) = (goal.metric, significant(goal.metric.own_unit(goal.far)));
+        text += &format!("; possible with far at {far} {} and a far model of {}", metric.unit(), name(&goal.far_model));
+    }
+    text + &list_advice(advice)
+}
+
+fn name(model: &super::FarModel) -> &'static str {
+    match model {
+        super::FarModel::WorstCase => "the worst case",
+        super::FarModel::Random => "random items",
+        super::FarModel::Background(_) => "items at a background distance",
+        super::FarModel::Measured(_) => "a measured background",
+    }
+}
+
+fn explain_larger(item_bits: f64, advice: &[Advice], plan: &Plan) -> String {
+    let what = match plan.goal.minimise {
+        Minimise::Bytes => "the smallest filter",
+        Minimise::Time => "the quickest filter",
+    };
+    let (metric, near) = (plan.goal.metric, significant(plan.goal.metric.own_unit(plan.goal.near)));
+    format!(
+        "at {near} {} of {metric}, no constant-probe filter is smaller than the items: {what} takes {} bits an item, \
+         the item itself {}{}",
+        metric.unit(),
+        significant(plan.bits_per_item),
+        significant(item_bits),
+        list_advice(advice)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_read_well() {
+        assert_eq!(significant(274.31), "274");
+        assert_eq!(significant(0.012345), "0.0123");
+        assert_eq!(significant(1_234_567.0), "1234567");
+        assert_eq!(significant(2.0), "2");
+        assert_eq!(percent(0.0196), "1.96 %");
+        assert_eq!(percent(1.2e-7), "1.2e-7");
+        assert_eq!(bytes(1536.0), "1.5 KiB");
+    }
+}

@@ -1,0 +1,222 @@
+use std::time::{Duration, Instant};
+
+use super::*;
+use crate::{
+    Seed, Shingling, Table,
+    plan::{Load, advise, curve::binomial::Tails},
+};
+
+fn jaccard() -> Metric {
+    Metric::Jaccard { shingling: Shingling::default() }
+}
+
+/// A goal by numbers in the metric's own unit.
+fn goal(metric: Metric, near: f64, far: f64, capacity: u64, max_false_negative: f64, max_false_positive: f64) -> Goal {
+    let (near, far) = (metric.distance(near).unwrap(), metric.distance(far).unwrap());
+    Goal { max_false_negative, max_false_positive, ..Goal::new(metric, near, far, capacity) }
+}
+
+/// The fewest bits of any threshold filter, by trying every number of rows, bands and every threshold, and for each the
+/// smallest of all tables by halving.
+fn swept(goal: &Goal, family: Family, most_rows: u32, most_bands: u32) -> (f64, Layout, u32) {
+    let model = Model::new(goal, family);
+    let mut best = (f64::INFINITY, Layout::new(0, 0), 0);
+    for rows in 1..=most_rows {
+        let band = model.band(rows);
+        for bands in 1..=most_bands {
+            let near = Tails::new(bands, band.near_hit(0.0));
+            for threshold in 1..=bands {
+                if near.below(threshold) > goal.max_false_negative {
+                    break;
+                }
+                let keeps =
+                    |chance: f64| binomial_at_least(bands, band.far_hit(chance), threshold) <= goal.max_false_positive;
+                if !keeps(0.0) {
+                    continue;
+                }
+                let (mut low, mut high) = (0.0, 1.0);
+                for _ in 0..40 {
+                    let middle = 0.5 * (low + high);
+                    if keeps(middle) { low = middle } else { high = middle }
+                }
+                let direct = matches!(family, Family::BitSampling(_)).then(|| libm::exp2(f64::from(rows)));
+                let hashed = tables::bits_for(low, goal.capacity);
+                let Some(a_band) = [direct, hashed].into_iter().flatten().min_by(f64::total_cmp) else { continue };
+                let bits = a_band * f64::from(bands);
+                if bits < best.0 {
+                    best = (bits, Layout::new(rows, bands), threshold);
+                }
+            }
+        }
+    }
+    best
+}
+
+fn binomial_at_least(bands: u32, hit: f64, threshold: u32) -> f64 {
+    crate::plan::curve::binomial::at_least(bands, hit, threshold)
+}
+
+#[test]
+fn plans_are_within_two_per_cent_of_a_sweep_over_everything() {
+    let shingling = Shingling::default();
+    let minhash: Family = MinHash { shingling }.into();
+    let bits = |bits| Family::from(BitSampling::new(bits));
+    let cases = [
+        (goal(jaccard(), 0.8, 0.5, 20_000, 0.02, 0.001), minhash, 12, 60),
+        (goal(jaccard(), 0.9, 0.5, 3_000, 0.05, 0.01), minhash, 16, 30),
+        (goal(jaccard(), 0.8, 0.6, 1_000_000, 0.02, 0.001), minhash, 7, 110),
+        (goal(Metric::Hamming { bits: 512 }, 8.0, 150.0, 10_000, 0.01, 0.01), bits(512), 40, 30),
+        (goal(Metric::Hamming { bits: 256 }, 6.0, 60.0, 200_000, 0.02, 0.001), bits(256), 48, 40),
+        (
+            goal(Metric::Angle { dimension: 64 }, 0.97, 0.1, 10_000, 0.05, 0.01),
+            Hyperplane { dimension: 64 }.into(),
+            24,
+            70,
+        ),
+    ];
+    for (goal, family, most_rows, most_bands) in cases {
+        let (sweep, layout, threshold) = swept(&goal, family, most_rows, most_bands);
+        let plan = plan(&goal).unwrap();
+        let found = plan.bits_per_item * goal.capacity as f64;
+        let shape = (plan.layout(), plan.threshold());
+        assert!(
+            found <= 1.02 * sweep,
+            "{shape:?} takes {found}, {layout:?} from {threshold} {sweep}: {}",
+            found / sweep
+        );
+        // Nothing better was missed by the sweep's own limits.
+        assert!(found >= 0.98 * sweep, "{shape:?} takes {found}, {layout:?} from {threshold} {sweep}");
+    }
+}
+
+#[test]
+fn any_goal_is_answered_in_time() {
+    let dimension = 384;
+    let metrics: [(Metric, [f64; 4]); 6] = [
+        (Metric::Hamming { bits: 64 }, [1.0, 4.0, 10.0, 30.0]),
+        (Metric::Hamming { bits: 65_536 }, [10.0, 700.0, 5_000.0, 30_000.0]),
+        (Metric::Symbols { length: 500 }, [1.0, 10.0, 60.0, 300.0]),
+        (jaccard(), [0.95, 0.8, 0.5, 0.05]),
+        (Metric::Angle { dimension }, [0.99, 0.95, 0.7, 0.0]),
+        (Metric::L2 { dimension }, [0.1, 1.0, 4.0, 100.0]),
+    ];
+    let mut slowest = Duration::ZERO;
+    for (metric, distances) in metrics {
+        for (i, &near) in distances.iter().enumerate() {
+            for &far in &distances[i + 1..] {
+                for capacity in [1, 1_000, 1_000_000, 1_000_000_000_000] {
+                    for worst in [false, true] {
+                        let mut goal = goal(metric, near, far, capacity, 0.01, 1e-4);
+                        if worst {
+                            goal.far_model = FarModel::WorstCase;
+                        }
+                        if capacity == 1_000 {
+                            (goal.load, goal.minimise) = (Load::Full, Minimise::Time);
+                        }
+                        // The best of two, since a busy machine may stop a run at any time.
+                        let timed = || {
+                            let start = Instant::now();
+                            let outcome = plan(&goal);
+                            (start.elapsed(), outcome)
+                        };
+                        let ((first, outcome), (second, again)) = (timed(), timed());
+                        assert_eq!(outcome, again, "the same goal gives the same plan");
+                        slowest = slowest.max(first.min(second));
+                        assert!(first.min(second) < Duration::from_millis(500), "{goal:?} took {first:?}");
+                    }
+                }
+            }
+        }
+    }
+    println!("slowest: {slowest:?}");
+}
+
+#[test]
+fn a_plan_states_what_its_filter_states() {
+    let goal = goal(jaccard(), 0.8, 0.5, 50_000, 0.02, 0.001);
+    let plan = plan(&goal).unwrap();
+    let spec = plan.spec.near().unwrap();
+    assert_eq!(plan.bytes, spec.bytes());
+    assert_eq!(plan.false_negative, 1.0 - spec.acceptance_probability(goal.near, 0.0, 1.0));
+    let load = tables::chance_hit(spec.table, goal.capacity);
+    let accepted = spec.acceptance_probability(goal.far, load, 1.0);
+    assert!((plan.false_positive / accepted - 1.0).abs() < 1e-9);
+    assert!(plan.false_negative <= 0.02 && plan.false_positive <= 0.001);
+    assert_eq!(plan.chance_hit, load);
+
+    let at = |distance: Distance| plan.curve.iter().find(|point| point.distance == distance).unwrap();
+    assert!((at(goal.near).empty - (1.0 - plan.false_negative)).abs() < 1e-12);
+    assert!((at(goal.far).full - plan.false_positive).abs() < 1e-12);
+    assert!(plan.curve.windows(2).all(|pair| pair[0].full >= pair[1].full && pair[0].distance < pair[1].distance));
+    assert!(goal.near <= plan.grey_zone.from && plan.grey_zone.from < plan.grey_zone.to);
+    assert!(plan.grey_zone.to <= goal.far);
+    let text = plan.to_string();
+    assert!(text.contains("bands of") && text.contains("grey zone") && text.contains("banded over minhash"), "{text}");
+}
+
+#[test]
+fn the_survey_s_filters_are_found_or_beaten() {
+    // FACTS: 46 bits at .0024 for (256, 4, 1e6), 105 bits at .0006 for (256, 8, 1e4).
+    for (radius, capacity, max, bits) in [(4.0, 1_000_000, 0.0024, 46.5), (8.0, 10_000, 0.0006, 105.5)] {
+        let goal = goal(Metric::Hamming { bits: 256 }, radius, 128.0, capacity, 0.0, max);
+        let plan = plan(&goal).unwrap();
+        assert!(plan.bits_per_item <= bits, "{plan}");
+        assert_eq!(plan.false_negative, 0.0);
+    }
+}
+
+#[test]
+fn optimised_sizes_are_reached_with_full_tables() {
+    // FACTS: 1 % each, at near, random items elsewhere; its table is in whole bits.
+    let table = [(0.01, 1_000, 24.0), (0.02, 10_000, 44.0), (0.05, 100_000, 174.0), (0.1, 1_000, 274.0)];
+    for (near, capacity, bits) in table {
+        let metric = Metric::Hamming { bits: 65_536 };
+        let goal = goal(metric, (near * 65_536.0_f64).floor(), 26_214.0, capacity, 0.01, 0.01);
+        let full = plan(&Goal { load: Load::Full, ..goal.clone() }).unwrap();
+        assert!(full.bits_per_item <= 1.03 * bits + 1.0, "{near}, {capacity}: {full}");
+        let any = plan(&goal).unwrap();
+        assert!(any.bits_per_item >= full.bits_per_item, "a promise at any load costs more");
+    }
+}
+
+#[test]
+fn time_is_bought_with_bytes() {
+    let small = plan(&goal(jaccard(), 0.8, 0.4, 100_000, 0.02, 0.001)).unwrap();
+    let quick = Goal { minimise: Minimise::Time, ..small.goal.clone() };
+    let quick = plan(&quick).unwrap();
+    assert!(quick.work.steps < small.work.steps && quick.bytes > small.bytes);
+}
+
+#[test]
+fn impossible_goals_say_what_is_possible() {
+    let zero = plan(&goal(jaccard(), 0.8, 0.5, 1_000, 0.0, 0.01)).unwrap_err();
+    assert!(zero.to_string().contains("allow some false negatives"), "{zero}");
+
+    let photos = plan(&goal(Metric::Hamming { bits: 256 }, 31.0, 90.0, 1_000_000, 0.02, 0.001)).unwrap_err();
+    let text = photos.to_string();
+    assert!(text.contains("at 31 bits of hamming over 256 bits, no constant-probe filter is smaller"), "{text}");
+    assert!(text.contains("1714 bits an item"), "{text}");
+
+    let close = plan(&goal(jaccard(), 0.8, 0.78, 1_000_000, 0.001, 1e-6)).unwrap_err();
+    let PlanError::Impossible { nearest, .. } = &close else { panic!("{close}") };
+    let possible = nearest.iter().find(|near| near.far > close_far()).expect("a nearest goal");
+    assert!(plan(possible).is_ok(), "what is called possible is possible");
+    assert!(close.to_string().contains("possible with far at"), "{close}");
+
+    let huge = plan(&goal(jaccard(), 0.8, 0.4, 1_000_000_000_000, 0.02, 0.001)).unwrap_err();
+    assert!(huge.to_string().contains("split the items"), "{huge}");
+}
+
+fn close_far() -> Distance {
+    Distance::new(0.22).unwrap()
+}
+
+#[test]
+fn a_seed_reaches_the_spec() {
+    let mut goal = goal(jaccard(), 0.8, 0.4, 1_000, 0.02, 0.001);
+    goal.seed = Seed::new(9);
+    let plan = plan(&goal).unwrap();
+    assert_eq!(plan.spec.near().unwrap().seed, Seed::new(9));
+    assert!(!matches!(plan.spec.near().unwrap().table, Table::Direct));
+    assert!(!advise(&goal).is_empty());
+}

@@ -1,0 +1,58 @@
+//! No false negatives at all, for Hamming distances: balanced sampling with the threshold that never loses a near item
+//! (Gregersen, Faarhoff & Marker 2014).
+//!
+//! A difference reaches at most `uses = ceil(rows bands / length)` bands, so the threshold is `bands - radius uses`. More
+//! bands at the same number of uses only help, so each whole number of uses is tried with all the bands that it allows, and
+//! a single use with fewer as well.
+
+use super::{Candidate, Failure, MOST_BITS, Objective, model::Model, tables, threshold::largest_hit};
+use crate::{
+    Layout, LshFamily, Spec, Table,
+    plan::{Minimise, curve::balanced::Balanced},
+};
+
+/// How often a position is used, at most.
+const MOST_USES: u32 = 12;
+
+/// So many of the best are built and checked by exact distributions.
+const TRIES: usize = 12;
+
+/// The best filter, if any keeps the false positives.
+pub(super) fn search(model: &Model<'_>, length: u32, objective: &Objective) -> Result<Candidate, Failure> {
+    let goal = model.goal;
+    let radius = goal.near.value() as u32;
+    let mut cells: Vec<(f64, Layout, u32, f64, bool)> = Vec::new();
+    for rows in 1..=(length / radius.max(1)).min(super::most_rows(&model.family)) {
+        let band = model.band(rows);
+        let full = (1..=MOST_USES).map(|uses| uses * length / rows);
+        for bands in (radius + 1..length / rows).chain(full) {
+            let Some(threshold) = (Balanced { length, radius, rows, tables: bands }).threshold() else { continue };
+            let allowed = largest_hit(bands, threshold, goal.max_false_positive);
+            let agree = band.far_or_crowd();
+            if allowed < agree {
+                continue;
+            }
+            let chance = (allowed - agree) / (1.0 - agree);
+            let hashed = tables::bits_for(chance, goal.capacity).unwrap_or(f64::INFINITY);
+            let direct = match model.family.values_are_bits() && rows <= 34 {
+                true => libm::exp2(f64::from(rows)),
+                false => f64::INFINITY,
+            };
+            let layout = Layout::new(rows, bands);
+            let bits = f64::from(bands) * hashed.min(direct);
+            let score = objective.score(bits, objective.steps(&model.family, layout));
+            cells.push((score, layout, threshold, chance, direct <= hashed));
+        }
+    }
+    cells.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let found = cells.iter().take(TRIES).find_map(|&(_, layout, threshold, chance, direct)| {
+        let table = if direct { Table::Direct } else { tables::table_for(chance, goal.capacity)? };
+        Candidate::checked(model, Spec::new(model.family, layout, threshold, table, goal.seed).ok()?)
+    });
+    found.ok_or(match cells.first() {
+        Some(&(score, ..)) if objective.minimise == Minimise::Bytes && score > MOST_BITS => {
+            Failure::TooLarge { bits: score }
+        }
+        _ => Failure::Nothing,
+    })
+}
