@@ -63,17 +63,10 @@ impl Sampling {
         if self == Sampling::Uniform || layout.functions() > length as usize || steps > MOST_STEPS {
             return None;
         }
-        // A table pays where there are more states than positions.
-        let tabled = if steps > f64::from(length) { length as usize + 1 } else { 0 };
-        let mut table = vec![0.0; tabled];
-        for n in 2..tabled {
-            table[n] = table[n - 1] + libm::log(n as f64);
-        }
-        let ln_factorial = |n: usize| table.get(n).copied().unwrap_or_else(|| libm::lgamma(n as f64 + 1.0));
-        let ln_choose = |n: usize, k: usize| ln_factorial(n) - ln_factorial(k) - ln_factorial(n - k);
         // chance[dealt][missed]
         let mut chance = vec![vec![0.0; bands + 1]; most_dealt + 1];
         chance[0][0] = 1.0;
+        let mut terms = Vec::new();
         for band in 0..bands {
             let remaining = length as usize - band * rows;
             let mut next = vec![vec![0.0; bands + 1]; most_dealt + 1];
@@ -82,9 +75,8 @@ impl Sampling {
                 if left > remaining {
                     continue;
                 }
-                for taken in (left + rows).saturating_sub(remaining)..=rows.min(left) {
-                    let ways = ln_choose(left, taken) + ln_choose(remaining - left, rows - taken);
-                    let p = libm::exp(ways - ln_choose(remaining, rows));
+                hypergeometric_terms(left, remaining, rows, &mut terms);
+                for &(taken, p) in &terms {
                     for missed in 0..=band {
                         next[dealt + taken][missed + usize::from(taken > 0)] += p * by_missed[missed];
                     }
@@ -116,6 +108,28 @@ fn half_agreeing(differing: f64, length: f64, rows: f64) -> f64 {
         x += 1.0;
     }
     sum.min(1.0)
+}
+
+/// How many of `rows` positions out of `length` are among the `differing` ones: every number with its probability, outwards from
+/// the most likely one by the quotient of neighbours.
+fn hypergeometric_terms(differing: usize, length: usize, rows: usize, terms: &mut Vec<(usize, f64)>) {
+    terms.clear();
+    let (least, most) = ((differing + rows).saturating_sub(length), rows.min(differing));
+    let mode = ((rows + 1) * (differing + 1) / (length + 2)).clamp(least, most);
+    let up = |x: usize| {
+        ((differing - x) * (rows - x)) as f64 / ((x + 1) as f64 * (length + x + 1 - differing - rows) as f64)
+    };
+    let at_mode = hypergeometric(mode as f64, differing as f64, length as f64, rows as f64);
+    let mut p = at_mode;
+    for x in mode..=most {
+        terms.push((x, p));
+        p *= if x < most { up(x) } else { 0.0 };
+    }
+    p = at_mode;
+    for x in (least..mode).rev() {
+        p /= up(x);
+        terms.push((x, p));
+    }
 }
 
 /// `C(differing, x) C(length - differing, rows - x) / C(length, rows)`.

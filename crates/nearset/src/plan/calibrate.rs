@@ -5,7 +5,7 @@
 //! hundred queries whose truth is known settle it.
 
 use super::{FarModel, Goal, curve::binomial, search::chance_at};
-use crate::{LshFamily, NearFilter, Table};
+use crate::{LshFamily, NearFilter, Table, filter::Decision};
 
 /// A threshold with what it does.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -24,8 +24,11 @@ pub struct Calibration {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CalibrateError {
-    /// A rule of several steps, a verified or a probing filter.
-    #[error("only a filter with a single threshold, without verification or probing, can be given another one")]
+    /// A rule of several steps, one that follows the fill by itself, a verified or a probing filter.
+    #[error(
+        "only a filter with one fixed threshold, without verification or probing, can be given another one; a rule that \
+         keeps a promise follows the fill by itself"
+    )]
     NoThreshold,
     /// Nothing to learn from.
     #[error("{what}: at least one labelled query is needed")]
@@ -46,7 +49,8 @@ pub enum CalibrateError {
 pub fn recalibrate(filter: &NearFilter<'_>, goal: &Goal) -> Result<Calibration, CalibrateError> {
     let spec = filter.spec();
     let bands = spec.rule.bands();
-    if spec.rule.single_threshold().is_none() || spec.verification.is_some() || spec.probing.is_some() {
+    let fixed = matches!(spec.rule.decision(), Decision::Steps(_)) && spec.rule.threshold_at(0.0).is_some();
+    if !fixed || spec.verification.is_some() || spec.probing.is_some() {
         return Err(CalibrateError::NoThreshold);
     }
     let present = Goal { capacity: filter.len().max(1), ..goal.clone() };

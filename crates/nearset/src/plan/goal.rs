@@ -1,7 +1,7 @@
 //! What is wanted of a filter, and what is assumed about everything else in it.
 //!
 //! Claim: of the items at the near distance from a stored one at least `1 - max_false_negative` are accepted, at any load,
-//! an empty filter's included, so chance hits are not counted on ([`Load::Full`] counts on them). Of the queries with nothing nearer than `far`, at most
+//! an empty filter's included: chance hits are counted on only by rules that follow the fill. Of the queries with nothing nearer than `far`, at most
 //! `max_false_positive` are accepted while no more than `capacity` items are in, under the far model.
 //! Both are averages over seeds: functions are drawn once and serve every query, so one filter may do a little better or
 //! worse, the more so the fewer positions or components there are to draw from.
@@ -35,8 +35,6 @@ pub struct Goal {
     pub max_false_negative: f64,
     /// The most of what lies at `far` and beyond that may be accepted.
     pub max_false_positive: f64,
-    /// When near items are to be found.
-    pub load: Load,
     /// What to have least of.
     pub minimise: Minimise,
     /// Where the items are that a far query has nothing to do with.
@@ -58,7 +56,6 @@ impl Goal {
             capacity,
             max_false_negative: 0.02,
             max_false_positive: 0.001,
-            load: Load::Any,
             minimise: Minimise::Bytes,
             far_model: match metric {
                 Metric::L1 { .. } | Metric::L2 { .. } => FarModel::WorstCase,
@@ -113,21 +110,6 @@ pub enum Minimise {
     Bytes,
     /// Work of a query: see [`Work`](super::Work).
     Time,
-}
-
-/// When near items are to be found as promised.
-///
-/// Chance hits help near queries as well as far ones. A filter that may count on them works with fuller tables and a higher
-/// threshold, which takes half the memory where near and far are hard to tell apart, but an emptier filter of that threshold
-/// finds less.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub enum Load {
-    /// Always: chance hits are a bonus. For filters that are asked while they fill.
-    #[default]
-    Any,
-    /// At capacity: chance hits of full tables, and of random items under [`FarModel::Random`], are counted on. For filters
-    /// that are built and then asked; at any other load, take the threshold of [`recalibrate`](super::recalibrate).
-    Full,
 }
 
 /// Where the items are that a far query has nothing to do with. One item is always taken to lie at `far`.

@@ -15,7 +15,7 @@ mod search;
 
 pub use advice::{Advice, advise};
 pub use calibrate::{CalibrateError, Calibration, calibrate, recalibrate};
-pub use goal::{Background, FarModel, Goal, GoalError, Interval, Load, Minimise};
+pub use goal::{Background, FarModel, Goal, GoalError, Interval, Minimise};
 pub use metric::{Metric, MetricError, MetricName, Shape};
 pub use outcome::{CurvePoint, GreyZone, Plan, PlanError, PlannedSpec, RunnerUp, Structure, Work};
 pub use search::plan;

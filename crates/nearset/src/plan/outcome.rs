@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::{Advice, Goal, GoalError, Metric, Minimise};
-use crate::{Distance, Family, Layout, LshFamily, Spec};
+use crate::{Distance, Family, Layout, LshFamily, Spec, filter::Decision};
 
 /// The kinds of filters that are compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -74,7 +74,8 @@ impl fmt::Display for Structure {
 /// What a query costs.
 ///
 /// One step is about a nanosecond: reading a cache line that was fetched ahead takes [`Work::LINE`] steps, a sampled
-/// position 1, a slot of a signature 2, a projection a quarter of a step for every component (f64) or an eighth (f32).
+/// position 1, a slot of a signature 2, a projection a quarter of a step for every component (f64) or an eighth (f32), and a
+/// rotation an eighth of a step for every addition.
 /// Cutting an item into shingles costs every filter the same and is left out.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Work {
@@ -95,6 +96,11 @@ impl Work {
         let function = match family {
             Family::MinHash(_) | Family::WeightedMinHash(_) => 2.0,
             Family::Hyperplane(family) => f64::from(family.dimension) / 8.0,
+            // Three rounds of a transform over the next power of two.
+            Family::CrossPolytope(family) => {
+                let coordinates = f64::from(family.dimension.next_power_of_two());
+                3.0 * coordinates * libm::log2(coordinates) / 8.0
+            }
             Family::PStable(family) => f64::from(family.dimension) / 4.0,
             _ => 1.0,
         };
@@ -212,9 +218,14 @@ impl Plan {
         self.spec.near().map(Spec::layout)
     }
 
-    /// How many bands must hit, where one number decides.
+    /// How many bands must hit at capacity, where one number decides.
     pub fn threshold(&self) -> Option<u32> {
-        self.spec.near().and_then(|spec| spec.rule.single_threshold())
+        self.spec.near().and_then(|spec| spec.rule.threshold_at(self.chance_hit))
+    }
+
+    /// Whether fewer bands need to hit while the filter is emptier.
+    pub fn follows_fill(&self) -> bool {
+        self.spec.near().is_some_and(|spec| matches!(spec.rule.decision(), Decision::Promise { .. }))
     }
 }
 
@@ -261,7 +272,8 @@ impl fmt::Display for Plan {
         writeln!(f, "{:<16}{} over {}: {}", "structure", self.structure, self.family, self.structure.meaning())?;
         if let (Some(layout), Some(threshold)) = (self.layout(), self.threshold()) {
             let (rows, bands) = (layout.rows, layout.bands);
-            writeln!(f, "{:<16}{bands} bands of {rows} rows, {threshold} must hit", "shape")?;
+            let when = if self.follows_fill() { " at capacity, fewer before" } else { "" };
+            writeln!(f, "{:<16}{bands} bands of {rows} rows, {threshold} must hit{when}", "shape")?;
         }
         writeln!(
             f,

@@ -22,7 +22,10 @@ use super::{
 };
 use crate::{
     Distance, Family, Layout, Spec,
-    family::{BitSampling, Hyperplane, MinHash, PStable, Sampling, Stable, SymbolSampling, WeightedMinHash},
+    family::{
+        BitSampling, CrossPolytope, Hyperplane, MinHash, PStable, Sampling, Stable, SymbolSampling, WeightedMinHash,
+    },
+    filter::Decision,
 };
 use model::Model;
 use predict::Prediction;
@@ -104,10 +107,10 @@ impl Candidate {
         {
             return None;
         }
-        let structure = match (spec.verification, spec.rule.single_threshold()) {
+        let structure = match (spec.verification, spec.rule.threshold_at(0.0)) {
             (Some(_), _) => Structure::Verified,
             _ if model.goal.max_false_negative == 0.0 => Structure::Balanced,
-            (None, Some(1)) => Structure::Banded,
+            (None, Some(1)) if !matches!(spec.rule.decision(), Decision::Promise { .. }) => Structure::Banded,
             _ => Structure::Threshold,
         };
         let (bits, work) = (8.0 * spec.bytes() as f64, Work::of_spec(&spec));
@@ -135,7 +138,7 @@ struct Attempt {
 }
 
 /// Widths of buckets that are tried, as multiples of the near distance: from so many to so many, in so many steps.
-const WIDTHS: (f64, f64, u32) = (1.0, 40.0, 20);
+const WIDTHS: (f64, f64, u32) = (1.0, 40.0, 14);
 
 fn attempts(goal: &Goal, objective: &Objective) -> Vec<Attempt> {
     let attempt = |structure, family, found: Result<Candidate, Failure>| Attempt {
@@ -219,7 +222,10 @@ fn families(goal: &Goal) -> Vec<(&'static str, Vec<Family>)> {
         Metric::WeightedJaccard { shingling } => {
             vec![("weighted minhash", vec![WeightedMinHash { shingling }.into()])]
         }
-        Metric::Angle { dimension } => vec![("hyperplanes", vec![Hyperplane { dimension }.into()])],
+        Metric::Angle { dimension } => vec![
+            ("hyperplanes", vec![Hyperplane { dimension }.into()]),
+            ("cross-polytopes", vec![CrossPolytope { dimension }.into()]),
+        ],
         Metric::L1 { dimension } => vec![("cauchy projections", widths(dimension, Stable::Cauchy))],
         Metric::L2 { dimension } => vec![("gaussian projections", widths(dimension, Stable::Gaussian))],
     }
@@ -299,7 +305,8 @@ fn explain(goal: &Goal, family: &'static str, best: Candidate, losers: Vec<Attem
             let prediction = Prediction::new(&model, spec);
             let full = |distance| prediction.at_capacity(distance);
             let curve = curve(goal, |distance| prediction.at_empty(distance), full);
-            (curve, grey_zone(goal, |distance| prediction.counted_on(distance), full), prediction.chance)
+            // At capacity near items are found as often, by a rule that follows the fill, or more often.
+            (curve, grey_zone(goal, |distance| prediction.at_empty(distance), full), prediction.chance)
         }
     };
     Plan {

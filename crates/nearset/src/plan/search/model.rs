@@ -4,7 +4,7 @@ use std::{cell::RefCell, collections::BTreeMap};
 
 use crate::{
     Distance, Family, LshFamily,
-    plan::{FarModel, Goal, Load, Metric, curve::binomial},
+    plan::{FarModel, Goal, Metric, curve::binomial},
 };
 
 /// A goal seen through one family.
@@ -34,22 +34,15 @@ pub(super) struct Band {
     pub(super) far: f64,
     /// With at least one of all others, at capacity.
     pub(super) crowd: f64,
-    /// The part of `crowd` that near queries can count on.
-    pub(super) helpful: f64,
 }
 
 impl Band {
-    /// The chance that a far query's band agrees with anything that was stored.
-    pub(super) fn far_or_crowd(&self) -> f64 {
-        1.0 - (1.0 - self.far) * (1.0 - self.crowd)
-    }
-
     /// The chance that a near query's band hits when a table is hit by chance with `chance`.
     pub(super) fn near_hit(&self, chance: f64) -> f64 {
-        1.0 - (1.0 - self.near) * (1.0 - self.helpful) * (1.0 - chance)
+        1.0 - (1.0 - self.near) * (1.0 - chance)
     }
 
-    /// The same for a far query.
+    /// The same for a far query, which also meets the crowd.
     pub(super) fn far_hit(&self, chance: f64) -> f64 {
         1.0 - (1.0 - self.far) * (1.0 - self.crowd) * (1.0 - chance)
     }
@@ -103,9 +96,7 @@ impl<'g> Model<'g> {
                 (band(self.goal.near), band(self.goal.far))
             }
         };
-        let crowd = self.any_of_crowd(self.one_of_crowd(rows));
-        let counted = self.goal.load == Load::Full && self.goal.far_model == FarModel::Random;
-        Band { near, far, crowd, helpful: if counted { crowd } else { 0.0 } }
+        Band { near, far, crowd: self.any_of_crowd(self.one_of_crowd(rows)) }
     }
 
     /// From one of the crowd to any of them.

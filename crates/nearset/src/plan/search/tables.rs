@@ -48,7 +48,7 @@ pub(super) fn table_for(chance: f64, items: u64) -> Option<Table> {
 }
 
 /// The fewest bits `m` with `1 - (1 - 1/m)^items <= chance`.
-fn single_bits(chance: f64, items: u64) -> Option<f64> {
+pub(super) fn single_bits(chance: f64, items: u64) -> Option<f64> {
     if !(chance > 0.0) {
         return None;
     }

@@ -2,7 +2,8 @@
 //!
 //! For given rows and bands everything else follows: the largest threshold that keeps the false negatives, the largest
 //! hit probability that the threshold forgives at the false positives, what of it is left for chance hits, and from
-//! that the smallest table. So the search is over two whole numbers: coarsely in steps of a few per cent, then over all
+//! that the smallest table. A threshold that follows the fill may count on chance hits, and so bears fuller tables; its
+//! tables are of single bits, whose fill is known at any time. So the search is over two whole numbers: coarsely in steps of a few per cent, then over all
 //! of them around the best cells.
 
 use super::{
@@ -11,8 +12,8 @@ use super::{
     tables,
 };
 use crate::{
-    Layout, LshFamily, Spec, Table,
-    plan::{Load, curve::binomial},
+    Layout, LshFamily, Spec, Table, filter,
+    plan::{FarModel, Goal, curve::binomial},
 };
 
 /// Which thresholds are looked at.
@@ -28,10 +29,27 @@ pub(super) enum Rule {
 #[derive(Debug, Clone, Copy)]
 struct Cell {
     layout: Layout,
-    threshold: u32,
-    chance: f64,
-    direct: bool,
+    decision: Decision,
+    table: TableKind,
     bits: f64,
+}
+
+/// What decides.
+#[derive(Debug, Clone, Copy)]
+enum Decision {
+    /// So many hits.
+    Fixed(u32),
+    /// As many as the promise takes at the present fill.
+    Follows,
+}
+
+/// A table, with the chance hit that it may have at capacity.
+#[derive(Debug, Clone, Copy)]
+enum TableKind {
+    Direct,
+    /// Of single bits, whose fill a rule can follow.
+    Bits(f64),
+    Any(f64),
 }
 
 /// The largest probability of a hit at which at most `max` of the queries reach the threshold.
@@ -68,59 +86,55 @@ pub(super) fn largest_hit(bands: u32, threshold: u32, max: f64) -> f64 {
     low
 }
 
-/// The threshold and the largest chance hit of a table with which both promises are kept; `None` where none is.
-fn threshold_and_chance(model: &Model<'_>, band: &Band, bands: u32, rule: Rule) -> Option<(u32, f64)> {
-    let goal = model.goal;
-    let limit = if rule == Rule::Or { 1 } else { bands };
-    let threshold_at = |chance: f64| {
-        let counted = if goal.load == Load::Full { chance } else { 0.0 };
-        let most = binomial::largest_threshold(bands, band.near_hit(counted), goal.max_false_negative);
-        most.min(limit)
+/// The largest chance hit at which a threshold that follows the fill keeps both promises, where one does when empty.
+fn followed_chance(goal: &Goal, band: &Band, bands: u32, least: f64) -> f64 {
+    let keeps = |chance: f64| {
+        let threshold = binomial::largest_threshold(bands, band.near_hit(chance), goal.max_false_negative);
+        binomial::at_least(bands, band.far_hit(chance), threshold) <= goal.max_false_positive
     };
-    let threshold = threshold_at(0.0);
-    if threshold == 0 {
-        return None;
+    let (mut low, mut high) = (least, 1.0);
+    while high - low > 5e-4 * (1.0 - low) {
+        let middle = 0.5 * (low + high);
+        if keeps(middle) { low = middle } else { high = middle }
     }
-    let agree = band.far_hit(0.0);
-    let hit = largest_hit(bands, threshold, goal.max_false_positive);
-    if hit < agree {
-        return None;
-    }
-    let mut kept = (threshold, (hit - agree) / (1.0 - agree));
-    if goal.load == Load::Any || rule == Rule::Or {
-        return Some(kept);
-    }
-    // Chance hits raise what near items reach, and with it the threshold; halve the way to full tables.
-    let (mut low, mut high) = (kept.1, 1.0);
-    while high - low > 1e-3 * (1.0 - low) {
-        let chance = 0.5 * (low + high);
-        let threshold = threshold_at(chance);
-        if binomial::at_least(bands, band.far_hit(chance), threshold) <= goal.max_false_positive {
-            (low, kept) = (chance, (threshold, chance));
-        } else {
-            high = chance;
-        }
-    }
-    Some(kept)
+    low
 }
 
+/// The smallest filter of these rows and bands.
 fn cell(model: &Model<'_>, band: &Band, layout: Layout, rule: Rule) -> Option<Cell> {
-    let (threshold, chance) = threshold_and_chance(model, band, layout.bands, rule)?;
-    let hashed = tables::bits_for(chance, model.goal.capacity);
-    let direct =
-        (model.family.values_are_bits() && layout.rows <= MOST_DIRECT_ROWS).then(|| libm::exp2(f64::from(layout.rows)));
-    let (a_band, direct) = match (hashed, direct) {
-        (Some(hashed), Some(direct)) if direct <= hashed => (direct, true),
-        (Some(hashed), _) => (hashed, false),
-        (None, Some(direct)) => (direct, true),
-        (None, None) => return None,
-    };
-    // A threshold that counts on the chance hits of a hashed table is too high for a direct one, which has none.
-    let threshold = match direct && model.goal.load == Load::Full && rule == Rule::Best {
-        true => binomial::largest_threshold(layout.bands, band.near_hit(0.0), model.goal.max_false_negative),
-        false => threshold,
-    };
-    Some(Cell { layout, threshold, chance, direct, bits: a_band * f64::from(layout.bands) })
+    let (goal, bands) = (model.goal, layout.bands);
+    let limit = if rule == Rule::Or { 1 } else { bands };
+    let largest = |near| binomial::largest_threshold(bands, near, goal.max_false_negative).min(limit);
+    let cell = |decision, table, bits: f64| Cell { layout, decision, table, bits: bits * f64::from(bands) };
+
+    let threshold = largest(band.near);
+    let (hit, agree) = (largest_hit(bands, threshold, goal.max_false_positive), band.far_hit(0.0));
+    let chance = (hit - agree) / (1.0 - agree);
+    let empty = threshold > 0 && hit >= agree;
+    let hashed = (empty).then(|| tables::bits_for(chance, goal.capacity)).flatten();
+    let fixed = hashed.map(|bits| cell(Decision::Fixed(threshold), TableKind::Any(chance), bits));
+
+    let follows = (empty && rule == Rule::Best).then(|| followed_chance(goal, band, bands, chance.max(0.0)));
+    let follows = follows.and_then(|chance| {
+        let bits = tables::single_bits(chance, goal.capacity)?;
+        Some(cell(Decision::Follows, TableKind::Bits(chance), bits))
+    });
+
+    // A direct table has no chance hits but the crowd's agreement, which a rule may count on where items are random.
+    let short = model.family.values_are_bits() && layout.rows <= MOST_DIRECT_ROWS;
+    let direct = short.then(|| libm::exp2(f64::from(layout.rows)));
+    let direct = direct.and_then(|bits| {
+        if empty {
+            return Some(cell(Decision::Fixed(threshold), TableKind::Direct, bits));
+        }
+        let filled = largest(band.near_hit(band.crowd));
+        let keeps = goal.far_model == FarModel::Random
+            && rule == Rule::Best
+            && filled > 0
+            && binomial::at_least(bands, agree, filled) <= goal.max_false_positive;
+        keeps.then(|| cell(Decision::Follows, TableKind::Direct, bits))
+    });
+    [fixed, follows, direct].into_iter().flatten().min_by(|a, b| a.bits.total_cmp(&b.bits))
 }
 
 /// Larger direct tables are refused by specs.
@@ -175,7 +189,8 @@ fn coarse(model: &Model<'_>, rule: Rule, objective: &Objective) -> Vec<Cell> {
 /// of them tells near from far.
 fn first_bands(model: &Model<'_>, band: &Band, rule: Rule) -> Option<(u32, u32)> {
     let goal = model.goal;
-    let (near, far) = (band.near_hit(0.0), band.far_hit(0.0));
+    let direct = model.family.values_are_bits() && goal.far_model == FarModel::Random && rule == Rule::Best;
+    let (near, far) = (band.near_hit(if direct { band.crowd } else { 0.0 }), band.far_hit(0.0));
     if !(near > far) {
         return None;
     }
@@ -250,8 +265,16 @@ const TRIES: usize = 40;
 const COMPARED: usize = 3;
 
 fn candidate(model: &Model<'_>, cell: &Cell) -> Option<Candidate> {
-    let goal = model.goal;
-    let table = if cell.direct { Table::Direct } else { tables::table_for(cell.chance, goal.capacity)? };
-    let spec = Spec::new(model.family, cell.layout, cell.threshold, table, goal.seed).ok()?;
-    Candidate::checked(model, spec)
+    let (goal, Layout { rows, bands }) = (model.goal, cell.layout);
+    let table = match cell.table {
+        TableKind::Direct => Table::Direct,
+        TableKind::Bits(chance) => Table::Bits(tables::single_bits(chance, goal.capacity)? as u64),
+        TableKind::Any(chance) => tables::table_for(chance, goal.capacity)?,
+    };
+    let rule = match cell.decision {
+        Decision::Fixed(threshold) => filter::Rule::threshold(bands, threshold),
+        Decision::Follows => filter::Rule::promise(bands, model.band(rows).near, goal.max_false_negative),
+    };
+    let (rule, family, seed) = (rule.ok()?, model.family, goal.seed);
+    Candidate::checked(model, Spec { family, seed, rows, rule, table, verification: None, probing: None })
 }

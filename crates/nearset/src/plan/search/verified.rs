@@ -11,13 +11,16 @@ use crate::{
 };
 
 /// Fills of the bands' tables that are tried.
-const FILLS: [f64; 3] = [0.15, 0.35, 0.6];
+const FILLS: [f64; 2] = [0.2, 0.5];
 
 /// The most bands that are tried: each costs a table, and probing makes good two at most.
 const MOST_BANDS: u32 = 6;
 
 /// The longest bands that are tried.
 const MOST_ROWS: u32 = 96;
+
+/// The same where two bands may be made good, whose stand-ins multiply.
+const MOST_ROWS_TWICE: u32 = 24;
 
 /// The best filter, if any keeps the promises.
 pub(super) fn search(model: &Model<'_>, objective: &Objective) -> Result<Candidate, Failure> {
@@ -26,7 +29,8 @@ pub(super) fn search(model: &Model<'_>, objective: &Objective) -> Result<Candida
     for bands in 2..=MOST_BANDS {
         for made_good in 1..=2.min(bands - 1) {
             let probing = Probing { bands: made_good, reach: 1 };
-            for rows in steps(1, super::most_rows(&model.family).min(most_functions / bands).min(MOST_ROWS), 0.1) {
+            let longest = if made_good == 1 { MOST_ROWS } else { MOST_ROWS_TWICE };
+            for rows in steps(1, super::most_rows(&model.family).min(most_functions / bands).min(longest), 0.2) {
                 if model.family.neighbour_buckets(rows, 1) == 0 {
                     return Err(Failure::Nothing);
                 }

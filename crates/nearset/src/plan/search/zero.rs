@@ -28,7 +28,7 @@ pub(super) fn search(model: &Model<'_>, length: u32, objective: &Objective) -> R
         for bands in (radius + 1..length / rows).chain(full) {
             let Some(threshold) = (Balanced { length, radius, rows, tables: bands }).threshold() else { continue };
             let allowed = largest_hit(bands, threshold, goal.max_false_positive);
-            let agree = band.far_or_crowd();
+            let agree = band.far_hit(0.0);
             if allowed < agree {
                 continue;
             }
