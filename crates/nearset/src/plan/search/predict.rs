@@ -1,10 +1,7 @@
 //! What a spec does under a goal, at any distance.
 
 use super::{model::Model, tables};
-use crate::{
-    Distance, Family, LshFamily, Spec, Table,
-    filter::{Rule, expected_false_positive},
-};
+use crate::{Distance, Family, LshFamily, Spec, Table, filter::Rule, plan::curve::bloom::lines_false_positive};
 
 /// A spec under a goal, empty and at capacity. A rule that follows the fill has another threshold in each.
 pub(super) struct Prediction<'m, 'g> {
@@ -38,7 +35,7 @@ impl<'m, 'g> Prediction<'m, 'g> {
         let chance = 1.0 - (1.0 - crowd) * (1.0 - fill);
         // What a direct table is filled with is the crowd itself.
         let fill = if spec.table == Table::Direct { crowd } else { fill };
-        let passes = spec.verification.map(|shape| expected_false_positive(capacity, shape.lines, shape.hashes));
+        let passes = spec.verification.map(|shape| lines_false_positive(capacity, shape.lines, shape.hashes));
         let crowd_verified = match passes {
             Some(_) => model.any_of_crowd_by(|distance| spec.acceptance_probability(distance, 0.0, 0.0)),
             None => 0.0,

@@ -2,11 +2,7 @@
 
 use std::sync::OnceLock;
 
-use crate::{
-    Table,
-    filter::{BloomFilter, expected_false_positive},
-    plan::curve::bloom,
-};
+use crate::{Table, filter::BloomFilter, plan::curve::bloom};
 
 /// The chance that a key which is not in hits a table that holds `items` keys.
 ///
@@ -15,7 +11,7 @@ pub(super) fn chance_hit(table: Table, items: u64) -> f64 {
     match table {
         Table::Direct => 0.0,
         Table::Bits(bits) => bloom::load(bits as f64, items as f64),
-        Table::Lines { lines, hashes } => expected_false_positive(items, lines, hashes),
+        Table::Lines { lines, hashes } => bloom::lines_false_positive(items, lines, hashes),
     }
 }
 
@@ -85,7 +81,7 @@ fn grid() -> &'static [(f64, f64)] {
             .map(|step| {
                 let log = 0.04 * f64::from(step);
                 let keys = (libm::exp(log) * MANY_LINES as f64) as u64;
-                let chances = (1..=8).map(|hashes| expected_false_positive(keys, MANY_LINES, hashes));
+                let chances = (1..=8).map(|hashes| bloom::lines_false_positive(keys, MANY_LINES, hashes));
                 (log, libm::log(chances.fold(1.0, f64::min).max(f64::MIN_POSITIVE)))
             })
             .collect()
