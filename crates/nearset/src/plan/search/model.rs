@@ -34,9 +34,26 @@ pub(super) struct Band {
     pub(super) far: f64,
     /// With at least one of all others, at capacity.
     pub(super) crowd: f64,
+    /// By how much the crowd differs from query to query: the standard deviation of `ln(1 - crowd)`. A query that has some of the
+    /// crowd a little nearer than usual meets them in all its bands.
+    pub(super) spread: f64,
 }
 
 impl Band {
+    /// The crowd of a query that is so many deviations worse off than usual.
+    pub(super) fn crowd_at(&self, deviations: f64) -> f64 {
+        1.0 - (1.0 - self.crowd) * libm::exp(-deviations * self.spread)
+    }
+
+    /// The band with a crowd that makes independent hits of so many bands reach as far, `deviations` out, as hits that vary with
+    /// the query.
+    pub(super) fn widened(&self, bands: u32, deviations: f64) -> Self {
+        let hit = self.far_hit(0.0);
+        let (own, shared) = (hit * (1.0 - hit) / f64::from(bands), (1.0 - self.crowd) * self.spread);
+        let margin = deviations * (libm::sqrt(own + shared * shared) - libm::sqrt(own));
+        Self { crowd: (self.crowd + margin).min(1.0), ..*self }
+    }
+
     /// The chance that a near query's band hits when a table is hit by chance with `chance`.
     pub(super) fn near_hit(&self, chance: f64) -> f64 {
         1.0 - (1.0 - self.near) * (1.0 - chance)
@@ -72,14 +89,28 @@ impl<'g> Model<'g> {
         Self { goal, family, single, crowd, bands: RefCell::default() }
     }
 
-    /// The chance that one random item of the crowd agrees in a band; its upper bound where it was measured.
-    fn one_of_crowd(&self, rows: u32) -> f64 {
+    /// The chance that one random item of the crowd agrees in a band, its upper bound where it was measured, and the variance
+    /// of that chance from item to item.
+    fn one_of_crowd(&self, rows: u32) -> (f64, f64) {
         let power = |p: f64| libm::pow(p, f64::from(rows));
+        let moments = |agreements: &mut dyn Iterator<Item = (f64, f64)>| {
+            let (mut mean, mut square) = (0.0, 0.0);
+            agreements.for_each(|(weight, p)| (mean, square) = (mean + weight * p, square + weight * p * p));
+            (mean, (square - mean * mean).max(0.0))
+        };
         match (&self.crowd, &self.single) {
-            (Crowd::Measured(background), _) => background.agreement(&self.family, rows, self.goal.far).high,
-            (Crowd::At(nodes), Some((.., single))) => nodes.iter().zip(single).map(|((_, w), p)| w * power(*p)).sum(),
+            (Crowd::Measured(background), _) => {
+                let band = |distance| self.family.band_probability(distance, rows);
+                let high = background.agreement_by(self.goal.far, band).high;
+                let square = background.agreement_by(self.goal.far, |distance| libm::pow(band(distance), 2.0)).high;
+                (high, (square - high * high).max(0.0))
+            }
+            (Crowd::At(nodes), Some((.., single))) => {
+                moments(&mut nodes.iter().zip(single).map(|((_, weight), p)| (*weight, power(*p))))
+            }
             (Crowd::At(nodes), None) => {
-                nodes.iter().map(|(distance, weight)| weight * self.family.band_probability(*distance, rows)).sum()
+                let band = |distance| self.family.band_probability(distance, rows);
+                moments(&mut nodes.iter().map(|(distance, weight)| (*weight, band(*distance))))
             }
         }
     }
@@ -96,7 +127,9 @@ impl<'g> Model<'g> {
                 (band(self.goal.near), band(self.goal.far))
             }
         };
-        Band { near, far, crowd: self.any_of_crowd(self.one_of_crowd(rows)) }
+        let (one, variance) = self.one_of_crowd(rows);
+        let spread = libm::sqrt((self.goal.capacity - 1) as f64 * variance);
+        Band { near, far, crowd: self.any_of_crowd(one), spread }
     }
 
     /// From one of the crowd to any of them.

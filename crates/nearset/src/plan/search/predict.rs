@@ -21,6 +21,17 @@ pub(super) struct Prediction<'m, 'g> {
 /// Exact distributions of dependent bands are worked out up to so many steps where a curve needs many of them.
 const CHEAP_STEPS: f64 = 2e5;
 
+/// Nodes and weights by which a mean over the normal distribution is taken (Gauss and Hermite, seven nodes).
+const HERMITE: [(f64, f64); 7] = [
+    (-3.750_439_717_725_742, 5.482_688_559_722_18e-4),
+    (-2.366_759_410_734_541, 3.075_712_396_758_65e-2),
+    (-1.154_405_394_739_968, 2.401_231_786_050_127e-1),
+    (0.0, 4.571_428_571_428_571e-1),
+    (1.154_405_394_739_968, 2.401_231_786_050_127e-1),
+    (2.366_759_410_734_541, 3.075_712_396_758_65e-2),
+    (3.750_439_717_725_742, 5.482_688_559_722_18e-4),
+];
+
 /// The spec with the threshold that its rule has at some fill.
 fn with_fixed_threshold(spec: &Spec, fill: f64) -> Spec {
     let fixed = spec.rule.threshold_at(fill).and_then(|threshold| Rule::threshold(spec.rule.bands(), threshold).ok());
@@ -65,9 +76,18 @@ impl<'m, 'g> Prediction<'m, 'g> {
         1.0 - empty.min(self.full.acceptance_probability(near, chance, none))
     }
 
-    /// The part of far items that is accepted at capacity.
+    /// The part of far items that is accepted at capacity, averaged over how crowded queries are.
     pub(super) fn false_positive(&self) -> f64 {
-        let alone = self.full.acceptance_probability(self.model.goal.far, self.chance, self.passes);
+        let band = self.model.band(self.full.rows);
+        let accepted = |chance| self.full.acceptance_probability(self.model.goal.far, chance, self.passes);
+        let alone = match band.spread {
+            0.0 => accepted(self.chance),
+            _ => {
+                let fill = tables::chance_hit(self.full.table, self.model.goal.capacity);
+                let at = |deviations| accepted(1.0 - (1.0 - band.crowd_at(deviations)) * (1.0 - fill));
+                HERMITE.iter().map(|&(deviations, weight)| weight * at(deviations)).sum()
+            }
+        };
         1.0 - (1.0 - alone) * (1.0 - self.crowd_verified)
     }
 }

@@ -5,7 +5,7 @@ use crate::{
     Seed, Shingling, Table,
     plan::{
         advise,
-        curve::binomial::{Tails, at_least},
+        curve::binomial::{Tails, at_least, normal_quantile},
     },
 };
 
@@ -35,6 +35,7 @@ fn swept(goal: &Goal, family: Family, most_rows: u32, most_bands: u32) -> (f64, 
     for rows in 1..=most_rows {
         let band = model.band(rows);
         for bands in 1..=most_bands {
+            let wide = band.widened(bands, normal_quantile(goal.max_false_positive));
             let mut take = |a_band: Option<f64>| {
                 if let Some(bits) = a_band.map(|bits| bits * f64::from(bands)).filter(|bits| *bits < best.0) {
                     best = (bits, Layout::new(rows, bands));
@@ -44,7 +45,7 @@ fn swept(goal: &Goal, family: Family, most_rows: u32, most_bands: u32) -> (f64, 
             // Lower thresholds than these only let more pass.
             let largest = (1..=bands).rev().find(|&t| near.below(t) <= goal.max_false_negative).unwrap_or(0);
             for threshold in largest.saturating_sub(2).max(1)..=largest {
-                let keeps = |chance: f64| at_least(bands, band.far_hit(chance), threshold) <= goal.max_false_positive;
+                let keeps = |chance: f64| at_least(bands, wide.far_hit(chance), threshold) <= goal.max_false_positive;
                 if keeps(0.0) {
                     take(matches!(family, Family::BitSampling(_)).then(|| libm::exp2(f64::from(rows))));
                     take(tables::bits_for(halve(&keeps), goal.capacity));
@@ -53,7 +54,7 @@ fn swept(goal: &Goal, family: Family, most_rows: u32, most_bands: u32) -> (f64, 
             let follows = |chance: f64, far_chance: f64| {
                 let near = Tails::new(bands, band.near_hit(chance));
                 let threshold = (1..=bands).rev().find(|&t| near.below(t) <= goal.max_false_negative);
-                threshold.is_some_and(|t| at_least(bands, band.far_hit(far_chance), t) <= goal.max_false_positive)
+                threshold.is_some_and(|t| at_least(bands, wide.far_hit(far_chance), t) <= goal.max_false_positive)
             };
             if follows(0.0, 0.0) {
                 take(tables::single_bits(halve(&|chance| follows(chance, chance)), goal.capacity));

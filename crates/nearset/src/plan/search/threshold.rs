@@ -87,10 +87,10 @@ pub(super) fn largest_hit(bands: u32, threshold: u32, max: f64) -> f64 {
 }
 
 /// The largest chance hit at which a threshold that follows the fill keeps both promises, where one does when empty.
-fn followed_chance(goal: &Goal, band: &Band, bands: u32, least: f64) -> f64 {
+fn followed_chance(goal: &Goal, band: &Band, wide: &Band, bands: u32, least: f64) -> f64 {
     let keeps = |chance: f64| {
         let threshold = binomial::largest_threshold(bands, band.near_hit(chance), goal.max_false_negative);
-        binomial::at_least(bands, band.far_hit(chance), threshold) <= goal.max_false_positive
+        binomial::at_least(bands, wide.far_hit(chance), threshold) <= goal.max_false_positive
     };
     let (mut low, mut high) = (least, 1.0);
     while high - low > 5e-4 * (1.0 - low) {
@@ -108,13 +108,14 @@ fn cell(model: &Model<'_>, band: &Band, layout: Layout, rule: Rule) -> Option<Ce
     let cell = |decision, table, bits: f64| Cell { layout, decision, table, bits: bits * f64::from(bands) };
 
     let threshold = largest(band.near);
-    let (hit, agree) = (largest_hit(bands, threshold, goal.max_false_positive), band.far_hit(0.0));
+    let wide = band.widened(bands, binomial::normal_quantile(goal.max_false_positive).max(0.0));
+    let (hit, agree) = (largest_hit(bands, threshold, goal.max_false_positive), wide.far_hit(0.0));
     let chance = (hit - agree) / (1.0 - agree);
     let empty = threshold > 0 && hit >= agree;
     let hashed = (empty).then(|| tables::bits_for(chance, goal.capacity)).flatten();
     let fixed = hashed.map(|bits| cell(Decision::Fixed(threshold), TableKind::Any(chance), bits));
 
-    let follows = (empty && rule == Rule::Best).then(|| followed_chance(goal, band, bands, chance.max(0.0)));
+    let follows = (empty && rule == Rule::Best).then(|| followed_chance(goal, band, &wide, bands, chance.max(0.0)));
     let follows = follows.and_then(|chance| {
         let bits = tables::single_bits(chance, goal.capacity)?;
         Some(cell(Decision::Follows, TableKind::Bits(chance), bits))

@@ -1,0 +1,64 @@
+//! The distance-sensitive Bloom filter's own workload (Kirsch & Mitzenmacher 2006, section 4), planned: strings of 65,536 bits,
+//! exactly a part of them flipped, in some hundredths of the printed bits.
+
+use nearset::{
+    BitString, NearFilter,
+    hash::Rng,
+    plan::{Goal, Metric, plan},
+};
+
+const LENGTH: u32 = 65_536;
+
+fn random(rng: &mut Rng) -> BitString {
+    let bytes: Vec<u8> = (0..LENGTH / 64).flat_map(|_| rng.next_u64().to_le_bytes()).collect();
+    BitString::from_bytes(&bytes)
+}
+
+/// Exactly this part of the bits flipped. `order` holds every position once, in any order, and is shuffled as far as needed.
+fn flipped(string: &BitString, part: f64, order: &mut [u32], rng: &mut Rng) -> BitString {
+    let mut string = string.clone();
+    for i in 0..(part * f64::from(LENGTH)) as usize {
+        order.swap(i, i + rng.below((order.len() - i) as u64) as usize);
+        string.flip(order[i] as usize);
+    }
+    string
+}
+
+/// Plans, builds and measures, each rate to 4 standard errors.
+fn check(items: u64, near: f64, max_false_positive: f64, most_bits: f64) {
+    let metric = Metric::Hamming { bits: LENGTH };
+    let distance = |part: f64| metric.distance((part * f64::from(LENGTH)).floor()).unwrap();
+    let mut goal = Goal::new(metric, distance(near), distance(0.4), items);
+    (goal.max_false_negative, goal.max_false_positive) = (0.01, max_false_positive);
+    let plan = plan(&goal).unwrap();
+    println!("{plan}");
+    assert!(plan.bits_per_item <= most_bits, "{} bits an item", plan.bits_per_item);
+
+    let mut rng = Rng::new(nearset::Seed::new(1));
+    let strings: Vec<BitString> = (0..items).map(|_| random(&mut rng)).collect();
+    let mut filter = NearFilter::from_spec(plan.spec.near().unwrap().clone()).unwrap();
+    filter.insert_all(&strings).unwrap();
+    let queries = 4_000;
+    let mut order: Vec<u32> = (0..LENGTH).collect();
+    let mut rate = |part: f64, expected: bool| {
+        let wrong = (0..queries).filter(|_| {
+            let stored = &strings[rng.below(items) as usize];
+            filter.contains_near(&flipped(stored, part, &mut order, &mut rng)).unwrap() != expected
+        });
+        wrong.count() as f64 / f64::from(queries)
+    };
+    let (missed, accepted) = (rate(near, true), rate(0.4, false));
+    println!("measured: missed {missed}, accepted {accepted}");
+    let most = |promise: f64| promise + 4.0 * (promise * (1.0 - promise) / f64::from(queries)).sqrt();
+    assert!(missed <= most(0.01) && accepted <= most(max_false_positive), "missed {missed}, accepted {accepted}");
+}
+
+#[test]
+fn a_thousand_strings_take_300_bits_each_at_a_tenth_flipped() {
+    check(1_000, 0.1, 0.012, 300.0);
+}
+
+#[test]
+fn ten_thousand_strings_take_130_bits_each_at_a_twentieth_flipped() {
+    check(10_000, 0.05, 0.012, 130.0);
+}

@@ -1,0 +1,239 @@
+//! Random goals, planned, built and measured: shared by the bounded test and by `make characterise`.
+//!
+//! A goal is simulated in several filters, each with a seed of its own. While a filter fills, every item's near partner is
+//! asked for right after the item went in, so the false negatives are those of all loads from empty to full; at capacity
+//! partners at the far distance are asked for. Unrelated items are what the goal's far model says.
+
+use nearset::{
+    BitString, Distance, Item, NearFilter, Seed, Shingling, Symbols,
+    hash::Rng,
+    plan::{FarModel, Goal, Metric, Plan, plan},
+};
+
+/// An item with its owner.
+enum Owned {
+    Bits(BitString),
+    Symbols(Vec<u32>),
+    Set(Vec<u64>),
+    Weighted(Vec<(u64, f64)>),
+    Vector(Vec<f32>),
+}
+
+impl Owned {
+    fn view(&self) -> Item<'_> {
+        match self {
+            Owned::Bits(bits) => bits.into(),
+            Owned::Symbols(symbols) => Item::Symbols(Symbols::Wide(symbols)),
+            Owned::Set(set) => Item::Set(set),
+            Owned::Weighted(weighted) => Item::Weighted(weighted),
+            Owned::Vector(vector) => Item::Vector(vector),
+        }
+    }
+}
+
+/// Elements of every simulated set.
+const SET: u64 = 240;
+
+/// Elements that two sets of `SET` elements have in common at this Jaccard distance.
+fn common(distance: Distance) -> usize {
+    let similarity = 1.0 - distance.value();
+    (2.0 * SET as f64 * similarity / (1.0 + similarity)).round() as usize
+}
+
+/// The side of the box in which vectors of L1 and L2 lie, in near distances: so wide that none share buckets.
+const SPREAD: f64 = 1e6;
+
+fn random(goal: &Goal, rng: &mut Rng) -> Owned {
+    let gaussians = |dimension: u32, scale: f64, rng: &mut Rng| {
+        (0..dimension).map(|_| (scale * rng.gaussian()) as f32).collect::<Vec<f32>>()
+    };
+    match goal.metric {
+        Metric::Hamming { bits } => {
+            let mut string = BitString::zeros(bits as usize);
+            (0..bits as usize)
+                .filter(|_| rng.chance(0.5))
+                .collect::<Vec<_>>()
+                .into_iter()
+                .for_each(|at| string.flip(at));
+            Owned::Bits(string)
+        }
+        Metric::Symbols { length } => Owned::Symbols((0..length).map(|_| rng.below(2) as u32).collect()),
+        Metric::Jaccard { .. } => Owned::Set((0..SET).map(|_| rng.next_u64()).collect()),
+        Metric::WeightedJaccard { .. } => Owned::Weighted((0..SET).map(|_| (rng.next_u64(), 1.5)).collect()),
+        Metric::Angle { dimension } => Owned::Vector(gaussians(dimension, 1.0, rng)),
+        Metric::L1 { dimension } | Metric::L2 { dimension } => {
+            Owned::Vector(gaussians(dimension, SPREAD * goal.near.value(), rng))
+        }
+        metric => unreachable!("{metric} is not simulated"),
+    }
+}
+
+/// A random item at this distance from another.
+fn partner(goal: &Goal, item: &Owned, distance: Distance, rng: &mut Rng) -> Owned {
+    match item {
+        Owned::Bits(bits) => {
+            let mut bits = bits.clone();
+            let length = bits.bits().len() as u64;
+            rng.distinct(distance.value() as usize, length).into_iter().for_each(|at| bits.flip(at as usize));
+            Owned::Bits(bits)
+        }
+        Owned::Symbols(symbols) => {
+            let mut symbols = symbols.clone();
+            let length = symbols.len() as u64;
+            rng.distinct(distance.value() as usize, length).into_iter().for_each(|at| symbols[at as usize] ^= 1);
+            Owned::Symbols(symbols)
+        }
+        Owned::Set(set) => {
+            let kept = set[..common(distance)].iter().copied();
+            let fresh = set.len() - common(distance);
+            Owned::Set(kept.chain((0..fresh).map(|_| rng.next_u64())).collect())
+        }
+        Owned::Weighted(set) => {
+            let kept = set[..common(distance)].iter().copied();
+            let fresh = set.len() - common(distance);
+            Owned::Weighted(kept.chain((0..fresh).map(|_| (rng.next_u64(), 1.5))).collect())
+        }
+        Owned::Vector(vector) => {
+            let step: Vec<f64> = vector.iter().map(|_| rng.gaussian()).collect();
+            let moved = match goal.metric {
+                Metric::Angle { .. } => {
+                    let norm = |v: &mut dyn Iterator<Item = f64>| v.map(|x| x * x).sum::<f64>().sqrt();
+                    let own: Vec<f64> = vector.iter().map(|&x| f64::from(x)).collect();
+                    let length = norm(&mut own.iter().copied());
+                    let along: f64 = own.iter().zip(&step).map(|(a, b)| a * b).sum::<f64>() / (length * length);
+                    let across: Vec<f64> = own.iter().zip(&step).map(|(a, b)| b - along * a).collect();
+                    let across_length = norm(&mut across.iter().copied());
+                    let (sin, cos) = distance.value().sin_cos();
+                    own.iter().zip(&across).map(|(a, b)| (cos * a / length + sin * b / across_length) as f32).collect()
+                }
+                Metric::L1 { .. } => {
+                    let length: f64 = step.iter().map(|x| x.abs()).sum();
+                    shifted(vector, &step, distance.value() / length)
+                }
+                _ => {
+                    let length = step.iter().map(|x| x * x).sum::<f64>().sqrt();
+                    shifted(vector, &step, distance.value() / length)
+                }
+            };
+            Owned::Vector(moved)
+        }
+    }
+}
+
+fn shifted(vector: &[f32], step: &[f64], factor: f64) -> Vec<f32> {
+    vector.iter().zip(step).map(|(x, step)| (f64::from(*x) + factor * step) as f32).collect()
+}
+
+/// The goal of this number: random, and feasible with a filter that can be simulated quickly.
+pub fn random_plan(number: u64) -> Plan {
+    let mut rng = Rng::new(Seed::new(number).derive("goal", 0));
+    loop {
+        let goal = random_goal(number, &mut rng);
+        if let Ok(plan) = plan(&goal)
+            && plan.work.hash_evaluations <= 2_000.0
+            && plan.spec.near().is_some()
+        {
+            return plan;
+        }
+    }
+}
+
+fn random_goal(number: u64, rng: &mut Rng) -> Goal {
+    let between = |low: f64, high: f64, rng: &mut Rng| low + (high - low) * rng.unit();
+    let length = |rng: &mut Rng| [128, 256, 512, 1000][rng.below(4) as usize];
+    let shingling = Shingling::default();
+    let dimension = [50, 100, 200][rng.below(3) as usize];
+    let metric = match number % 7 {
+        0 => Metric::Hamming { bits: length(rng) },
+        1 => Metric::Symbols { length: length(rng) },
+        2 => Metric::Jaccard { shingling },
+        3 => Metric::WeightedJaccard { shingling },
+        4 => Metric::Angle { dimension },
+        5 => Metric::L1 { dimension },
+        _ => Metric::L2 { dimension },
+    };
+    // Distances that the simulated items can have exactly.
+    let (near, far) = match metric {
+        Metric::Hamming { bits: length } | Metric::Symbols { length } => {
+            let length = f64::from(length);
+            // No random item comes within far: 5 deviations.
+            let most = length / 2.0 - 2.5 * length.sqrt();
+            ((between(0.01, 0.1, rng) * length).ceil(), (between(0.6, 1.0, rng) * most).floor())
+        }
+        Metric::Jaccard { .. } | Metric::WeightedJaccard { .. } => {
+            let exact = |similarity: f64| {
+                let common = common(Distance::new(1.0 - similarity).expect("a similarity")) as f64;
+                1.0 - common / (2.0 * SET as f64 - common)
+            };
+            (exact(between(0.7, 0.97, rng)), exact(between(0.1, 0.6, rng)))
+        }
+        Metric::Angle { dimension } => {
+            let most = std::f64::consts::FRAC_PI_2 - 5.0 / f64::from(dimension).sqrt();
+            (between(0.05, 0.4, rng), between(0.7, 1.0, rng) * most)
+        }
+        _ => {
+            let near = between(0.5, 2.0, rng);
+            (near, near * between(4.0, 60.0, rng))
+        }
+    };
+    let distance = |value| Distance::new(value).expect("positive");
+    let mut goal = Goal::new(metric, distance(near), distance(far), 100 + rng.below(400));
+    goal.max_false_negative = between(0.01, 0.1, rng);
+    goal.max_false_positive = between(0.002, 0.05, rng);
+    if rng.chance(0.2) {
+        goal.far_model = FarModel::WorstCase;
+    }
+    goal
+}
+
+/// What a simulation saw.
+pub struct Measured {
+    /// The part of near partners that was missed.
+    pub false_negative: f64,
+    /// The part of far partners that was accepted.
+    pub false_positive: f64,
+    /// The standard error of each: by the filters' differences or by the number of queries, whichever is more.
+    pub errors: [f64; 2],
+}
+
+impl Measured {
+    /// By how many standard errors the worse of the promises was missed; negative where both were kept.
+    pub fn worst_excess(&self, goal: &Goal) -> f64 {
+        let [near, far] = self.errors;
+        let near = (self.false_negative - goal.max_false_negative) / near;
+        near.max((self.false_positive - goal.max_false_positive) / far)
+    }
+}
+
+/// Simulates a plan in so many filters.
+pub fn simulate(plan: &Plan, filters: u64, number: u64) -> Measured {
+    let goal = &plan.goal;
+    let spec = plan.spec.near().expect("only near filters are simulated");
+    let (mut missed, mut accepted) = (Vec::new(), Vec::new());
+    for seed in 0..filters {
+        let mut rng = Rng::new(Seed::new(number).derive("items", seed));
+        let mut filter = NearFilter::from_spec(nearset::Spec { seed: Seed::new(1 + seed), ..spec.clone() })
+            .expect("a planned spec is one");
+        let ask = |filter: &NearFilter<'_>, item: &Owned| filter.contains_near(item.view()).expect("a fitting item");
+        let mut items = Vec::new();
+        let mut misses = 0;
+        for _ in 0..goal.capacity {
+            let item = random(goal, &mut rng);
+            filter.insert(item.view()).expect("a fitting item");
+            misses += u64::from(!ask(&filter, &partner(goal, &item, goal.near, &mut rng)));
+            items.push(item);
+        }
+        let far = |item: &Owned| partner(goal, item, goal.far, &mut rng);
+        let accepts = items.iter().map(far).filter(|item| ask(&filter, item)).count();
+        missed.push(misses as f64 / goal.capacity as f64);
+        accepted.push(accepts as f64 / goal.capacity as f64);
+    }
+    let mean = |rates: &[f64]| rates.iter().sum::<f64>() / rates.len() as f64;
+    let error = |rates: &[f64], promise: f64| {
+        let count = rates.len() as f64;
+        let spread = rates.iter().map(|rate| (rate - mean(rates)).powi(2)).sum::<f64>() / (count - 1.0) / count;
+        spread.max(promise * (1.0 - promise) / (count * goal.capacity as f64)).sqrt()
+    };
+    let errors = [error(&missed, goal.max_false_negative), error(&accepted, goal.max_false_positive)];
+    Measured { false_negative: mean(&missed), false_positive: mean(&accepted), errors }
+}
