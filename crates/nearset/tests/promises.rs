@@ -4,7 +4,7 @@ mod simulate;
 
 use simulate::{random_plan, simulate};
 
-/// 4 standard errors, one-sided: 3e-5 by chance for each of 400 promises. Seeds are fixed, so red means a bug.
+/// 4 standard errors, one-sided, each by the number of queries or by how much the eight filters differ, whichever is more: 3e-5 by chance for each of 400 promises. Seeds are fixed, so red means a bug.
 fn check(goals: std::ops::Range<u64>) {
     for number in goals {
         let plan = random_plan(number);

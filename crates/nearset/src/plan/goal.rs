@@ -7,6 +7,8 @@
 //! worse, the more so the fewer positions or components there are to draw from.
 //! Invariant: every default of the library's planning is in [`Goal::new`].
 
+use std::fmt;
+
 use super::Metric;
 use crate::{Distance, Family, LshFamily, Seed};
 
@@ -134,7 +136,7 @@ pub enum FarModel {
 /// [`Self::agreement`]), so a small sample costs memory rather than the promise.
 /// Limit: the mean is over all pairs. Where few queries have many relatives and most have none, the few fare worse than
 /// the mean says; a threshold calibrated on a sample ([`calibrate`](super::calibrate)) is the answer to that.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub struct Background {
     pairs: u64,
     /// The least distance of each bin, and how many pairs lie in it.
@@ -160,7 +162,9 @@ impl Background {
     /// too low.
     const MOST_BINS: usize = 1024;
 
-    /// From the distances of independently drawn pairs. `None` if there are fewer than two.
+    /// From the distances of independently drawn pairs, each of a query that has nothing nearer than `far` and of any item:
+    /// the promise is about such queries. Pairs of items that do have near relatives would count whole families of them, and
+    /// make the plan dearer than need be. `None` if there are fewer than two.
     pub fn from_distances(mut distances: Vec<Distance>) -> Option<Self> {
         if distances.len() < 2 {
             return None;
@@ -220,6 +224,13 @@ impl Background {
         let log = libm::log(2.0 / (1.0 - Self::CONFIDENCE));
         let width = libm::sqrt(2.0 * variance * log / count) + 7.0 * most * log / (3.0 * (count - 1.0));
         Interval { mean, low: (mean - width).max(0.0), high: (mean + width).min(most) }
+    }
+}
+
+/// Without the bins, which would fill a screen.
+impl fmt::Debug for Background {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Background").field("pairs", &self.pairs).field("bins", &self.bins.len()).finish()
     }
 }
 

@@ -1,0 +1,45 @@
+//! Plans, builds and measures random goals over all metrics, and writes one line a goal, tab-separated, to standard output:
+//! `cargo run --release --example characterise -- GOALS FILTERS`.
+
+#[path = "../tests/simulate/mod.rs"]
+mod simulate;
+
+fn main() {
+    let number = |position: usize, default| std::env::args().nth(position).map_or(Ok(default), |text| text.parse());
+    let (Ok(goals), Ok(filters)) = (number(1, 200), number(2, 40)) else {
+        eprintln!("usage: characterise [GOALS [FILTERS]]");
+        std::process::exit(2);
+    };
+    println!(
+        "goal\tmetric\tnear\tfar\titems\tstructure\tfamily\trows\tbands\tthreshold\tbits_per_item\t\
+         max_false_negative\tpredicted\tmeasured\terror\tmax_false_positive\tpredicted\tmeasured\terror\tworst_excess"
+    );
+    for number in 0..goals {
+        let plan = simulate::random_plan(number);
+        let measured = simulate::simulate(&plan, filters, number);
+        let (goal, [near_error, far_error]) = (&plan.goal, measured.errors);
+        let layout = plan.layout().expect("near filters have bands");
+        println!(
+            "{number}\t{}\t{:.4}\t{:.4}\t{}\t{}\t{}\t{}\t{}\t{}\t{:.1}\t{:.5}\t{:.5}\t{:.5}\t{:.5}\t{:.5}\t{:.5}\t{:.5}\t{:.5}\t{:.2}",
+            goal.metric,
+            goal.metric.own_unit(goal.near),
+            goal.metric.own_unit(goal.far),
+            goal.capacity,
+            plan.structure,
+            plan.family,
+            layout.rows,
+            layout.bands,
+            plan.threshold().map_or("-".into(), |threshold| threshold.to_string()),
+            plan.bits_per_item,
+            goal.max_false_negative,
+            plan.false_negative,
+            measured.false_negative,
+            near_error,
+            goal.max_false_positive,
+            plan.false_positive,
+            measured.false_positive,
+            far_error,
+            measured.worst_excess(goal),
+        );
+    }
+}
