@@ -43,11 +43,15 @@ fn time<T>(
 fn measure(items: u64) {
     let asked = items.min(2_000_000);
     let mut peer = sbbf_rs_safe::Filter::new(BITS_PER_KEY as usize, items as usize);
-    (0..items).for_each(|item| drop(peer.insert_hash(mix(item))));
+    for item in 0..items {
+        peer.insert_hash(mix(item));
+    }
     let hashes = |items: std::ops::Range<u64>| items.map(mix).collect::<Vec<u64>>();
     let mut look_up = f64::MAX;
     for _ in 0..5 {
-        let ask = |hashes: Vec<u64>| drop(black_box(hashes.iter().filter(|&&hash| peer.contains_hash(hash)).count()));
+        let ask = |hashes: Vec<u64>| {
+            black_box(hashes.iter().filter(|&&hash| peer.contains_hash(hash)).count());
+        };
         look_up = look_up.min(time(0..asked, hashes, ask));
     }
     drop(peer);

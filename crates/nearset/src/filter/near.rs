@@ -364,13 +364,13 @@ impl<'a> NearFilter<'a> {
         self.expect_whole(keys);
         let bands = self.spec.rule.bands() as usize;
         let mut answers = Vec::with_capacity(keys.len() / bands);
-        let mut hits = vec![false; bands];
         let (rule, verification, bits) = (&self.spec.rule, &mut self.verification, self.tables.num_bits());
         let threshold = &mut self.threshold;
         self.tables.insert_ahead(keys, |item, was_set, ones| {
-            hits.copy_from_slice(was_set);
-            let near = threshold.accepts(rule, &mut hits);
-            *threshold = threshold.after(rule, ones.end, bits);
+            let near = threshold.accepts(rule, was_set);
+            if rule.follows_fill() {
+                *threshold = threshold.after(rule, ones, bits);
+            }
             let seen = match (&mut *verification, joint_key(item)) {
                 (Some(verification), Some(joint)) => !verification.insert_hash(joint.get()),
                 _ => true,
@@ -389,10 +389,8 @@ impl<'a> NearFilter<'a> {
         self.expect_whole(keys);
         let bands = self.spec.rule.bands() as usize;
         let mut answers = Vec::with_capacity(keys.len() / bands);
-        let mut hits = vec![false; bands];
-        self.tables.contains_ahead(keys, |item, set| {
-            hits.copy_from_slice(set);
-            answers.push(self.threshold.accepts(&self.spec.rule, &mut hits) && self.verified(item));
+        self.tables.contains_ahead(keys, |item, hits| {
+            answers.push(self.threshold.accepts(&self.spec.rule, hits) && self.verified(item));
         });
         answers
     }

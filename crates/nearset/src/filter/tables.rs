@@ -11,11 +11,14 @@ use crate::{
     family::Key,
     hash::{mix, reduce},
     plan::curve::bloom,
-    simd::line::{self, AtomicLine, Line, Probe},
+    simd::line::{self, AtomicLine, Lanes, Line, Probe},
 };
 
-/// Items looked ahead are so many that about this many lines are on their way at once.
-const LINES_AHEAD: usize = 256;
+/// Keys whose places are worked out together: their spots stay in the first-level cache.
+const WINDOW: usize = 1024;
+
+/// How many keys ahead of the one that is looked at a line is fetched.
+const AHEAD: usize = 48;
 
 #[derive(Clone)]
 pub(crate) struct Tables<'a> {
@@ -41,6 +44,30 @@ struct Place {
 struct Spot {
     line: usize,
     within: u64,
+}
+
+impl Spot {
+    #[inline(always)]
+    fn place(self, lanes: Lanes) -> line::Place {
+        line::Place { line: self.line, probe: lanes.probe(self.within) }
+    }
+}
+
+/// The spots of a window of keys, those left out that are none.
+#[derive(Default)]
+struct Spots {
+    all: Vec<Spot>,
+    /// `0..all.len()`.
+    order: Vec<u64>,
+}
+
+impl Spots {
+    #[inline(always)]
+    fn prefetch(&self, lines: &[Line], i: usize) {
+        if let Some(spot) = self.all.get(i) {
+            line::prefetch(&lines[spot.line]);
+        }
+    }
 }
 
 impl Place {
@@ -85,6 +112,39 @@ impl Place {
             Table::Lines { lines, .. } => {
                 let hash = hash();
                 Spot { line: (band as u64 * lines + reduce(hash, lines)) as usize, within: hash }
+            }
+        }
+    }
+
+    /// Works out the spots of a window of whole items after the other, lets `visit` answer for them, and hands each item's keys
+    /// and hits to `each`. Keys that are none do not hit.
+    fn in_windows(
+        &self,
+        keys: &[Option<Key>],
+        mut visit: impl FnMut(&Spots, &mut [bool]),
+        mut each: impl FnMut(&[Option<Key>], &mut [bool]),
+    ) {
+        let window = WINDOW.div_ceil(self.bands) * self.bands;
+        let (mut spots, mut hits, mut spread) = (Spots::default(), vec![false; window], vec![false; window]);
+        for keys in keys.chunks(window) {
+            spots.all.clear();
+            for item in keys.chunks(self.bands) {
+                spots.all.extend(item.iter().enumerate().filter_map(|(band, key)| Some(self.spot(band, (*key)?))));
+            }
+            let found = spots.all.len();
+            spots.order.truncate(found);
+            spots.order.extend(spots.order.len() as u64..found as u64);
+            visit(&spots, &mut hits[..found]);
+            let answers = if found == keys.len() {
+                &mut hits[..found]
+            } else {
+                let mut found = hits.iter();
+                let with_key = keys.iter().map(|key| key.is_some() && *found.next().expect("a hit for each key"));
+                spread.iter_mut().zip(with_key).for_each(|(answer, hit)| *answer = hit);
+                &mut spread[..keys.len()]
+            };
+            for (item, hits) in keys.chunks(self.bands).zip(answers.chunks_mut(self.bands)) {
+                each(item, hits);
             }
         }
     }
@@ -199,26 +259,56 @@ impl<'a> Tables<'a> {
         hits
     }
 
-    /// Sets the bits of item after item, and gives each item's keys, which bands were hit before, and how many bits were set
-    /// before and after it.
+    /// Sets the bits of item after item, and gives each item's keys, which bands were hit before, and how many bits are set
+    /// after it.
     pub(crate) fn insert_ahead(
         &mut self,
         keys: &[Option<Key>],
-        mut each: impl FnMut(&[Option<Key>], &[bool], Range<u64>),
+        mut each: impl FnMut(&[Option<Key>], &mut [bool], u64),
     ) {
         let (place, ones, lines) = (&self.place, &mut self.ones, self.bits.lines_mut());
-        let set = |lines: &mut [Line], spot: Spot| place.set(&mut lines[spot.line], spot.within);
-        ahead(place, keys, lines, set, &mut |keys, hits| {
-            let before = *ones;
-            *ones += keys.iter().zip(hits).filter(|(key, hit)| key.is_some() && !**hit).count() as u64;
-            each(keys, hits, before..*ones);
-        });
+        place.in_windows(
+            keys,
+            |spots, hits| match place.table {
+                Table::Lines { hashes, .. } => {
+                    let lanes = Lanes::new(hashes).expect("the spec was checked");
+                    line::insert_each(lines, &spots.order, hits, |i| spots.all[i as usize].place(lanes));
+                    // The kernel tells what is new.
+                    hits.iter_mut().for_each(|hit| *hit = !*hit);
+                }
+                Table::Direct | Table::Bits(_) => {
+                    for (i, (spot, hit)) in spots.all.iter().zip(hits).enumerate() {
+                        spots.prefetch(lines, i + AHEAD);
+                        *hit = place.set(&mut lines[spot.line], spot.within);
+                    }
+                }
+            },
+            |keys, hits| {
+                *ones += keys.iter().zip(&*hits).filter(|(key, hit)| key.is_some() && !**hit).count() as u64;
+                each(keys, hits, *ones);
+            },
+        );
     }
 
     /// Gives each item's keys and which bands are hit.
-    pub(crate) fn contains_ahead(&self, keys: &[Option<Key>], mut each: impl FnMut(&[Option<Key>], &[bool])) {
-        let (place, mut lines) = (&self.place, self.bits.lines());
-        ahead(place, keys, &mut lines, |lines, spot| place.is_set(&lines[spot.line], spot.within), &mut each);
+    pub(crate) fn contains_ahead(&self, keys: &[Option<Key>], each: impl FnMut(&[Option<Key>], &mut [bool])) {
+        let (place, lines) = (&self.place, self.bits.lines());
+        place.in_windows(
+            keys,
+            |spots, hits| match place.table {
+                Table::Lines { hashes, .. } => {
+                    let lanes = Lanes::new(hashes).expect("the spec was checked");
+                    line::contains_each(lines, &spots.order, hits, |i| spots.all[i as usize].place(lanes));
+                }
+                Table::Direct | Table::Bits(_) => {
+                    for (i, (spot, hit)) in spots.all.iter().zip(hits).enumerate() {
+                        spots.prefetch(lines, i + AHEAD);
+                        *hit = place.is_set(&lines[spot.line], spot.within);
+                    }
+                }
+            },
+            each,
+        );
     }
 
     pub(crate) fn shared(&mut self) -> TablesShared<'_> {
@@ -257,40 +347,6 @@ impl<'a> Tables<'a> {
         match self.place.table {
             Table::Direct | Table::Bits(_) => self.fill(),
             Table::Lines { hashes, .. } => self.bits.chance_hit(hashes),
-        }
-    }
-}
-
-/// Visits the spots of all keys in order, while the lines of the next items are already being fetched.
-fn ahead<L: AsRef<[Line]> + ?Sized>(
-    place: &Place,
-    keys: &[Option<Key>],
-    lines: &mut L,
-    mut visit: impl FnMut(&mut L, Spot) -> bool,
-    each: &mut impl FnMut(&[Option<Key>], &[bool]),
-) {
-    let bands = place.bands;
-    let window = LINES_AHEAD.div_ceil(bands) * bands;
-    let mut spots = [Vec::with_capacity(window), Vec::with_capacity(window)];
-    let mut hits = vec![false; bands];
-    let windows = keys.len().div_ceil(window);
-    for step in 0..=windows {
-        let [coming, here] = &mut spots;
-        std::mem::swap(coming, here);
-        coming.clear();
-        for (i, key) in keys[(step * window).min(keys.len())..].iter().take(window).enumerate() {
-            coming.push(key.map(|key| {
-                let spot = place.spot(i % bands, key);
-                line::prefetch(&lines.as_ref()[spot.line]);
-                spot
-            }));
-        }
-        let from = step.saturating_sub(1) * window;
-        for (item, spots) in here.chunks(bands).enumerate() {
-            for (hit, spot) in hits.iter_mut().zip(spots) {
-                *hit = spot.is_some_and(|spot| visit(lines, spot));
-            }
-            each(&keys[from + item * bands..][..bands], &hits);
         }
     }
 }
