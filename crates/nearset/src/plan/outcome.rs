@@ -3,7 +3,10 @@
 use std::fmt;
 
 use super::{Advice, Goal, GoalError, Metric, Minimise};
-use crate::{Distance, Family, Layout, LshFamily, Spec, filter::Decision};
+use crate::{
+    Distance, Family, Layout, LshFamily, Spec,
+    filter::{Decision, ExactSpec},
+};
 
 /// The kinds of filters that are compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -125,6 +128,8 @@ impl Work {
 pub enum PlannedSpec {
     /// A [`NearFilter`](crate::NearFilter).
     Near(Spec),
+    /// An [`ExactNearFilter`](crate::ExactNearFilter).
+    Exact(ExactSpec),
 }
 
 impl PlannedSpec {
@@ -132,12 +137,8 @@ impl PlannedSpec {
     pub fn near(&self) -> Option<&Spec> {
         match self {
             PlannedSpec::Near(spec) => Some(spec),
+            PlannedSpec::Exact(_) => None,
         }
-    }
-
-    /// Whether a query compares every item.
-    pub fn is_scan(&self) -> bool {
-        false
     }
 }
 

@@ -1,8 +1,148 @@
-//! Structures for Hamming distance that lose nothing within the radius.
+//! Structures for Hamming distance that lose nothing within the radius: pigeonhole blocks and covering masks.
+//!
+//! Their false positives have two parts: blocks or masks that really agree with a far item, or with anything else that is
+//! in, which no table removes, and chance hits, which its size does. So for each number of blocks the tables get what the
+//! first part leaves.
 
-use super::{Attempt, Objective};
-use crate::plan::Goal;
+use super::{Attempt, Candidate, Failure, Objective, model::Model, reason};
+use crate::{
+    Distance, Table,
+    family::BitSampling,
+    filter::{BloomFilter, Construction, ExactSpec},
+    plan::{
+        FarModel, Goal, Structure, Work,
+        curve::{
+            bloom::lines_false_positive,
+            zero_fn::{Pigeonhole, ball, covering_acceptance, covering_masks},
+        },
+        outcome::PlannedSpec,
+    },
+};
 
-pub(super) fn attempts(_goal: &Goal, _bits: u32, _objective: &Objective) -> Vec<Attempt> {
-    Vec::new()
+/// A filter whose query looks up more keys than this is no constant-probe filter.
+const MOST_PROBES: f64 = 1e4;
+
+/// More blocks than this cost more than any filter is worth.
+const MOST_BLOCKS: u32 = 40;
+
+/// What a block accepts takes `bits x far` steps to work out; strings longer than this have better filters anyway.
+const MOST_STEPS: f64 = 4e5;
+
+/// Larger direct tables are refused by specs.
+const MOST_DIRECT_BITS: u32 = 34;
+
+pub(super) fn attempts(goal: &Goal, bits: u32, objective: &Objective) -> Vec<Attempt> {
+    let radius = goal.near.value() as u32;
+    let most = if f64::from(bits) * goal.far.value() > MOST_STEPS { 0 } else { MOST_BLOCKS };
+    let blocks = (1..=most.min(radius + 1).min(bits)).flat_map(|blocks| pigeonholes(goal, bits, radius, blocks));
+    let masks = if radius <= 6 { covering(goal, bits, radius) } else { None };
+    let best = |structure, found: Option<Candidate>| Attempt {
+        structure,
+        family: "whole strings",
+        outcome: found.ok_or_else(|| reason(goal, structure, Failure::Nothing)),
+    };
+    vec![best(Structure::Pigeonhole, blocks.min_by(|a, b| objective.compare(a, b))), best(Structure::Covering, masks)]
+}
+
+/// How likely a query is accepted, by what really agrees and by chance hits of the tables.
+struct Acceptance {
+    /// Of the item that the query is compared with, by distance and chance hit of a key.
+    one: Box<dyn Fn(u32, f64) -> f64>,
+    /// By any of all others.
+    crowd: f64,
+}
+
+impl Acceptance {
+    fn of(goal: &Goal, spec: &ExactSpec) -> Self {
+        let ExactSpec { bits, radius, construction, .. } = *spec;
+        let one: Box<dyn Fn(u32, f64) -> f64> = match construction {
+            Construction::Pigeonhole { blocks, .. } => {
+                let cut = Pigeonhole::new(bits, radius, blocks).expect("a checked spec");
+                Box::new(move |distance, chance| {
+                    let hit = |(length, radius)| -libm::expm1(ball(length, radius) * libm::log1p(-chance));
+                    cut.acceptance(distance, &cut.blocks().map(hit).collect::<Vec<_>>())
+                })
+            }
+            _ => Box::new(move |distance, chance| {
+                let no_chance = libm::exp(covering_masks(radius) * libm::log1p(-chance));
+                1.0 - (1.0 - covering_acceptance(radius, distance)) * no_chance
+            }),
+        };
+        let crowd = match (construction, &goal.far_model) {
+            (Construction::Pigeonhole { blocks, .. }, FarModel::Random) => {
+                let cut = Pigeonhole::new(bits, radius, blocks).expect("a checked spec");
+                -libm::expm1(-cut.chance_matches((goal.capacity - 1) as f64))
+            }
+            _ => {
+                let model = Model::new(goal, BitSampling::new(bits).into());
+                model.any_of_crowd_by(|distance| one(distance.value() as u32, 0.0))
+            }
+        };
+        Self { one, crowd }
+    }
+
+    fn at(&self, distance: Distance, chance: f64, crowded: bool) -> f64 {
+        let alone = (self.one)(distance.value() as u32, chance);
+        if crowded { 1.0 - (1.0 - alone) * (1.0 - self.crowd) } else { alone }
+    }
+}
+
+/// How likely a query at some distance is accepted, with the one item alone and at capacity, and the chance hit of a key.
+pub(super) fn predicted(goal: &Goal, spec: &ExactSpec) -> (impl Fn(Distance, bool) -> f64 + use<>, f64) {
+    let chance = match spec.construction.table() {
+        Some(Table::Lines { lines, hashes }) => lines_false_positive(goal.capacity, lines, hashes),
+        _ => 0.0,
+    };
+    let acceptance = Acceptance::of(goal, spec);
+    (move |distance, full| acceptance.at(distance, if full { chance } else { 0.0 }, full), chance)
+}
+
+/// Blocks in direct tables and in Bloom tables, as far as they keep the false positives.
+fn pigeonholes(goal: &Goal, bits: u32, radius: u32, blocks: u32) -> Vec<Candidate> {
+    let Some(cut) = Pigeonhole::new(bits, radius, blocks).filter(|cut| cut.probes() <= MOST_PROBES) else {
+        return Vec::new();
+    };
+    let spec =
+        |table| ExactSpec { bits, radius, seed: goal.seed, construction: Construction::Pigeonhole { blocks, table } };
+    let candidate = |spec, size| candidate(goal, Structure::Pigeonhole, spec, size, cut.probes(), blocks);
+    let direct = cut
+        .blocks()
+        .all(|(length, _)| length <= MOST_DIRECT_BITS)
+        .then(|| candidate(spec(Table::Direct), cut.blocks().map(|(length, _)| libm::exp2(f64::from(length))).sum()));
+    let hashed = lines(goal, &spec(Table::Direct), cut.probes()).and_then(|(lines, hashes)| {
+        candidate(spec(Table::Lines { lines, hashes }), 512.0 * lines as f64 * f64::from(blocks))
+    });
+    direct.flatten().into_iter().chain(hashed).collect()
+}
+
+fn covering(goal: &Goal, bits: u32, radius: u32) -> Option<Candidate> {
+    let spec = |table| ExactSpec { bits, radius, seed: goal.seed, construction: Construction::Covering { table } };
+    let masks = covering_masks(radius);
+    let (lines, hashes) = lines(goal, &spec(Table::Direct), masks)?;
+    let spec = spec(Table::Lines { lines, hashes });
+    candidate(goal, Structure::Covering, spec, 512.0 * lines as f64 * masks, masks, masks as u32)
+}
+
+/// Lines and bits a key of tables whose chance hits, over all keys that a query looks up, fit into what agreement leaves of
+/// the false positives.
+fn lines(goal: &Goal, spec: &ExactSpec, probes: f64) -> Option<(u64, u32)> {
+    let left = goal.max_false_positive - Acceptance::of(goal, spec).at(goal.far, 0.0, true);
+    BloomFilter::planned(goal.capacity, (left / probes).min(0.5)).ok()
+}
+
+fn candidate(
+    goal: &Goal,
+    structure: Structure,
+    spec: ExactSpec,
+    bits: f64,
+    probes: f64,
+    keys: u32,
+) -> Option<Candidate> {
+    spec.check().ok()?;
+    let false_positive = predicted(goal, &spec).0(goal.far, true);
+    let hash_evaluations = f64::from(keys);
+    let work = Work { cache_lines: probes, hash_evaluations, steps: Work::LINE * probes + f64::from(spec.bits) };
+    let spec = PlannedSpec::Exact(spec);
+    let found = Candidate { structure, spec, bits, work, false_negative: 0.0, false_positive };
+    (false_positive <= goal.max_false_positive).then_some(found)
 }

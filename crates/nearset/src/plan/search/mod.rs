@@ -251,6 +251,10 @@ fn reason(goal: &Goal, structure: Structure, why: Failure) -> String {
             }
             _ => "all bands can't agree often enough at near, even where two are made good".into(),
         },
+        Structure::Pigeonhole => {
+            "so wide a ball in each block, or so many blocks, that far items are met by chance".into()
+        }
+        Structure::Covering => "masks double with each step of the radius (up to 6), or agree too often at far".into(),
         _ => "near items miss so many bands that chance hits of far ones reach the threshold".into(),
     }
 }
@@ -284,7 +288,7 @@ pub fn plan(goal: &Goal) -> Result<Plan, PlanError> {
     let plan = explain(goal, family, best, attempts);
     let advice = advise(goal);
     match goal.metric.bits_of_an_item() {
-        Some(item) if plan.bits_per_item > item && !plan.spec.is_scan() && !advice.is_empty() => {
+        Some(item) if plan.bits_per_item > item && !advice.is_empty() => {
             Err(PlanError::LargerThanItems { item_bits: item, advice, plan: Box::new(plan) })
         }
         _ => Ok(plan),
@@ -307,6 +311,11 @@ fn explain(goal: &Goal, family: &'static str, best: Candidate, losers: Vec<Attem
             let curve = curve(goal, |distance| prediction.at_empty(distance), full);
             // At capacity near items are found as often, by a rule that follows the fill, or more often.
             (curve, grey_zone(goal, |distance| prediction.at_empty(distance), full), prediction.chance)
+        }
+        PlannedSpec::Exact(spec) => {
+            let (accepted, chance) = exact::predicted(goal, spec);
+            let (empty, full) = (|distance| accepted(distance, false), |distance| accepted(distance, true));
+            (curve(goal, empty, full), grey_zone(goal, empty, full), chance)
         }
     };
     Plan {

@@ -170,6 +170,12 @@ fn the_survey_s_filters_are_found_or_beaten() {
         let plan = plan(&goal).unwrap();
         assert!(plan.bits_per_item <= bits, "{plan}");
         assert_eq!(plan.false_negative, 0.0);
+        for runner in [Structure::Balanced, Structure::Pigeonhole, Structure::Covering] {
+            assert!(
+                plan.structure == runner || plan.runners_up.iter().any(|known| known.structure == runner),
+                "{plan}"
+            );
+        }
     }
 }
 
@@ -225,4 +231,35 @@ fn a_seed_reaches_the_spec() {
     assert_eq!(plan.spec.near().unwrap().seed, Seed::new(9));
     assert!(!matches!(plan.spec.near().unwrap().table, Table::Direct));
     assert!(!advise(&goal).is_empty());
+}
+
+#[test]
+fn exact_filters_that_are_planned_miss_nothing_and_accept_as_little_as_stated() {
+    use crate::{BitString, ExactNearFilter, hash::Rng};
+
+    let mut goal = goal(Metric::Hamming { bits: 256 }, 2.0, 60.0, 2_000, 0.0, 0.01);
+    goal.far_model = FarModel::Random;
+    let objective = Objective { minimise: Minimise::Bytes, capacity: 2_000.0 };
+    let mut rng = Rng::new(Seed::new(4));
+    let mut random = || BitString::from_bytes(&[(); 4].map(|()| rng.next_u64().to_le_bytes()).concat());
+    let items: Vec<BitString> = (0..2_000).map(|_| random()).collect();
+    let mut flip = Rng::new(Seed::new(5));
+    for attempt in exact::attempts(&goal, 256, &objective) {
+        let candidate = attempt.outcome.unwrap();
+        let PlannedSpec::Exact(spec) = candidate.spec else { panic!("an exact spec") };
+        let mut filter = ExactNearFilter::from_spec(spec).unwrap();
+        assert!((filter.bytes() as f64 * 8.0 - candidate.bits).abs() <= 512.0);
+        filter.insert_all(&items).unwrap();
+        let mut accepted = |distance: usize| {
+            let mut moved = items.clone();
+            for item in &mut moved {
+                flip.distinct(distance, 256).into_iter().for_each(|at| item.flip(at as usize));
+            }
+            filter.contains_all(&moved).unwrap().into_iter().filter(|near| *near).count() as f64
+        };
+        assert_eq!(accepted(2), 2_000.0);
+        // 5 standard errors.
+        let expected = 2_000.0 * candidate.false_positive;
+        assert!((accepted(60) - expected).abs() <= 5.0 * expected.sqrt().max(1.0), "{expected}");
+    }
 }
