@@ -152,6 +152,8 @@ pub enum RecordFault {
     MissingCell { column: String, wanted: usize, found: usize },
     #[error("field {field:?}: {cause}")]
     BadHex { field: String, cause: ItemError },
+    #[error("field {field:?}: {cause}")]
+    Unhashable { field: String, cause: ItemError },
     #[error("field {field:?}: {found:?} is not a number")]
     BadNumber { field: String, found: String },
     #[error("column {column:?} is null or empty here")]

@@ -4,18 +4,25 @@
 //! - [`input`]: files, folders, globs and the pipe as one ordered list, read in batches of whole records.
 //! - [`extract`]: texts, bit strings, vectors and ids out of a batch.
 //! - [`output`]: kept records byte for byte, in files that appear whole or not at all.
+//! - [`capacity`]: how many records there will be.
+//! - [`dedup`]: near-duplicates out of a corpus, in one pass.
+//! - [`filter_file`]: filters as files.
 //!
 //! One thread reads, many extract, one writes in order: batches own their bytes and carry their position, so nothing here
-//! depends on which thread does what. There is no hashing here.
+//! depends on which thread does what. There is no hashing here, and no default that decides an answer: those are `nearset`'s.
 
+pub mod capacity;
+pub mod dedup;
 pub mod error;
 pub mod extract;
+pub mod filter_file;
 pub mod format;
 pub mod input;
 pub mod output;
 
 pub use error::{InputError, OutputError, RecordError, RecordFault};
 pub use extract::{Arena, Extracted, Fields, ItemField, extract};
+pub use filter_file::{FilterFile, FilterFileError, write_filter};
 pub use format::{Compression, Format};
 pub use input::{Batch, Position, ReadOptions, Reader, Source, Sources, resolve};
 pub use output::{Checkpoint, OutputFile, OutputOptions, ParquetWriter, RecordWriter};

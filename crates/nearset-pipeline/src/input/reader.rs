@@ -18,7 +18,7 @@ use crate::format::{Compression, Format};
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// A place between two records.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 pub struct Position {
     /// Which source, from 0.
     pub source: usize,

@@ -9,6 +9,7 @@ mod parquet;
 mod records;
 
 pub use annotate::Value;
+pub(crate) use annotate::json_string;
 pub use file::{OutputFile, OutputOptions, partial_path};
 pub use parquet::ParquetWriter;
 pub use records::{Checkpoint, RecordWriter};

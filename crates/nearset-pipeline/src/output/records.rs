@@ -13,7 +13,7 @@ use crate::format::{Compression, Format, detect};
 use crate::input::{Batch, NpyHeader, Preamble};
 
 /// How far an output has come.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 pub struct Checkpoint {
     /// The length of the partial file.
     pub length: u64,

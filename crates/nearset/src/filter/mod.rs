@@ -19,7 +19,7 @@ pub(crate) mod tables;
 pub use bits::{BitArray, BitArrayError};
 pub use bloom::{BloomError, BloomFilter, SharedBloom};
 pub use exact::{Construction, ExactNearFilter, ExactSpec, ExactSpecError};
-pub use near::{BatchError, Hits, NearFilter, PredictedErrors, SharedNearFilter};
+pub use near::{BatchError, Hasher, Hits, NearFilter, PredictedErrors, SharedNearFilter};
 pub use papers::DistanceSensitive;
 pub use rule::{Decision, Rule, RuleError};
 pub use spec::{MergeError, Probing, Spec, SpecError, Table, Verification};

@@ -87,6 +87,20 @@ impl Threshold {
     }
 }
 
+/// The functions of a filter, without its tables. Made by [`NearFilter::hasher`].
+#[derive(Clone)]
+pub struct Hasher(Arc<dyn Functions>);
+
+impl Hasher {
+    /// As [`NearFilter::hash`].
+    ///
+    /// # Errors
+    /// If the item is of a wrong kind or length, or has no hash.
+    pub fn hash<'i>(&self, item: impl Into<Item<'i>>, out: &mut Hashed) -> Result<(), ItemError> {
+        self.0.hash(item.into(), out)
+    }
+}
+
 /// How many bands of an item hit, of how many.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Hits {
@@ -160,6 +174,11 @@ impl<'a> NearFilter<'a> {
     /// Whether nothing was inserted.
     pub fn is_empty(&self) -> bool {
         self.items == 0
+    }
+
+    /// What hashes items for this filter, apart from it: for threads that hash while another one inserts.
+    pub fn hasher(&self) -> Hasher {
+        Hasher(self.functions().clone())
     }
 
     /// Hashes an item for the `_hashed` methods. The same for all filters of equal spec, so that items can be hashed on
@@ -361,12 +380,21 @@ impl<'a> NearFilter<'a> {
     /// # Panics
     /// If the keys are not a whole number of items', or the filter probes neighbours, which keys alone do not tell.
     pub fn insert_keys(&mut self, keys: &[Option<Key>]) -> Vec<bool> {
+        let mut answers = Vec::with_capacity(keys.len() / self.spec.rule.bands() as usize);
+        self.insert_keys_counting(keys, |new, _| answers.push(new));
+        answers
+    }
+
+    /// [`Self::insert_keys`] that also tells how many bands hit: `each` gets an item's answer and that number.
+    ///
+    /// # Panics
+    /// As [`Self::insert_keys`].
+    pub fn insert_keys_counting(&mut self, keys: &[Option<Key>], mut each: impl FnMut(bool, u32)) {
         self.expect_whole(keys);
-        let bands = self.spec.rule.bands() as usize;
-        let mut answers = Vec::with_capacity(keys.len() / bands);
         let (rule, verification, bits) = (&self.spec.rule, &mut self.verification, self.tables.num_bits());
-        let threshold = &mut self.threshold;
+        let (threshold, items) = (&mut self.threshold, &mut self.items);
         self.tables.insert_ahead(keys, |item, was_set, ones| {
+            let hits = was_set.iter().map(|&hit| u32::from(hit)).sum();
             let near = threshold.accepts(rule, was_set);
             if rule.follows_fill() {
                 *threshold = threshold.after(rule, ones, bits);
@@ -375,10 +403,9 @@ impl<'a> NearFilter<'a> {
                 (Some(verification), Some(joint)) => !verification.insert_hash(joint.get()),
                 _ => true,
             };
-            answers.push(!(near && seen));
+            *items += 1;
+            each(!(near && seen), hits);
         });
-        self.items += answers.len() as u64;
-        answers
     }
 
     /// [`Self::contains_all`] of items hashed before: their keys one item after the other.
@@ -386,13 +413,21 @@ impl<'a> NearFilter<'a> {
     /// # Panics
     /// If the keys are not a whole number of items', or the filter probes neighbours, which keys alone do not tell.
     pub fn contains_keys(&self, keys: &[Option<Key>]) -> Vec<bool> {
-        self.expect_whole(keys);
-        let bands = self.spec.rule.bands() as usize;
-        let mut answers = Vec::with_capacity(keys.len() / bands);
-        self.tables.contains_ahead(keys, |item, hits| {
-            answers.push(self.threshold.accepts(&self.spec.rule, hits) && self.verified(item));
-        });
+        let mut answers = Vec::with_capacity(keys.len() / self.spec.rule.bands() as usize);
+        self.contains_keys_counting(keys, |near, _| answers.push(near));
         answers
+    }
+
+    /// [`Self::contains_keys`] that also tells how many bands hit: `each` gets an item's answer and that number.
+    ///
+    /// # Panics
+    /// As [`Self::contains_keys`].
+    pub fn contains_keys_counting(&self, keys: &[Option<Key>], mut each: impl FnMut(bool, u32)) {
+        self.expect_whole(keys);
+        self.tables.contains_ahead(keys, |item, set| {
+            let hits = set.iter().map(|&hit| u32::from(hit)).sum();
+            each(self.threshold.accepts(&self.spec.rule, set) && self.verified(item), hits);
+        });
     }
 
     fn expect_whole(&self, keys: &[Option<Key>]) {

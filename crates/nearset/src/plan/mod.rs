@@ -12,6 +12,7 @@ mod goal;
 mod metric;
 mod outcome;
 mod search;
+mod text_dedup;
 
 pub use advice::{Advice, advise};
 pub use calibrate::{CalibrateError, Calibration, calibrate, recalibrate};
@@ -19,3 +20,4 @@ pub use goal::{Background, FarModel, Goal, GoalError, Interval, Minimise};
 pub use metric::{Metric, MetricError, MetricName, Shape};
 pub use outcome::{CurvePoint, GreyZone, Plan, PlanError, PlannedSpec, RunnerUp, Structure, Work};
 pub use search::plan;
+pub use text_dedup::{TextDedup, TextDedupError};

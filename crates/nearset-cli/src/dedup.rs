@@ -1,0 +1,263 @@
+//! `nearset dedup`: near-duplicates out of a corpus.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use anyhow::{Context, Result, bail};
+use nearset::plan::TextDedup;
+use nearset::{Seed, Shingling};
+use nearset_pipeline::ItemField;
+use nearset_pipeline::capacity::Known;
+use nearset_pipeline::dedup::{Dedup, DedupOptions, DedupPlan, Progress, Summary};
+
+use crate::options::{self, Input, OnError};
+use crate::show::{self, ProgressLine};
+
+const EXAMPLES: &str = "\
+Examples:
+  Keep one of each family of near-duplicates, and say which were left out and why:
+    nearset dedup crawl.jsonl.zst -o clean.jsonl.zst --removed removed.jsonl
+
+  A folder of Parquet files, the text in column \"content\", stricter:
+    nearset dedup data/ -o clean.parquet --text-field content --near 0.9
+
+  Leave out what is near a benchmark, and remember what was seen for the next crawl:
+    nearset build benchmark.jsonl -o benchmark.nearset --metric jaccard --near 0.8
+    nearset dedup monday.jsonl -o clean.jsonl --against benchmark.nearset --save seen.nearset
+    nearset dedup tuesday.jsonl -o clean2.jsonl --against benchmark.nearset --against seen.nearset
+
+  After a crash or Ctrl-C, go on where it stopped:
+    nearset dedup crawl.jsonl.zst -o clean.jsonl.zst --removed removed.jsonl --resume
+
+Exit codes: 0 done, 1 failed (no output appears), 2 wrong command line.";
+
+/// Remove the records of a corpus that are near an earlier one
+///
+/// Reads records in order and drops, or with --annotate marks, each whose text is near an earlier record's. All of it is one
+/// pass, in memory that the printed plan states (about 63 bytes a document at the defaults). Kept records come out byte for byte
+/// and in order; the same records give the same output for any number of threads.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    #[command(flatten)]
+    input: Input,
+
+    /// Where kept records go, in the format of the input and compressed by its extension; - for standard output
+    #[arg(short, long, value_name = "OUT", required_unless_present = "dry_run")]
+    output: Option<PathBuf>,
+
+    /// The Jaccard similarity around which records become duplicates
+    #[arg(long, value_name = "SIMILARITY", default_value_t = TextDedup::default().near)]
+    near: f64,
+
+    /// The most of what lies exactly at --near that may be missed; 0.02 promises 98 % there and drops more below it
+    #[arg(long, value_name = "RATE", default_value_t = TextDedup::default().max_false_negative)]
+    max_fn: f64,
+
+    /// The most of what lies 0.1 below --near that may be dropped
+    #[arg(long, value_name = "RATE", default_value_t = TextDedup::default().max_false_positive)]
+    max_fp: f64,
+
+    /// How texts are cut into sets: words:N, chars:N or bytes:N
+    #[arg(long, value_name = "KIND:N", default_value_t = Shingling::default())]
+    shingle: Shingling,
+
+    /// The field or column of the text
+    #[arg(long, value_name = "NAME", default_value = "text")]
+    text_field: String,
+
+    /// Also drop what is near anything in this filter; may be given several times
+    #[arg(long, value_name = "FILTER")]
+    against: Vec<PathBuf>,
+
+    /// Save the filter; if it had to grow, each generation goes to a numbered file
+    #[arg(long, value_name = "FILTER")]
+    save: Option<PathBuf>,
+
+    /// Write a line of JSON for each dropped record: its id, file, line, hits and the reason
+    #[arg(long, value_name = "FILE")]
+    removed: Option<PathBuf>,
+
+    /// Keep all records and add the fields near_duplicate and hits to each
+    #[arg(long)]
+    annotate: bool,
+
+    /// Read and decide, but write no records
+    #[arg(long, conflicts_with = "output")]
+    dry_run: bool,
+
+    /// How many distinct records to make room for; otherwise counted, or estimated from a sample
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    capacity: Option<u64>,
+
+    /// What to do with a record that cannot be read
+    #[arg(long, value_enum, default_value = "fail")]
+    on_error: OnError,
+
+    /// Threads that hash; by default one a core
+    #[arg(long, value_name = "N")]
+    threads: Option<usize>,
+
+    /// From which the hash functions are drawn: a number, or 32 hexadecimal digits that nobody can guess
+    #[arg(long, value_name = "SEED", default_value_t = Seed::default())]
+    seed: Seed,
+
+    /// Replace outputs that exist, and drop the state of an unfinished run
+    #[arg(long)]
+    force: bool,
+
+    /// Go on where an earlier run of the same command was stopped
+    #[arg(long)]
+    resume: bool,
+
+    /// Print the summary as a line of JSON on standard output (on standard error if that is the output)
+    #[arg(long)]
+    json: bool,
+
+    /// Print nothing but errors
+    #[arg(short, long)]
+    quiet: bool,
+
+    /// Bytes of records between checkpoints, for tests
+    #[arg(long, hide = true, env = "NEARSET_CHECKPOINT_BYTES")]
+    checkpoint_bytes: Option<u64>,
+}
+
+impl Args {
+    fn options(&self) -> DedupOptions {
+        let wanted = TextDedup {
+            max_false_negative: self.max_fn,
+            max_false_positive: self.max_fp,
+            shingling: self.shingle,
+            seed: self.seed,
+            ..TextDedup::new(self.near)
+        };
+        let mut options = DedupOptions::new(wanted);
+        options.fields = self.input.fields(&self.text_field, ItemField::Text);
+        options.capacity = self.capacity;
+        options.on_error = self.on_error.into();
+        options.annotate = self.annotate;
+        options.out = self.output.clone();
+        options.removed = self.removed.clone();
+        options.save = self.save.clone();
+        options.against = self.against.clone();
+        options.force = self.force;
+        options.resume = self.resume;
+        options.checkpoint_bytes = self.checkpoint_bytes;
+        if let Some(threads) = self.threads {
+            options.threads = threads;
+        }
+        options
+    }
+}
+
+pub fn run(args: Args) -> Result<ExitCode> {
+    if args.threads == Some(0) {
+        bail!("--threads 0: at least one thread is needed");
+    }
+    let sources = args.input.sources(args.quiet)?;
+    let total = sources.total_bytes();
+    let dedup = Dedup::prepare(sources.list, args.options())?;
+    if !args.quiet {
+        print_plan(&dedup.plan()?);
+    }
+    let progress = Arc::new(Progress::new());
+    let stopping = Arc::clone(&progress);
+    // The first Ctrl-C ends the run in good order; the second one finds the default handler's patience at an end.
+    let mut pressed = false;
+    ctrlc::set_handler(move || {
+        if std::mem::replace(&mut pressed, true) {
+            std::process::exit(1);
+        }
+        stopping.stop();
+    })
+    .context("cannot listen for Ctrl-C")?;
+    let line = ProgressLine::start(Arc::clone(&progress), total, args.quiet);
+    let outcome = dedup.run(&progress);
+    drop(line);
+    let summary = outcome?;
+    if !args.quiet {
+        print_summary(&summary, args.annotate);
+    }
+    if args.json {
+        let value = serde_json::to_value(&summary).context("cannot write the summary as JSON")?;
+        options::print_json(&value, options::is_stdout(&args.output) || options::is_stdout(&args.removed))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn print_plan(plan: &DedupPlan) {
+    let known = match plan.capacity.known {
+        Known::Given => "as given",
+        Known::Counted => "counted",
+        Known::Sampled => "estimated from a sample, with headroom",
+        _ => "a guess, since a pipe does not tell its length; it grows where that is too few",
+    };
+    eprintln!("plan      near {} by Jaccard similarity of {} shingles", plan.near, plan.shingling);
+    let (missed, wrong) = (show::percent(plan.max_false_negative), show::percent(plan.max_false_positive));
+    eprintln!("promise   at most {missed} missed at exactly {}, at most {wrong} dropped at {:.2}", plan.near, plan.far);
+    let caught = |point: &nearset_pipeline::dedup::CurvePoint| {
+        format!("{} at {:.2}", show::percent(point.caught), point.similarity)
+    };
+    eprintln!("caught    {}", plan.curve.iter().map(caught).collect::<Vec<_>>().join(", "));
+    eprintln!("capacity  {} records, {known}", show::count(plan.capacity.records));
+    let each = plan.bytes as f64 / plan.capacity.records as f64;
+    let (rows, bands) = (plan.rows, plan.bands);
+    eprintln!(
+        "memory    {} of filter, {each:.1} bytes a record ({bands} bands of {rows} rows)",
+        show::bytes(plan.bytes)
+    );
+    if plan.resumed_records > 0 {
+        eprintln!("resumed   behind {} records", show::count(plan.resumed_records));
+    }
+}
+
+fn print_summary(summary: &Summary, annotated: bool) {
+    for error in &summary.errors {
+        eprintln!("skipped   {error}");
+    }
+    if summary.more_errors > 0 {
+        eprintln!("skipped   and {} more", show::count(summary.more_errors));
+    }
+    let rate = summary.bytes as f64 / 1e6 / summary.seconds.max(1e-9);
+    let (records, size, time) =
+        (show::count(summary.records), show::bytes(summary.bytes), show::seconds(summary.seconds));
+    eprintln!("read      {records} records, {size}, in {time} ({rate:.0} MB/s)");
+    let part = |number: u64| show::percent(number as f64 / summary.records.max(1) as f64);
+    let (kept, removed) = if annotated { ("new", "marked") } else { ("kept", "removed") };
+    eprintln!("{kept:<10}{} ({})", show::count(summary.kept), part(summary.kept));
+    eprintln!("{removed:<10}{} near an earlier record ({})", show::count(summary.near), part(summary.near));
+    for (name, number) in &summary.against {
+        eprintln!("{removed:<10}{} near {name} ({})", show::count(*number), part(*number));
+    }
+    if summary.faulty > 0 {
+        eprintln!("{:<10}{} that could not be read", "skipped", show::count(summary.faulty));
+    }
+    for source in summary.sources.iter().filter(|source| source.broken) {
+        eprintln!("{:<10}{} broke off after {} records", "skipped", source.name, show::count(source.records));
+    }
+    let bytes: u64 = summary.generations.iter().map(|generation| generation.bytes).sum();
+    let fill = summary.generations.last().map_or(0.0, |generation| generation.fill);
+    let fills = show::percent(fill);
+    if summary.generations.len() > 1 {
+        let (number, wrong) = (summary.generations.len(), show::percent(summary.false_positive));
+        eprintln!(
+            "filter    grew to {number} generations of {} in all: {} was too few records; {} missed at exactly {}, {wrong} \
+             dropped at {:.2}",
+            show::bytes(bytes),
+            show::count(summary.plan.capacity.records),
+            show::percent(summary.false_negative),
+            summary.plan.near,
+            summary.plan.far,
+        );
+    } else {
+        eprintln!("filter    {}, {fills} of its bits set", show::bytes(bytes));
+    }
+    for path in &summary.saved {
+        eprintln!("saved     {}", path.display());
+    }
+    if summary.saved.len() > 1 {
+        eprintln!("          one file a generation: give each to --against, or run with a larger --capacity for one");
+    }
+}

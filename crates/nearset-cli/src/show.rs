@@ -1,0 +1,150 @@
+//! Numbers and progress for people.
+
+use std::fmt::Write as _;
+use std::io::{self, IsTerminal};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use nearset_pipeline::dedup::Progress;
+
+/// `1,234,567`.
+pub fn count(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// Bytes with a unit, as disks and memory are sold.
+pub fn bytes(number: u64) -> String {
+    let units = ["B", "kB", "MB", "GB", "TB", "PB"];
+    let (mut value, mut unit) = (number as f64, 0);
+    while value >= 1000.0 && unit + 1 < units.len() {
+        value /= 1000.0;
+        unit += 1;
+    }
+    if unit == 0 { format!("{number} B") } else { format!("{value:.1} {}", units[unit]) }
+}
+
+/// A probability: `97.9 %`, or with an exponent where it is tiny.
+pub fn percent(rate: f64) -> String {
+    let value = 100.0 * rate;
+    match value {
+        _ if rate.is_nan() => "unknown".to_owned(),
+        0.0 => "0 %".to_owned(),
+        value if value >= 10.0 => format!("{value:.1} %"),
+        value if value >= 0.01 => format!("{value:.2} %"),
+        value => format!("{value:.0e} %"),
+    }
+}
+
+/// `2 h 3 min`, `4 min 5 s`, `1.2 s`.
+pub fn seconds(seconds: f64) -> String {
+    let whole = seconds.round() as u64;
+    match whole {
+        0..60 => format!("{seconds:.1} s"),
+        60..3600 => format!("{} min {} s", whole / 60, whole % 60),
+        _ => format!("{} h {} min", whole / 3600, whole % 3600 / 60),
+    }
+}
+
+/// Whether somebody reads standard output no longer, which is no failure.
+pub fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error.chain().any(|cause| {
+        let io = cause.downcast_ref::<io::Error>().map(io::Error::kind);
+        let output = match cause.downcast_ref::<nearset_pipeline::OutputError>() {
+            Some(nearset_pipeline::OutputError::Write { cause, .. }) => Some(cause.kind()),
+            _ => None,
+        };
+        let dedup = match cause.downcast_ref::<nearset_pipeline::dedup::DedupError>() {
+            Some(nearset_pipeline::dedup::DedupError::Output(nearset_pipeline::OutputError::Write {
+                cause, ..
+            })) => Some(cause.kind()),
+            _ => None,
+        };
+        [io, output, dedup].contains(&Some(io::ErrorKind::BrokenPipe))
+    })
+}
+
+/// A line that moves while a run goes on, if somebody is watching.
+pub struct ProgressLine {
+    done: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl ProgressLine {
+    /// Starts it. `total` are the bytes on disk, where known.
+    pub fn start(progress: Arc<Progress>, total: Option<u64>, quiet: bool) -> Self {
+        let done = Arc::new(AtomicBool::new(false));
+        if quiet || !io::stderr().is_terminal() {
+            return Self { done, thread: None };
+        }
+        let watched = Arc::clone(&done);
+        let thread = thread::spawn(move || draw(&progress, total, &watched));
+        Self { done, thread: Some(thread) }
+    }
+}
+
+impl Drop for ProgressLine {
+    fn drop(&mut self) {
+        self.done.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            thread.thread().unpark();
+            // A line that could not be drawn is no reason to fail.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn draw(progress: &Progress, total: Option<u64>, done: &AtomicBool) {
+    let bar = match total {
+        Some(total) => ProgressBar::new(total),
+        None => ProgressBar::new_spinner(),
+    };
+    bar.set_draw_target(ProgressDrawTarget::stderr());
+    let template =
+        if total.is_some() { "{bar:24} {percent:>3} %  {msg}, {eta} left" } else { "{spinner} {msg}, {elapsed}" };
+    if let Ok(style) = ProgressStyle::with_template(template) {
+        bar.set_style(style);
+    }
+    let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+    while !done.load(Ordering::Relaxed) {
+        let mut message = format!("{} records", count(read(&progress.records)));
+        let rate = read(&progress.bytes) as f64 / 1e6 / bar.elapsed().as_secs_f64().max(0.1);
+        let _ = write!(message, ", {rate:.0} MB/s, {} near", count(read(&progress.removed)));
+        let _ = write!(message, ", filter {}", bytes(read(&progress.filter_bytes)));
+        let faulty = read(&progress.faulty);
+        if faulty > 0 {
+            let _ = write!(message, ", {} unreadable", count(faulty));
+        }
+        bar.set_message(message);
+        bar.set_position(read(&progress.disk_bytes));
+        thread::park_timeout(Duration::from_millis(100));
+    }
+    bar.finish_and_clear();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_read_well() {
+        assert_eq!(count(0), "0");
+        assert_eq!(count(1_234_567), "1,234,567");
+        assert_eq!(bytes(999), "999 B");
+        assert_eq!(bytes(3_400_000), "3.4 MB");
+        assert_eq!(percent(0.979), "97.9 %");
+        assert_eq!(percent(0.0123), "1.23 %");
+        assert_eq!(percent(3e-9), "3e-7 %");
+        assert_eq!(seconds(7384.0), "2 h 3 min");
+    }
+}

@@ -1,0 +1,176 @@
+//! The ordered commit: the one place where records meet those before them.
+//!
+//! Invariant: everything here is a function of the records in their order, so neither threads nor batches nor the way records
+//! are split over files can show in it.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
+
+use super::DedupError;
+use super::generations::Generations;
+use super::job::{Job, Verdict};
+use super::options::{DedupOptions, OnError};
+use super::progress::Progress;
+use super::samples::Place;
+use super::state::{Lengths, Phase, State, StateFolder};
+use super::summary::{Outcome, Tally};
+use crate::capacity::Capacity;
+use crate::input::Position;
+
+/// All that changes as records go by.
+pub(super) struct Committer<'r> {
+    pub options: &'r DedupOptions,
+    pub generations: Generations,
+    pub tally: Tally,
+    pub capacity: Capacity,
+    pub fingerprint: BTreeMap<String, String>,
+    /// Where checkpoints go, if the run can be resumed.
+    pub folder: Option<&'r StateFolder>,
+    /// The filters' files of the last checkpoint.
+    pub filters: Vec<String>,
+    pub progress: &'r Progress,
+}
+
+impl Committer<'_> {
+    /// Decides on the records of a batch, whose turn it is.
+    pub fn commit(&mut self, job: &mut Job) -> Result<(), DedupError> {
+        let (mut from, mut seen) = (0, self.tally.bytes);
+        for i in 0..job.batch.len() {
+            seen += record_bytes(job.batch.raw(i));
+            if self.folder.is_some() && seen >= self.tally.next_checkpoint {
+                self.decide(job, from, i + 1)?;
+                self.checkpoint(job, i + 1)?;
+                from = i + 1;
+            }
+        }
+        self.decide(job, from, job.batch.len())?;
+        if let Some(error) = job.input_error.take() {
+            if self.options.on_error == OnError::Fail {
+                return Err(error.into());
+            }
+            self.tally.error(|| error.to_string());
+            if let Some(source) = self.tally.sources.iter_mut().find(|source| *source.name == **job.batch.name()) {
+                source.broken = true;
+            }
+        }
+        self.report_progress(job);
+        Ok(())
+    }
+
+    fn report_progress(&self, job: &Job) {
+        let set = |counter: &std::sync::atomic::AtomicU64, value: u64| counter.store(value, Ordering::Relaxed);
+        set(&self.progress.records, self.tally.records);
+        set(&self.progress.bytes, self.tally.bytes);
+        set(&self.progress.disk_bytes, job.batch.disk_bytes());
+        set(&self.progress.removed, self.tally.near + self.tally.against.iter().sum::<u64>());
+        set(&self.progress.faulty, self.tally.faulty);
+        set(&self.progress.filter_bytes, self.generations.bytes());
+    }
+
+    /// Decides on the records `from..to`; those before are decided.
+    fn decide(&mut self, job: &mut Job, from: usize, to: usize) -> Result<(), DedupError> {
+        if from == to {
+            return Ok(());
+        }
+        let bands = self.generations.bands();
+        let faults_before = |record: usize| job.faults.partition_point(|&(faulty, _)| faulty < record);
+        let (first_fault, end_fault) = (faults_before(from), faults_before(to));
+        if let (OnError::Fail, Some((_, error))) = (self.options.on_error, job.faults.get(first_fault)) {
+            return Err(error.clone().into());
+        }
+        let keys = &job.keys[(from - first_fault) * bands..(to - end_fault) * bands];
+        let mut answers = self.generations.insert(keys)?.iter().zip(keys.chunks(bands));
+        let mut faults = job.faults[first_fault..end_fault].iter().peekable();
+        let mut against = job.against[job.against.partition_point(|&(record, ..)| record < from)..].iter().peekable();
+        let tally = &mut self.tally;
+        let source = &mut tally.sources[job.batch.start().source];
+        for i in from..to {
+            let number = tally.records;
+            tally.records += 1;
+            tally.bytes += record_bytes(job.batch.raw(i));
+            source.records += 1;
+            if let Some((_, error)) = faults.next_if(|(faulty, _)| *faulty == i) {
+                tally.faulty += 1;
+                source.faulty += 1;
+                if tally.errors.len() < super::summary::SHOWN_ERRORS {
+                    tally.errors.push(error.to_string());
+                } else {
+                    tally.more_errors += 1;
+                }
+                job.verdicts.push(Verdict::Faulty);
+                continue;
+            }
+            let (answer, keys) = answers.next().expect("an answer for each record that is not faulty");
+            let verdict = match against.next_if(|&&(record, ..)| record == i) {
+                Some(&(_, filter, hits)) => Verdict::Against { filter, hits },
+                None if answer.near => Verdict::Near { hits: answer.hits },
+                None => Verdict::New { hits: answer.hits },
+            };
+            let (removed, hits) = match verdict {
+                Verdict::Against { filter, hits } => {
+                    tally.against[filter] += 1;
+                    source.against += 1;
+                    (true, hits)
+                }
+                Verdict::Near { hits } => {
+                    tally.near += 1;
+                    source.near += 1;
+                    (true, hits)
+                }
+                Verdict::New { hits } => {
+                    tally.kept += 1;
+                    source.kept += 1;
+                    (false, hits)
+                }
+                Verdict::Faulty => continue,
+            };
+            job.verdicts.push(verdict);
+            if tally.samples.is_wanted() {
+                let key = keys[0].map(|key| key.get());
+                tally.samples.see(self.options.wanted.seed, number, removed, key, || Place {
+                    record: number,
+                    source: job.batch.start().source,
+                    line: job.batch.line(i),
+                    id: job.ids.get(i).to_owned(),
+                    hits,
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// Saves the filters as they are behind the first `records` records, and asks the writer for the rest.
+    fn checkpoint(&mut self, job: &mut Job, records: usize) -> Result<(), DedupError> {
+        let Some(folder) = self.folder else { return Ok(()) };
+        self.tally.checkpoints += 1;
+        self.tally.next_checkpoint = self.tally.bytes + folder.interval(self.generations.bytes());
+        self.filters = folder.save_filters(&self.generations, self.tally.checkpoints, &self.filters)?;
+        let state = self.state(Phase::Reading, job.position_behind(records));
+        job.checkpoints.push((records, Box::new(state)));
+        Ok(())
+    }
+
+    pub fn state(&self, phase: Phase, position: Position) -> State {
+        State {
+            fingerprint: self.fingerprint.clone(),
+            phase,
+            position,
+            capacity: self.capacity,
+            tally: self.tally.clone(),
+            filters: self.filters.clone(),
+            outputs: Lengths::default(),
+            outcome: None,
+        }
+    }
+
+    /// What the filters have come to.
+    pub fn outcome(&self) -> Outcome {
+        super::outcome(&self.generations, &self.options.wanted)
+    }
+}
+
+/// The bytes of a record, its line end counted as one byte whether it is there or not.
+fn record_bytes(raw: &[u8]) -> u64 {
+    let raw = raw.strip_suffix(b"\n").unwrap_or(raw);
+    raw.strip_suffix(b"\r").unwrap_or(raw).len() as u64 + 1
+}

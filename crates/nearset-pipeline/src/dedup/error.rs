@@ -1,0 +1,51 @@
+//! Why a run ends without its output.
+
+use std::path::PathBuf;
+
+use nearset::filter::SpecError;
+use nearset::plan::TextDedupError;
+use nearset::{DecodeError, ItemError};
+
+use crate::error::{InputError, OutputError, RecordError};
+use crate::filter_file::FilterFileError;
+
+/// Why a run ends without its output.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+#[allow(missing_docs)]
+pub enum DedupError {
+    #[error(transparent)]
+    Wanted(#[from] TextDedupError),
+    #[error(transparent)]
+    Input(#[from] InputError),
+    #[error("{0} (use --on-error skip to leave such records out)")]
+    Record(#[from] RecordError),
+    #[error(transparent)]
+    Output(#[from] OutputError),
+    #[error(transparent)]
+    Filter(#[from] FilterFileError),
+    #[error("the filter cannot grow: {0}")]
+    Grow(#[from] SpecError),
+    #[error("{}: holds no texts ({cause}): only filters over shingles can be used with --against", path.display())]
+    AgainstKind { path: PathBuf, cause: ItemError },
+    #[error(
+        "{what} has changed since the run that is to be resumed (it was {was}, it is {is}): change it back, or start \
+         again without --resume, with --force"
+    )]
+    Changed { what: String, was: String, is: String },
+    #[error(
+        "{}: an unfinished run left its state here: go on with --resume, or start again with --force",
+        folder.display()
+    )]
+    Unfinished { folder: PathBuf },
+    #[error("{}: the state of the unfinished run is damaged ({cause}): start again with --force", path.display())]
+    BadState { path: PathBuf, cause: String },
+    #[error("{}: the saved filter is damaged ({cause}): start again with --force", path.display())]
+    BadSnapshot { path: PathBuf, cause: DecodeError },
+    #[error("{name} is named twice among the outputs: give each its own file", name = path.display())]
+    SameOutput { path: PathBuf },
+    #[error("stopped{}", if *.resumable { ": go on with the same command and --resume" } else { "; nothing was written" })]
+    Interrupted { resumable: bool },
+    #[error("the reading thread died: this is a bug in nearset")]
+    ReaderDied,
+}

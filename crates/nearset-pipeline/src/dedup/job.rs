@@ -1,0 +1,185 @@
+//! A batch on its way through the threads: what a worker makes of it before its turn in the order comes.
+
+use std::ops::Range;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use nearset::family::{Hashed, Key};
+use nearset::filter::{Hasher, Spec};
+use nearset::{Item, NearFilter};
+
+use super::DedupError;
+use super::state::State;
+use crate::error::{InputError, RecordError, RecordFault};
+use crate::extract::{Arena, Fields, extract};
+use crate::format::Format;
+use crate::input::{Batch, Position};
+
+/// What becomes of a record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Verdict {
+    New {
+        hits: u32,
+    },
+    Near {
+        hits: u32,
+    },
+    /// Near something in that filter of `--against`.
+    Against {
+        filter: usize,
+        hits: u32,
+    },
+    Faulty,
+}
+
+/// A batch and what is known of it. Jobs go round in a pool, so that their number bounds the memory.
+#[derive(Default)]
+pub(super) struct Job {
+    pub sequence: u64,
+    pub batch: Batch,
+    /// What ended the source behind the batch's records.
+    pub input_error: Option<InputError>,
+    /// Keys of the records that are not faulty, one after the other.
+    pub keys: Vec<Option<Key>>,
+    /// Faulty records, in order.
+    pub faults: Vec<(usize, RecordError)>,
+    /// Records near something in a filter of `--against`, in order: the record, the filter, the hits.
+    pub against: Vec<(usize, usize, u32)>,
+    pub ids: Ids,
+    pub verdicts: Vec<Verdict>,
+    /// Checkpoints behind records, in order: after how many, and what.
+    pub checkpoints: Vec<(usize, Box<State>)>,
+}
+
+impl Job {
+    pub fn clear(&mut self) {
+        self.input_error = None;
+        self.keys.clear();
+        self.faults.clear();
+        self.against.clear();
+        self.ids.clear();
+        self.verdicts.clear();
+        self.checkpoints.clear();
+    }
+
+    /// Where reading goes on behind the first `records` records.
+    pub fn position_behind(&self, records: usize) -> Position {
+        let batch = &self.batch;
+        if records >= batch.len() {
+            return batch.end();
+        }
+        let start = batch.start();
+        let offset = match batch.format() {
+            Format::Parquet => start.offset,
+            _ => start.offset + batch.range(records).start as u64,
+        };
+        Position { source: start.source, record: start.record + records as u64, line: batch.line(records), offset }
+    }
+}
+
+/// The ids of a batch's records, in one string.
+#[derive(Default)]
+pub(super) struct Ids {
+    text: String,
+    ends: Vec<usize>,
+}
+
+impl Ids {
+    fn clear(&mut self) {
+        self.text.clear();
+        self.ends.clear();
+    }
+
+    fn push(&mut self, id: &str) {
+        self.text.push_str(id);
+        self.ends.push(self.text.len());
+    }
+
+    /// The id of record `i`; empty where ids were not asked for.
+    pub fn get(&self, i: usize) -> &str {
+        let Some(&end) = self.ends.get(i) else { return "" };
+        let start = i.checked_sub(1).map_or(0, |before| self.ends[before]);
+        &self.text[Range { start, end }]
+    }
+}
+
+/// A filter built before, and how to hash for it.
+pub(super) struct Against<'a> {
+    pub filter: NearFilter<'a>,
+    hasher: Hasher,
+    /// Whether the run's own keys are also this filter's.
+    same_keys: bool,
+}
+
+impl<'a> Against<'a> {
+    pub fn new(path: &PathBuf, filter: NearFilter<'a>, own: &Spec) -> Result<Self, DedupError> {
+        let hasher = filter.hasher();
+        if let Err(cause) = hasher.hash("any text", &mut Hashed::new()) {
+            return Err(DedupError::AgainstKind { path: path.clone(), cause });
+        }
+        let theirs = filter.spec();
+        let same_keys = theirs.probing.is_none()
+            && theirs.family == own.family
+            && theirs.seed == own.seed
+            && theirs.layout() == own.layout();
+        Ok(Self { filter, hasher, same_keys })
+    }
+}
+
+/// What one worker thread works with.
+pub(super) struct Worker<'w> {
+    pub fields: &'w Fields,
+    pub hasher: Hasher,
+    pub against: &'w [Against<'w>],
+    pub wants_ids: bool,
+    arena: Arena,
+    hashed: Hashed,
+    hashed_against: Hashed,
+}
+
+impl<'w> Worker<'w> {
+    pub fn new(fields: &'w Fields, hasher: Hasher, against: &'w [Against<'w>], wants_ids: bool) -> Self {
+        let (arena, hashed, hashed_against) = (Arena::new(), Hashed::new(), Hashed::new());
+        Self { fields, hasher, against, wants_ids, arena, hashed, hashed_against }
+    }
+
+    /// Everything about a batch that does not depend on the records before it.
+    pub fn sketch(&mut self, job: &mut Job) {
+        let Job { batch, keys, faults, against, ids, .. } = job;
+        let extracted = extract(batch, self.fields, &mut self.arena);
+        for i in 0..extracted.len() {
+            if self.wants_ids {
+                ids.push(&extracted.id(i));
+            }
+            let item = match extracted.item(i) {
+                Ok(item) => item,
+                Err(error) => {
+                    faults.push((i, error.clone()));
+                    continue;
+                }
+            };
+            if let Err(cause) = self.hasher.hash(item, &mut self.hashed) {
+                let fault = RecordFault::Unhashable { field: self.fields.item.clone(), cause };
+                faults.push((i, RecordError { name: Arc::clone(batch.name()), line: batch.line(i), fault }));
+                continue;
+            }
+            keys.extend_from_slice(&self.hashed.keys);
+            let found =
+                self.against.iter().position(|other| screen(other, item, &self.hashed, &mut self.hashed_against));
+            if let Some(filter) = found {
+                let other = &self.against[filter];
+                let hashed = if other.same_keys { &self.hashed } else { &self.hashed_against };
+                against.push((i, filter, other.filter.hits_hashed(hashed).hit));
+            }
+        }
+    }
+}
+
+/// Whether an item is near something in a filter.
+fn screen(other: &Against<'_>, item: Item<'_>, own: &Hashed, room: &mut Hashed) -> bool {
+    if other.same_keys {
+        return other.filter.contains_hashed(own);
+    }
+    // That the filter hashes texts was checked when it was opened.
+    other.hasher.hash(item, room).is_ok() && other.filter.contains_hashed(room)
+}

@@ -1,0 +1,277 @@
+//! Near-duplicates out of a corpus, in one pass and fixed memory.
+//!
+//! ```text
+//! reader ──> workers ──> ordered commit ──> writer
+//! bytes      keys        near or new        files
+//!    ^                                        │
+//!    └───────────── a pool of jobs ───────────┘
+//! ```
+//!
+//! Claim: the output is a function of the records, their order and the options: the same bytes for any number of threads, and,
+//! at one capacity, for one file or the same records split over many. A run that was stopped at any moment and resumed ends
+//! with the same bytes.
+//! Invariant: a fixed number of jobs goes round, so memory is the filter and a bounded number of batches, whatever the input.
+//! Every record is inserted, kept or not, so what is near is decided against all records before (DESIGN: prefix-OR).
+//! Not here: the report's page, and how to print anything.
+
+mod commit;
+mod error;
+mod generations;
+mod job;
+mod options;
+mod progress;
+mod samples;
+mod state;
+mod summary;
+mod threads;
+mod write;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Instant;
+
+use nearset::plan::TextDedup;
+use nearset::{NearFilter, Similarity};
+
+pub use error::DedupError;
+pub use options::{DedupOptions, OnError};
+pub use progress::Progress;
+pub use samples::{Place, Samples};
+pub use summary::{CurvePoint, DedupPlan, GenerationSummary, SourceSummary, Summary};
+
+use crate::capacity::{self, Capacity, Known};
+use crate::filter_file::FilterFile;
+use crate::format::Format;
+use crate::input::{Position, ReadOptions, Source};
+use commit::Committer;
+use generations::Generations;
+use job::Against;
+use state::{Phase, State, StateFolder};
+use summary::{Outcome, Tally};
+use write::Outputs;
+
+/// Similarities at which plans and summaries state what is caught, beside near and far themselves.
+const CURVE_STEP: f64 = 0.05;
+
+/// Batches hold about so many records, within the bounds below: keys take more room than short records do.
+const RECORDS_A_BATCH: f64 = 1024.0;
+const BATCH_BYTES: std::ops::RangeInclusive<f64> = 65536.0..=1048576.0;
+
+/// A run that is about to start.
+pub struct Dedup {
+    sources: Arc<[Source]>,
+    options: DedupOptions,
+    read: ReadOptions,
+    capacity: Capacity,
+    folder: Option<StateFolder>,
+    resumed: Option<State>,
+}
+
+impl Dedup {
+    /// Looks at the inputs and at what an earlier run left, and changes nothing.
+    ///
+    /// # Errors
+    /// If the promise can't be made, two outputs are one file, or the run to be resumed was another one.
+    pub fn prepare(sources: impl Into<Arc<[Source]>>, options: DedupOptions) -> Result<Self, DedupError> {
+        let sources = sources.into();
+        options.wanted.spec(1)?;
+        let outputs: Vec<&Path> =
+            [&options.out, &options.removed, &options.save].into_iter().flatten().map(|path| path.as_path()).collect();
+        if let Some(i) = (1..outputs.len()).find(|&i| outputs[..i].contains(&outputs[i])) {
+            return Err(DedupError::SameOutput { path: outputs[i].to_owned() });
+        }
+        let folder = resumable_output(&options, &sources).map(|out| StateFolder::of(out, options.checkpoint_bytes));
+        let mut resumed = None;
+        if let Some(folder) = folder.as_ref().filter(|folder| folder.exists()) {
+            if options.resume {
+                resumed = folder.load()?;
+            } else if !options.force {
+                return Err(DedupError::Unfinished { folder: folder.path().to_owned() });
+            }
+        }
+        if let Some(state) = &resumed
+            && let Some((what, was, is)) = state::first_change(&state.fingerprint, &options.fingerprint(&sources))
+        {
+            return Err(DedupError::Changed { what, was, is });
+        }
+        let mut read = ReadOptions::new(options.fields.clone());
+        let capacity = match (&resumed, options.capacity) {
+            (Some(state), _) => state.capacity,
+            (None, Some(records)) => Capacity { records, known: Known::Given, mean_bytes: None },
+            (None, None) => capacity::estimate(&sources, &read),
+        };
+        let wanted_bytes = capacity.mean_bytes.unwrap_or(0.0) * RECORDS_A_BATCH;
+        read.batch_bytes = wanted_bytes.clamp(*BATCH_BYTES.start(), *BATCH_BYTES.end()) as usize;
+        Ok(Self { sources, options, read, capacity, folder, resumed })
+    }
+
+    /// What will be done.
+    ///
+    /// # Errors
+    /// If no such filter can be.
+    pub fn plan(&self) -> Result<DedupPlan, DedupError> {
+        let wanted = &self.options.wanted;
+        let spec = wanted.spec(self.capacity.records)?;
+        let curve = similarities(wanted)
+            .map(|similarity| Ok(CurvePoint { similarity, caught: wanted.caught(similarity)? }))
+            .collect::<Result<_, DedupError>>()?;
+        Ok(DedupPlan {
+            near: wanted.near,
+            far: wanted.far,
+            max_false_negative: wanted.max_false_negative,
+            max_false_positive: wanted.max_false_positive,
+            shingling: wanted.shingling.to_string(),
+            rows: spec.rows,
+            bands: spec.rule.bands(),
+            capacity: self.capacity,
+            bytes: spec.bytes(),
+            curve,
+            threads: self.options.threads.max(1),
+            resumed_records: self.resumed.as_ref().map_or(0, |state| state.tally.records),
+        })
+    }
+
+    /// Does it.
+    ///
+    /// # Errors
+    /// If an input or output fails, or a record is faulty and none may be. No output has appeared then; where there is a
+    /// checkpoint, what is needed to resume is kept.
+    pub fn run(self, progress: &Progress) -> Result<Summary, DedupError> {
+        let started = Instant::now();
+        let plan = self.plan()?;
+        if let Some(state) = self.resumed.as_ref().filter(|state| state.phase == Phase::Finishing) {
+            write::finish_named(&self.options, &self.sources, state)?;
+            self.remove_state()?;
+            let outcome = state.outcome.clone().unwrap_or_else(Outcome::unknown);
+            let saved = state.outputs.saved.iter().map(|(path, _)| path.clone()).collect();
+            return Ok(Summary::new(plan, state.tally.clone(), outcome, &self.options, saved, started));
+        }
+        let outcome = self.read_and_write(&plan, progress, started);
+        if outcome.is_err() && !self.folder.as_ref().is_some_and(StateFolder::exists) {
+            write::remove_partial(&self.options);
+            self.remove_state()?;
+        }
+        outcome.map_err(|error| match error {
+            DedupError::Interrupted { .. } => {
+                DedupError::Interrupted { resumable: self.folder.as_ref().is_some_and(StateFolder::exists) }
+            }
+            other => other,
+        })
+    }
+
+    fn remove_state(&self) -> Result<(), DedupError> {
+        Ok(self.folder.as_ref().map_or(Ok(()), StateFolder::remove)?)
+    }
+
+    fn read_and_write(&self, plan: &DedupPlan, progress: &Progress, started: Instant) -> Result<Summary, DedupError> {
+        let Self { sources, options, folder, resumed, .. } = self;
+        let files = options.against.iter().map(|path| FilterFile::open(path)).collect::<Result<Vec<_>, _>>()?;
+        let own = options.wanted.spec(self.capacity.records)?;
+        let against = files
+            .iter()
+            .zip(&options.against)
+            .map(|(file, path)| Against::new(path, file.filter()?, &own))
+            .collect::<Result<Vec<_>, DedupError>>()?;
+        let (generations, tally, filters, position) = match (resumed, folder) {
+            (Some(state), Some(folder)) => {
+                let filters = folder.load_filters(state)?;
+                let generations = Generations::from_filters(options.wanted, self.capacity.records, filters);
+                (generations, state.tally.clone(), state.filters.clone(), state.position)
+            }
+            _ => {
+                self.remove_state()?;
+                let generations = Generations::new(options.wanted, self.capacity.records)?;
+                let tally = self.empty_tally(generations.bytes());
+                (generations, tally, Vec::new(), Position::default())
+            }
+        };
+        write::check_save(options, sources)?;
+        let lengths = resumed.as_ref().map(|state| &state.outputs);
+        let outputs = Outputs::open(options, sources, lengths, folder.is_some(), plan.bands)?;
+        let mut committer = Committer {
+            options,
+            generations,
+            tally,
+            capacity: self.capacity,
+            fingerprint: options.fingerprint(sources),
+            folder: folder.as_ref(),
+            filters,
+            progress,
+        };
+        let reader = crate::input::Reader::open_at(Arc::clone(sources), self.read.clone(), position);
+        let (outputs, commit_seconds) = threads::run(reader, &against, &mut committer, outputs)?;
+        let saved = self.finish(&committer, outputs)?;
+        let outcome = committer.outcome();
+        let mut summary = Summary::new(plan.clone(), committer.tally, outcome, options, saved, started);
+        summary.commit_seconds = commit_seconds;
+        Ok(summary)
+    }
+
+    /// Completes the outputs, says so, and only then lets them appear: if it is stopped in between, resuming does the rest.
+    fn finish(&self, committer: &Committer<'_>, mut outputs: Outputs) -> Result<Vec<std::path::PathBuf>, DedupError> {
+        let filters: &[NearFilter<'static>] = committer.generations.filters();
+        let mut saved = write::write_saved(&self.options, &self.sources, filters)?;
+        let paths = saved.iter().map(|out| out.path().to_owned()).collect();
+        if let Some(folder) = &self.folder {
+            let mut state = committer.state(Phase::Finishing, Position::default());
+            state.outputs = outputs.lengths()?;
+            for out in &mut saved {
+                state.outputs.saved.push((out.path().to_owned(), out.checkpoint()?));
+            }
+            state.outcome = Some(committer.outcome());
+            folder.save(&state)?;
+        }
+        for out in saved {
+            out.finish()?;
+        }
+        outputs.finish()?;
+        self.remove_state()?;
+        Ok(paths)
+    }
+
+    fn empty_tally(&self, filter_bytes: u64) -> Tally {
+        let named = |source: &Source| SourceSummary { name: source.name.to_string(), ..SourceSummary::default() };
+        Tally {
+            against: vec![0; self.options.against.len()],
+            sources: self.sources.iter().map(named).collect(),
+            samples: Samples::new(self.options.samples),
+            next_checkpoint: self.folder.as_ref().map_or(u64::MAX, |folder| folder.interval(filter_bytes)),
+            ..Tally::default()
+        }
+    }
+}
+
+/// The output, if a run over these sources can be resumed: a pipe can't be read twice, and Parquet files and arrays are written
+/// from their ends.
+fn resumable_output<'o>(options: &'o DedupOptions, sources: &[Source]) -> Option<&'o Path> {
+    let files = sources.iter().all(|source| {
+        source.bytes.is_some() && source.path().is_some() && !matches!(source.format, Format::Parquet | Format::Npy)
+    });
+    let pipes = [&options.removed, &options.save].into_iter().flatten().any(|path| path == Path::new("-"));
+    options.out.as_deref().filter(|out| files && !pipes && *out != Path::new("-"))
+}
+
+/// Where the curve is stated: every .05 from far to .1 above near.
+fn similarities(wanted: &TextDedup) -> impl Iterator<Item = f64> + use<> {
+    let (first, last) = ((wanted.far / CURVE_STEP).round() as u32, ((wanted.near + 0.1) / CURVE_STEP).round() as u32);
+    (first..=last).map(|step| f64::from(step) / 20.0).filter(|&similarity| similarity < 1.0)
+}
+
+fn outcome(generations: &Generations, wanted: &TextDedup) -> Outcome {
+    let caught = |similarity: f64| {
+        let distance = Similarity::jaccard(similarity).map(Similarity::jaccard_distance);
+        distance.map_or(f64::NAN, |distance| generations.acceptance(distance))
+    };
+    let describe = |(i, filter): (usize, &NearFilter<'_>)| GenerationSummary {
+        capacity: generations.capacity_of(i),
+        items: filter.len(),
+        fill: filter.fill(),
+        bytes: filter.spec().bytes(),
+    };
+    Outcome {
+        generations: generations.filters().iter().enumerate().map(describe).collect(),
+        curve: similarities(wanted).map(|similarity| CurvePoint { similarity, caught: caught(similarity) }).collect(),
+        false_negative: 1.0 - caught(wanted.near),
+        false_positive: caught(wanted.far),
+    }
+}

@@ -1,0 +1,38 @@
+//! Counters that another thread may watch, and the way to stop a run.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// How far a run has come.
+#[derive(Debug, Default)]
+#[non_exhaustive]
+pub struct Progress {
+    /// Records decided on.
+    pub records: AtomicU64,
+    /// Bytes of these records.
+    pub bytes: AtomicU64,
+    /// Bytes read from disk, compressed as they lie there.
+    pub disk_bytes: AtomicU64,
+    /// Records found to be near another.
+    pub removed: AtomicU64,
+    /// Records that could not be read.
+    pub faulty: AtomicU64,
+    /// Memory of the filter.
+    pub filter_bytes: AtomicU64,
+    stop: AtomicBool,
+}
+
+impl Progress {
+    /// A run that has not started.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Asks the run to end. It keeps what is needed to resume it, if there is a checkpoint.
+    pub fn stop(&self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+}

@@ -1,0 +1,210 @@
+//! What a run did, for people and for scripts.
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use serde::{Deserialize, Serialize};
+
+use super::options::DedupOptions;
+use super::samples::Samples;
+use crate::capacity::Capacity;
+
+/// Errors that are kept word by word; the rest are counted.
+pub(super) const SHOWN_ERRORS: usize = 20;
+
+/// What happened to the records of one source.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct SourceSummary {
+    /// The file's name.
+    pub name: String,
+    /// Records read.
+    pub records: u64,
+    /// Records with nothing near before them.
+    pub kept: u64,
+    /// Records near an earlier one.
+    pub near: u64,
+    /// Records near something in a filter given by `--against`.
+    pub against: u64,
+    /// Records that could not be read.
+    pub faulty: u64,
+    /// Whether reading it broke off.
+    pub broken: bool,
+}
+
+/// Everything that is counted in order, and that a resumed run takes over.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub(super) struct Tally {
+    pub records: u64,
+    /// Bytes of records, line ends counted as one: the same however the records are split over files.
+    pub bytes: u64,
+    pub kept: u64,
+    pub near: u64,
+    /// By filter.
+    pub against: Vec<u64>,
+    pub faulty: u64,
+    pub errors: Vec<String>,
+    pub more_errors: u64,
+    pub sources: Vec<SourceSummary>,
+    pub next_checkpoint: u64,
+    pub checkpoints: u64,
+    pub samples: Samples,
+}
+
+impl Tally {
+    pub fn error(&mut self, message: impl FnOnce() -> String) {
+        if self.errors.len() < SHOWN_ERRORS {
+            self.errors.push(message());
+        } else {
+            self.more_errors += 1;
+        }
+    }
+}
+
+/// What the filters came to.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Outcome {
+    pub generations: Vec<GenerationSummary>,
+    pub curve: Vec<CurvePoint>,
+    pub false_negative: f64,
+    pub false_positive: f64,
+}
+
+impl Outcome {
+    /// Of a run whose state does not tell.
+    pub fn unknown() -> Self {
+        Self { generations: Vec::new(), curve: Vec::new(), false_negative: f64::NAN, false_positive: f64::NAN }
+    }
+}
+
+/// One filter of a run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct GenerationSummary {
+    /// Items that it is made for.
+    pub capacity: u64,
+    /// Items that it took.
+    pub items: u64,
+    /// The part of its bits that is set.
+    pub fill: f64,
+    /// Its memory.
+    pub bytes: u64,
+}
+
+/// How likely a record is caught whose nearest earlier one has a similarity.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct CurvePoint {
+    /// The similarity.
+    pub similarity: f64,
+    /// The probability.
+    pub caught: f64,
+}
+
+/// What will be done, before it is.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct DedupPlan {
+    /// The similarity from which on texts are duplicates.
+    pub near: f64,
+    /// The similarity below which they are not.
+    pub far: f64,
+    /// What is promised to be missed at exactly `near`, at most.
+    pub max_false_negative: f64,
+    /// What is promised to be caught at exactly `far`, at most.
+    pub max_false_positive: f64,
+    /// How texts are cut.
+    pub shingling: String,
+    /// Rows of a band.
+    pub rows: u32,
+    /// Bands.
+    pub bands: u32,
+    /// For how many texts, and how that is known.
+    pub capacity: Capacity,
+    /// Memory of the filter.
+    pub bytes: u64,
+    /// The probability of being caught, at capacity.
+    pub curve: Vec<CurvePoint>,
+    /// Threads that hash.
+    pub threads: usize,
+    /// How many records an earlier run has already dealt with.
+    pub resumed_records: u64,
+}
+
+/// What a run did.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Summary {
+    /// What was planned.
+    pub plan: DedupPlan,
+    /// Records read, faulty ones included.
+    pub records: u64,
+    /// Bytes of records read.
+    pub bytes: u64,
+    /// Records kept.
+    pub kept: u64,
+    /// Records near an earlier one.
+    pub near: u64,
+    /// Records near something in each filter given by `--against`, with its name.
+    pub against: Vec<(String, u64)>,
+    /// Records that could not be read.
+    pub faulty: u64,
+    /// The first errors, with file and line.
+    pub errors: Vec<String>,
+    /// How many more there were.
+    pub more_errors: u64,
+    /// By source, in order.
+    pub sources: Vec<SourceSummary>,
+    /// The filters that took the records.
+    pub generations: Vec<GenerationSummary>,
+    /// The probability of being caught, as the filters were in the end.
+    pub curve: Vec<CurvePoint>,
+    /// What would be missed at exactly `near`, as the filters were in the end.
+    pub false_negative: f64,
+    /// What would be caught at exactly `far`, as the filters were in the end.
+    pub false_positive: f64,
+    /// Where the filter was saved: one file, or one a generation where it has grown.
+    pub saved: Vec<PathBuf>,
+    /// Seconds that this run took.
+    pub seconds: f64,
+    /// Seconds in which the ordered commit was at work, of these.
+    pub commit_seconds: f64,
+    /// Records remembered for a report.
+    #[serde(skip)]
+    pub samples: Samples,
+}
+
+impl Summary {
+    pub(super) fn new(
+        plan: DedupPlan,
+        tally: Tally,
+        outcome: Outcome,
+        options: &DedupOptions,
+        saved: Vec<PathBuf>,
+        started: Instant,
+    ) -> Self {
+        let Tally { records, bytes, kept, near, against, faulty, errors, more_errors, sources, samples, .. } = tally;
+        let Outcome { generations, curve, false_negative, false_positive } = outcome;
+        let names = options.against.iter().map(|path| path.display().to_string());
+        Self {
+            plan,
+            records,
+            bytes,
+            kept,
+            near,
+            against: names.zip(against).collect(),
+            faulty,
+            errors,
+            more_errors,
+            sources,
+            generations,
+            curve,
+            false_negative,
+            false_positive,
+            saved,
+            seconds: started.elapsed().as_secs_f64(),
+            commit_seconds: 0.0,
+            samples,
+        }
+    }
+}

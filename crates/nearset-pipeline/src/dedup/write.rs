@@ -1,0 +1,221 @@
+//! The writing thread: records and the list of removals, in order.
+
+use std::path::{Path, PathBuf};
+
+use crossbeam_channel::{Receiver, Sender};
+use nearset::NearFilter;
+
+use super::job::{Job, Verdict};
+use super::options::DedupOptions;
+use super::state::{Lengths, State, StateFolder};
+use crate::error::OutputError;
+use crate::input::Source;
+use crate::output::{OutputFile, OutputOptions, RecordWriter, Value, json_string, partial_path};
+
+/// The fields that `--annotate` adds.
+const ADDED: [&str; 2] = ["near_duplicate", "hits"];
+
+/// Outputs of a run.
+pub(super) struct Outputs {
+    out: Option<RecordWriter>,
+    removed: Option<OutputFile>,
+    annotate: bool,
+    bands: u32,
+    against: Vec<String>,
+    scratch: Vec<u8>,
+}
+
+fn options_for(options: &DedupOptions, sources: &[Source], keep_partial: bool) -> OutputOptions {
+    let mut output = OutputOptions::protecting(sources);
+    output.inputs.extend(options.against.iter().cloned());
+    output.force = options.force;
+    output.keep_partial = keep_partial;
+    output
+}
+
+/// Writes each generation's filter beside its place: to the path itself if there is one, else numbered.
+pub(super) fn write_saved(
+    options: &DedupOptions,
+    sources: &[Source],
+    filters: &[NearFilter<'_>],
+) -> Result<Vec<OutputFile>, OutputError> {
+    let Some(path) = &options.save else { return Ok(Vec::new()) };
+    let output = options_for(options, sources, true);
+    let write = |(i, filter): (usize, &NearFilter<'_>)| {
+        let path = if filters.len() == 1 { path.clone() } else { numbered(path, i + 1) };
+        let mut out = OutputFile::create(&path, &output)?;
+        crate::filter_file::write_filter(filter, &mut out)?;
+        Ok(out)
+    };
+    filters.iter().enumerate().map(write).collect()
+}
+
+/// That the filter can be saved, found out before the work is done.
+pub(super) fn check_save(options: &DedupOptions, sources: &[Source]) -> Result<(), OutputError> {
+    match &options.save {
+        Some(path) => OutputFile::create(path, &options_for(options, sources, false)).map(drop),
+        None => Ok(()),
+    }
+}
+
+/// `seen.nearset` as `seen.2.nearset`.
+fn numbered(path: &Path, number: usize) -> PathBuf {
+    let mut name = path.file_stem().unwrap_or_default().to_owned();
+    name.push(format!(".{number}"));
+    if let Some(extension) = path.extension() {
+        name.push(".");
+        name.push(extension);
+    }
+    path.with_file_name(name)
+}
+
+impl Outputs {
+    pub fn open(
+        options: &DedupOptions,
+        sources: &[Source],
+        resumed: Option<&Lengths>,
+        keep_partial: bool,
+        bands: u32,
+    ) -> Result<Self, OutputError> {
+        let output = options_for(options, sources, keep_partial);
+        let added = if options.annotate { ADDED.map(str::to_owned).to_vec() } else { Vec::new() };
+        let out = match (&options.out, resumed.and_then(|lengths| lengths.out)) {
+            (Some(path), Some(checkpoint)) => Some(RecordWriter::resume(path, added, checkpoint, &output)?),
+            (Some(path), None) => Some(RecordWriter::create(path, added, &output)?),
+            (None, _) => None,
+        };
+        let removed = match (&options.removed, resumed.and_then(|lengths| lengths.removed)) {
+            (Some(path), Some(length)) => Some(OutputFile::resume(path, length, &output)?),
+            (Some(path), None) => Some(OutputFile::create(path, &output)?),
+            (None, _) => None,
+        };
+        let against = options.against.iter().map(|path| path.display().to_string()).collect();
+        Ok(Self { out, removed, annotate: options.annotate, bands, against, scratch: Vec::new() })
+    }
+
+    /// Writes jobs in the order they come, and gives them back to the pool.
+    pub fn write_all(
+        mut self,
+        jobs: &Receiver<Job>,
+        pool: &Sender<Job>,
+        folder: Option<&StateFolder>,
+    ) -> Result<Self, OutputError> {
+        for mut job in jobs {
+            self.write(&mut job, folder)?;
+            // The reader may be done and gone.
+            let _ = pool.send(job);
+        }
+        Ok(self)
+    }
+
+    fn write(&mut self, job: &mut Job, folder: Option<&StateFolder>) -> Result<(), OutputError> {
+        if let Some(out) = &mut self.out {
+            out.begin(&job.batch)?;
+        }
+        let mut checkpoints = std::mem::take(&mut job.checkpoints).into_iter().peekable();
+        for i in 0..job.verdicts.len() {
+            self.record(job, i)?;
+            if let Some((_, mut state)) = checkpoints.next_if(|(behind, _)| *behind == i + 1)
+                && let Some(folder) = folder
+            {
+                state.outputs = self.lengths()?;
+                folder.save(&state)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn record(&mut self, job: &Job, i: usize) -> Result<(), OutputError> {
+        let verdict = job.verdicts[i];
+        if let Some(out) = &mut self.out {
+            match verdict {
+                Verdict::Faulty => {}
+                Verdict::New { hits } | Verdict::Near { hits } | Verdict::Against { hits, .. } if self.annotate => {
+                    let near = !matches!(verdict, Verdict::New { .. });
+                    out.annotate(&job.batch, i, &[Value::Bool(near), Value::Integer(i64::from(hits))])?;
+                }
+                Verdict::New { .. } => out.copy(&job.batch, i)?,
+                Verdict::Near { .. } | Verdict::Against { .. } => {}
+            }
+        }
+        if self.removed.is_some() && !matches!(verdict, Verdict::New { .. }) {
+            self.removal(job, i, verdict)?;
+        }
+        Ok(())
+    }
+
+    fn removal(&mut self, job: &Job, i: usize, verdict: Verdict) -> Result<(), OutputError> {
+        let line = &mut self.scratch;
+        line.clear();
+        line.extend_from_slice(b"{\"id\":");
+        json_string(job.ids.get(i), line);
+        line.extend_from_slice(b",\"file\":");
+        json_string(job.batch.name(), line);
+        line.extend_from_slice(format!(",\"line\":{}", job.batch.line(i)).as_bytes());
+        let (reason, hits) = match verdict {
+            Verdict::Near { hits } => ("near an earlier record".to_owned(), Some(hits)),
+            Verdict::Against { filter, hits } => (format!("near {}", self.against[filter]), Some(hits)),
+            _ => {
+                let fault =
+                    job.faults.iter().find(|(faulty, _)| *faulty == i).map(|(_, error)| error.fault.to_string());
+                (format!("unreadable: {}", fault.unwrap_or_default()), None)
+            }
+        };
+        if let Some(hits) = hits {
+            line.extend_from_slice(format!(",\"hits\":{hits},\"bands\":{}", self.bands).as_bytes());
+        }
+        line.extend_from_slice(b",\"reason\":");
+        json_string(&reason, line);
+        line.extend_from_slice(b"}\n");
+        match &mut self.removed {
+            Some(removed) => removed.write(line),
+            None => Ok(()),
+        }
+    }
+
+    /// Makes all that was written durable and says how long it is.
+    pub fn lengths(&mut self) -> Result<Lengths, OutputError> {
+        Ok(Lengths {
+            out: self.out.as_mut().map(RecordWriter::checkpoint).transpose()?,
+            removed: self.removed.as_mut().map(OutputFile::checkpoint).transpose()?,
+            saved: Vec::new(),
+        })
+    }
+
+    /// Lets the outputs appear under their names.
+    pub fn finish(self) -> Result<(), OutputError> {
+        if let Some(removed) = self.removed {
+            removed.finish()?;
+        }
+        match self.out {
+            Some(out) => out.finish(),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Gives complete outputs their names, those that do not have them yet.
+pub(super) fn finish_named(options: &DedupOptions, sources: &[Source], state: &State) -> Result<(), OutputError> {
+    let output = options_for(options, sources, true);
+    let waits = |path: &Path| partial_path(path).exists();
+    let removed = options.removed.as_ref().zip(state.outputs.removed);
+    for (path, length) in state.outputs.saved.iter().map(|(path, length)| (path, *length)).chain(removed) {
+        if waits(path) {
+            OutputFile::resume(path, length, &output)?.finish()?;
+        }
+    }
+    if let (Some(path), Some(checkpoint)) = (&options.out, state.outputs.out)
+        && waits(path)
+    {
+        RecordWriter::resume(path, Vec::new(), checkpoint, &output)?.finish()?;
+    }
+    Ok(())
+}
+
+/// Removes what an unfinished run leaves under partial names.
+pub(super) fn remove_partial(options: &DedupOptions) {
+    for path in [&options.out, &options.removed, &options.save].into_iter().flatten() {
+        // What is not there need not be removed, and what cannot be removed is named as partial.
+        let _ = std::fs::remove_file(partial_path(path));
+    }
+}

@@ -1,0 +1,106 @@
+//! Filters as files: opened by memory map, saved whole or not at all.
+//!
+//! Invariant: a file is checked to its last byte when it is opened, so a damaged one is refused before it answers anything.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use memmap2::Mmap;
+use nearset::{Check, DecodeError, NearFilter};
+
+use crate::error::OutputError;
+use crate::output::OutputFile;
+
+/// Why a filter file cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+#[allow(missing_docs)]
+pub enum FilterFileError {
+    #[error("{}: {cause}: check the path", path.display())]
+    Unreadable { path: PathBuf, cause: io::Error },
+    #[error("{}: {cause}", path.display())]
+    Decode { path: PathBuf, cause: DecodeError },
+}
+
+/// A filter's file, mapped into memory.
+pub struct FilterFile {
+    path: PathBuf,
+    map: Mmap,
+}
+
+impl FilterFile {
+    /// Maps a file. Only what is looked up is read, once [`FilterFile::filter`] has checked it.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn open(path: &Path) -> Result<Self, FilterFileError> {
+        let map = File::open(path).and_then(|file| map(&file));
+        match map {
+            Ok(map) => Ok(Self { path: path.to_owned(), map }),
+            Err(cause) => Err(FilterFileError::Unreadable { path: path.to_owned(), cause }),
+        }
+    }
+
+    /// Where the file lies.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Bytes of the file.
+    pub fn bytes(&self) -> usize {
+        self.map.len()
+    }
+
+    /// The filter in it, whose tables stay in the file.
+    ///
+    /// # Errors
+    /// If the file is damaged, of another kind or newer than this build.
+    pub fn filter(&self) -> Result<NearFilter<'_>, FilterFileError> {
+        NearFilter::decode(&self.map, Check::Everything)
+            .map_err(|cause| FilterFileError::Decode { path: self.path.clone(), cause })
+    }
+}
+
+#[allow(unsafe_code)]
+fn map(file: &File) -> io::Result<Mmap> {
+    // SAFETY: the map is only read, and as bytes. Filters are replaced by rename and never written in place, so the bytes
+    // do not change under a reader unless someone else overwrites the file, which no program can rule out for a map.
+    unsafe { Mmap::map(file) }
+}
+
+/// Writes a filter to an output, which the caller finishes.
+///
+/// # Errors
+/// If the device is full or fails.
+pub fn write_filter(filter: &NearFilter<'_>, out: &mut OutputFile) -> Result<(), OutputError> {
+    let mut writing = Writing { out, failed: None };
+    let outcome = filter.encode(&mut writing);
+    match (writing.failed, outcome) {
+        (Some(failed), _) => Err(failed),
+        (None, Err(cause)) => Err(OutputError::from_io(out.path(), cause)),
+        (None, Ok(())) => Ok(()),
+    }
+}
+
+/// An output as a stream, its own error kept.
+struct Writing<'a> {
+    out: &'a mut OutputFile,
+    failed: Option<OutputError>,
+}
+
+impl Write for Writing<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self.out.write(bytes) {
+            Ok(()) => Ok(bytes.len()),
+            Err(error) => {
+                self.failed = Some(error);
+                Err(io::Error::other("the output failed"))
+            }
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
