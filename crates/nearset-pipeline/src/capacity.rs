@@ -156,7 +156,7 @@ fn sample_lines(path: &Path, bytes: u64) -> io::Result<f64> {
     let mut buffer = Vec::new();
     let (mut lines, mut seen) = (0usize, 0usize);
     for window in 0..WINDOWS {
-        file.seek(SeekFrom::Start(bytes.saturating_sub(WINDOW) / WINDOWS * window))?;
+        file.seek(SeekFrom::Start(bytes.saturating_sub(WINDOW) / (2 * WINDOWS) * (2 * window + 1)))?;
         buffer.clear();
         seen += file.by_ref().take(WINDOW).read_to_end(&mut buffer)?;
         lines += memchr::memchr_iter(b'\n', &buffer).count();

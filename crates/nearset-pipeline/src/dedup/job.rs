@@ -1,7 +1,7 @@
 //! A batch on its way through the threads: what a worker makes of it before its turn in the order comes.
 
 use std::ops::Range;
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::Arc;
 
 use nearset::family::{Hashed, Key};
@@ -112,10 +112,10 @@ pub(super) struct Against<'a> {
 }
 
 impl<'a> Against<'a> {
-    pub fn new(path: &PathBuf, filter: NearFilter<'a>, own: &Spec) -> Result<Self, DedupError> {
+    pub fn new(path: &Path, filter: NearFilter<'a>, own: &Spec) -> Result<Self, DedupError> {
         let hasher = filter.hasher();
         if let Err(cause) = hasher.hash("any text", &mut Hashed::new()) {
-            return Err(DedupError::AgainstKind { path: path.clone(), cause });
+            return Err(DedupError::AgainstKind { path: path.to_owned(), cause });
         }
         let theirs = filter.spec();
         let same_keys = theirs.probing.is_none()

@@ -111,7 +111,7 @@ impl Dedup {
     /// If no such filter can be.
     pub fn plan(&self) -> Result<DedupPlan, DedupError> {
         let wanted = &self.options.wanted;
-        let spec = wanted.spec(self.capacity.records)?;
+        let spec = Generations::from_filters(*wanted, self.capacity.records, self.guessed(), Vec::new()).spec(0)?;
         let curve = similarities(wanted)
             .map(|similarity| Ok(CurvePoint { similarity, caught: wanted.caught(similarity)? }))
             .collect::<Result<_, DedupError>>()?;
@@ -159,6 +159,10 @@ impl Dedup {
         })
     }
 
+    fn guessed(&self) -> bool {
+        self.capacity.known == Known::Guessed
+    }
+
     fn remove_state(&self) -> Result<(), DedupError> {
         Ok(self.folder.as_ref().map_or(Ok(()), StateFolder::remove)?)
     }
@@ -175,12 +179,13 @@ impl Dedup {
         let (generations, tally, filters, position) = match (resumed, folder) {
             (Some(state), Some(folder)) => {
                 let filters = folder.load_filters(state)?;
-                let generations = Generations::from_filters(options.wanted, self.capacity.records, filters);
+                let generations =
+                    Generations::from_filters(options.wanted, self.capacity.records, self.guessed(), filters);
                 (generations, state.tally.clone(), state.filters.clone(), state.position)
             }
             _ => {
                 self.remove_state()?;
-                let generations = Generations::new(options.wanted, self.capacity.records)?;
+                let generations = Generations::new(options.wanted, self.capacity.records, self.guessed())?;
                 let tally = self.empty_tally(generations.bytes());
                 (generations, tally, Vec::new(), Position::default())
             }

@@ -98,8 +98,7 @@ impl DedupOptions {
         let mut all = BTreeMap::new();
         let mut note = |name: &str, value: String| all.insert(name.to_owned(), value);
         note("the version of nearset", env!("CARGO_PKG_VERSION").to_owned());
-        note("--near", wanted.near.to_string());
-        note("--far", wanted.far.to_string());
+        note("--near", format!("{}, far at {:.4}", wanted.near, wanted.far));
         note("--max-fn", wanted.max_false_negative.to_string());
         note("--max-fp", wanted.max_false_positive.to_string());
         note("--shingle", wanted.shingling.to_string());

@@ -90,8 +90,18 @@ impl StateFolder {
         self.path.join(STATE).exists()
     }
 
+    /// Removes the folder, the state itself after what it refers to: as long as it is there, the run is not over.
     pub fn remove(&self) -> Result<(), OutputError> {
-        match fs::remove_dir_all(&self.path) {
+        let remove = || {
+            for entry in fs::read_dir(&self.path)? {
+                let entry = entry?;
+                if entry.file_name() != STATE {
+                    fs::remove_file(entry.path())?;
+                }
+            }
+            fs::remove_dir_all(&self.path)
+        };
+        match remove() {
             Err(cause) if cause.kind() != std::io::ErrorKind::NotFound => Err(OutputError::from_io(&self.path, cause)),
             _ => Ok(()),
         }

@@ -66,8 +66,7 @@ pub(super) fn run(
 }
 
 fn read_all(mut reader: Reader, pool: &Receiver<Job>, work: &Sender<Job>, at_end: &AtomicBool) {
-    let mut sequence = 0;
-    for mut job in pool {
+    for (sequence, mut job) in (0..).zip(pool) {
         job.clear();
         match reader.read_batch(&mut job.batch) {
             Ok(true) => {}
@@ -78,7 +77,6 @@ fn read_all(mut reader: Reader, pool: &Receiver<Job>, work: &Sender<Job>, at_end
             Err(error) => job.input_error = Some(error),
         }
         job.sequence = sequence;
-        sequence += 1;
         if work.send(job).is_err() {
             return;
         }

@@ -9,15 +9,24 @@ use super::job::{Job, Verdict};
 use super::options::DedupOptions;
 use super::state::{Lengths, State, StateFolder};
 use crate::error::OutputError;
+use crate::format::{Format, detect};
 use crate::input::Source;
-use crate::output::{OutputFile, OutputOptions, RecordWriter, Value, json_string, partial_path};
+use crate::output::{OutputFile, OutputOptions, ParquetWriter, RecordWriter, Value, json_string, partial_path};
 
 /// The fields that `--annotate` adds.
 const ADDED: [&str; 2] = ["near_duplicate", "hits"];
 
+/// Where records go.
+enum Records {
+    /// Copied from their batches.
+    Bytes(Box<RecordWriter>),
+    /// Copied from their files, row group by row group.
+    Parquet(Box<ParquetWriter>),
+}
+
 /// Outputs of a run.
 pub(super) struct Outputs {
-    out: Option<RecordWriter>,
+    out: Option<Records>,
     removed: Option<OutputFile>,
     annotate: bool,
     bands: u32,
@@ -69,6 +78,34 @@ fn numbered(path: &Path, number: usize) -> PathBuf {
     path.with_file_name(name)
 }
 
+fn open_records(
+    path: &Path,
+    options: &DedupOptions,
+    sources: &[Source],
+    resumed: Option<&Lengths>,
+    added: Vec<String>,
+    output: &OutputOptions,
+) -> Result<Records, OutputError> {
+    if let Some(parquet) = sources.iter().find(|source| source.format == Format::Parquet) {
+        if let Some(other) = detect(path).0.filter(|&format| format != Format::Parquet) {
+            let name = &parquet.name;
+            let cause =
+                format!("named as {other}, but {name} is Parquet and rows come out as they went in: name it .parquet");
+            return Err(OutputError::Unsupported { path: path.to_owned(), cause });
+        }
+        if options.annotate {
+            let cause = "Parquet rows cannot be annotated: use --removed, which names the rows".to_owned();
+            return Err(OutputError::Unsupported { path: path.to_owned(), cause });
+        }
+        return Ok(Records::Parquet(Box::new(ParquetWriter::create(path, sources.to_vec(), output)?)));
+    }
+    let writer = match resumed.and_then(|lengths| lengths.out) {
+        Some(checkpoint) => RecordWriter::resume(path, added, checkpoint, output)?,
+        None => RecordWriter::create(path, added, output)?,
+    };
+    Ok(Records::Bytes(Box::new(writer)))
+}
+
 impl Outputs {
     pub fn open(
         options: &DedupOptions,
@@ -79,10 +116,9 @@ impl Outputs {
     ) -> Result<Self, OutputError> {
         let output = options_for(options, sources, keep_partial);
         let added = if options.annotate { ADDED.map(str::to_owned).to_vec() } else { Vec::new() };
-        let out = match (&options.out, resumed.and_then(|lengths| lengths.out)) {
-            (Some(path), Some(checkpoint)) => Some(RecordWriter::resume(path, added, checkpoint, &output)?),
-            (Some(path), None) => Some(RecordWriter::create(path, added, &output)?),
-            (None, _) => None,
+        let out = match &options.out {
+            Some(path) => Some(open_records(path, options, sources, resumed, added, &output)?),
+            None => None,
         };
         let removed = match (&options.removed, resumed.and_then(|lengths| lengths.removed)) {
             (Some(path), Some(length)) => Some(OutputFile::resume(path, length, &output)?),
@@ -109,8 +145,14 @@ impl Outputs {
     }
 
     fn write(&mut self, job: &mut Job, folder: Option<&StateFolder>) -> Result<(), OutputError> {
-        if let Some(out) = &mut self.out {
-            out.begin(&job.batch)?;
+        match &mut self.out {
+            Some(Records::Bytes(out)) => out.begin(&job.batch)?,
+            Some(Records::Parquet(out)) if !job.verdicts.is_empty() => {
+                let keep: Vec<bool> =
+                    job.verdicts.iter().map(|verdict| matches!(verdict, Verdict::New { .. })).collect();
+                out.decide(job.batch.start().source, &keep)?;
+            }
+            _ => {}
         }
         let mut checkpoints = std::mem::take(&mut job.checkpoints).into_iter().peekable();
         for i in 0..job.verdicts.len() {
@@ -127,7 +169,7 @@ impl Outputs {
 
     fn record(&mut self, job: &Job, i: usize) -> Result<(), OutputError> {
         let verdict = job.verdicts[i];
-        if let Some(out) = &mut self.out {
+        if let Some(Records::Bytes(out)) = &mut self.out {
             match verdict {
                 Verdict::Faulty => {}
                 Verdict::New { hits } | Verdict::Near { hits } | Verdict::Against { hits, .. } if self.annotate => {
@@ -176,7 +218,10 @@ impl Outputs {
     /// Makes all that was written durable and says how long it is.
     pub fn lengths(&mut self) -> Result<Lengths, OutputError> {
         Ok(Lengths {
-            out: self.out.as_mut().map(RecordWriter::checkpoint).transpose()?,
+            out: match &mut self.out {
+                Some(Records::Bytes(out)) => Some(out.checkpoint()?),
+                _ => None,
+            },
             removed: self.removed.as_mut().map(OutputFile::checkpoint).transpose()?,
             saved: Vec::new(),
         })
@@ -188,7 +233,8 @@ impl Outputs {
             removed.finish()?;
         }
         match self.out {
-            Some(out) => out.finish(),
+            Some(Records::Bytes(out)) => out.finish(),
+            Some(Records::Parquet(out)) => out.finish(),
             None => Ok(()),
         }
     }

@@ -90,15 +90,15 @@ impl Reader {
     pub fn read_batch(&mut self, batch: &mut Batch) -> Result<bool, InputError> {
         batch.clear();
         loop {
-            if let Some(error) = self.pending.take() {
-                self.leave_source();
-                return Err(error);
-            }
             let Some(source) = self.sources.get(self.next.source) else {
                 return Ok(false);
             };
             batch.name = Arc::clone(&source.name);
             batch.format = Some(source.format);
+            if let Some(error) = self.pending.take() {
+                self.leave_source();
+                return Err(error);
+            }
             if self.current.is_none() {
                 match open(source, &self.options, self.next, &self.disk_bytes) {
                     Ok((opened, position)) => {

@@ -1,0 +1,153 @@
+//! What is kept, whatever the threads and however the input is split.
+
+use crate::support::{Workshop, corpus, jsonl, kept};
+
+#[test]
+fn near_duplicates_are_removed_and_the_rest_kept_byte_for_byte() {
+    let shop = Workshop::new();
+    let (texts, near) = corpus(600);
+    let lines = jsonl(&texts);
+    shop.write("in.jsonl", &lines);
+    let ran = shop.ok("dedup in.jsonl -o out.jsonl --removed removed.jsonl");
+    assert!(shop.text("out.jsonl") == kept(&lines, &near));
+    let removed = shop.text("removed.jsonl");
+    assert_eq!(removed.lines().count(), 200);
+    let first: serde_json::Value = serde_json::from_str(removed.lines().next().unwrap()).unwrap();
+    assert_eq!((&first["id"], &first["file"], &first["line"]), (&"2".into(), &"in.jsonl".into(), &3.into()));
+    assert_eq!(first["reason"], "near an earlier record");
+    assert!(first["hits"].as_u64().unwrap() <= first["bands"].as_u64().unwrap());
+    let said = ran.stderr();
+    assert!(said.contains("600 records, counted") && said.contains("removed   200 near an earlier record"), "{said}");
+    assert_eq!(shop.names(), ["in.jsonl", "out.jsonl", "removed.jsonl"], "nothing else is left behind");
+}
+
+#[test]
+fn threads_and_splits_do_not_show() {
+    let shop = Workshop::new();
+    let (texts, near) = corpus(3000);
+    let lines = jsonl(&texts);
+    let expected = kept(&lines, &near);
+    shop.write("in.jsonl", &lines);
+    let all: Vec<&str> = lines.split_inclusive('\n').collect();
+    // The pieces end without a line feed, as files often do.
+    for (i, piece) in all.chunks(271).enumerate() {
+        shop.write(&format!("pieces/{i:02}.jsonl"), piece.concat().trim_end());
+    }
+    for threads in [1, 2, 16] {
+        for input in ["in.jsonl", "pieces"] {
+            shop.ok(&format!("dedup {input} -o out.jsonl --removed removed.jsonl --threads {threads} --force -q"));
+            let out = shop.text("out.jsonl");
+            assert!(out.trim_end() == expected.trim_end(), "{input} by {threads} threads");
+            shop.ok(&format!("dedup {input} -o out.jsonl.zst --threads {threads} --force -q --capacity 3000"));
+            let unpacked = zstd::decode_all(&shop.read("out.jsonl.zst")[..]).unwrap();
+            assert!(String::from_utf8(unpacked).unwrap().trim_end() == expected.trim_end());
+        }
+    }
+}
+
+#[test]
+fn a_dry_run_and_json_say_what_would_be_done() {
+    let shop = Workshop::new();
+    let (texts, _) = corpus(90);
+    shop.write("in.jsonl", jsonl(&texts));
+    let ran = shop.ok("dedup in.jsonl --dry-run --json -q");
+    let summary: serde_json::Value = serde_json::from_slice(ran.stdout()).unwrap();
+    assert_eq!((&summary["records"], &summary["kept"], &summary["near"]), (&90.into(), &60.into(), &30.into()));
+    assert_eq!(summary["sources"][0]["name"], "in.jsonl");
+    assert_eq!(ran.stderr(), "");
+    assert_eq!(shop.names(), ["in.jsonl"]);
+    let ran = shop.ok("dedup in.jsonl -o - --json -q");
+    assert_eq!(ran.stdout().iter().filter(|&&byte| byte == b'\n').count(), 60);
+    assert!(ran.stderr().contains("\"kept\":60"));
+}
+
+#[test]
+fn annotating_keeps_every_record() {
+    let shop = Workshop::new();
+    let (texts, near) = corpus(90);
+    shop.write("in.jsonl", jsonl(&texts));
+    shop.ok("dedup in.jsonl -o out.jsonl --annotate");
+    let out = shop.text("out.jsonl");
+    assert_eq!(out.lines().count(), 90);
+    for ((line, near), text) in out.lines().zip(near).zip(&texts) {
+        let record: serde_json::Value = serde_json::from_str(line).unwrap();
+        assert_eq!(record["near_duplicate"], near);
+        assert_eq!(record["text"], **text);
+        assert!(record["hits"].as_u64().is_some_and(|hits| hits <= 260));
+    }
+}
+
+#[test]
+fn a_saved_filter_screens_the_next_run() {
+    let shop = Workshop::new();
+    let (texts, _) = corpus(300);
+    shop.write("monday.jsonl", jsonl(&texts[..150]));
+    shop.write("tuesday.jsonl", jsonl(&texts[100..]));
+    shop.write("both.jsonl", jsonl(&texts));
+    shop.ok("dedup monday.jsonl -o clean1.jsonl --save seen.nearset");
+    let ran = shop.ok("dedup tuesday.jsonl -o clean2.jsonl --against seen.nearset --removed removed.jsonl");
+    // What two runs keep is what one run over both keeps.
+    shop.ok("dedup both.jsonl -o clean.jsonl");
+    let texts_of = |name: &str| -> Vec<String> {
+        let record = |line: &str| serde_json::from_str::<serde_json::Value>(line).unwrap()["text"].to_string();
+        shop.text(name).lines().map(record).collect()
+    };
+    assert!([texts_of("clean1.jsonl"), texts_of("clean2.jsonl")].concat() == texts_of("clean.jsonl"));
+    assert!(shop.text("removed.jsonl").contains("\"reason\":\"near seen.nearset\""));
+    assert!(ran.stderr().contains("near seen.nearset"));
+    // A filter of another seed or shape works too, by keys of its own.
+    shop.ok("dedup tuesday.jsonl -o clean3.jsonl --against seen.nearset --seed 7 --near 0.75");
+    assert_eq!(texts_of("clean3.jsonl").len(), texts_of("clean2.jsonl").len());
+}
+
+#[test]
+fn a_filter_that_is_too_small_grows_and_says_so() {
+    let shop = Workshop::new();
+    let (texts, near) = corpus(1500);
+    let lines = jsonl(&texts);
+    shop.write("in.jsonl", &lines);
+    let ran = shop.ok("dedup in.jsonl -o out.jsonl --capacity 100 --save seen.nearset");
+    let out = shop.text("out.jsonl");
+    let expected = kept(&lines, &near);
+    assert!(out.lines().all(|line| expected.contains(line)), "growing forgets nothing");
+    // Each of 1,000 new records is taken for near by the full first generation with a chance of 1 in 2,000.
+    assert!(out.lines().count() >= 1000 - 4, "{} of 1000 are kept", out.lines().count());
+    let said = ran.stderr();
+    assert!(said.contains("grew to 3 generations") && said.contains("saved     seen.3.nearset"), "{said}");
+    assert!(!shop.exists("seen.nearset"));
+    let against: String = (1..=3).map(|i| format!(" --against seen.{i}.nearset")).collect();
+    shop.ok(&format!("dedup in.jsonl -o none.jsonl{against}"));
+    assert_eq!(shop.text("none.jsonl"), "", "everything was seen before");
+    // A pipe is guessed to be of a modest length.
+    let ran = shop.ok_with_stdin("dedup - -o -", lines.as_bytes());
+    assert!(ran.stdout() == kept(&lines, &near).as_bytes());
+    assert!(ran.stderr().contains("a guess"));
+}
+
+#[test]
+fn short_empty_and_unspaced_texts() {
+    let shop = Workshop::new();
+    let chinese =
+        "我们认为这些真理是不言而喻的人人生而平等造物者赋予他们若干不可剥夺的权利其中包括生命权自由权和追求幸福的权利";
+    let arabic =
+        "يولد جميع الناس أحرارا متساوين في الكرامة والحقوق وقد وهبوا عقلا وضميرا وعليهم أن يعامل بعضهم بعضا بروح الإخاء";
+    let texts = ["", "", "cat", "dog", "cat", chinese, arabic, chinese, arabic, "猫", "犬", "猫"];
+    let lines: String = texts.iter().map(|text| format!("{{\"text\":\"{text}\"}}\n")).collect();
+    shop.write("in.jsonl", &lines);
+    shop.ok("dedup in.jsonl -o out.jsonl");
+    let expected = ["", "", "cat", "dog", chinese, arabic, "猫", "犬"];
+    let expected: String = expected.iter().map(|text| format!("{{\"text\":\"{text}\"}}\n")).collect();
+    assert_eq!(
+        shop.text("out.jsonl"),
+        expected,
+        "an empty text equals nothing; repeated words and sentences are found"
+    );
+}
+
+#[test]
+fn help_shows_examples() {
+    let shop = Workshop::new();
+    assert!(String::from_utf8_lossy(shop.ok("dedup --help").stdout()).contains("--resume"));
+    assert_eq!(shop.run("dedup --no-such-option").code(), 2);
+    assert_eq!(shop.run("dedup in.jsonl").code(), 2, "an output is needed");
+}

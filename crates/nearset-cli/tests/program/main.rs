@@ -1,0 +1,7 @@
+//! The real program on real files.
+
+mod dedup;
+mod failures;
+mod formats;
+mod resume;
+mod support;

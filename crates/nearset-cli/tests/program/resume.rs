@@ -1,0 +1,124 @@
+//! Killed at any moment and resumed, a run ends with the bytes of one that was never stopped.
+
+use std::time::Duration;
+
+use crate::support::{Numbers, Workshop, corpus, jsonl};
+
+/// Kills the command again and again, resuming each time, and leaves it finished. How often it was killed.
+fn run_killing(shop: &Workshop, arguments: &str, numbers: &mut Numbers, longest_ms: u64) -> u32 {
+    let mut kills = 0;
+    loop {
+        let mut child =
+            shop.command(&format!("{arguments} --resume -q")).env("NEARSET_CHECKPOINT_BYTES", "50000").spawn().unwrap();
+        // After many kills it is let run, so that the test ends on a slow machine too.
+        let patience = if kills < 12 { numbers.below(longest_ms) } else { 60_000 };
+        let mut waited = 0;
+        let status = loop {
+            if let Some(status) = child.try_wait().unwrap() {
+                break Some(status);
+            }
+            if waited >= patience {
+                break None;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+            waited += 1;
+        };
+        match status {
+            Some(status) => {
+                assert!(status.success(), "{arguments} after {kills} kills");
+                return kills;
+            }
+            None => {
+                child.kill().unwrap();
+                child.wait().unwrap();
+                kills += 1;
+                // Killed after the names were given and the state was removed: it was done.
+                let done = ["out.jsonl", "out.jsonl.zst"].iter().any(|out| shop.exists(out))
+                    && !["out.jsonl", "out.jsonl.zst"]
+                        .iter()
+                        .any(|out| shop.exists(&format!("{out}.resume/state.json")));
+                if done {
+                    return kills;
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn killed_and_resumed_runs_end_with_the_same_bytes() {
+    let shop = Workshop::new();
+    let (texts, _) = corpus(3000);
+    let lines = jsonl(&texts);
+    let half = lines.len() / 2 + lines[lines.len() / 2..].find('\n').unwrap() + 1;
+    shop.write("a.jsonl", &lines[..half]);
+    shop.write("b.jsonl.zst", zstd::encode_all(&lines.as_bytes()[half..], 3).unwrap());
+    let mut numbers = Numbers(7);
+    let mut kills = 0;
+    for out in ["out.jsonl", "out.jsonl.zst"] {
+        let arguments = |threads: u32| {
+            format!(
+                "dedup a.jsonl b.jsonl.zst -o {out} --removed removed.jsonl.gz --save seen.nearset --capacity 1000 \
+                 --threads {threads}"
+            )
+        };
+        let outputs = [out, "removed.jsonl.gz", "seen.1.nearset", "seen.2.nearset"];
+        let whole = shop.command(&arguments(2)).env("NEARSET_CHECKPOINT_BYTES", "50000").output().unwrap();
+        assert!(whole.status.success(), "{}", String::from_utf8_lossy(&whole.stderr));
+        let expected: Vec<Vec<u8>> = outputs.iter().map(|name| shop.read(name)).collect();
+        for threads in [1, 2, 16] {
+            for _ in 0..2 {
+                outputs.iter().for_each(|name| std::fs::remove_file(shop.path(name)).unwrap());
+                kills += run_killing(&shop, &arguments(threads), &mut numbers, 120);
+                for (name, expected) in outputs.iter().zip(&expected) {
+                    assert!(&shop.read(name) == expected, "{name} by {threads} threads");
+                }
+                assert!(!shop.exists(&format!("{out}.resume/state.json")));
+                assert!(!shop.names().iter().any(|name| name.contains("partial")));
+            }
+        }
+        outputs.iter().for_each(|name| std::fs::remove_file(shop.path(name)).unwrap());
+    }
+    assert!(kills > 12, "killed only {kills} times");
+}
+
+/// Leaves an unfinished run behind.
+fn stop_half_way(shop: &Workshop, arguments: &str) {
+    for patience in (5..2000).step_by(5) {
+        let mut child = shop.command(arguments).env("NEARSET_CHECKPOINT_BYTES", "20000").spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(patience));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        if shop.path("out.jsonl.resume/state.json").exists() && !shop.exists("out.jsonl") {
+            return;
+        }
+        for name in shop.names().iter().filter(|name| name.starts_with("out.jsonl")) {
+            let path = shop.path(name);
+            if path.is_dir() { std::fs::remove_dir_all(path).unwrap() } else { std::fs::remove_file(path).unwrap() }
+        }
+    }
+    panic!("no run could be stopped half way");
+}
+
+#[test]
+fn a_changed_option_or_input_is_refused() {
+    let shop = Workshop::new();
+    let (texts, _) = corpus(6000);
+    shop.write("in.jsonl", jsonl(&texts));
+    stop_half_way(&shop, "dedup in.jsonl -o out.jsonl -q");
+    let refused = |arguments: &str, why: &str| {
+        let ran = shop.command(arguments).env("NEARSET_CHECKPOINT_BYTES", "20000").output().unwrap();
+        let said = String::from_utf8_lossy(&ran.stderr).into_owned();
+        assert_eq!(ran.status.code(), Some(1), "{arguments}: {said}");
+        assert!(said.contains(why), "{arguments}: {said}");
+    };
+    refused("dedup in.jsonl -o out.jsonl", "--resume, or start again with --force");
+    refused("dedup in.jsonl -o out.jsonl --resume --near 0.9", "--near has changed");
+    refused("dedup in.jsonl -o out.jsonl --resume --seed 5", "--seed has changed");
+    let mut changed = jsonl(&texts);
+    changed.push_str("{\"text\":\"more\"}\n");
+    shop.write("in.jsonl", changed);
+    refused("dedup in.jsonl -o out.jsonl --resume", "input 1 has changed");
+    shop.ok("dedup in.jsonl -o out.jsonl --force -q");
+    assert_eq!(shop.names(), ["in.jsonl", "out.jsonl"]);
+}
