@@ -12,6 +12,6 @@ check:
 bench:
 	cargo bench --workspace
 
-# Accuracy rather than speed: 200 random goals, each in 40 filters; about 5 minutes.
+# Accuracy rather than speed: 200 random goals, each in 16 filters; about 2 minutes.
 characterise:
 	cargo run --release --quiet -p nearset --example characterise > testdata/plan/characterise.tsv

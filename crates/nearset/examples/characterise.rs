@@ -6,7 +6,7 @@ mod simulate;
 
 fn main() {
     let number = |position: usize, default| std::env::args().nth(position).map_or(Ok(default), |text| text.parse());
-    let (Ok(goals), Ok(filters)) = (number(1, 200), number(2, 40)) else {
+    let (Ok(goals), Ok(filters)) = (number(1, 200), number(2, 16)) else {
         eprintln!("usage: characterise [GOALS [FILTERS]]");
         std::process::exit(2);
     };

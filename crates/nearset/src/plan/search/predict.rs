@@ -51,7 +51,9 @@ impl<'m, 'g> Prediction<'m, 'g> {
             Some(_) => model.any_of_crowd_by(|distance| spec.acceptance_probability(distance, 0.0, 0.0)),
             None => 0.0,
         };
-        let (empty, full) = (with_fixed_threshold(spec, 0.0), with_fixed_threshold(spec, fill));
+        let bits = spec.bits_per_band() as f64 * f64::from(spec.rule.bands());
+        let empty = with_fixed_threshold(spec, 0.0);
+        let full = with_fixed_threshold(spec, tables::low_fill(fill, bits));
         Self { model, empty, full, chance, fill, passes: passes.unwrap_or(1.0), crowd_verified }
     }
 

@@ -15,6 +15,12 @@ pub(super) fn chance_hit(table: Table, items: u64) -> f64 {
     }
 }
 
+/// A fill that tables of so many bits hardly ever stay below when this one is expected: three standard deviations of as many
+/// coins, which bits of a table vary less than. A threshold that follows the fill must keep the false positives there too.
+pub(super) fn low_fill(expected: f64, bits: f64) -> f64 {
+    (expected - 3.0 * libm::sqrt(expected * (1.0 - expected) / bits)).max(0.0)
+}
+
 /// Above this chance a table of single bits is never larger than one of lines.
 const LINES_BELOW: f64 = 0.35;
 

@@ -5,7 +5,10 @@ use crate::{
     Seed, Shingling, Table,
     plan::{
         advise,
-        curve::binomial::{Tails, at_least, normal_quantile},
+        curve::{
+            binomial::{Tails, at_least, normal_quantile},
+            bloom::slots_per_key,
+        },
     },
 };
 
@@ -30,6 +33,9 @@ fn swept(goal: &Goal, family: Family, most_rows: u32, most_bands: u32) -> (f64, 
             if keeps(middle) { low = middle } else { high = middle }
         }
         low
+    };
+    let low = |chance: f64, bands: u32| {
+        tables::low_fill(chance, f64::from(bands) * goal.capacity as f64 * slots_per_key(chance))
     };
     let mut best = (f64::INFINITY, Layout::new(0, 0));
     for rows in 1..=most_rows {
@@ -57,9 +63,11 @@ fn swept(goal: &Goal, family: Family, most_rows: u32, most_bands: u32) -> (f64, 
                 threshold.is_some_and(|t| at_least(bands, wide.far_hit(far_chance), t) <= goal.max_false_positive)
             };
             if follows(0.0, 0.0) {
-                take(tables::single_bits(halve(&|chance| follows(chance, chance)), goal.capacity));
+                take(tables::single_bits(halve(&|chance| follows(low(chance, bands), chance)), goal.capacity));
             }
-            if matches!(family, Family::BitSampling(_)) && follows(band.crowd, 0.0) {
+            if matches!(family, Family::BitSampling(_))
+                && follows(tables::low_fill(band.crowd, f64::from(bands) * libm::exp2(f64::from(rows))), 0.0)
+            {
                 take(Some(libm::exp2(f64::from(rows))));
             }
         }
@@ -147,8 +155,8 @@ fn a_plan_states_what_its_filter_states() {
     let load = tables::chance_hit(spec.table, goal.capacity);
     let accepted = spec.acceptance_probability(goal.far, load, 1.0);
     assert!((plan.false_positive / accepted - 1.0).abs() < 1e-9);
-    let missed = [0.0, load].map(|chance| 1.0 - spec.acceptance_probability(goal.near, chance, 1.0));
-    assert_eq!(plan.false_negative, missed[0].max(missed[1]));
+    let missed = 1.0 - spec.acceptance_probability(goal.near, 0.0, 1.0);
+    assert!(plan.false_negative >= missed && plan.false_negative <= 0.02);
     assert!(plan.false_negative <= 0.02 && plan.false_positive <= 0.001);
     assert_eq!(plan.chance_hit, load);
 
@@ -164,7 +172,7 @@ fn a_plan_states_what_its_filter_states() {
 
 #[test]
 fn the_survey_s_filters_are_found_or_beaten() {
-    // FACTS: 46 bits at .0024 for (256, 4, 1e6), 105 bits at .0006 for (256, 8, 1e4).
+    // Gregersen et al.'s rule: 46 bits at .0024 for (256, 4, 1e6), 105 bits at .0006 for (256, 8, 1e4).
     for (radius, capacity, max, bits) in [(4.0, 1_000_000, 0.0024, 46.5), (8.0, 10_000, 0.0006, 105.5)] {
         let goal = goal(Metric::Hamming { bits: 256 }, radius, 128.0, capacity, 0.0, max);
         let plan = plan(&goal).unwrap();
@@ -181,13 +189,13 @@ fn the_survey_s_filters_are_found_or_beaten() {
 
 #[test]
 fn optimised_sizes_are_reached_with_full_tables() {
-    // FACTS: 1 % each, at near, random items elsewhere; its table is in whole bits.
+    // Calculated for tables of exactly the expected fill, 1 % each and whole bits; here the fill may fall short by three sigma.
     let table = [(0.01, 1_000, 24.0), (0.02, 10_000, 44.0), (0.05, 100_000, 174.0), (0.1, 1_000, 274.0)];
     for (near, capacity, bits) in table {
         let metric = Metric::Hamming { bits: 65_536 };
         let goal = goal(metric, (near * 65_536.0_f64).floor(), 26_214.0, capacity, 0.01, 0.01);
         let plan = plan(&goal).unwrap();
-        assert!(plan.bits_per_item <= 1.03 * bits + 1.0, "{near}, {capacity}: {plan}");
+        assert!(plan.bits_per_item <= 1.07 * bits + 1.0, "{near}, {capacity}: {plan}");
     }
 }
 

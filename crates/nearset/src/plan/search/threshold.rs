@@ -13,7 +13,10 @@ use super::{
 };
 use crate::{
     Layout, LshFamily, Spec, Table, filter,
-    plan::{FarModel, Goal, curve::binomial},
+    plan::{
+        FarModel, Goal,
+        curve::{binomial, bloom},
+    },
 };
 
 /// Which thresholds are looked at.
@@ -89,7 +92,9 @@ pub(super) fn largest_hit(bands: u32, threshold: u32, max: f64) -> f64 {
 /// The largest chance hit at which a threshold that follows the fill keeps both promises, where one does when empty.
 fn followed_chance(goal: &Goal, band: &Band, wide: &Band, bands: u32, least: f64) -> f64 {
     let keeps = |chance: f64| {
-        let threshold = binomial::largest_threshold(bands, band.near_hit(chance), goal.max_false_negative);
+        let bits = f64::from(bands) * goal.capacity as f64 * bloom::slots_per_key(chance);
+        let low = tables::low_fill(chance, bits);
+        let threshold = binomial::largest_threshold(bands, band.near_hit(low), goal.max_false_negative);
         binomial::at_least(bands, wide.far_hit(chance), threshold) <= goal.max_false_positive
     };
     let (mut low, mut high) = (least, 1.0);
@@ -128,7 +133,7 @@ fn cell(model: &Model<'_>, band: &Band, layout: Layout, rule: Rule) -> Option<Ce
         if empty {
             return Some(cell(Decision::Fixed(threshold), TableKind::Direct, bits));
         }
-        let filled = largest(band.near_hit(band.crowd));
+        let filled = largest(band.near_hit(tables::low_fill(band.crowd, bits * f64::from(bands))));
         let keeps = goal.far_model == FarModel::Random
             && rule == Rule::Best
             && filled > 0
