@@ -76,8 +76,8 @@ impl fmt::Display for Structure {
 
 /// What a query costs.
 ///
-/// One step is about a nanosecond: reading a cache line that was fetched ahead takes [`Work::LINE`] steps, a sampled
-/// position 1, a slot of a signature 2, a projection a quarter of a step for every component (f64) or an eighth (f32), and a
+/// A model with assumed weights, to rank filters by; it was not fitted to timings. Reading a cache line takes [`Work::LINE`]
+/// steps, a sampled position 1, a slot of a signature 2, a projection a quarter of a step for every component (f64) or an eighth (f32), and a
 /// rotation an eighth of a step for every addition.
 /// Cutting an item into shingles costs every filter the same and is left out.
 #[derive(Debug, Clone, Copy, PartialEq)]
