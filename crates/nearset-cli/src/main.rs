@@ -2,8 +2,14 @@
 //!
 //! Exit codes: 0 it was done, 1 it failed, 2 the command line is wrong; `query` adds 10 for "something is near".
 
+mod build;
+mod check;
 mod dedup;
+mod info;
+mod items;
+mod merge;
 mod options;
+mod query;
 mod show;
 
 use std::process::ExitCode;
@@ -21,11 +27,21 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     Dedup(dedup::Args),
+    Build(build::Args),
+    Query(query::Args),
+    Merge(merge::Args),
+    Info(info::Args),
+    Check(check::Args),
 }
 
 fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
         Command::Dedup(args) => dedup::run(args),
+        Command::Build(args) => build::run(args),
+        Command::Query(args) => query::run(args),
+        Command::Merge(args) => merge::run(args),
+        Command::Info(args) => info::run(args),
+        Command::Check(args) => check::run(args),
     };
     match outcome {
         Ok(code) => code,

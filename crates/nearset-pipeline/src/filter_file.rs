@@ -9,8 +9,9 @@ use std::path::{Path, PathBuf};
 use memmap2::Mmap;
 use nearset::{Check, DecodeError, NearFilter};
 
+use crate::any_filter::AnyFilter;
 use crate::error::OutputError;
-use crate::output::OutputFile;
+use crate::output::{OutputFile, OutputOptions};
 
 /// Why a filter file cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -52,7 +53,15 @@ impl FilterFile {
         self.map.len()
     }
 
-    /// The filter in it, whose tables stay in the file.
+    /// The filter in it, of whatever kind.
+    ///
+    /// # Errors
+    /// If the file is damaged, another structure or newer than this build.
+    pub fn any(&self) -> Result<AnyFilter<'_>, FilterFileError> {
+        AnyFilter::decode(&self.map).map_err(|cause| FilterFileError::Decode { path: self.path.clone(), cause })
+    }
+
+    /// The near filter in it, whose tables stay in the file.
     ///
     /// # Errors
     /// If the file is damaged, of another kind or newer than this build.
@@ -74,8 +83,22 @@ fn map(file: &File) -> io::Result<Mmap> {
 /// # Errors
 /// If the device is full or fails.
 pub fn write_filter(filter: &NearFilter<'_>, out: &mut OutputFile) -> Result<(), OutputError> {
+    write_with(out, |writing| filter.encode(writing))
+}
+
+/// Saves a filter under its name, whole or not at all.
+///
+/// # Errors
+/// If it exists and may not be replaced, or the device is full or fails.
+pub fn save_filter(filter: &AnyFilter<'_>, path: &Path, options: &OutputOptions) -> Result<(), OutputError> {
+    let mut out = OutputFile::create(path, options)?;
+    write_with(&mut out, |writing| filter.encode(writing))?;
+    out.finish()
+}
+
+fn write_with(out: &mut OutputFile, encode: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), OutputError> {
     let mut writing = Writing { out, failed: None };
-    let outcome = filter.encode(&mut writing);
+    let outcome = encode(&mut writing);
     match (writing.failed, outcome) {
         (Some(failed), _) => Err(failed),
         (None, Err(cause)) => Err(OutputError::from_io(out.path(), cause)),

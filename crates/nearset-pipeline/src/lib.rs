@@ -6,11 +6,14 @@
 //! - [`output`]: kept records byte for byte, in files that appear whole or not at all.
 //! - [`capacity`]: how many records there will be.
 //! - [`dedup`]: near-duplicates out of a corpus, in one pass.
-//! - [`filter_file`]: filters as files.
+//! - [`scan`]: any work on all records, by many threads and in order.
+//! - [`any_filter`], [`filter_file`]: filters of every kind, and as files.
+//! - [`measure`]: what a filter really does on someone's own items.
 //!
 //! One thread reads, many extract, one writes in order: batches own their bytes and carry their position, so nothing here
 //! depends on which thread does what. There is no hashing here, and no default that decides an answer: those are `nearset`'s.
 
+pub mod any_filter;
 pub mod capacity;
 pub mod dedup;
 pub mod error;
@@ -18,11 +21,14 @@ pub mod extract;
 pub mod filter_file;
 pub mod format;
 pub mod input;
+pub mod measure;
 pub mod output;
+pub mod scan;
 
+pub use any_filter::AnyFilter;
 pub use error::{InputError, OutputError, RecordError, RecordFault};
 pub use extract::{Arena, Extracted, Fields, ItemField, extract};
-pub use filter_file::{FilterFile, FilterFileError, write_filter};
+pub use filter_file::{FilterFile, FilterFileError, save_filter, write_filter};
 pub use format::{Compression, Format};
 pub use input::{Batch, Position, ReadOptions, Reader, Source, Sources, resolve};
 pub use output::{Checkpoint, OutputFile, OutputOptions, ParquetWriter, RecordWriter};

@@ -2,6 +2,7 @@
 
 mod dedup;
 mod failures;
+mod filters;
 mod formats;
 mod resume;
 mod support;

@@ -122,3 +122,34 @@ fn a_changed_option_or_input_is_refused() {
     shop.ok("dedup in.jsonl -o out.jsonl --force -q");
     assert_eq!(shop.names(), ["in.jsonl", "out.jsonl"]);
 }
+
+#[cfg(unix)]
+#[test]
+fn ctrl_c_says_how_to_go_on() {
+    let shop = Workshop::new();
+    let (texts, _) = corpus(6000);
+    shop.write("in.jsonl", jsonl(&texts));
+    for patience in (20..2000).step_by(20) {
+        let child = shop
+            .command("dedup in.jsonl -o out.jsonl -q --threads 1")
+            .env("NEARSET_CHECKPOINT_BYTES", "5000")
+            .stderr(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        std::thread::sleep(Duration::from_millis(patience));
+        let interrupt = std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status();
+        assert!(interrupt.is_ok());
+        let output = child.wait_with_output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        if shop.exists("out.jsonl.resume/state.json") {
+            assert_eq!(output.status.code(), Some(1));
+            assert!(said.contains("stopped: go on with the same command and --resume"), "{said}");
+            return;
+        }
+        // Too early or too late: nothing half-written is left either way.
+        let names = shop.names();
+        assert!(names == ["in.jsonl"] || names == ["in.jsonl", "out.jsonl"], "{names:?} {said}");
+        let _ = std::fs::remove_file(shop.path("out.jsonl"));
+    }
+    panic!("no run could be interrupted half way");
+}

@@ -152,6 +152,14 @@ impl<'a> Extracted<'a> {
         }
     }
 
+    /// A fault of record `i`, with its place.
+    ///
+    /// # Panics
+    /// If there is no record `i`.
+    pub fn error(&self, i: usize, fault: RecordFault) -> RecordError {
+        RecordError { name: Arc::clone(self.batch.name()), line: self.batch.line(i), fault }
+    }
+
     /// The id of record `i`: its id field, or `file:line`.
     ///
     /// # Panics

@@ -1,0 +1,96 @@
+//! Items of any metric out of the inputs, for the commands that work on one filter.
+
+use anyhow::{Context, Result, bail};
+use nearset::plan::{Metric, MetricName, Shape};
+use nearset::{Item, Shingling};
+use nearset_pipeline::any_filter::item_field;
+use nearset_pipeline::{Arena, Batch, Fields, ItemField, ReadOptions, Reader, RecordError, Sources, extract};
+
+use crate::options::{Input, OnError};
+
+/// The field that a kind of item is usually in.
+fn usual_field(kind: ItemField) -> &'static str {
+    match kind {
+        ItemField::Text => "text",
+        ItemField::Hex => "hash",
+        _ => "vector",
+    }
+}
+
+/// What to read for a metric.
+pub fn fields_for(input: &Input, field: Option<&str>, metric: Metric) -> Result<Fields> {
+    let Some(kind) = item_field(metric) else {
+        bail!("{metric}: such items cannot be read from files; use the library");
+    };
+    Ok(input.fields(field.unwrap_or(usual_field(kind)), kind))
+}
+
+/// The metric over the inputs' items, whose length the first item tells.
+pub fn metric_of_inputs(
+    name: MetricName,
+    shingling: Shingling,
+    input: &Input,
+    field: Option<&str>,
+    sources: &Sources,
+) -> Result<Metric> {
+    let shape = Shape { length: None, shingling: Some(shingling) };
+    if let Ok(metric) = name.with(shape) {
+        return Ok(metric);
+    }
+    let any = name.with(Shape { length: Some(1), ..shape })?;
+    let fields = fields_for(input, field, any)?;
+    if sources.list.iter().any(|source| source.bytes.is_none()) {
+        bail!("the length of the items must be known first: pass --length when reading from a pipe");
+    }
+    let mut reader = Reader::new(sources.list.clone(), ReadOptions::new(fields.clone()));
+    let (mut batch, mut arena) = (Batch::new(), Arena::new());
+    while reader.read_batch(&mut batch)? {
+        let extracted = extract(&batch, &fields, &mut arena);
+        let length = (0..extracted.len()).find_map(|i| match extracted.item(i) {
+            Ok(Item::Bits(bits)) => Some(bits.len()),
+            Ok(Item::Vector(vector)) => Some(vector.len()),
+            _ => None,
+        });
+        if let Some(length) = length {
+            let length = u32::try_from(length).context("items of more than 2^32 components")?;
+            return Ok(name.with(Shape { length: Some(length), ..shape })?);
+        }
+        if let Some(Err(error)) = (!extracted.is_empty()).then(|| extracted.item(0)) {
+            return Err(error.clone().into());
+        }
+    }
+    bail!("the inputs hold no item: there is nothing to build from")
+}
+
+/// Counts records that cannot be read, or fails at the first.
+pub struct Faults {
+    on_error: OnError,
+    /// How many there were.
+    pub count: u64,
+}
+
+impl Faults {
+    /// Errors that are shown.
+    const SHOWN: u64 = 20;
+
+    pub fn new(on_error: OnError) -> Self {
+        Self { on_error, count: 0 }
+    }
+
+    /// Takes note of a record.
+    pub fn record(&mut self, error: RecordError) -> Result<()> {
+        self.note(error.into())
+    }
+
+    /// Takes note of any error.
+    pub fn note(&mut self, error: anyhow::Error) -> Result<()> {
+        if self.on_error == OnError::Fail {
+            return Err(error.context("use --on-error skip to leave such records out"));
+        }
+        self.count += 1;
+        if self.count <= Self::SHOWN {
+            eprintln!("skipped   {error:#}");
+        }
+        Ok(())
+    }
+}

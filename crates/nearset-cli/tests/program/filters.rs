@@ -1,0 +1,166 @@
+//! Filters built, queried, merged, shown and measured.
+
+use crate::support::{Numbers, Workshop, corpus, jsonl};
+
+/// Hashes of 256 bits as hexadecimal lines, and the same with a few bits flipped.
+fn hashes(count: usize, flips: usize) -> (String, String) {
+    let mut numbers = Numbers(5);
+    let (mut stored, mut near) = (String::new(), String::new());
+    for _ in 0..count {
+        let mut words: Vec<u64> = (0..4).map(|_| numbers.next()).collect();
+        stored.extend(words.iter().map(|word| format!("{word:016x}")).chain(["\n".to_owned()]));
+        for flip in 0..flips {
+            // Distinct places: a quarter of the string each.
+            words[flip % 4] ^= 1 << (numbers.below(16) + 16 * (flip as u64 / 4));
+        }
+        near.extend(words.iter().map(|word| format!("{word:016x}")).chain(["\n".to_owned()]));
+    }
+    (stored, near)
+}
+
+fn json(bytes: &[u8]) -> serde_json::Value {
+    serde_json::from_slice(bytes).unwrap()
+}
+
+#[test]
+fn texts_are_screened_and_the_exit_code_tells() {
+    let shop = Workshop::new();
+    let (texts, _) = corpus(300);
+    shop.write("seen.jsonl", jsonl(&texts[..150]));
+    shop.write("new.jsonl", jsonl(&texts[150..]));
+    shop.write("other.txt", "nothing of this was ever seen anywhere before today\n");
+    shop.ok("build seen.jsonl -o seen.nearset --near 0.8");
+    assert_eq!(shop.run("query seen.nearset other.txt").code(), 0, "nothing is near");
+    let ran = shop.run("query seen.nearset seen.jsonl --json");
+    assert_eq!(ran.code(), 10, "something is near");
+    assert_eq!((&json(ran.stdout())["items"], &json(ran.stdout())["near"]), (&150.into(), &150.into()));
+    assert_eq!(shop.run("query seen.nearset new.jsonl -o far.jsonl --keep far -q").code(), 10);
+    assert_eq!(shop.run("query seen.nearset new.jsonl -o near.jsonl --keep near -q").code(), 10);
+    assert_eq!(shop.run("query seen.nearset new.jsonl -o tagged.jsonl --tag -q --threads 1").code(), 10);
+    let (far, near) = (shop.text("far.jsonl"), shop.text("near.jsonl"));
+    assert_eq!(far.lines().count() + near.lines().count(), 150);
+    for line in shop.text("tagged.jsonl").lines() {
+        let record = json(line.as_bytes());
+        let id = format!("{{\"id\": {},", record["id"]);
+        assert_eq!(record["near"].as_bool().unwrap(), near.contains(&id), "{id}");
+    }
+    assert_eq!(shop.run("query seen.nearset new.jsonl -o x.jsonl").code(), 1, "what to write must be said");
+}
+
+#[test]
+fn bit_strings_within_the_radius_are_never_missed() {
+    let shop = Workshop::new();
+    let (stored, near) = hashes(400, 4);
+    shop.write("stored.txt", stored);
+    shop.write("near.txt", near);
+    shop.write(
+        "far.txt",
+        hashes(400, 0)
+            .0
+            .lines()
+            .map(|line| format!("{}\n", line.chars().rev().collect::<String>()))
+            .collect::<String>(),
+    );
+    let ran = shop.ok("build stored.txt -o f.nearset --metric hamming --near 4 --far 64 --max-fn 0 --max-fp 0.01");
+    assert!(ran.stderr().contains("hamming over 256 bits"), "{}", ran.stderr());
+    let near = json(shop.run("query f.nearset near.txt --json").stdout());
+    assert_eq!(near["near"], 400);
+    let far = json(shop.run("query f.nearset far.txt --json").stdout());
+    assert!(far["near"].as_u64().unwrap() < 20, "{far}");
+    let info = String::from_utf8(shop.ok("info f.nearset").stdout().to_vec()).unwrap();
+    assert!(info.contains("hamming over 256 bits"), "{info}");
+}
+
+#[test]
+fn vectors_by_cosine() {
+    let shop = Workshop::new();
+    let mut numbers = Numbers(9);
+    let mut unit = || numbers.next() as f64 / u64::MAX as f64 - 0.5;
+    let (mut stored, mut near) = (String::new(), String::new());
+    for _ in 0..300 {
+        let vector: Vec<f64> = (0..64).map(|_| unit()).collect();
+        let moved: Vec<f64> = vector.iter().map(|x| x + 0.05 * unit()).collect();
+        stored += &format!("{{\"vector\": {vector:?}}}\n");
+        near += &format!("{{\"vector\": {moved:?}}}\n");
+    }
+    shop.write("stored.jsonl", stored);
+    shop.write("near.jsonl", near);
+    let build = "build stored.jsonl -o v.nearset --metric cosine --near 0.95 --far 0.3";
+    assert_eq!(shop.run("build stored.jsonl -o v.nearset --metric cosine --near 0.95").code(), 1, "far is needed");
+    shop.ok(build);
+    let found = json(shop.run("query v.nearset near.jsonl --json").stdout());
+    assert!(found["near"].as_u64().unwrap() >= 290, "{found}");
+}
+
+#[test]
+fn merged_filters_hold_the_items_of_both() {
+    let shop = Workshop::new();
+    let (texts, _) = corpus(200);
+    shop.write("a.jsonl", jsonl(&texts[..100]));
+    shop.write("b.jsonl", jsonl(&texts[100..]));
+    shop.write("all.jsonl", jsonl(&texts));
+    for name in ["a", "b", "all"] {
+        shop.ok(&format!("build {name}.jsonl -o {name}.nearset --near 0.8 --capacity 200 -q"));
+    }
+    shop.ok("merge a.nearset b.nearset -o both.nearset");
+    assert!(shop.read("both.nearset") == shop.read("all.nearset"), "merging is inserting into one");
+    shop.ok("build b.jsonl -o seeded.nearset --near 0.8 --capacity 200 --seed 1 -q");
+    let ran = shop.run("merge a.nearset seeded.nearset -o x.nearset");
+    assert!(ran.code() == 1 && ran.stderr().contains("differ in their seed"), "{}", ran.stderr());
+    assert_eq!(shop.run("merge a.nearset b.nearset -o a.nearset --force").code(), 1, "an input is not overwritten");
+}
+
+#[test]
+fn info_shows_the_curve_and_refuses_damage() {
+    let shop = Workshop::new();
+    let (texts, _) = corpus(200);
+    shop.write("a.jsonl", jsonl(&texts));
+    shop.ok("build a.jsonl -o a.nearset --near 0.8 -q");
+    let info = json(shop.ok("info a.nearset --json").stdout());
+    assert_eq!((&info["items"], &info["rows"], &info["bands"]), (&200.into(), &8.into(), &260.into()));
+    let curve: Vec<f64> = info["curve"].as_array().unwrap().iter().map(|p| p["accepted"].as_f64().unwrap()).collect();
+    assert!(curve[0] > 0.999 && curve[20] < 0.01 && curve.is_sorted_by(|a, b| a >= b), "{curve:?}");
+    assert!(String::from_utf8_lossy(shop.ok("info a.nearset").stdout()).contains("260 bands of 8 rows"));
+    let mut bytes = shop.read("a.nearset");
+    let last = bytes.len() - 1;
+    bytes[last / 2] ^= 1;
+    shop.write("bad.nearset", &bytes);
+    shop.write("short.nearset", &bytes[..last / 2]);
+    for (name, why) in [("bad", "damaged"), ("short", "cut off"), ("missing", "check the path")] {
+        let ran = shop.run(&format!("info {name}.nearset"));
+        assert_eq!(ran.code(), 1);
+        assert!(ran.stderr().contains(why), "{}", ran.stderr());
+    }
+}
+
+#[test]
+fn check_measures_what_was_predicted() {
+    let shop = Workshop::new();
+    let (texts, near) = corpus(900);
+    shop.write("stored.jsonl", jsonl(&texts[..600]));
+    shop.write("queries.jsonl", jsonl(&texts[600..]));
+    shop.ok("build stored.jsonl -o f.nearset --near 0.8 -q");
+    let check = "check f.nearset queries.jsonl --against-items stored.jsonl --near 0.85 --far 0.7";
+    let measured = &json(shop.ok(&format!("{check} --json")).stdout())["measured"];
+    // Two thirds of the 100 copies among the queries are of stored texts, or of copies of these.
+    let near_queries = measured["near_queries"].as_u64().unwrap();
+    assert!(
+        near[600..].iter().filter(|near| **near).count() == 100 && (50..=100).contains(&near_queries),
+        "{near_queries}"
+    );
+    assert_eq!(measured["missed"], 0);
+    assert!(measured["wrong"].as_u64().unwrap() <= 2, "{measured}");
+    let far_queries = measured["far_queries"].as_u64().unwrap();
+    assert!((280..=300).contains(&(far_queries + near_queries)), "only copies of copies lie between: {measured}");
+    let table = String::from_utf8(shop.ok(check).stdout().to_vec()).unwrap();
+    assert!(table.contains("300 queries against 600 items") && table.contains("predicted"), "{table}");
+}
+
+#[test]
+fn every_command_has_help_with_examples() {
+    let shop = Workshop::new();
+    for command in ["dedup", "build", "query", "merge", "info", "check"] {
+        let help = String::from_utf8(shop.ok(&format!("{command} --help")).stdout().to_vec()).unwrap();
+        assert!(help.contains("Examples:") && help.contains(&format!("nearset {command} ")), "{command}");
+    }
+}
