@@ -28,3 +28,8 @@ pub use family::{Family, Layout, LshFamily};
 pub use filter::{BloomFilter, ExactNearFilter, ExactSpec, NearFilter, Spec, Table};
 pub use hash::Seed;
 pub use item::{BitString, Bits, Distance, Item, ItemError, Shingler, Shingling, ShinglingError, Similarity, Symbols};
+
+/// The README's Rust runs as a test.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;
