@@ -1,6 +1,6 @@
 # `make test` is the README's test command and what CI runs.
 
-.PHONY: test check bench characterise
+.PHONY: test check bench characterise bench-peers
 
 test: check
 	cargo test --workspace --quiet
@@ -15,3 +15,7 @@ bench:
 # Accuracy rather than speed: 200 random goals, each in 16 filters; about 2 minutes.
 characterise:
 	cargo run --release --quiet -p nearset --example characterise > testdata/plan/characterise.tsv
+
+# Installs other deduplicators beside nearset and runs all on one corpus; ARGS=--quick for a sample.
+bench-peers:
+	python3 bench/peers.py $(ARGS)

@@ -1,0 +1,277 @@
+#!/usr/bin/env python3
+"""Runs nearset and its peers on one corpus, each in a process of its own, and writes one table: `bench/results/`.
+
+`make bench-peers` runs it; `make bench-peers ARGS=--quick` takes a sample for trying things out, and writes its table to
+`target/bench-peers/` only.
+"""
+
+import argparse
+import datetime
+import json
+import os
+import platform
+import re
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import corpus
+from judge import BINS, Truth, Verdict, bin_name, judge
+
+BENCH = Path(__file__).resolve().parent
+ROOT = BENCH.parent
+DATA = ROOT.parent / "shared" / "data"
+WORK = ROOT / "target" / "bench-peers"
+VENV_PYTHON = WORK / "venv" / "bin" / "python"
+TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
+NEARSET = TARGET / "release" / "nearset"
+GAOYA = WORK / "gaoya" / "release" / "bench-gaoya"
+COPIES = 10
+
+
+@dataclass
+class Tool:
+    name: str
+    settings: str
+    command: list[str]
+    environment: dict[str, str]
+
+
+@dataclass
+class Run:
+    cpu_seconds: float
+    wall_seconds: float
+    peak_bytes: int
+    index_bytes: int
+    report: dict
+
+
+def main() -> None:
+    arguments = argparse.ArgumentParser(description=__doc__)
+    arguments.add_argument("--quick", action="store_true", help="a corpus of 5,000 documents, one repetition")
+    arguments.add_argument("--repeat", type=int, default=3, help="rounds; the least CPU time of a tool counts (default 3)")
+    arguments.add_argument("--only", default="", help="only tools whose name holds this")
+    options = arguments.parse_args()
+    if absent := corpus.missing(DATA):
+        print(f"skipped: bench-peers reads {', '.join(map(str, absent))}, which is not here")
+        return
+    WORK.mkdir(parents=True, exist_ok=True)
+    install()
+    path = WORK / ("quick.jsonl" if options.quick else "corpus.jsonl")
+    if not path.exists():
+        print(f"writing {path}")
+        corpus.write(DATA, path, options.quick)
+    truth = exact_truth(path)
+    tools = [tool for tool in all_tools() if options.only in tool.name]
+    runs: dict[str, list[Run]] = {tool.name: [] for tool in tools}
+    verdicts: dict[str, Verdict] = {}
+    # Round by round, so that a busy moment of the machine does not fall on one tool alone.
+    for _ in range(1 if options.quick else options.repeat):
+        for tool in tools:
+            out = WORK / f"kept-{re.sub('[^a-z0-9]+', '-', tool.name.lower())}.jsonl"
+            run = measure(tool, path, out)
+            runs[tool.name].append(run)
+            verdicts[tool.name] = judge(truth, ids(out))
+            print(f"{tool.name}: {run.cpu_seconds:.2f} s of CPU, recall {verdicts[tool.name].recall:.3f}", flush=True)
+    flat = None if options.quick else flatness(path, next(tool for tool in all_tools() if "nearset" in tool.name))
+    results = WORK if options.quick else BENCH / "results"
+    write_results(results, tools, runs, verdicts, truth, flat)
+
+
+def all_tools() -> list[Tool]:
+    one_thread = {"RAYON_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+    python = lambda script: [str(VENV_PYTHON), str(BENCH / "tools" / script), "IN", "OUT"]  # noqa: E731
+    nearset = lambda threads: [str(NEARSET), "dedup", "IN", "-o", "OUT", "--json", "--threads", threads]  # noqa: E731
+    return [
+        Tool("nearset, 1 thread", "defaults: words:5, near .8", nearset("1"), {}),
+        Tool("nearset, 2 threads", "defaults: words:5, near .8", nearset("2"), {}),
+        Tool(
+            "gaoya",
+            "MinHasher32, 16 bands x 8, verifies by signature; gaoya::text cuts",
+            [str(GAOYA), "IN", "OUT", "gaoya"],
+            one_thread,
+        ),
+        Tool(
+            "gaoya, fed by hand",
+            "the same; shingles hashed in place instead of joined",
+            [str(GAOYA), "IN", "OUT", "slices"],
+            one_thread,
+        ),
+        Tool("rensa deduplicator", "R-MinHash 128, 16 bands x 8, verifies by signature", python("rensa_deduplicator.py"), one_thread),
+        Tool("rensa LSH", "R-MinHash 128, 16 bands x 8", python("rensa_lsh.py"), one_thread),
+        Tool("datasketch", "MinHash 128, MinHashLSH threshold .8 (its own choice of bands)", python("datasketch_lsh.py"), one_thread),
+    ]
+
+
+def install() -> None:
+    """Builds and installs what is measured, at the versions that the lock file and requirements.txt name."""
+    run = lambda *command, **keywords: subprocess.run(command, check=True, **keywords)  # noqa: E731
+    run("cargo", "build", "--release", "--quiet", "-p", "nearset-cli", "-p", "bench-truth", cwd=ROOT)
+    gaoya = {**os.environ, "CARGO_TARGET_DIR": str(WORK / "gaoya")}
+    run("cargo", "build", "--release", "--quiet", "--locked", cwd=BENCH / "gaoya", env=gaoya)
+    if not VENV_PYTHON.exists():
+        run(sys.executable, "-m", "venv", str(WORK / "venv"))
+    run(str(VENV_PYTHON), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-r", str(BENCH / "requirements.txt"))
+
+
+def exact_truth(path: Path) -> Truth:
+    cached = path.with_suffix(".truth.tsv")
+    if not cached.exists() or cached.stat().st_mtime < path.stat().st_mtime:
+        print(f"counting exact similarities: {cached}")
+        partial = cached.with_suffix(".partial")
+        subprocess.run([str(TARGET / "release" / "bench-truth"), str(path), str(partial)], check=True)
+        partial.rename(cached)
+    return Truth.read(cached)
+
+
+def measure(tool: Tool, corpus_path: Path, out: Path) -> Run:
+    """One run in a process of its own. CPU time and peak memory are what the kernel says of that process."""
+    out.unlink(missing_ok=True)
+    places = {"IN": str(corpus_path), "OUT": str(out)}
+    command = [places.get(word, word) for word in tool.command]
+    started = datetime.datetime.now()
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**os.environ, **tool.environment}) as process:
+        said = process.stdout.read()
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    wall = (datetime.datetime.now() - started).total_seconds()
+    if process.returncode != 0:
+        raise SystemExit(f"{tool.name} ended with {process.returncode}: {' '.join(command)}")
+    report = json.loads(said)
+    generations = report.get("generations")
+    index = sum(one["bytes"] for one in generations) if generations else report["index_bytes"]
+    # Linux counts ru_maxrss in kilobytes.
+    return Run(usage.ru_utime + usage.ru_stime, wall, usage.ru_maxrss * 1024, index, report)
+
+
+def ids(path: Path) -> set[str]:
+    with open(path, encoding="utf-8") as lines:
+        return {json.loads(line)["id"] for line in lines}
+
+
+def flatness(path: Path, nearset: Tool) -> list[tuple[int, Run]]:
+    """nearset on the corpus once and ten times over."""
+    many = path.with_suffix(f".x{COPIES}.jsonl")
+    if not many.exists():
+        print(f"writing {many}")
+        corpus.write_copies(path, many, COPIES)
+    return [(copies, measure(nearset, which, WORK / "kept-flat.jsonl")) for copies, which in ((1, path), (COPIES, many))]
+
+
+def versions() -> dict[str, str]:
+    listed = subprocess.run([str(VENV_PYTHON), "-m", "pip", "list", "--format=json"], capture_output=True, check=True).stdout
+    found = {one["name"]: one["version"] for one in json.loads(listed)}
+    lock = (BENCH / "gaoya" / "Cargo.lock").read_text()
+    gaoya = re.search(r'name = "gaoya"\nversion = "([^"]+)"', lock).group(1)
+    nearset = subprocess.run([str(NEARSET), "--version"], capture_output=True, check=True, text=True).stdout.split()[-1]
+    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True).stdout.strip()
+    return {
+        "nearset": f"{nearset} ({commit})",
+        "gaoya": gaoya,
+        "rensa": found["rensa"],
+        "datasketch": found["datasketch"],
+        "Python": platform.python_version(),
+        "rustc": subprocess.run(["rustc", "--version"], capture_output=True, text=True).stdout.split()[1],
+    }
+
+
+def machine() -> str:
+    text = Path("/proc/cpuinfo").read_text()
+    model = re.search(r"model name\s*: (.+)", text)
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    return f"{model.group(1) if model else platform.machine()}, {os.cpu_count()} cores, {memory:.0f} GiB, {platform.system()}"
+
+
+def write_results(folder: Path, tools, runs, verdicts, truth: Truth, flat) -> None:
+    documents, megabytes = len(truth.nearest), truth.text_bytes / 1e6
+    best = {tool.name: min(runs[tool.name], key=lambda run: run.cpu_seconds) for tool in tools}
+    columns = ["tool", "settings", "MB per CPU s", "wall s", "peak MB", "index B/doc", "dropped", "recall", "precision", "unrelated"]
+    rows = []
+    for tool in tools:
+        run, verdict = best[tool.name], verdicts[tool.name]
+        rows.append([
+            tool.name,
+            tool.settings,
+            f"{megabytes / run.cpu_seconds:.1f}",
+            f"{min(one.wall_seconds for one in runs[tool.name]):.1f}",
+            f"{run.peak_bytes / 1e6:.0f}",
+            f"{run.index_bytes / documents:.0f}",
+            str(verdict.dropped),
+            f"{verdict.recall:.3f}",
+            f"{verdict.precision:.3f}",
+            str(verdict.unrelated_dropped),
+        ])
+    bins = [bin_name(*b) for b in BINS]
+    rates = [[tool.name] + [f"{100 * hit / of:.1f}" if of else "" for hit, of in verdicts[tool.name].hit_rates] for tool in tools]
+    sizes = [str(of) for _, of in next(iter(verdicts.values())).hit_rates]
+    command = "make bench-peers" + (" ARGS=" + repr(" ".join(sys.argv[1:])) if sys.argv[1:] else "")
+    unrelated = sum(similarity < 0.3 for similarity in truth.nearest.values())
+    lines = [
+        "# nearset and its peers on one corpus",
+        "",
+        f"{datetime.date.today().isoformat()}, `{command}`, on {machine()}.",
+        "",
+        f"{documents:,} documents, {megabytes:.1f} MB of text: licence texts, bible chapters, Python proposals (`bench/corpus.py`). Truth:",
+        "the exact Jaccard similarity, over 5-word shingles, with the nearest *earlier* document (`bench/truth`). A document is",
+        f"positive from .8 on ({sum(s >= 0.8 for s in truth.nearest.values()):,} are), unrelated below .3 ({unrelated:,} are).",
+        "From JSONL to JSONL, each tool in a process of its own; CPU is user and system time of that process, the least of",
+        f"{max(map(len, runs.values()))} rounds. nearset's index is its filter, the peers' is the growth of their resident memory.",
+        "",
+        "Versions: " + ", ".join(f"{name} {version}" for name, version in versions().items()) + ".",
+        "",
+        *markdown(columns, rows),
+        "",
+        "Dropped documents by true similarity, in per cent of those there are:",
+        "",
+        *markdown(["tool", *bins], [["*documents*", *sizes], *rates]),
+        "",
+        *criteria(best, verdicts, megabytes, documents),
+    ]
+    if flat:
+        lines += ["", "Memory of nearset, 1 thread, on the corpus once and ten times over (other letters in each copy):", ""]
+        lines += markdown(
+            ["copies", "documents", "peak MB", "filter MB", "peak less filter, MB", "MB per CPU s"],
+            [
+                [str(n), f"{n * documents:,}", f"{run.peak_bytes / 1e6:.1f}", f"{run.index_bytes / 1e6:.1f}",
+                 f"{(run.peak_bytes - run.index_bytes) / 1e6:.1f}", f"{n * megabytes / run.cpu_seconds:.1f}"]
+                for n, run in flat
+            ],
+        )  # fmt: skip
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "peers.md").write_text("\n".join(lines) + "\n")
+    table = [columns + bins] + [row + rate[1:] for row, rate in zip(rows, rates)]
+    (folder / "peers.tsv").write_text("".join("\t".join(row) + "\n" for row in table))
+    print("\n".join(lines))
+    print(f"\nwritten: {folder / 'peers.md'}, {folder / 'peers.tsv'}")
+
+
+def markdown(columns: list[str], rows: list[list[str]]) -> list[str]:
+    return ["| " + " | ".join(row) + " |" for row in (columns, ["---"] * len(columns), *rows)]
+
+
+def criteria(best, verdicts, megabytes: float, documents: int) -> list[str]:
+    """What nearset is meant to reach, and what it reached."""
+    mine = best.get("nearset, 1 thread")
+    if not mine:
+        return []
+    verdict = verdicts["nearset, 1 thread"]
+    speed = [
+        [f"speed over {name}", "at least 10", f"{best[name].cpu_seconds / mine.cpu_seconds:.1f}"]
+        for name in ("gaoya", "gaoya, fed by hand")
+        if name in best
+    ]
+    return markdown(
+        ["nearset, 1 thread", "wanted", "reached"],
+        speed
+        + [
+            ["filter, bytes a document", "at most 64", f"{mine.index_bytes / documents:.1f}"],
+            ["recall at .8", "at least .97", f"{verdict.recall:.3f}"],
+            ["precision at .8", "at least .92", f"{verdict.precision:.3f}"],
+            ["unrelated documents dropped", "none", str(verdict.unrelated_dropped)],
+        ],
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,32 @@
+"""What the Python peers share: reading, cutting, writing. The text is cut the way nearset cuts it, as far as a regular
+expression can: lower-cased words, five to a shingle, a shorter text being one shingle, a text without words none."""
+
+import json
+import os
+import re
+import sys
+
+WORD = re.compile(r"\w+")
+
+
+def shingles(text: str) -> list[str]:
+    words = WORD.findall(text.lower())
+    if not words:
+        return []
+    return [" ".join(words[i : i + 5]) for i in range(max(1, len(words) - 4))]
+
+
+def resident_bytes() -> int:
+    with open("/proc/self/statm") as status:
+        return int(status.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def deduplicate(is_near) -> None:
+    """Copies the lines of sys.argv[1] to sys.argv[2] whose shingles `is_near(number, shingles)` has seen nothing near of."""
+    before = resident_bytes()
+    with open(sys.argv[1], encoding="utf-8") as lines, open(sys.argv[2], "w", encoding="utf-8") as out:
+        for number, line in enumerate(lines):
+            cut = shingles(json.loads(line)["text"])
+            if not cut or not is_near(number, cut):
+                out.write(line)
+        print(json.dumps({"index_bytes": resident_bytes() - before}))
