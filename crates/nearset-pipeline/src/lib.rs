@@ -9,6 +9,7 @@
 //! - [`scan`]: any work on all records, by many threads and in order.
 //! - [`any_filter`], [`filter_file`]: filters of every kind, and as files.
 //! - [`measure`]: what a filter really does on someone's own items.
+//! - [`report`]: what a run did, as one page.
 //!
 //! One thread reads, many extract, one writes in order: batches own their bytes and carry their position, so nothing here
 //! depends on which thread does what. There is no hashing here, and no default that decides an answer: those are `nearset`'s.
@@ -23,6 +24,7 @@ pub mod format;
 pub mod input;
 pub mod measure;
 pub mod output;
+pub mod report;
 pub mod scan;
 
 pub use any_filter::AnyFilter;

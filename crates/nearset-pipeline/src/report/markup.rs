@@ -1,0 +1,116 @@
+//! The one way into the page: escaped text, and numbers for people, each tied to its unit by a space that does not break.
+
+use std::fmt::Write;
+
+/// Text as HTML shows it. Control characters, which a browser may drop or act on, are made visible.
+pub(super) fn escape(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&#39;"),
+            '\n' | '\t' => out.push(c),
+            '\r' => {}
+            // Marks that turn the direction of all text behind them, as in a file name that reads "cod.exe" backwards.
+            '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
+                let _ = write!(out, "\\u{{{:x}}}", u32::from(c));
+            }
+            c if c.is_control() => out.push('\u{fffd}'),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// A whole number in groups of three digits.
+pub(super) fn count(number: u64) -> String {
+    let digits = number.to_string();
+    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i) % 3 == 0 {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// A part of a whole, in per cent; what is not nothing is never shown as nothing, nor what is not all as all.
+pub(super) fn percent(part: f64) -> String {
+    let shown = 100.0 * part;
+    if shown > 0.0 && shown < 0.1 {
+        return "<\u{a0}0.1\u{a0}%".to_owned();
+    }
+    if shown < 100.0 && shown > 99.9 {
+        return ">\u{a0}99.9\u{a0}%".to_owned();
+    }
+    let text = format!("{shown:.1}");
+    format!("{}\u{a0}%", text.strip_suffix(".0").unwrap_or(&text))
+}
+
+/// Bytes in decimal units.
+pub(super) fn bytes(number: u64) -> String {
+    const UNITS: [&str; 5] = ["kB", "MB", "GB", "TB", "PB"];
+    if number < 1000 {
+        return format!("{number}\u{a0}B");
+    }
+    let mut value = number as f64 / 1000.0;
+    let mut unit = 0;
+    // 999.5 would be shown as 1000.
+    while value >= 999.5 && unit + 1 < UNITS.len() {
+        value /= 1000.0;
+        unit += 1;
+    }
+    if value < 99.5 { format!("{value:.1}\u{a0}{}", UNITS[unit]) } else { format!("{value:.0}\u{a0}{}", UNITS[unit]) }
+}
+
+/// A time for people.
+pub(super) fn seconds(seconds: f64) -> String {
+    if seconds < 60.0 {
+        return format!("{seconds:.1}\u{a0}s");
+    }
+    let whole = seconds.round() as u64;
+    let (hours, minutes, rest) = (whole / 3600, whole / 60 % 60, whole % 60);
+    if hours > 0 {
+        format!("{hours}\u{a0}h {minutes:02}\u{a0}min")
+    } else {
+        format!("{minutes}\u{a0}min {rest:02}\u{a0}s")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_that_is_text_becomes_markup() {
+        assert_eq!(
+            escape("<script>alert('1' & \"2\")</script>"),
+            "&lt;script&gt;alert(&#39;1&#39; &amp; &quot;2&quot;)&lt;/script&gt;"
+        );
+        assert_eq!(escape("a\u{0}b\u{1b}[31m\r\n"), "a\u{fffd}b\u{fffd}[31m\n");
+        assert_eq!(escape("\u{202e}txt.exe"), "\\u{202e}txt.exe");
+        assert_eq!(escape("条款 \u{2014} عربي"), "条款 \u{2014} عربي");
+    }
+
+    #[test]
+    fn numbers_are_written_for_people() {
+        let plain = |text: String| text.replace('\u{a0}', " ");
+        assert_eq!([0, 999, 1000, 53_446, 1_234_567].map(count), ["0", "999", "1,000", "53,446", "1,234,567"]);
+        assert_eq!(
+            [0.0, 0.0001, 0.25, 0.1234, 0.9999, 1.0].map(percent).map(plain),
+            ["0 %", "< 0.1 %", "25 %", "12.3 %", "> 99.9 %", "100 %"]
+        );
+        assert_eq!(
+            [12, 1_000, 3_380_000, 999_600, 172_000_000].map(bytes).map(plain),
+            ["12 B", "1.0 kB", "3.4 MB", "1.0 MB", "172 MB"]
+        );
+        assert_eq!(
+            [0.54, 59.94, 61.0, 3_725.0].map(seconds).map(plain),
+            ["0.5 s", "59.9 s", "1 min 01 s", "1 h 02 min"]
+        );
+    }
+}

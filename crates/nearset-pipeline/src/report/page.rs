@@ -1,0 +1,243 @@
+//! The page and its sections.
+
+use std::fmt::Write;
+
+use super::{
+    Excerpt, Fact, Removal, Repeated, Report, SourceCounts,
+    differences::{Run, differences, words},
+    figures,
+    markup::{bytes, count, escape, percent, seconds},
+};
+
+const STYLE: &str = include_str!("style.css");
+
+/// Words of a text that a side of a comparison shows.
+const SHOWN_WORDS: usize = 110;
+/// Shared words that are left at each end of a run where it is cut.
+const AROUND: usize = 9;
+/// Words of an excerpt.
+const EXCERPT_WORDS: usize = 40;
+/// Characters of a single word: there are texts without a space in a megabyte.
+const LONGEST_WORD: usize = 160;
+
+/// The report as a page.
+pub fn render(report: &Report) -> String {
+    let mut page = String::with_capacity(64 << 10);
+    let title = escape(&report.title);
+    let _ = write!(
+        page,
+        "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\
+         <title>{title}</title>\n<style>\n{STYLE}</style></head>\n<body><main>\n<h1>{title}</h1>\n<p class=\"soft\">{}</p>\n",
+        escape(&report.made_by)
+    );
+    for warning in &report.warnings {
+        let _ = writeln!(page, "<div class=\"warning\" role=\"note\">{}</div>", escape(warning));
+    }
+    tiles(&mut page, report);
+    sources(&mut page, &report.sources);
+    curve(&mut page, report);
+    repeated(&mut page, &report.repeated);
+    removals(&mut page, &report.removals);
+    page.push_str("<h2>Plan and options</h2>\n<div class=\"facts\">");
+    facts(&mut page, "the filter", &report.plan);
+    facts(&mut page, "option", &report.options);
+    page.push_str("</div>\n<footer>This page stands alone: no scripts, nothing loaded from elsewhere.</footer>\n</main></body></html>\n");
+    page
+}
+
+fn tiles(page: &mut String, report: &Report) {
+    let all = SourceCounts::sum(String::new(), &report.sources);
+    let read = all.read();
+    let share = |part: u64| percent(part as f64 / read.max(1) as f64);
+    let timing = &report.timing;
+    let speed = if timing.seconds > 0.0 { timing.bytes as f64 / timing.seconds } else { 0.0 };
+    let threads = if timing.threads == 1 { "1 thread".to_owned() } else { format!("{} threads", timing.threads) };
+    page.push_str("<ul class=\"tiles\">");
+    let mut tile = |value: String, what: String| {
+        let _ = write!(page, "<li><b>{}</b><span>{}</span></li>", escape(&value), escape(&what));
+    };
+    tile(count(read), format!("records read, {}", bytes(timing.bytes)));
+    tile(count(all.kept), format!("kept, {}", share(all.kept)));
+    tile(count(all.removed()), format!("removed, {}", share(all.removed())));
+    if all.faulty > 0 {
+        tile(count(all.faulty), format!("unreadable, {}", share(all.faulty)));
+    }
+    let each = timing.filter_bytes as f64 / read.max(1) as f64;
+    tile(bytes(timing.filter_bytes), format!("filter, {each:.0} B a record"));
+    tile(seconds(timing.seconds), format!("{}/s on {threads}", bytes(speed as u64)));
+    page.push_str("</ul>\n");
+}
+
+fn sources(page: &mut String, sources: &[SourceCounts]) {
+    page.push_str("<h2>What was read, kept and removed</h2>\n<figure>");
+    page.push_str(&figures::sources(sources));
+    page.push_str("</figure>\n");
+    if sources.len() < 2 && sources.iter().all(|source| source.against + source.faulty == 0) {
+        return;
+    }
+    page.push_str(
+        "<details><summary>As a table</summary><div class=\"scroll\"><table class=\"sources\"><tr><th>source",
+    );
+    for column in ["read", "kept", "near an earlier record", "near an earlier filter", "unreadable", "removed"] {
+        let _ = write!(page, "<th class=\"number\">{column}");
+    }
+    let total = SourceCounts::sum("all".to_owned(), sources);
+    for source in sources.iter().chain((sources.len() > 1).then_some(&total)) {
+        let _ = write!(page, "<tr><td>{}", escape(&source.name));
+        for number in [source.read(), source.kept, source.near, source.against, source.faulty] {
+            let _ = write!(page, "<td class=\"number\">{}", count(number));
+        }
+        let share = percent(source.removed() as f64 / source.read().max(1) as f64);
+        let _ = write!(page, "<td class=\"number\">{}", escape(&share));
+    }
+    page.push_str("</table></div></details>\n");
+}
+
+fn curve(page: &mut String, report: &Report) {
+    if report.promised.is_empty() {
+        return;
+    }
+    let promise = &report.promise;
+    let _ = write!(
+        page,
+        "<h2>The promise, and what came of it</h2>\n<p>Promised: of records whose nearest earlier one has a similarity of exactly {} at \
+         most {} are missed, and of those at {} at most {} are removed.</p>\n<figure>{}<figcaption>",
+        promise.near,
+        escape(&percent(promise.max_false_negative)),
+        promise.far,
+        escape(&percent(promise.max_false_positive)),
+        figures::curve(report)
+    );
+    page.push_str("Line: the probability that the filter states for one neighbour of that similarity. ");
+    if report.measured.is_empty() {
+        page.push_str("No records were checked exactly.");
+    } else {
+        let checked = report.measured.iter().map(|point| point.checked).sum();
+        let _ = write!(
+            page,
+            "Dots: what was measured on {} sampled records, each compared exactly with all earlier ones; bars are 95 % intervals.",
+            count(checked)
+        );
+    }
+    page.push_str("</figcaption></figure>\n");
+}
+
+fn repeated(page: &mut String, repeated: &[Repeated]) {
+    if repeated.is_empty() {
+        return;
+    }
+    page.push_str(
+        "<h2>What was repeated most</h2>\n<p>Records of which near copies came again and again. Counts are lower bounds.</p>\n\
+         <div class=\"scroll\"><table><tr><th class=\"number\">removed<th>one of them<th>how it begins",
+    );
+    for Repeated { example, removed } in repeated {
+        let _ = write!(page, "<tr><td class=\"number\">{}<td>", count(*removed));
+        let _ = write!(page, "{}<br><span class=\"soft\">{}</span>", escape(&example.id), escape(&example.place));
+        let _ = write!(page, "<td><p class=\"text\" dir=\"auto\">{}</p>", escape(&beginning(&example.text)));
+    }
+    page.push_str("</table></div>\n");
+}
+
+/// The first words of a text.
+fn beginning(text: &str) -> String {
+    let mut all = words(text);
+    let mut shown: String = all.by_ref().take(EXCERPT_WORDS).map(shortened).collect();
+    if all.next().is_some() {
+        shown.push('\u{2026}');
+    }
+    shown
+}
+
+fn shortened(word: &str) -> String {
+    if word.len() <= LONGEST_WORD {
+        return word.to_owned();
+    }
+    let start: String = word.chars().take(LONGEST_WORD).collect();
+    if start.len() == word.len() { start } else { format!("{start}\u{2026} ") }
+}
+
+fn removals(page: &mut String, removals: &[Removal]) {
+    if removals.is_empty() {
+        return;
+    }
+    page.push_str(
+        "<h2>Sampled removals</h2>\n<p>Removed records beside the nearest earlier record that was kept, with the exact similarity of the \
+         two. Words that only one of them has are marked.</p>\n",
+    );
+    for Removal { removed, kept, similarity } in removals {
+        page.push_str("<article class=\"pair\">");
+        match kept {
+            Some(kept) => {
+                let _ = write!(
+                    page,
+                    "<header><b>{similarity:.3}</b> <span class=\"soft\">exact Jaccard similarity</span></header><div>"
+                );
+                let ([left, right], [more_left, more_right]) = differences(&removed.text, &kept.text);
+                side(page, "removed", removed, &left, more_left);
+                side(page, "kept", kept, &right, more_right);
+            }
+            None => {
+                page.push_str("<header><b>no kept record is near</b> <span class=\"soft\">its neighbour was itself removed, or this is a false positive</span></header><div>");
+                let whole = [Run { shared: true, words: words(&removed.text).take(EXCERPT_WORDS).collect() }];
+                side(page, "removed", removed, &whole, words(&removed.text).nth(EXCERPT_WORDS).is_some());
+            }
+        }
+        page.push_str("</div></article>\n");
+    }
+}
+
+/// One side of a comparison: long shared runs are cut in their middle, and the whole after so many words.
+fn side(page: &mut String, what: &str, excerpt: &Excerpt, runs: &[Run], more: bool) {
+    let _ = write!(
+        page,
+        "<section><h3>{what}: {} <span>{}</span></h3><p class=\"text\" dir=\"auto\">",
+        escape(&excerpt.id),
+        escape(&excerpt.place)
+    );
+    let join = |words: &[&str]| escape(&words.iter().map(|word| shortened(word)).collect::<String>());
+    let (mut shown, mut cut) = (0, more);
+    for (i, run) in runs.iter().enumerate() {
+        if shown >= SHOWN_WORDS {
+            cut = true;
+            break;
+        }
+        let room = SHOWN_WORDS - shown;
+        let head = if i == 0 { 0 } else { AROUND };
+        let tail = if i + 1 == runs.len() { 0 } else { AROUND };
+        if run.shared && runs.len() > 1 && run.words.len() > head + tail + 4 {
+            let hidden = run.words.len() - head - tail;
+            page.push_str(&join(&run.words[..head]));
+            let _ = write!(page, "<i>{} words the same</i> ", count(hidden as u64));
+            page.push_str(&join(&run.words[head + hidden..]));
+            shown += head + tail;
+            continue;
+        }
+        let visible = &run.words[..run.words.len().min(room)];
+        cut |= visible.len() < run.words.len();
+        let words = join(visible);
+        if run.shared {
+            page.push_str(&words);
+        } else {
+            let (marked, space) = (words.trim_end(), if words.ends_with(char::is_whitespace) { " " } else { "" });
+            let _ = write!(page, "<mark>{marked}</mark>{space}");
+        }
+        shown += visible.len();
+    }
+    if cut {
+        page.push('\u{2026}');
+    }
+    page.push_str("</p></section>");
+}
+
+fn facts(page: &mut String, heading: &str, facts: &[Fact]) {
+    if facts.is_empty() {
+        return;
+    }
+    let _ = write!(page, "<div><table><tr><th>{heading}<th>");
+    for Fact { name, value } in facts {
+        let _ = write!(page, "<tr><td>{}<td><code>{}</code>", escape(name), escape(value));
+    }
+    page.push_str("</table></div>");
+}

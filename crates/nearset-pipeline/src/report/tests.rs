@@ -1,0 +1,126 @@
+use super::*;
+
+/// A report with every part, in which every string is `word` or made of it.
+fn report_of(word: &str) -> Report {
+    let excerpt =
+        |words: usize| Excerpt { id: word.to_owned(), place: word.to_owned(), text: vec![word; words].join(" ") };
+    let source = SourceCounts { name: word.to_owned(), kept: 700, near: 250, against: 40, faulty: 10 };
+    Report {
+        title: word.to_owned(),
+        made_by: word.to_owned(),
+        sources: vec![source.clone(), source],
+        promise: Promise { near: 0.8, far: 0.7, max_false_negative: 0.02, max_false_positive: 0.02 },
+        promised: (0..=20)
+            .map(|i| f64::from(i) / 20.0)
+            .map(|s| CurvePoint { similarity: s, removed: s.powi(9) })
+            .collect(),
+        measured: measured(
+            &(0..400)
+                .map(|i| Checked { similarity: f64::from(i % 101) / 100.0, removed: i % 101 > 78 })
+                .collect::<Vec<_>>(),
+            5_000,
+            50_000,
+        ),
+        repeated: vec![Repeated { example: excerpt(100), removed: 12_345 }],
+        removals: vec![
+            Removal { removed: excerpt(90), kept: Some(excerpt(50)), similarity: 0.8125 },
+            Removal { removed: excerpt(3), kept: None, similarity: 0.0 },
+        ],
+        warnings: vec![word.to_owned()],
+        plan: vec![Fact::new(word, word)],
+        options: vec![Fact::new(word, word)],
+        timing: Timing { seconds: 75.0, bytes: 172_000_000, filter_bytes: 3_400_000, threads: 2 },
+    }
+}
+
+/// Tags and what stands in them, without the text between.
+fn tags(page: &str) -> Vec<&str> {
+    page.split('<').skip(1).map(|piece| piece.split_once('>').map_or(piece, |(tag, _)| tag)).collect()
+}
+
+#[test]
+fn hostile_text_changes_no_tag() {
+    let plain = render(&report_of("word"));
+    for hostile in [
+        "<script>alert(1)</script>",
+        "\"><img/src=x/onerror=alert(1)>",
+        "'><svg/onload=alert(1)>",
+        "</title></style></p></table><style>*{display:none}</style>",
+        "&lt;script&gt;",
+        "<!--",
+        "]]>",
+    ] {
+        let page = render(&report_of(hostile));
+        // Positions depend on the length of names only, and these are not compared.
+        let shape = |page: &str| -> Vec<String> {
+            let no_numbers =
+                |tag: &str| tag.chars().filter(|c| !c.is_ascii_digit() && *c != '.' && *c != '-').collect();
+            tags(page).into_iter().map(no_numbers).collect()
+        };
+        assert_eq!(shape(&page), shape(&plain), "{hostile}");
+    }
+}
+
+#[test]
+fn nothing_is_loaded_and_nothing_runs() {
+    let page = render(&report_of("word"));
+    for forbidden in
+        ["http:", "https:", "src=", "href=", "url(", "@import", "<script", "<link", "<iframe", "javascript:"]
+    {
+        assert!(!page.contains(forbidden), "{forbidden}");
+    }
+    assert!(page.contains("default-src 'none'"));
+}
+
+#[test]
+fn every_part_is_on_the_page() {
+    let mut report = report_of("word");
+    report.removals[0].removed.text = "one two three four".to_owned();
+    report.removals[0].kept.as_mut().unwrap().text = "one 2 three four".to_owned();
+    let page = render(&report).replace('\u{a0}', " ");
+    for part in [
+        ">2,000</b><span>records read, 172 MB<",
+        ">1,400</b><span>kept, 70 %<",
+        ">580</b><span>removed, 29 %<",
+        ">1 min 15 s</b><span>2.3 MB/s on 2 threads<",
+        ">3.4 MB</b><span>filter, 1700 B a record<",
+        "250 near an earlier record",
+        "exactly 0.8 at most 2 % are missed",
+        ">0.812</b>",
+        "one <mark>two</mark> three four",
+        "one <mark>2</mark> three four",
+        ">12,345<",
+        "no kept record is near",
+    ] {
+        assert!(page.contains(part), "{part} is missing");
+    }
+    assert!(!page.contains("NaN") && !page.contains("inf"));
+    for tag in ["svg", "ul", "table", "article", "section", "figure", "mark"] {
+        assert_eq!(page.matches(&format!("<{tag}")).count(), page.matches(&format!("</{tag}>")).count(), "{tag}");
+    }
+}
+
+#[test]
+fn long_shared_runs_are_cut_and_long_texts_end() {
+    let shared = (0..200).map(|i| format!("w{i}")).collect::<Vec<_>>().join(" ");
+    let mut report = report_of("word");
+    report.removals.truncate(1);
+    report.removals[0].removed.text = format!("before {shared} after");
+    report.removals[0].kept.as_mut().unwrap().text = format!("previous {shared} afterwards");
+    let page = render(&report);
+    assert!(page.contains("<mark>before</mark> w0 w1"));
+    assert!(page.contains("<i>182 words the same</i> w191"));
+    assert!(page.contains("w199 <mark>after</mark>"));
+    assert!(!page.contains("w100"));
+
+    report.removals[0].removed.text = "x".repeat(1 << 20);
+    report.removals[0].kept = None;
+    report.repeated[0].example.text = "字".repeat(100_000);
+    assert!(render(&report).len() < 100_000, "a text without spaces must not fill the page");
+}
+
+#[test]
+fn an_empty_run_has_a_page() {
+    let page = render(&Report::default());
+    assert!(page.contains(">0</b><span>records read") && !page.contains("NaN"));
+}
