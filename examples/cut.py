@@ -1,20 +1,24 @@
 #!/usr/bin/env python3
-"""Cuts `licences.jsonl` out of the licence texts in `../shared/data`, and prints how near its documents are to earlier ones.
+"""Cuts the examples out of `../shared/data`, and prints how near the licence texts are to earlier ones.
 
-    python3 examples/cut.py            writes examples/licences.jsonl
-    python3 examples/cut.py --check    only says whether the file is what it would write
+    python3 examples/cut.py            writes examples/licences.jsonl, image-hashes.tsv and words.tsv
+    python3 examples/cut.py --check    only says whether the files are what it would write
 """
 
 import json
 import lzma
 import re
+import struct
 import sys
 from collections import Counter
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-SOURCE = HERE.parent.parent / "shared" / "data" / "scancode-licenses" / "licenses.jsonl.xz"
-OUTPUT = HERE / "licences.jsonl"
+DATA = HERE.parent.parent / "shared" / "data"
+LICENCES = DATA / "scancode-licenses" / "licenses.jsonl.xz"
+HASHES = DATA / "image-hashes" / "hashes.tsv.xz"
+VECTORS = DATA / "glove" / "glove_top50k_f32.npy"
+VOCABULARY = DATA / "glove" / "vocab_top50k.txt"
 
 # Families of licences with many variants each, from copies to paraphrases, and how many texts to take of each at most.
 FAMILIES = {
@@ -77,24 +81,68 @@ def nearest_earlier(texts):
         sets.append(mine)
 
 
+def image_hashes():
+    """Every picture of a hundred that was also hashed resized, cropped, blurred and so on, and every tenth that was not."""
+    with lzma.open(HASHES, "rt", encoding="utf-8") as lines:
+        header, *rows = (line.rstrip("\n").split("\t") for line in lines)
+    image, transform, pdq = (header.index(name) for name in ("image", "transform", "pdq256"))
+    versions = Counter(row[image] for row in rows)
+    distorted = sorted(name for name, number in versions.items() if number > 1)
+    plain = sorted(name for name, number in versions.items() if number == 1)
+    taken = set(distorted[::60]) | set(plain[::50])
+    yield "image\ttransform\tpdq256\n"
+    for row in rows:
+        if row[image] in taken:
+            yield f"{row[image]}\t{row[transform]}\t{row[pdq]}\n"
+
+
+WORDS = (
+    "monday tuesday wednesday thursday friday saturday sunday january february march april june july september october "
+    "november december two three four five six seven eight nine ten red blue green yellow white black king queen prince "
+    "princess london paris berlin madrid rome tokyo france germany spain italy he she his her mother father brother sister "
+    "doctor nurse hospital school teacher student university river lake mountain ocean computer software internet guitar "
+    "piano violin bread butter cheese wine beer football basketball tennis election president minister parliament bank "
+    "money market stock price oil gas water fire earth air"
+).split()
+
+
+def word_vectors():
+    """Some words that are near others, and every five-hundredth of the vocabulary, to three digits."""
+    vocabulary = VOCABULARY.read_text(encoding="utf-8").splitlines()
+    taken = set(WORDS) | set(vocabulary[500::500])
+    array = VECTORS.read_bytes()
+    start, dimension = 10 + struct.unpack_from("<H", array, 8)[0], 50
+    for position, word in enumerate(vocabulary):
+        if word in taken:
+            vector = struct.unpack_from(f"<{dimension}f", array, start + 4 * dimension * position)
+            yield word + "".join(f"\t{component:.3f}" for component in vector) + "\n"
+
+
 def main():
-    if not SOURCE.is_file():
-        print(f"skipped: {SOURCE} is not here")
+    absent = [str(path) for path in (LICENCES, HASHES, VECTORS, VOCABULARY) if not path.is_file()]
+    if absent:
+        print(f"skipped: {', '.join(absent)} not here")
         return
-    with lzma.open(SOURCE, "rt", encoding="utf-8") as lines:
+    with lzma.open(LICENCES, "rt", encoding="utf-8") as lines:
         records = [json.loads(line) for line in lines]
     cut = [{"id": record["id"], "text": record["text"]} for record in chosen(records)]
-    content = "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in cut)
-    if "--check" in sys.argv[1:]:
-        if OUTPUT.read_text(encoding="utf-8") != content:
-            sys.exit(f"{OUTPUT} is not what this script writes: run it without --check")
-    else:
-        OUTPUT.write_text(content, encoding="utf-8")
+    files = {
+        "licences.jsonl": "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in cut),
+        "image-hashes.tsv": "".join(image_hashes()),
+        "words.tsv": "".join(word_vectors()),
+    }
+    for name, content in files.items():
+        path = HERE / name
+        if "--check" not in sys.argv[1:]:
+            path.write_text(content, encoding="utf-8")
+        elif path.read_text(encoding="utf-8") != content:
+            sys.exit(f"{path} is not what this script writes: run it without --check")
+        print(f"{name}: {content.count(chr(10))} lines, {len(content.encode()):,} bytes")
     near = list(nearest_earlier(record["text"] for record in cut))
     words = [len(re.findall(r"\w+", record["text"])) for record in cut]
-    print(f"{len(cut)} documents, {len(content.encode()):,} bytes, {sum(n < 5 for n in words)} of fewer than five words")
+    print(f"of the licences {sum(n < 5 for n in words)} have fewer than five words; by their nearest earlier one:")
     for low, high in ((0, 0.3), (0.3, 0.6), (0.6, 0.7), (0.7, 0.8), (0.8, 0.9), (0.9, 1), (1, 1.01)):
-        print(f"  nearest earlier {low:.1f} to {min(high, 1):.1f}: {sum(low <= similarity < high for similarity in near)}")
+        print(f"  {low:.1f} to {min(high, 1):.1f}: {sum(low <= similarity < high for similarity in near)}")
 
 
 if __name__ == "__main__":

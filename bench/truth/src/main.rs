@@ -29,8 +29,7 @@ fn main() -> Result<()> {
     let mut writer = BufWriter::new(File::create(output).with_context(|| format!("writing {output}"))?);
     let mut index = Earlier::default();
     for (number, line) in reader.lines().enumerate() {
-        let record: Record =
-            serde_json::from_str(&line?).with_context(|| format!("{input}, line {}", number + 1))?;
+        let record: Record = serde_json::from_str(&line?).with_context(|| format!("{input}, line {}", number + 1))?;
         let nearest = index.add(&shingler.shingle_set(&record.text));
         writeln!(writer, "{}\t{:.6}\t{}", record.id, nearest, record.text.len())?;
     }

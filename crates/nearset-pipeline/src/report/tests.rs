@@ -47,8 +47,8 @@ fn hostile_text_changes_no_tag() {
         "'><svg/onload=alert(1)>",
         "</title></style></p></table><style>*{display:none}</style>",
         "&lt;script&gt;",
-        "<!--",
-        "]]>",
+        "<!--x",
+        "x]]>",
     ] {
         let page = render(&report_of(hostile));
         // Positions depend on the length of names only, and these are not compared.
@@ -57,7 +57,7 @@ fn hostile_text_changes_no_tag() {
                 |tag: &str| tag.chars().filter(|c| !c.is_ascii_digit() && *c != '.' && *c != '-').collect();
             tags(page).into_iter().map(no_numbers).collect()
         };
-        assert_eq!(shape(&page), shape(&plain), "{hostile}");
+        assert!(shape(&page) == shape(&plain), "{hostile}");
     }
 }
 

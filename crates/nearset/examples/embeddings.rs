@@ -1,0 +1,60 @@
+//! Embeddings by angle: which words mean much the same as one seen before?
+//!
+//! `cargo run --example embeddings`
+
+use nearset::{
+    NearFilter,
+    item::angle,
+    plan::{Background, FarModel, Goal, Metric, plan},
+};
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/words.tsv");
+    let lines = std::fs::read_to_string(path)?;
+    let mut words: Vec<(&str, Vec<f32>)> = Vec::new();
+    for line in lines.lines() {
+        let mut fields = line.split('\t');
+        let word = fields.next().ok_or("a line without a word")?;
+        words.push((word, fields.map(str::parse).collect::<Result<_, _>>()?));
+    }
+
+    let metric = Metric::Angle { dimension: 50 };
+    let mut goal = Goal::new(metric, metric.distance(0.97)?, metric.distance(0.75)?, words.len() as u64);
+    goal.max_false_positive = 0.01;
+    // Word vectors crowd into a part of the sphere, so the plan is told how far apart they really are.
+    let mut distances = Vec::new();
+    for (i, (_, vector)) in words.iter().enumerate() {
+        for (_, earlier) in &words[..i] {
+            distances.push(angle(vector, earlier)?);
+        }
+    }
+    goal.far_model = FarModel::Measured(Background::from_distances(distances).ok_or("fewer than three words")?);
+    let plan = plan(&goal)?;
+    let spec = plan.spec.near().ok_or("vectors are kept in near filters")?;
+    let mut filter = NearFilter::from_spec(spec.clone())?;
+
+    println!("near is a cosine of .97, far .75: {:.0} bits a vector", plan.bits_per_item);
+    for (i, (word, vector)) in words.iter().enumerate() {
+        if filter.insert(&vector[..])? {
+            continue;
+        }
+        // A filter says that something is near; which, only a look at all the words tells.
+        let mut nearest = (f64::INFINITY, "");
+        for (other, earlier) in &words[..i] {
+            let angle = angle(vector, earlier)?.value();
+            if angle < nearest.0 {
+                nearest = (angle, other);
+            }
+        }
+        println!("{word:>12} is near {:<12} cosine {:.3}", nearest.1, nearest.0.cos());
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn runs() {
+        super::main().unwrap();
+    }
+}

@@ -1,0 +1,43 @@
+//! Perceptual hashes: recognise pictures after they were resized, recompressed, blurred; nothing within the radius is ever missed.
+//!
+//! `cargo run --example image_hashes`
+
+use std::collections::BTreeMap;
+
+use nearset::{BitString, ExactNearFilter, ExactSpec, Seed};
+
+/// Bits in which two PDQ hashes of one picture usually differ at most.
+const RADIUS: u32 = 31;
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/image-hashes.tsv");
+    let lines = std::fs::read_to_string(path)?;
+    let rows: Vec<Vec<&str>> = lines.lines().skip(1).map(|line| line.split('\t').collect()).collect();
+
+    let mut known = ExactNearFilter::from_spec(ExactSpec::folded_scan(256, RADIUS, 256, Seed::default())?)?;
+    let originals = rows.iter().filter(|row| row[1] == "orig");
+    let mut look_alikes = 0;
+    for row in originals {
+        look_alikes += usize::from(!known.insert(&BitString::from_hex(row[2])?)?);
+    }
+    println!("{} pictures known, {look_alikes} of which resemble an earlier one", known.len());
+
+    let mut found: BTreeMap<&str, (u32, u32)> = BTreeMap::new();
+    for row in rows.iter().filter(|row| row[1] != "orig") {
+        let (seen, of) = found.entry(row[1]).or_default();
+        *seen += u32::from(known.contains_near(&BitString::from_hex(row[2])?)?);
+        *of += 1;
+    }
+    for (change, (seen, of)) in found {
+        println!("{change:>10}: {seen} of {of} recognised");
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn runs() {
+        super::main().unwrap();
+    }
+}

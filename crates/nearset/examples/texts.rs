@@ -1,0 +1,52 @@
+//! Near-duplicate texts: plan a filter, put licences in one after the other, and see which had a near one before.
+//!
+//! `cargo run --example texts`
+
+use nearset::{
+    NearFilter,
+    plan::{Goal, Metric, plan},
+};
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/licences.jsonl");
+    let lines = std::fs::read_to_string(path)?;
+    let records: Vec<serde_json::Value> = lines.lines().map(serde_json::from_str).collect::<Result<_, _>>()?;
+
+    let metric = Metric::Jaccard { shingling: "words:5".parse()? };
+    let goal = Goal::new(metric, metric.distance(0.8)?, metric.distance(0.5)?, records.len() as u64);
+    let plan = plan(&goal)?;
+    let spec = plan.spec.near().ok_or("texts are kept in near filters")?;
+    let mut filter = NearFilter::from_spec(spec.clone())?;
+
+    let mut removed = Vec::new();
+    for record in &records {
+        let (Some(id), Some(text)) = (record["id"].as_str(), record["text"].as_str()) else {
+            return Err("a record without id or text".into());
+        };
+        if !filter.insert(text)? {
+            removed.push(id);
+        }
+    }
+    let percent = |rate: f64| 100.0 * rate;
+    println!(
+        "promise: {:.1} % missed at .8, {:.2} % taken at .5",
+        percent(plan.false_negative),
+        percent(plan.false_positive)
+    );
+    println!("filter:  {} bytes, {} a text", plan.bytes, plan.bytes / filter.len());
+    println!(
+        "texts:   {}, of which {} are near an earlier one, such as {}",
+        filter.len(),
+        removed.len(),
+        removed.iter().take(3).copied().collect::<Vec<_>>().join(", ")
+    );
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn runs() {
+        super::main().unwrap();
+    }
+}
