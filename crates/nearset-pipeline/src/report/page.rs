@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::{
     Excerpt, Fact, Removal, Repeated, Report, SourceCounts,
-    differences::{Run, differences, words},
+    differences::{Stretch, differences, words},
     figures,
     markup::{bytes, count, escape, percent, seconds},
 };
@@ -15,6 +15,8 @@ const STYLE: &str = include_str!("style.css");
 const SHOWN_WORDS: usize = 110;
 /// Shared words that are left at each end of a run where it is cut.
 const AROUND: usize = 9;
+/// Fewer words than this are shown rather than counted.
+const FEWEST_HIDDEN: usize = 4;
 /// Words of an excerpt.
 const EXCERPT_WORDS: usize = 40;
 /// Characters of a single word: there are texts without a space in a megabyte.
@@ -174,22 +176,24 @@ fn removals(page: &mut String, removals: &[Removal]) {
                     page,
                     "<header><b>{similarity:.3}</b> <span class=\"soft\">exact Jaccard similarity</span></header><div>"
                 );
-                let ([left, right], [more_left, more_right]) = differences(&removed.text, &kept.text);
-                side(page, "removed", removed, &left, more_left);
-                side(page, "kept", kept, &right, more_right);
+                let (stretches, more) = differences(&removed.text, &kept.text);
+                side(page, "removed", removed, 0, &stretches, more[0]);
+                side(page, "kept", kept, 1, &stretches, more[1]);
             }
             None => {
                 page.push_str("<header><b>no kept record is near</b> <span class=\"soft\">its neighbour was itself removed, or this is a false positive</span></header><div>");
-                let whole = [Run { shared: true, words: words(&removed.text).take(EXCERPT_WORDS).collect() }];
-                side(page, "removed", removed, &whole, words(&removed.text).nth(EXCERPT_WORDS).is_some());
+                let start = words(&removed.text).take(EXCERPT_WORDS).collect();
+                let whole = [Stretch { shared: true, words: [start, Vec::new()] }];
+                side(page, "removed", removed, 0, &whole, words(&removed.text).nth(EXCERPT_WORDS).is_some());
             }
         }
         page.push_str("</div></article>\n");
     }
 }
 
-/// One side of a comparison: long shared runs are cut in their middle, and the whole after so many words.
-fn side(page: &mut String, what: &str, excerpt: &Excerpt, runs: &[Run], more: bool) {
+/// The left or the right text of a comparison: long shared stretches are cut in their middle, on both sides alike, and the
+/// whole after so many words.
+fn side(page: &mut String, what: &str, excerpt: &Excerpt, side: usize, stretches: &[Stretch], more: bool) {
     let _ = write!(
         page,
         "<section><h3>{what}: {} <span>{}</span></h3><p class=\"text\" dir=\"auto\">",
@@ -197,33 +201,33 @@ fn side(page: &mut String, what: &str, excerpt: &Excerpt, runs: &[Run], more: bo
         escape(&excerpt.place)
     );
     let join = |words: &[&str]| escape(&words.iter().map(|word| shortened(word)).collect::<String>());
-    let (mut shown, mut cut) = (0, more);
-    for (i, run) in runs.iter().enumerate() {
-        if shown >= SHOWN_WORDS {
+    let (mut room, mut cut) = (SHOWN_WORDS, more);
+    for (i, stretch) in stretches.iter().enumerate() {
+        if room == 0 {
             cut = true;
             break;
         }
-        let room = SHOWN_WORDS - shown;
+        let words = &stretch.words[side][..];
         let head = if i == 0 { 0 } else { AROUND };
-        let tail = if i + 1 == runs.len() { 0 } else { AROUND };
-        if run.shared && runs.len() > 1 && run.words.len() > head + tail + 4 {
-            let hidden = run.words.len() - head - tail;
-            page.push_str(&join(&run.words[..head]));
+        let tail = if i + 1 == stretches.len() { 0 } else { AROUND };
+        if stretch.shared && stretches.len() > 1 && words.len() > head + tail + FEWEST_HIDDEN {
+            let hidden = words.len() - head - tail;
+            page.push_str(&join(&words[..head]));
             let _ = write!(page, "<i>{} words the same</i> ", count(hidden as u64));
-            page.push_str(&join(&run.words[head + hidden..]));
-            shown += head + tail;
+            page.push_str(&join(&words[head + hidden..]));
+            room = room.saturating_sub(head + tail);
             continue;
         }
-        let visible = &run.words[..run.words.len().min(room)];
-        cut |= visible.len() < run.words.len();
+        let visible = &words[..words.len().min(room)];
+        cut |= visible.len() < words.len();
+        room -= visible.len();
         let words = join(visible);
-        if run.shared {
+        if stretch.shared || visible.is_empty() {
             page.push_str(&words);
         } else {
-            let (marked, space) = (words.trim_end(), if words.ends_with(char::is_whitespace) { " " } else { "" });
+            let (marked, space) = words.split_at(words.trim_end().len());
             let _ = write!(page, "<mark>{marked}</mark>{space}");
         }
-        shown += visible.len();
     }
     if cut {
         page.push('\u{2026}');
