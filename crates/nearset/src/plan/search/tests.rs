@@ -116,6 +116,13 @@ fn any_goal_is_answered_in_time() {
         (Metric::L2 { dimension }, [0.1, 1.0, 4.0, 100.0]),
     ];
     let mut slowest = Duration::ZERO;
+    for (bits, near, far) in [(256, 31.0, 90.0), (65_536, 6_553.0, 26_214.0)] {
+        let goal = goal(Metric::Hamming { bits }, near, far, 1_000_000, 0.0, 1e-4);
+        let start = Instant::now();
+        assert!(plan(&goal).is_err());
+        slowest = slowest.max(start.elapsed());
+        assert!(start.elapsed() < Duration::from_millis(500), "{goal:?} took {:?}", start.elapsed());
+    }
     for (metric, distances) in metrics {
         for (i, &near) in distances.iter().enumerate() {
             for &far in &distances[i + 1..] {

@@ -17,6 +17,26 @@ const MOST_USES: u32 = 12;
 /// So many of the best are built and checked by exact distributions.
 const TRIES: usize = 12;
 
+/// So many numbers of bands are tried between the fewest and the most.
+const BANDS: u32 = 64;
+
+/// All numbers from `from` up to `to`, or, where they are many, `BANDS` of them at equal ratios: their costs differ by less
+/// than the ratio of neighbours.
+fn spread(from: u32, to: u32) -> impl Iterator<Item = u32> {
+    let count = to.saturating_sub(from).min(BANDS);
+    let ratio = libm::pow(f64::from(to) / f64::from(from), 1.0 / f64::from(count.max(1)));
+    let mut last = 0;
+    (0..count).filter_map(move |step| {
+        let at = match to - from <= BANDS {
+            true => from + step,
+            false => (f64::from(from) * libm::pow(ratio, f64::from(step))) as u32,
+        };
+        let new = at > last;
+        last = at;
+        new.then_some(at)
+    })
+}
+
 /// The best filter, if any keeps the false positives.
 pub(super) fn search(model: &Model<'_>, length: u32, objective: &Objective) -> Result<Candidate, Failure> {
     let goal = model.goal;
@@ -25,7 +45,7 @@ pub(super) fn search(model: &Model<'_>, length: u32, objective: &Objective) -> R
     for rows in 1..=(length / radius.max(1)).min(super::most_rows(&model.family)) {
         let band = model.band(rows);
         let full = (1..=MOST_USES).map(|uses| uses * length / rows);
-        for bands in (radius + 1..length / rows).chain(full) {
+        for bands in spread(radius + 1, length / rows).chain(full) {
             let Some(threshold) = (Balanced { length, radius, rows, tables: bands }).threshold() else { continue };
             let allowed = largest_hit(bands, threshold, goal.max_false_positive);
             let agree = band.far_hit(0.0);
