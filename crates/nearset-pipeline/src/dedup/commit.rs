@@ -6,16 +6,19 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 
+use nearset::Item;
+
 use super::DedupError;
 use super::generations::Generations;
 use super::job::{Job, Verdict};
 use super::options::{DedupOptions, OnError};
 use super::progress::Progress;
-use super::samples::Place;
+use super::samples::{Place, shortened};
 use super::state::{Lengths, Phase, State, StateFolder};
 use super::summary::{Outcome, Tally};
 use crate::capacity::Capacity;
-use crate::input::Position;
+use crate::extract::{Arena, Fields, extract};
+use crate::input::{Batch, Position};
 
 /// All that changes as records go by.
 pub(super) struct Committer<'r> {
@@ -133,6 +136,7 @@ impl Committer<'_> {
                     line: job.batch.line(i),
                     id: job.ids.get(i).to_owned(),
                     hits,
+                    text: text_of(&job.batch, i, &self.options.fields),
                 });
             }
         }
@@ -166,6 +170,15 @@ impl Committer<'_> {
     /// What the filters have come to.
     pub fn outcome(&self) -> Outcome {
         super::outcome(&self.generations, &self.options.wanted)
+    }
+}
+
+/// The text of a record. Few are remembered, so it is read again rather than carried along for all.
+fn text_of(batch: &Batch, i: usize, fields: &Fields) -> String {
+    let alone = batch.only(i);
+    match extract(&alone, fields, &mut Arena::new()).item(0) {
+        Ok(Item::Text(text)) => shortened(text),
+        _ => String::new(),
     }
 }
 

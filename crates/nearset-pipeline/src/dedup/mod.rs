@@ -20,6 +20,7 @@ mod generations;
 mod job;
 mod options;
 mod progress;
+mod recheck;
 mod samples;
 mod state;
 mod summary;
@@ -36,6 +37,7 @@ use nearset::{NearFilter, Similarity};
 pub use error::DedupError;
 pub use options::{DedupOptions, OnError};
 pub use progress::Progress;
+pub use recheck::{Match, Rechecked, recheck};
 pub use samples::{Place, Samples};
 pub use summary::{CurvePoint, DedupPlan, GenerationSummary, SourceSummary, Summary};
 
@@ -129,6 +131,11 @@ impl Dedup {
             threads: self.options.threads.max(1),
             resumed_records: self.resumed.as_ref().map_or(0, |state| state.tally.records),
         })
+    }
+
+    /// What is read, for [`recheck`] after the run.
+    pub fn sources(&self) -> &Arc<[Source]> {
+        &self.sources
     }
 
     /// Does it.

@@ -27,6 +27,17 @@ pub struct Place {
     pub id: String,
     /// Bands that hit.
     pub hits: u32,
+    /// Its text, cut off at [`LONGEST`] bytes.
+    pub text: String,
+}
+
+/// The longest text that is remembered.
+pub const LONGEST: usize = 256 << 10;
+
+/// The start of a text, cut between characters.
+pub(super) fn shortened(text: &str) -> String {
+    let end = (0..=LONGEST.min(text.len())).rev().find(|&end| text.is_char_boundary(end)).unwrap_or(0);
+    text[..end].to_owned()
 }
 
 /// Records remembered for a report.

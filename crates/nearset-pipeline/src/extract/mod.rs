@@ -121,6 +121,11 @@ pub struct Extracted<'a> {
 }
 
 impl<'a> Extracted<'a> {
+    /// Where the records lie.
+    pub fn batch(&self) -> &'a Batch {
+        self.batch
+    }
+
     /// How many records there are.
     pub fn len(&self) -> usize {
         self.arena.items.len()

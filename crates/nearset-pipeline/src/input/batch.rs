@@ -103,6 +103,28 @@ impl Batch {
         self.end
     }
 
+    /// Record `i` alone, in a batch of its own.
+    ///
+    /// # Panics
+    /// If there is no record `i`.
+    pub fn only(&self, i: usize) -> Batch {
+        let raw = self.raw(i);
+        Batch {
+            bytes: raw.to_vec(),
+            spans: vec![Span { start: 0, end: raw.len(), line: self.spans[i].line }],
+            ids: self.ids.get(i).cloned().into_iter().collect(),
+            faults: self
+                .faults
+                .iter()
+                .filter(|(faulty, _)| *faulty == i)
+                .map(|(_, fault)| (0, fault.clone()))
+                .collect(),
+            name: Arc::clone(&self.name),
+            preamble: Arc::clone(&self.preamble),
+            ..*self
+        }
+    }
+
     /// The name of the source.
     pub fn name(&self) -> &Arc<str> {
         &self.name
