@@ -9,7 +9,7 @@ use nearset::plan::TextDedup;
 use nearset::{Seed, Shingling};
 use nearset_pipeline::ItemField;
 use nearset_pipeline::capacity::Known;
-use nearset_pipeline::dedup::{Dedup, DedupOptions, DedupPlan, Progress, Summary};
+use nearset_pipeline::dedup::{Dedup, DedupError, DedupOptions, DedupPlan, Progress, Summary, is_resumable};
 
 use crate::options::{self, Input, OnError};
 use crate::show::{self, ProgressLine};
@@ -176,6 +176,12 @@ pub fn run(args: Args) -> Result<ExitCode> {
     let line = ProgressLine::start(Arc::clone(&progress), total, args.quiet);
     let outcome = dedup.run(&progress);
     drop(line);
+    if let (Err(error), Some(out)) = (&outcome, &args.output)
+        && !matches!(error, DedupError::Interrupted { .. })
+        && is_resumable(out)
+    {
+        eprintln!("note: what was done so far is kept; --resume goes on from there once the cause is gone");
+    }
     let summary = outcome?;
     if !args.quiet {
         print_summary(&summary, args.annotate);
@@ -189,10 +195,13 @@ pub fn run(args: Args) -> Result<ExitCode> {
 
 fn print_plan(plan: &DedupPlan) {
     let known = match plan.capacity.known {
-        Known::Given => "as given",
-        Known::Counted => "counted",
-        Known::Sampled => "estimated from a sample, with headroom",
-        _ => "a guess, since a pipe does not tell its length; it grows where that is too few",
+        Known::Given => "as given".to_owned(),
+        Known::Counted => "counted".to_owned(),
+        Known::Sampled => {
+            let records = plan.capacity.records;
+            format!("estimated from a sample (--capacity {records} repeats this run however the input is split)")
+        }
+        _ => "a guess, since a pipe does not tell its length; it grows where that is too few".to_owned(),
     };
     eprintln!("plan      near {} by Jaccard similarity of {} shingles", plan.near, plan.shingling);
     let (missed, wrong) = (show::percent(plan.max_false_negative), show::percent(plan.max_false_positive));

@@ -3,7 +3,8 @@
 //! Claim: what says [`Known::Counted`] is exact but for blank lines. It depends on the records alone and not on how they are
 //! split over files, and so does everything that follows from it.
 //! Larger inputs are sampled at places spread over all files, since the records at a corpus's start are rarely like those
-//! at its end; the estimate then has headroom.
+//! at its end; the estimate then has headroom. It may differ where the same records are split otherwise, so whoever needs the
+//! same bytes for those too states the capacity.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -19,7 +20,7 @@ use crate::input::{Batch, ReadOptions, Reader, Source};
 const COUNT_LINES: u64 = 1 << 30;
 
 /// What must be parsed or decompressed to be counted, up to so many bytes in all.
-const COUNT_RECORDS: u64 = 16 << 20;
+const COUNT_RECORDS: u64 = 64 << 20;
 
 /// Files that are sampled.
 const SAMPLED_FILES: usize = 64;
@@ -28,8 +29,8 @@ const SAMPLED_FILES: usize = 64;
 const WINDOWS: u64 = 16;
 const WINDOW: u64 = 128 << 10;
 
-/// Uncompressed bytes from the start of a compressed file.
-const PREFIX: u64 = 4 << 20;
+/// Uncompressed bytes from the start of a compressed file: the only place of it that can be read without all before.
+const PREFIX: u64 = 16 << 20;
 
 /// Sampled estimates are raised by this.
 const HEADROOM: f64 = 1.1;

@@ -89,6 +89,27 @@ fn outputs_are_refused_where_they_would_destroy() {
 }
 
 #[test]
+fn a_second_run_does_not_disturb_the_first() {
+    use std::io::Write;
+    use std::process::Stdio;
+    let shop = Workshop::new();
+    shop.write("in.jsonl", GOOD);
+    let mut first =
+        shop.command("dedup - -o out.jsonl --removed removed.jsonl -q").stdin(Stdio::piped()).spawn().unwrap();
+    while !shop.exists("removed.jsonl.partial") {
+        std::thread::sleep(std::time::Duration::from_millis(2));
+    }
+    for options in ["", " --force", " --resume"] {
+        let ran = shop.run(&format!("dedup in.jsonl -o out.jsonl --removed removed.jsonl{options}"));
+        assert_eq!(ran.code(), 1);
+        assert!(ran.stderr().contains("another run is writing to it"), "{}", ran.stderr());
+    }
+    first.stdin.take().unwrap().write_all(GOOD.as_bytes()).unwrap();
+    assert!(first.wait().unwrap().success());
+    assert_eq!(shop.text("out.jsonl"), GOOD);
+}
+
+#[test]
 fn a_reader_that_goes_away_is_no_error() {
     use std::io::Read;
     use std::process::Stdio;

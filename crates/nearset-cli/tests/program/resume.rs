@@ -123,6 +123,26 @@ fn a_changed_option_or_input_is_refused() {
     assert_eq!(shop.names(), ["in.jsonl", "out.jsonl"]);
 }
 
+#[test]
+fn a_run_that_failed_at_a_broken_record_goes_on_without_it() {
+    let shop = Workshop::new();
+    let (texts, _) = corpus(4500);
+    let lines = jsonl(&texts);
+    let half = lines.len() / 2 + lines[lines.len() / 2..].find('\n').unwrap() + 1;
+    shop.write("in.jsonl", format!("{}broken\n{}", &lines[..half], &lines[half..]));
+    let run = |arguments: &str| {
+        let ran = shop.command(arguments).env("NEARSET_CHECKPOINT_BYTES", "20000").output().unwrap();
+        (ran.status.code(), String::from_utf8_lossy(&ran.stderr).into_owned())
+    };
+    let (code, said) = run("dedup in.jsonl -o out.jsonl.gz -q");
+    assert_eq!(code, Some(1));
+    assert!(said.contains("invalid JSON") && said.contains("--resume goes on from there"), "{said}");
+    assert!(!shop.exists("out.jsonl.gz"));
+    assert_eq!(run("dedup in.jsonl -o out.jsonl.gz -q --resume --on-error skip").0, Some(0));
+    assert_eq!(run("dedup in.jsonl -o at_once.jsonl.gz -q --on-error skip").0, Some(0));
+    assert!(shop.read("out.jsonl.gz") == shop.read("at_once.jsonl.gz"));
+}
+
 #[cfg(unix)]
 #[test]
 fn ctrl_c_says_how_to_go_on() {

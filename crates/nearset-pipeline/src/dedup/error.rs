@@ -19,13 +19,13 @@ pub enum DedupError {
     #[error(transparent)]
     Input(#[from] InputError),
     #[error("{0} (use --on-error skip to leave such records out)")]
-    Record(#[from] RecordError),
+    Record(RecordError),
     #[error(transparent)]
     Output(#[from] OutputError),
     #[error(transparent)]
     Filter(#[from] FilterFileError),
     #[error("the filter cannot grow: {0}")]
-    Grow(#[from] SpecError),
+    Grow(SpecError),
     #[error("{}: holds no texts ({cause}): only filters over shingles can be used with --against", path.display())]
     AgainstKind { path: PathBuf, cause: ItemError },
     #[error(
@@ -48,4 +48,17 @@ pub enum DedupError {
     Interrupted { resumable: bool },
     #[error("the reading thread died: this is a bug in nearset")]
     ReaderDied,
+}
+
+// By hand, so that what the message already holds is not printed once more as its source.
+impl From<RecordError> for DedupError {
+    fn from(error: RecordError) -> Self {
+        DedupError::Record(error)
+    }
+}
+
+impl From<SpecError> for DedupError {
+    fn from(error: SpecError) -> Self {
+        DedupError::Grow(error)
+    }
 }

@@ -153,7 +153,10 @@ impl Dedup {
             let saved = state.outputs.saved.iter().map(|(path, _)| path.clone()).collect();
             return Ok(Summary::new(plan, state.tally.clone(), outcome, &self.options, saved, started));
         }
-        let outcome = self.read_and_write(&plan, progress, started);
+        // From here on the outputs are locked: what lies under their partial names is this run's and no other's.
+        let lengths = self.resumed.as_ref().map(|state| &state.outputs);
+        let outputs = Outputs::open(&self.options, &self.sources, lengths, self.folder.is_some(), plan.bands)?;
+        let outcome = self.read_and_write(&plan, outputs, progress, started);
         if outcome.is_err() && !self.folder.as_ref().is_some_and(StateFolder::exists) {
             write::remove_partial(&self.options);
             self.remove_state()?;
@@ -174,8 +177,15 @@ impl Dedup {
         Ok(self.folder.as_ref().map_or(Ok(()), StateFolder::remove)?)
     }
 
-    fn read_and_write(&self, plan: &DedupPlan, progress: &Progress, started: Instant) -> Result<Summary, DedupError> {
+    fn read_and_write(
+        &self,
+        plan: &DedupPlan,
+        outputs: Outputs,
+        progress: &Progress,
+        started: Instant,
+    ) -> Result<Summary, DedupError> {
         let Self { sources, options, folder, resumed, .. } = self;
+        write::check_save(options, sources)?;
         let files = options.against.iter().map(|path| FilterFile::open(path)).collect::<Result<Vec<_>, _>>()?;
         let own = options.wanted.spec(self.capacity.records)?;
         let against = files
@@ -197,9 +207,6 @@ impl Dedup {
                 (generations, tally, Vec::new(), Position::default())
             }
         };
-        write::check_save(options, sources)?;
-        let lengths = resumed.as_ref().map(|state| &state.outputs);
-        let outputs = Outputs::open(options, sources, lengths, folder.is_some(), plan.bands)?;
         let mut committer = Committer {
             options,
             generations,
@@ -251,6 +258,11 @@ impl Dedup {
             ..Tally::default()
         }
     }
+}
+
+/// Whether an unfinished run towards this output can be resumed.
+pub fn is_resumable(out: &Path) -> bool {
+    StateFolder::of(out, None).exists()
 }
 
 /// The output, if a run over these sources can be resumed: a pipe can't be read twice, and Parquet files and arrays are written

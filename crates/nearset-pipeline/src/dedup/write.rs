@@ -49,7 +49,7 @@ pub(super) fn write_saved(
     filters: &[NearFilter<'_>],
 ) -> Result<Vec<OutputFile>, OutputError> {
     let Some(path) = &options.save else { return Ok(Vec::new()) };
-    let output = options_for(options, sources, true);
+    let output = options_for(options, sources, false);
     let write = |(i, filter): (usize, &NearFilter<'_>)| {
         let path = if filters.len() == 1 { path.clone() } else { numbered(path, i + 1) };
         let mut out = OutputFile::create(&path, &output)?;
@@ -246,21 +246,22 @@ pub(super) fn finish_named(options: &DedupOptions, sources: &[Source], state: &S
     let waits = |path: &Path| partial_path(path).exists();
     let removed = options.removed.as_ref().zip(state.outputs.removed);
     for (path, length) in state.outputs.saved.iter().map(|(path, length)| (path, *length)).chain(removed) {
-        if waits(path) {
+        // One that is neither waiting nor there was lost, which resuming says.
+        if waits(path) || !path.exists() {
             OutputFile::resume(path, length, &output)?.finish()?;
         }
     }
     if let (Some(path), Some(checkpoint)) = (&options.out, state.outputs.out)
-        && waits(path)
+        && (waits(path) || !path.exists())
     {
         RecordWriter::resume(path, Vec::new(), checkpoint, &output)?.finish()?;
     }
     Ok(())
 }
 
-/// Removes what an unfinished run leaves under partial names.
+/// Removes what an unfinished run leaves under partial names. Saved filters remove their own.
 pub(super) fn remove_partial(options: &DedupOptions) {
-    for path in [&options.out, &options.removed, &options.save].into_iter().flatten() {
+    for path in [&options.out, &options.removed].into_iter().flatten() {
         // What is not there need not be removed, and what cannot be removed is named as partial.
         let _ = std::fs::remove_file(partial_path(path));
     }
