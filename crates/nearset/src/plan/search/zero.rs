@@ -8,14 +8,17 @@
 use super::{Candidate, Failure, MOST_BITS, Objective, model::Model, tables, threshold::largest_hit};
 use crate::{
     Layout, LshFamily, Spec, Table,
-    plan::{Minimise, curve::balanced::Balanced},
+    plan::{
+        Minimise,
+        curve::{balanced::Balanced, binomial},
+    },
 };
 
 /// How often a position is used, at most.
 const MOST_USES: u32 = 12;
 
 /// So many of the best are built and checked by exact distributions.
-const TRIES: usize = 12;
+const TRIES: usize = 4;
 
 /// So many numbers of bands are tried between the fewest and the most.
 const BANDS: u32 = 64;
@@ -47,11 +50,11 @@ pub(super) fn search(model: &Model<'_>, length: u32, objective: &Objective) -> R
         let full = (1..=MOST_USES).map(|uses| uses * length / rows);
         for bands in spread(radius + 1, length / rows).chain(full) {
             let Some(threshold) = (Balanced { length, radius, rows, tables: bands }).threshold() else { continue };
-            let allowed = largest_hit(bands, threshold, goal.max_false_positive);
             let agree = band.far_hit(0.0);
-            if allowed < agree {
+            if binomial::at_least(bands, agree, threshold) > goal.max_false_positive {
                 continue;
             }
+            let allowed = largest_hit(bands, threshold, goal.max_false_positive).max(agree);
             let chance = (allowed - agree) / (1.0 - agree);
             let hashed = tables::bits_for(chance, goal.capacity).unwrap_or(f64::INFINITY);
             let direct = match model.family.values_are_bits() && rows <= 34 {
