@@ -9,7 +9,7 @@ use nearset_pipeline::{Arena, Batch, Fields, ItemField, ReadOptions, Reader, Rec
 use crate::options::{Input, OnError};
 
 /// The field that a kind of item is usually in.
-fn usual_field(kind: ItemField) -> &'static str {
+pub fn usual_field(kind: ItemField) -> &'static str {
     match kind {
         ItemField::Text => "text",
         ItemField::Hex => "hash",

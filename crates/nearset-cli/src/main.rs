@@ -9,6 +9,7 @@ mod info;
 mod items;
 mod merge;
 mod options;
+mod plan;
 mod query;
 mod show;
 
@@ -27,6 +28,7 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     Dedup(dedup::Args),
+    Plan(plan::Args),
     Build(build::Args),
     Query(query::Args),
     Merge(merge::Args),
@@ -42,6 +44,7 @@ fn main() -> ExitCode {
         Command::Merge(args) => merge::run(args),
         Command::Info(args) => info::run(args),
         Command::Check(args) => check::run(args),
+        Command::Plan(args) => plan::run(args),
     };
     match outcome {
         Ok(code) => code,

@@ -19,13 +19,16 @@ pub enum Kept {
     Bits(Vec<u64>, usize),
     /// A vector.
     Vector(Vec<f32>),
-    /// A text whose distance is not that of plain sets.
+    /// Shingles of a text with their weights, sorted.
+    Bag(Vec<(u64, f64)>),
+    /// A text of a metric that cuts none.
     Text(String),
 }
 
 /// Makes items comparable: texts are cut once, not once a comparison.
 pub struct Keeper {
     shingler: Option<Shingler>,
+    weighted: bool,
 }
 
 impl Keeper {
@@ -33,15 +36,18 @@ impl Keeper {
     pub fn new(metric: Metric) -> Self {
         let shingler = match metric {
             // Any seed will do: it only has to be the same for both sides.
-            Metric::Jaccard { shingling } => Shingler::new(shingling, nearset::Seed::default()).ok(),
+            Metric::Jaccard { shingling } | Metric::WeightedJaccard { shingling } => {
+                Shingler::new(shingling, nearset::Seed::default()).ok()
+            }
             _ => None,
         };
-        Self { shingler }
+        Self { shingler, weighted: matches!(metric, Metric::WeightedJaccard { .. }) }
     }
 
     /// Keeps an item.
     pub fn keep(&self, item: Item<'_>) -> Option<Kept> {
         Some(match (item, &self.shingler) {
+            (Item::Text(text), Some(shingler)) if self.weighted => Kept::Bag(shingler.bag(text)),
             (Item::Text(text), Some(shingler)) => Kept::Shingles(shingler.shingle_set(text)),
             (Item::Text(text), None) => Kept::Text(text.to_owned()),
             (Item::Bits(bits), _) => Kept::Bits(bits.words().to_vec(), bits.len()),
@@ -52,8 +58,9 @@ impl Keeper {
 }
 
 impl Kept {
-    fn item(&self) -> Item<'_> {
+    pub(crate) fn item(&self) -> Item<'_> {
         match self {
+            Kept::Bag(bag) => Item::Weighted(bag),
             Kept::Shingles(set) => Item::Set(set),
             Kept::Bits(words, len) => Item::Bits(Bits::new(words, *len).unwrap_or(Bits::from_words(words))),
             Kept::Vector(vector) => Item::Vector(vector),

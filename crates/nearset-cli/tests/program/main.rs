@@ -4,5 +4,6 @@ mod dedup;
 mod failures;
 mod filters;
 mod formats;
+mod plan;
 mod resume;
 mod support;

@@ -1,0 +1,155 @@
+//! A plan as one JSON object. Numbers are in the metric's own unit, as on the command line.
+
+use nearset::filter::Construction;
+use nearset::plan::{Advice, FarModel, Goal, Metric, Minimise, Plan, PlanError, PlannedSpec, RunnerUp, advise};
+use nearset_pipeline::background::Sampled;
+use serde_json::{Map, Value, json};
+
+pub fn answer(goal: &Goal, outcome: &Result<Plan, PlanError>, sampled: Option<&Sampled>) -> Value {
+    let mut answer = goal_fields(goal);
+    let more = match outcome {
+        Ok(plan) => {
+            let mut fields = plan_fields(plan, sampled);
+            fields.insert("smaller_than_items".into(), json!(true));
+            fields.insert("without_a_filter".into(), advice(&advise(goal)));
+            fields
+        }
+        Err(PlanError::LargerThanItems { plan, advice: better, .. }) => {
+            let mut fields = plan_fields(plan, sampled);
+            fields.insert("smaller_than_items".into(), json!(false));
+            fields.insert("without_a_filter".into(), advice(better));
+            fields
+        }
+        Err(error) => error_fields(error),
+    };
+    answer.extend(more);
+    Value::Object(answer)
+}
+
+/// A map, from what `json!` made of braces.
+fn fields(value: Value) -> Map<String, Value> {
+    match value {
+        Value::Object(fields) => fields,
+        _ => Map::new(),
+    }
+}
+
+/// Without the dust that conversions between distance and similarity leave.
+fn tidy(value: f64) -> f64 {
+    const DIGITS: f64 = 1e12;
+    if value.abs() < 1e3 { (value * DIGITS).round() / DIGITS } else { value }
+}
+
+fn goal_fields(goal: &Goal) -> Map<String, Value> {
+    let metric = goal.metric;
+    let own = |distance| tidy(metric.own_unit(distance));
+    let (length, shingling) = match metric {
+        Metric::Hamming { bits: length } | Metric::Symbols { length } => (Some(length), None),
+        Metric::Jaccard { shingling } | Metric::WeightedJaccard { shingling } => (None, Some(shingling.to_string())),
+        Metric::Angle { dimension } | Metric::L1 { dimension } | Metric::L2 { dimension } => (Some(dimension), None),
+        _ => (None, None),
+    };
+    let far_model = match &goal.far_model {
+        FarModel::WorstCase => json!({"kind": "worst-case"}),
+        FarModel::Random => json!({"kind": "random"}),
+        FarModel::Background(distance) => json!({"kind": "background", "at": own(*distance)}),
+        FarModel::Measured(background) => json!({
+            "kind": "measured",
+            "pairs": background.pairs(),
+            "nearest_percent_at": own(background.quantile(0.01)),
+            "median_at": own(background.quantile(0.5)),
+        }),
+        _ => Value::Null,
+    };
+    fields(json!({
+        "metric": metric.name().as_str(),
+        "unit": metric.unit(),
+        "length": length,
+        "shingle": shingling,
+        "near": own(goal.near),
+        "far": own(goal.far),
+        "capacity": goal.capacity,
+        "max_false_negative": goal.max_false_negative,
+        "max_false_positive": goal.max_false_positive,
+        "minimise": match goal.minimise { Minimise::Bytes => "bytes", Minimise::Time => "time" },
+        "far_model": far_model,
+        "seed": goal.seed.to_string(),
+    }))
+}
+
+fn plan_fields(plan: &Plan, sampled: Option<&Sampled>) -> Map<String, Value> {
+    let own = |distance| tidy(plan.goal.metric.own_unit(distance));
+    let layout = plan.layout();
+    // Blocks and masks are bands of which any is enough, each of as many bits as there are.
+    let (rows, bands, threshold) = match &plan.spec {
+        PlannedSpec::Exact(spec) => match spec.construction {
+            Construction::Pigeonhole { blocks, .. } => (Some(spec.bits.div_ceil(blocks)), Some(blocks), Some(1)),
+            Construction::Covering { .. } => (None, Some((2 << spec.radius) - 1), Some(1)),
+            _ => (None, None, None),
+        },
+        _ => (layout.map(|layout| layout.rows), layout.map(|layout| layout.bands), plan.threshold()),
+    };
+    let point = |point: &nearset::plan::CurvePoint| json!({"at": own(point.distance), "empty": point.empty, "full": point.full});
+    let mut all = fields(json!({
+        "structure": plan.structure.as_str(),
+        "meaning": plan.structure.meaning(),
+        "family": plan.family,
+        "rows": rows,
+        "bands": bands,
+        "threshold": threshold,
+        "follows_fill": plan.follows_fill(),
+        "bits_per_item": plan.bits_per_item,
+        "bytes": plan.bytes,
+        "false_negative": plan.false_negative,
+        "false_positive": plan.false_positive,
+        "chance_hit": plan.chance_hit,
+        "cache_lines": plan.work.cache_lines,
+        "hash_evaluations": plan.work.hash_evaluations,
+        "grey_zone": {"from": own(plan.grey_zone.from), "to": own(plan.grey_zone.to)},
+        "curve": plan.curve.iter().map(point).collect::<Vec<_>>(),
+        "runners_up": plan.runners_up.iter().map(runner_up).collect::<Vec<_>>(),
+    }));
+    if let (Some(sampled), Some(spec)) = (sampled, plan.spec.near()) {
+        let agreement = sampled.background.agreement(&spec.family, spec.rows, plan.goal.far);
+        let sample = json!({
+            "records": sampled.records,
+            "items": sampled.items,
+            "pairs": sampled.background.pairs(),
+            "band_agreement": {"mean": agreement.mean, "low": agreement.low, "high": agreement.high},
+            "confidence": nearset::plan::Background::CONFIDENCE,
+        });
+        all.insert("sample".into(), sample);
+    }
+    all
+}
+
+fn runner_up(runner: &RunnerUp) -> Value {
+    json!({
+        "structure": runner.structure.as_str(),
+        "family": runner.family,
+        "bits_per_item": runner.bits_per_item,
+        "why": runner.why,
+    })
+}
+
+fn advice(advice: &[Advice]) -> Value {
+    let each = |advice: &Advice| {
+        json!({
+            "structure": advice.structure.as_str(),
+            "bits_per_item": advice.bits_per_item,
+            "seconds_per_query": advice.seconds_per_query,
+            "parameter": advice.parameter,
+        })
+    };
+    advice.iter().map(each).collect()
+}
+
+fn error_fields(error: &PlanError) -> Map<String, Value> {
+    let mut all = fields(json!({"error": error.to_string()}));
+    if let PlanError::Impossible { tried, nearest, advice: better, .. } = error {
+        all.insert("tried".into(), tried.iter().map(runner_up).collect());
+        all.insert("nearest".into(), nearest.iter().map(|goal| Value::Object(goal_fields(goal))).collect());
+        all.insert("without_a_filter".into(), advice(better));
+    }
+    all
+}
