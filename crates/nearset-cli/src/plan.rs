@@ -223,7 +223,7 @@ impl Args {
     fn shape(&self) -> Result<Shape, Usage> {
         let own = length_option(self.metric);
         let lengths = [("--bits", self.bits), ("--dimension", self.dimension), ("--length", self.length)];
-        for (option, _) in lengths.iter().filter(|(option, given)| given.is_some() && Some(*option) != own) {
+        if let Some((option, _)) = lengths.iter().find(|(option, given)| given.is_some() && Some(*option) != own) {
             let cure = own.map_or("--shingle says what its items are".to_owned(), |own| format!("give {own}"));
             return Err(Usage(format!("{option} says nothing about {}: {cure}", self.metric)));
         }

@@ -353,8 +353,7 @@ mod tests {
     fn smooth_lines_stay_between_their_points() {
         let points = [(0.0, 0.0), (1.0, 0.0), (2.0, 10.0), (3.0, 10.0)];
         let path = smooth(&points);
-        let numbers: Vec<f64> =
-            path.split(|c: char| c == 'C' || c == 'M' || c == ' ').filter_map(|n| n.parse().ok()).collect();
+        let numbers: Vec<f64> = path.split(['C', 'M', ' ']).filter_map(|n| n.parse().ok()).collect();
         let heights: Vec<f64> = numbers.iter().skip(1).step_by(2).copied().collect();
         assert_eq!(heights.len(), 1 + 3 * 3);
         assert!(heights.iter().all(|height| (0.0..=10.0).contains(height)), "{path}");
