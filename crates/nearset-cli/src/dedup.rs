@@ -217,6 +217,9 @@ fn print_plan(plan: &DedupPlan) {
         "memory    {} of filter, {each:.1} bytes a record ({bands} bands of {rows} rows)",
         show::bytes(plan.bytes)
     );
+    if let Some(speed) = plan.bytes_per_second {
+        eprintln!("speed     about {:.0} MB/s expected by {} threads, if disks keep up", speed / 1e6, plan.threads);
+    }
     if plan.resumed_records > 0 {
         eprintln!("resumed   behind {} records", show::count(plan.resumed_records));
     }

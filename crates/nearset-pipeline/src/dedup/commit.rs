@@ -51,7 +51,7 @@ impl Committer<'_> {
             if self.options.on_error == OnError::Fail {
                 return Err(error.into());
             }
-            self.tally.error(|| error.to_string());
+            self.tally.errors.push(&error);
             if let Some(source) = self.tally.sources.iter_mut().find(|source| *source.name == **job.batch.name()) {
                 source.broken = true;
             }
@@ -95,11 +95,7 @@ impl Committer<'_> {
             if let Some((_, error)) = faults.next_if(|(faulty, _)| *faulty == i) {
                 tally.faulty += 1;
                 source.faulty += 1;
-                if tally.errors.len() < super::summary::SHOWN_ERRORS {
-                    tally.errors.push(error.to_string());
-                } else {
-                    tally.more_errors += 1;
-                }
+                tally.errors.push(error);
                 job.verdicts.push(Verdict::Faulty);
                 continue;
             }

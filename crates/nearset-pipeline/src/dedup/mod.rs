@@ -22,6 +22,7 @@ mod options;
 mod progress;
 mod recheck;
 mod samples;
+mod speed;
 mod state;
 mod summary;
 mod threads;
@@ -67,6 +68,7 @@ pub struct Dedup {
     capacity: Capacity,
     folder: Option<StateFolder>,
     resumed: Option<State>,
+    speed: Option<f64>,
 }
 
 impl Dedup {
@@ -104,7 +106,9 @@ impl Dedup {
         };
         let wanted_bytes = capacity.mean_bytes.unwrap_or(0.0) * RECORDS_A_BATCH;
         read.batch_bytes = wanted_bytes.clamp(*BATCH_BYTES.start(), *BATCH_BYTES.end()) as usize;
-        Ok(Self { sources, options, read, capacity, folder, resumed })
+        let hasher = Generations::new(options.wanted, 1, false)?.hasher();
+        let speed = speed::expected(&sources, &read, hasher, options.threads);
+        Ok(Self { sources, options, read, capacity, folder, resumed, speed })
     }
 
     /// What will be done.
@@ -129,6 +133,7 @@ impl Dedup {
             bytes: spec.bytes(),
             curve,
             threads: self.options.threads.max(1),
+            bytes_per_second: self.speed,
             resumed_records: self.resumed.as_ref().map_or(0, |state| state.tally.records),
         })
     }

@@ -9,8 +9,8 @@ use super::options::DedupOptions;
 use super::samples::Samples;
 use crate::capacity::Capacity;
 
-/// Errors that are kept word by word; the rest are counted.
-pub(super) const SHOWN_ERRORS: usize = 20;
+/// Errors that are kept word by word.
+const SHOWN_ERRORS: usize = 20;
 
 /// What happened to the records of one source.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -43,20 +43,26 @@ pub(super) struct Tally {
     /// By filter.
     pub against: Vec<u64>,
     pub faulty: u64,
-    pub errors: Vec<String>,
-    pub more_errors: u64,
+    pub errors: Errors,
     pub sources: Vec<SourceSummary>,
     pub next_checkpoint: u64,
     pub checkpoints: u64,
     pub samples: Samples,
 }
 
-impl Tally {
-    pub fn error(&mut self, message: impl FnOnce() -> String) {
-        if self.errors.len() < SHOWN_ERRORS {
-            self.errors.push(message());
+/// What could not be read: the first of it word by word, the rest counted.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub(super) struct Errors {
+    shown: Vec<String>,
+    more: u64,
+}
+
+impl Errors {
+    pub fn push(&mut self, error: &dyn std::error::Error) {
+        if self.shown.len() < SHOWN_ERRORS {
+            self.shown.push(error.to_string());
         } else {
-            self.more_errors += 1;
+            self.more += 1;
         }
     }
 }
@@ -127,6 +133,8 @@ pub struct DedupPlan {
     pub curve: Vec<CurvePoint>,
     /// Threads that hash.
     pub threads: usize,
+    /// How fast it should be, from hashing the first records; `None` for a pipe.
+    pub bytes_per_second: Option<f64>,
     /// How many records an earlier run has already dealt with.
     pub resumed_records: u64,
 }
@@ -183,7 +191,7 @@ impl Summary {
         saved: Vec<PathBuf>,
         started: Instant,
     ) -> Self {
-        let Tally { records, bytes, kept, near, against, faulty, errors, more_errors, sources, samples, .. } = tally;
+        let Tally { records, bytes, kept, near, against, faulty, errors, sources, samples, .. } = tally;
         let Outcome { generations, curve, false_negative, false_positive } = outcome;
         let names = options.against.iter().map(|path| path.display().to_string());
         Self {
@@ -194,8 +202,8 @@ impl Summary {
             near,
             against: names.zip(against).collect(),
             faulty,
-            errors,
-            more_errors,
+            errors: errors.shown,
+            more_errors: errors.more,
             sources,
             generations,
             curve,
