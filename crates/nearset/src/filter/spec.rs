@@ -225,7 +225,8 @@ impl Spec {
                 .map(|(agreeing, p)| {
                     p * binomial::at_least(bands - agreeing, chance, threshold.saturating_sub(agreeing))
                 })
-                .sum(),
+                .sum::<f64>()
+                .min(1.0),
             None => self.rule.probability(hit, chance),
         }
     }
