@@ -86,8 +86,7 @@ mod tests {
 
     #[test]
     fn datasketch_is_imitated() {
-        // MinHashLSH(threshold, num_perm=128) of datasketch 2.0 says these.
-        assert_eq!(datasketch(0.8), (9, 13));
-        assert_eq!(datasketch(0.5), (25, 5));
+        // The b and r of MinHashLSH(threshold, num_perm=128) in datasketch 2.0.0.
+        assert_eq!([0.5, 0.7, 0.8, 0.9].map(datasketch), [(25, 5), (14, 9), (9, 13), (5, 25)]);
     }
 }

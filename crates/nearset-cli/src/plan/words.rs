@@ -211,7 +211,7 @@ impl Page {
             number(item_bits),
             why_large(goal)
         ));
-        self.line(&format!("Three kinds of answer, for {} {nouns}:", count(goal.capacity)));
+        self.line(&format!("Ways to answer, for {} {nouns}:", count(goal.capacity)));
         let mut rows: Vec<[String; 4]> = advice.iter().map(|advice| advice_row(goal, advice)).collect();
         rows.push([
             "this filter".into(),
