@@ -26,8 +26,8 @@ const COUNT_RECORDS: u64 = 64 << 20;
 const SAMPLED_FILES: usize = 64;
 
 /// Places in a plain file, and bytes at each.
-const WINDOWS: u64 = 16;
-const WINDOW: u64 = 128 << 10;
+const WINDOWS: u64 = 256;
+const WINDOW: u64 = 64 << 10;
 
 /// Uncompressed bytes from the start of a compressed file: the only place of it that can be read without all before.
 const PREFIX: u64 = 16 << 20;

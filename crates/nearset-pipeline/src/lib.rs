@@ -15,6 +15,24 @@
 //!
 //! One thread reads, many extract, one writes in order: batches own their bytes and carry their position, so nothing here
 //! depends on which thread does what. There is no hashing here, and no default that decides an answer: those are `nearset`'s.
+//!
+//! ```
+//! use nearset_pipeline::{Arena, Batch, Fields, ItemField, ReadOptions, Reader, extract, resolve};
+//!
+//! let folder = tempfile::tempdir()?;
+//! let path = folder.path().join("two.jsonl");
+//! std::fs::write(&path, "{\"id\": 7, \"text\": \"seven\"}\n{\"text\": \"nameless\"}\n")?;
+//!
+//! let fields = Fields::new("text", ItemField::Text);
+//! let sources = resolve(&[path.to_string_lossy()], None)?;
+//! let mut reader = Reader::new(sources.list, ReadOptions::new(fields.clone()));
+//! let (mut batch, mut arena) = (Batch::new(), Arena::new());
+//! assert!(reader.read_batch(&mut batch)?);
+//! let records = extract(&batch, &fields, &mut arena);
+//! assert_eq!((records.len(), &*records.id(0)), (2, "7"));
+//! assert!(records.id(1).ends_with("two.jsonl:2"));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 pub mod any_filter;
 pub mod background;

@@ -68,24 +68,11 @@ impl Stream {
     /// Appends up to `wanted` bytes; fewer only at the end or at an error, and what came before an error is kept.
     pub fn fill(&mut self, bytes: &mut Vec<u8>, wanted: usize) -> Result<usize, InputError> {
         let start = bytes.len();
-        bytes.resize(start + wanted, 0);
-        let mut filled = 0;
-        let result = loop {
-            if filled == wanted {
-                break Ok(filled);
-            }
-            match self.inner.read(&mut bytes[start + filled..]) {
-                Ok(0) => break Ok(filled),
-                Ok(more) => {
-                    filled += more;
-                    self.read += more as u64;
-                }
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => break Err(self.explain(error)),
-            }
-        };
-        bytes.truncate(start + filled);
-        result
+        // Without this, the room would be cleared before every read.
+        bytes.reserve(wanted);
+        let result = self.inner.by_ref().take(wanted as u64).read_to_end(bytes);
+        self.read += (bytes.len() - start) as u64;
+        result.map_err(|error| self.explain(error))
     }
 
     /// Steps over bytes that were read in an earlier run.

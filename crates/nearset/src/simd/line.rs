@@ -218,7 +218,7 @@ pub fn insert_each(lines: &mut [Line], hashes: &[u64], answers: &mut [bool], pla
 
 /// How many keys are placed, and their lines fetched, before the first of them is looked at: enough to keep the memory
 /// busy, few enough for the lines to stay in the first-level cache.
-const AHEAD: usize = 64;
+const AHEAD: usize = 32;
 
 /// The loop of a batch, as a macro so that a kernel's features hold inside it: `$visit` answers for each place in turn,
 /// while the line of the place `AHEAD` keys later is fetched by `$fetch`.
