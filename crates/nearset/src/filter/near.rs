@@ -499,6 +499,7 @@ impl<'a> NearFilter<'a> {
     pub fn with_threshold(mut self, threshold: u32) -> Result<Self, SpecError> {
         let spec = Spec { rule: Rule::threshold(self.spec.rule.bands(), threshold)?, ..self.spec.clone() };
         spec.check()?;
+        self.threshold = Threshold::at(&spec.rule, self.tables.ones(), self.tables.num_bits());
         self.spec = spec;
         Ok(self)
     }

@@ -138,4 +138,40 @@ mod tests {
         let hard = calibrate(20, &goal, &[4; 50], &[6; 50]).unwrap();
         assert!(!hard.keeps);
     }
+
+    /// A filter that holds a tenth of what its threshold was made for loses near items; the threshold for the fill that really
+    /// is loses fewer, and both errors are what is predicted, within 6 sigma.
+    #[test]
+    fn a_filter_emptier_than_foreseen_gets_a_lower_threshold_that_does_what_it_predicts() {
+        use crate::{
+            Layout, Seed, Spec,
+            family::{BitSampling, Sampling, laws::bit_pair},
+            hash::Rng,
+        };
+        let metric = Metric::Hamming { bits: 1024 };
+        let mut goal = Goal::new(metric, metric.distance(40.0).unwrap(), metric.distance(400.0).unwrap(), 1_000);
+        (goal.max_false_negative, goal.max_false_positive) = (0.02, 0.01);
+        let family = BitSampling { bits: 1024, sampling: Sampling::Uniform };
+        let spec = Spec::new(family, Layout::new(16, 60), 44, Table::Bits(1_443), Seed::new(5)).unwrap();
+        let mut filter = NearFilter::from_spec(spec).unwrap();
+        let (make, mut rng) = (bit_pair(1024), Rng::new(Seed::new(6)));
+        let pairs: Vec<_> = (0..100).map(|_| make(40.0, &mut rng)).collect();
+        filter.insert_all(pairs.iter().map(|(stored, _)| stored.view())).unwrap();
+
+        let best = recalibrate(&filter, &goal).unwrap();
+        assert!(best.keeps && best.threshold < 44, "{best:?}");
+        let filter = filter.with_threshold(best.threshold).unwrap();
+        assert_eq!(recalibrate(&filter, &goal).unwrap(), best);
+
+        let rate = |pairs: &[_]| {
+            let queries = pairs.iter().map(|(_, query): &(_, crate::family::laws::Owned)| query.view());
+            let near = filter.contains_all(queries).unwrap();
+            near.iter().filter(|&&near| near).count() as f64 / near.len() as f64
+        };
+        let far: Vec<_> = (0..2_000).map(|_| make(400.0, &mut rng)).collect();
+        let sigma = |p: f64, tries: f64| (p * (1.0 - p) / tries).sqrt();
+        let (found, accepted) = (rate(&pairs), rate(&far));
+        assert!(1.0 - found <= best.false_negative + 6.0 * sigma(best.false_negative, 100.0), "{found} {best:?}");
+        assert!(accepted <= best.false_positive + 6.0 * sigma(best.false_positive, 2_000.0), "{accepted} {best:?}");
+    }
 }
