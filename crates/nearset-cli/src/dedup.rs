@@ -35,7 +35,7 @@ Exit codes: 0 done, 1 failed (no output appears), 2 wrong command line.";
 /// Remove the records of a corpus that are near an earlier one
 ///
 /// Reads records in order and drops, or with --annotate marks, each whose text is near an earlier record's. All of it is one
-/// pass, in memory that the printed plan states (about 56 bytes a document at the defaults). Kept records come out byte for byte
+/// pass, in memory that the printed plan states (about 62 bytes a document at the defaults). Kept records come out byte for byte
 /// and in order; the same records give the same output for any number of threads.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]

@@ -117,10 +117,10 @@ fn info_shows_the_curve_and_refuses_damage() {
     shop.write("a.jsonl", jsonl(&texts));
     shop.ok("build a.jsonl -o a.nearset --near 0.8 -q");
     let info = json(shop.ok("info a.nearset --json").stdout());
-    assert_eq!((&info["items"], &info["rows"], &info["bands"]), (&200.into(), &8.into(), &112.into()));
+    assert_eq!((&info["items"], &info["rows"], &info["bands"]), (&200.into(), &8.into(), &124.into()));
     let curve: Vec<f64> = info["curve"].as_array().unwrap().iter().map(|p| p["accepted"].as_f64().unwrap()).collect();
     assert!(curve[0] > 0.999 && curve[20] < 0.01 && curve.is_sorted_by(|a, b| a >= b), "{curve:?}");
-    assert!(String::from_utf8_lossy(shop.ok("info a.nearset").stdout()).contains("112 bands of 8 rows"));
+    assert!(String::from_utf8_lossy(shop.ok("info a.nearset").stdout()).contains("124 bands of 8 rows"));
     let mut bytes = shop.read("a.nearset");
     let last = bytes.len() - 1;
     bytes[last / 2] ^= 1;

@@ -6,9 +6,9 @@
 //!
 //! Claim: growing costs nothing of the promise to near items, since the generation that holds the neighbour keeps it at
 //! every load, and the other generations can only add hits. To far items it adds the chance hits of the older generations,
-//! which [`Generations::acceptance`] counts. A table as full as a single filter's is hit by chance in nearly half of its bands,
+//! which [`Generations::acceptance`] counts. A table as full as a single filter's is hit by chance in a fifth of its bands,
 //! and a few in ten thousand unrelated items then pass; over many generations that would add up. So all but a first one whose
-//! size was known are kept emptier ([`GROWN_FILL`]), where it is about one in 100,000, for 1.8 times the memory.
+//! size was known are kept emptier ([`GROWN_FILL`]), where it is about one in 100,000, for about twice the memory.
 //! Invariant: where a generation ends depends on the items before and on nothing else, batches and threads included.
 
 use nearset::family::Key;
@@ -21,7 +21,7 @@ use nearset::{Distance, NearFilter, Spec};
 const TOLERANCE: f64 = 1.02;
 
 /// The fill of a generation that came by growing, or that is of guessed size, when it is full.
-const GROWN_FILL: f64 = 0.25;
+const GROWN_FILL: f64 = 0.12;
 
 /// Tables for fewer items than this are so small that a few items decide their fill.
 const LEAST_CAPACITY: u64 = 256;
