@@ -14,10 +14,9 @@
 //! a text costs. A little more than half may be missed at exactly `near`, because the union of earlier texts adds what one
 //! neighbour alone would not reach.
 //!
-//! On 53,446 licences, bible chapters and Python proposals, exact Jaccard similarities as truth, five seeds: 8 rows, 124 bands,
-//! 22 % full, the default (62 bytes a text): recall .971 to .974, precision .923 to .927. Twice the work, 8 rows, 260
-//! bands, 40 % full (64 bytes): .976 to .978, .922 to .924. The shape was chosen on that corpus; others have other families
-//! and other numbers.
+//! What the default (8 rows, 124 bands) does on licences, bible chapters and Python proposals, with exact similarities as
+//! truth, `make bench-peers` measures: `bench/results/peers.md`. The shape was chosen on that corpus; others have other
+//! families and other numbers.
 
 use super::curve::binomial;
 use crate::{
