@@ -10,8 +10,8 @@
 //! - [`family`]: locality-sensitive hash functions, `Pr[h(x) = h(y)] = p(d)`, that give an item its band keys.
 //! - [`plan`]: the formulas that say what a choice of functions, tables and thresholds will do.
 //! - [`filter`]: sets that answer from a few bits an item.
-//!
-//! - [`codec`]: filters as bytes.
+//! - [`index`]: sets that keep their items, and answer which one is near and how near.
+//! - [`codec`]: filters and indexes as bytes.
 //!
 //! There is no I/O here, no thread, no clock and no randomness but what a [`Seed`] gives.
 
@@ -19,6 +19,7 @@ pub mod codec;
 pub mod family;
 pub mod filter;
 pub mod hash;
+pub mod index;
 pub mod item;
 pub mod plan;
 pub mod simd;
@@ -27,6 +28,7 @@ pub use codec::{Check, DecodeError};
 pub use family::{Family, Layout, LshFamily};
 pub use filter::{BloomFilter, ExactNearFilter, ExactSpec, NearFilter, Spec, Table};
 pub use hash::Seed;
+pub use index::Neighbour;
 pub use item::{BitString, Bits, Distance, Item, ItemError, Shingler, Shingling, ShinglingError, Similarity, Symbols};
 
 /// The README's Rust runs as a test.
