@@ -278,12 +278,14 @@ fn power(minus: i32) -> String {
     }
 }
 
-fn text(svg: &mut String, x: f64, y: f64, style: &str, text: &str) {
+/// Writes words at a place, in a style of SVG attributes.
+pub fn text(svg: &mut String, x: f64, y: f64, style: &str, text: &str) {
     let space = if style.is_empty() { "" } else { " " };
     let _ = writeln!(svg, "<text x=\"{x:.1}\" y=\"{y:.1}\"{space}{style}>{}</text>", escape(text));
 }
 
-fn escape(text: &str) -> String {
+/// Text that is no markup.
+pub fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
@@ -302,7 +304,7 @@ pub fn ticks(from: f64, to: f64, about: u32) -> Vec<f64> {
 }
 
 /// A number without the dust of binary fractions.
-fn number(value: f64) -> String {
+pub fn number(value: f64) -> String {
     let rounded = format!("{value:.6}");
     let short = rounded.trim_end_matches('0').trim_end_matches('.');
     if short == "-0" { "0".into() } else { short.to_owned() }

@@ -1,0 +1,71 @@
+//! The experiments of the papers that nearset is made from, rerun with nearset's own structures.
+//!
+//! Claim: every number in `papers/*/README.md` comes from a table that this program wrote, and the program fails when a
+//! headline number drifts.
+//! Invariant: every seed is fixed and no result depends on the number of threads, so a run repeats bit for bit; only
+//! timings differ.
+//! Not here: structures and formulas, which are the library's. A paper's module has its workload, its rivals and its claims.
+
+mod document;
+mod figure;
+mod format;
+mod rate;
+mod run;
+mod table;
+
+mod kirsch_mitzenmacher_2006;
+
+use std::{path::PathBuf, process::ExitCode};
+
+use clap::Parser;
+use run::Run;
+
+/// A paper: the name of its folder, and what reruns it.
+struct Paper {
+    name: &'static str,
+    run: fn(&mut Run) -> anyhow::Result<()>,
+}
+
+const PAPERS: &[Paper] = &[Paper { name: "kirsch-mitzenmacher-2006", run: kirsch_mitzenmacher_2006::run }];
+
+/// Reruns a paper's experiments: tables as TSV, figures as SVG, and a verdict on each claim.
+#[derive(Parser)]
+#[command(after_help = "Examples:\n  papers kirsch-mitzenmacher-2006\n  papers all --quick")]
+struct Arguments {
+    /// Names of papers, as their folders are called, or `all`
+    #[arg(required = true, value_parser = names())]
+    papers: Vec<String>,
+    /// Few queries, to see within seconds that nothing drifted; writes below `target/papers`
+    #[arg(long)]
+    quick: bool,
+    /// Where the papers' folders are; a folder's README.md is brought up to date if it is there
+    #[arg(long, value_name = "FOLDER")]
+    output: Option<PathBuf>,
+}
+
+fn names() -> Vec<&'static str> {
+    PAPERS.iter().map(|paper| paper.name).chain(["all"]).collect()
+}
+
+fn main() -> anyhow::Result<ExitCode> {
+    let arguments = Arguments::parse();
+    let home = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    let output = match (arguments.output, arguments.quick) {
+        (Some(folder), _) => folder,
+        (None, true) => home.join("../target/papers"),
+        (None, false) => home,
+    };
+    let mut drifted = Vec::new();
+    for paper in PAPERS {
+        if arguments.papers.iter().any(|name| name == paper.name || name == "all") {
+            let mut run = Run::new(paper.name, arguments.quick, &output)?;
+            (paper.run)(&mut run)?;
+            drifted.extend(run.finish()?);
+        }
+    }
+    document::refresh_summary(&output, PAPERS.iter().map(|paper| paper.name))?;
+    for what in &drifted {
+        eprintln!("drifted: {what}");
+    }
+    Ok(if drifted.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}

@@ -1,0 +1,105 @@
+//! One paper's run: where its results go, what was claimed, and what drifted.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    time::Instant,
+};
+
+use anyhow::Context as _;
+
+use crate::{document, figure::Figure, table::Table};
+
+/// What became of a claim.
+#[derive(Debug, Clone)]
+pub enum Outcome {
+    /// As they say.
+    Reproduced,
+    /// Not as they say, because of this.
+    Differs(String),
+    /// Not to be told, because of this.
+    Undecided(String),
+}
+
+impl Outcome {
+    /// Reproduced if so, else this is why not.
+    pub fn reproduced_if(holds: bool, why_not: &str) -> Self {
+        if holds { Self::Reproduced } else { Self::Differs(why_not.into()) }
+    }
+}
+
+impl std::fmt::Display for Outcome {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Outcome::Reproduced => f.write_str("reproduced"),
+            Outcome::Differs(why) => write!(f, "differs because {why}"),
+            Outcome::Undecided(why) => write!(f, "can't be decided because {why}"),
+        }
+    }
+}
+
+/// A paper's run.
+pub struct Run {
+    name: &'static str,
+    quick: bool,
+    folder: PathBuf,
+    started: Instant,
+    verdicts: Table,
+    drifted: Vec<String>,
+}
+
+impl Run {
+    /// A run whose results go to the paper's folder in `output`.
+    pub fn new(name: &'static str, quick: bool, output: &Path) -> anyhow::Result<Self> {
+        let folder = output.join(name);
+        fs::create_dir_all(&folder).with_context(|| format!("{} can't be made", folder.display()))?;
+        let verdicts = Table::new(["claim", "command", "theirs", "ours", "verdict"]);
+        Ok(Self { name, quick, folder, started: Instant::now(), verdicts, drifted: Vec::new() })
+    }
+
+    /// The one for a full run, or the other for a quick one.
+    pub fn full_or_quick<T>(&self, full: T, quick: T) -> T {
+        if self.quick { quick } else { full }
+    }
+
+    /// Says what is being done.
+    pub fn progress(&self, what: impl std::fmt::Display) {
+        eprintln!("{:7.1} s  {}: {what}", self.started.elapsed().as_secs_f64(), self.name);
+    }
+
+    /// Writes `NAME.tsv`.
+    pub fn table(&self, name: &str, table: &Table) -> anyhow::Result<()> {
+        self.write(&format!("{name}.tsv"), &table.to_tsv())
+    }
+
+    /// Writes `NAME.svg`.
+    pub fn figure(&self, name: &str, figure: &Figure) -> anyhow::Result<()> {
+        self.write(&format!("{name}.svg"), &figure.to_svg())
+    }
+
+    fn write(&self, name: &str, text: &str) -> anyhow::Result<()> {
+        let file = self.folder.join(name);
+        fs::write(&file, text).with_context(|| format!("{} can't be written", file.display()))
+    }
+
+    /// A claim of the paper's, with the file that tells about it, what they say and what we found.
+    pub fn verdict(&mut self, claim: &str, file: &str, theirs: &str, ours: &str, outcome: Outcome) {
+        let command = format!("[`-- {}`]({file})", self.name);
+        self.verdicts.row([claim, &command, theirs, ours, &outcome.to_string()]);
+    }
+
+    /// A headline number: the run fails unless it is so.
+    pub fn require(&mut self, holds: bool, what: impl std::fmt::Display) {
+        if !holds {
+            self.drifted.push(format!("{}: {what}", self.name));
+        }
+    }
+
+    /// Writes the verdicts and brings the README up to date. What drifted is returned.
+    pub fn finish(self) -> anyhow::Result<Vec<String>> {
+        self.table(document::VERDICTS_FILE.trim_end_matches(".tsv"), &self.verdicts)?;
+        document::refresh(&self.folder)?;
+        self.progress("done");
+        Ok(self.drifted)
+    }
+}
