@@ -19,6 +19,9 @@ Examples:
   Keep one of each family of near-duplicates, and say which were left out and why:
     nearset dedup crawl.jsonl.zst -o clean.jsonl.zst --removed removed.jsonl
 
+  What would be removed, and was it right? A page to look at before anything is written:
+    nearset dedup crawl.jsonl.zst --dry-run --report report.html
+
   A folder of Parquet files, the text in column \"content\", stricter:
     nearset dedup data/ -o clean.parquet --text-field content --near 0.9
 
@@ -78,6 +81,10 @@ pub struct Args {
     /// Write a line of JSON for each dropped record: its id, file, line, hits and the reason
     #[arg(long, value_name = "FILE")]
     removed: Option<PathBuf>,
+
+    /// Write a page with figures about the run; reads the input once more, to check a sample of records exactly
+    #[arg(long, value_name = "FILE.html")]
+    report: Option<PathBuf>,
 
     /// Keep all records and add the fields near_duplicate and hits to each
     #[arg(long)]
@@ -140,6 +147,7 @@ impl Args {
         options.annotate = self.annotate;
         options.out = self.output.clone();
         options.removed = self.removed.clone();
+        options.report = self.report.clone();
         options.save = self.save.clone();
         options.against = self.against.clone();
         options.force = self.force;
@@ -185,10 +193,13 @@ pub fn run(args: Args) -> Result<ExitCode> {
     let summary = outcome?;
     if !args.quiet {
         print_summary(&summary, args.annotate);
+        if let Some(report) = &args.report {
+            eprintln!("report    {}", report.display());
+        }
     }
     if args.json {
         let value = serde_json::to_value(&summary).context("cannot write the summary as JSON")?;
-        options::print_json(&value, options::is_stdout(&args.output) || options::is_stdout(&args.removed))?;
+        options::print_json(&value, [&args.output, &args.removed, &args.report].into_iter().any(options::is_stdout))?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -125,6 +125,9 @@ fn draw(progress: &Progress, total: Option<u64>, done: &AtomicBool) {
         if faulty > 0 {
             let _ = write!(message, ", {} unreadable", count(faulty));
         }
+        if progress.rechecking.load(Ordering::Relaxed) {
+            message = "reading once more to check a sample for the report".to_owned();
+        }
         bar.set_message(message);
         bar.set_position(read(&progress.disk_bytes));
         thread::park_timeout(Duration::from_millis(100));

@@ -6,12 +6,11 @@
 //! - [`output`]: kept records byte for byte, in files that appear whole or not at all.
 //! - [`background`]: how far apart a file's items lie.
 //! - [`capacity`]: how many records there will be.
-//! - [`dedup`]: near-duplicates out of a corpus, in one pass.
+//! - [`dedup`]: near-duplicates out of a corpus, in one pass, and a page about the run.
 //! - [`scan`]: any work on all records, by many threads and in order.
 //! - [`any_filter`], [`filter_file`]: filters of every kind, and as files.
 //! - [`measure`]: what a filter really does on someone's own items.
 //! - [`plot`]: curves as SVG.
-//! - [`report`]: what a run did, as one page.
 //!
 //! One thread reads, many extract, one writes in order: batches own their bytes and carry their position, so nothing here
 //! depends on which thread does what. There is no hashing here, and no default that decides an answer: those are `nearset`'s.
@@ -46,7 +45,6 @@ pub mod input;
 pub mod measure;
 pub mod output;
 pub mod plot;
-pub mod report;
 pub mod scan;
 
 pub use any_filter::AnyFilter;

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use crate::support::{Workshop, corpus, jsonl, kept};
+use crate::support::{Workshop, corpus, jsonl, kept, parquet, parquet_rows};
 
 fn gzip(text: &str) -> Vec<u8> {
     let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
@@ -67,35 +67,12 @@ fn lines_tables_folders_and_globs() {
 
 #[test]
 fn parquet_keeps_its_columns() {
-    use parquet::data_type::{ByteArray, ByteArrayType, Int64Type};
-    use parquet::file::reader::{FileReader, SerializedFileReader};
-    use parquet::file::writer::SerializedFileWriter;
-    use parquet::schema::parser::parse_message_type;
-    use std::fs::File;
-    use std::sync::Arc;
-
     let shop = Workshop::new();
     let (texts, near) = corpus(300);
-    let schema = parse_message_type("message m { required binary text (STRING); required int64 n; }").unwrap();
-    let file = File::create(shop.path("in.parquet")).unwrap();
-    let mut writer = SerializedFileWriter::new(file, Arc::new(schema), Default::default()).unwrap();
-    for (group, rows) in texts.chunks(110).enumerate() {
-        let mut out = writer.next_row_group().unwrap();
-        let values: Vec<ByteArray> = rows.iter().map(|text| ByteArray::from(text.as_str())).collect();
-        let numbers: Vec<i64> = (0..rows.len() as i64).map(|i| i + 110 * group as i64).collect();
-        let mut column = out.next_column().unwrap().unwrap();
-        column.typed::<ByteArrayType>().write_batch(&values, None, None).unwrap();
-        column.close().unwrap();
-        let mut column = out.next_column().unwrap().unwrap();
-        column.typed::<Int64Type>().write_batch(&numbers, None, None).unwrap();
-        column.close().unwrap();
-        out.close().unwrap();
-    }
-    writer.close().unwrap();
+    parquet(&shop.path("in.parquet"), &texts);
     let ran = shop.ok("dedup in.parquet -o out.parquet --removed removed.jsonl");
     assert!(ran.stderr().contains("300 records, counted"));
-    let reader = SerializedFileReader::new(File::open(shop.path("out.parquet")).unwrap()).unwrap();
-    let rows: Vec<String> = reader.get_row_iter(None).unwrap().map(|row| row.unwrap().to_string()).collect();
+    let rows = parquet_rows(&shop.path("out.parquet"));
     let expected: Vec<String> =
         (0..300).filter(|&i| !near[i]).map(|i| format!("{{text: \"{}\", n: {i}}}", texts[i])).collect();
     assert!(rows == expected);

@@ -5,5 +5,6 @@ mod failures;
 mod filters;
 mod formats;
 mod plan;
+mod report;
 mod resume;
 mod support;

@@ -150,3 +150,33 @@ pub fn jsonl(texts: &[String]) -> String {
 pub fn kept(lines: &str, near: &[bool]) -> String {
     lines.split_inclusive('\n').zip(near).filter(|(_, near)| !**near).map(|(line, _)| line).collect()
 }
+
+/// The corpus as Parquet, in row groups of 110 rows, with each row's number as column `n`.
+pub fn parquet(path: &Path, texts: &[String]) {
+    use parquet::data_type::{ByteArray, ByteArrayType, Int64Type};
+    use parquet::file::writer::SerializedFileWriter;
+    use parquet::schema::parser::parse_message_type;
+    let schema = parse_message_type("message m { required binary text (STRING); required int64 n; }").unwrap();
+    let file = std::fs::File::create(path).unwrap();
+    let mut writer = SerializedFileWriter::new(file, std::sync::Arc::new(schema), Default::default()).unwrap();
+    for (group, rows) in texts.chunks(110).enumerate() {
+        let mut out = writer.next_row_group().unwrap();
+        let values: Vec<ByteArray> = rows.iter().map(|text| ByteArray::from(text.as_str())).collect();
+        let numbers: Vec<i64> = (0..rows.len() as i64).map(|i| i + 110 * group as i64).collect();
+        let mut column = out.next_column().unwrap().unwrap();
+        column.typed::<ByteArrayType>().write_batch(&values, None, None).unwrap();
+        column.close().unwrap();
+        let mut column = out.next_column().unwrap().unwrap();
+        column.typed::<Int64Type>().write_batch(&numbers, None, None).unwrap();
+        column.close().unwrap();
+        out.close().unwrap();
+    }
+    writer.close().unwrap();
+}
+
+/// Rows of a Parquet file, as `{column: value, ...}`.
+pub fn parquet_rows(path: &Path) -> Vec<String> {
+    use parquet::file::reader::{FileReader, SerializedFileReader};
+    let reader = SerializedFileReader::new(std::fs::File::open(path).unwrap()).unwrap();
+    reader.get_row_iter(None).unwrap().map(|row| row.unwrap().to_string()).collect()
+}

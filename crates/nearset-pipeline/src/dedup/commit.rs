@@ -4,6 +4,7 @@
 //! are split over files can show in it.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use nearset::Item;
@@ -13,12 +14,12 @@ use super::generations::Generations;
 use super::job::{Job, Verdict};
 use super::options::{DedupOptions, OnError};
 use super::progress::Progress;
-use super::samples::{Place, shortened};
+use super::report::{Place, is_sampled, page_of_run};
 use super::state::{Lengths, Phase, State, StateFolder};
-use super::summary::{Outcome, Tally};
+use super::summary::{DedupPlan, Outcome, Tally};
 use crate::capacity::Capacity;
 use crate::extract::{Arena, Fields, extract};
-use crate::input::{Batch, Position};
+use crate::input::{Batch, Position, Source};
 
 /// All that changes as records go by.
 pub(super) struct Committer<'r> {
@@ -105,35 +106,38 @@ impl Committer<'_> {
                 None if answer.near => Verdict::Near { hits: answer.hits },
                 None => Verdict::New { hits: answer.hits },
             };
-            let (removed, hits) = match verdict {
-                Verdict::Against { filter, hits } => {
+            match verdict {
+                Verdict::Against { filter, .. } => {
                     tally.against[filter] += 1;
                     source.against += 1;
-                    (true, hits)
                 }
-                Verdict::Near { hits } => {
+                Verdict::Near { .. } => {
                     tally.near += 1;
                     source.near += 1;
-                    (true, hits)
                 }
-                Verdict::New { hits } => {
+                Verdict::New { .. } => {
                     tally.kept += 1;
                     source.kept += 1;
-                    (false, hits)
                 }
-                Verdict::Faulty => continue,
-            };
+                Verdict::Faulty => {}
+            }
             job.verdicts.push(verdict);
             if tally.samples.is_wanted() {
-                let key = keys[0].map(|key| key.get());
-                tally.samples.see(self.options.wanted.seed, number, removed, key, || Place {
-                    record: number,
-                    source: job.batch.start().source,
-                    line: job.batch.line(i),
-                    id: job.ids.get(i).to_owned(),
-                    hits,
-                    text: text_of(&job.batch, i, &self.options.fields),
-                });
+                let start = job.batch.start();
+                if matches!(verdict, Verdict::New { .. }) {
+                    tally.samples.keep(start.source, start.record + i as u64);
+                }
+                // What an earlier filter caught says nothing about this run's own.
+                if !matches!(verdict, Verdict::Against { .. }) && is_sampled(job.batch.raw(i)) {
+                    let (key, removed) = (keys[0].map(|key| key.get()), matches!(verdict, Verdict::Near { .. }));
+                    tally.samples.see(self.options.wanted.seed, number, removed, key, || Place {
+                        record: number,
+                        source: start.source,
+                        line: job.batch.line(i),
+                        id: job.ids.get(i).to_owned(),
+                        text: text_of(&job.batch, i, &self.options.fields),
+                    });
+                }
             }
         }
         Ok(())
@@ -167,13 +171,20 @@ impl Committer<'_> {
     pub fn outcome(&self) -> Outcome {
         super::outcome(&self.generations, &self.options.wanted)
     }
+
+    /// The page about the run, when all records are decided on; the inputs are read once more.
+    pub fn report(&self, sources: &Arc<[Source]>, plan: &DedupPlan) -> Result<String, DedupError> {
+        let promised = super::curve(&self.generations, (0..=100).map(|hundredth| f64::from(hundredth) / 100.0));
+        let run = (sources, self.options, plan);
+        page_of_run(run, &self.tally, &self.outcome(), promised, self.progress)
+    }
 }
 
 /// The text of a record. Few are remembered, so it is read again rather than carried along for all.
 fn text_of(batch: &Batch, i: usize, fields: &Fields) -> String {
     let alone = batch.only(i);
     match extract(&alone, fields, &mut Arena::new()).item(0) {
-        Ok(Item::Text(text)) => shortened(text),
+        Ok(Item::Text(text)) => text.to_owned(),
         _ => String::new(),
     }
 }

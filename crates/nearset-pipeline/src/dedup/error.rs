@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use nearset::filter::SpecError;
 use nearset::plan::TextDedupError;
-use nearset::{DecodeError, ItemError};
+use nearset::{DecodeError, ItemError, ShinglingError};
 
 use crate::error::{InputError, OutputError, RecordError};
 use crate::filter_file::FilterFileError;
@@ -16,6 +16,8 @@ use crate::filter_file::FilterFileError;
 pub enum DedupError {
     #[error(transparent)]
     Wanted(#[from] TextDedupError),
+    #[error(transparent)]
+    Shingling(#[from] ShinglingError),
     #[error(transparent)]
     Input(#[from] InputError),
     #[error("{0} (use --on-error skip to leave such records out)")]

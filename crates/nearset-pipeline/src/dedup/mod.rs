@@ -12,7 +12,7 @@
 //! with the same bytes.
 //! Invariant: a fixed number of jobs goes round, so memory is the filter and a bounded number of batches, whatever the input.
 //! Every record is inserted, kept or not, so what is near is decided against all records before (DESIGN: prefix-OR).
-//! Not here: the report's page, and how to print anything.
+//! Not here: how to print anything.
 
 mod commit;
 mod error;
@@ -20,15 +20,14 @@ mod generations;
 mod job;
 mod options;
 mod progress;
-mod recheck;
-mod samples;
+mod report;
 mod speed;
 mod state;
 mod summary;
 mod threads;
 mod write;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -38,17 +37,17 @@ use nearset::{NearFilter, Similarity};
 pub use error::DedupError;
 pub use options::{DedupOptions, OnError};
 pub use progress::Progress;
-pub use recheck::{Match, Rechecked, recheck};
-pub use samples::{Place, Samples};
 pub use summary::{CurvePoint, DedupPlan, GenerationSummary, SourceSummary, Summary};
 
 use crate::capacity::{self, Capacity, Known};
 use crate::filter_file::FilterFile;
 use crate::format::Format;
 use crate::input::{Position, ReadOptions, Source};
+use crate::output::OutputFile;
 use commit::Committer;
 use generations::Generations;
 use job::Against;
+use report::{SAMPLED, Samples};
 use state::{Phase, State, StateFolder};
 use summary::{Outcome, Tally};
 use write::Outputs;
@@ -79,8 +78,7 @@ impl Dedup {
     pub fn prepare(sources: impl Into<Arc<[Source]>>, options: DedupOptions) -> Result<Self, DedupError> {
         let sources = sources.into();
         options.wanted.spec(1)?;
-        let outputs: Vec<&Path> =
-            [&options.out, &options.removed, &options.save].into_iter().flatten().map(|path| path.as_path()).collect();
+        let outputs: Vec<&Path> = options.outputs().map(PathBuf::as_path).collect();
         if let Some(i) = (1..outputs.len()).find(|&i| outputs[..i].contains(&outputs[i])) {
             return Err(DedupError::SameOutput { path: outputs[i].to_owned() });
         }
@@ -136,11 +134,6 @@ impl Dedup {
             bytes_per_second: self.speed,
             resumed_records: self.resumed.as_ref().map_or(0, |state| state.tally.records),
         })
-    }
-
-    /// What is read, for [`recheck`] after the run.
-    pub fn sources(&self) -> &Arc<[Source]> {
-        &self.sources
     }
 
     /// Does it.
@@ -223,7 +216,10 @@ impl Dedup {
             progress,
         };
         let reader = crate::input::Reader::open_at(Arc::clone(sources), self.read.clone(), position);
-        let (outputs, commit_seconds) = threads::run(reader, &against, &mut committer, outputs)?;
+        let (mut outputs, commit_seconds) = threads::run(reader, &against, &mut committer, outputs)?;
+        if let Some(report) = &mut outputs.report {
+            report.write(committer.report(sources, plan)?.as_bytes())?;
+        }
         let saved = self.finish(&committer, outputs)?;
         let outcome = committer.outcome();
         let mut summary = Summary::new(plan.clone(), committer.tally, outcome, options, saved, started);
@@ -232,18 +228,20 @@ impl Dedup {
     }
 
     /// Completes the outputs, says so, and only then lets them appear: if it is stopped in between, resuming does the rest.
-    fn finish(&self, committer: &Committer<'_>, mut outputs: Outputs) -> Result<Vec<std::path::PathBuf>, DedupError> {
+    fn finish(&self, committer: &Committer<'_>, mut outputs: Outputs) -> Result<Vec<PathBuf>, DedupError> {
         let filters: &[NearFilter<'static>] = committer.generations.filters();
         let mut saved = write::write_saved(&self.options, &self.sources, filters)?;
         let paths = saved.iter().map(|out| out.path().to_owned()).collect();
         if let Some(folder) = &self.folder {
             let mut state = committer.state(Phase::Finishing, Position::default());
             state.outputs = outputs.lengths()?;
+            state.outputs.report = outputs.report.as_mut().map(OutputFile::checkpoint).transpose()?;
             for out in &mut saved {
                 state.outputs.saved.push((out.path().to_owned(), out.checkpoint()?));
             }
             state.outcome = Some(committer.outcome());
             folder.save(&state)?;
+            saved.iter_mut().for_each(OutputFile::keep_partial);
         }
         for out in saved {
             out.finish()?;
@@ -258,7 +256,7 @@ impl Dedup {
         Tally {
             against: vec![0; self.options.against.len()],
             sources: self.sources.iter().map(named).collect(),
-            samples: Samples::new(self.options.samples),
+            samples: Samples::new(if self.options.report.is_some() { SAMPLED } else { 0 }),
             next_checkpoint: self.folder.as_ref().map_or(u64::MAX, |folder| folder.interval(filter_bytes)),
             ..Tally::default()
         }
@@ -276,8 +274,8 @@ fn resumable_output<'o>(options: &'o DedupOptions, sources: &[Source]) -> Option
     let files = sources.iter().all(|source| {
         source.bytes.is_some() && source.path().is_some() && !matches!(source.format, Format::Parquet | Format::Npy)
     });
-    let pipes = [&options.removed, &options.save].into_iter().flatten().any(|path| path == Path::new("-"));
-    options.out.as_deref().filter(|out| files && !pipes && *out != Path::new("-"))
+    let pipes = options.outputs().any(|path| path == Path::new("-"));
+    options.out.as_deref().filter(|_| files && !pipes)
 }
 
 /// Where the curve is stated: every .05 from far to .1 above near.
@@ -286,11 +284,17 @@ fn similarities(wanted: &TextDedup) -> impl Iterator<Item = f64> + use<> {
     (first..=last).map(|step| f64::from(step) / 20.0).filter(|&similarity| similarity < 1.0)
 }
 
+/// The probability, as the filters are now, of being caught at similarities.
+fn curve(generations: &Generations, similarities: impl Iterator<Item = f64>) -> Vec<CurvePoint> {
+    similarities.map(|similarity| CurvePoint { similarity, caught: caught(generations, similarity) }).collect()
+}
+
+fn caught(generations: &Generations, similarity: f64) -> f64 {
+    let distance = Similarity::jaccard(similarity).map(Similarity::jaccard_distance);
+    distance.map_or(f64::NAN, |distance| generations.acceptance(distance))
+}
+
 fn outcome(generations: &Generations, wanted: &TextDedup) -> Outcome {
-    let caught = |similarity: f64| {
-        let distance = Similarity::jaccard(similarity).map(Similarity::jaccard_distance);
-        distance.map_or(f64::NAN, |distance| generations.acceptance(distance))
-    };
     let describe = |(i, filter): (usize, &NearFilter<'_>)| GenerationSummary {
         capacity: generations.capacity_of(i),
         items: filter.len(),
@@ -299,8 +303,8 @@ fn outcome(generations: &Generations, wanted: &TextDedup) -> Outcome {
     };
     Outcome {
         generations: generations.filters().iter().enumerate().map(describe).collect(),
-        curve: similarities(wanted).map(|similarity| CurvePoint { similarity, caught: caught(similarity) }).collect(),
-        false_negative: 1.0 - caught(wanted.near),
-        false_positive: caught(wanted.far),
+        curve: curve(generations, similarities(wanted)),
+        false_negative: 1.0 - caught(generations, wanted.near),
+        false_positive: caught(generations, wanted.far),
     }
 }

@@ -50,8 +50,8 @@ pub struct DedupOptions {
     pub threads: usize,
     /// Bytes of records between checkpoints; `None` goes by the size of the filter.
     pub checkpoint_bytes: Option<u64>,
-    /// How many removed and how many kept records to remember for a report.
-    pub samples: usize,
+    /// Where a page about the run goes. It takes a second reading of the inputs, to compare a sample of records exactly.
+    pub report: Option<PathBuf>,
 }
 
 impl DedupOptions {
@@ -71,8 +71,13 @@ impl DedupOptions {
             resume: false,
             threads: std::thread::available_parallelism().map_or(1, usize::from),
             checkpoint_bytes: None,
-            samples: 0,
+            report: None,
         }
+    }
+
+    /// All files that the run writes.
+    pub(super) fn outputs(&self) -> impl Iterator<Item = &PathBuf> {
+        [&self.out, &self.removed, &self.save, &self.report].into_iter().flatten()
     }
 
     /// Everything that decides the output's bytes, by the name the user knows it by. Threads are not among it, nor what to do
@@ -93,7 +98,7 @@ impl DedupOptions {
             resume: _,
             threads: _,
             checkpoint_bytes,
-            samples,
+            report,
         } = self;
         let mut all = BTreeMap::new();
         let mut note = |name: &str, value: String| all.insert(name.to_owned(), value);
@@ -111,7 +116,7 @@ impl DedupOptions {
         note("--save", format!("{save:?}"));
         note("the output", format!("{out:?}"));
         note("the distance of checkpoints", format!("{checkpoint_bytes:?}"));
-        note("the sample for --report", samples.to_string());
+        note("--report", format!("{report:?}"));
         note("the number of --against", against.len().to_string());
         for path in against {
             note(&format!("--against {}", path.display()), of_file(path));

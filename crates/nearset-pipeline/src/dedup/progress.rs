@@ -18,6 +18,8 @@ pub struct Progress {
     pub faulty: AtomicU64,
     /// Memory of the filter.
     pub filter_bytes: AtomicU64,
+    /// Whether all records are decided on and the inputs are read once more for the report.
+    pub rechecking: AtomicBool,
     stop: AtomicBool,
 }
 

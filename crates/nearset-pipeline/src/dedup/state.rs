@@ -58,6 +58,8 @@ pub(super) struct State {
 pub(super) struct Lengths {
     pub out: Option<Checkpoint>,
     pub removed: Option<u64>,
+    /// The page about the run; only when all outputs are complete.
+    pub report: Option<u64>,
     /// The saved filters, one a generation; only when all outputs are complete.
     pub saved: Vec<(PathBuf, u64)>,
 }

@@ -6,7 +6,7 @@ use std::time::Instant;
 use serde::{Deserialize, Serialize};
 
 use super::options::DedupOptions;
-use super::samples::Samples;
+use super::report::Samples;
 use crate::capacity::Capacity;
 
 /// Errors that are kept word by word.
@@ -32,6 +32,26 @@ pub struct SourceSummary {
     pub broken: bool,
 }
 
+impl SourceSummary {
+    /// Records near an earlier one or near something in a filter built before.
+    pub fn removed(&self) -> u64 {
+        self.near + self.against
+    }
+
+    /// Several sources as one.
+    pub(super) fn sum<'s>(name: String, sources: impl IntoIterator<Item = &'s SourceSummary>) -> Self {
+        sources.into_iter().fold(Self { name, ..Self::default() }, |sum, source| Self {
+            name: sum.name,
+            records: sum.records + source.records,
+            kept: sum.kept + source.kept,
+            near: sum.near + source.near,
+            against: sum.against + source.against,
+            faulty: sum.faulty + source.faulty,
+            broken: sum.broken || source.broken,
+        })
+    }
+}
+
 /// Everything that is counted in order, and that a resumed run takes over.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub(super) struct Tally {
@@ -53,8 +73,8 @@ pub(super) struct Tally {
 /// What could not be read: the first of it word by word, the rest counted.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub(super) struct Errors {
-    shown: Vec<String>,
-    more: u64,
+    pub shown: Vec<String>,
+    pub more: u64,
 }
 
 impl Errors {
@@ -177,9 +197,6 @@ pub struct Summary {
     pub seconds: f64,
     /// Seconds in which the ordered commit was at work, of these.
     pub commit_seconds: f64,
-    /// Records remembered for a report.
-    #[serde(skip)]
-    pub samples: Samples,
 }
 
 impl Summary {
@@ -191,7 +208,7 @@ impl Summary {
         saved: Vec<PathBuf>,
         started: Instant,
     ) -> Self {
-        let Tally { records, bytes, kept, near, against, faulty, errors, sources, samples, .. } = tally;
+        let Tally { records, bytes, kept, near, against, faulty, errors, sources, .. } = tally;
         let Outcome { generations, curve, false_negative, false_positive } = outcome;
         let names = options.against.iter().map(|path| path.display().to_string());
         Self {
@@ -212,7 +229,6 @@ impl Summary {
             saved,
             seconds: started.elapsed().as_secs_f64(),
             commit_seconds: 0.0,
-            samples,
         }
     }
 }

@@ -28,6 +28,8 @@ enum Records {
 pub(super) struct Outputs {
     out: Option<Records>,
     removed: Option<OutputFile>,
+    /// Empty until all records are decided on.
+    pub report: Option<OutputFile>,
     annotate: bool,
     bands: u32,
     against: Vec<String>,
@@ -114,7 +116,8 @@ impl Outputs {
         keep_partial: bool,
         bands: u32,
     ) -> Result<Self, OutputError> {
-        let output = options_for(options, sources, keep_partial);
+        // What is new is kept only when all of it could be opened; what is resumed, in any case.
+        let output = options_for(options, sources, keep_partial && resumed.is_some());
         let added = if options.annotate { ADDED.map(str::to_owned).to_vec() } else { Vec::new() };
         let out = match &options.out {
             Some(path) => Some(open_records(path, options, sources, resumed, added, &output)?),
@@ -125,8 +128,23 @@ impl Outputs {
             (Some(path), None) => Some(OutputFile::create(path, &output)?),
             (None, _) => None,
         };
+        let report = options.report.as_ref().map(|path| OutputFile::create(path, &output)).transpose()?;
         let against = options.against.iter().map(|path| path.display().to_string()).collect();
-        Ok(Self { out, removed, annotate: options.annotate, bands, against, scratch: Vec::new() })
+        let mut outputs =
+            Self { out, removed, report, annotate: options.annotate, bands, against, scratch: Vec::new() };
+        if keep_partial {
+            outputs.keep_partial();
+        }
+        Ok(outputs)
+    }
+
+    fn keep_partial(&mut self) {
+        if let Some(Records::Bytes(out)) = &mut self.out {
+            out.keep_partial();
+        }
+        for other in [&mut self.removed, &mut self.report].into_iter().flatten() {
+            other.keep_partial();
+        }
     }
 
     /// Writes jobs in the order they come, and gives them back to the pool.
@@ -223,14 +241,14 @@ impl Outputs {
                 _ => None,
             },
             removed: self.removed.as_mut().map(OutputFile::checkpoint).transpose()?,
-            saved: Vec::new(),
+            ..Lengths::default()
         })
     }
 
     /// Lets the outputs appear under their names.
     pub fn finish(self) -> Result<(), OutputError> {
-        if let Some(removed) = self.removed {
-            removed.finish()?;
+        for other in [self.report, self.removed].into_iter().flatten() {
+            other.finish()?;
         }
         match self.out {
             Some(Records::Bytes(out)) => out.finish(),
@@ -244,8 +262,10 @@ impl Outputs {
 pub(super) fn finish_named(options: &DedupOptions, sources: &[Source], state: &State) -> Result<(), OutputError> {
     let output = options_for(options, sources, true);
     let waits = |path: &Path| partial_path(path).exists();
+    let saved = state.outputs.saved.iter().map(|(path, length)| (path, *length));
     let removed = options.removed.as_ref().zip(state.outputs.removed);
-    for (path, length) in state.outputs.saved.iter().map(|(path, length)| (path, *length)).chain(removed) {
+    let report = options.report.as_ref().zip(state.outputs.report);
+    for (path, length) in saved.chain(removed).chain(report) {
         // One that is neither waiting nor there was lost, which resuming says.
         if waits(path) || !path.exists() {
             OutputFile::resume(path, length, &output)?.finish()?;
@@ -261,7 +281,7 @@ pub(super) fn finish_named(options: &DedupOptions, sources: &[Source], state: &S
 
 /// Removes what an unfinished run leaves under partial names. Saved filters remove their own.
 pub(super) fn remove_partial(options: &DedupOptions) {
-    for path in [&options.out, &options.removed].into_iter().flatten() {
+    for path in [&options.out, &options.removed, &options.report].into_iter().flatten() {
         // What is not there need not be removed, and what cannot be removed is named as partial.
         let _ = std::fs::remove_file(partial_path(path));
     }

@@ -133,6 +133,11 @@ impl OutputFile {
         }
     }
 
+    /// Leaves the unfinished output for a later [`OutputFile::resume`] when it is dropped.
+    pub fn keep_partial(&mut self) {
+        self.keep_partial = true;
+    }
+
     /// Where the output will appear.
     pub fn path(&self) -> &Path {
         &self.path

@@ -66,6 +66,11 @@ impl RecordWriter {
         Ok(Self { out, format, added, preamble: None, started, open_line, rows: 0, scratch: Vec::new() })
     }
 
+    /// As [`OutputFile::keep_partial`].
+    pub fn keep_partial(&mut self) {
+        self.out.keep_partial();
+    }
+
     fn unsupported(&self, cause: String) -> OutputError {
         OutputError::Unsupported { path: self.out.path().to_owned(), cause }
     }

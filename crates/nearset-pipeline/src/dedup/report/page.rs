@@ -3,10 +3,11 @@
 use std::fmt::Write;
 
 use super::{
-    Excerpt, Fact, Removal, Repeated, Report, SourceCounts,
+    Excerpt, Fact, Removal, Repeated, Report, SourceSummary,
     differences::{Stretch, differences, words},
     figures,
-    markup::{bytes, count, escape, percent, seconds},
+    markup::{bytes, count, escape, percent, similarity},
+    samples::LONGEST,
 };
 
 const STYLE: &str = include_str!("style.css");
@@ -23,7 +24,7 @@ const EXCERPT_WORDS: usize = 40;
 const LONGEST_WORD: usize = 160;
 
 /// The report as a page.
-pub fn render(report: &Report) -> String {
+pub(super) fn render(report: &Report) -> String {
     let mut page = String::with_capacity(64 << 10);
     let title = escape(&report.title);
     let _ = write!(
@@ -41,7 +42,7 @@ pub fn render(report: &Report) -> String {
     sources(&mut page, &report.sources);
     curve(&mut page, report);
     repeated(&mut page, &report.repeated);
-    removals(&mut page, &report.removals);
+    removals(&mut page, report);
     page.push_str("<h2>Plan and options</h2>\n<div class=\"facts\">");
     facts(&mut page, "the filter", &report.plan);
     facts(&mut page, "option", &report.options);
@@ -50,29 +51,24 @@ pub fn render(report: &Report) -> String {
 }
 
 fn tiles(page: &mut String, report: &Report) {
-    let all = SourceCounts::sum(String::new(), &report.sources);
-    let read = all.read();
-    let share = |part: u64| percent(part as f64 / read.max(1) as f64);
-    let timing = &report.timing;
-    let speed = if timing.seconds > 0.0 { timing.bytes as f64 / timing.seconds } else { 0.0 };
-    let threads = if timing.threads == 1 { "1 thread".to_owned() } else { format!("{} threads", timing.threads) };
+    let all = SourceSummary::sum(String::new(), &report.sources);
+    let share = |part: u64| percent(part as f64 / all.records.max(1) as f64);
     page.push_str("<ul class=\"tiles\">");
     let mut tile = |value: String, what: String| {
         let _ = write!(page, "<li><b>{}</b><span>{}</span></li>", escape(&value), escape(&what));
     };
-    tile(count(read), format!("records read, {}", bytes(timing.bytes)));
+    tile(count(all.records), format!("records read, {}", bytes(report.bytes)));
     tile(count(all.kept), format!("kept, {}", share(all.kept)));
     tile(count(all.removed()), format!("removed, {}", share(all.removed())));
     if all.faulty > 0 {
         tile(count(all.faulty), format!("unreadable, {}", share(all.faulty)));
     }
-    let each = timing.filter_bytes as f64 / read.max(1) as f64;
-    tile(bytes(timing.filter_bytes), format!("filter, {each:.0} B a record"));
-    tile(seconds(timing.seconds), format!("{}/s on {threads}", bytes(speed as u64)));
+    let each = report.filter_bytes as f64 / all.records.max(1) as f64;
+    tile(bytes(report.filter_bytes), format!("filter, {each:.0} B a record"));
     page.push_str("</ul>\n");
 }
 
-fn sources(page: &mut String, sources: &[SourceCounts]) {
+fn sources(page: &mut String, sources: &[SourceSummary]) {
     page.push_str("<h2>What was read, kept and removed</h2>\n<figure>");
     page.push_str(&figures::sources(sources));
     page.push_str("</figure>\n");
@@ -85,13 +81,13 @@ fn sources(page: &mut String, sources: &[SourceCounts]) {
     for column in ["read", "kept", "near an earlier record", "near an earlier filter", "unreadable", "removed"] {
         let _ = write!(page, "<th class=\"number\">{column}");
     }
-    let total = SourceCounts::sum("all".to_owned(), sources);
+    let total = SourceSummary::sum("all".to_owned(), sources);
     for source in sources.iter().chain((sources.len() > 1).then_some(&total)) {
         let _ = write!(page, "<tr><td>{}", escape(&source.name));
-        for number in [source.read(), source.kept, source.near, source.against, source.faulty] {
+        for number in [source.records, source.kept, source.near, source.against, source.faulty] {
             let _ = write!(page, "<td class=\"number\">{}", count(number));
         }
-        let share = percent(source.removed() as f64 / source.read().max(1) as f64);
+        let share = percent(source.removed() as f64 / source.records.max(1) as f64);
         let _ = write!(page, "<td class=\"number\">{}", escape(&share));
     }
     page.push_str("</table></div></details>\n");
@@ -106,22 +102,34 @@ fn curve(page: &mut String, report: &Report) {
         page,
         "<h2>The promise, and what came of it</h2>\n<p>Promised: of records whose nearest earlier one has a similarity of exactly {} at \
          most {} are missed, and of those at {} at most {} are removed.</p>\n<figure>{}<figcaption>",
-        promise.near,
+        similarity(promise.near),
         escape(&percent(promise.max_false_negative)),
-        promise.far,
+        similarity(promise.far),
         escape(&percent(promise.max_false_positive)),
         figures::curve(report)
     );
     page.push_str("Line: the probability that the filter states for one neighbour of that similarity. ");
-    if report.measured.is_empty() {
-        page.push_str("No records were checked exactly.");
-    } else {
-        let checked = report.measured.iter().map(|point| point.checked).sum();
-        let _ = write!(
-            page,
-            "Dots: what was measured on {} sampled records, each compared exactly with all earlier ones; bars are 95 % intervals.",
-            count(checked)
-        );
+    match &report.unchecked {
+        Some(why) => page.push_str(&escape(why)),
+        None => {
+            let decided: u64 = report.sources.iter().map(|source| source.kept + source.near).sum();
+            let compared = count(report.compared);
+            let _ = match report.compared == decided {
+                true => write!(
+                    page,
+                    "Dots: what was measured on all {compared} records, each compared exactly with all earlier ones."
+                ),
+                false => write!(
+                    page,
+                    "Dots: what was measured on {compared} sampled records of up to {}, each compared exactly with all earlier ones; bars \
+                     are 95 % intervals.",
+                    bytes(LONGEST as u64)
+                ),
+            };
+            page.push_str(
+                " A record that shares different parts with several earlier ones is more likely to be removed than the line says.",
+            );
+        }
     }
     page.push_str("</figcaption></figure>\n");
 }
@@ -132,14 +140,17 @@ fn repeated(page: &mut String, repeated: &[Repeated]) {
     }
     page.push_str(
         "<h2>What was repeated most</h2>\n<p>Records of which near copies came again and again. Counts are lower bounds.</p>\n\
-         <div class=\"scroll\"><table><tr><th class=\"number\">removed<th>one of them<th>how it begins",
+         <table class=\"repeated\"><tr><th class=\"number\">removed<th>one of them<th>how it begins",
     );
     for Repeated { example, removed } in repeated {
         let _ = write!(page, "<tr><td class=\"number\">{}<td>", count(*removed));
-        let _ = write!(page, "{}<br><span class=\"soft\">{}</span>", escape(&example.id), escape(&example.place));
+        if !example.id.is_empty() {
+            let _ = write!(page, "{}<br>", escape(&example.id));
+        }
+        let _ = write!(page, "<span class=\"soft\">{}</span>", escape(&example.place));
         let _ = write!(page, "<td><p class=\"text\" dir=\"auto\">{}</p>", escape(&beginning(&example.text)));
     }
-    page.push_str("</table></div>\n");
+    page.push_str("</table>\n");
 }
 
 /// The first words of a text.
@@ -160,15 +171,20 @@ fn shortened(word: &str) -> String {
     if start.len() == word.len() { start } else { format!("{start}\u{2026} ") }
 }
 
-fn removals(page: &mut String, removals: &[Removal]) {
-    if removals.is_empty() {
+fn removals(page: &mut String, report: &Report) {
+    if report.removals.is_empty() {
         return;
     }
-    page.push_str(
-        "<h2>Sampled removals</h2>\n<p>Removed records beside the nearest earlier record that was kept, with the exact similarity of the \
-         two. Words that only one of them has are marked.</p>\n",
-    );
-    for Removal { removed, kept, similarity } in removals {
+    page.push_str("<h2>Sampled removals</h2>\n<p>");
+    match &report.unchecked {
+        Some(why) => page.push_str(&escape(why)),
+        None => page.push_str(
+            "Removed records beside the nearest earlier record that was kept, with the exact similarity of the two, the most doubtful \
+             first. Words that only one of them has are marked.",
+        ),
+    }
+    page.push_str("</p>\n");
+    for Removal { removed, kept, similarity } in &report.removals {
         page.push_str("<article class=\"pair\">");
         match kept {
             Some(kept) => {
@@ -181,7 +197,13 @@ fn removals(page: &mut String, removals: &[Removal]) {
                 side(page, "kept", kept, 1, &stretches, more[1]);
             }
             None => {
-                page.push_str("<header><b>no kept record is near</b> <span class=\"soft\">its neighbour was itself removed, or this is a false positive</span></header><div>");
+                if report.unchecked.is_none() {
+                    page.push_str(
+                        "<header><b>no kept record is near</b> <span class=\"soft\">its neighbour was itself removed, or this is a \
+                         false positive</span></header>",
+                    );
+                }
+                page.push_str("<div class=\"alone\">");
                 let start = words(&removed.text).take(EXCERPT_WORDS).collect();
                 let whole = [Stretch { shared: true, words: [start, Vec::new()] }];
                 side(page, "removed", removed, 0, &whole, words(&removed.text).nth(EXCERPT_WORDS).is_some());

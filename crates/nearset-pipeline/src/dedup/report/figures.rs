@@ -3,8 +3,8 @@
 use std::fmt::Write;
 
 use super::{
-    Measured, Report, SourceCounts,
-    markup::{count, escape, percent},
+    Measured, Report, SourceSummary,
+    markup::{count, escape, percent, similarity},
 };
 
 /// Sources that have a bar of their own; the others share one.
@@ -14,7 +14,7 @@ const BAR: f64 = 20.0;
 const STEP: f64 = 30.0;
 
 /// The kinds of outcome, in the order in which bars show them: the class, the name, how many.
-type Kind = (&'static str, &'static str, fn(&SourceCounts) -> u64);
+type Kind = (&'static str, &'static str, fn(&SourceSummary) -> u64);
 const KINDS: [Kind; 4] = [
     ("kept", "kept", |source| source.kept),
     ("near", "near an earlier record", |source| source.near),
@@ -23,15 +23,15 @@ const KINDS: [Kind; 4] = [
 ];
 
 /// One bar a source: what of it was kept and removed.
-pub(super) fn sources(sources: &[SourceCounts]) -> String {
-    let mut bars: Vec<SourceCounts> = sources.to_vec();
+pub(super) fn sources(sources: &[SourceSummary]) -> String {
+    let mut bars: Vec<SourceSummary> = sources.to_vec();
     if bars.len() > MOST_BARS {
         let rest = bars.split_off(MOST_BARS - 1);
-        bars.push(SourceCounts::sum(format!("{} more files", count(rest.len() as u64)), &rest));
+        bars.push(SourceSummary::sum(format!("{} more files", count(rest.len() as u64)), &rest));
     }
     let longest = bars.iter().map(|bar| bar.name.chars().count()).max().unwrap_or(0).min(LONGEST_NAME);
     let (left, right) = ((8.0 * longest as f64 + 16.0).max(60.0), 190.0);
-    let most = bars.iter().map(SourceCounts::read).max().unwrap_or(0);
+    let most = bars.iter().map(|bar| bar.records).max().unwrap_or(0);
     let ticks = ticks(most);
     let end = ticks.last().copied().unwrap_or(1).max(most).max(1) as f64;
     let scale = (WIDTH - left - right) / end;
@@ -62,7 +62,7 @@ pub(super) fn sources(sources: &[SourceCounts]) -> String {
             }
             x += width;
         }
-        let share = bar.removed() as f64 / bar.read().max(1) as f64;
+        let share = bar.removed() as f64 / bar.records.max(1) as f64;
         let label = format!("{} removed, {}", count(bar.removed()), percent(share));
         text(&mut svg, "label", "start", x + 8.0, y + 15.0, &label);
     }
@@ -70,7 +70,7 @@ pub(super) fn sources(sources: &[SourceCounts]) -> String {
     svg
 }
 
-fn legend(svg: &mut String, bars: &[SourceCounts], left: f64) {
+fn legend(svg: &mut String, bars: &[SourceSummary], left: f64) {
     let mut x = left;
     for (class, name, of) in KINDS {
         if class != "kept" && bars.iter().all(|bar| of(bar) == 0) {
@@ -108,7 +108,7 @@ pub(super) fn curve(report: &Report) -> String {
     let (width, height) = (WIDTH, 400.0);
     let (left, right, top, bottom) = (64.0, 24.0, 44.0, 52.0);
     // What lies far below `far` is not removed anyway: the picture begins where something happens.
-    let lowest = report.measured.iter().filter(|point| point.at_most > 0.02).map(|point| point.low);
+    let lowest = report.measured.iter().filter(|point| point.removed > 0.02).map(|point| point.low);
     let from = (lowest.fold(report.promise.far - 0.3, f64::min) * 10.0).floor().clamp(0.0, 8.0) / 10.0;
     let x = |similarity: f64| left + (similarity - from) / (1.0 - from) * (width - left - right);
     let y = |rate: f64| top + (1.0 - rate) * (height - top - bottom);
@@ -139,11 +139,11 @@ pub(super) fn curve(report: &Report) -> String {
     for (at, name) in [(report.promise.near, "near"), (report.promise.far, "far")] {
         if at > from && at < 1.0 {
             line(&mut svg, "limit", x(at), top - 6.0, x(at), y(0.0));
-            text(&mut svg, "", "middle", x(at), top - 12.0, &format!("{name} {at}"));
+            text(&mut svg, "", "middle", x(at), top - 12.0, &format!("{name} {}", similarity(at)));
         }
     }
     let inside = report.promised.iter().filter(|point| point.similarity >= from);
-    let path: Vec<String> = inside.map(|point| format!("{:.1},{:.1}", x(point.similarity), y(point.removed))).collect();
+    let path: Vec<String> = inside.map(|point| format!("{:.1},{:.1}", x(point.similarity), y(point.caught))).collect();
     let _ = write!(svg, "<polyline class=\"promised\" points=\"{}\"/>", path.join(" "));
     for point in report.measured.iter().filter(|point| point.similarity >= from) {
         measured_point(&mut svg, point, x(point.similarity), &y);
@@ -203,8 +203,13 @@ mod tests {
 
     #[test]
     fn many_sources_share_a_bar() {
-        let source =
-            |i: u64| SourceCounts { name: format!("part-{i:03}.jsonl"), kept: 10, near: i, ..SourceCounts::default() };
+        let source = |i: u64| SourceSummary {
+            name: format!("part-{i:03}.jsonl"),
+            records: 10 + i,
+            kept: 10,
+            near: i,
+            ..SourceSummary::default()
+        };
         let svg = sources(&(0..100).map(source).collect::<Vec<_>>());
         assert!(svg.contains("part-014.jsonl") && !svg.contains("part-015.jsonl"));
         assert!(svg.contains(">85 more files<"));

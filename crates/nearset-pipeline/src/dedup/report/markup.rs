@@ -51,6 +51,12 @@ pub(super) fn percent(part: f64) -> String {
     format!("{}\u{a0}%", text.strip_suffix(".0").unwrap_or(&text))
 }
 
+/// A similarity without the dust of binary fractions.
+pub(super) fn similarity(value: f64) -> String {
+    let text = format!("{value:.3}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
 /// Bytes in decimal units.
 pub(super) fn bytes(number: u64) -> String {
     const UNITS: [&str; 5] = ["kB", "MB", "GB", "TB", "PB"];
@@ -65,20 +71,6 @@ pub(super) fn bytes(number: u64) -> String {
         unit += 1;
     }
     if value < 99.5 { format!("{value:.1}\u{a0}{}", UNITS[unit]) } else { format!("{value:.0}\u{a0}{}", UNITS[unit]) }
-}
-
-/// A time for people.
-pub(super) fn seconds(seconds: f64) -> String {
-    if seconds < 60.0 {
-        return format!("{seconds:.1}\u{a0}s");
-    }
-    let whole = seconds.round() as u64;
-    let (hours, minutes, rest) = (whole / 3600, whole / 60 % 60, whole % 60);
-    if hours > 0 {
-        format!("{hours}\u{a0}h {minutes:02}\u{a0}min")
-    } else {
-        format!("{minutes}\u{a0}min {rest:02}\u{a0}s")
-    }
 }
 
 #[cfg(test)]
@@ -104,13 +96,10 @@ mod tests {
             [0.0, 0.0001, 0.25, 0.1234, 0.9999, 1.0].map(percent).map(plain),
             ["0 %", "< 0.1 %", "25 %", "12.3 %", "> 99.9 %", "100 %"]
         );
+        assert_eq!([0.8, 0.9 - 0.2, 1.0, 0.825].map(similarity), ["0.8", "0.7", "1", "0.825"]);
         assert_eq!(
             [12, 1_000, 3_380_000, 999_600, 172_000_000].map(bytes).map(plain),
             ["12 B", "1.0 kB", "3.4 MB", "1.0 MB", "172 MB"]
-        );
-        assert_eq!(
-            [0.54, 59.94, 61.0, 3_725.0].map(seconds).map(plain),
-            ["0.5 s", "59.9 s", "1 min 01 s", "1 h 02 min"]
         );
     }
 }

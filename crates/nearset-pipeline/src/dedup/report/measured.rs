@@ -10,7 +10,7 @@
 
 /// A record whose similarity with its nearest earlier one was computed exactly.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Checked {
+pub(super) struct Checked {
     /// That similarity.
     pub similarity: f64,
     /// Whether the record was removed.
@@ -19,7 +19,7 @@ pub struct Checked {
 
 /// How often records of a range of similarities were removed.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Measured {
+pub(super) struct Measured {
     /// The least similarity of the range.
     pub low: f64,
     /// The greatest.
@@ -46,7 +46,7 @@ const FEWEST: u64 = 5;
 const DEVIATIONS: f64 = 1.96;
 
 /// The measured curve, from uniform samples of the `removed` and of the `kept` records of a run.
-pub fn measured(sample: &[Checked], removed: u64, kept: u64) -> Vec<Measured> {
+pub(super) fn measured(sample: &[Checked], removed: u64, kept: u64) -> Vec<Measured> {
     let of = |kind: bool| sample.iter().filter(move |checked| checked.removed == kind);
     let strata = [(removed, of(true).count() as u64), (kept, of(false).count() as u64)];
     let highs = EDGES.iter().skip(1).copied().chain([1.0]);

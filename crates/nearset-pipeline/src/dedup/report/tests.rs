@@ -1,10 +1,20 @@
+use super::measured::{Checked, measured};
+use super::page::render;
 use super::*;
 
 /// A report with every part, in which every string is `word` or made of it.
 fn report_of(word: &str) -> Report {
     let excerpt =
         |words: usize| Excerpt { id: word.to_owned(), place: word.to_owned(), text: vec![word; words].join(" ") };
-    let source = SourceCounts { name: word.to_owned(), kept: 700, near: 250, against: 40, faulty: 10 };
+    let source = SourceSummary {
+        name: word.to_owned(),
+        records: 1000,
+        kept: 700,
+        near: 250,
+        against: 40,
+        faulty: 10,
+        ..SourceSummary::default()
+    };
     Report {
         title: word.to_owned(),
         made_by: word.to_owned(),
@@ -12,7 +22,7 @@ fn report_of(word: &str) -> Report {
         promise: Promise { near: 0.8, far: 0.7, max_false_negative: 0.02, max_false_positive: 0.02 },
         promised: (0..=20)
             .map(|i| f64::from(i) / 20.0)
-            .map(|s| CurvePoint { similarity: s, removed: s.powi(9) })
+            .map(|s| CurvePoint { similarity: s, caught: s.powi(9) })
             .collect(),
         measured: measured(
             &(0..400)
@@ -29,7 +39,10 @@ fn report_of(word: &str) -> Report {
         warnings: vec![word.to_owned()],
         plan: vec![Fact::new(word, word)],
         options: vec![Fact::new(word, word)],
-        timing: Timing { seconds: 75.0, bytes: 172_000_000, filter_bytes: 3_400_000, threads: 2 },
+        compared: 400,
+        unchecked: None,
+        bytes: 172_000_000,
+        filter_bytes: 3_400_000,
     }
 }
 
@@ -82,7 +95,6 @@ fn every_part_is_on_the_page() {
         ">2,000</b><span>records read, 172 MB<",
         ">1,400</b><span>kept, 70 %<",
         ">580</b><span>removed, 29 %<",
-        ">1 min 15 s</b><span>2.3 MB/s on 2 threads<",
         ">3.4 MB</b><span>filter, 1700 B a record<",
         "250 near an earlier record",
         "exactly 0.8 at most 2 % are missed",
@@ -123,4 +135,15 @@ fn long_shared_runs_are_cut_and_long_texts_end() {
 fn an_empty_run_has_a_page() {
     let page = render(&Report::default());
     assert!(page.contains(">0</b><span>records read") && !page.contains("NaN"));
+}
+
+#[test]
+fn what_could_not_be_checked_is_said() {
+    let mut report = report_of("word");
+    report.measured.clear();
+    report.removals[0].kept = None;
+    report.unchecked = Some("<pipe> cannot be read twice".to_owned());
+    let page = render(&report);
+    assert_eq!(page.matches("&lt;pipe&gt; cannot be read twice").count(), 2, "at the curve and at the removals");
+    assert!(!page.contains("Dots:") && !page.contains("no kept record is near"));
 }
