@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use super::{
     Body, Check, DecodeError, Frame, Kind, Reader, Writer, encode,
+    frame::to_bytes,
     spec::{COUNTS, SPEC, read_counts, read_table, read_tables, unknown, write_table},
 };
 use crate::{
@@ -58,8 +59,7 @@ impl Body for ExactNearFilter<'_> {
     fn arrays(&self) -> Vec<Cow<'_, [u8]>> {
         vec![match self.store() {
             Store::Keys(tables) => tables.bits().to_bytes(),
-            Store::Folds(folds) if cfg!(target_endian = "little") => Cow::Borrowed(bytemuck::cast_slice(folds.rows())),
-            Store::Folds(folds) => folds.rows().iter().flat_map(|word| word.to_le_bytes()).collect(),
+            Store::Folds(folds) => to_bytes(folds.rows()),
         }]
     }
 }
@@ -85,7 +85,7 @@ impl<'a> ExactNearFilter<'a> {
         let store = match spec.construction.table() {
             Some(table) => Store::Keys(read_tables(&mut frame, table, spec.key_bits(), spec.seed, stored, check)?),
             None => {
-                let rows = frame.words(stored.saturating_mul(spec.fold_words() as u64))?;
+                let rows = frame.numbers(stored.saturating_mul(spec.fold_words() as u64))?;
                 Store::Folds(read_folds(&spec, rows, check)?)
             }
         };

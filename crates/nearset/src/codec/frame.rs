@@ -22,10 +22,12 @@ pub enum Kind {
     Near,
     /// An [`ExactNearFilter`](crate::ExactNearFilter).
     ExactNear,
+    /// An [`LshIndex`](crate::index::LshIndex).
+    Lsh,
 }
 
 impl Kind {
-    const ALL: [(u8, Kind); 3] = [(1, Kind::Bloom), (2, Kind::Near), (3, Kind::ExactNear)];
+    const ALL: [(u8, Kind); 4] = [(1, Kind::Bloom), (2, Kind::Near), (3, Kind::ExactNear), (5, Kind::Lsh)];
 
     fn number(self) -> u8 {
         Self::ALL.into_iter().find(|&(_, kind)| kind == self).expect("every kind has a number").0
@@ -58,6 +60,7 @@ impl fmt::Display for Kind {
             Kind::Bloom => "a Bloom filter",
             Kind::Near => "a near filter",
             Kind::ExactNear => "an exact near filter",
+            Kind::Lsh => "a near-neighbour index",
         })
     }
 }
@@ -71,6 +74,43 @@ pub(crate) trait Body {
 
     /// The arrays, in the order in which they are read back. The frame fills each up with zeros to a multiple of 64 bytes.
     fn arrays(&self) -> Vec<Cow<'_, [u8]>>;
+}
+
+/// A number that arrays are made of.
+pub(crate) trait Number: bytemuck::Pod {
+    /// From as many bytes as it has.
+    fn from_little_endian(bytes: &[u8]) -> Self;
+
+    fn to_little_endian(self) -> Self;
+}
+
+impl Number for u32 {
+    fn from_little_endian(bytes: &[u8]) -> Self {
+        Self::from_le(bytemuck::pod_read_unaligned(bytes))
+    }
+
+    fn to_little_endian(self) -> Self {
+        self.to_le()
+    }
+}
+
+impl Number for u64 {
+    fn from_little_endian(bytes: &[u8]) -> Self {
+        Self::from_le(bytemuck::pod_read_unaligned(bytes))
+    }
+
+    fn to_little_endian(self) -> Self {
+        self.to_le()
+    }
+}
+
+/// An array as [`Body::arrays`] gives it.
+pub(crate) fn to_bytes<T: Number>(numbers: &[T]) -> Cow<'_, [u8]> {
+    if cfg!(target_endian = "little") {
+        return Cow::Borrowed(bytemuck::cast_slice(numbers));
+    }
+    let turned: Vec<T> = numbers.iter().map(|number| number.to_little_endian()).collect();
+    Cow::Owned(bytemuck::cast_slice(&turned).to_vec())
 }
 
 /// Sections from this number on may be skipped by a reader that does not know them.
@@ -206,9 +246,9 @@ impl<'a> Frame<'a> {
         BitArray::from_bytes(array).map_err(|error| DecodeError::BadValue { what: "a table", found: error.to_string() })
     }
 
-    /// The next array, of so many words: borrowed where the platform can read them in place, else copied.
-    pub(crate) fn words(&mut self, words: u64) -> Result<Cow<'a, [u64]>, DecodeError> {
-        let bytes = words.saturating_mul(size_of::<u64>() as u64);
+    /// The next array, of so many numbers: borrowed where the platform can read them in place, else copied.
+    pub(crate) fn numbers<T: Number>(&mut self, count: u64) -> Result<Cow<'a, [T]>, DecodeError> {
+        let bytes = count.saturating_mul(size_of::<T>() as u64);
         let padded = bytes.checked_next_multiple_of(size_of::<Line>() as u64).unwrap_or(u64::MAX);
         let (array, padding) = self.payload(padded)?.split_at(bytes as usize);
         if padding.iter().any(|&byte| byte != 0) {
@@ -219,7 +259,7 @@ impl<'a> Frame<'a> {
         {
             return Ok(Cow::Borrowed(borrowed));
         }
-        Ok(array.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word)).collect())
+        Ok(array.chunks_exact(size_of::<T>()).map(T::from_little_endian).collect())
     }
 
     /// That no lines are left.

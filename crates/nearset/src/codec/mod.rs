@@ -10,13 +10,14 @@
 mod bytes;
 mod exact;
 mod frame;
+mod lsh;
 mod spec;
 
 pub(crate) use bytes::{Reader, Writer};
 pub use frame::Kind;
 pub(crate) use frame::{Body, Frame, encode};
 
-use crate::filter::SpecError;
+use crate::{filter::SpecError, index::LshSpecError};
 
 /// Whether to read every byte before trusting a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -102,4 +103,7 @@ pub enum DecodeError {
     /// A spec that no filter has.
     #[error("the file's spec can't be: {0}")]
     Spec(#[from] SpecError),
+    /// A spec that no index has.
+    #[error("the file's spec can't be: {0}")]
+    LshSpec(#[from] LshSpecError),
 }

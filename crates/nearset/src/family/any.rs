@@ -80,6 +80,14 @@ impl LshFamily for Family {
         self.inner().neighbour_buckets(rows, reach)
     }
 
+    fn probed_probabilities(&self, distances: &[Distance], rows: u32, probes: u32) -> Vec<Vec<f64>> {
+        self.inner().probed_probabilities(distances, rows, probes)
+    }
+
+    fn can_probe(&self) -> bool {
+        self.inner().can_probe()
+    }
+
     fn values_are_bits(&self) -> bool {
         self.inner().values_are_bits()
     }

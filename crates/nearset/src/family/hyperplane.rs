@@ -10,10 +10,10 @@
 //! that lies within about 1e-6 radians of the plane. Beside it stands the sine of the angle between vector and plane: the
 //! smaller it is, the likelier has a near vector fallen on the other side.
 
-use std::f64::consts::PI;
+use std::f64::consts::{FRAC_1_SQRT_2, PI};
 
 use super::{
-    FamilyError, Functions, Hashed, Key, Layout, LshFamily,
+    FamilyError, Functions, Hashed, Key, Layout, LshFamily, probing,
     projection::{band_rows, check_size, key_with, matrix, set_keys},
 };
 use crate::{
@@ -57,6 +57,24 @@ impl LshFamily for Hyperplane {
         rows * reach.min(1)
     }
 
+    /// A row's projection of a vector is Gaussian, that of one at angle `φ` is `cos φ` of it and `sin φ` of another: they lie on
+    /// different sides with probability `Φ(-|z| cot φ)`.
+    fn probed_probabilities(&self, distances: &[Distance], rows: u32, probes: u32) -> Vec<Vec<f64>> {
+        let differences = probing::Differences {
+            offset: &|rng| rng.gaussian().abs(),
+            moves: &|offset| moves(0, offset),
+            moved: &|offset, by, angle| {
+                let other_side = 0.5 * libm::erfc(offset * FRAC_1_SQRT_2 / libm::tan(angle.value()));
+                if by == 0 { 1.0 - other_side } else { other_side }
+            },
+        };
+        probing::probabilities(|distance| self.band_probability(distance, rows), &differences, distances, rows, probes)
+    }
+
+    fn can_probe(&self) -> bool {
+        true
+    }
+
     fn distance(&self, a: Item<'_>, b: Item<'_>) -> Result<Distance, ItemError> {
         vector::angle(vector::components(a, self.dimension)?, vector::components(b, self.dimension)?)
     }
@@ -69,6 +87,11 @@ impl LshFamily for Hyperplane {
         let lengths = lengths.map(|length| length as f32).collect();
         Ok(Box::new(Planes { dimension: self.dimension, layout, normals, lengths }))
     }
+}
+
+/// From a side to the other one, at the square of the sine of the angle to the plane.
+fn moves(side: i64, offset: f64) -> [Option<(i64, f64)>; 2] {
+    [Some((1 - 2 * side, offset * offset)), None]
 }
 
 struct Planes {
@@ -118,6 +141,10 @@ impl Functions for Planes {
             let rows = band_rows(hashed, self.layout, band);
             rows.iter().enumerate().for_each(|(i, &side)| visit(key_with(rows, i, 1 - side)));
         }
+    }
+
+    fn probe(&self, hashed: &Hashed, band: usize, count: u32, visit: &mut dyn FnMut(Key)) {
+        probing::visit(hashed, self.layout, band, count, moves, visit);
     }
 }
 

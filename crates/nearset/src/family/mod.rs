@@ -18,6 +18,7 @@ mod minhash;
 mod minutiae;
 mod p_stable;
 mod positions;
+mod probing;
 mod projection;
 mod symbol_sampling;
 mod weighted_minhash;
@@ -32,6 +33,7 @@ pub use minhash::{Estimate, MinHash, PermutationMinHash, Signature, SignatureErr
 pub use minutiae::Minutiae;
 pub use p_stable::{PStable, Stable};
 pub use positions::Sampling;
+pub use probing::MOST_PROBES;
 #[cfg(test)]
 pub(crate) use projection::pairs;
 pub use symbol_sampling::{Symbol, SymbolSampling};
@@ -131,6 +133,17 @@ pub trait LshFamily {
         0
     }
 
+    /// For each distance, `Pr` that a band agrees in the item's own bucket, or in one of the first two that a query looks
+    /// into, and so on up to `probes` in the order of [`Functions::probe`]. A family that can't probe gains nothing by it.
+    fn probed_probabilities(&self, distances: &[Distance], rows: u32, probes: u32) -> Vec<Vec<f64>> {
+        distances.iter().map(|&distance| vec![self.band_probability(distance, rows); probes.max(1) as usize]).collect()
+    }
+
+    /// Whether [`Functions::probe`] visits any bucket.
+    fn can_probe(&self) -> bool {
+        false
+    }
+
     /// Whether every function's value is one bit, and a band's key spells them out.
     fn values_are_bits(&self) -> bool {
         false
@@ -160,6 +173,10 @@ pub trait Functions: Send + Sync {
     /// The keys of the buckets beside the item's own in one band: each made by moving a single function's value by at
     /// most `reach` steps. Families whose values have no neighbours give none.
     fn neighbours(&self, _hashed: &Hashed, _band: usize, _reach: u32, _visit: &mut dyn FnMut(Key)) {}
+
+    /// The keys of up to `count` buckets beside the item's own in one band, the likeliest to hold a near item first, several
+    /// functions' values moved where that is likelier than one. Families whose values have no neighbours give none.
+    fn probe(&self, _hashed: &Hashed, _band: usize, _count: u32, _visit: &mut dyn FnMut(Key)) {}
 }
 
 /// Why functions can't be drawn.
@@ -209,6 +226,11 @@ impl Layout {
         }
         Ok(())
     }
+}
+
+/// From which a structure of this seed draws its functions.
+pub(crate) fn functions_seed(seed: Seed) -> Seed {
+    seed.derive("functions", 0)
 }
 
 /// The constant of [`key_of_rows`].

@@ -21,7 +21,7 @@ use std::{
 };
 
 use super::{
-    FamilyError, Functions, Hashed, Key, Layout, LshFamily,
+    FamilyError, Functions, Hashed, Key, Layout, LshFamily, probing,
     projection::{band_rows, check_size, key_with, matrix, set_keys},
 };
 use crate::{
@@ -73,6 +73,14 @@ impl Stable {
         };
         let reach = f64::from(reach);
         (in_wider(reach + 1.0) - in_wider(reach)).clamp(0.0, 1.0)
+    }
+
+    /// The probability that a standard variable of this distribution is at most `x`.
+    fn below(self, x: f64) -> f64 {
+        match self {
+            Stable::Gaussian => 0.5 * libm::erfc(-x * FRAC_1_SQRT_2),
+            Stable::Cauchy => 0.5 + FRAC_1_PI * libm::atan(x),
+        }
     }
 }
 
@@ -143,6 +151,25 @@ impl LshFamily for PStable {
         rows.saturating_mul(2).saturating_mul(reach)
     }
 
+    fn probed_probabilities(&self, distances: &[Distance], rows: u32, probes: u32) -> Vec<Vec<f64>> {
+        let differences = probing::Differences {
+            offset: &|rng| rng.unit(),
+            moves: &|offset| moves(0, offset),
+            moved: &|offset, by, distance| {
+                let (to, spread) = (by as f64 - offset, distance.value() / self.width);
+                match spread {
+                    0.0 => f64::from(u8::from(by == 0)),
+                    _ => (self.stable.below((to + 1.0) / spread) - self.stable.below(to / spread)).max(0.0),
+                }
+            },
+        };
+        probing::probabilities(|distance| self.band_probability(distance, rows), &differences, distances, rows, probes)
+    }
+
+    fn can_probe(&self) -> bool {
+        true
+    }
+
     fn distance(&self, a: Item<'_>, b: Item<'_>) -> Result<Distance, ItemError> {
         let (a, b) = (vector::components(a, self.dimension)?, vector::components(b, self.dimension)?);
         match self.stable {
@@ -183,6 +210,11 @@ fn cauchy_collision(widths: f64) -> f64 {
     // At 1e9 the 1 no longer counts beside the square, which would overflow at 1e155.
     let log = if widths < 1e9 { libm::log1p(widths * widths) } else { 2.0 * libm::log(widths.min(f64::MAX)) };
     FRAC_2_PI * libm::atan(widths) - FRAC_1_PI * log / widths
+}
+
+/// One bucket down and one up, each at the square of how far its border is, in widths.
+fn moves(_: i64, offset: f64) -> [Option<(i64, f64)>; 2] {
+    [Some((-1, offset * offset)), Some((1, (1.0 - offset) * (1.0 - offset)))]
 }
 
 struct Projections {
@@ -232,6 +264,10 @@ impl Functions for Projections {
                 visit(key_with(rows, i, bucket.wrapping_add(step)));
             }
         }
+    }
+
+    fn probe(&self, hashed: &Hashed, band: usize, count: u32, visit: &mut dyn FnMut(Key)) {
+        probing::visit(hashed, self.layout, band, count, moves, visit);
     }
 }
 

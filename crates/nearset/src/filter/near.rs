@@ -16,7 +16,7 @@ use super::{
     tables::{Added, Tables, TablesShared},
 };
 use crate::{
-    family::{Functions, Hashed, Key, LshFamily, key_of_rows},
+    family::{Functions, Hashed, Key, LshFamily, functions_seed, key_of_rows},
     item::{Distance, Item, ItemError},
 };
 
@@ -156,7 +156,7 @@ impl<'a> NearFilter<'a> {
 
     fn functions(&self) -> &Arc<dyn Functions> {
         self.functions.get_or_init(|| {
-            let drawn = self.spec.family.draw(self.spec.seed.derive("functions", 0), self.spec.layout());
+            let drawn = self.spec.family.draw(functions_seed(self.spec.seed), self.spec.layout());
             drawn.expect("the spec was checked when the filter was made").into()
         })
     }

@@ -5,7 +5,11 @@
 //! Invariant: an item's id is its place in the order of insertion, from 0 on, and never changes.
 //! Not here: names of items in files (`nearset-pipeline`), bytes on disk (`codec`).
 
+pub(crate) mod lsh;
+
 use std::cmp::Ordering;
+
+pub use lsh::{IndexError, LshIndex, LshSpec, LshSpecError};
 
 use crate::Distance;
 

@@ -20,7 +20,7 @@ pub use set::{containment, jaccard};
 pub use symbols::Symbols;
 pub use text::{Shingler, Shingling, ShinglingError};
 pub use vector::{angle, cosine, l1, l2};
-pub(crate) use weighted::check_weights;
+pub(crate) use weighted::{ascending as ascending_weights, check_weights};
 pub use weighted::{multiset_jaccard, weighted_jaccard};
 
 /// One item, borrowed from its owner.

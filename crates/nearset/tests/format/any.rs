@@ -1,6 +1,10 @@
 //! Any file opened as what it says it is, and files signed again after a change.
 
-use nearset::{BloomFilter, Check, DecodeError, ExactNearFilter, ItemError, NearFilter, codec::Kind};
+use nearset::{
+    BloomFilter, Check, DecodeError, ExactNearFilter, ItemError, NearFilter,
+    codec::Kind,
+    index::{IndexError, LshIndex},
+};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 use crate::samples::Item;
@@ -27,6 +31,15 @@ pub enum Any<'a> {
     Bloom(BloomFilter<'a>),
     Near(NearFilter<'a>),
     ExactNear(ExactNearFilter<'a>),
+    Lsh(LshIndex<'a>),
+}
+
+/// All that goes wrong with an item of a sample.
+fn item_error(error: IndexError) -> ItemError {
+    match error {
+        IndexError::Item(error) => error,
+        other => panic!("{other}"),
+    }
 }
 
 impl<'a> Any<'a> {
@@ -35,6 +48,7 @@ impl<'a> Any<'a> {
             Kind::Bloom => Any::Bloom(BloomFilter::decode(bytes, check)?),
             Kind::Near => Any::Near(NearFilter::decode(bytes, check)?),
             Kind::ExactNear => Any::ExactNear(ExactNearFilter::decode(bytes, check)?),
+            Kind::Lsh => Any::Lsh(LshIndex::decode(bytes, check)?),
             other => panic!("{other} has no sample: add one"),
         })
     }
@@ -45,6 +59,7 @@ impl<'a> Any<'a> {
             Any::Bloom(filter) => filter.encode(&mut bytes),
             Any::Near(filter) => filter.encode(&mut bytes),
             Any::ExactNear(filter) => filter.encode(&mut bytes),
+            Any::Lsh(index) => index.encode(&mut bytes),
         };
         written.expect("a Vec takes all");
         bytes
@@ -55,6 +70,7 @@ impl<'a> Any<'a> {
             Any::Bloom(filter) => Ok(filter.insert(item.bytes())),
             Any::Near(filter) => filter.insert(item.view()),
             Any::ExactNear(filter) => filter.insert(item.view()),
+            Any::Lsh(index) => index.insert(item.view()).map(|_| true).map_err(item_error),
         }
     }
 
@@ -63,6 +79,12 @@ impl<'a> Any<'a> {
             Any::Bloom(filter) => Ok(filter.contains(item.bytes())),
             Any::Near(filter) => filter.contains_near(item.view()),
             Any::ExactNear(filter) => filter.contains_near(item.view()),
+            Any::Lsh(index) => {
+                if index.spec().keeps_items {
+                    index.nearest(item.view(), 1).map_err(item_error)?;
+                }
+                index.candidates(item.view()).map(|found| !found.is_empty()).map_err(item_error)
+            }
         }
     }
 }

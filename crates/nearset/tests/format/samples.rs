@@ -11,6 +11,7 @@ use nearset::{
     },
     filter::{Construction, Probing, Rule, Verification},
     hash::Rng,
+    index::{LshIndex, LshSpec},
     plan::curve::amplify::Step,
 };
 
@@ -149,6 +150,14 @@ fn exact(spec: Result<ExactSpec, nearset::filter::SpecError>) -> Any<'static> {
 
 fn exact_of(bits: u32, radius: u32, construction: Construction) -> Any<'static> {
     exact(Ok(ExactSpec { bits, radius, seed: seed(), construction }))
+}
+
+fn index(spec: LshSpec) -> Any<'static> {
+    Any::Lsh(LshIndex::from_spec(spec).expect("samples have valid specs"))
+}
+
+fn index_of(family: impl Into<Family>, rows: u32, bands: u32) -> LshSpec {
+    LshSpec::new(family, Layout::new(rows, bands), seed()).expect("samples have valid specs")
 }
 
 /// A maker of items, and what a slight change does to them.
@@ -297,6 +306,28 @@ pub fn all() -> Vec<Sample> {
         ("exact-folded-scan", bits::<256>(), || exact(ExactSpec::folded_scan(256, 12, 64, seed()))),
         ("exact-whole-scan", bits::<100>(), || exact(ExactSpec::folded_scan(100, 10, 128, seed()))),
         ("exact-empty-scan", bits::<100>(), || exact(ExactSpec::folded_scan(100, 10, 128, seed()))),
+        ("lsh-bit-sampling", bits::<100>(), || index(index_of(BitSampling::new(100), 8, 4))),
+        ("lsh-bit-sampling-removed", bits::<64>(), || {
+            let mut index = LshIndex::from_spec(index_of(BitSampling::new(64), 6, 3)).expect("a valid spec");
+            for removed in 0..3 {
+                index.insert(&BitString::zeros(64)).expect("an item of its length");
+                assert!(index.remove(removed));
+            }
+            Any::Lsh(index)
+        }),
+        ("lsh-symbol-sampling", SYMBOLS, || index(index_of(SymbolSampling::new(40), 4, 3))),
+        ("lsh-minhash-words", TEXTS, || index(index_of(MinHash { shingling: Shingling::Words(2) }, 2, 5))),
+        ("lsh-weighted-minhash", WEIGHTED, || {
+            index(index_of(WeightedMinHash { shingling: Shingling::Words(1) }, 2, 4))
+        }),
+        ("lsh-hyperplane-probed", VECTORS, || {
+            index(LshSpec { probes: 7, ..index_of(Hyperplane { dimension: 16 }, 9, 2) })
+        }),
+        ("lsh-gaussian-without-items", VECTORS, || {
+            let family = PStable { dimension: 16, width: 4.0, stable: Stable::Gaussian };
+            index(LshSpec { probes: 3, keeps_items: false, ..index_of(family, 3, 4) })
+        }),
+        ("lsh-empty", TEXTS, || index(index_of(MinHash { shingling: Shingling::Chars(5) }, 3, 20))),
     ];
     samples.into_iter().map(|(name, makes, empty)| sample(name, &makes, empty)).collect()
 }
@@ -317,6 +348,7 @@ fn sample(name: &'static str, makes: &Makes, empty: fn() -> Any<'static>) -> Sam
         Any::Bloom(filter) => format!("lines 5, bits a key {}, seed {}", filter.hashes(), filter.seed()),
         Any::Near(filter) => format!("{:?}", filter.spec()),
         Any::ExactNear(filter) => format!("{:?}", filter.spec()),
+        Any::Lsh(index) => format!("{:?}", index.spec()),
     };
     Sample { name, words, items, queries, empty }
 }

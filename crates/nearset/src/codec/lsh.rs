@@ -1,0 +1,136 @@
+//! Near-neighbour indexes in bytes.
+
+use std::borrow::Cow;
+
+use super::{
+    Body, Check, DecodeError, Frame, Kind, Reader, Writer, encode,
+    frame::to_bytes,
+    spec::{COUNTS, SPEC, read_counts, read_family, unknown, write_family},
+};
+use crate::{
+    Layout, Seed,
+    index::{
+        LshIndex, LshSpec,
+        lsh::{Kept, Parts, Run, Shape, addresses},
+    },
+};
+
+fn write_spec(spec: &LshSpec) -> Vec<u8> {
+    let LshSpec { family, seed, layout, probes, keeps_items } = spec;
+    let mut out = Writer::default();
+    write_family(family, &mut out);
+    out.put(&seed.to_bytes()).u32(layout.rows).u32(layout.bands).u32(*probes).u8(u8::from(*keeps_items));
+    out.bytes
+}
+
+fn read_spec(mut reader: Reader<'_>) -> Result<LshSpec, DecodeError> {
+    let family = read_family(&mut reader)?;
+    let seed = Seed::from_bytes(reader.array()?);
+    let layout = Layout::new(reader.u32()?, reader.u32()?);
+    let probes = reader.u32()?;
+    let keeps_items = match reader.u8()? {
+        0 => false,
+        1 => true,
+        found => return Err(unknown("keeping of items", found)),
+    };
+    reader.finish("the spec")?;
+    let spec = LshSpec { family, seed, layout, probes, keeps_items };
+    spec.check()?;
+    Ok(spec)
+}
+
+/// An index that is compact.
+struct Compact<'i, 'a> {
+    spec: &'i LshSpec,
+    parts: Parts<'i, 'a>,
+}
+
+impl Body for Compact<'_, '_> {
+    const KIND: Kind = Kind::Lsh;
+
+    fn sections(&self) -> Vec<(u16, Vec<u8>)> {
+        let mut counts = Writer::default();
+        counts.u64(self.parts.ids.len() as u64).u64(u64::from(self.parts.next));
+        vec![(SPEC, write_spec(self.spec)), (COUNTS, counts.bytes)]
+    }
+
+    fn arrays(&self) -> Vec<Cow<'_, [u8]>> {
+        let Parts { ids, run, kept, .. } = self.parts;
+        let Some(run) = run else { return Vec::new() };
+        let mut arrays = vec![to_bytes(ids), to_bytes(&run.ends), to_bytes(&run.starts), to_bytes(&run.entries)];
+        if let Some(kept) = kept {
+            arrays.extend([to_bytes(&kept.ends), to_bytes(&kept.words), to_bytes(&kept.halves)]);
+        }
+        arrays
+    }
+}
+
+impl<'a> LshIndex<'a> {
+    /// Writes the index as a file, compact: a copy is made so unless it is already.
+    ///
+    /// # Errors
+    /// What the writer reports.
+    pub fn encode(&self, out: &mut dyn std::io::Write) -> std::io::Result<()> {
+        if let Some(parts) = self.parts() {
+            return encode(&Compact { spec: self.spec(), parts }, out);
+        }
+        let mut compact = self.clone();
+        compact.compact();
+        compact.encode(out)
+    }
+
+    /// Opens a file's bytes. Tables and items that lie 64-byte aligned in them, as in a memory map, are used in place.
+    ///
+    /// # Errors
+    /// If the bytes are not an intact near-neighbour index that this build reads.
+    pub fn decode(bytes: &'a [u8], check: Check) -> Result<Self, DecodeError> {
+        let mut frame = Frame::open(bytes, Kind::Lsh, check)?;
+        frame.expect_only(&[SPEC, COUNTS])?;
+        let spec = read_spec(frame.section(SPEC, "the spec")?)?;
+        let (items, next) = read_counts(&frame)?;
+        let bad = |what, found: String| Err(DecodeError::BadValue { what, found });
+        let (Ok(items), Ok(next)) = (u32::try_from(items), u32::try_from(next)) else {
+            return bad("the number of items", items.max(next).to_string());
+        };
+        if items > next {
+            return bad("the number of items", format!("{items} of {next} ids"));
+        }
+        if items == 0 {
+            frame.finish()?;
+            return Ok(Self::from_parts(spec, next, Cow::default(), None, None));
+        }
+        let ids = frame.numbers(u64::from(items))?;
+        let run = read_run(&mut frame, items, spec.layout.bands)?;
+        let kept = if spec.keeps_items { Some(read_kept(&mut frame, items, &spec)?) } else { None };
+        frame.finish()?;
+        if check == Check::Everything {
+            if !ids.is_sorted_by(|a, b| a < b) || ids.last().is_some_and(|&last| last >= next) {
+                return bad("the list of ids", "out of order".into());
+            }
+            if let Some(fault) = run.fault() {
+                return bad("a table", fault.into());
+            }
+            if let Some(fault) = kept.as_ref().and_then(|kept| kept.fault(items)) {
+                return bad("an item", fault.into());
+            }
+        }
+        Ok(Self::from_parts(spec, next, ids, Some(run), kept))
+    }
+}
+
+fn read_run<'a>(frame: &mut Frame<'a>, items: u32, bands: u32) -> Result<Run<'a>, DecodeError> {
+    let ends: Cow<'a, [u64]> = frame.numbers(u64::from(bands))?;
+    let starts = frame.numbers(u64::from(bands).saturating_mul(addresses(items)))?;
+    let entries = frame.numbers(ends.last().copied().unwrap_or(0))?;
+    Ok(Run { items, ends, starts, entries })
+}
+
+fn read_kept<'a>(frame: &mut Frame<'a>, items: u32, spec: &LshSpec) -> Result<Kept<'a>, DecodeError> {
+    let shape = Shape::of(&spec.family);
+    let all = |each: usize| u64::from(items).saturating_mul(each as u64);
+    let ends: Cow<'a, [u64]> = frame.numbers(if shape.varies() { u64::from(items) } else { 0 })?;
+    let (words, halves) = shape.each();
+    let words = frame.numbers(ends.last().copied().unwrap_or(all(words)))?;
+    let halves = frame.numbers(all(halves))?;
+    Ok(Kept { shape, ends, words, halves })
+}

@@ -1,0 +1,217 @@
+//! Items as an index keeps them: in the form that distances are worked out from, all in a few arrays.
+//!
+//! Invariant: a text is kept as the set (or bag) of its shingles' hashes, ascending, under the seed that its keys come from; so a
+//! query is cut into shingles once.
+
+use std::borrow::Cow;
+
+use crate::{
+    Distance, Family, Shingler, Symbols,
+    family::{LshFamily, functions_seed},
+    item::{self, Bits, Item, ItemError, ShinglingError},
+};
+
+use super::LshSpec;
+
+/// An item in the form in which it is hashed, kept and compared.
+pub(crate) enum Prepared<'i> {
+    /// Ascending, each element once.
+    Set(Cow<'i, [u64]>),
+    /// Ascending by element, each once.
+    Weighted(Cow<'i, [(u64, f64)]>),
+    Other(Item<'i>),
+}
+
+impl Prepared<'_> {
+    pub(crate) fn view(&self) -> Item<'_> {
+        match self {
+            Prepared::Set(set) => Item::Set(set),
+            Prepared::Weighted(set) => Item::Weighted(set),
+            Prepared::Other(item) => *item,
+        }
+    }
+}
+
+/// Brings an item into that form. What the family does not take is left as it is, for hashing to refuse.
+pub(crate) fn prepare<'i>(spec: &LshSpec, item: Item<'i>) -> Result<Prepared<'i>, ItemError> {
+    let shingler =
+        |shingling| -> Result<Shingler, ShinglingError> { Shingler::new(shingling, functions_seed(spec.seed)) };
+    Ok(match (&spec.family, item) {
+        (Family::MinHash(family), Item::Text(text)) => {
+            Prepared::Set(shingler(family.shingling)?.shingle_set(text).into())
+        }
+        (Family::MinHash(_), Item::Set(set)) if !set.is_sorted_by(|a, b| a < b) => {
+            let mut set = set.to_vec();
+            set.sort_unstable();
+            set.dedup();
+            Prepared::Set(set.into())
+        }
+        (Family::MinHash(_), Item::Set(set)) => Prepared::Set(set.into()),
+        (Family::WeightedMinHash(family), Item::Text(text)) => {
+            Prepared::Weighted(shingler(family.shingling)?.bag(text).into())
+        }
+        (Family::WeightedMinHash(_), Item::Weighted(set)) => {
+            item::check_weights(set)?;
+            Prepared::Weighted(item::ascending_weights(set)?)
+        }
+        (_, item) => Prepared::Other(item),
+    })
+}
+
+/// How items of a family are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Shape {
+    /// So many bits each, in whole words.
+    Bits(usize),
+    /// So many symbols each.
+    Symbols(usize),
+    /// So many components each.
+    Vector(usize),
+    /// As many elements as there are, of one word.
+    Set,
+    /// As many elements as there are, of two words: element and weight.
+    Weighted,
+}
+
+impl Shape {
+    pub(crate) fn of(family: &Family) -> Self {
+        match family {
+            Family::BitSampling(family) => Shape::Bits(family.bits as usize),
+            Family::Minutiae(family) => Shape::Bits(family.squares as usize),
+            Family::SymbolSampling(family) => Shape::Symbols(family.length as usize),
+            Family::MinHash(_) => Shape::Set,
+            Family::WeightedMinHash(_) => Shape::Weighted,
+            Family::Hyperplane(family) => Shape::Vector(family.dimension as usize),
+            Family::CrossPolytope(family) => Shape::Vector(family.dimension as usize),
+            Family::PStable(family) => Shape::Vector(family.dimension as usize),
+        }
+    }
+
+    /// Words, and numbers of 32 bits, that each item takes, where all take as many.
+    pub(crate) fn each(self) -> (usize, usize) {
+        match self {
+            Shape::Bits(bits) => (bits.div_ceil(64), 0),
+            Shape::Symbols(length) | Shape::Vector(length) => (0, length),
+            Shape::Set | Shape::Weighted => (0, 0),
+        }
+    }
+
+    pub(crate) fn varies(self) -> bool {
+        matches!(self, Shape::Set | Shape::Weighted)
+    }
+}
+
+/// Items in the order of their slots.
+#[derive(Clone)]
+pub(crate) struct Kept<'a> {
+    pub(crate) shape: Shape,
+    /// Where each item's words end, if items vary in length.
+    pub(crate) ends: Cow<'a, [u64]>,
+    pub(crate) words: Cow<'a, [u64]>,
+    pub(crate) halves: Cow<'a, [u32]>,
+}
+
+impl<'a> Kept<'a> {
+    pub(crate) fn new(family: &Family) -> Self {
+        let shape = Shape::of(family);
+        Self { shape, ends: Cow::default(), words: Cow::default(), halves: Cow::default() }
+    }
+
+    pub(crate) fn push(&mut self, item: Item<'_>) {
+        match item {
+            Item::Bits(bits) => self.words.to_mut().extend_from_slice(bits.words()),
+            Item::Symbols(symbols) => self.halves.to_mut().extend((0..symbols.len()).map(|i| symbols.symbol(i))),
+            Item::Vector(vector) => self.halves.to_mut().extend(vector.iter().map(|x| x.to_bits())),
+            Item::Set(set) => self.words.to_mut().extend_from_slice(set),
+            Item::Weighted(set) => {
+                self.words.to_mut().extend(set.iter().flat_map(|&(element, weight)| [element, weight.to_bits()]));
+            }
+            Item::Text(_) => unreachable!("texts are kept as sets"),
+        }
+        if self.shape.varies() {
+            let end = self.words.len() as u64;
+            self.ends.to_mut().push(end);
+        }
+    }
+
+    fn varying(&self, slot: usize) -> Option<&[u64]> {
+        let from = if slot == 0 { 0 } else { *self.ends.get(slot - 1)? };
+        self.words.get(from as usize..*self.ends.get(slot)? as usize)
+    }
+
+    /// The item in a slot, `None` if there is none; `room` takes what can't be lent as it lies.
+    pub(crate) fn item<'k>(&'k self, slot: u32, room: &'k mut Vec<(u64, f64)>) -> Option<Item<'k>> {
+        let slot = slot as usize;
+        let (words, halves) = self.shape.each();
+        let words = || self.words.get(slot * words..(slot + 1) * words);
+        let halves = || self.halves.get(slot * halves..(slot + 1) * halves);
+        Some(match self.shape {
+            Shape::Bits(bits) => Item::Bits(Bits::new(words()?, bits).ok()?),
+            Shape::Symbols(_) => Item::Symbols(Symbols::Wide(halves()?)),
+            Shape::Vector(_) => Item::Vector(bytemuck::cast_slice(halves()?)),
+            Shape::Set => Item::Set(self.varying(slot)?),
+            Shape::Weighted => {
+                room.clear();
+                let pairs = self.varying(slot)?.as_chunks::<2>().0;
+                room.extend(pairs.iter().map(|&[element, weight]| (element, f64::from_bits(weight))));
+                Item::Weighted(room)
+            }
+        })
+    }
+
+    /// The exact distance of the item in a slot from a prepared one; `None` where there is none, as a damaged file may have it.
+    pub(crate) fn distance(&self, family: &Family, query: Item<'_>, slot: u32) -> Option<Distance> {
+        let mut room = Vec::new();
+        match (query, self.item(slot, &mut room)?) {
+            (Item::Set(query), Item::Set(item)) => Some(item::jaccard(query, item).jaccard_distance()),
+            (query, item) => family.distance(query, item).ok(),
+        }
+    }
+
+    /// Appends other items, those left out for which `keeps` is false.
+    pub(crate) fn extend(&mut self, other: &Kept<'_>, items: u32, keeps: impl Fn(u32) -> bool) {
+        let mut room = Vec::new();
+        for slot in (0..items).filter(|&slot| keeps(slot)) {
+            if let Some(item) = other.item(slot, &mut room) {
+                self.push(item);
+            }
+        }
+    }
+
+    /// What of it no insertion could have kept.
+    pub(crate) fn fault(&self, items: u32) -> Option<&'static str> {
+        if self.shape.varies() && !self.ends.is_sorted() {
+            return Some("ends out of order");
+        }
+        let mut room = Vec::new();
+        for slot in 0..items {
+            match self.item(slot, &mut room) {
+                None => return Some("an item with bits beyond its length"),
+                Some(Item::Set(set)) if !set.is_sorted_by(|a, b| a < b) => return Some("a set out of order"),
+                Some(Item::Weighted(set)) if !set.is_sorted_by(|a, b| a.0 < b.0) => return Some("a set out of order"),
+                Some(Item::Weighted(set)) if item::check_weights(set).is_err() => return Some("a weight that is none"),
+                Some(Item::Vector(vector)) if vector.iter().any(|x| !x.is_finite()) => {
+                    return Some("a component that is not finite");
+                }
+                Some(_) => {}
+            }
+            if self.shape == Shape::Weighted && self.varying(slot as usize).is_some_and(|words| words.len() % 2 == 1) {
+                return Some("an element without weight");
+            }
+        }
+        None
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        size_of_val(&*self.ends) + size_of_val(&*self.words) + size_of_val(&*self.halves)
+    }
+
+    pub(crate) fn into_owned(self) -> Kept<'static> {
+        Kept {
+            shape: self.shape,
+            ends: self.ends.into_owned().into(),
+            words: self.words.into_owned().into(),
+            halves: self.halves.into_owned().into(),
+        }
+    }
+}

@@ -1,0 +1,505 @@
+//! The near-neighbour index: tables of locality-sensitive keys, for any family (Indyk & Motwani 1998).
+//!
+//! Claim: an item at distance `d` from a query is among its candidates with probability `1 - (1 - P(d))^bands`, `P(d)` the
+//! chance that a band agrees, at least (as [`LshSpec::success_probability`] states); an equal item always, if it has any key. What
+//! `near`, `within` and `nearest` return was verified by its exact distance.
+//! Invariant: an item's id is its place in the order of insertion and never changes; removing one or rewriting tables moves none.
+//! Reference: the course notes on near neighbours by Kesselheim & Mehlhorn. For `n` items and a family with `p1` at near and `p2`
+//! at far, `k = ln n / ln(1/p2)` rows leave about one far candidate a table and `n^ρ` tables find a near item; `plan::plan_index`
+//! starts from there.
+//! Not here: choosing rows, tables and probes (`plan`), bytes on disk (`codec`).
+//!
+//! Tables are log-structured: new items wait in a small buffer that queries scan, full buffers become sorted runs, and a run is
+//! merged with the one before while that is not [`FANOUT`] times larger. So an insertion costs `O(log n)` sequential steps a
+//! table, and a query looks into a few runs. Removed items are marked, and dropped once they are half of all.
+
+mod items;
+mod runs;
+mod spec;
+#[cfg(test)]
+mod tests;
+
+use std::{
+    borrow::Cow,
+    ops::ControlFlow,
+    sync::{Arc, OnceLock},
+};
+
+pub(crate) use items::{Kept, Shape};
+use items::{Prepared, prepare};
+use runs::{Buffer, entry, slot};
+pub(crate) use runs::{Run, addresses};
+pub use spec::{IndexError, LshSpec, LshSpecError};
+
+use super::Neighbour;
+use crate::{
+    Distance, Item, ItemError, LshFamily,
+    family::{Functions, Hashed, Key, functions_seed},
+    hash::mix,
+};
+
+/// A run is left alone while it is more than so many times as large as the one after it.
+const FANOUT: u64 = 4;
+
+/// An index that finds near items by their keys.
+///
+/// ```
+/// use nearset::{Distance, Layout, Seed, family::MinHash, index::{LshIndex, LshSpec}};
+///
+/// // Pairs of words; 32 tables of 2 hashes each.
+/// let family = MinHash { shingling: "words:2".parse()? };
+/// let mut index = LshIndex::from_spec(LshSpec::new(family, Layout::new(2, 32), Seed::default())?)?;
+/// let id = index.insert("the boats lay at their ropes until the wind turned at noon")?;
+/// index.insert("gulls came back to the quiet water beside the old walls")?;
+///
+/// let found = index.nearest("The boats lay at their ropes, until the wind turned!", 1)?;
+/// assert_eq!(found[0].id, id);
+/// assert_eq!(found[0].distance, Distance::new(2.0 / 11.0)?);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone)]
+pub struct LshIndex<'a> {
+    spec: LshSpec,
+    /// Drawn when first needed: opening a small file must not take more memory than it has bytes.
+    functions: OnceLock<Arc<dyn Functions>>,
+    /// Mixed into keys, so that who lacks the seed can't aim at a bucket.
+    salt: u64,
+    /// The id of the next item.
+    next: u32,
+    /// The ids of the slots, ascending.
+    ids: Cow<'a, [u32]>,
+    removed: Removed,
+    kept: Option<Kept<'a>>,
+    /// The oldest and largest first.
+    runs: Vec<Run<'a>>,
+    buffer: Buffer,
+}
+
+/// Slots whose items were removed, as a bit each.
+#[derive(Clone, Default)]
+struct Removed {
+    bits: Vec<u64>,
+    count: u32,
+}
+
+impl Removed {
+    fn contains(&self, slot: u32) -> bool {
+        self.bits.get(slot as usize / 64).is_some_and(|word| word >> (slot % 64) & 1 == 1)
+    }
+
+    /// True if it was not in before.
+    fn insert(&mut self, slot: u32) -> bool {
+        let new = !self.contains(slot);
+        let word = slot as usize / 64;
+        self.bits.resize(self.bits.len().max(word + 1), 0);
+        self.bits[word] |= 1 << (slot % 64);
+        self.count += u32::from(new);
+        new
+    }
+}
+
+/// What a compact index consists of.
+pub(crate) struct Parts<'i, 'a> {
+    pub(crate) next: u32,
+    pub(crate) ids: &'i [u32],
+    pub(crate) run: Option<&'i Run<'a>>,
+    pub(crate) kept: Option<&'i Kept<'a>>,
+}
+
+/// A query, hashed.
+struct Query<'i> {
+    item: Prepared<'i>,
+    hashed: Hashed,
+}
+
+impl LshIndex<'static> {
+    /// An empty index.
+    ///
+    /// # Errors
+    /// If no index has this spec.
+    pub fn from_spec(spec: LshSpec) -> Result<Self, LshSpecError> {
+        spec.check()?;
+        Ok(Self::from_parts(spec, 0, Cow::default(), None, None))
+    }
+}
+
+impl<'a> LshIndex<'a> {
+    /// An index from parts that fit together: one run at most, of the items of all ids.
+    pub(crate) fn from_parts(
+        spec: LshSpec,
+        next: u32,
+        ids: Cow<'a, [u32]>,
+        run: Option<Run<'a>>,
+        kept: Option<Kept<'a>>,
+    ) -> Self {
+        debug_assert!(spec.check().is_ok());
+        let salt = spec.seed.derive("index", 0).words()[0];
+        let kept = kept.or_else(|| spec.keeps_items.then(|| Kept::new(&spec.family)));
+        let (functions, removed, runs) = (OnceLock::new(), Removed::default(), run.into_iter().collect());
+        Self { spec, functions, salt, next, ids, removed, kept, runs, buffer: Buffer::default() }
+    }
+
+    fn functions(&self) -> &Arc<dyn Functions> {
+        self.functions.get_or_init(|| {
+            let drawn = self.spec.family.draw(functions_seed(self.spec.seed), self.spec.layout);
+            drawn.expect("the spec was checked when the index was made").into()
+        })
+    }
+
+    /// What the index is.
+    pub fn spec(&self) -> &LshSpec {
+        &self.spec
+    }
+
+    /// How many items are in.
+    pub fn len(&self) -> u32 {
+        self.slots() - self.removed.count
+    }
+
+    /// Whether no item is in.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Whether the item of this id is in.
+    pub fn contains(&self, id: u32) -> bool {
+        self.slot_of(id).is_some()
+    }
+
+    /// The ids of the items that are in, ascending.
+    pub fn ids(&self) -> impl Iterator<Item = u32> {
+        (0..).zip(&*self.ids).filter(|(slot, _)| !self.removed.contains(*slot)).map(|(_, &id)| id)
+    }
+
+    /// Bytes of all tables, as they are now.
+    pub fn table_bytes(&self) -> usize {
+        let waiting = self.buffer.items as usize * self.bands() * size_of::<u64>();
+        self.runs.iter().map(Run::bytes).sum::<usize>() + waiting
+    }
+
+    /// Bytes of everything that is kept: tables, ids and items.
+    pub fn bytes(&self) -> usize {
+        self.table_bytes() + size_of_val(&*self.ids) + self.kept.as_ref().map_or(0, Kept::bytes)
+    }
+
+    fn bands(&self) -> usize {
+        self.spec.layout.bands as usize
+    }
+
+    fn slots(&self) -> u32 {
+        self.ids.len() as u32
+    }
+
+    fn slot_of(&self, id: u32) -> Option<u32> {
+        // Until something was removed and dropped, ids are slots.
+        let at = match self.ids.get(id as usize) {
+            Some(&found) if found == id => id as usize,
+            _ => self.ids.binary_search(&id).ok()?,
+        };
+        (!self.removed.contains(at as u32)).then_some(at as u32)
+    }
+
+    fn fingerprint(&self, key: Key) -> u32 {
+        (mix(key.get() ^ self.salt) >> 32) as u32
+    }
+
+    fn query<'i>(&self, item: Item<'i>) -> Result<Query<'i>, ItemError> {
+        let (item, mut hashed) = (prepare(&self.spec, item)?, Hashed::new());
+        self.functions().hash(item.view(), &mut hashed)?;
+        Ok(Query { item, hashed })
+    }
+
+    /// Inserts an item, near ones and repeats too, and gives it the next id.
+    ///
+    /// # Errors
+    /// If the item is of a wrong kind or length, or has no hash, or no id is left; the index is then unchanged.
+    pub fn insert<'i>(&mut self, item: impl Into<Item<'i>>) -> Result<u32, IndexError> {
+        let id = self.next;
+        let next = id.checked_add(1).ok_or(IndexError::Full)?;
+        let Query { item, hashed } = self.query(item.into())?;
+        let slot = self.slots();
+        self.next = next;
+        self.ids.to_mut().push(id);
+        if let Some(kept) = &mut self.kept {
+            kept.push(item.view());
+        }
+        let salt = self.salt;
+        let fingerprint = |key: &Option<Key>| key.map(|key| (mix(key.get() ^ salt) >> 32) as u32);
+        self.buffer.push(slot, hashed.keys.iter().map(fingerprint));
+        if self.buffer.items == Buffer::FULL {
+            self.flush();
+        }
+        Ok(id)
+    }
+
+    /// Makes a run of the buffer.
+    fn flush(&mut self) {
+        let buffer = std::mem::take(&mut self.buffer);
+        self.runs.push(Run::new(self.bands(), buffer.items, |band, out| out.extend_from_slice(buffer.band(band))));
+        self.buffer = buffer;
+        self.buffer.clear();
+        self.settle();
+    }
+
+    /// Merges runs until each is more than [`FANOUT`] times as large as the one after it.
+    fn settle(&mut self) {
+        while let [.., before, last] = &self.runs[..]
+            && u64::from(before.items) <= FANOUT * u64::from(last.items)
+        {
+            let items = before.items + last.items;
+            let merged = Run::new(self.bands(), items, |band, out| {
+                out.extend_from_slice(before.band(band));
+                out.extend_from_slice(last.band(band));
+            });
+            self.runs.truncate(self.runs.len() - 2);
+            self.runs.push(merged);
+        }
+    }
+
+    /// Removes the item of this id. True if it was in.
+    pub fn remove(&mut self, id: u32) -> bool {
+        let Some(slot) = self.slot_of(id) else { return false };
+        self.removed.insert(slot);
+        if 2 * u64::from(self.removed.count) > u64::from(self.slots()) {
+            self.compact();
+        }
+        true
+    }
+
+    /// Rewrites the tables as one run, without what was removed. Queries then look into one run only; saving does this to a
+    /// copy, so an index that is to be saved and is large is better made compact before.
+    pub fn compact(&mut self) {
+        if self.is_compact() {
+            return;
+        }
+        let (mut new, mut live) = (Vec::with_capacity(self.ids.len()), 0);
+        for slot in 0..self.slots() {
+            new.push(live);
+            live += u32::from(!self.removed.contains(slot));
+        }
+        let runs = if live == 0 { Vec::new() } else { vec![self.merged_run(live, |slot| new[slot as usize])] };
+        if self.removed.count > 0 {
+            let removed = std::mem::take(&mut self.removed);
+            let keeps = |slot: u32| !removed.contains(slot);
+            if let Some(kept) = &mut self.kept {
+                let mut rest = Kept::new(&self.spec.family);
+                rest.extend(kept, self.ids.len() as u32, keeps);
+                *kept = rest;
+            }
+            let ids = (0..).zip(&*self.ids).filter(|(slot, _)| keeps(*slot)).map(|(_, &id)| id).collect::<Vec<_>>();
+            self.ids = ids.into();
+        }
+        self.runs = runs;
+        self.buffer = Buffer::default();
+    }
+
+    /// All entries of items that are in, as one run of them, their slots renumbered.
+    fn merged_run(&self, items: u32, new: impl Fn(u32) -> u32) -> Run<'static> {
+        Run::new(self.bands(), items, |band, out| {
+            let bands = self.runs.iter().map(|run| run.band(band)).chain([self.buffer.band(band)]);
+            // Renumbering keeps the order of slots, so what was sorted stays so.
+            let renumbered = |&old: &u64| entry((old >> 32) as u32, new(slot(old)));
+            bands.for_each(|entries| {
+                out.extend(entries.iter().filter(|&&entry| !self.removed.contains(slot(entry))).map(renumbered));
+            });
+        })
+    }
+
+    fn is_compact(&self) -> bool {
+        self.removed.count == 0 && self.buffer.items == 0 && self.runs.len() <= 1
+    }
+
+    /// The parts of [`Self::from_parts`], if the index is compact.
+    pub(crate) fn parts(&self) -> Option<Parts<'_, 'a>> {
+        let (run, kept) = (self.runs.first(), self.kept.as_ref());
+        self.is_compact().then(|| Parts { next: self.next, ids: &self.ids, run, kept })
+    }
+
+    /// Takes in all items of another index, in their order; each gets its old id plus the number that is returned.
+    ///
+    /// # Errors
+    /// If the specs differ, naming the first difference, or ids run out; the index is then unchanged.
+    pub fn merge(&mut self, other: &LshIndex<'_>) -> Result<u32, IndexError> {
+        self.spec.expect_equal(&other.spec)?;
+        let (first, shift) = (self.next, self.slots());
+        self.next = first.checked_add(other.next).ok_or(IndexError::Full)?;
+        let mut compacted;
+        let other = if other.is_compact() {
+            other
+        } else {
+            compacted = other.clone();
+            compacted.compact();
+            &compacted
+        };
+        self.ids.to_mut().extend(other.ids.iter().map(|id| first + id));
+        if let (Some(ours), Some(theirs)) = (&mut self.kept, &other.kept) {
+            ours.extend(theirs, other.slots(), |_| true);
+        }
+        if !other.is_empty() {
+            self.runs.push(other.merged_run(other.slots(), |slot| slot + shift));
+            self.settle();
+        }
+        Ok(first)
+    }
+
+    /// Calls `each` with the slots in the buckets that a query looks into: all tables' own buckets first, then those beside.
+    /// A slot comes once for every bucket that it is found in.
+    fn visit<B>(&self, hashed: &Hashed, mut each: impl FnMut(u32) -> ControlFlow<B>) -> ControlFlow<B> {
+        for (band, key) in hashed.keys.iter().enumerate() {
+            if let Some(key) = key {
+                self.visit_bucket(band, *key, &mut each)?;
+            }
+        }
+        if self.spec.probes == 1 {
+            return ControlFlow::Continue(());
+        }
+        for (band, _) in hashed.keys.iter().enumerate().filter(|(_, key)| key.is_some()) {
+            let mut stopped = ControlFlow::Continue(());
+            self.functions().probe(hashed, band, self.spec.probes - 1, &mut |key| {
+                if stopped.is_continue() {
+                    stopped = self.visit_bucket(band, key, &mut each);
+                }
+            });
+            stopped?;
+        }
+        ControlFlow::Continue(())
+    }
+
+    #[inline]
+    fn visit_bucket<B>(&self, band: usize, key: Key, each: &mut impl FnMut(u32) -> ControlFlow<B>) -> ControlFlow<B> {
+        let fingerprint = self.fingerprint(key);
+        let runs = self.runs.iter().flat_map(|run| run.bucket(band, fingerprint).iter().copied());
+        for entry in runs.chain(self.buffer.bucket(band, fingerprint)) {
+            if !self.removed.contains(slot(entry)) {
+                each(slot(entry))?;
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// The slots of all candidates, ascending, each once.
+    fn candidate_slots(&self, hashed: &Hashed) -> Vec<u32> {
+        let mut slots = Vec::new();
+        let _: ControlFlow<()> = self.visit(hashed, |slot| {
+            slots.push(slot);
+            ControlFlow::Continue(())
+        });
+        slots.sort_unstable();
+        slots.dedup();
+        slots
+    }
+
+    /// The ids of the items that share a bucket with the query in any table, ascending. Those at distance `d` are among them with
+    /// the probability that [`LshSpec::success_probability`] states; the others are there by chance, so verify.
+    ///
+    /// # Errors
+    /// If the item is of a wrong kind or length, or has no hash.
+    pub fn candidates<'i>(&self, item: impl Into<Item<'i>>) -> Result<Vec<u32>, IndexError> {
+        let slots = self.candidate_slots(&self.query(item.into())?.hashed);
+        Ok(slots.into_iter().filter_map(|slot| self.ids.get(slot as usize).copied()).collect())
+    }
+
+    fn kept(&self) -> Result<&Kept<'a>, IndexError> {
+        self.kept.as_ref().ok_or(IndexError::ItemsNotKept)
+    }
+
+    fn neighbour(&self, kept: &Kept<'_>, query: &Query<'_>, slot: u32) -> Option<Neighbour> {
+        let id = *self.ids.get(slot as usize)?;
+        Some(Neighbour { id, distance: kept.distance(&self.spec.family, query.item.view(), slot)? })
+    }
+
+    /// The first item found that is no farther than `within`: the near-neighbour query of the notes, who ask for anything within
+    /// `far` if there is something within `near`.
+    ///
+    /// # Errors
+    /// If the item is of a wrong kind or length, or has no hash, or items are not kept.
+    pub fn near<'i>(&self, item: impl Into<Item<'i>>, within: Distance) -> Result<Option<Neighbour>, IndexError> {
+        self.near_among(item, within, usize::MAX)
+    }
+
+    /// [`Self::near`] that gives up after so many candidates, an item counted once for every table that it is met in.
+    ///
+    /// The notes stop at three times the number of tables. With their `k`, the far candidates of all tables together are that many
+    /// or more with probability 1/3 at most (Markov), so the query's time is bounded at that price in success.
+    ///
+    /// # Errors
+    /// As [`Self::near`].
+    pub fn near_among<'i>(
+        &self,
+        item: impl Into<Item<'i>>,
+        within: Distance,
+        most: usize,
+    ) -> Result<Option<Neighbour>, IndexError> {
+        let (kept, query) = (self.kept()?, self.query(item.into())?);
+        let mut left = most;
+        let found = self.visit(&query.hashed, |slot| {
+            if left == 0 {
+                return ControlFlow::Break(None);
+            }
+            left -= 1;
+            match self.neighbour(kept, &query, slot) {
+                Some(neighbour) if neighbour.distance <= within => ControlFlow::Break(Some(neighbour)),
+                _ => ControlFlow::Continue(()),
+            }
+        });
+        Ok(found.break_value().flatten())
+    }
+
+    /// All candidates no farther than this, the nearest first.
+    ///
+    /// # Errors
+    /// As [`Self::near`].
+    pub fn within<'i>(&self, item: impl Into<Item<'i>>, distance: Distance) -> Result<Vec<Neighbour>, IndexError> {
+        let mut found = self.verified(item.into())?;
+        found.retain(|neighbour| neighbour.distance <= distance);
+        found.sort_unstable();
+        Ok(found)
+    }
+
+    /// The nearest candidates, up to `top`, the nearest first; of equally near ones those inserted first.
+    ///
+    /// # Errors
+    /// As [`Self::near`].
+    pub fn nearest<'i>(&self, item: impl Into<Item<'i>>, top: usize) -> Result<Vec<Neighbour>, IndexError> {
+        let mut found = self.verified(item.into())?;
+        if top < found.len() {
+            found.select_nth_unstable(top);
+            found.truncate(top);
+        }
+        found.sort_unstable();
+        Ok(found)
+    }
+
+    /// All candidates with their distances.
+    fn verified(&self, item: Item<'_>) -> Result<Vec<Neighbour>, IndexError> {
+        let (kept, query) = (self.kept()?, self.query(item)?);
+        let slots = self.candidate_slots(&query.hashed);
+        Ok(slots.into_iter().filter_map(|slot| self.neighbour(kept, &query, slot)).collect())
+    }
+
+    /// The same index with another number of buckets a table that queries look into, which changes no table.
+    ///
+    /// # Errors
+    /// If the family can't look into so many.
+    pub fn with_probes(mut self, probes: u32) -> Result<Self, LshSpecError> {
+        let spec = LshSpec { probes, ..self.spec.clone() };
+        spec.check()?;
+        self.spec = spec;
+        Ok(self)
+    }
+
+    /// A copy that owns its tables, such as one of a memory-mapped index that is to grow.
+    pub fn into_owned(self) -> LshIndex<'static> {
+        LshIndex {
+            spec: self.spec,
+            functions: self.functions,
+            salt: self.salt,
+            next: self.next,
+            ids: self.ids.into_owned().into(),
+            removed: self.removed,
+            kept: self.kept.map(Kept::into_owned),
+            runs: self.runs.into_iter().map(Run::into_owned).collect(),
+            buffer: self.buffer,
+        }
+    }
+}

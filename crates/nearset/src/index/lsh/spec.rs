@@ -1,0 +1,108 @@
+//! What decides an index's answers.
+
+use crate::{
+    Distance, Family, Layout, Seed,
+    family::{FamilyError, LshFamily, MOST_PROBES},
+    filter::MergeError,
+    item::ItemError,
+};
+
+/// Everything that decides which items an [`LshIndex`](super::LshIndex) finds.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LshSpec {
+    /// The hash family, with its parameters.
+    pub family: Family,
+    /// From which functions are drawn.
+    pub seed: Seed,
+    /// `bands` tables of keys of `rows` functions.
+    pub layout: Layout,
+    /// Buckets of each table that a query looks into, its own included. More than 1 only for families that can probe.
+    pub probes: u32,
+    /// Whether items are kept, so that candidates are verified. Without them an index can name candidates only.
+    pub keeps_items: bool,
+}
+
+impl LshSpec {
+    /// An index that keeps its items and looks into one bucket a table.
+    ///
+    /// # Errors
+    /// If no index has this spec.
+    pub fn new(family: impl Into<Family>, layout: Layout, seed: Seed) -> Result<Self, LshSpecError> {
+        let spec = Self { family: family.into(), seed, layout, probes: 1, keeps_items: true };
+        spec.check()?;
+        Ok(spec)
+    }
+
+    /// That an index of this spec can be.
+    ///
+    /// # Errors
+    /// If it can't, saying why.
+    pub fn check(&self) -> Result<(), LshSpecError> {
+        let most = if self.family.can_probe() { MOST_PROBES } else { 1 };
+        if !(1..=most).contains(&self.probes) {
+            return Err(LshSpecError::Probes { probes: self.probes, most });
+        }
+        Ok(self.family.check(self.layout)?)
+    }
+
+    /// That another index's tables mean the same.
+    ///
+    /// # Errors
+    /// If they do not, naming the first difference.
+    pub fn expect_equal(&self, other: &LshSpec) -> Result<(), MergeError> {
+        // Taken apart, so that a new field can't be forgotten here.
+        let LshSpec { family, seed, layout, probes, keeps_items } = self;
+        MergeError::unless_equal("hash family", family, &other.family)?;
+        MergeError::unless_equal("seed", seed, &other.seed)?;
+        MergeError::unless_equal("number of rows", &layout.rows, &other.layout.rows)?;
+        MergeError::unless_equal("number of bands", &layout.bands, &other.layout.bands)?;
+        MergeError::unless_equal("number of probes", probes, &other.probes)?;
+        MergeError::unless_equal("keeping of items", keeps_items, &other.keeps_items)
+    }
+
+    /// The probability that a query at this distance from a stored item has it among its candidates: `1 - (1 - P)^bands`, `P`
+    /// the chance that a band agrees in one of its probed buckets; exact too where a family's bands are not independent.
+    pub fn success_probability(&self, distance: Distance) -> f64 {
+        if let Some(agreeing) = self.family.agreeing_bands(distance, self.layout) {
+            return 1.0 - agreeing.first().copied().unwrap_or(1.0);
+        }
+        let band = self.family.probed_probabilities(&[distance], self.layout.rows, self.probes);
+        let band = band.first().and_then(|probes| probes.last()).copied().unwrap_or(0.0);
+        if band >= 1.0 { 1.0 } else { -libm::expm1(f64::from(self.layout.bands) * libm::log1p(-band)) }
+    }
+}
+
+/// Why no index has a spec.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum LshSpecError {
+    /// The family has no such functions.
+    #[error(transparent)]
+    Family(#[from] FamilyError),
+    /// More buckets than can be tried.
+    #[error("{probes} buckets a table were asked for: this family can look into 1 to {most}")]
+    Probes {
+        /// Asked for.
+        probes: u32,
+        /// The most of this family.
+        most: u32,
+    },
+}
+
+/// Why an index can't do what it was asked.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum IndexError {
+    /// The item has no hash.
+    #[error(transparent)]
+    Item(#[from] ItemError),
+    /// Distances of items that are not there.
+    #[error("this index keeps no items, so it knows no distances: ask for candidates, or build it with items kept")]
+    ItemsNotKept,
+    /// No id is left.
+    #[error("an index gives ids below 2^32, and this one has no more: start another one")]
+    Full,
+    /// The indexes' tables mean different things.
+    #[error(transparent)]
+    Merge(#[from] MergeError),
+}
