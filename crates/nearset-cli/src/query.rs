@@ -2,13 +2,16 @@
 
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 use nearset_pipeline::any_filter::Found;
 use nearset_pipeline::output::Value;
 use nearset_pipeline::scan::scan;
-use nearset_pipeline::{FilterFile, OutputOptions, ReadOptions, Reader, RecordError, RecordFault, RecordWriter};
+use nearset_pipeline::{
+    Added, AddedKind, AnyWriter, FilterFile, OutputOptions, ReadOptions, Reader, RecordError, RecordFault, Source,
+};
 
 use crate::items::{Faults, fields_for};
 use crate::options::{Input, OnError, is_stdout, print_json};
@@ -93,7 +96,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
     let Some(metric) = filter.metric() else {
         bail!("{}: its items cannot be read from files; use the library", args.filter.display());
     };
-    let sources = args.input.sources(args.quiet)?;
+    let list: Arc<[Source]> = args.input.sources(args.quiet)?.list.into();
     let fields = fields_for(&args.input, args.field.as_deref(), metric)?;
     let keep = match (args.keep, args.tag, &args.output) {
         (None, false, Some(_)) => bail!("what is to be written? Pass --keep near, --keep far or --tag"),
@@ -101,16 +104,17 @@ pub fn run(args: Args) -> Result<ExitCode> {
     };
     let mut out = match &args.output {
         Some(path) => {
-            let mut options = OutputOptions::protecting(&sources.list);
+            let mut options = OutputOptions::protecting(&list);
             options.force = args.force;
             options.inputs.push(args.filter.clone());
-            let added = if args.tag { vec!["near".to_owned(), "hits".to_owned()] } else { Vec::new() };
-            Some(RecordWriter::create(path, added, &options)?)
+            let tags = || vec![Added::new("near", AddedKind::Bool), Added::new("hits", AddedKind::Integer)];
+            let added = if args.tag { tags() } else { Vec::new() };
+            Some(AnyWriter::open(path, &list, added, None, &options)?)
         }
         None => None,
     };
     let threads = args.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
-    let reader = Reader::new(sources.list, ReadOptions::new(fields.clone()));
+    let reader = Reader::new(Arc::clone(&list), ReadOptions::new(fields.clone()));
     let mut faults = Faults::new(args.on_error);
     let (mut near, mut all) = (0u64, 0u64);
     scan(
@@ -139,6 +143,9 @@ pub fn run(args: Args) -> Result<ExitCode> {
                     Ok(found) => found,
                     Err(error) => {
                         faults.record(error)?;
+                        if let Some(out) = &mut out {
+                            out.leave_out(&batch)?;
+                        }
                         continue;
                     }
                 };
@@ -149,7 +156,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
                 match keep {
                     None => out.annotate(&batch, i, &[Value::Bool(found.near), hits])?,
                     Some(keep) if (keep == Keep::Near) == found.near => out.copy(&batch, i)?,
-                    Some(_) => {}
+                    Some(_) => out.leave_out(&batch)?,
                 }
             }
             Ok(())

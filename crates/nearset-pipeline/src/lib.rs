@@ -53,4 +53,4 @@ pub use extract::{Arena, Extracted, Fields, ItemField, extract};
 pub use filter_file::{FilterFile, FilterFileError, save_filter, write_filter};
 pub use format::{Compression, Format};
 pub use input::{Batch, Position, ReadOptions, Reader, Source, Sources, resolve};
-pub use output::{Checkpoint, OutputFile, OutputOptions, ParquetWriter, RecordWriter};
+pub use output::{Added, AddedKind, AnyWriter, Checkpoint, OutputFile, OutputOptions, ParquetWriter, RecordWriter};

@@ -1,6 +1,6 @@
 //! Filters built, queried, merged, shown and measured.
 
-use crate::support::{Numbers, Workshop, corpus, jsonl};
+use crate::support::{Numbers, Workshop, corpus, jsonl, parquet, parquet_rows};
 
 /// Hashes of 256 bits as hexadecimal lines, and the same with a few bits flipped.
 fn hashes(count: usize, flips: usize) -> (String, String) {
@@ -45,6 +45,28 @@ fn texts_are_screened_and_the_exit_code_tells() {
         assert_eq!(record["near"].as_bool().unwrap(), near.contains(&id), "{id}");
     }
     assert_eq!(shop.run("query seen.nearset new.jsonl -o x.jsonl").code(), 1, "what to write must be said");
+}
+
+#[test]
+fn parquet_rows_are_screened_and_tagged() {
+    let shop = Workshop::new();
+    let (texts, _) = corpus(300);
+    shop.write("seen.jsonl", jsonl(&texts[..150]));
+    parquet(&shop.path("new.parquet"), &texts);
+    shop.ok("build seen.jsonl -o seen.nearset --near 0.8 -q");
+    for what in ["--keep near", "--keep far", "--tag"] {
+        let name = what.split_whitespace().last().unwrap().trim_start_matches('-');
+        assert_eq!(shop.run(&format!("query seen.nearset new.parquet -o {name}.parquet {what} -q")).code(), 10);
+    }
+    let [near, far, tagged] = ["near", "far", "tag"].map(|name| parquet_rows(&shop.path(&format!("{name}.parquet"))));
+    assert!(near.len() >= 150 && near.len() + far.len() == 300);
+    let all = parquet_rows(&shop.path("new.parquet"));
+    for (row, tagged) in all.iter().zip(&tagged) {
+        let own = row.strip_suffix('}').unwrap();
+        assert!(tagged.starts_with(&format!("{own}, near: {}, hits: ", near.contains(row))), "{tagged}");
+    }
+    let ran = shop.run("query seen.nearset new.parquet -o x.jsonl --tag");
+    assert!(ran.code() == 1 && ran.stderr().contains("name it .parquet"), "{}", ran.stderr());
 }
 
 #[test]

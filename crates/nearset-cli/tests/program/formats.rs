@@ -77,6 +77,16 @@ fn parquet_keeps_its_columns() {
         (0..300).filter(|&i| !near[i]).map(|i| format!("{{text: \"{}\", n: {i}}}", texts[i])).collect();
     assert!(rows == expected);
     assert_eq!(shop.text("removed.jsonl").lines().count(), 100);
+    shop.ok("dedup in.parquet -o marked.parquet --annotate -q");
+    let rows = parquet_rows(&shop.path("marked.parquet"));
+    assert_eq!(rows.len(), 300);
+    for (i, row) in rows.iter().enumerate() {
+        let own = format!("{{text: \"{}\", n: {i}, near_duplicate: {}, hits: ", texts[i], near[i]);
+        assert!(row.starts_with(&own), "{row}");
+    }
+    let ran = shop.run("dedup marked.parquet -o twice.parquet --annotate");
+    assert!(ran.code() == 1 && ran.stderr().contains("a column called \"near_duplicate\" already"), "{}", ran.stderr());
+    assert!(!shop.exists("twice.parquet") && !shop.exists("twice.parquet.partial"));
     let ran = shop.run("dedup in.parquet -o other.jsonl");
     assert_eq!(ran.code(), 1);
     assert!(ran.stderr().contains("name it .parquet"), "{}", ran.stderr());

@@ -1,6 +1,7 @@
 //! The writing thread: records and the list of removals, in order.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use crossbeam_channel::{Receiver, Sender};
 use nearset::NearFilter;
@@ -9,24 +10,19 @@ use super::job::{Job, Verdict};
 use super::options::DedupOptions;
 use super::state::{Lengths, State, StateFolder};
 use crate::error::OutputError;
-use crate::format::{Format, detect};
 use crate::input::Source;
-use crate::output::{OutputFile, OutputOptions, ParquetWriter, RecordWriter, Value, json_string, partial_path};
+use crate::output::{
+    Added, AddedKind, AnyWriter, OutputFile, OutputOptions, RecordWriter, Value, json_string, partial_path,
+};
 
 /// The fields that `--annotate` adds.
-const ADDED: [&str; 2] = ["near_duplicate", "hits"];
-
-/// Where records go.
-enum Records {
-    /// Copied from their batches.
-    Bytes(Box<RecordWriter>),
-    /// Copied from their files, row group by row group.
-    Parquet(Box<ParquetWriter>),
+fn added() -> Vec<Added> {
+    vec![Added::new("near_duplicate", AddedKind::Bool), Added::new("hits", AddedKind::Integer)]
 }
 
 /// Outputs of a run.
 pub(super) struct Outputs {
-    out: Option<Records>,
+    out: Option<AnyWriter>,
     removed: Option<OutputFile>,
     /// Empty until all records are decided on.
     pub report: Option<OutputFile>,
@@ -80,47 +76,20 @@ fn numbered(path: &Path, number: usize) -> PathBuf {
     path.with_file_name(name)
 }
 
-fn open_records(
-    path: &Path,
-    options: &DedupOptions,
-    sources: &[Source],
-    resumed: Option<&Lengths>,
-    added: Vec<String>,
-    output: &OutputOptions,
-) -> Result<Records, OutputError> {
-    if let Some(parquet) = sources.iter().find(|source| source.format == Format::Parquet) {
-        if let Some(other) = detect(path).0.filter(|&format| format != Format::Parquet) {
-            let name = &parquet.name;
-            let cause =
-                format!("named as {other}, but {name} is Parquet and rows come out as they went in: name it .parquet");
-            return Err(OutputError::Unsupported { path: path.to_owned(), cause });
-        }
-        if options.annotate {
-            let cause = "Parquet rows cannot be annotated: use --removed, which names the rows".to_owned();
-            return Err(OutputError::Unsupported { path: path.to_owned(), cause });
-        }
-        return Ok(Records::Parquet(Box::new(ParquetWriter::create(path, sources.to_vec(), output)?)));
-    }
-    let writer = match resumed.and_then(|lengths| lengths.out) {
-        Some(checkpoint) => RecordWriter::resume(path, added, checkpoint, output)?,
-        None => RecordWriter::create(path, added, output)?,
-    };
-    Ok(Records::Bytes(Box::new(writer)))
-}
-
 impl Outputs {
     pub fn open(
         options: &DedupOptions,
-        sources: &[Source],
+        sources: &Arc<[Source]>,
         resumed: Option<&Lengths>,
         keep_partial: bool,
         bands: u32,
     ) -> Result<Self, OutputError> {
         // What is new is kept only when all of it could be opened; what is resumed, in any case.
         let output = options_for(options, sources, keep_partial && resumed.is_some());
-        let added = if options.annotate { ADDED.map(str::to_owned).to_vec() } else { Vec::new() };
+        let added = if options.annotate { added() } else { Vec::new() };
+        let checkpoint = resumed.and_then(|lengths| lengths.out);
         let out = match &options.out {
-            Some(path) => Some(open_records(path, options, sources, resumed, added, &output)?),
+            Some(path) => Some(AnyWriter::open(path, sources, added, checkpoint, &output)?),
             None => None,
         };
         let removed = match (&options.removed, resumed.and_then(|lengths| lengths.removed)) {
@@ -139,7 +108,7 @@ impl Outputs {
     }
 
     fn keep_partial(&mut self) {
-        if let Some(Records::Bytes(out)) = &mut self.out {
+        if let Some(out) = &mut self.out {
             out.keep_partial();
         }
         for other in [&mut self.removed, &mut self.report].into_iter().flatten() {
@@ -163,14 +132,8 @@ impl Outputs {
     }
 
     fn write(&mut self, job: &mut Job, folder: Option<&StateFolder>) -> Result<(), OutputError> {
-        match &mut self.out {
-            Some(Records::Bytes(out)) => out.begin(&job.batch)?,
-            Some(Records::Parquet(out)) if !job.verdicts.is_empty() => {
-                let keep: Vec<bool> =
-                    job.verdicts.iter().map(|verdict| matches!(verdict, Verdict::New { .. })).collect();
-                out.decide(job.batch.start().source, &keep)?;
-            }
-            _ => {}
+        if let Some(out) = &mut self.out {
+            out.begin(&job.batch)?;
         }
         let mut checkpoints = std::mem::take(&mut job.checkpoints).into_iter().peekable();
         for i in 0..job.verdicts.len() {
@@ -187,15 +150,14 @@ impl Outputs {
 
     fn record(&mut self, job: &Job, i: usize) -> Result<(), OutputError> {
         let verdict = job.verdicts[i];
-        if let Some(Records::Bytes(out)) = &mut self.out {
+        if let Some(out) = &mut self.out {
             match verdict {
-                Verdict::Faulty => {}
                 Verdict::New { hits } | Verdict::Near { hits } | Verdict::Against { hits, .. } if self.annotate => {
                     let near = !matches!(verdict, Verdict::New { .. });
                     out.annotate(&job.batch, i, &[Value::Bool(near), Value::Integer(i64::from(hits))])?;
                 }
                 Verdict::New { .. } => out.copy(&job.batch, i)?,
-                Verdict::Near { .. } | Verdict::Against { .. } => {}
+                Verdict::Faulty | Verdict::Near { .. } | Verdict::Against { .. } => out.leave_out(&job.batch)?,
             }
         }
         if self.removed.is_some() && !matches!(verdict, Verdict::New { .. }) {
@@ -236,10 +198,7 @@ impl Outputs {
     /// Makes all that was written durable and says how long it is.
     pub fn lengths(&mut self) -> Result<Lengths, OutputError> {
         Ok(Lengths {
-            out: match &mut self.out {
-                Some(Records::Bytes(out)) => Some(out.checkpoint()?),
-                _ => None,
-            },
+            out: self.out.as_mut().map_or(Ok(None), AnyWriter::checkpoint)?,
             removed: self.removed.as_mut().map(OutputFile::checkpoint).transpose()?,
             ..Lengths::default()
         })
@@ -250,11 +209,7 @@ impl Outputs {
         for other in [self.report, self.removed].into_iter().flatten() {
             other.finish()?;
         }
-        match self.out {
-            Some(Records::Bytes(out)) => out.finish(),
-            Some(Records::Parquet(out)) => out.finish(),
-            None => Ok(()),
-        }
+        self.out.map_or(Ok(()), AnyWriter::finish)
     }
 }
 

@@ -5,6 +5,7 @@
 
 use std::io::Write;
 
+use super::Added;
 use crate::error::RecordFault;
 use crate::extract::strip_line_end;
 
@@ -27,7 +28,7 @@ pub enum Value<'a> {
 /// Appends the object on the line with the fields added, line end included.
 pub(super) fn json_object(
     record: &[u8],
-    names: &[String],
+    added: &[Added],
     values: &[Value<'_>],
     out: &mut Vec<u8>,
 ) -> Result<(), RecordFault> {
@@ -38,7 +39,7 @@ pub(super) fn json_object(
     };
     out.extend_from_slice(body);
     let mut separator = if body.trim_ascii_end().ends_with(b"{") { "" } else { "," };
-    for (name, value) in names.iter().zip(values) {
+    for (Added { name, .. }, value) in added.iter().zip(values) {
         out.extend_from_slice(separator.as_bytes());
         separator = ",";
         json_string(name, out);

@@ -20,7 +20,8 @@ use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::types::TypePtr;
 
-use super::{OutputFile, OutputOptions};
+use super::added::{Column, extended};
+use super::{Added, OutputFile, OutputOptions, Value};
 use crate::error::{InputError, OutputError};
 use crate::format::{Compression, Format};
 use crate::input::{Source, open_parquet};
@@ -37,6 +38,8 @@ pub struct ParquetWriter {
     sources: Arc<[Source]>,
     writer: SerializedFileWriter<OutputFile>,
     schema: TypePtr,
+    /// Columns that annotating adds, behind those of the sources.
+    added: Vec<Column>,
     current: Current,
 }
 
@@ -50,13 +53,14 @@ struct Current {
 }
 
 impl ParquetWriter {
-    /// Starts an output with the schema of the first source.
+    /// Starts an output with the schema of the first source and the `added` columns behind it.
     ///
     /// # Errors
-    /// As [`OutputFile::create`]; and if there is no source, or one is not Parquet.
+    /// As [`OutputFile::create`]; and if there is no source, one is not Parquet, or a column of an added name is there.
     pub fn create(
         path: &Path,
         sources: impl Into<Arc<[Source]>>,
+        added: Vec<Added>,
         options: &OutputOptions,
     ) -> Result<Self, OutputError> {
         let sources: Arc<[Source]> = sources.into();
@@ -72,42 +76,44 @@ impl ParquetWriter {
             return Err(OutputError::Input(InputError::Nothing));
         };
         let file = open_parquet(first)?;
-        let schema = file.metadata().file_metadata().schema_descr().root_schema_ptr();
-        let properties = Arc::new(properties(file.metadata()));
+        let own = file.metadata().file_metadata().schema_descr().root_schema_ptr();
+        let schema = extended(&own, &added).map_err(|cause| unsupported(format!("{}: {cause}", first.name)))?;
+        let properties = Arc::new(properties(file.metadata(), !added.is_empty()));
         let options = OutputOptions { compression: Some(Compression::None), ..options.clone() };
         let out = OutputFile::create(path, &options)?;
         let writer =
             SerializedFileWriter::new(out, Arc::clone(&schema), properties).map_err(|cause| writing(path, cause))?;
         let current = Current { index: 0, file, group: 0, keep: Vec::new() };
-        Ok(Self { path: path.to_owned(), sources, writer, schema, current })
+        let added = added.iter().map(|added| Column::new(added.kind)).collect();
+        Ok(Self { path: path.to_owned(), sources, writer, schema, added, current })
     }
 
-    /// Says which of the next rows of a source are kept. Sources come in order; rows of a source that are never decided
-    /// are not kept.
+    /// Says what becomes of the next row of a source: kept with the values of the added columns, or left out. Sources come in order;
+    /// rows of a source that are never decided are left out.
     ///
     /// # Errors
     /// If a source cannot be read or has another schema than the first, or the device is full or fails.
     ///
     /// # Panics
-    /// If there is no such source, or a later one came before.
-    pub fn decide(&mut self, source: usize, mut keep: &[bool]) -> Result<(), OutputError> {
+    /// If there is no such source, a later one came before, or the values are not those of the added columns.
+    pub fn decide(&mut self, source: usize, kept: Option<&[Value<'_>]>) -> Result<(), OutputError> {
         assert!(source >= self.current.index, "source {source} after source {}", self.current.index);
         if source > self.current.index {
             self.end_source()?;
             self.start_source(source)?;
         }
-        while !keep.is_empty() {
-            let Some(rows) = self.current.group_rows() else {
-                let name = Arc::clone(&self.sources[source].name);
-                let cause = ParquetError::General(format!("{} decisions beyond its last row", keep.len()));
-                return Err(OutputError::Input(InputError::Parquet { name, cause }));
-            };
-            let (now, later) = keep.split_at(keep.len().min(rows - self.current.keep.len()));
-            self.current.keep.extend_from_slice(now);
-            keep = later;
-            if self.current.keep.len() == rows {
-                self.copy_group()?;
-            }
+        let Some(rows) = self.current.group_rows() else {
+            let name = Arc::clone(&self.sources[source].name);
+            let cause = ParquetError::General("a decision beyond its last row".to_owned());
+            return Err(OutputError::Input(InputError::Parquet { name, cause }));
+        };
+        self.current.keep.push(kept.is_some());
+        if let Some(values) = kept {
+            assert_eq!(values.len(), self.added.len(), "a value for each added column");
+            self.added.iter_mut().zip(values).for_each(|(column, &value)| column.push(value));
+        }
+        if self.current.keep.len() == rows {
+            self.copy_group()?;
         }
         Ok(())
     }
@@ -116,7 +122,8 @@ impl ParquetWriter {
         let source = &self.sources[index];
         let file = open_parquet(source)?;
         // Writers name the root as they please; what counts are the columns.
-        if file.metadata().file_metadata().schema().get_fields() != self.schema.get_fields() {
+        let own = self.schema.get_fields().len() - self.added.len();
+        if file.metadata().file_metadata().schema().get_fields() != &self.schema.get_fields()[..own] {
             return Err(OutputError::HeaderMismatch {
                 path: self.path.clone(),
                 name: Arc::clone(&source.name),
@@ -152,6 +159,9 @@ impl ParquetWriter {
                     Failure::Write(cause) => writing(&self.path, cause),
                 })?;
             }
+            for column in &mut self.added {
+                column.write(&mut out).map_err(|cause| writing(&self.path, cause))?;
+            }
             out.close().map_err(|cause| writing(&self.path, cause))?;
         }
         *group += 1;
@@ -185,11 +195,16 @@ impl Current {
     }
 }
 
-/// The writer's settings that give a file like the one read.
-fn properties(metadata: &ParquetMetaData) -> WriterProperties {
-    let mut builder = WriterProperties::builder()
-        .set_key_value_metadata(metadata.file_metadata().key_value_metadata().cloned())
-        .set_max_row_group_row_count(None);
+/// Under this key lies a description of all columns in Arrow's terms, which readers refuse if there are others.
+const ARROW_SCHEMA: &str = "ARROW:schema";
+
+/// The writer's settings that give a file like the one read, up to columns that are added.
+fn properties(metadata: &ParquetMetaData, adding: bool) -> WriterProperties {
+    let mut described = metadata.file_metadata().key_value_metadata().cloned();
+    if let (Some(pairs), true) = (&mut described, adding) {
+        pairs.retain(|pair| pair.key != ARROW_SCHEMA);
+    }
+    let mut builder = WriterProperties::builder().set_key_value_metadata(described).set_max_row_group_row_count(None);
     if let Some(group) = metadata.row_groups().first() {
         builder = builder.set_sorting_columns(group.sorting_columns().cloned());
         for column in group.columns() {

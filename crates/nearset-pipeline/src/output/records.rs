@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::annotate::{self, Value, json_string};
-use super::{OutputFile, OutputOptions};
+use super::{Added, OutputFile, OutputOptions};
 use crate::error::{OutputError, RecordError, RecordFault};
 use crate::format::{Compression, Format, detect};
 use crate::input::{Batch, NpyHeader, Preamble};
@@ -28,7 +28,7 @@ pub struct RecordWriter {
     out: OutputFile,
     /// The output's own format, where its name tells one.
     format: Option<Format>,
-    added: Vec<String>,
+    added: Vec<Added>,
     /// The preamble that was written, and whose it is.
     preamble: Option<(Arc<str>, Arc<Preamble>)>,
     started: bool,
@@ -38,12 +38,12 @@ pub struct RecordWriter {
 }
 
 impl RecordWriter {
-    /// Starts an output. `added` names the fields that [`RecordWriter::annotate`] sets.
+    /// Starts an output. `added` are the fields that [`RecordWriter::annotate`] sets.
     ///
     /// # Errors
     /// As [`OutputFile::create`]; and if the extension is that of another kind of file, or of one that cannot be written
     /// this way.
-    pub fn create(path: &Path, added: Vec<String>, options: &OutputOptions) -> Result<Self, OutputError> {
+    pub fn create(path: &Path, added: Vec<Added>, options: &OutputOptions) -> Result<Self, OutputError> {
         Self::over(OutputFile::create(path, options)?, added, Checkpoint::default())
     }
 
@@ -53,14 +53,14 @@ impl RecordWriter {
     /// As [`OutputFile::resume`].
     pub fn resume(
         path: &Path,
-        added: Vec<String>,
+        added: Vec<Added>,
         checkpoint: Checkpoint,
         options: &OutputOptions,
     ) -> Result<Self, OutputError> {
         Self::over(OutputFile::resume(path, checkpoint.length, options)?, added, checkpoint)
     }
 
-    fn over(out: OutputFile, added: Vec<String>, checkpoint: Checkpoint) -> Result<Self, OutputError> {
+    fn over(out: OutputFile, added: Vec<Added>, checkpoint: Checkpoint) -> Result<Self, OutputError> {
         let format = detect(out.path()).0;
         let Checkpoint { started, open_line, .. } = checkpoint;
         Ok(Self { out, format, added, preamble: None, started, open_line, rows: 0, scratch: Vec::new() })
@@ -106,7 +106,7 @@ impl RecordWriter {
         }
         if let (Some(delimiter), false) = (batch.format().delimiter(), self.added.is_empty()) {
             self.scratch.clear();
-            let names: Vec<Value<'_>> = self.added.iter().map(|name| Value::Text(name)).collect();
+            let names: Vec<Value<'_>> = self.added.iter().map(|added| Value::Text(&added.name)).collect();
             annotate::row(raw, delimiter, &names, &mut self.scratch);
             self.out.write(&self.scratch)?;
         } else {

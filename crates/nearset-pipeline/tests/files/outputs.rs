@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use nearset_pipeline::output::{Value, partial_path};
+use nearset_pipeline::output::{Added, AddedKind, Value, partial_path};
 use nearset_pipeline::{Batch, Format, OutputError, OutputFile, OutputOptions, ReadOptions, RecordWriter};
 
 use crate::support::*;
@@ -221,7 +221,8 @@ fn formats_are_not_converted_but_for_files_that_are_documents() {
     let document = folder.write("doc.txt", "say \"hi\"\n\u{1}é");
     let (documents, _) = batches(&sources(&[&document], Some(Format::TextFile)), &ReadOptions::new(text_fields()));
     let out = folder.path("out.jsonl");
-    let mut writer = RecordWriter::create(&out, vec!["n".to_owned()], &OutputOptions::default()).unwrap();
+    let mut writer =
+        RecordWriter::create(&out, vec![Added::new("n", AddedKind::Integer)], &OutputOptions::default()).unwrap();
     writer.begin(&documents[0]).unwrap();
     writer.annotate(&documents[0], 0, &[Value::Integer(-1)]).unwrap();
     writer.finish().unwrap();
@@ -235,7 +236,7 @@ fn annotations_go_before_the_closing_brace() {
     let lines = "{\"text\":\"a}\" }\r\n{ }\n{\"x\":{}}";
     let batch = &read(&folder.write("in.jsonl", lines), &text_fields())[0];
     let out = folder.path("out.jsonl.zst");
-    let added = vec!["near".to_owned(), "of \"it\"".to_owned()];
+    let added = ["near", "of \"it\""].map(|name| Added::new(name, AddedKind::Text)).to_vec();
     let mut writer = RecordWriter::create(&out, added, &OutputOptions::default()).unwrap();
     writer.begin(batch).unwrap();
     writer.annotate(batch, 0, &[Value::Number(0.5), Value::Text("tab\t")]).unwrap();

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
-use nearset_pipeline::output::ParquetWriter;
+use nearset_pipeline::output::{Added, AddedKind, ParquetWriter, Value};
 use nearset_pipeline::{Fields, InputError, ItemField, OutputError, OutputOptions, ReadOptions, RecordWriter, Source};
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::data_type::*;
@@ -151,6 +151,54 @@ fn documents(folder: &Folder) -> Vec<Source> {
     sources(&[&path], None)
 }
 
+/// Keeps some rows of a source.
+fn decide(writer: &mut ParquetWriter, source: usize, keep: &[bool]) -> Result<(), OutputError> {
+    keep.iter().try_for_each(|keep| writer.decide(source, keep.then_some(&[])))
+}
+
+#[test]
+fn added_columns_stand_behind_the_others() {
+    let folder = Folder::new();
+    let sources = documents(&folder);
+    let all = rows(&folder.path("in.parquet"));
+    let out = folder.path("out.parquet");
+    let added = || {
+        let kinds = [AddedKind::Bool, AddedKind::Integer, AddedKind::Number, AddedKind::Text];
+        kinds.iter().enumerate().map(|(i, &kind)| Added::new(format!("added{i}"), kind)).collect::<Vec<_>>()
+    };
+    let mut writer = ParquetWriter::create(&out, sources.clone(), added(), &OutputOptions::default()).unwrap();
+    let mut expected = Vec::new();
+    for (i, row) in all.iter().enumerate() {
+        let text = format!("row {i}");
+        match i % 3 {
+            0 => writer.decide(0, None).unwrap(),
+            1 => {
+                writer.decide(0, Some(&[Value::Null; 4])).unwrap();
+                let body = row.strip_suffix('}').unwrap();
+                expected.push(format!("{body}, added0: null, added1: null, added2: null, added3: null}}"));
+            }
+            _ => {
+                let values =
+                    [Value::Bool(i % 2 == 0), Value::Integer(i as i64), Value::Number(0.5), Value::Text(&text)];
+                writer.decide(0, Some(&values)).unwrap();
+                let body = row.strip_suffix('}').unwrap();
+                let even = i % 2 == 0;
+                expected.push(format!("{body}, added0: {even}, added1: {i}, added2: 0.5, added3: \"row {i}\"}}"));
+            }
+        }
+    }
+    writer.finish().unwrap();
+    assert_eq!(rows(&out), expected);
+    // What was added is there now, and can't be added once more.
+    let again = ParquetWriter::create(
+        &folder.path("again.parquet"),
+        self::sources(&[&out], None),
+        added(),
+        &OutputOptions::default(),
+    );
+    assert!(again.err().unwrap().to_string().contains("there is a column called \"added0\" already"));
+}
+
 #[test]
 fn kept_rows_have_all_their_columns_nulls_and_lists() {
     let folder = Folder::new();
@@ -166,11 +214,10 @@ fn kept_rows_have_all_their_columns_nulls_and_lists() {
     ];
     for (name, keep) in choices {
         let out = folder.path(&format!("{name}.parquet"));
-        let mut writer = ParquetWriter::create(&out, sources.clone(), &OutputOptions::protecting(&sources)).unwrap();
+        let mut writer =
+            ParquetWriter::create(&out, sources.clone(), Vec::new(), &OutputOptions::protecting(&sources)).unwrap();
         let decisions: Vec<bool> = (0..ROWS).map(keep).collect();
-        for some in decisions.chunks(333) {
-            writer.decide(0, some).unwrap();
-        }
+        decide(&mut writer, 0, &decisions).unwrap();
         assert!(!out.exists());
         writer.finish().unwrap();
         let expected: Vec<&String> =
@@ -184,8 +231,8 @@ fn schema_metadata_and_compression_are_kept() {
     let folder = Folder::new();
     let sources = documents(&folder);
     let out = folder.path("out.parquet");
-    let mut writer = ParquetWriter::create(&out, sources.clone(), &OutputOptions::default()).unwrap();
-    writer.decide(0, &vec![true; ROWS]).unwrap();
+    let mut writer = ParquetWriter::create(&out, sources.clone(), Vec::new(), &OutputOptions::default()).unwrap();
+    decide(&mut writer, 0, &[true; ROWS]).unwrap();
     writer.finish().unwrap();
     let (before, after) = (open(&folder.path("in.parquet")), open(&out));
     let (before, after) = (before.metadata(), after.metadata());
@@ -270,8 +317,8 @@ fn a_damaged_file_is_an_error_and_leaves_no_output() {
     let (_, error) = batches(&damaged, &ReadOptions::new(text_fields()));
     assert!(matches!(error, Some(InputError::Parquet { .. })), "{error:?}");
     let out = folder.path("out.parquet");
-    let mut writer = ParquetWriter::create(&out, damaged, &OutputOptions::default()).unwrap();
-    assert!(matches!(writer.decide(0, &[true; ROWS]), Err(OutputError::Input(InputError::Parquet { .. }))));
+    let mut writer = ParquetWriter::create(&out, damaged, Vec::new(), &OutputOptions::default()).unwrap();
+    assert!(matches!(decide(&mut writer, 0, &[true; ROWS]), Err(OutputError::Input(InputError::Parquet { .. }))));
     drop(writer);
     assert_eq!(std::fs::read_dir(folder.path("")).unwrap().count(), 3, "nothing but the inputs");
 }
@@ -287,10 +334,10 @@ fn several_files_of_one_schema_become_one_and_others_are_refused() {
     SerializedFileWriter::new(file, schema, Arc::new(WriterProperties::default())).unwrap().close().unwrap();
     let sources = sources(&paths.each_ref().map(|path| path.as_path()), None);
     let out = folder.path("out.parquet");
-    let mut writer = ParquetWriter::create(&out, sources, &OutputOptions::default()).unwrap();
-    writer.decide(0, &[true, false, true]).unwrap();
-    writer.decide(1, &[false, true]).unwrap();
-    assert!(matches!(writer.decide(2, &[]), Err(OutputError::HeaderMismatch { .. })));
+    let mut writer = ParquetWriter::create(&out, sources, Vec::new(), &OutputOptions::default()).unwrap();
+    decide(&mut writer, 0, &[true, false, true]).unwrap();
+    decide(&mut writer, 1, &[false, true]).unwrap();
+    assert!(matches!(writer.decide(2, None), Err(OutputError::HeaderMismatch { .. })));
     writer.finish().unwrap();
     let all = rows(&paths[0]);
     assert_eq!(rows(&out), [&all[0], &all[2], &all[1]].map(String::clone), "rows never decided are not kept");
@@ -304,6 +351,7 @@ fn parquet_comes_out_as_parquet_only() {
     let mut writer = RecordWriter::create(&folder.path("out.jsonl"), Vec::new(), &OutputOptions::default()).unwrap();
     assert!(writer.begin(&batches[0]).unwrap_err().to_string().contains("needs an output called .parquet"));
     let jsonl = sources(&[&folder.write("in.jsonl", corpus(1))], None);
-    let error = ParquetWriter::create(&folder.path("out.parquet"), jsonl, &OutputOptions::default()).err().unwrap();
+    let error =
+        ParquetWriter::create(&folder.path("out.parquet"), jsonl, Vec::new(), &OutputOptions::default()).err().unwrap();
     assert!(error.to_string().contains("name the output as jsonl"), "{error}");
 }

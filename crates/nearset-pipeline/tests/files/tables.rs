@@ -1,6 +1,6 @@
 //! CSV and TSV, in and out.
 
-use nearset_pipeline::output::Value;
+use nearset_pipeline::output::{Added, AddedKind, Value};
 use nearset_pipeline::{Fields, InputError, ItemField, OutputError, OutputOptions, ReadOptions, RecordWriter};
 
 use crate::support::*;
@@ -81,7 +81,7 @@ fn annotations_are_new_columns() {
     let path = folder.write("a.csv", "id,text\r\n1,a\r\n2,b");
     let batch = &read(&path, &text_fields())[0];
     let out = folder.path("out.csv.gz");
-    let added = vec!["near".to_owned(), "dup,of".to_owned()];
+    let added = ["near", "dup,of"].map(|name| Added::new(name, AddedKind::Text)).to_vec();
     let mut writer = RecordWriter::create(&out, added, &OutputOptions::default()).unwrap();
     writer.begin(batch).unwrap();
     writer.annotate(batch, 0, &[Value::Bool(true), Value::Text("say \"hi\"")]).unwrap();

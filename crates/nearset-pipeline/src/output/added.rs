@@ -1,0 +1,133 @@
+//! Columns that annotating adds to a Parquet file: collected row by row, written a row group at a time.
+
+use std::io::Write;
+use std::sync::Arc;
+
+use parquet::basic::{LogicalType, Repetition, Type as PhysicalType};
+use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DataType, DoubleType, Int64Type};
+use parquet::errors::ParquetError;
+use parquet::file::writer::SerializedRowGroupWriter;
+use parquet::schema::types::{Type, TypePtr};
+
+use super::Value;
+
+/// A field that annotating adds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Added {
+    /// Its name.
+    pub name: String,
+    /// What it holds, null aside.
+    pub kind: AddedKind,
+}
+
+/// What an added field holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum AddedKind {
+    /// True or false.
+    Bool,
+    /// A whole number.
+    Integer,
+    /// A number.
+    Number,
+    /// A string.
+    Text,
+}
+
+impl Added {
+    /// A field of this name and kind.
+    pub fn new(name: impl Into<String>, kind: AddedKind) -> Self {
+        Self { name: name.into(), kind }
+    }
+}
+
+/// The schema with the columns behind its own.
+pub(super) fn extended(schema: &TypePtr, added: &[Added]) -> Result<TypePtr, ParquetError> {
+    let mut fields = schema.get_fields().to_vec();
+    for Added { name, kind } in added {
+        if fields.iter().any(|field| field.name() == name) {
+            let cause = format!("there is a column called {name:?} already: rename it, or leave it out");
+            return Err(ParquetError::General(cause));
+        }
+        let (physical, logical) = match kind {
+            AddedKind::Bool => (PhysicalType::BOOLEAN, None),
+            AddedKind::Integer => (PhysicalType::INT64, None),
+            AddedKind::Number => (PhysicalType::DOUBLE, None),
+            AddedKind::Text => (PhysicalType::BYTE_ARRAY, Some(LogicalType::String)),
+        };
+        let column = Type::primitive_type_builder(name, physical)
+            .with_repetition(Repetition::OPTIONAL)
+            .with_logical_type(logical)
+            .build()?;
+        fields.push(Arc::new(column));
+    }
+    Ok(Arc::new(Type::group_type_builder(schema.name()).with_fields(fields).build()?))
+}
+
+/// The values of one column, for the kept rows of a row group.
+pub(super) struct Column {
+    values: Values,
+    /// A level a row: 1 where there is a value.
+    definitions: Vec<i16>,
+}
+
+enum Values {
+    Bool(Vec<bool>),
+    Integer(Vec<i64>),
+    Number(Vec<f64>),
+    Text(Vec<ByteArray>),
+}
+
+impl Column {
+    pub fn new(kind: AddedKind) -> Self {
+        let values = match kind {
+            AddedKind::Bool => Values::Bool(Vec::new()),
+            AddedKind::Integer => Values::Integer(Vec::new()),
+            AddedKind::Number => Values::Number(Vec::new()),
+            AddedKind::Text => Values::Text(Vec::new()),
+        };
+        Self { values, definitions: Vec::new() }
+    }
+
+    /// The next row's value.
+    ///
+    /// # Panics
+    /// If it is of another kind.
+    pub fn push(&mut self, value: Value<'_>) {
+        self.definitions.push(i16::from(value != Value::Null));
+        match (&mut self.values, value) {
+            (_, Value::Null) => {}
+            (Values::Bool(values), Value::Bool(value)) => values.push(value),
+            (Values::Integer(values), Value::Integer(value)) => values.push(value),
+            (Values::Number(values), Value::Number(value)) => values.push(value),
+            (Values::Text(values), Value::Text(value)) => values.push(ByteArray::from(value)),
+            (_, other) => panic!("{other:?} in a column of another kind"),
+        }
+    }
+
+    /// Writes the rows as the row group's next column, and forgets them.
+    pub fn write<W: Write + Send>(&mut self, out: &mut SerializedRowGroupWriter<'_, W>) -> Result<(), ParquetError> {
+        let levels = &self.definitions;
+        match &mut self.values {
+            Values::Bool(values) => write::<BoolType, W>(out, values, levels)?,
+            Values::Integer(values) => write::<Int64Type, W>(out, values, levels)?,
+            Values::Number(values) => write::<DoubleType, W>(out, values, levels)?,
+            Values::Text(values) => write::<ByteArrayType, W>(out, values, levels)?,
+        }
+        self.definitions.clear();
+        Ok(())
+    }
+}
+
+fn write<T: DataType, W: Write + Send>(
+    out: &mut SerializedRowGroupWriter<'_, W>,
+    values: &mut Vec<T::T>,
+    levels: &[i16],
+) -> Result<(), ParquetError> {
+    let Some(mut column) = out.next_column()? else {
+        return Err(ParquetError::General("a column more than the schema has".to_owned()));
+    };
+    column.typed::<T>().write_batch(values, Some(levels), None)?;
+    values.clear();
+    column.close()
+}
