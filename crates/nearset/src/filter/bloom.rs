@@ -158,21 +158,15 @@ impl<'a> BloomFilter<'a> {
     /// Keys with equal hashes are one key.
     #[inline]
     pub fn insert_hash(&mut self, hash: u64) -> bool {
-        line::insert_by(move || {
-            let lines = self.bits.lines_mut();
-            let place = self.keys.place(hash, lines.len());
-            (&mut lines[place.line], place.probe)
-        })
+        let keys = &self.keys;
+        line::insert_at(self.bits.lines_mut(), move |lines| keys.place(hash, lines))
     }
 
     /// Whether a key of this hash was inserted, or looks as if it was.
     #[inline]
     pub fn contains_hash(&self, hash: u64) -> bool {
-        line::contains_by(move || {
-            let lines = self.bits.lines();
-            let place = self.keys.place(hash, lines.len());
-            (&lines[place.line], place.probe)
-        })
+        let keys = &self.keys;
+        line::contains_at(self.bits.lines(), move |lines| keys.place(hash, lines))
     }
 
     /// [`insert_hash`](Self::insert_hash) for all of them in order; the answers are the same.

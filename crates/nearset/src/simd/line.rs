@@ -157,30 +157,36 @@ pub fn insert(line: &mut Line, probe: impl Into<Probe>) -> bool {
     }
 }
 
-/// [`contains`] of what `find` gives. It is asked inside the kernel: of a look-up of a few nanoseconds, passing on what was
-/// found outside would be a good part.
+/// [`contains`] at the place that `place` gives, of as many lines as there are. It is asked inside the kernel: of a look-up
+/// of a few nanoseconds, passing on what was found outside would be a good part.
+///
+/// # Panics
+/// If the place lies outside `lines`.
 #[inline(always)]
-pub fn contains_by<'l>(find: impl FnOnce() -> (&'l Line, Probe)) -> bool {
+pub fn contains_at(lines: &[Line], place: impl FnOnce(usize) -> Place) -> bool {
     match Level::current() {
         // SAFETY (both): the level is there only on CPUs that have the features.
         #[cfg(target_arch = "x86_64")]
-        Level::Avx512 => unsafe { avx512::contains_by(find) },
+        Level::Avx512 => unsafe { avx512::contains_at(lines, place) },
         #[cfg(target_arch = "x86_64")]
-        Level::Avx2 => unsafe { avx2::contains_by(find) },
-        _ => scalar::contains_by(find),
+        Level::Avx2 => unsafe { avx2::contains_at(lines, place) },
+        _ => scalar::contains_at(lines, place),
     }
 }
 
-/// [`insert`] of what `find` gives, which is asked inside the kernel.
+/// [`insert`] at the place that `place` gives, of as many lines as there are; it is asked inside the kernel.
+///
+/// # Panics
+/// If the place lies outside `lines`.
 #[inline(always)]
-pub fn insert_by<'l>(find: impl FnOnce() -> (&'l mut Line, Probe)) -> bool {
+pub fn insert_at(lines: &mut [Line], place: impl FnOnce(usize) -> Place) -> bool {
     match Level::current() {
         // SAFETY (both): the level is there only on CPUs that have the features.
         #[cfg(target_arch = "x86_64")]
-        Level::Avx512 => unsafe { avx512::insert_by(find) },
+        Level::Avx512 => unsafe { avx512::insert_at(lines, place) },
         #[cfg(target_arch = "x86_64")]
-        Level::Avx2 => unsafe { avx2::insert_by(find) },
-        _ => scalar::insert_by(find),
+        Level::Avx2 => unsafe { avx2::insert_at(lines, place) },
+        _ => scalar::insert_at(lines, place),
     }
 }
 
@@ -315,15 +321,15 @@ impl AtomicLine {
 macro_rules! kernels_with_places {
     ($(#[$features:meta])*) => {
         $(#[$features])*
-        pub fn contains_by<'l>(find: impl FnOnce() -> (&'l Line, Probe)) -> bool {
-            let (line, probe) = find();
-            contains(line, probe)
+        pub fn contains_at(lines: &[Line], place: impl FnOnce(usize) -> Place) -> bool {
+            let Place { line, probe } = place(lines.len());
+            contains(&lines[line], probe)
         }
 
         $(#[$features])*
-        pub fn insert_by<'l>(find: impl FnOnce() -> (&'l mut Line, Probe)) -> bool {
-            let (line, probe) = find();
-            insert(line, probe)
+        pub fn insert_at(lines: &mut [Line], place: impl FnOnce(usize) -> Place) -> bool {
+            let Place { line, probe } = place(lines.len());
+            insert(&mut lines[line], probe)
         }
 
         $(#[$features])*
@@ -431,7 +437,7 @@ mod avx512 {
     use super::*;
 
     #[inline]
-    #[target_feature(enable = "avx512f")]
+    #[target_feature(enable = "avx512f,avx512dq")]
     fn pattern(probe: Probe) -> __m512i {
         let shifts = _mm512_setr_epi64(16, 22, 28, 34, 40, 46, 52, 58);
         let numbers = _mm512_srlv_epi64(_mm512_set1_epi64(probe.fields as i64), shifts);
@@ -444,35 +450,36 @@ mod avx512 {
     }
 
     #[inline]
-    #[target_feature(enable = "avx512f")]
+    #[target_feature(enable = "avx512f,avx512dq")]
     fn load(line: &Line) -> __m512i {
         // SAFETY: a line is 64 aligned bytes.
         unsafe { _mm512_load_si512((&raw const *line).cast()) }
     }
 
+    /// A lane has one bit of the key or none, so that the lanes with a common bit are all of the key's if it is there.
     #[inline]
-    #[target_feature(enable = "avx512f")]
-    fn holds(line: __m512i, bits: __m512i) -> bool {
-        let missing = _mm512_andnot_si512(line, bits);
-        _mm512_test_epi64_mask(missing, missing) == 0
+    #[target_feature(enable = "avx512f,avx512dq")]
+    fn holds(line: __m512i, bits: __m512i, probe: Probe) -> bool {
+        let common = _mm512_test_epi64_mask(line, bits);
+        if probe.lanes == ALL_LANES { common == ALL_LANES } else { common == probe.rotated_lanes() }
     }
 
     #[inline]
-    #[target_feature(enable = "avx512f")]
+    #[target_feature(enable = "avx512f,avx512dq")]
     pub fn contains(line: &Line, probe: Probe) -> bool {
-        holds(load(line), pattern(probe))
+        holds(load(line), pattern(probe), probe)
     }
 
     #[inline]
-    #[target_feature(enable = "avx512f")]
+    #[target_feature(enable = "avx512f,avx512dq")]
     pub fn insert(line: &mut Line, probe: Probe) -> bool {
         let (before, bits) = (load(line), pattern(probe));
         // SAFETY: a line is 64 aligned bytes.
         unsafe { _mm512_store_si512((&raw mut *line).cast(), _mm512_or_si512(before, bits)) };
-        !holds(before, bits)
+        !holds(before, bits, probe)
     }
 
-    kernels_with_places!(#[target_feature(enable = "avx512f,bmi2")]);
+    kernels_with_places!(#[target_feature(enable = "avx512f,avx512dq,bmi2")]);
 }
 
 #[cfg(test)]
@@ -499,10 +506,10 @@ mod tests {
 
                 let (mut placed, mut batch, mut shared) = ([Line::EMPTY; 4], [Line::EMPTY; 4], [Line::EMPTY; 4]);
                 for (&hash, &new) in inserted.iter().zip(&new) {
-                    assert_eq!(insert_by(|| (&mut placed[place(hash).line], place(hash).probe)), new);
+                    assert_eq!(insert_at(&mut placed, |_| place(hash)), new);
                 }
                 for (&hash, &found) in asked.iter().zip(&found) {
-                    assert_eq!(contains_by(|| (&placed[place(hash).line], place(hash).probe)), found);
+                    assert_eq!(contains_at(&placed, |_| place(hash)), found);
                 }
                 let mut answers = vec![false; inserted.len()];
                 insert_each(&mut batch, inserted, &mut answers, place);
