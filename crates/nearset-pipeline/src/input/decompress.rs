@@ -20,8 +20,14 @@ const ZSTD_WINDOW_LOG_MAX: u32 = 31;
 pub(crate) struct Stream {
     name: Arc<str>,
     compression: Compression,
-    inner: Box<dyn Read + Send>,
+    inner: Inner,
     read: u64,
+}
+
+/// A plain file is not boxed: the standard library reads it into memory that nobody has cleared before.
+enum Inner {
+    File { file: File, disk_bytes: Arc<AtomicU64> },
+    Other(Box<dyn Read + Send>),
 }
 
 impl Stream {
@@ -29,16 +35,14 @@ impl Stream {
     pub fn open(source: &Source, offset: u64, disk_bytes: &Arc<AtomicU64>) -> Result<Self, InputError> {
         let name = Arc::clone(&source.name);
         let mut skip = offset;
-        let (compression, inner): (_, Box<dyn Read + Send>) = match &source.location {
+        let (compression, inner) = match &source.location {
             Location::Stdin => {
                 let (head, rest) =
                     peek(io::stdin()).map_err(|cause| InputError::Read { name: Arc::clone(&name), read: 0, cause })?;
                 let compression = Compression::sniff(head.get_ref());
                 let chain: Chain<_, _> = head.chain(rest);
-                (
-                    compression,
-                    decoder(compression, BufReader::with_capacity(DISK_BUFFER, Counting::new(chain, disk_bytes))),
-                )
+                let counting = BufReader::with_capacity(DISK_BUFFER, Counting::new(chain, disk_bytes));
+                (compression, Inner::Other(decoder(compression, counting)))
             }
             Location::File(path) => {
                 let unreadable = |cause| InputError::Unreadable { path: path.clone(), cause };
@@ -52,10 +56,12 @@ impl Stream {
                     disk_bytes.fetch_add(offset, Ordering::Relaxed);
                     skip = 0;
                 }
-                let counting = Counting::new(file, disk_bytes);
-                let inner: Box<dyn Read + Send> = match source.compression {
-                    Compression::None => Box::new(counting),
-                    packed => decoder(packed, BufReader::with_capacity(DISK_BUFFER, counting)),
+                let inner = match source.compression {
+                    Compression::None => Inner::File { file, disk_bytes: Arc::clone(disk_bytes) },
+                    packed => {
+                        let counting = BufReader::with_capacity(DISK_BUFFER, Counting::new(file, disk_bytes));
+                        Inner::Other(decoder(packed, counting))
+                    }
                 };
                 (source.compression, inner)
             }
@@ -70,8 +76,15 @@ impl Stream {
         let start = bytes.len();
         // Without this, the room would be cleared before every read.
         bytes.reserve(wanted);
-        let result = self.inner.by_ref().take(wanted as u64).read_to_end(bytes);
-        self.read += (bytes.len() - start) as u64;
+        let result = match &mut self.inner {
+            Inner::File { file, .. } => file.take(wanted as u64).read_to_end(bytes),
+            Inner::Other(inner) => inner.take(wanted as u64).read_to_end(bytes),
+        };
+        let read = bytes.len() - start;
+        self.read += read as u64;
+        if let Inner::File { disk_bytes, .. } = &self.inner {
+            disk_bytes.fetch_add(read as u64, Ordering::Relaxed);
+        }
         result.map_err(|error| self.explain(error))
     }
 

@@ -399,10 +399,9 @@ impl<'a> NearFilter<'a> {
             if rule.follows_fill() {
                 *threshold = threshold.after(rule, ones, bits);
             }
-            let seen = match (&mut *verification, joint_key(item)) {
-                (Some(verification), Some(joint)) => !verification.insert_hash(joint.get()),
-                _ => true,
-            };
+            let seen = verification
+                .as_mut()
+                .is_none_or(|verification| joint_key(item).is_none_or(|joint| !verification.insert_hash(joint.get())));
             *items += 1;
             each(!(near && seen), hits);
         });

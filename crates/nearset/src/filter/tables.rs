@@ -14,8 +14,15 @@ use crate::{
     simd::line::{self, AtomicLine, Lanes, Line, Probe},
 };
 
+/// Keys that are in the window at once: they stay in the second-level cache, and so do a few bands' tables, or the part of
+/// them that so many items touch.
+const WINDOW: usize = 16 << 10;
+
 /// Keys whose places are worked out together: their spots stay in the first-level cache.
-const WINDOW: usize = 1024;
+const GROUP: usize = 1024;
+
+/// Keys in a cache line: bands are taken in groups of a multiple of it, so that no line of keys is fetched for two groups.
+const LINE_KEYS: usize = 64 / size_of::<Option<Key>>();
 
 /// How many keys ahead of the one that is looked at a line is fetched.
 const AHEAD: usize = 48;
@@ -116,34 +123,41 @@ impl Place {
         }
     }
 
-    /// Works out the spots of a window of whole items after the other, lets `visit` answer for them, and hands each item's keys
-    /// and hits to `each`. Keys that are none do not hit.
+    /// Takes a window of whole items after the other. In each it goes band by band, a group of bands at a time, which keeps to
+    /// few tables for long and gives the answers of item by item, since a band's table knows its own keys only. `visit` answers for the
+    /// spots of a group, and `each` gets an item's keys and hits. Keys that are none do not hit.
     fn in_windows(
         &self,
         keys: &[Option<Key>],
         mut visit: impl FnMut(&Spots, &mut [bool]),
         mut each: impl FnMut(&[Option<Key>], &mut [bool]),
     ) {
-        let window = WINDOW.div_ceil(self.bands) * self.bands;
-        let (mut spots, mut hits, mut spread) = (Spots::default(), vec![false; window], vec![false; window]);
-        for keys in keys.chunks(window) {
-            spots.all.clear();
-            for item in keys.chunks(self.bands) {
-                spots.all.extend(item.iter().enumerate().filter_map(|(band, key)| Some(self.spot(band, (*key)?))));
+        let bands = self.bands;
+        let window = (WINDOW / bands).clamp(1, (keys.len() / bands).max(1));
+        let (mut spots, mut found, mut hits) = (Spots::default(), Vec::new(), vec![false; window * bands]);
+        for keys in keys.chunks(window * bands) {
+            let items = keys.len() / bands;
+            let step = (GROUP / items).max(1).next_multiple_of(LINE_KEYS);
+            for first in (0..bands).step_by(step) {
+                let group = first..bands.min(first + step);
+                spots.all.clear();
+                for band in group.clone() {
+                    let column = keys[band..].iter().step_by(bands);
+                    spots.all.extend(column.filter_map(|key| Some(self.spot(band, (*key)?))));
+                }
+                let count = spots.all.len();
+                spots.order.truncate(count);
+                spots.order.extend(spots.order.len() as u64..count as u64);
+                found.resize(count.max(found.len()), false);
+                visit(&spots, &mut found[..count]);
+                let mut found = found.iter();
+                for band in group {
+                    for (hit, key) in hits[band..].iter_mut().step_by(bands).zip(keys[band..].iter().step_by(bands)) {
+                        *hit = key.is_some() && *found.next().expect("an answer for each key");
+                    }
+                }
             }
-            let found = spots.all.len();
-            spots.order.truncate(found);
-            spots.order.extend(spots.order.len() as u64..found as u64);
-            visit(&spots, &mut hits[..found]);
-            let answers = if found == keys.len() {
-                &mut hits[..found]
-            } else {
-                let mut found = hits.iter();
-                let with_key = keys.iter().map(|key| key.is_some() && *found.next().expect("a hit for each key"));
-                spread.iter_mut().zip(with_key).for_each(|(answer, hit)| *answer = hit);
-                &mut spread[..keys.len()]
-            };
-            for (item, hits) in keys.chunks(self.bands).zip(answers.chunks_mut(self.bands)) {
+            for (item, hits) in keys.chunks(bands).zip(hits.chunks_mut(bands)) {
                 each(item, hits);
             }
         }
