@@ -4,17 +4,18 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
+use nearset::Item;
 use nearset::family::Key;
-use nearset::plan::{FarModel, Goal, Metric, MetricName, PlannedSpec, Shape, TextDedup, plan};
-use nearset::{Item, Seed, Shingling};
+use nearset::plan::{Metric, MetricName, PlanError, PlannedSpec, Shape, TextDedup, plan};
 use nearset_pipeline::capacity::{self, Known};
 use nearset_pipeline::scan::scan;
 use nearset_pipeline::{
     AnyFilter, Arena, OutputOptions, ReadOptions, Reader, RecordError, RecordFault, extract, save_filter,
 };
 
+use crate::goal::{GoalOptions, parse_count};
 use crate::items::{Faults, fields_for, metric_of_inputs};
-use crate::options::{Input, OnError, print_json};
+use crate::options::{Input, Usage, Work, print_json};
 use crate::show;
 
 const EXAMPLES: &str = "\
@@ -45,53 +46,24 @@ pub struct Args {
     #[arg(long, value_name = "METRIC", default_value = "jaccard")]
     metric: MetricName,
 
-    /// Items this near are to be found: a similarity or cosine, differing bits, or a distance
-    #[arg(long, value_name = "NUMBER", allow_negative_numbers = true)]
-    near: f64,
+    #[command(flatten)]
+    wanted: GoalOptions,
 
-    /// Items this far are not; for jaccard it may be left out, and the filter is then that of `nearset dedup`
+    /// How far a query must be from everything stored to be turned away; for jaccard it may be left out, and the filter and its
+    /// defaults are then those of `nearset dedup`
     #[arg(long, value_name = "NUMBER", allow_negative_numbers = true)]
     far: Option<f64>,
-
-    /// The most of what lies at --near that may be missed; 0 for none at all, with hamming
-    #[arg(long, value_name = "RATE")]
-    max_fn: Option<f64>,
-
-    /// The most of what lies at --far that may be accepted
-    #[arg(long, value_name = "RATE")]
-    max_fp: Option<f64>,
-
-    /// How far unrelated items are, where that is known: it makes filters of vectors smaller
-    #[arg(long, value_name = "NUMBER", allow_negative_numbers = true)]
-    background: Option<f64>,
-
-    /// How texts are cut into sets: words:N, chars:N or bytes:N
-    #[arg(long, value_name = "KIND:N", default_value_t = Shingling::default())]
-    shingle: Shingling,
 
     /// The field or column of the item [default: text, hash or vector, by metric]
     #[arg(long, value_name = "NAME")]
     field: Option<String>,
 
-    /// Bits or components of an item, where a pipe does not tell beforehand
-    #[arg(long, value_name = "N")]
-    length: Option<u32>,
-
-    /// How many distinct items to make room for; otherwise counted, or estimated from a sample
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    /// How many distinct items to make room for: 1000000, 1_000_000, 1e6 or 1M; otherwise counted, or estimated from a sample
+    #[arg(long, value_name = "N", value_parser = parse_count)]
     capacity: Option<u64>,
 
-    /// From which the hash functions are drawn
-    #[arg(long, value_name = "SEED", default_value_t = Seed::default())]
-    seed: Seed,
-
-    /// What to do with a record that cannot be read
-    #[arg(long, value_enum, default_value = "fail")]
-    on_error: OnError,
-
-    /// Threads that hash; by default one a core
-    #[arg(long, value_name = "N")]
-    threads: Option<usize>,
+    #[command(flatten)]
+    work: Work,
 
     /// Replace an existing filter
     #[arg(long)]
@@ -107,29 +79,30 @@ pub struct Args {
 }
 
 impl Args {
-    fn planned(&self, metric: Metric, capacity: u64) -> Result<PlannedSpec> {
+    fn planned(&self, metric: Metric, shape: Shape, capacity: u64) -> Result<PlannedSpec> {
         let Some(far) = self.far else {
             let Metric::Jaccard { shingling } = metric else {
-                bail!("--far is needed for {metric}: from where on are items not near?");
+                return Err(Usage(format!("--far is needed for {metric}: from where on are items not near?")).into());
             };
-            let usual = TextDedup::new(self.near);
+            if let Some(option) = self.wanted.about_far() {
+                return Err(Usage(format!("{option} has a meaning only beside --far: give it too")).into());
+            }
+            let usual = TextDedup::new(self.wanted.near);
             let wanted = TextDedup {
-                max_false_negative: self.max_fn.unwrap_or(usual.max_false_negative),
-                max_false_positive: self.max_fp.unwrap_or(usual.max_false_positive),
+                max_false_negative: self.wanted.max_fn.unwrap_or(usual.max_false_negative),
+                max_false_positive: self.wanted.max_fp.unwrap_or(usual.max_false_positive),
                 shingling,
-                seed: self.seed,
+                seed: self.wanted.seed,
                 ..usual
             };
             return Ok(PlannedSpec::Near(wanted.spec(capacity)?));
         };
-        let mut goal = Goal::new(metric, metric.distance(self.near)?, metric.distance(far)?, capacity);
-        goal.seed = self.seed;
-        goal.max_false_negative = self.max_fn.unwrap_or(goal.max_false_negative);
-        goal.max_false_positive = self.max_fp.unwrap_or(goal.max_false_positive);
-        if let Some(background) = self.background {
-            goal.far_model = FarModel::Background(metric.distance(background)?);
-        }
-        let plan = plan(&goal)?;
+        let sampled = self.wanted.sampled(self.metric, shape, self.field.as_deref(), self.input.format)?;
+        let goal = self.wanted.goal(metric, far, capacity, sampled.as_ref())?;
+        let plan = match plan(&goal) {
+            Err(PlanError::Goal(error)) => return Err(self.wanted.explain(self.metric, far, error).into()),
+            plan => plan?,
+        };
         if !self.quiet {
             eprint!("{plan}");
         }
@@ -139,10 +112,8 @@ impl Args {
 
 pub fn run(args: Args) -> Result<ExitCode> {
     let sources = args.input.sources(args.quiet)?;
-    let metric = match args.length {
-        Some(length) => args.metric.with(Shape { length: Some(length), shingling: Some(args.shingle) })?,
-        None => metric_of_inputs(args.metric, args.shingle, &args.input, args.field.as_deref(), &sources)?,
-    };
+    let shape = args.wanted.shape(args.metric, None)?;
+    let metric = metric_of_inputs(args.metric, shape, &args.input, args.field.as_deref(), &sources)?;
     let fields = fields_for(&args.input, args.field.as_deref(), metric)?;
     let read = ReadOptions::new(fields.clone());
     let capacity = match args.capacity {
@@ -155,14 +126,13 @@ pub fn run(args: Args) -> Result<ExitCode> {
             estimate.records
         }
     };
-    let planned = args.planned(metric, capacity)?;
+    let planned = args.planned(metric, shape, capacity)?;
     let mut filter = AnyFilter::from_planned(&planned)?;
     let mut output = OutputOptions::protecting(&sources.list);
     output.force = args.force;
     // Found out now rather than after the work.
     drop(nearset_pipeline::OutputFile::create(&args.output, &output)?);
-    let mut faults = Faults::new(args.on_error);
-    let threads = args.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
+    let mut faults = Faults::new(args.work.on_error);
     let reader = Reader::new(sources.list, read);
     let hasher = match &filter {
         AnyFilter::Near(filter) if filter.spec().probing.is_none() => Some(filter.hasher()),
@@ -172,7 +142,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
     scan(
         reader,
         &fields,
-        threads,
+        args.work.threads(),
         |extracted, room| -> (Vec<Option<Key>>, Vec<RecordError>) {
             let (mut keys, mut errors) = (Vec::new(), Vec::new());
             let Some(hasher) = &hasher else { return (keys, errors) };

@@ -12,7 +12,7 @@ use nearset_pipeline::scan::scan;
 use nearset_pipeline::{Arena, Batch, FilterFile, ReadOptions, Reader, extract, resolve};
 
 use crate::items::{Faults, fields_for};
-use crate::options::{Input, OnError, print_json};
+use crate::options::{Input, Work, print_json};
 use crate::show;
 
 const EXAMPLES: &str = "\
@@ -59,13 +59,8 @@ pub struct Args {
     #[arg(long, value_name = "NAME")]
     field: Option<String>,
 
-    /// What to do with a record that cannot be read
-    #[arg(long, value_enum, default_value = "fail")]
-    on_error: OnError,
-
-    /// Threads that compare; by default one a core
-    #[arg(long, value_name = "N")]
-    threads: Option<usize>,
+    #[command(flatten)]
+    work: Work,
 
     /// Print a line of JSON
     #[arg(long)]
@@ -84,7 +79,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
     }
     let fields = fields_for(&args.input, args.field.as_deref(), metric)?;
     let keeper = Keeper::new(metric);
-    let mut faults = Faults::new(args.on_error);
+    let mut faults = Faults::new(args.work.on_error);
 
     // Each record draws a number from its place, and the smallest numbers are the sample.
     let mut sample = std::collections::BTreeMap::new();
@@ -124,13 +119,12 @@ pub fn run(args: Args) -> Result<ExitCode> {
 
     let items = resolve(&args.against_items, args.input.format)?;
     let reader = Reader::new(items.list, ReadOptions::new(fields.clone()));
-    let threads = args.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
     let mut nearest = vec![None; queries.len()];
     let mut compared = 0u64;
     scan(
         reader,
         &fields,
-        threads,
+        args.work.threads(),
         |extracted, _| -> Result<(u64, Vec<Option<nearset::Distance>>)> {
             let mut best = vec![None; queries.len()];
             let mut items = 0;

@@ -4,14 +4,15 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use nearset::plan::TextDedup;
 use nearset::{Seed, Shingling};
 use nearset_pipeline::ItemField;
 use nearset_pipeline::capacity::Known;
 use nearset_pipeline::dedup::{Dedup, DedupError, DedupOptions, DedupPlan, Progress, Summary, is_resumable};
 
-use crate::options::{self, Input, OnError};
+use crate::goal::parse_count;
+use crate::options::{self, Input, Work};
 use crate::show::{self, ProgressLine};
 
 const EXAMPLES: &str = "\
@@ -94,17 +95,12 @@ pub struct Args {
     #[arg(long, conflicts_with = "output")]
     dry_run: bool,
 
-    /// How many distinct records to make room for; otherwise counted, or estimated from a sample
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    /// How many distinct records to make room for: 1000000, 1_000_000, 1e6 or 1M; otherwise counted, or estimated from a sample
+    #[arg(long, value_name = "N", value_parser = parse_count)]
     capacity: Option<u64>,
 
-    /// What to do with a record that cannot be read
-    #[arg(long, value_enum, default_value = "fail")]
-    on_error: OnError,
-
-    /// Threads that hash; by default one a core
-    #[arg(long, value_name = "N")]
-    threads: Option<usize>,
+    #[command(flatten)]
+    work: Work,
 
     /// From which the hash functions are drawn: a number, or 32 hexadecimal digits that nobody can guess
     #[arg(long, value_name = "SEED", default_value_t = Seed::default())]
@@ -143,7 +139,7 @@ impl Args {
         let mut options = DedupOptions::new(wanted);
         options.fields = self.input.fields(&self.text_field, ItemField::Text);
         options.capacity = self.capacity;
-        options.on_error = self.on_error.into();
+        options.on_error = self.work.on_error.into();
         options.annotate = self.annotate;
         options.out = self.output.clone();
         options.removed = self.removed.clone();
@@ -153,17 +149,12 @@ impl Args {
         options.force = self.force;
         options.resume = self.resume;
         options.checkpoint_bytes = self.checkpoint_bytes;
-        if let Some(threads) = self.threads {
-            options.threads = threads;
-        }
+        options.threads = self.work.threads();
         options
     }
 }
 
 pub fn run(args: Args) -> Result<ExitCode> {
-    if args.threads == Some(0) {
-        bail!("--threads 0: at least one thread is needed");
-    }
     let sources = args.input.sources(args.quiet)?;
     let total = sources.total_bytes();
     let dedup = Dedup::prepare(sources.list, args.options())?;

@@ -1,12 +1,13 @@
 //! Items of any metric out of the inputs, for the commands that work on one filter.
 
 use anyhow::{Context, Result, bail};
+use nearset::Item;
 use nearset::plan::{Metric, MetricName, Shape};
-use nearset::{Item, Shingling};
 use nearset_pipeline::any_filter::item_field;
 use nearset_pipeline::{Arena, Batch, Fields, ItemField, ReadOptions, Reader, RecordError, Sources, extract};
 
-use crate::options::{Input, OnError};
+use crate::goal::length_option;
+use crate::options::{Input, OnError, Usage};
 
 /// The field that a kind of item is usually in.
 pub fn usual_field(kind: ItemField) -> &'static str {
@@ -25,22 +26,22 @@ pub fn fields_for(input: &Input, field: Option<&str>, metric: Metric) -> Result<
     Ok(input.fields(field.unwrap_or(usual_field(kind)), kind))
 }
 
-/// The metric over the inputs' items, whose length the first item tells.
+/// The metric over the inputs' items, whose length the first item tells where `shape` does not.
 pub fn metric_of_inputs(
     name: MetricName,
-    shingling: Shingling,
+    shape: Shape,
     input: &Input,
     field: Option<&str>,
     sources: &Sources,
 ) -> Result<Metric> {
-    let shape = Shape { length: None, shingling: Some(shingling) };
     if let Ok(metric) = name.with(shape) {
         return Ok(metric);
     }
     let any = name.with(Shape { length: Some(1), ..shape })?;
     let fields = fields_for(input, field, any)?;
     if sources.list.iter().any(|source| source.bytes.is_none()) {
-        bail!("the length of the items must be known first: pass --length when reading from a pipe");
+        let option = length_option(name).unwrap_or("their length");
+        return Err(Usage(format!("a pipe does not tell how long its items are: give {option} N")).into());
     }
     let mut reader = Reader::new(sources.list.clone(), ReadOptions::new(fields.clone()));
     let (mut batch, mut arena) = (Batch::new(), Arena::new());

@@ -5,6 +5,7 @@
 mod build;
 mod check;
 mod dedup;
+mod goal;
 mod info;
 mod items;
 mod merge;
@@ -12,6 +13,7 @@ mod options;
 mod plan;
 mod query;
 mod show;
+mod terminal;
 
 use std::process::ExitCode;
 
@@ -37,18 +39,22 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let outcome = match Cli::parse().command {
-        Command::Dedup(args) => dedup::run(args),
-        Command::Build(args) => build::run(args),
-        Command::Query(args) => query::run(args),
-        Command::Merge(args) => merge::run(args),
-        Command::Info(args) => info::run(args),
-        Command::Check(args) => check::run(args),
-        Command::Plan(args) => plan::run(args),
+    let (name, outcome) = match Cli::parse().command {
+        Command::Dedup(args) => ("dedup", dedup::run(args)),
+        Command::Plan(args) => ("plan", plan::run(args)),
+        Command::Build(args) => ("build", build::run(args)),
+        Command::Query(args) => ("query", query::run(args)),
+        Command::Merge(args) => ("merge", merge::run(args)),
+        Command::Info(args) => ("info", info::run(args)),
+        Command::Check(args) => ("check", check::run(args)),
     };
     match outcome {
         Ok(code) => code,
         Err(error) if show::is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) if error.is::<options::Usage>() => {
+            eprintln!("error: {error:#}\n\nFor examples, try 'nearset {name} --help'.");
+            ExitCode::from(2)
+        }
         Err(error) => {
             eprintln!("error: {error:#}");
             ExitCode::FAILURE

@@ -1,10 +1,10 @@
 //! Options that several commands share.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
-use nearset_pipeline::{Fields, Format, ItemField, Sources, resolve};
+use nearset_pipeline::{Fields, Format, ItemField, OutputFile, OutputOptions, Sources, resolve};
 
 /// What is read.
 #[derive(Args)]
@@ -57,6 +57,48 @@ impl From<OnError> for nearset_pipeline::dedup::OnError {
     }
 }
 
+/// How records are worked on.
+#[derive(Args)]
+pub struct Work {
+    /// What to do with a record that cannot be read
+    #[arg(long, value_enum, default_value = "fail")]
+    pub on_error: OnError,
+
+    /// Threads that work on records; by default one a core
+    #[arg(long, value_name = "N", value_parser = parse_threads)]
+    threads: Option<usize>,
+}
+
+impl Work {
+    /// How many threads there are to be.
+    pub fn threads(&self) -> usize {
+        self.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from))
+    }
+}
+
+fn parse_threads(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(0) => Err("at least one thread is needed".to_owned()),
+        Ok(threads) => Ok(threads),
+        Err(error) => Err(format!("{error}")),
+    }
+}
+
+/// A wrong command line, as opposed to a failure.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct Usage(pub String);
+
+/// Writes a picture whole or not at all, and never over the file that it is about.
+pub fn write_picture(path: &Path, svg: &str, about: Option<&str>) -> Result<()> {
+    let mut options = OutputOptions::default();
+    options.inputs = about.iter().map(PathBuf::from).collect();
+    options.force = true;
+    let mut file = OutputFile::create(path, &options)?;
+    file.write(svg.as_bytes())?;
+    file.finish().with_context(|| format!("cannot draw {}", path.display()))
+}
+
 /// Writes a line of JSON where scripts look for it: to standard output, unless that is taken.
 pub fn print_json(value: &serde_json::Value, stdout_taken: bool) -> Result<()> {
     let text = serde_json::to_string(value).context("cannot write the summary as JSON")?;
@@ -70,5 +112,5 @@ pub fn print_json(value: &serde_json::Value, stdout_taken: bool) -> Result<()> {
 
 /// Whether an output is standard output.
 pub fn is_stdout(path: &Option<PathBuf>) -> bool {
-    path.as_deref() == Some(std::path::Path::new("-"))
+    path.as_deref() == Some(Path::new("-"))
 }

@@ -14,7 +14,7 @@ use nearset_pipeline::{
 };
 
 use crate::items::{Faults, fields_for};
-use crate::options::{Input, OnError, is_stdout, print_json};
+use crate::options::{Input, Usage, Work, is_stdout, print_json};
 use crate::show;
 
 const EXAMPLES: &str = "\
@@ -69,13 +69,8 @@ pub struct Args {
     #[arg(long, value_name = "NAME")]
     field: Option<String>,
 
-    /// What to do with a record that cannot be read
-    #[arg(long, value_enum, default_value = "fail")]
-    on_error: OnError,
-
-    /// Threads that hash; by default one a core
-    #[arg(long, value_name = "N")]
-    threads: Option<usize>,
+    #[command(flatten)]
+    work: Work,
 
     /// Replace an existing output
     #[arg(long)]
@@ -99,7 +94,9 @@ pub fn run(args: Args) -> Result<ExitCode> {
     let list: Arc<[Source]> = args.input.sources(args.quiet)?.list.into();
     let fields = fields_for(&args.input, args.field.as_deref(), metric)?;
     let keep = match (args.keep, args.tag, &args.output) {
-        (None, false, Some(_)) => bail!("what is to be written? Pass --keep near, --keep far or --tag"),
+        (None, false, Some(_)) => {
+            return Err(Usage("what is to be written? Give --keep near, --keep far or --tag".to_owned()).into());
+        }
         (keep, ..) => keep,
     };
     let mut out = match &args.output {
@@ -113,14 +110,13 @@ pub fn run(args: Args) -> Result<ExitCode> {
         }
         None => None,
     };
-    let threads = args.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
     let reader = Reader::new(Arc::clone(&list), ReadOptions::new(fields.clone()));
-    let mut faults = Faults::new(args.on_error);
+    let mut faults = Faults::new(args.work.on_error);
     let (mut near, mut all) = (0u64, 0u64);
     scan(
         reader,
         &fields,
-        threads,
+        args.work.threads(),
         |extracted, room| -> Vec<Result<Found, RecordError>> {
             let find = |i: usize| {
                 let item = extracted.item(i).map_err(Clone::clone)?;

@@ -6,8 +6,8 @@ use nearset::plan::{
 };
 use nearset_pipeline::background::{PAIRS, Sampled};
 
-use super::terminal;
 pub use crate::show::count;
+use crate::terminal;
 
 /// The width of text where no terminal says another.
 const WIDTH: usize = 100;
@@ -21,8 +21,7 @@ pub fn answer(
     sampled: Option<&Sampled>,
     build: Option<String>,
 ) -> String {
-    let width = terminal_size::terminal_size().map_or(WIDTH, |(width, _)| usize::from(width.0)).clamp(40, WIDEST);
-    let mut page = Page { text: String::new(), width };
+    let mut page = Page { text: String::new(), width: width() };
     match outcome {
         Ok(plan) => page.plan(plan, sampled, build),
         Err(PlanError::LargerThanItems { plan, advice, item_bits }) => {
@@ -32,6 +31,11 @@ pub fn answer(
         Err(error) => page.paragraph(&format!("Not possible: {error}.")),
     }
     page.text
+}
+
+/// The width of text that the terminal has room for.
+pub fn width() -> usize {
+    terminal_size::terminal_size().map_or(WIDTH, |(width, _)| usize::from(width.0)).clamp(40, WIDEST)
 }
 
 struct Page {

@@ -150,4 +150,6 @@ fn help_shows_examples() {
     assert!(String::from_utf8_lossy(shop.ok("dedup --help").stdout()).contains("--resume"));
     assert_eq!(shop.run("dedup --no-such-option").code(), 2);
     assert_eq!(shop.run("dedup in.jsonl").code(), 2, "an output is needed");
+    let ran = shop.run("dedup in.jsonl -o out.jsonl --threads 0");
+    assert!(ran.code() == 2 && ran.stderr().contains("at least one thread"), "{}", ran.stderr());
 }

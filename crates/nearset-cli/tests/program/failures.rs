@@ -75,7 +75,6 @@ fn outputs_are_refused_where_they_would_destroy() {
         ("dedup missing.jsonl -o out.jsonl", "missing.jsonl"),
         ("dedup in.jsonl -o out.jsonl --against there.jsonl", "not a nearset file"),
         ("dedup in.jsonl -o out.jsonl --near 1.5", "between 0 and 1"),
-        ("dedup in.jsonl -o out.jsonl --threads 0", "at least one thread"),
     ] {
         let ran = shop.run(arguments);
         assert_eq!(ran.code(), 1, "{arguments}: {}", ran.stderr());

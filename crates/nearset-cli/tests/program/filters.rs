@@ -44,7 +44,7 @@ fn texts_are_screened_and_the_exit_code_tells() {
         let id = format!("{{\"id\": {},", record["id"]);
         assert_eq!(record["near"].as_bool().unwrap(), near.contains(&id), "{id}");
     }
-    assert_eq!(shop.run("query seen.nearset new.jsonl -o x.jsonl").code(), 1, "what to write must be said");
+    assert_eq!(shop.run("query seen.nearset new.jsonl -o x.jsonl").code(), 2, "what to write must be said");
 }
 
 #[test]
@@ -94,6 +94,24 @@ fn bit_strings_within_the_radius_are_never_missed() {
 }
 
 #[test]
+fn a_pipe_is_told_how_long_and_how_many_its_items_are() {
+    let shop = Workshop::new();
+    let (stored, _) = hashes(400, 4);
+    let build = "build - --format text --metric hamming --near 4 --far 64 --max-fn 0 --max-fp 0.01 -o";
+    shop.ok_with_stdin(&format!("{build} f.nearset --bits 256 --capacity 1e3"), stored.as_bytes());
+    assert_eq!(json(shop.ok("info f.nearset --json").stdout())["items"], 400);
+    for (given, lacking) in
+        [("--capacity 1k", "give --bits N"), ("--bits 256", "--capacity"), ("--dimension 9", "give --bits")]
+    {
+        let ran = shop.run(&format!("{build} g.nearset {given}"));
+        assert!(ran.code() != 0 && ran.stderr().contains(lacking), "{given}: {}", ran.stderr());
+    }
+    shop.write("a.txt", "some text\n");
+    let ran = shop.run("build a.txt -o a.nearset --near 0.8 --worst-case");
+    assert!(ran.code() == 2 && ran.stderr().contains("beside --far"), "{}", ran.stderr());
+}
+
+#[test]
 fn vectors_by_cosine() {
     let shop = Workshop::new();
     let mut numbers = Numbers(9);
@@ -108,7 +126,7 @@ fn vectors_by_cosine() {
     shop.write("stored.jsonl", stored);
     shop.write("near.jsonl", near);
     let build = "build stored.jsonl -o v.nearset --metric cosine --near 0.95 --far 0.3";
-    assert_eq!(shop.run("build stored.jsonl -o v.nearset --metric cosine --near 0.95").code(), 1, "far is needed");
+    assert_eq!(shop.run("build stored.jsonl -o v.nearset --metric cosine --near 0.95").code(), 2, "far is needed");
     shop.ok(build);
     let found = json(shop.run("query v.nearset near.jsonl --json").stdout());
     assert!(found["near"].as_u64().unwrap() >= 290, "{found}");
@@ -143,6 +161,12 @@ fn info_shows_the_curve_and_refuses_damage() {
     let curve: Vec<f64> = info["curve"].as_array().unwrap().iter().map(|p| p["accepted"].as_f64().unwrap()).collect();
     assert!(curve[0] > 0.999 && curve[20] < 0.01 && curve.is_sorted_by(|a, b| a >= b), "{curve:?}");
     assert!(String::from_utf8_lossy(shop.ok("info a.nearset").stdout()).contains("124 bands of 8 rows"));
+    let shown = String::from_utf8(shop.ok("info a.nearset").stdout().to_vec()).unwrap();
+    assert!(shown.contains("100 % │") && shown.contains("half at 0."), "{shown}");
+    shop.ok("info a.nearset --plot curve.svg");
+    let svg = shop.text("curve.svg");
+    assert!(svg.starts_with("<svg ") && svg.contains("as it is now, with 200 items") && svg.contains("half at 0."));
+    assert_eq!(shop.run("info a.nearset --plot a.nearset").code(), 1, "the filter is not drawn over");
     let mut bytes = shop.read("a.nearset");
     let last = bytes.len() - 1;
     bytes[last / 2] ^= 1;

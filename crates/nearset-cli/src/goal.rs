@@ -1,0 +1,266 @@
+//! What is wanted of a filter, as options that `plan` and `build` share.
+//!
+//! Options become a [`Goal`], whose defaults are the library's.
+
+use anyhow::{Context, Result};
+use nearset::plan::{FarModel, Goal, GoalError, Metric, MetricError, MetricName, Minimise, Shape};
+use nearset::{Seed, Shingling};
+use nearset_pipeline::any_filter::item_field;
+use nearset_pipeline::background::{self, Sampled};
+use nearset_pipeline::{Fields, Format, ReadOptions, resolve};
+
+use crate::items::usual_field;
+use crate::options::Usage;
+
+/// What is near, and which errors may be made.
+#[derive(clap::Args)]
+pub struct GoalOptions {
+    /// How near a query must be to something stored to be found: a similarity or cosine, differing bits, or a distance
+    #[arg(long, value_name = "NUMBER", allow_negative_numbers = true)]
+    pub near: f64,
+
+    /// The length of hashes, for hamming
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub bits: Option<u32>,
+
+    /// Components of a vector, for cosine, l1 and l2
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub dimension: Option<u32>,
+
+    /// How texts are cut into sets: words:N, chars:N or bytes:N [default: words:5]
+    #[arg(long, value_name = "KIND:N")]
+    pub shingle: Option<Shingling>,
+
+    /// The most of what is near that may be missed; 0 for none at all (hamming and symbols) [default: 0.02]
+    #[arg(long, value_name = "RATE")]
+    pub max_fn: Option<f64>,
+
+    /// The most of what is far that may be called near [default: 0.001]
+    #[arg(long, value_name = "RATE")]
+    pub max_fp: Option<f64>,
+
+    /// What to have least of: bytes, or time of a query [default: bytes]
+    #[arg(long, value_enum, value_name = "WHAT")]
+    pub minimise: Option<MinimiseArg>,
+
+    /// Where stored items lie that a query has nothing to do with; by default as if at random
+    #[arg(long, value_name = "NUMBER", allow_negative_numbers = true, group = "model")]
+    pub background: Option<f64>,
+
+    /// Measure that on pairs of this file's items: texts, hashes in hexadecimal, or vectors
+    #[arg(long, value_name = "FILE", group = "model")]
+    pub sample: Option<String>,
+
+    /// Promise even to a query that has every stored item exactly at --far; dear
+    #[arg(long, group = "model")]
+    pub worst_case: bool,
+
+    /// From which hash functions and sampled pairs are drawn: a number, or 32 hexadecimal digits
+    #[arg(long, value_name = "SEED", default_value_t = Seed::default())]
+    pub seed: Seed,
+}
+
+/// What to have least of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum MinimiseArg {
+    /// Memory
+    Bytes,
+    /// Work of a query
+    Time,
+}
+
+impl GoalOptions {
+    /// What the options say about items; an option that the metric has no use for is a mistake. `length` is that of strings.
+    pub fn shape(&self, metric: MetricName, length: Option<u32>) -> Result<Shape, Usage> {
+        let own = length_option(metric);
+        let lengths = [("--bits", self.bits), ("--dimension", self.dimension), ("--length", length)];
+        if let Some((option, _)) = lengths.iter().find(|(option, given)| given.is_some() && Some(*option) != own) {
+            let cure = own.map_or("--shingle says what its items are".to_owned(), |own| format!("give {own}"));
+            return Err(Usage(format!("{option} says nothing about {metric}: {cure}")));
+        }
+        if self.shingle.is_some() && own.is_some() {
+            return Err(Usage(format!("--shingle cuts texts, and {metric} has none: leave it out")));
+        }
+        Ok(Shape { length: lengths.iter().find_map(|(_, given)| *given), shingling: self.shingle })
+    }
+
+    /// What `--sample` says about unrelated items, if it is given.
+    pub fn sampled(
+        &self,
+        metric: MetricName,
+        shape: Shape,
+        field: Option<&str>,
+        format: Option<Format>,
+    ) -> Result<Option<Sampled>> {
+        let Some(path) = &self.sample else { return Ok(None) };
+        let sources = resolve(&[path], format)?;
+        let Some(kind) = of_any_length(metric).and_then(item_field) else {
+            return Err(Usage(format!("--sample: items of {metric} cannot be read from files")).into());
+        };
+        let options = ReadOptions::new(Fields::new(field.unwrap_or(usual_field(kind)), kind));
+        let sampled = background::measure(sources.list, options, metric, shape, self.seed);
+        sampled.map(Some).with_context(|| format!("cannot measure the background on {path}"))
+    }
+
+    /// What is wanted, of items of this metric.
+    pub fn goal(&self, metric: Metric, far: f64, capacity: u64, sampled: Option<&Sampled>) -> Result<Goal, Usage> {
+        let distance = |option: &str, own| metric.distance(own).map_err(|error| Usage(format!("--{option}: {error}")));
+        let mut goal = Goal::new(metric, distance("near", self.near)?, distance("far", far)?, capacity);
+        goal.max_false_negative = self.max_fn.unwrap_or(goal.max_false_negative);
+        goal.max_false_positive = self.max_fp.unwrap_or(goal.max_false_positive);
+        goal.seed = self.seed;
+        goal.minimise = match self.minimise {
+            Some(MinimiseArg::Bytes) => Minimise::Bytes,
+            Some(MinimiseArg::Time) => Minimise::Time,
+            None => goal.minimise,
+        };
+        if let Some(own) = self.background {
+            goal.far_model = FarModel::Background(distance("background", own)?);
+        }
+        if self.worst_case {
+            goal.far_model = FarModel::WorstCase;
+        }
+        if let Some(sampled) = sampled {
+            goal.far_model = FarModel::Measured(sampled.background.clone());
+        }
+        Ok(goal)
+    }
+
+    /// An option that says something about what is far.
+    pub fn about_far(&self) -> Option<&'static str> {
+        let given = [
+            ("--background", self.background.is_some()),
+            ("--sample", self.sample.is_some()),
+            ("--worst-case", self.worst_case),
+            ("--minimise", self.minimise.is_some()),
+        ];
+        given.into_iter().find(|(_, given)| *given).map(|(option, _)| option)
+    }
+
+    /// What is wrong with the goal, in terms of options.
+    pub fn explain(&self, metric: MetricName, far: f64, error: GoalError) -> Usage {
+        let near = self.near;
+        match error {
+            GoalError::NearNotBelowFar { .. } if of_any_length(metric).is_some_and(Metric::larger_is_nearer) => {
+                Usage(format!(
+                    "--near {near} must be larger than --far {far}: {metric} counts similarity, and what is nearer is more similar"
+                ))
+            }
+            GoalError::NearNotBelowFar { .. } => Usage(format!(
+                "--near {near} must be smaller than --far {far}: {metric} counts distance, and what is nearer is less distant"
+            )),
+            GoalError::NotARate { name, .. } => {
+                let option = if name == "false-negative" { "--max-fn" } else { "--max-fp" };
+                Usage(format!("{option}: {error}"))
+            }
+            error => Usage(error.to_string()),
+        }
+    }
+
+    /// The options as they are typed, those that were given.
+    pub fn typed(&self) -> String {
+        let minimise = self.minimise.map(|minimise| match minimise {
+            MinimiseArg::Bytes => "bytes".to_owned(),
+            MinimiseArg::Time => "time".to_owned(),
+        });
+        let given = [
+            ("--near", Some(self.near.to_string())),
+            ("--shingle", self.shingle.map(|shingling| shingling.to_string())),
+            ("--max-fn", self.max_fn.map(|rate| rate.to_string())),
+            ("--max-fp", self.max_fp.map(|rate| rate.to_string())),
+            ("--minimise", minimise),
+            ("--background", self.background.map(|own| own.to_string())),
+            ("--sample", self.sample.clone()),
+            ("--worst-case", self.worst_case.then(String::new)),
+            ("--seed", (self.seed != Seed::default()).then(|| self.seed.to_string())),
+        ];
+        let typed = |(option, value): (&str, Option<String>)| {
+            value.map(|value| if value.is_empty() { option.to_owned() } else { format!("{option} {value}") })
+        };
+        given.into_iter().filter_map(typed).collect::<Vec<_>>().join(" ")
+    }
+}
+
+/// The metric where the length of items does not matter.
+pub fn of_any_length(metric: MetricName) -> Option<Metric> {
+    metric.with(Shape { length: Some(1), shingling: None }).ok()
+}
+
+/// The option that says how long a metric's items are.
+pub fn length_option(metric: MetricName) -> Option<&'static str> {
+    match metric {
+        MetricName::Hamming => Some("--bits"),
+        MetricName::Symbols => Some("--length"),
+        MetricName::Cosine | MetricName::L1 | MetricName::L2 => Some("--dimension"),
+        _ => None,
+    }
+}
+
+/// What the metric lacks, in terms of options.
+pub fn explain_metric(metric: MetricName, error: MetricError) -> Usage {
+    match (&error, length_option(metric)) {
+        (MetricError::NoLength { .. }, Some(option)) => Usage(format!("{error}: give {option} N")),
+        _ => Usage(error.to_string()),
+    }
+}
+
+/// A whole number as people write large ones: `1000000`, `1_000_000`, `1,000,000`, `1e6`, `2.5e6`, `10k`, `1M`, `1G`.
+pub fn parse_count(text: &str) -> Result<u64, String> {
+    let wrong = |why: &str| format!("{why}: write 1000000, 1_000_000, 1e6 or 1M");
+    let digits: String = text.chars().filter(|c| !matches!(c, '_' | ',')).collect();
+    if let Ok(count) = digits.parse::<u64>() {
+        return if count == 0 { Err("at least 1 item is needed".into()) } else { Ok(count) };
+    }
+    let (digits, scale) = match digits.char_indices().last() {
+        Some((at, 'k' | 'K')) => (&digits[..at], 1e3),
+        Some((at, 'm' | 'M')) => (&digits[..at], 1e6),
+        Some((at, 'g' | 'G')) => (&digits[..at], 1e9),
+        Some((at, 't' | 'T')) => (&digits[..at], 1e12),
+        _ => (&digits[..], 1.0),
+    };
+    // Beyond 2^53 such a number is no longer whole.
+    const MOST: f64 = (1u64 << 53) as f64;
+    match digits.parse::<f64>().map(|number| number * scale) {
+        Ok(count) if count.fract() == 0.0 && (1.0..=MOST).contains(&count) => Ok(count as u64),
+        Ok(_) => Err(wrong("not a whole number of items from 1 to 9e15")),
+        Err(_) => Err(wrong("not a number")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_help_states_the_library_s_defaults() {
+        let metric = MetricName::Jaccard.with(Shape::default()).unwrap();
+        let goal = Goal::new(metric, metric.distance(0.8).unwrap(), metric.distance(0.6).unwrap(), 1);
+        assert_eq!(goal.minimise, Minimise::Bytes);
+        for command in ["plan", "build"] {
+            let help = <crate::Cli as clap::CommandFactory>::command()
+                .find_subcommand_mut(command)
+                .map(|command| command.render_long_help().to_string())
+                .unwrap_or_default();
+            let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
+            for stated in [
+                format!("(hamming and symbols) [default: {}]", goal.max_false_negative),
+                format!("that may be called near [default: {}]", goal.max_false_positive),
+                format!("bytes:N [default: {}]", Shingling::default()),
+            ] {
+                assert!(help.contains(&stated), "{stated}: {help}");
+            }
+        }
+    }
+
+    #[test]
+    fn counts_are_read_as_people_write_them() {
+        for text in ["1000000", "1_000_000", "1,000,000", "1e6", "1E6", "1M", "1000k", "0.001G"] {
+            assert_eq!(parse_count(text), Ok(1_000_000), "{text}");
+        }
+        assert_eq!(parse_count("1e12"), Ok(1_000_000_000_000));
+        assert_eq!(parse_count("18446744073709551615"), Ok(u64::MAX));
+        for text in ["0", "-1", "1.5", "", "M", "1e300", "nan", "inf", "ten", "1é"] {
+            assert!(parse_count(text).is_err(), "{text}");
+        }
+    }
+}
