@@ -65,9 +65,18 @@ impl Sets {
         Self { steps, queue: first.into_iter().collect() }
     }
 
+    /// The places of a set's steps.
+    fn places(mut set: u64) -> impl Iterator<Item = usize> {
+        std::iter::from_fn(move || {
+            let place = (set != 0).then(|| set.trailing_zeros() as usize)?;
+            set &= set - 1;
+            Some(place)
+        })
+    }
+
     /// The steps of a set.
     pub(super) fn steps(&self, set: u64) -> impl Iterator<Item = &Step> {
-        self.steps.iter().enumerate().filter(move |(i, _)| set >> i & 1 == 1).map(|(_, step)| step)
+        Self::places(set).map(|place| &self.steps[place])
     }
 
     fn push(&mut self, steps: u64) {
@@ -77,9 +86,8 @@ impl Sets {
 
     /// Whether no function is moved two ways at once.
     fn is_possible(&self, set: u64) -> bool {
-        let mut rows = self.steps(set).map(|step| step.row);
         // Sets are small: two or three steps.
-        rows.by_ref().enumerate().all(|(i, row)| self.steps(set).take(i).all(|before| before.row != row))
+        self.steps(set).enumerate().all(|(i, step)| self.steps(set).take(i).all(|before| before.row != step.row))
     }
 
     /// The next set and its score.
@@ -137,7 +145,7 @@ pub(super) struct Differences<'f> {
 
 /// Draws of a band by which its probabilities are averaged. Given the offsets they are exact, so that few draws are enough: the
 /// standard error is about 2 % of the part that probing adds.
-const DRAWS: u32 = 2_000;
+const DRAWS: u32 = 500;
 
 /// For each distance, the chances that an item there lies in the first bucket, in one of the first two, and so on. The first,
 /// `own`, is known exactly.
@@ -164,13 +172,15 @@ pub(super) fn probabilities(
         let mut sets = Sets::new(steps.collect(), probes - 1);
         let visited: Vec<u64> = (1..probes).map_while(|_| sets.next().map(|(_, set)| set)).collect();
         for (&distance, beside) in distances.iter().zip(&mut beside) {
-            let still: Vec<f64> = offsets.iter().map(|&offset| (differences.moved)(offset, 0, distance)).collect();
-            let moved: Vec<f64> =
-                sets.steps.iter().map(|step| (differences.moved)(offsets[step.row], step.by, distance)).collect();
+            let still = |offset: f64| (differences.moved)(offset, 0, distance).max(f64::MIN_POSITIVE);
+            let none: f64 = offsets.iter().map(|&offset| still(offset)).product();
+            let ratio = |step: &Step| {
+                let offset = offsets[step.row];
+                (differences.moved)(offset, step.by, distance) / still(offset)
+            };
+            let ratios: Vec<f64> = sets.steps.iter().map(ratio).collect();
             for (&set, sum) in visited.iter().zip(&mut beside[1..]) {
-                let mut chances = still.clone();
-                (0..sets.steps.len()).filter(|i| set >> i & 1 == 1).for_each(|i| chances[sets.steps[i].row] = moved[i]);
-                *sum += chances.iter().product::<f64>();
+                *sum += none * Sets::places(set).map(|place| ratios[place]).product::<f64>();
             }
         }
     }

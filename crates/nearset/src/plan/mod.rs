@@ -19,5 +19,5 @@ pub use calibrate::{CalibrateError, Calibration, calibrate, recalibrate};
 pub use goal::{Background, FarModel, Goal, GoalError, Interval, Minimise};
 pub use metric::{Metric, MetricError, MetricName, Shape};
 pub use outcome::{CurvePoint, GreyZone, Plan, PlanError, PlannedSpec, RunnerUp, Structure, Work};
-pub use search::plan;
+pub use search::{IndexPlan, NotesIndex, plan, plan_index};
 pub use text_dedup::{TextDedup, TextDedupError};

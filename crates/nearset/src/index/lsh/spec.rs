@@ -63,12 +63,17 @@ impl LshSpec {
     /// The probability that a query at this distance from a stored item has it among its candidates: `1 - (1 - P)^bands`, `P`
     /// the chance that a band agrees in one of its probed buckets; exact too where a family's bands are not independent.
     pub fn success_probability(&self, distance: Distance) -> f64 {
-        if let Some(agreeing) = self.family.agreeing_bands(distance, self.layout) {
-            return 1.0 - agreeing.first().copied().unwrap_or(1.0);
-        }
         let band = self.family.probed_probabilities(&[distance], self.layout.rows, self.probes);
-        let band = band.first().and_then(|probes| probes.last()).copied().unwrap_or(0.0);
-        if band >= 1.0 { 1.0 } else { -libm::expm1(f64::from(self.layout.bands) * libm::log1p(-band)) }
+        self.success_given(distance, band.first().and_then(|probes| probes.last()).copied().unwrap_or(0.0))
+    }
+
+    /// The same where it is known how likely a band agrees.
+    pub(crate) fn success_given(&self, distance: Distance, band: f64) -> f64 {
+        match self.family.agreeing_bands(distance, self.layout) {
+            Some(agreeing) => 1.0 - agreeing.first().copied().unwrap_or(1.0),
+            None if band >= 1.0 => 1.0,
+            None => -libm::expm1(f64::from(self.layout.bands) * libm::log1p(-band)),
+        }
     }
 }
 

@@ -7,6 +7,7 @@
 //! where a function is one look at an item, and [`MOST_FUNCTIONS`] where it is a slot of a signature or a projection.
 
 mod exact;
+mod index;
 mod model;
 mod predict;
 mod tables;
@@ -27,6 +28,7 @@ use crate::{
     },
     filter::Decision,
 };
+pub use index::{IndexPlan, NotesIndex, plan_index};
 use model::Model;
 use predict::Prediction;
 

@@ -140,11 +140,24 @@ impl<'g> Model<'g> {
 
     /// The chance that any of the crowd does something that a single item at some distance does with `p(distance)`.
     pub(super) fn any_of_crowd_by(&self, p: impl Fn(Distance) -> f64) -> f64 {
-        let one = match &self.crowd {
+        self.any_of_crowd(self.one_of_crowd_by(p))
+    }
+
+    /// The chance that a random item of the crowd does it, its upper bound where it was measured.
+    pub(super) fn one_of_crowd_by(&self, p: impl Fn(Distance) -> f64) -> f64 {
+        match &self.crowd {
             Crowd::At(nodes) => nodes.iter().map(|(distance, weight)| weight * p(*distance)).sum(),
             Crowd::Measured(background) => background.agreement_by(self.goal.far, p).high,
+        }
+    }
+
+    /// The farthest of the crowd.
+    pub(super) fn farthest_of_crowd(&self) -> Distance {
+        let farthest = match &self.crowd {
+            Crowd::At(nodes) => nodes.iter().map(|(distance, _)| *distance).reduce(|a, b| if a > b { a } else { b }),
+            Crowd::Measured(background) => Some(background.quantile(1.0)),
         };
-        self.any_of_crowd(one)
+        farthest.unwrap_or(self.goal.far)
     }
 }
 
