@@ -1,8 +1,10 @@
 //! Batches worked on by many threads and taken in their order.
 //!
-//! Claim: what `each` sees does not depend on the number of threads. A fixed number of batches is under way at once.
+//! Claim: what `each` sees does not depend on the number of threads. A fixed number of batches is under way at once. A panic of any thread
+//! ends the scan with it: nothing waits for a batch that will never be done.
 
 use std::collections::BTreeMap;
+use std::panic::{self, AssertUnwindSafe};
 use std::thread;
 
 use crossbeam_channel::{Receiver, bounded, select};
@@ -35,7 +37,7 @@ pub fn scan<T: Send, E>(
         let _ = permit.send(());
     }
     // Not within the scope: nobody can wake a thread that waits for a pipe.
-    thread::spawn(move || read_all(reader, &permits, |numbered| batches_in.send(numbered).is_ok()));
+    let reading = thread::spawn(move || read_all(reader, &permits, |numbered| batches_in.send(numbered).is_ok()));
     thread::scope(|scope| {
         for _ in 0..threads {
             let (batches, done_in, given_up, work) = (batches.clone(), done_in.clone(), given_up.clone(), &work);
@@ -47,10 +49,12 @@ pub fn scan<T: Send, E>(
                         recv(given_up) -> _ => return,
                     };
                     let (number, batch, error) = numbered;
-                    let result = match error {
+                    let attempt = || match error {
                         None => Ok(work(&extract(&batch, fields, &mut arena), &mut hashed)),
                         Some(error) => Err(error),
                     };
+                    // What was half done is never looked at again.
+                    let result = panic::catch_unwind(AssertUnwindSafe(attempt));
                     if done_in.send((number, batch, result)).is_err() {
                         return;
                     }
@@ -61,18 +65,24 @@ pub fn scan<T: Send, E>(
         let mut early = BTreeMap::new();
         let mut next = 0;
         let mut outcome = Ok(());
+        let mut stopped = false;
         'all: for (number, batch, result) in &done {
+            let result = result.unwrap_or_else(|panic| panic::resume_unwind(panic));
             early.insert(number, (batch, result));
             while let Some((batch, result)) = early.remove(&next) {
                 next += 1;
                 outcome = each(batch, result);
                 if outcome.is_err() {
+                    stopped = true;
                     break 'all;
                 }
                 let _ = permit.send(());
             }
         }
         drop((alive, done));
+        if !stopped {
+            reading.join().unwrap_or_else(|panic| panic::resume_unwind(panic));
+        }
         outcome
     })
 }
@@ -90,5 +100,36 @@ fn read_all(mut reader: Reader, permits: &Receiver<()>, send: impl Fn(Numbered) 
         if !send((number, batch, error)) {
             return;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::extract::ItemField;
+    use crate::input::{ReadOptions, resolve};
+    use std::sync::mpsc;
+    use std::time::Duration;
+
+    #[test]
+    fn a_panic_of_a_worker_ends_the_scan() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("in.txt");
+        std::fs::write(&path, "line\n".repeat(10_000)).unwrap();
+        let (ended, end) = mpsc::channel();
+        let scanning = thread::spawn(move || {
+            let fields = Fields::new("text", ItemField::Text);
+            let mut options = ReadOptions::new(fields.clone());
+            options.batch_bytes = 100;
+            let reader = Reader::new(resolve(&[path.to_str().unwrap()], None).unwrap().list, options);
+            let work = |extracted: &Extracted<'_>, _: &mut Hashed| {
+                assert!(extracted.batch().start().record < 5_000, "as a bug would");
+            };
+            let outcome =
+                panic::catch_unwind(AssertUnwindSafe(|| scan(reader, &fields, 3, work, |_, _| Ok::<(), ()>(()))));
+            let _ = ended.send(outcome.is_err());
+        });
+        assert_eq!(end.recv_timeout(Duration::from_secs(60)), Ok(true), "it hangs, or the panic was swallowed");
+        scanning.join().unwrap();
     }
 }

@@ -1,6 +1,6 @@
 //! Bad input and bad places: said with file and line, and nothing half-written.
 
-use crate::support::{Workshop, corpus, jsonl};
+use crate::support::{Workshop, corpus, gzip, jsonl, kept};
 
 const GOOD: &str = "{\"text\":\"some words that are fine\"}\n";
 
@@ -122,4 +122,174 @@ fn a_reader_that_goes_away_is_no_error() {
     let output = child.wait_with_output().unwrap();
     assert_eq!(String::from_utf8_lossy(&output.stderr), "");
     assert!(output.status.success());
+}
+
+#[test]
+fn a_truncated_gzip_file_is_told() {
+    let shop = Workshop::new();
+    let (texts, _) = corpus(2000);
+    let packed = gzip(&jsonl(&texts));
+    shop.write("in.jsonl.gz", &packed[..packed.len() / 2]);
+    let ran = shop.run("dedup in.jsonl.gz -o out.jsonl");
+    assert_eq!(ran.code(), 1);
+    assert!(ran.stderr().contains("in.jsonl.gz: the gzip stream ends too early"), "{}", ran.stderr());
+    assert_eq!(shop.names(), ["in.jsonl.gz"]);
+    shop.ok("dedup in.jsonl.gz -o out.jsonl --on-error skip -q");
+    assert!(shop.text("out.jsonl").lines().count() > 10, "whole records before the cut");
+}
+
+#[cfg(unix)]
+#[test]
+fn an_input_is_known_by_all_its_names() {
+    let shop = Workshop::new();
+    shop.write("in.jsonl", GOOD);
+    std::fs::hard_link(shop.path("in.jsonl"), shop.path("hard.jsonl")).unwrap();
+    std::os::unix::fs::symlink("in.jsonl", shop.path("soft.jsonl")).unwrap();
+    std::os::unix::fs::symlink(".", shop.path("here")).unwrap();
+    for option in ["-o", "-o out.jsonl --removed", "-o out.jsonl --save", "-o out.jsonl --report"] {
+        for name in ["hard.jsonl", "soft.jsonl", "here/in.jsonl"] {
+            let ran = shop.run(&format!("dedup in.jsonl {option} {name} --force"));
+            assert_eq!(ran.code(), 1, "{option} {name}");
+            assert!(ran.stderr().contains("is also an input"), "{option} {name}: {}", ran.stderr());
+        }
+    }
+    assert_eq!(shop.text("in.jsonl"), GOOD);
+    assert_eq!(shop.names(), ["hard.jsonl", "here", "in.jsonl", "soft.jsonl"], "nothing is left");
+}
+
+#[cfg(unix)]
+#[test]
+fn places_without_permission_are_named() {
+    use std::os::unix::fs::PermissionsExt;
+    use std::os::unix::process::CommandExt;
+    let shop = Workshop::new();
+    shop.write("in.jsonl", GOOD);
+    shop.write("secret.jsonl", GOOD);
+    shop.write("locked/there.jsonl", GOOD);
+    let allow = |name: &str, mode| {
+        std::fs::set_permissions(shop.path(name), std::fs::Permissions::from_mode(mode)).unwrap();
+    };
+    // Root may do everything, so the program is run as another user, who needs a copy of it that he can reach.
+    const NOBODY: u32 = 65534;
+    let is_root = std::process::Command::new("true").uid(NOBODY).status().is_ok();
+    std::fs::copy(env!("CARGO_BIN_EXE_nearset"), shop.path("nearset")).unwrap();
+    for (name, mode) in [(".", 0o755), ("nearset", 0o755), ("secret.jsonl", 0o000), ("locked", 0o555)] {
+        allow(name, mode);
+    }
+    for (arguments, why) in [
+        ("dedup secret.jsonl -o -", "secret.jsonl: Permission denied (os error 13): make it readable for this user"),
+        ("dedup in.jsonl -o locked/out.jsonl", "locked/out.jsonl: permission denied: choose a folder you may write to"),
+        ("dedup in.jsonl -o - --save locked/f.nearset", "locked/f.nearset: permission denied"),
+    ] {
+        let mut command = std::process::Command::new(shop.path("nearset"));
+        command.current_dir(shop.path(".")).args(arguments.split_whitespace());
+        if is_root {
+            command.uid(NOBODY).gid(NOBODY);
+        }
+        let output = command.output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(1), "{arguments}: {said}");
+        assert!(said.contains(why), "{arguments}: {said}");
+    }
+    allow("locked", 0o755);
+    assert_eq!(std::fs::read_dir(shop.path("locked")).unwrap().count(), 1, "nothing new is there");
+}
+
+/// Runs a script with a small file system mounted on `full`, where that is permitted.
+#[cfg(target_os = "linux")]
+fn on_a_small_disk(shop: &Workshop, size: &str, script: &str) -> Option<String> {
+    use std::process::Command;
+    if !Command::new("unshare").args(["-rm", "true"]).output().is_ok_and(|output| output.status.success()) {
+        eprintln!("skipped: no file system may be mounted here");
+        return None;
+    }
+    std::fs::create_dir_all(shop.path("full")).unwrap();
+    let script = format!("mount -t tmpfs -o size={size} none full\n{script}");
+    let output = Command::new("unshare")
+        .args(["-rm", "sh", "-uc", &script])
+        .env("NEARSET", env!("CARGO_BIN_EXE_nearset"))
+        .current_dir(shop.path("."))
+        .output()
+        .unwrap();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    Some(text(&output.stdout) + &text(&output.stderr))
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_leaves_nothing_half_written_and_the_run_goes_on_when_there_is_room() {
+    let shop = Workshop::new();
+    let (texts, near) = corpus(12_000);
+    let lines = jsonl(&texts);
+    shop.write("in.jsonl", &lines);
+    // Some 8 MB in and 5 MB out; a checkpoint holds a filter of .75 MB, and the next is written before the last is removed.
+    let script = "
+        export NEARSET_CHECKPOINT_BYTES=2000000
+        $NEARSET dedup in.jsonl -o full/out.jsonl -q; echo code $?; ls full
+        mount -o remount,size=20m full
+        $NEARSET dedup in.jsonl -o full/out.jsonl -q --resume; echo code $?; ls full
+        cp full/out.jsonl .";
+    let Some(said) = on_a_small_disk(&shop, "4500k", script) else { return };
+    assert!(said.contains("no space left on the device"), "{said}");
+    assert!(said.contains("--resume goes on from there"), "{said}");
+    assert!(said.contains("code 1\nout.jsonl.partial\nout.jsonl.resume\ncode 0\nout.jsonl\n"), "{said}");
+    assert!(shop.text("out.jsonl") == kept(&lines, &near));
+    // Without a checkpoint there is nothing to go on from, so nothing stays; nor of other outputs.
+    let script = "
+        $NEARSET dedup in.jsonl -o full/out.jsonl -q; echo code $?; ls full
+        $NEARSET dedup in.jsonl -o out2.jsonl --save full/f.nearset -q; echo code $?; ls full
+        $NEARSET dedup in.jsonl -o out3.jsonl --report full/r.html -q; echo code $?; ls full
+        $NEARSET build in.jsonl -o full/g.nearset --near 0.8 -q; echo code $?; ls full";
+    let Some(said) = on_a_small_disk(&shop, "12k", script) else { return };
+    assert_eq!(said.matches("no space left on the device").count(), 4, "{said}");
+    assert!(said.contains("code 1\ncode 1\ncode 1\ncode 1\n"), "{said}");
+    assert_eq!(shop.names(), ["full", "in.jsonl", "out.jsonl"]);
+}
+
+#[cfg(unix)]
+#[test]
+fn ctrl_c_on_a_pipe_leaves_nothing() {
+    use std::io::Write;
+    use std::process::{Command, Stdio};
+    let shop = Workshop::new();
+    let mut child = shop
+        .command("dedup - -o out.jsonl --removed removed.jsonl --report r.html -q")
+        .stdin(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    stdin.write_all(GOOD.as_bytes()).unwrap();
+    while !shop.exists("r.html.partial") {
+        std::thread::sleep(std::time::Duration::from_millis(2));
+    }
+    assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+    // The pipe stays open: the run must end all the same.
+    let output = child.wait_with_output().unwrap();
+    drop(stdin);
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "error: stopped; nothing was written\n");
+    assert_eq!(shop.names(), Vec::<String>::new());
+}
+
+#[test]
+fn pipes_carry_every_format_of_lines() {
+    let shop = Workshop::new();
+    let (texts, near) = corpus(90);
+    let plain: String = texts.iter().map(|text| format!("{text}\n")).collect();
+    let rows: String = texts.iter().enumerate().map(|(i, text)| format!("{i},{text}\n")).collect();
+    let lines = jsonl(&texts);
+    let zstd = zstd::encode_all(lines.as_bytes(), 3).unwrap();
+    for (format, input, expected) in [
+        ("jsonl", lines.clone().into_bytes(), kept(&lines, &near)),
+        ("jsonl", zstd, kept(&lines, &near)),
+        ("text", plain.clone().into_bytes(), kept(&plain, &near)),
+        ("csv", format!("id,text\n{rows}").into_bytes(), format!("id,text\n{}", kept(&rows, &near))),
+    ] {
+        let ran = shop.ok_with_stdin(&format!("dedup - -o - --format {format} -q"), &input);
+        assert!(ran.stdout() == expected.as_bytes(), "{format}");
+        assert_eq!(ran.stderr(), "");
+    }
+    let ran = shop.run("dedup - -o - --format parquet");
+    assert!(ran.code() == 1 && ran.stderr().contains("save it to a file"), "{}", ran.stderr());
 }

@@ -1,14 +1,6 @@
 //! Every format in and out.
 
-use std::io::Write;
-
-use crate::support::{Workshop, corpus, jsonl, kept, parquet, parquet_rows};
-
-fn gzip(text: &str) -> Vec<u8> {
-    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
-    encoder.write_all(text.as_bytes()).unwrap();
-    encoder.finish().unwrap()
-}
+use crate::support::{Workshop, corpus, gzip, jsonl, kept, parquet, parquet_rows};
 
 fn gunzip(bytes: &[u8]) -> String {
     let mut text = String::new();

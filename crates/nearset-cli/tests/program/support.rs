@@ -180,3 +180,11 @@ pub fn parquet_rows(path: &Path) -> Vec<String> {
     let reader = SerializedFileReader::new(std::fs::File::open(path).unwrap()).unwrap();
     reader.get_row_iter(None).unwrap().map(|row| row.unwrap().to_string()).collect()
 }
+
+/// A text packed by gzip.
+pub fn gzip(text: &str) -> Vec<u8> {
+    use std::io::Write;
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+    encoder.write_all(text.as_bytes()).unwrap();
+    encoder.finish().unwrap()
+}

@@ -1,6 +1,7 @@
 //! Why a run ends without its output.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use nearset::filter::SpecError;
 use nearset::plan::TextDedupError;
@@ -50,6 +51,10 @@ pub enum DedupError {
     Interrupted { resumable: bool },
     #[error("the reading thread died: this is a bug in nearset")]
     ReaderDied,
+    #[error(
+        "a thread died over the records from {name}:{line} on: this is a bug in nearset; please report it with them"
+    )]
+    WorkerDied { name: Arc<str>, line: u64 },
 }
 
 // By hand, so that what the message already holds is not printed once more as its source.

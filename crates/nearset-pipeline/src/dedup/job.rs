@@ -47,6 +47,8 @@ pub(super) struct Job {
     pub against: Vec<(usize, usize, u32)>,
     pub ids: Ids,
     pub verdicts: Vec<Verdict>,
+    /// Whether a worker panicked over it.
+    pub given_up: bool,
     /// Checkpoints behind records, in order: after how many, and what.
     pub checkpoints: Vec<(usize, Box<State>)>,
 }

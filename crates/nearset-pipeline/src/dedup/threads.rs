@@ -1,6 +1,7 @@
 //! The threads of a run and what flows between them.
 
 use std::collections::BTreeMap;
+use std::panic::{self, AssertUnwindSafe};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -53,7 +54,7 @@ pub(super) fn run(
         for _ in 0..num_workers {
             let mut worker = Worker::new(&options.fields, hasher.clone(), against, wants_ids);
             let (work, done_in, given_up) = (work.clone(), done_in.clone(), given_up.clone());
-            scope.spawn(move || sketch_all(&mut worker, &work, &done_in, &given_up));
+            scope.spawn(move || sketch_all(|job| worker.sketch(job), &work, &done_in, &given_up));
         }
         drop((done_in, work, given_up));
         let writer = scope.spawn(move || outputs.write_all(&write, &pool_in, folder));
@@ -83,12 +84,14 @@ fn read_all(mut reader: Reader, pool: &Receiver<Job>, work: &Sender<Job>, at_end
     }
 }
 
-fn sketch_all(worker: &mut Worker<'_>, work: &Receiver<Job>, done: &Sender<Job>, given_up: &Receiver<()>) {
+/// Works on jobs until there are no more. One over which it panics is passed on as such: if it vanished, all would wait for it.
+fn sketch_all(mut sketch: impl FnMut(&mut Job), work: &Receiver<Job>, done: &Sender<Job>, given_up: &Receiver<()>) {
     loop {
         select! {
             recv(work) -> job => {
                 let Ok(mut job) = job else { return };
-                worker.sketch(&mut job);
+                // What was half done is never looked at again.
+                job.given_up = panic::catch_unwind(AssertUnwindSafe(|| sketch(&mut job))).is_err();
                 if done.send(job).is_err() {
                     return;
                 }
@@ -117,6 +120,9 @@ fn commit_all(
             Err(RecvTimeoutError::Timeout) => continue,
             Err(RecvTimeoutError::Disconnected) => break,
         };
+        if job.given_up {
+            return Err(DedupError::WorkerDied { name: Arc::clone(job.batch.name()), line: job.batch.start().line });
+        }
         early.insert(job.sequence, job);
         while let Some(mut job) = early.remove(&next) {
             next += 1;
@@ -133,4 +139,24 @@ fn commit_all(
         return Err(DedupError::ReaderDied);
     }
     Ok(busy.as_secs_f64())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_job_that_a_worker_panics_over_comes_back() {
+        let (work_in, work) = bounded(3);
+        let (done_in, done) = bounded(3);
+        let (_alive, given_up) = bounded(0);
+        for sequence in 0..3 {
+            work_in.send(Job { sequence, ..Job::default() }).unwrap();
+        }
+        drop(work_in);
+        sketch_all(|job| assert!(job.sequence != 1, "as a bug would"), &work, &done_in, &given_up);
+        drop(done_in);
+        let came: Vec<(u64, bool)> = done.iter().map(|job| (job.sequence, job.given_up)).collect();
+        assert_eq!(came, [(0, false), (1, true), (2, false)]);
+    }
 }
