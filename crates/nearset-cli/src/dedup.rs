@@ -1,19 +1,21 @@
 //! `nearset dedup`: near-duplicates out of a corpus.
 
+mod verified;
+
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use nearset::plan::TextDedup;
 use nearset::{Seed, Shingling};
 use nearset_pipeline::ItemField;
 use nearset_pipeline::capacity::Known;
-use nearset_pipeline::dedup::{Dedup, DedupError, DedupOptions, DedupPlan, Progress, Summary, is_resumable};
+use nearset_pipeline::dedup::{Dedup, DedupError, DedupOptions, DedupPlan, Summary, is_resumable};
 
 use crate::goal::parse_count;
+use crate::join;
 use crate::options::{self, Input, Work};
-use crate::show::{self, ProgressLine};
+use crate::show;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -31,6 +33,9 @@ Examples:
     nearset dedup monday.jsonl -o clean.jsonl --against benchmark.nearset --save seen.nearset
     nearset dedup tuesday.jsonl -o clean2.jsonl --against benchmark.nearset --against seen.nearset
 
+  Delete nothing that was not compared with a document that stays; of each family, keep the newest:
+    nearset dedup crawl.jsonl -o clean.jsonl --verify --keep timestamp --removed removed.jsonl
+
   After a crash or Ctrl-C, go on where it stopped:
     nearset dedup crawl.jsonl.zst -o clean.jsonl.zst --removed removed.jsonl --resume
 
@@ -41,6 +46,9 @@ Exit codes: 0 done, 1 failed (no output appears), 2 wrong command line.";
 /// Reads records in order and drops, or with --annotate marks, each whose text is near an earlier record's. All of it is one
 /// pass, in memory that the printed plan states (about 62 bytes a document at the defaults). Kept records come out byte for byte
 /// and in order; the same records give the same output for any number of threads.
+///
+/// With --verify a record is dropped only if a kept one has the similarity --near or more, counted exactly over their shingles;
+/// texts are read again for that and not held. It needs some 400 bytes for each kept document, and names the kept one.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -55,9 +63,10 @@ pub struct Args {
     #[arg(long, value_name = "SIMILARITY", default_value_t = TextDedup::default().near)]
     near: f64,
 
-    /// The most of what lies exactly at --near that may be missed; 0.02 promises 98 % there and drops more below it
-    #[arg(long, value_name = "RATE", default_value_t = TextDedup::default().max_false_negative)]
-    max_fn: f64,
+    /// The most of what lies exactly at --near that may be missed; 0.02 promises 98 % there and drops more below it [default:
+    /// 0.55, with --verify 0.02]
+    #[arg(long, value_name = "RATE")]
+    max_fn: Option<f64>,
 
     /// The most of what lies 0.1 below --near that may be dropped
     #[arg(long, value_name = "RATE", default_value_t = TextDedup::default().max_false_positive)]
@@ -70,6 +79,19 @@ pub struct Args {
     /// The field or column of the text
     #[arg(long, value_name = "NAME", default_value = "text")]
     text_field: String,
+
+    /// Compare each record exactly with a kept one before it is dropped, and name that in --removed
+    #[arg(long)]
+    verify: bool,
+
+    /// Which of several near records is kept, with --verify: first, longest (in bytes of text), or the name of a field whose
+    /// largest value wins (numbers by value, above other texts, which go by their bytes; of equals the first)
+    #[arg(long, value_name = "WHICH", default_value = "first", requires = "verify")]
+    keep: String,
+
+    /// With --verify, also drop what is near only a dropped record: of a chain A ~ B ~ C, C for being near B
+    #[arg(long, requires = "verify")]
+    chain: bool,
 
     /// Also drop what is near anything in this filter; may be given several times
     #[arg(long, value_name = "FILTER")]
@@ -129,12 +151,13 @@ pub struct Args {
 
 impl Args {
     fn options(&self) -> DedupOptions {
+        let usual = TextDedup::new(self.near);
         let wanted = TextDedup {
-            max_false_negative: self.max_fn,
+            max_false_negative: self.max_fn.unwrap_or(usual.max_false_negative),
             max_false_positive: self.max_fp,
             shingling: self.shingle,
             seed: self.seed,
-            ..TextDedup::new(self.near)
+            ..usual
         };
         let mut options = DedupOptions::new(wanted);
         options.fields = self.input.fields(&self.text_field, ItemField::Text);
@@ -155,26 +178,16 @@ impl Args {
 }
 
 pub fn run(args: Args) -> Result<ExitCode> {
+    if args.verify {
+        return verified::run(&args);
+    }
     let sources = args.input.sources(args.quiet)?;
     let total = sources.total_bytes();
     let dedup = Dedup::prepare(sources.list, args.options())?;
     if !args.quiet {
         print_plan(&dedup.plan()?);
     }
-    let progress = Arc::new(Progress::new());
-    let stopping = Arc::clone(&progress);
-    // The first Ctrl-C ends the run in good order; the second one finds the default handler's patience at an end.
-    let mut pressed = false;
-    ctrlc::set_handler(move || {
-        if std::mem::replace(&mut pressed, true) {
-            std::process::exit(1);
-        }
-        stopping.stop();
-    })
-    .context("cannot listen for Ctrl-C")?;
-    let line = ProgressLine::start(Arc::clone(&progress), total, args.quiet);
-    let outcome = dedup.run(&progress);
-    drop(line);
+    let outcome = join::watched(total, args.quiet, |progress| dedup.run(progress))?;
     if let (Err(error), Some(out)) = (&outcome, &args.output)
         && !matches!(error, DedupError::Interrupted { .. })
         && is_resumable(out)

@@ -4,12 +4,15 @@
 
 mod build;
 mod check;
+mod cluster;
 mod dedup;
 mod goal;
 mod info;
 mod items;
+mod join;
 mod merge;
 mod options;
+mod pairs;
 mod plan;
 mod query;
 mod show;
@@ -30,6 +33,8 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     Dedup(dedup::Args),
+    Pairs(pairs::Args),
+    Cluster(cluster::Args),
     Plan(plan::Args),
     Build(build::Args),
     Query(query::Args),
@@ -41,6 +46,8 @@ enum Command {
 fn main() -> ExitCode {
     let (name, outcome) = match Cli::parse().command {
         Command::Dedup(args) => ("dedup", dedup::run(args)),
+        Command::Pairs(args) => ("pairs", pairs::run(args)),
+        Command::Cluster(args) => ("cluster", cluster::run(args)),
         Command::Plan(args) => ("plan", plan::run(args)),
         Command::Build(args) => ("build", build::run(args)),
         Command::Query(args) => ("query", query::run(args)),

@@ -70,7 +70,13 @@ pub fn is_broken_pipe(error: &anyhow::Error) -> bool {
             })) => Some(cause.kind()),
             _ => None,
         };
-        [io, output, dedup].contains(&Some(io::ErrorKind::BrokenPipe))
+        let join = match cause.downcast_ref::<nearset_pipeline::join::JoinError>() {
+            Some(nearset_pipeline::join::JoinError::Output(nearset_pipeline::OutputError::Write { cause, .. })) => {
+                Some(cause.kind())
+            }
+            _ => None,
+        };
+        [io, output, dedup, join].contains(&Some(io::ErrorKind::BrokenPipe))
     })
 }
 

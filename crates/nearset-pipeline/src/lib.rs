@@ -7,6 +7,7 @@
 //! - [`background`]: how far apart a file's items lie.
 //! - [`capacity`]: how many records there will be.
 //! - [`dedup`]: near-duplicates out of a corpus, in one pass, and a page about the run.
+//! - [`join`]: near pairs, clusters and verified removal: texts are compared exactly, by reading them again.
 //! - [`scan`]: any work on all records, by many threads and in order.
 //! - [`any_filter`], [`filter_file`]: filters of every kind, and as files.
 //! - [`measure`]: what a filter really does on someone's own items.
@@ -42,6 +43,7 @@ pub mod extract;
 pub mod filter_file;
 pub mod format;
 pub mod input;
+pub mod join;
 pub mod measure;
 pub mod output;
 pub mod plot;

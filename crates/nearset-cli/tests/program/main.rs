@@ -4,6 +4,7 @@ mod dedup;
 mod failures;
 mod filters;
 mod formats;
+mod join;
 mod plan;
 mod report;
 mod resume;

@@ -81,7 +81,7 @@ impl Job {
 
 /// The ids of a batch's records, in one string.
 #[derive(Default)]
-pub(super) struct Ids {
+pub(crate) struct Ids {
     text: String,
     ends: Vec<usize>,
 }
@@ -92,7 +92,7 @@ impl Ids {
         self.ends.clear();
     }
 
-    fn push(&mut self, id: &str) {
+    pub fn push(&mut self, id: &str) {
         self.text.push_str(id);
         self.ends.push(self.text.len());
     }

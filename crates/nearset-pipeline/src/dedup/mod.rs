@@ -34,9 +34,12 @@ use std::time::Instant;
 use nearset::plan::TextDedup;
 use nearset::{NearFilter, Similarity};
 
+pub(crate) use commit::record_bytes;
 pub use error::DedupError;
+pub(crate) use job::Ids;
 pub use options::{DedupOptions, OnError};
 pub use progress::Progress;
+pub(crate) use summary::Errors;
 pub use summary::{CurvePoint, DedupPlan, GenerationSummary, SourceSummary, Summary};
 
 use crate::capacity::{self, Capacity, Known};

@@ -34,7 +34,7 @@ impl Progress {
         self.stop.store(true, Ordering::Relaxed);
     }
 
-    pub(super) fn is_stopped(&self) -> bool {
+    pub(crate) fn is_stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
 }

@@ -72,7 +72,7 @@ pub(super) struct Tally {
 
 /// What could not be read: the first of it word by word, the rest counted.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub(super) struct Errors {
+pub(crate) struct Errors {
     pub shown: Vec<String>,
     pub more: u64,
 }

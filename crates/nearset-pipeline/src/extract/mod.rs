@@ -170,14 +170,22 @@ impl<'a> Extracted<'a> {
     /// # Panics
     /// If there is no record `i`.
     pub fn id(&self, i: usize) -> Cow<'a, str> {
+        match self.own_id(i) {
+            Some(id) => Cow::Borrowed(id),
+            None if self.batch.format() == Format::TextFile => Cow::Borrowed(self.batch.name()),
+            None => Cow::Owned(format!("{}:{}", self.batch.name(), self.batch.line(i))),
+        }
+    }
+
+    /// What stands in the id field of record `i`.
+    ///
+    /// # Panics
+    /// If there is no record `i`.
+    pub fn own_id(&self, i: usize) -> Option<&'a str> {
         match &self.arena.ids[i] {
-            Some(Place::Batch(range)) => Cow::Borrowed(&self.text[range.clone()]),
-            Some(Place::Arena(range)) => Cow::Borrowed(&self.decoded[range.clone()]),
-            _ => match self.batch.ids.get(i) {
-                Some(Some(id)) => Cow::Borrowed(id),
-                _ if self.batch.format() == Format::TextFile => Cow::Borrowed(self.batch.name()),
-                _ => Cow::Owned(format!("{}:{}", self.batch.name(), self.batch.line(i))),
-            },
+            Some(Place::Batch(range)) => Some(&self.text[range.clone()]),
+            Some(Place::Arena(range)) => Some(&self.decoded[range.clone()]),
+            _ => self.batch.ids.get(i)?.as_deref(),
         }
     }
 }

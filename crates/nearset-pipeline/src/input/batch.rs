@@ -125,6 +125,22 @@ impl Batch {
         }
     }
 
+    /// A record that was read again, with all else as in this batch.
+    pub(crate) fn with_record(&self, bytes: Vec<u8>, line: u64) -> Batch {
+        Batch {
+            spans: vec![Span { start: 0, end: bytes.len(), line: 0 }],
+            bytes,
+            start: Position { line, ..self.start },
+            end: self.end,
+            name: Arc::clone(&self.name),
+            format: self.format,
+            preamble: Arc::clone(&self.preamble),
+            ids: Vec::new(),
+            faults: Vec::new(),
+            disk_bytes: 0,
+        }
+    }
+
     /// The name of the source.
     pub fn name(&self) -> &Arc<str> {
         &self.name

@@ -56,16 +56,18 @@ pub(super) fn row(record: &[u8], delimiter: u8, values: &[Value<'_>], out: &mut 
     out.extend_from_slice(content);
     for &value in values {
         out.push(delimiter);
-        match value {
-            Value::Text(text) => cell(text, delimiter, out),
-            Value::Null => {}
-            plain => json_value(plain, out),
-        }
+        cell(value, delimiter, out);
     }
     out.extend_from_slice(&record[content.len()..]);
 }
 
-fn cell(text: &str, delimiter: u8, out: &mut Vec<u8>) {
+/// Appends a cell of a table.
+pub(super) fn cell(value: Value<'_>, delimiter: u8, out: &mut Vec<u8>) {
+    let text = match value {
+        Value::Text(text) => text,
+        Value::Null => return,
+        plain => return json_value(plain, out),
+    };
     if text.bytes().any(|byte| byte == delimiter || matches!(byte, b'"' | b'\r' | b'\n')) {
         out.push(b'"');
         out.extend_from_slice(text.replace('"', "\"\"").as_bytes());
@@ -75,7 +77,8 @@ fn cell(text: &str, delimiter: u8, out: &mut Vec<u8>) {
     }
 }
 
-fn json_value(value: Value<'_>, out: &mut Vec<u8>) {
+/// Appends a JSON value.
+pub(super) fn json_value(value: Value<'_>, out: &mut Vec<u8>) {
     match value {
         Value::Text(text) => json_string(text, out),
         Value::Integer(number) => out.extend_from_slice(number.to_string().as_bytes()),

@@ -9,6 +9,7 @@ mod any;
 mod file;
 mod parquet;
 mod records;
+mod table;
 
 pub use added::{Added, AddedKind};
 pub use annotate::Value;
@@ -17,3 +18,4 @@ pub use any::AnyWriter;
 pub use file::{OutputFile, OutputOptions, partial_path};
 pub use parquet::ParquetWriter;
 pub use records::{Checkpoint, RecordWriter};
+pub use table::TableFile;

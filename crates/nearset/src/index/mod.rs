@@ -5,11 +5,15 @@
 //! Invariant: an item's id is its place in the order of insertion, from 0 on, and never changes.
 //! Not here: names of items in files (`nearset-pipeline`), bytes on disk (`codec`).
 
+mod cluster;
 pub(crate) mod lsh;
+mod pairs;
 
 use std::cmp::Ordering;
 
+pub use cluster::{Placed, StarClusters, UnionFind};
 pub use lsh::{IndexError, LshIndex, LshSpec, LshSpecError};
+pub use pairs::{Added, BandIndex, Candidate, FullBucket, NearPairs, near_pairs};
 
 use crate::Distance;
 

@@ -30,6 +30,9 @@ impl Distance {
 pub struct Similarity(f64);
 
 impl Similarity {
+    /// Nothing in common.
+    pub const NONE: Similarity = Similarity(0.0);
+
     /// A Jaccard similarity or containment, from 0 to 1.
     ///
     /// # Errors

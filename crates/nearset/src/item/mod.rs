@@ -16,7 +16,7 @@ use std::fmt;
 
 pub use bits::{BitString, Bits};
 pub use distance::{Distance, Similarity};
-pub use set::{containment, jaccard};
+pub use set::{SortedSet, containment, jaccard};
 pub use symbols::Symbols;
 pub use text::{Shingler, Shingling, ShinglingError};
 pub use vector::{angle, cosine, l1, l2};

@@ -1,7 +1,8 @@
 //! Sets of 64-bit hashes: Jaccard similarity and containment, counted exactly.
 //!
 //! Claim: order and repeats do not matter, and an empty set is near to nothing, not even to another empty one.
-//! Invariant: a slice in ascending order is read where it lies; only others are copied, to be sorted.
+//! Invariant: a slice in ascending order is read where it lies; only others are copied, to be sorted. A [`SortedSet`] is
+//! ascending by construction, so comparing two of them takes one walk, which ends when the outcome is certain.
 
 use std::borrow::Cow;
 
@@ -31,6 +32,99 @@ pub fn jaccard(a: &[u64], b: &[u64]) -> Similarity {
 pub fn containment(inner: &[u64], outer: &[u64]) -> Similarity {
     let overlap = Overlap::of(inner, outer);
     fraction(overlap.both, overlap.a)
+}
+
+/// A set of 64-bit hashes in ascending order, each once.
+///
+/// ```
+/// use nearset::{Similarity, item::SortedSet};
+///
+/// let (a, b) = (SortedSet::from(vec![3, 1, 2, 3]), SortedSet::from(vec![2, 3, 4]));
+/// assert_eq!(a.as_slice(), [1, 2, 3]);
+/// assert_eq!(a.jaccard(&b).value(), 0.5);
+/// assert!(a.jaccard_at_least(&b, Similarity::jaccard(0.5)?).is_some());
+/// assert!(a.jaccard_at_least(&b, Similarity::jaccard(0.6)?).is_none());
+/// # Ok::<(), nearset::ItemError>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub struct SortedSet(Box<[u64]>);
+
+impl From<Vec<u64>> for SortedSet {
+    fn from(mut hashes: Vec<u64>) -> Self {
+        hashes.sort_unstable();
+        hashes.dedup();
+        Self(hashes.into_boxed_slice())
+    }
+}
+
+impl SortedSet {
+    /// The hashes, ascending.
+    pub fn as_slice(&self) -> &[u64] {
+        &self.0
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// `|A ∩ B| / |A ∪ B|`, and 0 where both are empty.
+    pub fn jaccard(&self, other: &Self) -> Similarity {
+        self.jaccard_at_least(other, Similarity::NONE).unwrap_or(Similarity::NONE)
+    }
+
+    /// The similarity, if it is `least` or more: most pairs that are not are told by their sizes or their first elements.
+    pub fn jaccard_at_least(&self, other: &Self, least: Similarity) -> Option<Similarity> {
+        let (a, b) = (self.as_slice(), other.as_slice());
+        let needed = needed_overlap(a.len(), b.len(), least);
+        let both = overlap_at_least(a, b, needed)?;
+        Some(fraction(both, a.len() + b.len() - both))
+    }
+
+    /// Whether sets of these sizes can be that similar.
+    pub fn sizes_allow(a: usize, b: usize, least: Similarity) -> bool {
+        fraction(a.min(b), a.max(b)) >= least
+    }
+}
+
+/// The least overlap of sets of these sizes that makes their similarity `least`.
+fn needed_overlap(a: usize, b: usize, least: Similarity) -> usize {
+    let enough = |both: usize| fraction(both, a + b - both) >= least;
+    let estimate = least.value() / (1.0 + least.value()) * (a + b) as f64;
+    // Rounding may put the estimate off by one; the fraction itself decides. Above the smaller size nothing is enough.
+    let mut needed = (estimate as usize).saturating_sub(1);
+    while needed <= a.min(b) && !enough(needed) {
+        needed += 1;
+    }
+    needed
+}
+
+/// How many elements two ascending sets share, if `needed` or more.
+fn overlap_at_least(mut a: &[u64], mut b: &[u64], needed: usize) -> Option<usize> {
+    /// Steps between two looks at what can still be reached.
+    const STRIDE: usize = 32;
+    let mut both = 0;
+    while both + a.len().min(b.len()) >= needed {
+        if a.is_empty() || b.is_empty() {
+            return Some(both);
+        }
+        let (mut i, mut j) = (0, 0);
+        let steps = STRIDE.min(a.len()).min(b.len());
+        // No step leaves the slices: each moves both places by at most one.
+        for _ in 0..steps {
+            let (x, y) = (a[i], b[j]);
+            both += usize::from(x == y);
+            i += usize::from(x <= y);
+            j += usize::from(y <= x);
+        }
+        (a, b) = (&a[i..], &b[j..]);
+    }
+    None
 }
 
 fn fraction(part: usize, whole: usize) -> Similarity {
@@ -121,6 +215,22 @@ mod tests {
             prop_assert_eq!(jaccard(&a, &b).value(), both / either);
             prop_assert_eq!(jaccard(&b, &a).value(), both / either);
             prop_assert_eq!(containment(&a, &b).value(), both / tree_a.len().max(1) as f64);
+        }
+
+        #[test]
+        fn sorted_sets_tell_every_threshold_apart(
+            a in prop::collection::vec(0u64..90, 0..120),
+            b in prop::collection::vec(0u64..90, 0..120),
+            least in 0.0f64..=1.0,
+        ) {
+            let similarity = jaccard(&a, &b);
+            let (a, b) = (SortedSet::from(a), SortedSet::from(b));
+            prop_assert_eq!(a.jaccard(&b), similarity);
+            let least = Similarity::jaccard(least).unwrap();
+            prop_assert_eq!(a.jaccard_at_least(&b, least), Some(similarity).filter(|&found| found >= least));
+            // At the threshold itself, rounding must not decide.
+            prop_assert_eq!(a.jaccard_at_least(&b, similarity), Some(similarity));
+            prop_assert!(SortedSet::sizes_allow(a.len(), b.len(), similarity));
         }
     }
 }

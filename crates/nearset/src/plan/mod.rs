@@ -13,6 +13,7 @@ mod metric;
 mod outcome;
 mod search;
 mod text_dedup;
+mod text_join;
 
 pub use advice::{Advice, advise};
 pub use calibrate::{CalibrateError, Calibration, calibrate, recalibrate};
@@ -21,3 +22,4 @@ pub use metric::{Metric, MetricError, MetricName, Shape};
 pub use outcome::{CurvePoint, GreyZone, Plan, PlanError, PlannedSpec, RunnerUp, Structure, Work};
 pub use search::{IndexPlan, NotesIndex, plan, plan_index};
 pub use text_dedup::{TextDedup, TextDedupError};
+pub use text_join::TextJoin;

@@ -21,7 +21,7 @@
 use super::curve::binomial;
 use crate::{
     Seed, Shingling, Spec, Table,
-    family::MinHash,
+    family::{FamilyError, MinHash},
     filter::{Rule, SpecError},
     item::{ItemError, Similarity},
 };
@@ -168,9 +168,22 @@ pub enum TextDedupError {
         /// Far.
         far: f64,
     },
+    /// More bands than a signature may have.
+    #[error(
+        "to miss {missed} of what is {near} alike takes too many bands: ask for a higher similarity, or allow more misses"
+    )]
+    TooManyBands {
+        /// Near.
+        near: f64,
+        /// What may be missed.
+        missed: f64,
+    },
     /// Not a similarity.
     #[error(transparent)]
     Similarity(#[from] ItemError),
+    /// Functions can't be drawn.
+    #[error(transparent)]
+    Family(#[from] FamilyError),
     /// The filter can't be.
     #[error(transparent)]
     Spec(#[from] SpecError),

@@ -1,0 +1,74 @@
+//! `nearset cluster`: every record with its cluster.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result};
+use nearset_pipeline::join::{ClusterOptions, ClusterSummary, cluster};
+
+use crate::join::{self, Join};
+use crate::options::print_json;
+use crate::show;
+
+const EXAMPLES: &str = "\
+Examples:
+  Which family does each document belong to?
+    nearset cluster corpus.jsonl -o clusters.tsv
+
+  Sizes of the largest families:
+    nearset cluster corpus.jsonl -q | tail -n +2 | cut -f2 | sort | uniq -c | sort -rn | head
+
+  Families as chains of near pairs, whose ends may be strangers:
+    nearset cluster corpus.jsonl --chain -o clusters.jsonl
+
+Exit codes: 0 done, 1 failed (no output appears), 2 wrong command line.";
+
+/// Group records that are near each other
+///
+/// Writes a row for each record, in order: its id, its cluster, which is the id of the cluster's first record (its centre), and
+/// its exact Jaccard similarity with that. A record joins the nearest centre that it is near to, or becomes a centre; so in a
+/// chain A ~ B ~ C whose ends are not near, C does not join A. An empty record is like nothing: it has a cluster of its own and
+/// no similarity. Memory and inputs are as for `nearset pairs`.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    #[command(flatten)]
+    join: Join,
+
+    /// Where rows go: .tsv, .csv or .jsonl, each also .gz or .zst; - for standard output, as TSV
+    #[arg(short, long, value_name = "OUT", default_value = "-")]
+    output: PathBuf,
+
+    /// Follow chains: a cluster is all that near pairs connect. Reads the input twice, so not from a pipe
+    #[arg(long)]
+    chain: bool,
+}
+
+pub fn run(args: Args) -> Result<ExitCode> {
+    let mut options = ClusterOptions::new(args.join.options(), &args.output);
+    options.follow_chains = args.chain;
+    let quiet = args.join.quiet;
+    let sources = args.join.input.sources(quiet)?;
+    if !quiet {
+        join::print_plan(&options.join.plan()?);
+    }
+    let total = sources.total_bytes();
+    let summary = join::watched(total, quiet, |progress| cluster(sources.list, &options, progress))??;
+    if !quiet {
+        print_summary(&summary);
+    }
+    if args.join.json {
+        let value = serde_json::to_value(&summary).context("cannot write the summary as JSON")?;
+        print_json(&value, args.output == std::path::Path::new("-"))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn print_summary(summary: &ClusterSummary) {
+    join::print_counts(&summary.counts, summary.seconds);
+    let (clusters, clustered) = (show::count(summary.clusters), show::count(summary.clustered));
+    let largest = show::count(summary.largest);
+    eprintln!("clusters  {clusters}; {clustered} records are not alone in theirs; the largest has {largest}");
+    join::print_work(summary.compared, summary.read_again, summary.index_bytes);
+    join::print_alarms(&summary.alarms);
+}

@@ -1,0 +1,143 @@
+//! What `pairs`, `cluster` and `dedup --verify` share: options, the plan, the run, and what is said about it.
+
+use std::sync::Arc;
+
+use anyhow::{Context, Result};
+use nearset::plan::TextJoin;
+use nearset::{Seed, Shingling};
+use nearset_pipeline::ItemField;
+use nearset_pipeline::dedup::Progress;
+use nearset_pipeline::join::{Alarm, Cause, Counts, JoinOptions, JoinPlan};
+
+use crate::options::{Input, Work};
+use crate::show::{self, ProgressLine};
+
+/// Options of `pairs` and `cluster`.
+#[derive(clap::Args)]
+pub struct Join {
+    #[command(flatten)]
+    pub input: Input,
+
+    /// The Jaccard similarity from which on records are near
+    #[arg(long, value_name = "SIMILARITY", default_value_t = TextJoin::default().near)]
+    near: f64,
+
+    /// The most of the pairs at exactly --near that may be missed
+    #[arg(long, value_name = "RATE", default_value_t = TextJoin::default().max_false_negative)]
+    max_fn: f64,
+
+    /// How texts are cut into sets: words:N, chars:N or bytes:N
+    #[arg(long, value_name = "KIND:N", default_value_t = Shingling::default())]
+    shingle: Shingling,
+
+    /// The field or column of the text
+    #[arg(long, value_name = "NAME", default_value = "text")]
+    text_field: String,
+
+    #[command(flatten)]
+    work: Work,
+
+    /// From which the hash functions are drawn: a number, or 32 hexadecimal digits that nobody can guess
+    #[arg(long, value_name = "SEED", default_value_t = Seed::default())]
+    seed: Seed,
+
+    /// Replace an existing output
+    #[arg(long)]
+    force: bool,
+
+    /// Print the summary as a line of JSON on standard output (on standard error if that is the output)
+    #[arg(long)]
+    pub json: bool,
+
+    /// Print nothing but errors
+    #[arg(short, long)]
+    pub quiet: bool,
+}
+
+impl Join {
+    /// In the library's terms.
+    pub fn options(&self) -> JoinOptions {
+        let (near, max_false_negative, shingling, seed) = (self.near, self.max_fn, self.shingle, self.seed);
+        let mut options = JoinOptions::new(TextJoin { near, max_false_negative, shingling, seed });
+        options.fields = self.input.fields(&self.text_field, ItemField::Text);
+        options.on_error = self.work.on_error.into();
+        options.threads = self.work.threads();
+        options.force = self.force;
+        options
+    }
+}
+
+/// Runs under a progress line, to be stopped by Ctrl-C: the first one ends the run in good order, the second one finds the
+/// default handler's patience at an end.
+pub fn watched<T>(total: Option<u64>, quiet: bool, run: impl FnOnce(&Progress) -> T) -> Result<T> {
+    let progress = Arc::new(Progress::new());
+    let stopping = Arc::clone(&progress);
+    let mut pressed = false;
+    ctrlc::set_handler(move || {
+        if std::mem::replace(&mut pressed, true) {
+            std::process::exit(1);
+        }
+        stopping.stop();
+    })
+    .context("cannot listen for Ctrl-C")?;
+    let line = ProgressLine::start(Arc::clone(&progress), total, quiet);
+    let outcome = run(&progress);
+    drop(line);
+    Ok(outcome)
+}
+
+/// Says what will be done.
+pub fn print_plan(plan: &JoinPlan) {
+    eprintln!("plan      near {} by Jaccard similarity of {} shingles, compared exactly", plan.near, plan.shingling);
+    eprintln!(
+        "promise   nothing below {0} is taken for near; {1} missed at exactly {0}",
+        plan.near,
+        show::percent(plan.missed)
+    );
+    eprintln!(
+        "memory    about {} bytes and its id for each record that others are compared with ({} bands of {} rows), and a cache \
+         of {}",
+        plan.bytes_a_record,
+        plan.bands,
+        plan.rows,
+        show::bytes(plan.cache_bytes)
+    );
+}
+
+/// Says what was read.
+pub fn print_counts(counts: &Counts, seconds: f64) {
+    for error in &counts.errors {
+        eprintln!("skipped   {error}");
+    }
+    if counts.more_errors > 0 {
+        eprintln!("skipped   and {} more", show::count(counts.more_errors));
+    }
+    let rate = counts.bytes as f64 / 1e6 / seconds.max(1e-9);
+    let (records, size, time) = (show::count(counts.records), show::bytes(counts.bytes), show::seconds(seconds));
+    eprintln!("read      {records} records, {size}, in {time} ({rate:.0} MB/s)");
+    if counts.faulty > 0 {
+        eprintln!("{:<10}{} that could not be read", "skipped", show::count(counts.faulty));
+    }
+    for source in counts.sources.iter().filter(|source| source.broken) {
+        eprintln!("{:<10}{} broke off after {} records", "skipped", source.name, show::count(source.records));
+    }
+}
+
+/// Says what was compared, and in which memory.
+pub fn print_work(compared: u64, read_again: u64, index_bytes: u64) {
+    let (compared, again) = (show::count(compared), show::count(read_again));
+    eprintln!("compared  {compared} pairs of records; {again} texts were read again for it");
+    eprintln!("index     {}", show::bytes(index_bytes));
+}
+
+/// Says what somebody should look at.
+pub fn print_alarms(alarms: &[Alarm]) {
+    for alarm in alarms {
+        let what = match alarm.cause {
+            Cause::Cluster => "records are near one",
+            Cause::Copies => "records have the same shingles",
+            _ => "records or more agree in a band, so that some near pairs among them may be missing",
+        };
+        eprintln!("ALARM     {} {what}: {} \"{}\"", show::count(alarm.records), alarm.id, alarm.excerpt);
+    }
+}

@@ -1,0 +1,289 @@
+//! Near pairs, clusters and verified removal: exact, whatever the threads, formats and families.
+
+use std::collections::BTreeMap;
+
+use nearset::item::SortedSet;
+use nearset::{Seed, Shingler, Shingling};
+
+use crate::support::{Numbers, Workshop, corpus, jsonl, words};
+
+fn set(text: &str) -> SortedSet {
+    SortedSet::from(Shingler::new(Shingling::Words(5), Seed::default()).unwrap().shingle_set(text))
+}
+
+fn values(lines: &str) -> Vec<serde_json::Value> {
+    lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+fn summary(ran: &crate::support::Ran) -> serde_json::Value {
+    serde_json::from_slice(ran.stdout()).unwrap()
+}
+
+/// Rows of a table without its header.
+fn rows(table: &str) -> Vec<Vec<&str>> {
+    table.lines().skip(1).map(|line| line.split('\t').collect()).collect()
+}
+
+/// Texts of 100 words, each of which has so many words at its head replaced in the next.
+fn chain(length: usize, replaced: usize) -> Vec<String> {
+    let mut numbers = Numbers(9);
+    let all = words(&mut numbers, 100 + length * replaced);
+    (0..length).map(|i| all[i * replaced..i * replaced + 100].join(" ")).collect()
+}
+
+/// The example corpus: ids and sets.
+fn licences(shop: &Workshop) -> Vec<(String, SortedSet)> {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/licences.jsonl");
+    let text = std::fs::read_to_string(path).unwrap();
+    shop.write("licences.jsonl", &text);
+    values(&text)
+        .iter()
+        .map(|one| (one["id"].as_str().unwrap().to_owned(), set(one["text"].as_str().unwrap())))
+        .collect()
+}
+
+#[test]
+fn pairs_are_those_of_comparing_all() {
+    let shop = Workshop::new();
+    let licences = licences(&shop);
+    shop.ok("pairs licences.jsonl -o pairs.jsonl --near 0.7 --max-fn 0.000001");
+    let mut compared = String::new();
+    for (i, (b, later)) in licences.iter().enumerate() {
+        for (a, earlier) in &licences[..i] {
+            let similarity = later.jaccard(earlier).value();
+            if similarity >= 0.7 {
+                compared += &format!("{{\"a\":\"{a}\",\"b\":\"{b}\",\"similarity\":{similarity}}}\n");
+            }
+        }
+    }
+    assert!(compared.lines().count() > 100);
+    assert!(shop.text("pairs.jsonl") == compared, "what is found is what comparing all finds");
+    assert_eq!(shop.names(), ["licences.jsonl", "pairs.jsonl"], "nothing else is left behind");
+}
+
+#[test]
+fn whatever_is_removed_is_near_a_record_that_is_kept() {
+    let shop = Workshop::new();
+    let licences: BTreeMap<String, SortedSet> = licences(&shop).into_iter().collect();
+    let ran = shop.ok("dedup licences.jsonl -o out.jsonl --verify --removed removed.jsonl --near 0.7 --json");
+    let kept: Vec<String> =
+        values(&shop.text("out.jsonl")).iter().map(|one| one["id"].as_str().unwrap().to_owned()).collect();
+    let lines = shop.text("removed.jsonl");
+    let removed = values(&lines);
+    let said = summary(&ran);
+    assert_eq!((&said["kept"], &said["near"]), (&kept.len().into(), &removed.len().into()));
+    assert_eq!(kept.len() + removed.len(), licences.len());
+    for (one, line) in removed.iter().zip(lines.lines()) {
+        let (id, near) = (one["id"].as_str().unwrap(), one["near"].as_str().unwrap());
+        assert!(kept.iter().any(|kept| kept == near), "{near} stays");
+        let similarity = licences[id].jaccard(&licences[near]).value();
+        assert!(line.contains(&format!(",\"similarity\":{similarity},")), "{line}");
+        assert!(similarity >= 0.7 && one["reason"] == "near a kept record");
+    }
+    // Of what is kept, hardly a pair is near: 2 % of those at exactly .7 may be missed, and there are few.
+    let near = |a: &str, b: &str| licences[a].jaccard(&licences[b]).value() >= 0.7;
+    let missed = (0..kept.len()).filter(|&i| kept[..i].iter().any(|earlier| near(earlier, &kept[i]))).count();
+    assert!(missed * 100 <= removed.len(), "{missed} of {} missed", removed.len());
+    // The same families as clusters: the kept records are their centres.
+    shop.ok("cluster licences.jsonl -o clusters.tsv --near 0.7");
+    let table = shop.text("clusters.tsv");
+    assert!(table.starts_with("id\tcluster\tsimilarity\n"));
+    let clusters = rows(&table);
+    assert_eq!(clusters.len(), licences.len());
+    let centres: Vec<&str> = clusters.iter().filter(|row| row[0] == row[1]).map(|row| row[0]).collect();
+    assert_eq!(centres, kept);
+    for row in clusters {
+        let (one, centre) = (&licences[row[0]], &licences[row[1]]);
+        let expected = if one.is_empty() { String::new() } else { one.jaccard(centre).value().to_string() };
+        assert_eq!(row[2], expected);
+    }
+}
+
+#[test]
+fn a_chain_does_not_delete_its_far_end() {
+    let shop = Workshop::new();
+    // Neighbours share 88 of 104 shingles; every other one 80 of 112.
+    let texts = chain(5, 8);
+    assert_eq!(set(&texts[0]).jaccard(&set(&texts[1])).value(), 88.0 / 104.0);
+    shop.write("in.jsonl", jsonl(&texts));
+    let ids = |name: &str| values(&shop.text(name)).iter().map(|one| one["id"].clone()).collect::<Vec<_>>();
+    shop.ok("dedup in.jsonl -o out.jsonl --verify --max-fn 0.001");
+    assert_eq!(ids("out.jsonl"), [0, 2, 4]);
+    shop.ok("dedup in.jsonl -o chain.jsonl --verify --chain --max-fn 0.001 --removed removed.jsonl");
+    assert_eq!(ids("chain.jsonl"), [0]);
+    assert!(shop.text("removed.jsonl").contains("\"near\":\"3\",\"similarity\":0.8461538461538461"));
+    let clusters = |arguments: &str| {
+        shop.ok(&format!("cluster in.jsonl -o clusters.tsv --force --max-fn 0.001 {arguments}"));
+        let table = shop.text("clusters.tsv");
+        rows(&table).iter().map(|row| row[1].parse().unwrap()).collect::<Vec<u32>>()
+    };
+    // The fourth is as near to the third as to the fifth, and joins the one before it.
+    assert_eq!(clusters(""), [0, 0, 2, 2, 4]);
+    assert_eq!(clusters("--chain"), [0; 5]);
+    let table = shop.text("clusters.tsv");
+    assert_eq!(rows(&table)[4][2], (64.0 / 128.0).to_string(), "the similarity with the chain's other end");
+}
+
+#[test]
+fn a_hundred_thousand_copies_cost_a_comparison_each() {
+    let shop = Workshop::new();
+    let text = words(&mut Numbers(4), 60).join(" ");
+    let lines: String = (0..100_000).map(|i| format!("{{\"id\":{i},\"text\":\"{text}\"}}\n")).collect();
+    shop.write("in.jsonl", lines);
+    let said = summary(&shop.ok("dedup in.jsonl -o out.jsonl --verify --json -q"));
+    assert_eq!((&said["kept"], &said["compared"]), (&1.into(), &99_999.into()));
+    let alarm = &said["alarms"][0];
+    assert_eq!((&alarm["records"], &alarm["id"], &alarm["cause"]), (&100_000.into(), &"0".into(), &"cluster".into()));
+    assert!(text.starts_with(alarm["excerpt"].as_str().unwrap().trim_end_matches('…')));
+    let said = summary(&shop.ok("pairs in.jsonl -o pairs.tsv.zst --max-copies 3 --json -q"));
+    assert_eq!((&said["compared"], &said["copies"]), (&99_999.into(), &99_999.into()));
+    let (pairs, left_out) = (said["pairs"].as_u64().unwrap(), said["pairs_left_out"].as_u64().unwrap());
+    assert_eq!((pairs, pairs + left_out), (4 * 99_999 - 6, 100_000 * 99_999 / 2));
+    let ran = shop.ok("cluster in.jsonl -o clusters.tsv");
+    assert!(ran.stderr().contains("the largest has 100,000") && ran.stderr().contains("ALARM     100,000 records"));
+}
+
+#[test]
+fn short_empty_and_unspaced_texts() {
+    let shop = Workshop::new();
+    let chinese =
+        "我们认为这些真理是不言而喻的人人生而平等造物者赋予他们若干不可剥夺的权利其中包括生命权自由权和追求幸福的权利";
+    let arabic =
+        "يولد جميع الناس أحرارا متساوين في الكرامة والحقوق وقد وهبوا عقلا وضميرا وعليهم أن يعامل بعضهم بعضا بروح الإخاء";
+    let texts = ["", "", "cat", "dog", "CAT!", chinese, arabic, chinese, arabic, "猫", "犬", "猫", "..."];
+    let lines: String = texts.iter().map(|text| format!("{{\"text\":\"{text}\"}}\n")).collect();
+    shop.write("in.jsonl", &lines);
+    shop.ok("dedup in.jsonl -o out.jsonl --verify");
+    let expected: String = ["", "", "cat", "dog", chinese, arabic, "猫", "犬", "..."]
+        .iter()
+        .map(|text| format!("{{\"text\":\"{text}\"}}\n"))
+        .collect();
+    assert_eq!(shop.text("out.jsonl"), expected);
+    shop.ok("pairs in.jsonl -o pairs.tsv");
+    let table = shop.text("pairs.tsv");
+    let pairs: Vec<_> = rows(&table).iter().map(|row| (row[0].to_owned(), row[1].to_owned())).collect();
+    let pair = |a, b| (format!("in.jsonl:{a}"), format!("in.jsonl:{b}"));
+    assert_eq!(pairs, [pair(3, 5), pair(6, 8), pair(7, 9), pair(10, 12)]);
+    let table = shop.ok("cluster in.jsonl").stdout().to_vec();
+    let table = String::from_utf8(table).unwrap();
+    assert_eq!(rows(&table)[0], ["in.jsonl:1", "in.jsonl:1", ""], "an empty text is like nothing, not even itself");
+    shop.ok("cluster in.jsonl --chain -o chained.tsv");
+    assert!(shop.text("chained.tsv") == table);
+}
+
+#[test]
+fn threads_splits_and_packing_do_not_show() {
+    let shop = Workshop::new();
+    let (texts, _) = corpus(2000);
+    let lines = jsonl(&texts);
+    shop.write("in.jsonl", &lines);
+    shop.write("in.jsonl.zst", zstd::encode_all(lines.as_bytes(), 1).unwrap());
+    let all: Vec<&str> = lines.split_inclusive('\n').collect();
+    for (i, piece) in all.chunks(271).enumerate() {
+        shop.write(&format!("pieces/{i:02}.jsonl"), piece.concat());
+    }
+    let outputs = |input: &str, threads: usize| -> Vec<Vec<u8>> {
+        let all = format!("{input} --threads {threads} --force -q");
+        shop.ok(&format!("pairs {all} -o pairs.tsv"));
+        shop.ok(&format!("cluster {all} -o stars.csv"));
+        shop.ok(&format!("cluster {all} -o chains.jsonl --chain"));
+        shop.ok(&format!("dedup {all} -o first.jsonl --verify --annotate"));
+        shop.ok(&format!("dedup {all} -o longest.jsonl --verify --keep longest --annotate"));
+        ["pairs.tsv", "stars.csv", "chains.jsonl", "first.jsonl", "longest.jsonl"].map(|name| shop.read(name)).into()
+    };
+    let expected = outputs("in.jsonl", 1);
+    assert!(expected.iter().all(|output| output.len() > 1000));
+    for (input, threads) in [("in.jsonl", 2), ("in.jsonl", 16), ("pieces", 2), ("in.jsonl.zst", 1), ("in.jsonl.zst", 2)]
+    {
+        assert!(outputs(input, threads) == expected, "{input} by {threads} threads");
+    }
+    // A pipe is copied as it goes by.
+    let piped = shop.ok_with_stdin("pairs - -q", lines.as_bytes());
+    assert!(piped.stdout() == expected[0]);
+}
+
+#[test]
+fn the_record_that_is_wanted_most_is_kept() {
+    let shop = Workshop::new();
+    let base = words(&mut Numbers(5), 120);
+    let other = words(&mut Numbers(6), 120).join(" ");
+    // The second is longer by three words, the third is newer, the fourth has no date and no score.
+    let longer = [&base[..], &["and".to_owned(), "so".to_owned(), "on".to_owned()]].concat().join(" ");
+    let base = base.join(" ");
+    let lines = format!(
+        "{{\"id\":\"a\",\"score\":9,\"date\":\"2024-01-31\",\"text\":\"{base}\"}}\n\
+         {{\"id\":\"b\",\"score\":\"10\",\"date\":\"2024-01-30\",\"text\":\"{longer}\"}}\n\
+         {{\"id\":\"c\",\"score\":-1,\"date\":\"2024-02-01\",\"text\":\"{base}\"}}\n\
+         {{\"id\":\"d\",\"text\":\"{base}\"}}\n\
+         {{\"id\":\"e\",\"score\":0,\"date\":\"2020-01-01\",\"text\":\"{other}\"}}\n"
+    );
+    shop.write("in.jsonl", lines);
+    for (keep, kept) in [("first", "a"), ("longest", "b"), ("score", "b"), ("date", "c"), ("nothing", "a")] {
+        shop.ok(&format!("dedup in.jsonl -o out.jsonl --verify --keep {keep} --removed removed.jsonl --force"));
+        let ids: Vec<_> = values(&shop.text("out.jsonl")).iter().map(|one| one["id"].clone()).collect();
+        assert_eq!(ids, [kept, "e"], "--keep {keep}");
+        let removed = values(&shop.text("removed.jsonl"));
+        assert_eq!(removed.len(), 3);
+        assert!(removed.iter().all(|one| one["near"] == kept), "--keep {keep}");
+    }
+}
+
+#[test]
+fn annotating_names_what_is_near() {
+    let shop = Workshop::new();
+    let (texts, near) = corpus(90);
+    shop.write("in.jsonl", jsonl(&texts));
+    shop.ok("dedup in.jsonl -o out.jsonl --verify --chain --annotate");
+    let out = values(&shop.text("out.jsonl"));
+    assert_eq!(out.len(), 90);
+    for (record, near) in out.iter().zip(near) {
+        assert_eq!(record["near_duplicate"], near);
+        assert_eq!(record["duplicate_of"].is_string(), near);
+        assert_eq!(record["similarity"].as_f64().is_some_and(|similarity| similarity >= 0.8), near);
+    }
+}
+
+#[test]
+fn what_cannot_be_is_refused_with_a_cure() {
+    let shop = Workshop::new();
+    let (texts, _) = corpus(30);
+    shop.write("in.jsonl", jsonl(&texts));
+    shop.write("bad.jsonl", format!("{}{{\"id\":1}}\n", jsonl(&texts)));
+    let refused = |arguments: &str, code: i32, part: &str| {
+        let ran = shop.run(arguments);
+        assert_eq!(ran.code(), code, "nearset {arguments}\n{}", ran.stderr());
+        assert!(ran.stderr().contains(part), "nearset {arguments}\n{}", ran.stderr());
+    };
+    refused("dedup in.jsonl -o out.jsonl --verify --against seen.nearset", 2, "a filter holds no texts");
+    refused("dedup in.jsonl -o out.jsonl --verify --save seen.nearset", 2, "nearset build");
+    refused("dedup in.jsonl -o out.jsonl --verify --resume", 2, "Run it again");
+    refused("dedup in.jsonl -o out.jsonl --keep longest", 2, "--verify");
+    refused("dedup in.jsonl -o out.jsonl --verify --removed out.jsonl", 1, "named twice");
+    refused("dedup - -o out.jsonl --verify --keep longest", 1, "save it to a file first");
+    refused("cluster - --chain", 1, "save it to a file first");
+    refused("pairs in.jsonl -o pairs.parquet", 1, ".tsv, .csv or .jsonl");
+    refused("pairs in.jsonl -o in.jsonl --force", 1, "is also an input");
+    refused("pairs in.jsonl --near 1.5", 1, "between 0 and 1");
+    refused("pairs in.jsonl --threads 0", 2, "at least one thread");
+    refused("pairs absent.jsonl", 1, "check the path");
+    for command in
+        ["pairs bad.jsonl -o out.tsv", "cluster bad.jsonl -o out.tsv", "dedup bad.jsonl -o out.jsonl --verify"]
+    {
+        refused(command, 1, "bad.jsonl:31: no field \"text\"");
+        assert_eq!(shop.names(), ["bad.jsonl", "in.jsonl"], "nothing is left of {command}");
+    }
+    let ran = shop.ok("dedup bad.jsonl -o out.jsonl --verify --on-error skip --removed removed.jsonl");
+    assert!(ran.stderr().contains("skipped   1 that could not be read"), "{}", ran.stderr());
+    assert!(shop.text("removed.jsonl").contains("\"reason\":\"unreadable: no field"));
+    refused("pairs in.jsonl -o out.jsonl", 1, "exists already");
+}
+
+#[test]
+fn help_shows_examples() {
+    let shop = Workshop::new();
+    for command in ["pairs", "cluster"] {
+        let help = shop.ok(&format!("{command} --help")).stdout().to_vec();
+        let help = String::from_utf8(help).unwrap();
+        assert!(help.contains("Examples:") && help.contains("--max-fn"), "{help}");
+    }
+}

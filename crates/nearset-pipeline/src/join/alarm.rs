@@ -1,0 +1,127 @@
+//! Families so large that somebody should look at them before anything is deleted.
+
+use serde::Serialize;
+
+use super::error::JoinError;
+use super::texts::{Place, Texts};
+
+/// No family below this is worth an alarm.
+const SMALLEST: u64 = 1000;
+
+/// A family is worth an alarm if it is this part of all records.
+const PART: f64 = 0.01;
+
+/// Alarms that are raised at most, those of the largest families.
+pub(super) const MOST: usize = 10;
+
+/// Characters of an excerpt.
+const EXCERPT: usize = 120;
+
+/// Words of a text that are searched for what it shares with another.
+const WORDS: usize = 4000;
+
+/// What is so large.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Cause {
+    /// Records near one kept record; the excerpt is that record's start.
+    Cluster,
+    /// Records with the same shingles; the excerpt is the first one's start.
+    Copies,
+    /// Records that agree in a band, of which only the newest are compared with a record; the excerpt is what two of them share.
+    Bucket,
+}
+
+/// A family so large that somebody should look at it: often a template, an error page or an empty form.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Alarm {
+    /// What is so large.
+    pub cause: Cause,
+    /// Records in it; for a bucket, at least so many.
+    pub records: u64,
+    /// The id of its first record.
+    pub id: String,
+    /// What its records have in common.
+    pub excerpt: String,
+}
+
+/// The largest of these families, if worth an alarm, largest first and then oldest first.
+pub(super) fn worth_an_alarm(families: impl Iterator<Item = (u32, u64)>, records: u64) -> Vec<(u32, u64)> {
+    let least = SMALLEST.max((PART * records as f64) as u64);
+    let mut large: Vec<_> = families.filter(|&(_, size)| size >= least).collect();
+    large.sort_by_key(|&(entry, size)| (std::cmp::Reverse(size), entry));
+    large.truncate(MOST);
+    large
+}
+
+/// An alarm about a family around one record.
+pub(super) fn around(texts: &mut Texts, cause: Cause, entry: u32, records: u64) -> Result<Alarm, JoinError> {
+    let place = texts.place_of(entry);
+    let excerpt = texts.with_text(place, |text| shortened(text.split_whitespace()))?;
+    Ok(Alarm { cause, records, id: texts.id(place)?, excerpt })
+}
+
+/// An alarm about a bucket, two of whose records are given.
+pub(super) fn bucket(texts: &mut Texts, places: [Place; 2], records: u64) -> Result<Alarm, JoinError> {
+    let [first, second] = places;
+    let words = |text: &str| -> Vec<String> { text.split_whitespace().take(WORDS).map(str::to_owned).collect() };
+    let (a, b) = (texts.with_text(first, words)?, texts.with_text(second, words)?);
+    let excerpt = shortened(longest_common_run(&a, &b).iter().map(String::as_str));
+    Ok(Alarm { cause: Cause::Bucket, records, id: texts.id(first)?, excerpt })
+}
+
+fn shortened<'t>(words: impl Iterator<Item = &'t str>) -> String {
+    let mut excerpt = String::new();
+    for word in words {
+        if !excerpt.is_empty() {
+            excerpt.push(' ');
+        }
+        excerpt.push_str(word);
+        if let Some((cut, _)) = excerpt.char_indices().nth(EXCERPT) {
+            excerpt.truncate(cut);
+            excerpt.push('…');
+            break;
+        }
+    }
+    excerpt
+}
+
+/// The longest run of words that both have.
+fn longest_common_run<'a>(a: &'a [String], b: &[String]) -> &'a [String] {
+    let (mut longest, mut end) = (0, 0);
+    // Lengths of the runs that end at the word before and at this one.
+    let (mut before, mut here) = (vec![0; b.len() + 1], vec![0; b.len() + 1]);
+    for (i, word) in a.iter().enumerate() {
+        for (j, other) in b.iter().enumerate() {
+            here[j + 1] = if word == other { before[j] + 1 } else { 0 };
+            if here[j + 1] > longest {
+                (longest, end) = (here[j + 1], i + 1);
+            }
+        }
+        std::mem::swap(&mut before, &mut here);
+    }
+    &a[end - longest..end]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_common_run_is_found() {
+        let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
+        let (a, b) =
+            (words("x all rights reserved by nobody y"), words("all rights kept, rights reserved by nobody z"));
+        assert_eq!(longest_common_run(&a, &b).join(" "), "rights reserved by nobody");
+        assert!(longest_common_run(&a, &[]).is_empty());
+    }
+
+    #[test]
+    fn only_large_families_are_worth_an_alarm() {
+        let families = || [(0, 999), (1, 5000), (2, 1000), (3, 5000)].into_iter();
+        assert_eq!(worth_an_alarm(families(), 50_000), [(1, 5000), (3, 5000), (2, 1000)]);
+        assert_eq!(worth_an_alarm(families(), 400_000), [(1, 5000), (3, 5000)]);
+    }
+}

@@ -1,0 +1,255 @@
+//! Clusters: stars around kept items, and connected components.
+//!
+//! A *star* is a centre and the items near it. Items come in order; each joins the nearest centre before it, or becomes a
+//! centre. So whatever is not a centre is near one, centres are not near each other (up to what bands miss), and in a chain
+//! A ~ B ~ C, where A and C are not near, C is no member of A's star: deleting all but the centres deletes nothing that has
+//! no near centre left.
+//! A *component* is what chains of near pairs connect ([`UnionFind`]). It needs all pairs, and its ends may be strangers.
+//!
+//! Claim: a star's member is as similar to its centre as stated, exactly, and its centre is the nearest of those verified.
+//! Not here: comparing, which the caller does.
+
+use crate::{
+    Similarity,
+    family::Key,
+    index::{BandIndex, Candidate},
+};
+
+/// What became of an item.
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
+pub enum Placed {
+    /// It is near nothing before it. Items without keys (empty sets) are of this kind too, and are not indexed.
+    Centre {
+        /// Its entry in the index.
+        entry: Option<u32>,
+    },
+    /// It is near an earlier one.
+    Member {
+        /// The entry it is near to: a centre, or where chains are followed any item.
+        of: u32,
+        /// How similar they are.
+        similarity: Similarity,
+        /// Its own entry in the index, where chains are followed and it is no copy.
+        entry: Option<u32>,
+    },
+}
+
+/// Puts items, in the order in which they come, around centres.
+#[derive(Debug, Clone)]
+pub struct StarClusters {
+    index: BandIndex,
+    near: Similarity,
+    follow_chains: bool,
+    verified: u64,
+    candidates: Vec<Candidate>,
+}
+
+impl StarClusters {
+    /// Candidates that one item is compared with, those that share most bands. What is near shares more bands than what is
+    /// not; if so many are not near, the next one hardly is.
+    pub const MOST_VERIFIED: usize = 256;
+
+    /// No items yet; they have so many bands.
+    ///
+    /// # Panics
+    /// Where [`BandIndex::new`] does.
+    pub fn new(bands: usize, near: Similarity) -> Self {
+        let index = BandIndex::new(bands);
+        Self { index, near, follow_chains: false, verified: 0, candidates: Vec::new() }
+    }
+
+    /// The same, but what is near a member is a member too: in a chain A ~ B ~ C, C is near B.
+    pub fn following_chains(mut self, follow: bool) -> Self {
+        self.follow_chains = follow;
+        self
+    }
+
+    /// Takes the next item. `similarity` compares it with an entry of the index, and says nothing below the least that counts.
+    ///
+    /// # Errors
+    /// Those of `similarity`; the item is then forgotten.
+    pub fn add<E>(
+        &mut self,
+        keys: &[Option<Key>],
+        mut similarity: impl FnMut(u32, Similarity) -> Result<Option<Similarity>, E>,
+    ) -> Result<Placed, E> {
+        if keys.contains(&None) {
+            return Ok(Placed::Centre { entry: None });
+        }
+        self.index.candidates(keys, &mut self.candidates);
+        let mut nearest: Option<(Similarity, u32)> = None;
+        for candidate in self.candidates.iter().take(Self::MOST_VERIFIED) {
+            let least = nearest.map_or(self.near, |(most, _)| most);
+            self.verified += 1;
+            let Some(found) = similarity(candidate.id, least)? else { continue };
+            // Of equally near ones, the oldest.
+            if nearest.is_none_or(|(most, id)| found > most || candidate.id < id) {
+                nearest = Some((found, candidate.id));
+            }
+            if found.value() == 1.0 {
+                break;
+            }
+        }
+        Ok(match nearest {
+            None => Placed::Centre { entry: Some(self.index.insert(keys)) },
+            Some((similarity, of)) => {
+                // Whatever is near a copy is as near to what it copies.
+                let indexed = self.follow_chains && similarity.value() < 1.0;
+                Placed::Member { of, similarity, entry: indexed.then(|| self.index.insert(keys)) }
+            }
+        })
+    }
+
+    /// Whether an item with these keys would be compared with any other.
+    pub fn has_candidates(&mut self, keys: &[Option<Key>]) -> bool {
+        self.index.candidates(keys, &mut self.candidates);
+        !self.candidates.is_empty()
+    }
+
+    /// The index of centres, and of members where chains are followed.
+    pub fn index(&self) -> &BandIndex {
+        &self.index
+    }
+
+    /// How often two sets were compared.
+    pub fn verified(&self) -> u64 {
+        self.verified
+    }
+}
+
+/// Connected components (Galler & Fischer 1964; Tarjan 1975): which items chains of pairs connect.
+///
+/// ```
+/// use nearset::index::UnionFind;
+///
+/// let mut components = UnionFind::new();
+/// components.grow(5);
+/// components.union(3, 1);
+/// components.union(3, 4);
+/// assert_eq!([0, 1, 2, 3, 4].map(|item| components.find(item)), [0, 1, 2, 1, 1]);
+/// ```
+#[derive(Debug, Clone, Default)]
+pub struct UnionFind {
+    parents: Vec<u32>,
+}
+
+impl UnionFind {
+    /// No items.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds items, each alone, until there are so many.
+    ///
+    /// # Panics
+    /// Beyond 2^32 items.
+    pub fn grow(&mut self, items: usize) {
+        let have = self.parents.len();
+        let number = |item: usize| u32::try_from(item).expect("at most 2^32 items");
+        self.parents.extend((have..items).map(number));
+    }
+
+    /// The first item of its component.
+    ///
+    /// # Panics
+    /// If there is no such item.
+    pub fn find(&mut self, item: u32) -> u32 {
+        let mut at = item;
+        while self.parents[at as usize] != at {
+            // Halving the path keeps later walks short.
+            let grandparent = self.parents[self.parents[at as usize] as usize];
+            self.parents[at as usize] = grandparent;
+            at = grandparent;
+        }
+        at
+    }
+
+    /// Joins the components of two items.
+    ///
+    /// # Panics
+    /// If there is no such item.
+    pub fn union(&mut self, a: u32, b: u32) {
+        let (a, b) = (self.find(a), self.find(b));
+        // The first item is the root, whatever order pairs come in.
+        self.parents[a.max(b) as usize] = a.min(b);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        Seed,
+        family::Hashed,
+        hash::Rng,
+        item::{Item, SortedSet},
+        plan::TextJoin,
+    };
+
+    fn place(clusters: &mut StarClusters, sets: &[SortedSet]) -> Vec<Placed> {
+        let functions = TextJoin::default().functions().unwrap();
+        let (mut hashed, mut entries, mut placed) = (Hashed::new(), Vec::new(), Vec::new());
+        for set in sets {
+            functions.hash(Item::Set(set.as_slice()), &mut hashed).unwrap();
+            let compare = |entry: u32, least| {
+                let other: &SortedSet = entries[entry as usize];
+                Ok::<_, ()>(set.jaccard_at_least(other, least))
+            };
+            let one = clusters.add(&hashed.keys, compare).unwrap();
+            if let Placed::Centre { entry: Some(entry) } | Placed::Member { entry: Some(entry), .. } = one {
+                assert_eq!(entry as usize, entries.len());
+                entries.push(set);
+            }
+            placed.push(one);
+        }
+        placed
+    }
+
+    fn range(from: u64, to: u64) -> SortedSet {
+        Vec::from_iter(from..to).into()
+    }
+
+    #[test]
+    fn a_chain_keeps_what_is_near_no_centre() {
+        // Neighbours share 90 of 110, ends 80 of 120.
+        let sets = [range(0, 100), range(10, 110), range(20, 120)];
+        let near = Similarity::jaccard(0.8).unwrap();
+        let bands = TextJoin::default().layout().unwrap().bands as usize;
+        let placed = place(&mut StarClusters::new(bands, near), &sets);
+        let similarity = Similarity::jaccard(90.0 / 110.0).unwrap();
+        let member = |of, entry| Placed::Member { of, similarity, entry };
+        let centre = |entry| Placed::Centre { entry: Some(entry) };
+        assert_eq!(placed, [centre(0), member(0, None), centre(1)]);
+        let placed = place(&mut StarClusters::new(bands, near).following_chains(true), &sets);
+        assert_eq!(placed, [centre(0), member(0, Some(1)), member(1, Some(2))]);
+    }
+
+    #[test]
+    fn the_nearest_centre_is_joined_and_empty_sets_join_none() {
+        // The second is .78 from the first, so both are centres; the third is nearer to the second.
+        let sets = [range(0, 100), range(12, 112), range(9, 109), SortedSet::default(), SortedSet::default()];
+        let near = Similarity::jaccard(0.8).unwrap();
+        let bands = TextJoin::default().layout().unwrap().bands as usize;
+        let placed = place(&mut StarClusters::new(bands, near), &sets);
+        let similarity = Similarity::jaccard(97.0 / 103.0).unwrap();
+        assert_eq!(placed[2], Placed::Member { of: 1, similarity, entry: None });
+        assert_eq!(placed[3..], [Placed::Centre { entry: None }; 2]);
+    }
+
+    #[test]
+    fn components_do_not_depend_on_the_order_of_pairs() {
+        let mut rng = Rng::new(Seed::new(3));
+        let pairs: Vec<(u32, u32)> = (0..150).map(|_| (rng.below(200) as u32, rng.below(200) as u32)).collect();
+        let components = |pairs: &mut dyn Iterator<Item = &(u32, u32)>| {
+            let mut found = UnionFind::new();
+            found.grow(200);
+            pairs.for_each(|&(a, b)| found.union(a, b));
+            Vec::from_iter((0..200).map(|item| found.find(item)))
+        };
+        let (forth, back) = (components(&mut pairs.iter()), components(&mut pairs.iter().rev()));
+        assert_eq!(forth, back);
+        assert!(pairs.iter().all(|&(a, b)| forth[a as usize] == forth[b as usize]));
+        assert!((0..200).all(|item| forth[item] <= item as u32 && forth[forth[item] as usize] == forth[item]));
+    }
+}

@@ -1,0 +1,270 @@
+//! All near pairs of a corpus of sets.
+//!
+//! Claim: every pair that is returned is as similar as stated, exactly; a pair of similarity `near` or more is returned with
+//! probability `1 - max_false_negative` or more ([`TextJoin`] plans the bands for that), each once.
+//! Invariant: sets that are equal are looked up by one of them, the first; the others are its copies. So a thousand copies
+//! cost a thousand verifications and not half a million, and a pair of families costs one.
+//! Not here: reading texts, which may be too many for memory. [`NearPairs`] asks its caller to compare.
+
+mod bands;
+
+use std::collections::BTreeMap;
+
+pub use bands::{BandIndex, Candidate, FullBucket};
+
+use crate::{
+    Similarity,
+    family::{Hashed, Key},
+    item::{Item, SortedSet},
+    plan::{TextDedupError, TextJoin},
+};
+
+/// Finds the earlier items that each next one is near to.
+///
+/// Items are numbered in the order in which they come, from 0 on. Those without keys (empty sets) are near nothing.
+#[derive(Debug, Clone)]
+pub struct NearPairs {
+    index: BandIndex,
+    /// The item that each entry of the index stands for.
+    first: Vec<u32>,
+    /// Copies of entries, as far as they are listed, and how many there are.
+    copies: BTreeMap<u32, Copies>,
+    most_copies: usize,
+    items: u32,
+    left_out: u64,
+    verified: u64,
+    candidates: Vec<Candidate>,
+    found: Vec<(u32, Similarity)>,
+}
+
+#[derive(Debug, Clone, Default)]
+struct Copies {
+    listed: Vec<u32>,
+    count: u64,
+}
+
+impl NearPairs {
+    /// Copies of one item that are paired with others, where no other number is set.
+    pub const MOST_COPIES: usize = 100;
+
+    /// No items yet.
+    ///
+    /// # Panics
+    /// Where [`BandIndex::new`] does.
+    pub fn new(bands: usize) -> Self {
+        Self {
+            index: BandIndex::new(bands),
+            first: Vec::new(),
+            copies: BTreeMap::new(),
+            most_copies: Self::MOST_COPIES,
+            items: 0,
+            left_out: 0,
+            verified: 0,
+            candidates: Vec::new(),
+            found: Vec::new(),
+        }
+    }
+
+    /// The same with another number of copies of one item that are paired with others; the pairs of the rest are only counted.
+    pub fn with_most_copies(mut self, most: usize) -> Self {
+        self.most_copies = most;
+        self
+    }
+
+    /// The same with another limit on buckets, see [`BandIndex::with_limit`].
+    pub fn with_bucket_limit(mut self, limit: usize) -> Self {
+        self.index = self.index.with_limit(limit);
+        self
+    }
+
+    /// Takes the next item and returns the earlier ones near it with their similarities, in their order. `similarity` compares
+    /// it with an entry of the index, and says nothing if that is not near.
+    ///
+    /// # Errors
+    /// Those of `similarity`; the item is then forgotten.
+    pub fn add<E>(
+        &mut self,
+        keys: &[Option<Key>],
+        mut similarity: impl FnMut(u32) -> Result<Option<Similarity>, E>,
+    ) -> Result<Added<'_>, E> {
+        self.found.clear();
+        let item = self.items;
+        self.items += 1;
+        if keys.contains(&None) {
+            return Ok(Added { entry: None, near: &self.found });
+        }
+        self.index.candidates(keys, &mut self.candidates);
+        let mut equal = None;
+        for candidate in &self.candidates {
+            let entry = candidate.id;
+            self.verified += 1;
+            let Some(similarity) = similarity(entry)? else { continue };
+            self.found.push((self.first[entry as usize], similarity));
+            if let Some(copies) = self.copies.get(&entry) {
+                self.found.extend(copies.listed.iter().map(|&copy| (copy, similarity)));
+                self.left_out += copies.count - copies.listed.len() as u64;
+            }
+            if similarity.value() == 1.0 {
+                equal = Some(entry);
+            }
+        }
+        self.found.sort_unstable_by_key(|&(earlier, _)| earlier);
+        let entry = match equal {
+            Some(entry) => {
+                let copies = self.copies.entry(entry).or_default();
+                copies.count += 1;
+                if copies.listed.len() < self.most_copies {
+                    copies.listed.push(item);
+                }
+                None
+            }
+            None => {
+                self.first.push(item);
+                Some(self.index.insert(keys))
+            }
+        };
+        Ok(Added { entry, near: &self.found })
+    }
+
+    /// The index of the items that are no copies.
+    pub fn index(&self) -> &BandIndex {
+        &self.index
+    }
+
+    /// The item that an entry of the index stands for.
+    pub fn item_of(&self, entry: u32) -> u32 {
+        self.first[entry as usize]
+    }
+
+    /// How often two sets were compared.
+    pub fn verified(&self) -> u64 {
+        self.verified
+    }
+
+    /// Pairs with copies beyond those that are listed: near, and not returned.
+    pub fn left_out(&self) -> u64 {
+        self.left_out
+    }
+
+    /// Entries that have copies, with how many.
+    pub fn copied_entries(&self) -> impl Iterator<Item = (u32, u64)> {
+        self.copies.iter().map(|(&entry, copies)| (entry, copies.count))
+    }
+
+    /// Its memory.
+    pub fn bytes(&self) -> u64 {
+        let listed: usize = self.copies.values().map(|copies| copies.listed.capacity()).sum();
+        self.index.bytes() + 4 * (self.first.capacity() + listed) as u64
+    }
+}
+
+/// What became of an item.
+#[derive(Debug, PartialEq)]
+pub struct Added<'p> {
+    /// Its entry in the index; `None` for a copy, or a set without elements.
+    pub entry: Option<u32>,
+    /// The earlier items near it.
+    pub near: &'p [(u32, Similarity)],
+}
+
+/// Calls `pair` for every near pair of sets, the earlier first, in the order of the later one.
+///
+/// ```
+/// use nearset::{index::near_pairs, item::SortedSet, plan::TextJoin};
+///
+/// let sets: Vec<SortedSet> = [0..50, 1000..1050, 1..51].map(|range| SortedSet::from(Vec::from_iter(range))).into();
+/// let mut pairs = Vec::new();
+/// near_pairs(&sets, &TextJoin::default(), |a, b, similarity| pairs.push((a, b, similarity.value())))?;
+/// assert_eq!(pairs, [(0, 2, 49.0 / 51.0)]);
+/// # Ok::<(), nearset::plan::TextDedupError>(())
+/// ```
+///
+/// # Errors
+/// Those of [`TextJoin::layout`].
+pub fn near_pairs(
+    sets: &[SortedSet],
+    join: &TextJoin,
+    mut pair: impl FnMut(usize, usize, Similarity),
+) -> Result<(), TextDedupError> {
+    let near = Similarity::jaccard(join.near)?;
+    let functions = join.functions()?;
+    let mut pairs = NearPairs::new(join.layout()?.bands as usize).with_most_copies(usize::MAX);
+    let (mut hashed, mut entries) = (Hashed::new(), Vec::new());
+    for (i, set) in sets.iter().enumerate() {
+        functions.hash(Item::Set(set.as_slice()), &mut hashed)?;
+        let compare = |entry: u32| Ok::<_, TextDedupError>(set.jaccard_at_least(entries[entry as usize], near));
+        let added = pairs.add(&hashed.keys, compare)?;
+        added.near.iter().for_each(|&(earlier, similarity)| pair(earlier as usize, i, similarity));
+        if added.entry.is_some() {
+            entries.push(set);
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Seed, hash::Rng};
+
+    /// Families of sets: copies with some elements exchanged, and some exact copies.
+    fn families(seed: u64, count: usize) -> Vec<SortedSet> {
+        let mut rng = Rng::new(Seed::new(seed));
+        let mut sets: Vec<SortedSet> = Vec::new();
+        for _ in 0..count {
+            let mut elements = match rng.below(4) {
+                0 => Vec::from_iter((0..rng.below(60)).map(|_| rng.next_u64())),
+                _ if sets.is_empty() => vec![1],
+                _ => sets[rng.below(sets.len() as u64) as usize].as_slice().to_vec(),
+            };
+            for _ in 0..rng.below(3) {
+                if !elements.is_empty() {
+                    let at = rng.below(elements.len() as u64) as usize;
+                    elements[at] = rng.next_u64();
+                }
+            }
+            sets.push(elements.into());
+        }
+        sets
+    }
+
+    #[test]
+    fn pairs_are_those_of_comparing_all() {
+        let sets = families(1, 1500);
+        let join = TextJoin { max_false_negative: 1e-6, ..TextJoin::new(0.7) };
+        let near = Similarity::jaccard(0.7).unwrap();
+        let mut found = Vec::new();
+        near_pairs(&sets, &join, |a, b, similarity| found.push((a, b, similarity))).unwrap();
+        let mut compared = Vec::new();
+        for (b, later) in sets.iter().enumerate() {
+            for (a, earlier) in sets[..b].iter().enumerate() {
+                let similarity = later.jaccard(earlier);
+                if similarity >= near {
+                    compared.push((a, b, similarity));
+                }
+            }
+        }
+        assert!(compared.len() > 4_000, "{} pairs", compared.len());
+        // At 1e-6 a pair at exactly .7, hardly one is missed; most are nearer, and are missed more rarely.
+        assert_eq!(found, compared);
+    }
+
+    #[test]
+    fn copies_cost_a_verification_each_and_are_listed_up_to_a_limit() {
+        let join = TextJoin::default();
+        let functions = join.functions().unwrap();
+        let mut pairs = NearPairs::new(join.layout().unwrap().bands as usize).with_most_copies(3);
+        let set = SortedSet::from(vec![1, 2, 3, 4, 5]);
+        let mut hashed = Hashed::new();
+        functions.hash(Item::Set(set.as_slice()), &mut hashed).unwrap();
+        let mut returned = 0;
+        for _ in 0..100_000 {
+            returned += pairs.add(&hashed.keys, |_| Ok::<_, ()>(Some(set.jaccard(&set)))).unwrap().near.len() as u64;
+        }
+        assert_eq!(pairs.verified(), 99_999);
+        assert_eq!(pairs.index().len(), 1);
+        assert_eq!(pairs.copied_entries().collect::<Vec<_>>(), [(0, 99_999)]);
+        assert_eq!(returned + pairs.left_out(), 100_000 * 99_999 / 2);
+        assert_eq!(returned, 4 * 99_999 - (3 + 2 + 1), "the first one and three copies");
+    }
+}
