@@ -28,7 +28,7 @@ pub use codec::{Check, DecodeError};
 pub use family::{Family, Layout, LshFamily};
 pub use filter::{BloomFilter, ExactNearFilter, ExactSpec, NearFilter, Spec, Table};
 pub use hash::Seed;
-pub use index::Neighbour;
+pub use index::{HammingIndex, HammingSpec, LshIndex, LshSpec, Neighbour};
 pub use item::{BitString, Bits, Distance, Item, ItemError, Shingler, Shingling, ShinglingError, Similarity, Symbols};
 
 /// The README's Rust runs as a test.

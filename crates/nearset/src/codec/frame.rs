@@ -22,12 +22,15 @@ pub enum Kind {
     Near,
     /// An [`ExactNearFilter`](crate::ExactNearFilter).
     ExactNear,
+    /// A [`HammingIndex`](crate::HammingIndex).
+    Hamming,
     /// An [`LshIndex`](crate::index::LshIndex).
     Lsh,
 }
 
 impl Kind {
-    const ALL: [(u8, Kind); 4] = [(1, Kind::Bloom), (2, Kind::Near), (3, Kind::ExactNear), (5, Kind::Lsh)];
+    const ALL: [(u8, Kind); 5] =
+        [(1, Kind::Bloom), (2, Kind::Near), (3, Kind::ExactNear), (4, Kind::Hamming), (5, Kind::Lsh)];
 
     fn number(self) -> u8 {
         Self::ALL.into_iter().find(|&(_, kind)| kind == self).expect("every kind has a number").0
@@ -60,6 +63,7 @@ impl fmt::Display for Kind {
             Kind::Bloom => "a Bloom filter",
             Kind::Near => "a near filter",
             Kind::ExactNear => "an exact near filter",
+            Kind::Hamming => "a Hamming index",
             Kind::Lsh => "a near-neighbour index",
         })
     }
@@ -76,31 +80,33 @@ pub(crate) trait Body {
     fn arrays(&self) -> Vec<Cow<'_, [u8]>>;
 }
 
-/// A number that arrays are made of.
+/// What arrays are made of.
 pub(crate) trait Number: bytemuck::Pod {
-    /// From as many bytes as it has.
-    fn from_little_endian(bytes: &[u8]) -> Self;
+    /// With its bytes in the file's order, or from that back in the platform's.
+    fn turned(self) -> Self;
+}
 
-    fn to_little_endian(self) -> Self;
+impl Number for u8 {
+    fn turned(self) -> Self {
+        self
+    }
 }
 
 impl Number for u32 {
-    fn from_little_endian(bytes: &[u8]) -> Self {
-        Self::from_le(bytemuck::pod_read_unaligned(bytes))
-    }
-
-    fn to_little_endian(self) -> Self {
+    fn turned(self) -> Self {
         self.to_le()
     }
 }
 
 impl Number for u64 {
-    fn from_little_endian(bytes: &[u8]) -> Self {
-        Self::from_le(bytemuck::pod_read_unaligned(bytes))
-    }
-
-    fn to_little_endian(self) -> Self {
+    fn turned(self) -> Self {
         self.to_le()
+    }
+}
+
+impl Number for Line {
+    fn turned(self) -> Self {
+        Line(self.0.map(u64::to_le))
     }
 }
 
@@ -109,7 +115,7 @@ pub(crate) fn to_bytes<T: Number>(numbers: &[T]) -> Cow<'_, [u8]> {
     if cfg!(target_endian = "little") {
         return Cow::Borrowed(bytemuck::cast_slice(numbers));
     }
-    let turned: Vec<T> = numbers.iter().map(|number| number.to_little_endian()).collect();
+    let turned: Vec<T> = numbers.iter().map(|number| number.turned()).collect();
     Cow::Owned(bytemuck::cast_slice(&turned).to_vec())
 }
 
@@ -259,7 +265,8 @@ impl<'a> Frame<'a> {
         {
             return Ok(Cow::Borrowed(borrowed));
         }
-        Ok(array.chunks_exact(size_of::<T>()).map(T::from_little_endian).collect())
+        let numbers = array.chunks_exact(size_of::<T>()).map(bytemuck::pod_read_unaligned::<T>);
+        Ok(numbers.map(T::turned).collect())
     }
 
     /// That no lines are left.

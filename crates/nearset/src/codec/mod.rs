@@ -1,7 +1,7 @@
 //! Bytes on disk and on the wire: `docs/format.md` has them in tables.
 //!
-//! Claim: encoding then decoding is the identity, the same filter has the same bytes everywhere, and damaged, foreign or
-//! newer bytes are a typed error that says what was found and what to do: never a panic, and never an allocation beyond
+//! Claim: encoding then decoding is the identity, the same filter or index has the same bytes everywhere, and damaged, foreign
+//! or newer bytes are a typed error that says what was found and what to do: never a panic, and never an allocation beyond
 //! the bytes that are there.
 //! Invariant: what version 1 wrote is read for ever; `testdata/format/v1` holds files of every kind.
 //! Not here: files. Whoever opens one gives its bytes, by reading or by memory map; tables that lie aligned in them are used
@@ -10,6 +10,7 @@
 mod bytes;
 mod exact;
 mod frame;
+mod hamming;
 mod lsh;
 mod spec;
 
@@ -30,7 +31,7 @@ pub enum Check {
     HeaderOnly,
 }
 
-/// Why bytes are not a filter that this build can use.
+/// Why bytes are not a filter or an index that this build can use.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DecodeError {

@@ -18,6 +18,7 @@ pub(crate) mod tables;
 
 pub use bits::{BitArray, BitArrayError};
 pub use bloom::{BloomError, BloomFilter, SharedBloom};
+pub(crate) use exact::MOST_BITS;
 pub use exact::{Construction, ExactNearFilter, ExactSpec, ExactSpecError};
 pub use near::{BatchError, Hasher, Hits, NearFilter, PredictedErrors, SharedNearFilter};
 pub use papers::DistanceSensitive;

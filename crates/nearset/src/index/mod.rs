@@ -6,16 +6,23 @@
 //! Not here: names of items in files (`nearset-pipeline`), bytes on disk (`codec`).
 
 mod cluster;
+pub(crate) mod hamming;
+mod labels;
 pub(crate) mod lsh;
 mod pairs;
 
 use std::cmp::Ordering;
 
 pub use cluster::{Placed, StarClusters, UnionFind};
-pub use lsh::{IndexError, LshIndex, LshSpec, LshSpecError};
+pub use hamming::{HammingIndex, HammingSpec};
+pub use labels::Labels;
+pub use lsh::{LshIndex, LshSpec, LshSpecError};
 pub use pairs::{Added, BandIndex, Candidate, FullBucket, NearPairs, near_pairs};
 
-use crate::Distance;
+use crate::{
+    Distance, ItemError,
+    filter::{BatchError, MergeError, SpecError},
+};
 
 /// A stored item that was found, and how far from the query it is.
 ///
@@ -41,6 +48,30 @@ impl PartialOrd for Neighbour {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
+}
+
+/// Why an index can't do what it was asked.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum IndexError {
+    /// The item is not of those that the index takes.
+    #[error(transparent)]
+    Item(#[from] ItemError),
+    /// One of many items is not.
+    #[error(transparent)]
+    Batch(#[from] BatchError),
+    /// Distances of items that are not there.
+    #[error("this index keeps no items, so it knows no distances: ask for candidates, or build it with items kept")]
+    ItemsNotKept,
+    /// No id is left.
+    #[error("the index has given all of its ids: start another one")]
+    Full,
+    /// There is no such index.
+    #[error(transparent)]
+    Spec(#[from] SpecError),
+    /// The indexes' tables mean different things.
+    #[error(transparent)]
+    Merge(#[from] MergeError),
 }
 
 #[cfg(test)]

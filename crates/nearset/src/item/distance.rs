@@ -19,6 +19,11 @@ impl Distance {
         if value >= 0.0 && value.is_finite() { Ok(Self(value)) } else { Err(ItemError::NotADistance { value }) }
     }
 
+    /// A number of differing positions.
+    pub fn from_count(count: u32) -> Self {
+        Self(f64::from(count))
+    }
+
     /// The number.
     pub const fn value(self) -> f64 {
         self.0

@@ -8,7 +8,7 @@
 
 #![allow(unsafe_code)]
 
-use super::Level;
+use super::{Level, line::prefetch};
 
 /// In how many bits two word strings differ.
 ///
@@ -44,6 +44,83 @@ pub fn scan_within(query: &[u64], rows: &[u64], radius: u32, found: &mut Vec<usi
         Level::Scalar => {}
     }
     scan_rows(query, rows, radius, 0, found);
+}
+
+/// Appends to `found` the distance and the number of each of the numbered rows that differs from `query` in at most `radius`
+/// bits, in the order of `numbers`. `rows` holds rows of `query.len()` words, one after the other.
+///
+/// # Panics
+/// If the query is empty, or there is no row of some number.
+pub fn select_within(query: &[u64], rows: &[u64], numbers: &[u32], radius: u32, found: &mut Vec<(u32, u32)>) {
+    assert!(!query.is_empty(), "a row must have at least one word");
+    #[cfg(target_arch = "x86_64")]
+    if Level::current() >= Level::Avx2 {
+        // SAFETY: the level says that the CPU has these features.
+        return unsafe { avx2::select_within(query, rows, numbers, radius, found) };
+    }
+    select_rows(query, rows, numbers, radius, found);
+}
+
+/// Rows that are on their way from memory while one is compared.
+const AHEAD: usize = 16;
+
+/// Words compared before looking whether the radius is already left behind.
+const STRIDE: usize = 16;
+
+/// The definition of a selection.
+#[inline(always)]
+fn select_rows(query: &[u64], rows: &[u64], numbers: &[u32], radius: u32, found: &mut Vec<(u32, u32)>) {
+    match *query {
+        // Lengths that the compiler knows take no loop.
+        [a] => select_known([a], rows, numbers, radius, found),
+        [a, b] => select_known([a, b], rows, numbers, radius, found),
+        [a, b, c, d] => select_known([a, b, c, d], rows, numbers, radius, found),
+        _ => select_by(query.len(), rows, numbers, found, |row| {
+            let mut sum = 0;
+            for (query, row) in query.chunks(STRIDE).zip(row.chunks(STRIDE)) {
+                sum += distance(query, row);
+                if sum > radius {
+                    return None;
+                }
+            }
+            Some(sum)
+        }),
+    }
+}
+
+#[inline(always)]
+fn select_known<const WORDS: usize>(
+    query: [u64; WORDS],
+    rows: &[u64],
+    numbers: &[u32],
+    radius: u32,
+    found: &mut Vec<(u32, u32)>,
+) {
+    select_by(WORDS, rows, numbers, found, |row| {
+        let row: &[u64; WORDS] = row.try_into().expect("a row has as many words as the query");
+        Some(distance(&query, row)).filter(|&distance| distance <= radius)
+    });
+}
+
+#[inline(always)]
+fn select_by(
+    words: usize,
+    rows: &[u64],
+    numbers: &[u32],
+    found: &mut Vec<(u32, u32)>,
+    within: impl Fn(&[u64]) -> Option<u32>,
+) {
+    for (i, &number) in numbers.iter().enumerate() {
+        if let Some(&later) = numbers.get(i + AHEAD)
+            && let Some(word) = rows.get(later as usize * words)
+        {
+            prefetch(word);
+        }
+        let start = number as usize * words;
+        if let Some(distance) = within(&rows[start..start + words]) {
+            found.push((distance, number));
+        }
+    }
 }
 
 #[inline(always)]
@@ -138,11 +215,23 @@ mod avx512 {
 mod avx2 {
     use std::arch::x86_64::*;
 
-    use super::{distance, push_set, scan_rows};
+    use super::{distance, push_set, scan_rows, select_rows};
 
     #[target_feature(enable = "popcnt,avx2")]
     pub(super) fn hamming(a: &[u64], b: &[u64]) -> u32 {
         distance(a, b)
+    }
+
+    /// The definition, compiled where counting the bits of a word is one instruction.
+    #[target_feature(enable = "popcnt,avx2")]
+    pub(super) fn select_within(
+        query: &[u64],
+        rows: &[u64],
+        numbers: &[u32],
+        radius: u32,
+        found: &mut Vec<(u32, u32)>,
+    ) {
+        select_rows(query, rows, numbers, radius, found);
     }
 
     #[target_feature(enable = "popcnt,avx2")]
@@ -236,6 +325,13 @@ mod tests {
                 for (row, &distance) in rows.chunks_exact(query.len()).zip(&distances) {
                     assert_eq!(hamming(query, row), distance, "{level:?}");
                 }
+                // Backwards and twice: any rows may be asked for, in any order.
+                let numbers: Vec<u32> = (0..distances.len() as u32).rev().flat_map(|number| [number; 2]).collect();
+                let mut selected = Vec::new();
+                select_within(query, rows, &numbers, radius, &mut selected);
+                let with_distance = numbers.iter().map(|&number| (distances[number as usize], number));
+                let expected: Vec<(u32, u32)> = with_distance.filter(|(distance, _)| *distance <= radius).collect();
+                assert_eq!(selected, expected, "{level:?}, {} words, radius {radius}", query.len());
             });
         }
     }

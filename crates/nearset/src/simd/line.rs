@@ -116,17 +116,17 @@ pub struct Place {
     pub probe: Probe,
 }
 
-/// Asks the CPU to fetch a line that will be needed soon. Does nothing where there is no such instruction.
+/// Asks the CPU to fetch the line in which a value starts. Does nothing where there is no such instruction.
 #[inline(always)]
-pub fn prefetch(line: &Line) {
+pub fn prefetch<T>(value: &T) {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: prefetching is a hint that can't fault, and SSE is in every x86-64.
     unsafe {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        _mm_prefetch::<_MM_HINT_T0>((&raw const *line).cast());
+        _mm_prefetch::<_MM_HINT_T0>((&raw const *value).cast());
     }
     #[cfg(not(target_arch = "x86_64"))]
-    let _ = line;
+    let _ = value;
 }
 
 /// Whether all bits of the key are set.
@@ -298,12 +298,7 @@ impl AtomicLine {
     /// See [`prefetch`].
     #[inline(always)]
     pub fn prefetch(&self) {
-        #[cfg(target_arch = "x86_64")]
-        // SAFETY: prefetching is a hint that can't fault, and SSE is in every x86-64.
-        unsafe {
-            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-            _mm_prefetch::<_MM_HINT_T0>((&raw const *self).cast());
-        }
+        prefetch(self);
     }
 
     /// [`AtomicLine::insert`] for many keys, given by hashes and by the place of each, with lines fetched ahead.

@@ -10,10 +10,11 @@ pub mod dot;
 pub mod hadamard;
 mod hamming;
 pub mod line;
+pub(crate) mod ranked;
 pub(crate) mod sketch;
 pub(crate) mod text;
 
-pub use hamming::{hamming, scan_within};
+pub use hamming::{hamming, scan_within, select_within};
 
 /// A set of instructions that kernels are written for, from the plainest up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -1,7 +1,7 @@
 //! Any file opened as what it says it is, and files signed again after a change.
 
 use nearset::{
-    BloomFilter, Check, DecodeError, ExactNearFilter, ItemError, NearFilter,
+    BloomFilter, Check, DecodeError, Distance, ExactNearFilter, HammingIndex, ItemError, NearFilter,
     codec::Kind,
     index::{IndexError, LshIndex},
 };
@@ -31,6 +31,7 @@ pub enum Any<'a> {
     Bloom(BloomFilter<'a>),
     Near(NearFilter<'a>),
     ExactNear(ExactNearFilter<'a>),
+    Hamming(HammingIndex<'a>),
     Lsh(LshIndex<'a>),
 }
 
@@ -48,6 +49,7 @@ impl<'a> Any<'a> {
             Kind::Bloom => Any::Bloom(BloomFilter::decode(bytes, check)?),
             Kind::Near => Any::Near(NearFilter::decode(bytes, check)?),
             Kind::ExactNear => Any::ExactNear(ExactNearFilter::decode(bytes, check)?),
+            Kind::Hamming => Any::Hamming(HammingIndex::decode(bytes, check)?),
             Kind::Lsh => Any::Lsh(LshIndex::decode(bytes, check)?),
             other => panic!("{other} has no sample: add one"),
         })
@@ -59,6 +61,7 @@ impl<'a> Any<'a> {
             Any::Bloom(filter) => filter.encode(&mut bytes),
             Any::Near(filter) => filter.encode(&mut bytes),
             Any::ExactNear(filter) => filter.encode(&mut bytes),
+            Any::Hamming(index) => index.encode(&mut bytes),
             Any::Lsh(index) => index.encode(&mut bytes),
         };
         written.expect("a Vec takes all");
@@ -70,6 +73,7 @@ impl<'a> Any<'a> {
             Any::Bloom(filter) => Ok(filter.insert(item.bytes())),
             Any::Near(filter) => filter.insert(item.view()),
             Any::ExactNear(filter) => filter.insert(item.view()),
+            Any::Hamming(index) => index.insert(item.view()).map(|_| true).map_err(item_error),
             Any::Lsh(index) => index.insert(item.view()).map(|_| true).map_err(item_error),
         }
     }
@@ -79,6 +83,10 @@ impl<'a> Any<'a> {
             Any::Bloom(filter) => Ok(filter.contains(item.bytes())),
             Any::Near(filter) => filter.contains_near(item.view()),
             Any::ExactNear(filter) => filter.contains_near(item.view()),
+            Any::Hamming(index) => {
+                let radius = Distance::from_count(index.spec().radius);
+                index.within(item.view(), radius).map(|found| !found.is_empty()).map_err(item_error)
+            }
             Any::Lsh(index) => {
                 if index.spec().keeps_items {
                     index.nearest(item.view(), 1).map_err(item_error)?;

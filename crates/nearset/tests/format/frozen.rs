@@ -37,7 +37,7 @@ fn write_missing_samples() {
         let file = format!("{}.nearset", sample.name);
         if !folder().join(&file).exists() {
             let bytes = sample.bytes();
-            assert!(bytes.len() < 8192, "{file} has {} bytes", bytes.len());
+            assert!(bytes.len() < 1 << 14, "{file} has {} bytes", bytes.len());
             fs::write(folder().join(&file), &bytes).unwrap();
             table.push_str(&row(&sample, &file, &bytes));
         }

@@ -3,8 +3,8 @@
 use std::{fmt, str::FromStr};
 
 use nearset::{
-    BitString, BloomFilter, ExactNearFilter, ExactSpec, Family, Layout, NearFilter, Seed, Shingling, Spec, Symbols,
-    Table,
+    BitString, BloomFilter, ExactNearFilter, ExactSpec, Family, HammingIndex, HammingSpec, Layout, NearFilter, Seed,
+    Shingling, Spec, Symbols, Table,
     family::{
         BitSampling, CrossPolytope, Hyperplane, MinHash, Minutiae, PStable, Sampling, Stable, Symbol, SymbolSampling,
         WeightedMinHash,
@@ -150,6 +150,24 @@ fn exact(spec: Result<ExactSpec, nearset::filter::SpecError>) -> Any<'static> {
 
 fn exact_of(bits: u32, radius: u32, construction: Construction) -> Any<'static> {
     exact(Ok(ExactSpec { bits, radius, seed: seed(), construction }))
+}
+
+/// An index that already holds items, some of them named and one removed, so that its tables are not empty.
+fn hamming(bits: u32, radius: u32, items: u32) -> Any<'static> {
+    let mut rng = Rng::new(Seed::new(8));
+    let mut index =
+        HammingIndex::from_spec(HammingSpec { bits, radius, seed: seed() }).expect("samples have valid specs");
+    for id in 0..items {
+        let mut item = BitString::zeros(bits as usize);
+        (0..bits as usize).for_each(|position| item.set(position, rng.chance(0.5)));
+        index.insert(&item).expect("of the right length");
+        if [1, 4, 5].contains(&id) {
+            index.labels_mut().insert(id, &format!("item {id}, ü"));
+        }
+    }
+    index.compact();
+    index.remove(items / 2);
+    Any::Hamming(index)
 }
 
 fn index(spec: LshSpec) -> Any<'static> {
@@ -306,6 +324,10 @@ pub fn all() -> Vec<Sample> {
         ("exact-folded-scan", bits::<256>(), || exact(ExactSpec::folded_scan(256, 12, 64, seed()))),
         ("exact-whole-scan", bits::<100>(), || exact(ExactSpec::folded_scan(100, 10, 128, seed()))),
         ("exact-empty-scan", bits::<100>(), || exact(ExactSpec::folded_scan(100, 10, 128, seed()))),
+        ("hamming-empty", bits::<100>(), || hamming(100, 10, 0)),
+        ("hamming-scan", bits::<256>(), || hamming(256, 31, 30)),
+        ("hamming-folded-blocks", bits::<64>(), || hamming(64, 0, 400)),
+        ("hamming-searched-blocks", bits::<16>(), || hamming(16, 1, 800)),
         ("lsh-bit-sampling", bits::<100>(), || index(index_of(BitSampling::new(100), 8, 4))),
         ("lsh-bit-sampling-removed", bits::<64>(), || {
             let mut index = LshIndex::from_spec(index_of(BitSampling::new(64), 6, 3)).expect("a valid spec");
@@ -348,6 +370,10 @@ fn sample(name: &'static str, makes: &Makes, empty: fn() -> Any<'static>) -> Sam
         Any::Bloom(filter) => format!("lines 5, bits a key {}, seed {}", filter.hashes(), filter.seed()),
         Any::Near(filter) => format!("{:?}", filter.spec()),
         Any::ExactNear(filter) => format!("{:?}", filter.spec()),
+        Any::Hamming(index) => {
+            let blocks: Vec<(u32, u32)> = index.block_radii().collect();
+            format!("{:?}, {} items drawn before, blocks {blocks:?}", index.spec(), index.len())
+        }
         Any::Lsh(index) => format!("{:?}", index.spec()),
     };
     Sample { name, words, items, queries, empty }

@@ -24,6 +24,7 @@ mod tests;
 
 use std::sync::{Arc, OnceLock};
 
+pub(crate) use spec::MOST_BITS;
 pub use spec::{Construction, ExactSpec, ExactSpecError};
 
 use self::{covering::Masks, folds::Folder, folds::Folds, pigeonhole::Blocks};

@@ -56,7 +56,7 @@ impl Construction {
 }
 
 /// The longest bit string: 2 MiB.
-const MOST_BITS: u32 = 1 << 24;
+pub(crate) const MOST_BITS: u32 = 1 << 24;
 const MOST_BLOCKS: u32 = 1 << 12;
 /// Keys that one query may look up: some tenths of a second.
 const MOST_PROBES: f64 = (1u32 << 24) as f64;

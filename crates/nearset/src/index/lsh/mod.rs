@@ -29,9 +29,9 @@ pub(crate) use items::{Kept, Shape};
 use items::{Prepared, prepare};
 use runs::{Buffer, entry, slot};
 pub(crate) use runs::{Run, addresses};
-pub use spec::{IndexError, LshSpec, LshSpecError};
+pub use spec::{LshSpec, LshSpecError};
 
-use super::Neighbour;
+use super::{IndexError, Neighbour};
 use crate::{
     Distance, Item, ItemError, LshFamily,
     family::{Functions, Hashed, Key, functions_seed},

@@ -4,7 +4,6 @@ use crate::{
     Distance, Family, Layout, Seed,
     family::{FamilyError, LshFamily, MOST_PROBES},
     filter::MergeError,
-    item::ItemError,
 };
 
 /// Everything that decides which items an [`LshIndex`](super::LshIndex) finds.
@@ -92,22 +91,4 @@ pub enum LshSpecError {
         /// The most of this family.
         most: u32,
     },
-}
-
-/// Why an index can't do what it was asked.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
-#[non_exhaustive]
-pub enum IndexError {
-    /// The item has no hash.
-    #[error(transparent)]
-    Item(#[from] ItemError),
-    /// Distances of items that are not there.
-    #[error("this index keeps no items, so it knows no distances: ask for candidates, or build it with items kept")]
-    ItemsNotKept,
-    /// No id is left.
-    #[error("an index gives ids below 2^32, and this one has no more: start another one")]
-    Full,
-    /// The indexes' tables mean different things.
-    #[error(transparent)]
-    Merge(#[from] MergeError),
 }

@@ -1,0 +1,91 @@
+//! Exact search by Hamming distance: queries a second of the index, and of a scan.
+//!
+//! `cargo bench -p nearset --bench hamming -- [items [bits [radius]]]` draws random items, and queries of which a half lie within the
+//! radius of one. `-- --files ITEMS QUERIES BITS RADIUS FOUND` reads both as raw bytes instead and writes what it found, a line a pair:
+//! query, id, distance.
+
+use std::{
+    fs,
+    hint::black_box,
+    io::{BufWriter, Write},
+    sync::LazyLock,
+    time::Instant,
+};
+
+use nearset::{BitString, Distance, HammingIndex, HammingSpec, Neighbour, Seed, hash::Rng};
+
+const ROUNDS: usize = 5;
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| argument != "--bench").collect();
+    let number = |at: usize, default: u64| arguments.get(at).and_then(|value| value.parse().ok()).unwrap_or(default);
+    if arguments.first().is_some_and(|first| first == "--files") {
+        let (bits, radius) = (number(3, 256) as u32, number(4, 31) as u32);
+        let read = |path: &str| -> Vec<BitString> {
+            let bytes = fs::read(path).unwrap_or_else(|error| panic!("{path}: {error}"));
+            bytes.chunks_exact(bits as usize / 8).map(BitString::from_bytes).collect()
+        };
+        let (items, queries) = (read(&arguments[1]), read(&arguments[2]));
+        let found = measure(&items, &queries, bits, radius);
+        let mut out = BufWriter::new(fs::File::create(&arguments[5]).expect("the output can be created"));
+        for (query, neighbours) in found.iter().enumerate() {
+            for Neighbour { id, distance } in neighbours {
+                writeln!(out, "{query}\t{id}\t{}", distance.value()).expect("the output can be written");
+            }
+        }
+        return;
+    }
+    let (count, bits, radius) = (number(0, 1_000_000), number(1, 256) as usize, number(2, 31) as usize);
+    let mut rng = Rng::new(Seed::new(1));
+    let mut random = || {
+        let mut words: Vec<u8> = (0..bits.div_ceil(8)).map(|_| rng.next_u64() as u8).collect();
+        words.truncate(bits / 8);
+        BitString::from_bytes(&words)
+    };
+    let items: Vec<BitString> = (0..count).map(|_| random()).collect();
+    let mut queries: Vec<BitString> = (0..10_000).map(|_| random()).collect();
+    for query in queries.iter_mut().step_by(2) {
+        *query = items[rng.below(count) as usize].clone();
+        let turned = rng.below(radius as u64 + 1) as usize;
+        rng.distinct(turned, bits as u64).into_iter().for_each(|position| query.flip(position as usize));
+    }
+    measure(&items, &queries, bits as u32, radius as u32);
+}
+
+/// Seconds that this thread has run: on a machine that is shared, waiting says nothing. Elsewhere than on Linux, seconds.
+fn seconds() -> f64 {
+    static START: LazyLock<Instant> = LazyLock::new(Instant::now);
+    let ran = fs::read_to_string("/proc/thread-self/schedstat").ok();
+    let nanoseconds = ran.and_then(|line| line.split(' ').next()?.parse::<f64>().ok());
+    nanoseconds.map_or_else(|| START.elapsed().as_secs_f64(), |nanoseconds| nanoseconds / 1e9)
+}
+
+/// Prints a line of figures, the best of several rounds, and returns what was found.
+fn measure(items: &[BitString], queries: &[BitString], bits: u32, radius: u32) -> Vec<Vec<Neighbour>> {
+    let start = seconds();
+    let index =
+        HammingIndex::from_items(HammingSpec { bits, radius, seed: Seed::default() }, items).expect("of one length");
+    let build = seconds() - start;
+    let (mut fastest, mut found) = (f64::INFINITY, Vec::new());
+    for _ in 0..ROUNDS {
+        let start = seconds();
+        found = black_box(index.within_all(queries, Distance::from_count(radius)).expect("of one length"));
+        fastest = fastest.min(seconds() - start);
+    }
+    let start = seconds();
+    let scanned = 10.min(queries.len());
+    for query in &queries[..scanned] {
+        black_box(index.within(query, Distance::from_count(bits.min(2 * radius + 1))).expect("of one length"));
+    }
+    let scan = scanned as f64 / (seconds() - start);
+    let blocks: Vec<String> = index.block_radii().map(|(width, radius)| format!("{width}/{radius}")).collect();
+    println!(
+        "items {} build_s {build:.2} bytes_per_item {:.1} queries_per_s {:.0} scans_per_s {scan:.1} found {} blocks {}",
+        items.len(),
+        index.bytes() as f64 / items.len() as f64,
+        queries.len() as f64 / fastest,
+        found.iter().map(Vec::len).sum::<usize>(),
+        blocks.join(","),
+    );
+    found
+}

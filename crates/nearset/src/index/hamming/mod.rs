@@ -1,0 +1,439 @@
+//! Exact search among bit strings by Hamming distance: a multi-index, or a scan where that is faster.
+//!
+//! Claim: `within` returns every stored string within the radius, repeats and ties included, and `nearest` the nearest; never
+//! fewer. The radius of the spec decides how fast, not what: other distances have exact answers too.
+//! Invariant: every row below `blocks.items` that was not removed stands in every block's table; rows from there on are few,
+//! and compared one by one.
+//! Not here: filters that only say whether anything is near ([`ExactNearFilter`](crate::ExactNearFilter)); bytes on disk (`codec`).
+//!
+//! Strings are cut into blocks (Norouzi, Punjani & Fleet 2012, "Fast search in Hamming space with multi-index hashing"), each
+//! searched within a share of the radius such that none is missed (`cut`). Each block's keys lie in a table (`table`) which is
+//! looked up at growing distances (`search`), and what is met there is compared whole.
+
+pub(crate) mod cut;
+pub(crate) mod rows;
+pub(crate) mod search;
+pub(crate) mod table;
+#[cfg(test)]
+mod tests;
+
+use std::ops::Range;
+
+use self::{
+    rows::Rows,
+    search::{Blocks, Scratch},
+    table::MOST_ITEMS,
+};
+use super::{IndexError, Labels, Neighbour};
+use crate::{
+    Seed,
+    filter::{BatchError, ExactSpecError, MOST_BITS, MergeError, SpecError},
+    item::{Bits, Distance, Item, ItemError},
+    simd::{hamming, scan_within, select_within},
+};
+
+/// What a [`HammingIndex`] is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HammingSpec {
+    /// Bits of every item.
+    pub bits: u32,
+    /// The distance up to which searches are to be fast. Farther ones compare the query with every item.
+    pub radius: u32,
+    /// From which the order of bits is drawn, so that no outsider can crowd a block.
+    pub seed: Seed,
+}
+
+impl HammingSpec {
+    /// That an index of this spec can be.
+    ///
+    /// # Errors
+    /// If items have no bits, or absurdly many.
+    pub fn check(&self) -> Result<(), SpecError> {
+        if (1..=MOST_BITS).contains(&self.bits) {
+            Ok(())
+        } else {
+            Err(ExactSpecError::Bits { found: self.bits }.into())
+        }
+    }
+
+    pub(crate) fn words(&self) -> usize {
+        self.bits.div_ceil(64) as usize
+    }
+}
+
+/// Bit strings that can be found again by what is near them. Nothing near is ever missed.
+///
+/// ```
+/// use nearset::{BitString, Distance, HammingIndex, HammingSpec, Seed};
+///
+/// let known = [BitString::from_hex("d1c4b1a3f0e8877e")?, BitString::from_hex("2e3b4e5c0f177881")?];
+/// let spec = HammingSpec { bits: 64, radius: 8, seed: Seed::default() };
+/// let index = HammingIndex::from_items(spec, &known)?;
+/// let found = index.within(&BitString::from_hex("d1c4b1a3f0e88779")?, Distance::from_count(8))?;
+/// assert_eq!((found.len(), found[0].id, found[0].distance.value()), (1, 0, 3.0));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone)]
+pub struct HammingIndex<'a> {
+    spec: HammingSpec,
+    rows: Rows<'a>,
+    labels: Labels<'a>,
+    blocks: Blocks<'a>,
+}
+
+/// Rows that may be inserted before all are indexed again: so many, or a part of those indexed. What is not indexed costs every
+/// query some nanoseconds a row, and indexing again some microseconds a row divided by the part.
+const SHORTEST_TAIL: u32 = 4096;
+const TAIL_PART: u32 = 16;
+
+impl HammingIndex<'static> {
+    /// An empty index.
+    ///
+    /// # Errors
+    /// If there is no index of this spec.
+    pub fn from_spec(spec: HammingSpec) -> Result<Self, SpecError> {
+        spec.check()?;
+        Ok(Self::from_parts(spec, Rows::new(spec.words()), Labels::default(), Blocks::new(Vec::new(), Vec::new(), 0)))
+    }
+
+    /// An index of items; their ids are their places.
+    ///
+    /// # Errors
+    /// If there is no index of this spec, or an item is no bit string of its length.
+    pub fn from_items<'i, I>(spec: HammingSpec, items: I) -> Result<Self, IndexError>
+    where
+        I: IntoIterator,
+        I::Item: Into<Item<'i>>,
+    {
+        let mut index = Self::from_spec(spec)?;
+        index.push_all(items)?;
+        index.compact();
+        Ok(index)
+    }
+}
+
+impl<'a> HammingIndex<'a> {
+    /// An index from parts that fit together.
+    pub(crate) fn from_parts(spec: HammingSpec, rows: Rows<'a>, labels: Labels<'a>, blocks: Blocks<'a>) -> Self {
+        debug_assert!(spec.check().is_ok());
+        Self { spec, rows, labels, blocks }
+    }
+
+    pub(crate) fn rows(&self) -> &Rows<'a> {
+        &self.rows
+    }
+
+    pub(crate) fn blocks(&self) -> &Blocks<'a> {
+        &self.blocks
+    }
+
+    /// What the index is.
+    pub fn spec(&self) -> &HammingSpec {
+        &self.spec
+    }
+
+    /// How many items are in it, repeats included, removed ones not.
+    pub fn len(&self) -> u32 {
+        self.rows.len() - self.rows.num_removed()
+    }
+
+    /// Whether nothing is in it.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The id that the next item gets: one more than that of the last.
+    pub fn next_id(&self) -> u32 {
+        self.rows.len()
+    }
+
+    /// An item that is in the index.
+    pub fn get(&self, id: u32) -> Option<Bits<'_>> {
+        if id >= self.rows.len() || self.rows.is_removed(id) {
+            return None;
+        }
+        Bits::new(self.rows.row(id), self.spec.bits as usize).ok()
+    }
+
+    /// Names of items.
+    pub fn labels(&self) -> &Labels<'a> {
+        &self.labels
+    }
+
+    /// Names of items, to be added to.
+    pub fn labels_mut(&mut self) -> &mut Labels<'a> {
+        &mut self.labels
+    }
+
+    /// Bytes that items, tables and names take.
+    pub fn bytes(&self) -> u64 {
+        let tables: u64 = self.blocks.tables.iter().map(|table| table.bytes()).sum();
+        self.rows.bytes() + self.labels.bytes() + tables
+    }
+
+    /// Each block's bits and the radius within which it is searched; none where every search is a scan.
+    pub fn block_radii(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
+        self.blocks.cuts.iter().map(|cut| (cut.width, cut.radius))
+    }
+
+    fn row_of<'i>(&self, item: impl Into<Item<'i>>) -> Result<&'i [u64], ItemError> {
+        let bits = item.into().bits()?;
+        bits.expect_len(self.spec.bits as usize)?;
+        Ok(bits.words())
+    }
+
+    fn push<'i>(&mut self, item: impl Into<Item<'i>>) -> Result<u32, IndexError> {
+        let row = self.row_of(item)?;
+        let id = self.rows.len();
+        if id == MOST_ITEMS {
+            return Err(IndexError::Full);
+        }
+        self.rows.push(row);
+        Ok(id)
+    }
+
+    fn push_all<'i, I>(&mut self, items: I) -> Result<(), IndexError>
+    where
+        I: IntoIterator,
+        I::Item: Into<Item<'i>>,
+    {
+        for (position, item) in items.into_iter().enumerate() {
+            self.push(item).map_err(|error| in_batch(position, error))?;
+        }
+        Ok(())
+    }
+
+    /// Indexes all again when too many rows are not.
+    fn settle(&mut self) {
+        if self.rows.len() - self.blocks.items > SHORTEST_TAIL.max(self.blocks.items / TAIL_PART) {
+            self.compact();
+        }
+    }
+
+    /// Inserts an item, and returns its id. Many are inserted much faster by [`Self::extend`].
+    ///
+    /// # Errors
+    /// If the item is no bit string of the right length, or the index is full; it is then unchanged.
+    pub fn insert<'i>(&mut self, item: impl Into<Item<'i>>) -> Result<u32, IndexError> {
+        let id = self.push(item)?;
+        self.settle();
+        Ok(id)
+    }
+
+    /// Inserts items in order; the first one's id is [`Self::next_id`].
+    ///
+    /// # Errors
+    /// At the first item that can't be inserted, whose position the error names; the items before it are inserted.
+    pub fn extend<'i, I>(&mut self, items: I) -> Result<(), IndexError>
+    where
+        I: IntoIterator,
+        I::Item: Into<Item<'i>>,
+    {
+        let outcome = self.push_all(items);
+        self.settle();
+        outcome
+    }
+
+    /// Removes an item; false if it is not in the index. Its id is not given again.
+    pub fn remove(&mut self, id: u32) -> bool {
+        self.rows.remove(id)
+    }
+
+    /// Takes in all items of another index, in their order; each gets its old id plus the number that is returned.
+    ///
+    /// # Errors
+    /// If items are of another length, or ids run out; the index is then unchanged.
+    pub fn merge(&mut self, other: &HammingIndex<'_>) -> Result<u32, IndexError> {
+        // Radius and seed decide how fast each is, and not what is in it.
+        MergeError::unless_equal("number of bits", &self.spec.bits, &other.spec.bits)?;
+        let first = self.next_id();
+        if other.rows.len() > MOST_ITEMS - first {
+            return Err(IndexError::Full);
+        }
+        for id in 0..other.rows.len() {
+            self.rows.push(other.rows.row(id));
+            if other.rows.is_removed(id) {
+                self.rows.remove(first + id);
+            }
+        }
+        self.labels.append(first, &other.labels);
+        self.settle();
+        Ok(first)
+    }
+
+    /// Makes the tables anew, for the items that are there now: after many insertions or removals, searches are faster then.
+    pub fn compact(&mut self) {
+        let HammingSpec { bits, radius, seed } = self.spec;
+        self.blocks = Blocks::build(bits, radius, seed, &self.rows);
+    }
+
+    /// A copy that owns its memory, such as one of a memory-mapped index that is to grow.
+    pub fn into_owned(self) -> HammingIndex<'static> {
+        HammingIndex {
+            spec: self.spec,
+            rows: self.rows.into_owned(),
+            labels: self.labels.into_owned(),
+            blocks: self.blocks.into_owned(),
+        }
+    }
+
+    /// Every item within a distance of the query, the nearest first.
+    ///
+    /// # Errors
+    /// If the query is no bit string of the right length.
+    pub fn within<'i>(&self, query: impl Into<Item<'i>>, distance: Distance) -> Result<Vec<Neighbour>, IndexError> {
+        let query = self.row_of(query)?;
+        Ok(self.rows_within(query, distance.value() as u32, &mut Scratch::default(), &mut Vec::new()))
+    }
+
+    /// [`Self::within`] of many queries.
+    ///
+    /// # Errors
+    /// At the first query that is no bit string of the right length, whose position the error names.
+    pub fn within_all<'i, I>(&self, queries: I, distance: Distance) -> Result<Vec<Vec<Neighbour>>, IndexError>
+    where
+        I: IntoIterator,
+        I::Item: Into<Item<'i>>,
+    {
+        let (mut scratch, mut ids) = (Scratch::default(), Vec::new());
+        let answers = queries.into_iter().enumerate().map(|(position, query)| {
+            let query = self.row_of(query).map_err(|error| in_batch(position, error.into()))?;
+            Ok(self.rows_within(query, distance.value() as u32, &mut scratch, &mut ids))
+        });
+        answers.collect()
+    }
+
+    /// The `top` items nearest to the query, the nearest first: of equally near ones those inserted first. Fewer only where there
+    /// are fewer.
+    ///
+    /// # Errors
+    /// If the query is no bit string of the right length.
+    pub fn nearest<'i>(&self, query: impl Into<Item<'i>>, top: usize) -> Result<Vec<Neighbour>, IndexError> {
+        let query = self.row_of(query)?;
+        let mut best = Best { top, found: Vec::new() };
+        if top > 0 {
+            self.collect_nearest(query, &mut best);
+        }
+        Ok(neighbours(best.found))
+    }
+
+    fn rows_within(&self, query: &[u64], radius: u32, scratch: &mut Scratch, ids: &mut Vec<u32>) -> Vec<Neighbour> {
+        let mut found = Vec::new();
+        let words = self.rows.words();
+        let met = self.meet(query, radius, scratch, ids);
+        if met {
+            select_within(query, words, ids, radius, &mut found);
+        }
+        let first = if met { self.blocks.items } else { 0 };
+        scan(query, &words[first as usize * query.len()..], first, radius, &mut found);
+        found.retain(|&(_, id)| !self.rows.is_removed(id));
+        found.sort_unstable();
+        // What is near in several blocks was met in each.
+        found.dedup();
+        neighbours(found)
+    }
+
+    /// Collects the ids of everything indexed that might be within the radius. False if a scan is better.
+    fn meet(&self, query: &[u64], radius: u32, scratch: &mut Scratch, ids: &mut Vec<u32>) -> bool {
+        let HammingSpec { bits, seed, .. } = self.spec;
+        let items = f64::from(self.blocks.items);
+        // Without blocks, or beyond their reach, there is nothing to be looked up.
+        if radius > self.spec.radius || self.blocks.cuts.is_empty() {
+            return false;
+        }
+        let search = self.blocks.search(bits, seed);
+        let steps = &search.steps[..=radius as usize];
+        if steps[radius as usize].cost > cut::scan_cost(bits, items) {
+            return false;
+        }
+        let (keys, most) = (search.keys(query), cut::most_candidates(bits, items));
+        ids.clear();
+        search.take(steps, &keys, &self.blocks, most, scratch, ids)
+    }
+
+    fn collect_nearest(&self, query: &[u64], best: &mut Best) {
+        let HammingSpec { bits, seed, .. } = self.spec;
+        let items = f64::from(self.blocks.items);
+        let (scan_cost, most) = (cut::scan_cost(bits, items), cut::most_candidates(bits, items));
+        self.scan_nearest(query, self.blocks.items..self.rows.len(), best);
+        let search = self.blocks.search(bits, seed);
+        let (keys, mut scratch, mut ids) = (search.keys(query), Scratch::default(), Vec::new());
+        let mut done = 0;
+        for steps in search.shells() {
+            ids.clear();
+            if steps[steps.len() - 1].cost > scan_cost
+                || !search.take(steps, &keys, &self.blocks, most, &mut scratch, &mut ids)
+            {
+                break;
+            }
+            done += steps.len();
+            let radius = best.radius();
+            best.take(&self.rows, |found| select_within(query, self.rows.words(), &ids, radius, found));
+            // So many steps have met everything within one less.
+            if (best.radius() as usize) < done {
+                return;
+            }
+        }
+        self.scan_nearest(query, 0..self.blocks.items, best);
+    }
+
+    /// Compares all rows of a range, some at a time: the more of them are known, the fewer are near enough.
+    fn scan_nearest(&self, query: &[u64], rows: Range<u32>, best: &mut Best) {
+        const STRIDE: usize = 4096;
+        let words = query.len();
+        for first in rows.clone().step_by(STRIDE) {
+            let end = rows.end.min(first.saturating_add(STRIDE as u32));
+            let rows = &self.rows.words()[first as usize * words..end as usize * words];
+            let radius = best.radius();
+            best.take(&self.rows, |found| scan(query, rows, first, radius, found));
+        }
+    }
+}
+
+/// The error of one item among many.
+fn in_batch(position: usize, error: IndexError) -> IndexError {
+    match error {
+        IndexError::Item(source) => BatchError { position, source }.into(),
+        other => other,
+    }
+}
+
+/// Appends the distance and number of every row within the radius; rows are numbered from `first`.
+fn scan(query: &[u64], rows: &[u64], first: u32, radius: u32, found: &mut Vec<(u32, u32)>) {
+    let mut numbers = Vec::new();
+    scan_within(query, rows, radius, &mut numbers);
+    found.extend(numbers.into_iter().map(|number| {
+        let distance = hamming(query, &rows[number * query.len()..][..query.len()]);
+        (distance, first + number as u32)
+    }));
+}
+
+/// The nearest so far, as distances and ids.
+struct Best {
+    top: usize,
+    found: Vec<(u32, u32)>,
+}
+
+impl Best {
+    /// Adds what `collect` appends, and keeps what is among the nearest.
+    fn take(&mut self, rows: &Rows<'_>, collect: impl FnOnce(&mut Vec<(u32, u32)>)) {
+        let before = self.found.len();
+        collect(&mut self.found);
+        if self.found.len() > before {
+            self.found.retain(|&(_, id)| !rows.is_removed(id));
+            self.found.sort_unstable();
+            self.found.dedup();
+            self.found.truncate(self.top);
+        }
+    }
+
+    /// What lies farther is none of the nearest.
+    fn radius(&self) -> u32 {
+        if self.found.len() < self.top { u32::MAX } else { self.found[self.top - 1].0 }
+    }
+}
+
+fn neighbours(found: Vec<(u32, u32)>) -> Vec<Neighbour> {
+    let neighbour = |(distance, id)| Neighbour { id, distance: Distance::from_count(distance) };
+    found.into_iter().map(neighbour).collect()
+}

@@ -1,0 +1,219 @@
+//! Blocks looked up shell by shell, from the cheapest on.
+//!
+//! A *step* looks up, in one block, the keys at one distance from the query's. Each step that is done, where those of smaller
+//! distance in its block were done before, adds one to `Σ(rad_i + 1)`: so after `s` steps everything within `s - 1` has been met, and one
+//! list of steps serves every radius up to the planned one, and nearest neighbours too.
+
+use std::sync::{Arc, OnceLock};
+
+use super::{
+    cut::{self, Cut},
+    rows::Rows,
+    table::Table,
+};
+use crate::{Seed, hash::Rng, simd::ranked::Hit};
+
+/// Ways to turn over bits of a key above its lowest six, by how many are turned.
+pub(super) struct Turns {
+    turns: Vec<u32>,
+    ends: Vec<usize>,
+}
+
+impl Turns {
+    fn new(address: u32, radius: u32) -> Self {
+        let bits = address.saturating_sub(6);
+        let (mut turns, mut ends) = (vec![0], vec![1]);
+        for turned in 1..=radius.min(bits) {
+            // The next number with as many set bits (Gosper's hack), while it fits.
+            let mut turn = (1u32 << turned) - 1;
+            while turn >> bits == 0 {
+                turns.push(turn);
+                let lowest = turn & turn.wrapping_neg();
+                let carried = turn + lowest;
+                turn = (((turn ^ carried) >> 2) / lowest) | carried;
+            }
+            ends.push(turns.len());
+        }
+        Self { turns, ends }
+    }
+
+    /// Those that turn over so many bits.
+    pub(super) fn of(&self, turned: u32) -> &[u32] {
+        let turned = turned as usize;
+        let start = if turned == 0 { 0 } else { self.ends.get(turned - 1).copied().unwrap_or(usize::MAX) };
+        self.ends.get(turned).map_or(&[], |&end| &self.turns[start..end])
+    }
+}
+
+/// Where a block's bits stand in the string.
+struct Block {
+    positions: Vec<u32>,
+    address: usize,
+    turns: Arc<Turns>,
+}
+
+impl Block {
+    fn key(&self, row: &[u64]) -> u32 {
+        let bit = |&position: &u32| (row[position as usize / 64] >> (position % 64) & 1) as u32;
+        let parts = self.positions.chunks(self.address);
+        parts.fold(0, |key, part| key ^ part.iter().rev().fold(0, |part, position| part << 1 | bit(position)))
+    }
+}
+
+/// One shell of one block.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Step {
+    block: usize,
+    shell: u32,
+    /// Estimated, of this step and all before it.
+    pub(super) cost: f64,
+}
+
+/// What is worked out from the cuts when first needed.
+pub(super) struct Search {
+    blocks: Vec<Block>,
+    pub(super) steps: Vec<Step>,
+}
+
+impl Search {
+    pub(super) fn new(bits: u32, seed: Seed, cuts: &[Cut], items: u32) -> Self {
+        // Neighbouring bits of real hashes differ together; in a random order they fall on different blocks.
+        let mut order: Vec<u32> = (0..bits).collect();
+        Rng::new(seed.derive("blocks", 0)).shuffle(&mut order);
+        let mut order = order.into_iter();
+        let mut turns: Vec<(Cut, Arc<Turns>)> = Vec::new();
+        let mut turns_of = |cut: Cut| match turns.iter().find(|(known, _)| *known == cut) {
+            Some((_, turns)) => turns.clone(),
+            None => {
+                turns.push((cut, Arc::new(Turns::new(cut.address, cut.radius))));
+                turns[turns.len() - 1].1.clone()
+            }
+        };
+        let blocks = cuts.iter().map(|&cut| Block {
+            positions: order.by_ref().take(cut.width as usize).collect(),
+            address: cut.address as usize,
+            turns: turns_of(cut),
+        });
+        let blocks = blocks.collect();
+
+        let shells = cuts.iter().enumerate().flat_map(|(block, cut)| {
+            (0..=cut.radius).map(move |shell| Step { block, shell, cost: cut.shell_cost(shell, f64::from(items)) })
+        });
+        let mut steps: Vec<Step> = shells.collect();
+        steps.sort_by(|a, b| a.shell.cmp(&b.shell).then(a.cost.total_cmp(&b.cost)));
+        let mut sum = 0.0;
+        for step in &mut steps {
+            sum += step.cost;
+            step.cost = sum;
+        }
+        Self { blocks, steps }
+    }
+
+    /// The query's key in every block.
+    pub(super) fn keys(&self, query: &[u64]) -> Vec<u32> {
+        self.blocks.iter().map(|block| block.key(query)).collect()
+    }
+
+    /// Steps that are done one after the other at the same distance from the query's keys.
+    pub(super) fn shells(&self) -> impl Iterator<Item = &[Step]> {
+        self.steps.chunk_by(|a, b| a.shell == b.shell)
+    }
+
+    /// Appends the ids that steps meet. False, with some of them missing, if they are more than `most`.
+    ///
+    /// Every part waits for memory, so each is done for all steps before the next, with all that it needs on its way.
+    pub(super) fn take(
+        &self,
+        steps: &[Step],
+        keys: &[u32],
+        blocks: &Blocks<'_>,
+        most: usize,
+        scratch: &mut Scratch,
+        ids: &mut Vec<u32>,
+    ) -> bool {
+        let Scratch { hits, hit_ends, buckets, bucket_ends } = scratch;
+        let parts_of = |step: &Step| (&blocks.tables[step.block], keys[step.block], &self.blocks[step.block].turns);
+        hits.clear();
+        buckets.clear();
+        hit_ends.clear();
+        bucket_ends.clear();
+        for (i, step) in steps.iter().enumerate() {
+            if let Some(next) = steps.get(i + 1) {
+                let (table, key, turns) = parts_of(next);
+                table.prefetch(key, next.shell, turns);
+            }
+            let (table, key, turns) = parts_of(step);
+            table.hits(key, step.shell, turns, hits);
+            hit_ends.push(hits.len());
+        }
+        let mut start = 0;
+        for (step, &end) in steps.iter().zip(&*hit_ends) {
+            blocks.tables[step.block].buckets(&hits[start..end], buckets);
+            bucket_ends.push(buckets.len());
+            start = end;
+        }
+        let mut start = 0;
+        for (step, &end) in steps.iter().zip(&*bucket_ends) {
+            blocks.tables[step.block].ids(&buckets[start..end], blocks.items, ids);
+            start = end;
+            if ids.len() > most {
+                return false;
+            }
+        }
+        true
+    }
+}
+
+/// Room that is reused from query to query.
+#[derive(Default)]
+pub(super) struct Scratch {
+    hits: Vec<Hit>,
+    hit_ends: Vec<usize>,
+    buckets: Vec<u32>,
+    bucket_ends: Vec<usize>,
+}
+
+/// The items that are looked up by blocks: all that were there when it was built.
+#[derive(Clone)]
+pub(crate) struct Blocks<'a> {
+    pub(crate) cuts: Vec<Cut>,
+    pub(crate) tables: Vec<Table<'a>>,
+    /// How many there were, those since removed included.
+    pub(crate) items: u32,
+    search: OnceLock<Arc<Search>>,
+}
+
+impl<'a> Blocks<'a> {
+    /// From parts that fit together.
+    pub(crate) fn new(cuts: Vec<Cut>, tables: Vec<Table<'a>>, items: u32) -> Self {
+        Self { cuts, tables, items, search: OnceLock::new() }
+    }
+
+    /// Blocks of all rows but the removed.
+    pub(super) fn build(bits: u32, radius: u32, seed: Seed, rows: &Rows<'_>) -> Blocks<'static> {
+        Self::build_as(cut::cheapest(bits, radius, rows.len()), bits, seed, rows)
+    }
+
+    pub(super) fn build_as(cuts: Vec<Cut>, bits: u32, seed: Seed, rows: &Rows<'_>) -> Blocks<'static> {
+        let items = rows.len();
+        let search = Search::new(bits, seed, &cuts, items);
+        let mut pairs: Vec<u64> = Vec::new();
+        let tables = cuts.iter().zip(&search.blocks).map(|(&cut, block)| {
+            let kept = (0..items).filter(|&id| !rows.is_removed(id));
+            pairs.clear();
+            pairs.extend(kept.map(|id| u64::from(block.key(rows.row(id))) << 32 | u64::from(id)));
+            Table::build(cut, &mut pairs)
+        });
+        let tables = tables.collect();
+        Blocks { cuts, tables, items, search: Arc::new(search).into() }
+    }
+
+    pub(super) fn search(&self, bits: u32, seed: Seed) -> &Search {
+        self.search.get_or_init(|| Arc::new(Search::new(bits, seed, &self.cuts, self.items)))
+    }
+
+    pub(super) fn into_owned(self) -> Blocks<'static> {
+        let tables = self.tables.into_iter().map(Table::into_owned).collect();
+        Blocks { cuts: self.cuts, tables, items: self.items, search: self.search }
+    }
+}
