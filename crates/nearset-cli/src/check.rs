@@ -47,11 +47,11 @@ pub struct Args {
     #[arg(long, value_name = "NUMBER", allow_negative_numbers = true)]
     far: f64,
 
-    /// How many queries to check; every one costs a comparison with every item
+    /// How many queries to draw from the inputs; every one costs a comparison with every item
     #[arg(long, value_name = "N", default_value_t = 500, value_parser = clap::value_parser!(u64).range(1..))]
-    sample: u64,
+    queries: u64,
 
-    /// From which the sample is drawn
+    /// From which they are drawn
     #[arg(long, value_name = "SEED", default_value_t = Seed::default())]
     seed: Seed,
 
@@ -98,7 +98,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
                 }
             };
             let draw = args.seed.derive("check", number).to_bytes();
-            let full = sample.len() as u64 == args.sample;
+            let full = sample.len() as u64 == args.queries;
             if full && sample.last_key_value().is_some_and(|(largest, _)| draw >= *largest) {
                 continue;
             }
