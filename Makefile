@@ -4,6 +4,7 @@
 
 test: check
 	cargo test --workspace --quiet
+	crates/nearset-python/test.sh
 
 check:
 	cargo fmt --all --check

@@ -8,10 +8,11 @@
 //! - [`capacity`]: how many records there will be.
 //! - [`dedup`]: near-duplicates out of a corpus, in one pass, and a page about the run.
 //! - [`join`]: near pairs, clusters and verified removal: texts are compared exactly, by reading them again.
-//! - [`scan`]: any work on all records, by many threads and in order.
+//! - [`in_order`], [`scan`]: any work on pieces, or on all records, by many threads and in order.
 //! - [`any_filter`], [`filter_file`]: filters of every kind, and as files.
 //! - [`measure`]: what a filter really does on someone's own items.
 //! - [`plot`]: curves as SVG.
+//! - [`words`]: numbers for people.
 //!
 //! One thread reads, many extract, one writes in order: batches own their bytes and carry their position, so nothing here
 //! depends on which thread does what. There is no hashing here, and no default that decides an answer: those are `nearset`'s.
@@ -42,12 +43,14 @@ pub mod error;
 pub mod extract;
 pub mod filter_file;
 pub mod format;
+pub mod in_order;
 pub mod input;
 pub mod join;
 pub mod measure;
 pub mod output;
 pub mod plot;
 pub mod scan;
+pub mod words;
 
 pub use any_filter::AnyFilter;
 pub use error::{InputError, OutputError, RecordError, RecordFault};

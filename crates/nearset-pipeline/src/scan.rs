@@ -3,15 +3,14 @@
 //! Claim: what `each` sees does not depend on the number of threads. A fixed number of batches is under way at once. A panic of any thread
 //! ends the scan with it: nothing waits for a batch that will never be done.
 
-use std::collections::BTreeMap;
-use std::panic::{self, AssertUnwindSafe};
+use std::panic;
 use std::thread;
 
-use crossbeam_channel::{Receiver, bounded, select};
 use nearset::family::Hashed;
 
 use crate::error::InputError;
 use crate::extract::{Arena, Extracted, Fields, extract};
+use crate::in_order::{Feed, queue};
 use crate::input::{Batch, Reader};
 
 /// Reads all batches; `work` runs on `threads` threads, `each` in the order of reading, on this one. An input that breaks off is
@@ -26,78 +25,33 @@ pub fn scan<T: Send, E>(
     work: impl Fn(&Extracted<'_>, &mut Hashed) -> T + Sync,
     mut each: impl FnMut(Batch, Result<T, InputError>) -> Result<(), E>,
 ) -> Result<(), E> {
-    let threads = threads.max(1);
-    let under_way = 2 * threads + 2;
-    // A permit a batch bounds those that wait for their turn too.
-    let (permit, permits) = bounded::<()>(under_way);
-    let (batches_in, batches) = bounded(under_way);
-    let (done_in, done) = bounded(under_way);
-    let (alive, given_up) = bounded::<()>(0);
-    for _ in 0..under_way {
-        let _ = permit.send(());
-    }
-    // Not within the scope: nobody can wake a thread that waits for a pipe.
-    let reading = thread::spawn(move || read_all(reader, &permits, |numbered| batches_in.send(numbered).is_ok()));
-    thread::scope(|scope| {
-        for _ in 0..threads {
-            let (batches, done_in, given_up, work) = (batches.clone(), done_in.clone(), given_up.clone(), &work);
-            scope.spawn(move || {
-                let (mut arena, mut hashed) = (Arena::new(), Hashed::new());
-                loop {
-                    let numbered: Numbered = select! {
-                        recv(batches) -> numbered => match numbered { Ok(numbered) => numbered, Err(_) => return },
-                        recv(given_up) -> _ => return,
-                    };
-                    let (number, batch, error) = numbered;
-                    let attempt = || match error {
-                        None => Ok(work(&extract(&batch, fields, &mut arena), &mut hashed)),
-                        Some(error) => Err(error),
-                    };
-                    // What was half done is never looked at again.
-                    let result = panic::catch_unwind(AssertUnwindSafe(attempt));
-                    if done_in.send((number, batch, result)).is_err() {
-                        return;
-                    }
-                }
-            });
-        }
-        drop((batches, done_in, given_up));
-        let mut early = BTreeMap::new();
-        let mut next = 0;
-        let mut outcome = Ok(());
-        let mut stopped = false;
-        'all: for (number, batch, result) in &done {
-            let result = result.unwrap_or_else(|panic| panic::resume_unwind(panic));
-            early.insert(number, (batch, result));
-            while let Some((batch, result)) = early.remove(&next) {
-                next += 1;
-                outcome = each(batch, result);
-                if outcome.is_err() {
-                    stopped = true;
-                    break 'all;
-                }
-                let _ = permit.send(());
-            }
-        }
-        drop((alive, done));
-        if !stopped {
-            reading.join().unwrap_or_else(|panic| panic::resume_unwind(panic));
-        }
-        outcome
-    })
+    let (feed, queue) = queue(threads);
+    // Joined only once it has fed all: nobody can wake a thread that waits for a pipe.
+    let reading = thread::spawn(move || read_all(reader, feed));
+    queue.take(
+        || (Arena::new(), Hashed::new()),
+        |(arena, hashed), (batch, error): (Batch, Option<InputError>)| {
+            let result = match error {
+                None => Ok(work(&extract(&batch, fields, arena), hashed)),
+                Some(error) => Err(error),
+            };
+            (batch, result)
+        },
+        |(batch, result)| each(batch, result),
+    )?;
+    reading.join().unwrap_or_else(|panic| panic::resume_unwind(panic));
+    Ok(())
 }
 
-type Numbered = (u64, Batch, Option<InputError>);
-
-fn read_all(mut reader: Reader, permits: &Receiver<()>, send: impl Fn(Numbered) -> bool) {
-    for (number, ()) in (0..).zip(permits) {
+fn read_all(mut reader: Reader, mut feed: Feed<(Batch, Option<InputError>)>) {
+    while feed.wait() {
         let mut batch = Batch::new();
         let error = match reader.read_batch(&mut batch) {
             Ok(true) => None,
             Ok(false) => return,
             Err(error) => Some(error),
         };
-        if !send((number, batch, error)) {
+        if !feed.send((batch, error)) {
             return;
         }
     }
@@ -108,6 +62,7 @@ mod tests {
     use super::*;
     use crate::extract::ItemField;
     use crate::input::{ReadOptions, resolve};
+    use std::panic::AssertUnwindSafe;
     use std::sync::mpsc;
     use std::time::Duration;
 

@@ -76,6 +76,10 @@ impl Generations {
         &self.filters
     }
 
+    pub fn into_filters(self) -> Vec<NearFilter<'static>> {
+        self.filters
+    }
+
     /// How many items generation `i` is made for.
     pub fn capacity_of(&self, generation: usize) -> u64 {
         self.capacity.saturating_mul(1 << generation.min(40))

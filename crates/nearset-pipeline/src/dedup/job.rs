@@ -1,14 +1,12 @@
 //! A batch on its way through the threads: what a worker makes of it before its turn in the order comes.
 
 use std::ops::Range;
-use std::path::Path;
 use std::sync::Arc;
 
 use nearset::family::{Hashed, Key};
 use nearset::filter::{Hasher, Spec};
-use nearset::{Item, NearFilter};
+use nearset::{Item, ItemError, NearFilter};
 
-use super::DedupError;
 use super::state::State;
 use crate::error::{InputError, RecordError, RecordFault};
 use crate::extract::{Arena, Fields, extract};
@@ -106,19 +104,21 @@ impl Ids {
 }
 
 /// A filter built before, and how to hash for it.
-pub(super) struct Against<'a> {
-    pub filter: NearFilter<'a>,
+pub struct Against<'a> {
+    filter: &'a NearFilter<'a>,
     hasher: Hasher,
     /// Whether the run's own keys are also this filter's.
     same_keys: bool,
 }
 
 impl<'a> Against<'a> {
-    pub fn new(path: &Path, filter: NearFilter<'a>, own: &Spec) -> Result<Self, DedupError> {
+    /// A filter to screen by, beside filters of the spec `own`.
+    ///
+    /// # Errors
+    /// If it is a filter of other items than texts.
+    pub fn new(filter: &'a NearFilter<'a>, own: &Spec) -> Result<Self, ItemError> {
         let hasher = filter.hasher();
-        if let Err(cause) = hasher.hash("any text", &mut Hashed::new()) {
-            return Err(DedupError::AgainstKind { path: path.to_owned(), cause });
-        }
+        hasher.hash("any text", &mut Hashed::new())?;
         let theirs = filter.spec();
         let same_keys = theirs.probing.is_none()
             && theirs.family == own.family
@@ -126,23 +126,59 @@ impl<'a> Against<'a> {
             && theirs.layout() == own.layout();
         Ok(Self { filter, hasher, same_keys })
     }
+
+    /// The bands of an item that hit, if it is near something in the filter.
+    fn screen(&self, item: Item<'_>, own: &Hashed, room: &mut Hashed) -> Option<u32> {
+        let hashed = if self.same_keys {
+            own
+        } else {
+            // That the filter hashes texts was checked when it was opened.
+            self.hasher.hash(item, room).ok()?;
+            room
+        };
+        self.filter.contains_hashed(hashed).then(|| self.filter.hits_hashed(hashed).hit)
+    }
 }
 
-/// What one worker thread works with.
-pub(super) struct Worker<'w> {
-    pub fields: &'w Fields,
-    pub hasher: Hasher,
-    pub against: &'w [Against<'w>],
-    pub wants_ids: bool,
-    arena: Arena,
+/// Everything about a text that does not depend on those before it.
+pub struct TextSketcher<'w> {
+    hasher: Hasher,
+    against: &'w [Against<'w>],
     hashed: Hashed,
     hashed_against: Hashed,
 }
 
+impl<'w> TextSketcher<'w> {
+    /// What one thread sketches with.
+    pub fn new(hasher: Hasher, against: &'w [Against<'w>]) -> Self {
+        Self { hasher, against, hashed: Hashed::new(), hashed_against: Hashed::new() }
+    }
+
+    /// Adds the keys of a text, and says to which of the filters it is near, if any, and how many bands hit there.
+    ///
+    /// # Errors
+    /// If the item is no text.
+    pub fn sketch(&mut self, item: Item<'_>, keys: &mut Vec<Option<Key>>) -> Result<Option<(usize, u32)>, ItemError> {
+        self.hasher.hash(item, &mut self.hashed)?;
+        keys.extend_from_slice(&self.hashed.keys);
+        let mut screened = self.against.iter().enumerate().filter_map(|(filter, other)| {
+            other.screen(item, &self.hashed, &mut self.hashed_against).map(|hits| (filter, hits))
+        });
+        Ok(screened.next())
+    }
+}
+
+/// What one worker thread works with.
+pub(super) struct Worker<'w> {
+    fields: &'w Fields,
+    sketcher: TextSketcher<'w>,
+    wants_ids: bool,
+    arena: Arena,
+}
+
 impl<'w> Worker<'w> {
     pub fn new(fields: &'w Fields, hasher: Hasher, against: &'w [Against<'w>], wants_ids: bool) -> Self {
-        let (arena, hashed, hashed_against) = (Arena::new(), Hashed::new(), Hashed::new());
-        Self { fields, hasher, against, wants_ids, arena, hashed, hashed_against }
+        Self { fields, sketcher: TextSketcher::new(hasher, against), wants_ids, arena: Arena::new() }
     }
 
     /// Everything about a batch that does not depend on the records before it.
@@ -160,28 +196,13 @@ impl<'w> Worker<'w> {
                     continue;
                 }
             };
-            if let Err(cause) = self.hasher.hash(item, &mut self.hashed) {
-                let fault = RecordFault::Unhashable { field: self.fields.item.clone(), cause };
-                faults.push((i, RecordError { name: Arc::clone(batch.name()), line: batch.line(i), fault }));
-                continue;
-            }
-            keys.extend_from_slice(&self.hashed.keys);
-            let found =
-                self.against.iter().position(|other| screen(other, item, &self.hashed, &mut self.hashed_against));
-            if let Some(filter) = found {
-                let other = &self.against[filter];
-                let hashed = if other.same_keys { &self.hashed } else { &self.hashed_against };
-                against.push((i, filter, other.filter.hits_hashed(hashed).hit));
+            match self.sketcher.sketch(item, keys) {
+                Ok(screened) => against.extend(screened.map(|(filter, hits)| (i, filter, hits))),
+                Err(cause) => {
+                    let fault = RecordFault::Unhashable { field: self.fields.item.clone(), cause };
+                    faults.push((i, RecordError { name: Arc::clone(batch.name()), line: batch.line(i), fault }));
+                }
             }
         }
     }
-}
-
-/// Whether an item is near something in a filter.
-fn screen(other: &Against<'_>, item: Item<'_>, own: &Hashed, room: &mut Hashed) -> bool {
-    if other.same_keys {
-        return other.filter.contains_hashed(own);
-    }
-    // That the filter hashes texts was checked when it was opened.
-    other.hasher.hash(item, room).is_ok() && other.filter.contains_hashed(room)
 }

@@ -24,6 +24,7 @@ mod report;
 mod speed;
 mod state;
 mod summary;
+mod texts;
 mod threads;
 mod write;
 
@@ -37,10 +38,12 @@ use nearset::{NearFilter, Similarity};
 pub(crate) use commit::record_bytes;
 pub use error::DedupError;
 pub(crate) use job::Ids;
+pub use job::{Against, TextSketcher};
 pub use options::{DedupOptions, OnError};
 pub use progress::Progress;
 pub(crate) use summary::Errors;
 pub use summary::{CurvePoint, DedupPlan, GenerationSummary, SourceSummary, Summary};
+pub use texts::{Sketched, TextRun};
 
 use crate::capacity::{self, Capacity, Known};
 use crate::filter_file::FilterFile;
@@ -49,7 +52,6 @@ use crate::input::{Position, ReadOptions, Source};
 use crate::output::OutputFile;
 use commit::Committer;
 use generations::Generations;
-use job::Against;
 use report::{SAMPLED, Samples};
 use state::{Phase, State, StateFolder};
 use summary::{Outcome, Tally};
@@ -189,11 +191,11 @@ impl Dedup {
         write::check_save(options, sources)?;
         let files = options.against.iter().map(|path| FilterFile::open(path)).collect::<Result<Vec<_>, _>>()?;
         let own = options.wanted.spec(self.capacity.records)?;
-        let against = files
-            .iter()
-            .zip(&options.against)
-            .map(|(file, path)| Against::new(path, file.filter()?, &own))
-            .collect::<Result<Vec<_>, DedupError>>()?;
+        let filters = files.iter().map(FilterFile::filter).collect::<Result<Vec<_>, _>>()?;
+        let screen = |(filter, path): (_, &PathBuf)| {
+            Against::new(filter, &own).map_err(|cause| DedupError::AgainstKind { path: path.clone(), cause })
+        };
+        let against = filters.iter().zip(&options.against).map(screen).collect::<Result<Vec<_>, DedupError>>()?;
         let (generations, tally, filters, position) = match (resumed, folder) {
             (Some(state), Some(folder)) => {
                 let filters = folder.load_filters(state)?;

@@ -139,6 +139,20 @@ impl Sketcher {
         Signature::empty(self.seed, self.shingler.shingling(), weighted, slots)
     }
 
+    /// The signature that has these slots, which [`Signature::slots`] gave: how one is made again that was stored apart.
+    ///
+    /// # Errors
+    /// If they are more or fewer than a signature of this sketcher has.
+    pub fn restore(&self, slots: &[u64]) -> Result<Signature, SignatureError> {
+        let mut signature = self.empty();
+        let (a, b) = (signature.slots().len(), slots.len());
+        if a != b {
+            return Err(SignatureError::Lengths { a, b });
+        }
+        signature.reset(a).copy_from_slice(slots);
+        Ok(signature)
+    }
+
     /// The signature of an item of the family's kind, or of a text.
     ///
     /// # Errors
@@ -271,6 +285,14 @@ mod tests {
         assert!(sketcher.signature("...".into()).unwrap().is_empty());
         let never = MinHash { shingling: Shingling::Words(0) };
         assert!(matches!(never.sketcher(seed, 9), Err(FamilyError::Shingling(_))));
+    }
+
+    #[test]
+    fn a_signature_is_restored_from_its_slots() {
+        let sketcher = MinHash::default().sketcher(Seed::new(4), 64).unwrap();
+        let signature = sketcher.signature(Item::Set(&[1, 2, 3])).unwrap();
+        assert_eq!(sketcher.restore(signature.slots()), Ok(signature));
+        assert_eq!(sketcher.restore(&[1; 63]), Err(SignatureError::Lengths { a: 64, b: 63 }));
     }
 
     #[test]

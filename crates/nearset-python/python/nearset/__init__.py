@@ -1,0 +1,45 @@
+"""Have I seen anything near this?
+
+A Bloom filter answers "have I seen exactly this?" in a few bits an item. nearset does the same for *near*: near-duplicate
+documents, perceptual hashes, embeddings, records.
+
+- `dedup`: which of many texts to keep.
+- `plan`: what a filter will do and cost, before it is built; `NearFilter` and `ExactNearFilter` are built from it.
+- `BloomFilter`: exact membership.
+- `MinHash`: signatures by which the similarity of texts and sets is told.
+- `nearset.datasketch`: the same names and arguments as datasketch's.
+
+All of it is the engine of the `nearset` program, and gives its answers.
+"""
+
+from nearset._core import (
+    BloomFilter,
+    Estimate,
+    ExactNearFilter,
+    Filter,
+    MinHash,
+    NearFilter,
+    Plan,
+    PlanError,
+    Signature,
+    TextDedup,
+    open,
+    plan,
+)
+from nearset._dedup import dedup
+
+__all__ = [
+    "BloomFilter",
+    "Estimate",
+    "ExactNearFilter",
+    "Filter",
+    "MinHash",
+    "NearFilter",
+    "Plan",
+    "PlanError",
+    "Signature",
+    "TextDedup",
+    "dedup",
+    "open",
+    "plan",
+]

@@ -1,0 +1,114 @@
+"""Near-duplicates out of texts that are in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING, Any, Callable, Literal, Optional, Union, overload
+
+from nearset import _core
+from nearset._core import NearFilter, TextDedup
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Kept = NDArray[np.int64]
+
+
+@overload
+def dedup(
+    texts: Any,
+    near: Union[float, TextDedup, None] = None,
+    *,
+    against: Union[NearFilter, Iterable[NearFilter]] = (),
+    capacity: Optional[int] = None,
+    missing: Literal["fail", "skip"] = "fail",
+    threads: Optional[int] = None,
+    progress: Optional[bool] = None,
+    return_filters: Literal[False] = False,
+) -> Kept: ...
+
+
+@overload
+def dedup(
+    texts: Any,
+    near: Union[float, TextDedup, None] = None,
+    *,
+    against: Union[NearFilter, Iterable[NearFilter]] = (),
+    capacity: Optional[int] = None,
+    missing: Literal["fail", "skip"] = "fail",
+    threads: Optional[int] = None,
+    progress: Optional[bool] = None,
+    return_filters: Literal[True],
+) -> tuple[Kept, list[NearFilter]]: ...
+
+
+def dedup(
+    texts: Any,
+    near: Union[float, TextDedup, None] = None,
+    *,
+    against: Union[NearFilter, Iterable[NearFilter]] = (),
+    capacity: Optional[int] = None,
+    missing: Literal["fail", "skip"] = "fail",
+    threads: Optional[int] = None,
+    progress: Optional[bool] = None,
+    return_filters: bool = False,
+) -> Union[Kept, tuple[Kept, list[NearFilter]]]:
+    """Says which texts to keep: the positions, ascending, of those with nothing near before them.
+
+    The answer is that of `nearset dedup` on the same texts in the same order, for any number of threads.
+
+    Args:
+        texts: A list or other iterable of `str`, or a column of pyarrow, polars or pandas. Arrow columns are read in
+            place, everything else piece by piece; a generator works, too.
+        near: The Jaccard similarity around which texts become duplicates (the library's default is 0.8), or a
+            `TextDedup` that says more.
+        against: Filters over texts, built before: what is near anything in them is dropped, too.
+        capacity: How many distinct texts to make room for; the number of texts unless given. A generator does not tell
+            its length: the filter then grows as it fills.
+        missing: What to do with a text that is None or null: `fail`, or `skip` to leave it out.
+        threads: Threads that hash; one a core unless given.
+        progress: Whether to show a progress bar, by tqdm. Unless given, one is shown if tqdm is there, somebody is
+            watching, and it takes longer than a second.
+        return_filters: Whether to return the filters, too: one, unless there were more texts than `capacity`.
+
+    >>> import nearset
+    >>> nearset.dedup(["to be or not to be", "that is the question", "To be, or not to be!"]).tolist()
+    [0, 1]
+    """
+    if missing not in ("fail", "skip"):
+        raise ValueError(f"missing={missing!r}: it is 'fail' or 'skip'")
+    wanted = near if isinstance(near, TextDedup) else TextDedup(near)
+    screens = [against] if isinstance(against, NearFilter) else list(against)
+    with _bar(texts, progress) as update:
+        kept, filters = _core.dedup(wanted, texts, capacity, screens, missing == "skip", threads, update)
+    return (kept, filters) if return_filters else kept
+
+
+class _Bar:
+    """A bar of tqdm, as what is called with the number of texts that were read."""
+
+    def __init__(self, bar: Any) -> None:
+        self.bar = bar
+
+    def __enter__(self) -> Callable[[int], object]:
+        update: Callable[[int], object] = self.bar.update
+        return update
+
+    def __exit__(self, *_: object) -> None:
+        self.bar.close()
+
+
+def _bar(texts: Any, progress: Optional[bool]) -> AbstractContextManager[Optional[Callable[[int], object]]]:
+    if progress is False:
+        return nullcontext()
+    try:
+        from tqdm.auto import tqdm
+    except ImportError:
+        if progress:
+            raise
+        return nullcontext()
+    total = len(texts) if hasattr(texts, "__len__") else None
+    shown: dict[str, Any] = {} if progress else {"disable": None, "delay": 1}
+    return _Bar(tqdm(total=total, unit=" texts", **shown))

@@ -1,0 +1,166 @@
+//! Many items at once, by many threads and in their order, with Python let go.
+//!
+//! The calling thread reads Python's objects, and holds the interpreter only while it does; others hash; one takes the results
+//! in order. Ctrl-C and a progress bar are looked after between two pieces.
+
+use std::ops::Range;
+use std::thread;
+
+use nearset::plan::Metric;
+use nearset::{BitString, Item, ItemError};
+use nearset_pipeline::in_order::{Feed, queue};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+use crate::error;
+use crate::items::{Chunk, Many, View};
+
+/// Items of a piece, at most.
+const PIECE: usize = 512;
+
+/// Bytes of a piece that is copied, about.
+const PIECE_BYTES: usize = 1 << 18;
+
+/// Some items that follow each other.
+pub struct Piece<'a> {
+    metric: Metric,
+    first: usize,
+    items: Items<'a>,
+}
+
+enum Items<'a> {
+    InPlace { view: View<'a>, part: usize, rows: Range<usize> },
+    Copied(Chunk),
+}
+
+/// An item that could not be taken, counted from 0.
+#[derive(Debug)]
+pub enum Fault {
+    Missing { position: usize },
+    Item { position: usize, cause: ItemError },
+    Other(PyErr),
+}
+
+impl From<Fault> for PyErr {
+    fn from(fault: Fault) -> Self {
+        match fault {
+            Fault::Missing { position } => PyValueError::new_err(format!("item {position} is missing (None or null)")),
+            Fault::Item { position, cause } => error::batch(&nearset::filter::BatchError { position, source: cause }),
+            Fault::Other(error) => error,
+        }
+    }
+}
+
+impl Piece<'_> {
+    pub fn len(&self) -> usize {
+        match &self.items {
+            Items::InPlace { rows, .. } => rows.len(),
+            Items::Copied(chunk) => chunk.len(),
+        }
+    }
+
+    /// The position of the piece's item `i` among all.
+    pub fn position(&self, i: usize) -> usize {
+        self.first + i
+    }
+
+    /// Calls `each` for every item in order, `None` being a missing one, until it fails.
+    pub fn try_each<E>(
+        &self,
+        room: &mut BitString,
+        mut each: impl FnMut(usize, Option<Item<'_>>) -> Result<(), E>,
+    ) -> Result<(), E>
+    where
+        E: From<Fault>,
+    {
+        for i in 0..self.len() {
+            let item = match &self.items {
+                Items::Copied(chunk) => chunk.item(i),
+                Items::InPlace { view, part, rows } => view
+                    .item(self.metric, *part, rows.start + i, room)
+                    .map_err(|cause| Fault::Item { position: self.position(i), cause })?,
+            };
+            each(i, item)?;
+        }
+        Ok(())
+    }
+}
+
+/// The item, where it must be there.
+pub fn present<'i>(position: usize, item: Option<Item<'i>>) -> Result<Item<'i>, Fault> {
+    item.ok_or(Fault::Missing { position })
+}
+
+/// Runs `work` over all pieces on `threads` threads and `each` in order.
+pub fn run<R, T: Send>(
+    py: Python<'_>,
+    (metric, many): (Metric, &Many<'_>),
+    threads: usize,
+    progress: Option<&Py<PyAny>>,
+    room: impl Fn() -> R + Sync + Send,
+    work: impl Fn(&mut R, Piece<'_>) -> T + Sync + Send,
+    each: impl FnMut(T) -> Result<(), Fault> + Send,
+) -> PyResult<()> {
+    let view = many.view()?;
+    py.detach(|| {
+        thread::scope(|scope| {
+            let (mut feed, queue) = queue(threads);
+            let taker = scope.spawn(move || queue.take(room, work, each));
+            let fed = feed_all(metric, view, &mut feed, progress);
+            drop(feed);
+            let taken = taker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            // What a taker failed at lies before whatever stopped the feeding.
+            taken.map_err(PyErr::from)?;
+            fed
+        })
+    })
+}
+
+fn feed_all<'a>(
+    metric: Metric,
+    view: View<'a>,
+    feed: &mut Feed<Piece<'a>>,
+    progress: Option<&Py<PyAny>>,
+) -> PyResult<()> {
+    let mut first = 0;
+    let after = |py: Python<'_>, count: usize| -> PyResult<()> {
+        py.check_signals()?;
+        progress.map_or(Ok(()), |progress| progress.call1(py, (count,)).map(drop))
+    };
+    if let View::Objects(iterator) = view {
+        while feed.wait() {
+            let chunk = Python::attach(|py| {
+                let mut iterator = iterator.bind(py).clone();
+                let mut chunk = Chunk::default();
+                while chunk.len() < PIECE && chunk.bytes() < PIECE_BYTES {
+                    let Some(object) = iterator.next() else { break };
+                    let position = first + chunk.len();
+                    chunk.push(metric, &object?).map_err(|cause| error::at_item(py, position, cause))?;
+                }
+                after(py, chunk.len())?;
+                PyResult::Ok(chunk)
+            })?;
+            let count = chunk.len();
+            if count == 0 || !feed.send(Piece { metric, first, items: Items::Copied(chunk) }) {
+                break;
+            }
+            first += count;
+        }
+        return Ok(());
+    }
+    for (part, count) in view.parts().into_iter().enumerate() {
+        for start in (0..count).step_by(PIECE) {
+            let rows = start..count.min(start + PIECE);
+            if !feed.wait() {
+                return Ok(());
+            }
+            let count = rows.len();
+            if !feed.send(Piece { metric, first, items: Items::InPlace { view, part, rows } }) {
+                return Ok(());
+            }
+            first += count;
+            Python::attach(|py| after(py, count))?;
+        }
+    }
+    Ok(())
+}

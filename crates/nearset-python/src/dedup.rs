@@ -1,0 +1,200 @@
+//! `dedup`: the program's decisions on texts that Python has.
+
+use nearset::plan::{Metric, TextDedup as Wanted};
+use nearset::{BitString, Item};
+use nearset_pipeline::AnyFilter;
+use nearset_pipeline::dedup::{Against, Sketched, TextRun, TextSketcher};
+use numpy::{IntoPyArray, PyArray1};
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+
+use crate::batch::{self, Fault};
+use crate::filter::{self, Filter};
+use crate::items::Many;
+use crate::options::{self, SeedArgument};
+use crate::{error, options::seed_to_python};
+
+/// What is to be removed from a corpus of texts: the promises behind :func:`dedup`.
+///
+/// Args:
+///     near: The Jaccard similarity around which texts become duplicates.
+///     far: The similarity below which they are not; 0.1 below ``near`` unless given.
+///     max_false_negative: The most of what lies at exactly ``near`` that may be missed.
+///     max_false_positive: The most of what lies at exactly ``far`` that may be dropped.
+///     shingling: How texts are cut into sets: ``words:N``, ``chars:N`` or ``bytes:N``.
+///     seed: From which the hash functions are drawn.
+///
+/// What is left out is what the program takes, too.
+///
+/// >>> import nearset
+/// >>> wanted = nearset.TextDedup(near=0.8)
+/// >>> round(wanted.caught(0.9), 3) > 0.99, wanted.caught(0.6) < 0.01
+/// (True, True)
+/// >>> wanted.filter(capacity=1000)
+/// <NearFilter: jaccard over shingles of words:5; 124 bands of 8 rows, enough must hit; 0 items, 0 % of 62.4 kB set>
+#[pyclass(frozen, module = "nearset")]
+pub struct TextDedup(Wanted);
+
+#[pymethods]
+impl TextDedup {
+    #[new]
+    #[pyo3(signature = (near=None, *, far=None, max_false_negative=None, max_false_positive=None, shingling=None, seed=None))]
+    fn new(
+        near: Option<f64>,
+        far: Option<f64>,
+        max_false_negative: Option<f64>,
+        max_false_positive: Option<f64>,
+        shingling: Option<&str>,
+        seed: Option<SeedArgument>,
+    ) -> PyResult<Self> {
+        let usual = near.map_or_else(Wanted::default, Wanted::new);
+        let wanted = Wanted {
+            near: usual.near,
+            far: far.unwrap_or(usual.far),
+            max_false_negative: max_false_negative.unwrap_or(usual.max_false_negative),
+            max_false_positive: max_false_positive.unwrap_or(usual.max_false_positive),
+            shingling: options::shingling(shingling)?,
+            seed: options::seed(seed),
+        };
+        wanted.spec(1).map_err(|cause| error::text_dedup(&cause))?;
+        Ok(Self(wanted))
+    }
+
+    /// The Jaccard similarity around which texts become duplicates.
+    #[getter]
+    fn near(&self) -> f64 {
+        self.0.near
+    }
+
+    /// The similarity below which they are not.
+    #[getter]
+    fn far(&self) -> f64 {
+        self.0.far
+    }
+
+    /// The most of what lies at exactly ``near`` that may be missed.
+    #[getter]
+    fn max_false_negative(&self) -> f64 {
+        self.0.max_false_negative
+    }
+
+    /// The most of what lies at exactly ``far`` that may be dropped.
+    #[getter]
+    fn max_false_positive(&self) -> f64 {
+        self.0.max_false_positive
+    }
+
+    /// How texts are cut.
+    #[getter]
+    fn shingling(&self) -> String {
+        self.0.shingling.to_string()
+    }
+
+    /// From which the hash functions are drawn.
+    #[getter]
+    fn seed<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        seed_to_python(py, self.0.seed)
+    }
+
+    /// The probability, at capacity, that a text is caught whose nearest earlier one has this similarity.
+    fn caught(&self, similarity: f64) -> PyResult<f64> {
+        self.0.caught(similarity).map_err(|cause| error::text_dedup(&cause))
+    }
+
+    /// An empty filter for so many texts: the one that :func:`dedup` starts with.
+    fn filter(&self, py: Python<'_>, capacity: u64) -> PyResult<Py<PyAny>> {
+        let run = TextRun::new(self.0, Some(capacity)).map_err(|cause| error::text_dedup(&cause))?;
+        let mut filters = run.into_filters();
+        let first = filters.pop().ok_or_else(|| PyValueError::new_err("a run has at least one filter"))?;
+        filter::to_python(py, AnyFilter::Near(first))
+    }
+
+    fn __repr__(&self) -> String {
+        let Wanted { near, far, max_false_negative, max_false_positive, shingling, seed } = self.0;
+        format!(
+            "TextDedup(near={near}, far={:.6}, max_false_negative={max_false_negative}, \
+             max_false_positive={max_false_positive}, shingling='{shingling}', seed={seed})",
+            far
+        )
+    }
+}
+
+/// The positions of the texts that are kept, and the filters that the run has filled.
+type Kept<'py> = (Bound<'py, PyArray1<i64>>, Vec<Py<PyAny>>);
+
+/// Decides on texts, as the program does on records.
+#[pyfunction]
+#[pyo3(signature = (wanted, texts, capacity, against, skip_missing, threads, progress))]
+#[allow(clippy::too_many_arguments)]
+pub fn dedup<'py>(
+    py: Python<'py>,
+    wanted: &TextDedup,
+    texts: &Bound<'py, PyAny>,
+    capacity: Option<u64>,
+    against: Vec<PyRef<'py, Filter>>,
+    skip_missing: bool,
+    threads: Option<usize>,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<Kept<'py>> {
+    let metric = Metric::Jaccard { shingling: wanted.0.shingling };
+    let many = Many::new(metric, texts)?;
+    let capacity = capacity.or(many.len().map(|len| len as u64));
+    let mut run = TextRun::new(wanted.0, capacity).map_err(|cause| error::text_dedup(&cause))?;
+    let hasher = run.hasher();
+    let held: Vec<_> = against.iter().map(|filter| filter.read(py)).collect();
+    let own = run.filters()[0].spec().clone();
+    let screens = held
+        .iter()
+        .map(|filter| match &**filter {
+            AnyFilter::Near(filter) => {
+                Against::new(filter, &own).map_err(|cause| PyTypeError::new_err(cause.to_string()))
+            }
+            _ => Err(PyTypeError::new_err("only filters over texts can be deduplicated against")),
+        })
+        .collect::<PyResult<Vec<Against<'_>>>>()?;
+    let mut kept = Vec::new();
+    let mut position = 0i64;
+    batch::run(
+        py,
+        (metric, &many),
+        options::threads(threads)?,
+        progress.as_ref(),
+        || (TextSketcher::new(hasher.clone(), &screens), BitString::default()),
+        |(sketcher, room), piece| {
+            let mut sketched = Sketched::default();
+            let mut missing = Vec::new();
+            let outcome = piece.try_each(room, |i, item| match item {
+                None if skip_missing => {
+                    missing.push(i);
+                    Ok(())
+                }
+                Some(Item::Text(text)) => {
+                    let pushed = sketched.push(sketcher, text);
+                    pushed.map_err(|cause| Fault::Item { position: piece.position(i), cause })
+                }
+                Some(_) => Err(Fault::Other(PyTypeError::new_err(format!("item {} is no text", piece.position(i))))),
+                None => Err(Fault::Missing { position: piece.position(i) }),
+            });
+            (piece.len(), missing, outcome.map(|()| sketched))
+        },
+        |(len, missing, sketched)| {
+            let mut missing = missing.into_iter().map(|i| position + i as i64).peekable();
+            let mut next = position;
+            let decided = run.decide(&sketched?, |new| {
+                while missing.next_if_eq(&next).is_some() {
+                    next += 1;
+                }
+                if new {
+                    kept.push(next);
+                }
+                next += 1;
+            });
+            position += len as i64;
+            decided.map_err(|cause| Fault::Other(error::spec(&cause)))
+        },
+    )?;
+    drop(screens);
+    drop(held);
+    let filters = run.into_filters().into_iter().map(|filter| filter::to_python(py, AnyFilter::Near(filter)));
+    Ok((kept.into_pyarray(py), filters.collect::<PyResult<_>>()?))
+}

@@ -1,0 +1,116 @@
+//! Errors as Python has them: the kind by what went wrong, the words by the library.
+
+use std::fmt::Display;
+use std::path::Path;
+
+use nearset::filter::{BatchError, BitArrayError, BloomError, SpecError};
+use nearset::plan::TextDedupError;
+use nearset::{DecodeError, ItemError};
+use nearset_pipeline::{FilterFileError, OutputError};
+use pyo3::exceptions::{
+    PyFileExistsError, PyFileNotFoundError, PyIsADirectoryError, PyMemoryError, PyOSError, PyPermissionError,
+    PyTypeError, PyValueError,
+};
+use pyo3::prelude::*;
+
+/// A value that does not do.
+pub fn value(error: impl Display) -> PyErr {
+    PyValueError::new_err(error.to_string())
+}
+
+/// An item that does not do: of a wrong type, or of the right one with a wrong value.
+pub fn item(error: &ItemError) -> PyErr {
+    at_kind(error, error)
+}
+
+/// The same, where the message says which item.
+pub fn batch(error: &BatchError) -> PyErr {
+    at_kind(&error.source, error)
+}
+
+/// What Python said of an item of many, with the position of that item.
+pub fn at_item(py: Python<'_>, position: usize, error: PyErr) -> PyErr {
+    let kind = error.get_type(py);
+    // Others, such as UnicodeEncodeError, are made of more than a message.
+    if kind.is(py.get_type::<PyTypeError>()) || kind.is(py.get_type::<PyValueError>()) {
+        return PyErr::from_type(kind, format!("item {position}: {}", error.value(py)));
+    }
+    error
+}
+
+fn at_kind(kind: &ItemError, message: impl Display) -> PyErr {
+    match kind {
+        ItemError::WrongKind { .. } => PyTypeError::new_err(message.to_string()),
+        _ => value(message),
+    }
+}
+
+/// A filter that can't be made.
+pub fn spec(error: &SpecError) -> PyErr {
+    match error {
+        SpecError::Bits(BitArrayError::Memory { .. })
+        | SpecError::Verification(BloomError::BitArray(BitArrayError::Memory { .. })) => {
+            PyMemoryError::new_err(error.to_string())
+        }
+        _ => value(error),
+    }
+}
+
+/// A Bloom filter that can't be made.
+pub fn bloom(error: &BloomError) -> PyErr {
+    match error {
+        BloomError::BitArray(BitArrayError::Memory { .. }) => PyMemoryError::new_err(error.to_string()),
+        _ => value(error),
+    }
+}
+
+/// A filter for texts that can't be made.
+pub fn text_dedup(error: &TextDedupError) -> PyErr {
+    match error {
+        TextDedupError::Spec(cause) => spec(cause),
+        _ => value(error),
+    }
+}
+
+/// Bytes that are no filter.
+pub fn decode(error: &DecodeError) -> PyErr {
+    value(error)
+}
+
+/// A file that can't be opened.
+pub fn filter_file(error: &FilterFileError) -> PyErr {
+    match error {
+        FilterFileError::Unreadable { cause, .. } => io(cause.kind(), error),
+        _ => value(error),
+    }
+}
+
+/// A file that can't be written.
+pub fn output(error: &OutputError) -> PyErr {
+    match error {
+        OutputError::Exists { path } => PyFileExistsError::new_err(format!(
+            "{}: exists already: choose another name, or pass force=True to replace it",
+            path.display()
+        )),
+        OutputError::NoFolder { .. } => PyFileNotFoundError::new_err(error.to_string()),
+        OutputError::IsFolder { .. } => PyIsADirectoryError::new_err(error.to_string()),
+        OutputError::NoPermission { .. } => PyPermissionError::new_err(error.to_string()),
+        OutputError::Write { cause, .. } => io(cause.kind(), error),
+        _ => PyOSError::new_err(error.to_string()),
+    }
+}
+
+/// A file that can't be read.
+pub fn unreadable(path: &Path, cause: &std::io::Error) -> PyErr {
+    io(cause.kind(), format!("{}: {cause}", path.display()))
+}
+
+fn io(kind: std::io::ErrorKind, error: impl Display) -> PyErr {
+    let message = error.to_string();
+    match kind {
+        std::io::ErrorKind::NotFound => PyFileNotFoundError::new_err(message),
+        std::io::ErrorKind::PermissionDenied => PyPermissionError::new_err(message),
+        std::io::ErrorKind::IsADirectory => PyIsADirectoryError::new_err(message),
+        _ => PyOSError::new_err(message),
+    }
+}

@@ -1,0 +1,513 @@
+//! Near filters and exact near filters: one set of methods over whichever it is.
+//!
+//! Invariant: a filter is locked only by threads that have let go of the interpreter, or let go of it to wait, so threads of
+//! Python can share one.
+
+use std::path::PathBuf;
+use std::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use nearset::family::{Hashed, Key};
+use nearset::filter::Decision;
+use nearset::plan::Metric;
+use nearset::{BitString, Distance};
+use nearset_pipeline::any_filter::item_field;
+use nearset_pipeline::{AnyFilter, FilterFile, OutputOptions, save_filter};
+use numpy::{IntoPyArray, PyArray1};
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::sync::RwLockExt;
+use pyo3::types::{PyBytes, PyDict, PyTuple};
+
+use crate::batch::{self, Fault, present};
+use crate::items::{Chunk, Many};
+use crate::options::{self, seed_to_python};
+use crate::plan::Plan;
+use crate::{draw, error};
+
+/// A set of items that knows whether anything near was put into it: a :class:`NearFilter` or an :class:`ExactNearFilter`.
+///
+/// Items are what the metric says: texts (``str``), sets (of whole numbers below 2^64), bit strings (hexadecimal digits,
+/// bytes, numpy arrays of ``uint8``, ``uint64`` or ``bool``), vectors (anything that numpy takes for ``float32``).
+#[pyclass(frozen, subclass, module = "nearset")]
+pub struct Filter {
+    filter: RwLock<AnyFilter<'static>>,
+    metric: Metric,
+}
+
+/// A filter whose items' bands of hashes are counted: near when enough of them hit.
+///
+/// Args:
+///     plan: What :func:`plan` returned.
+///
+/// >>> import nearset
+/// >>> plan = nearset.plan("jaccard", near=0.8, far=0.5, capacity=1000)
+/// >>> seen = nearset.NearFilter(plan)
+/// >>> seen.insert("Permission is hereby granted, free of charge, to any person obtaining a copy of this software")
+/// True
+/// >>> "permission is hereby granted free of charge to any person obtaining a copy of THIS software" in seen
+/// True
+/// >>> "Redistribution and use in source and binary forms, with or without modification, are permitted" in seen
+/// False
+/// >>> len(seen)
+/// 1
+#[pyclass(frozen, extends = Filter, module = "nearset")]
+pub struct NearFilter;
+
+/// A filter of bit strings that misses nothing within its radius.
+///
+/// Args:
+///     plan: What :func:`plan` returned for ``max_false_negative=0``.
+///
+/// >>> import nearset
+/// >>> plan = nearset.plan("hamming", near=2, far=20, capacity=1_000_000, length=64, max_false_negative=0)
+/// >>> seen = nearset.ExactNearFilter(plan)
+/// >>> seen.insert("d1c4b1a3f0e8877e")
+/// True
+/// >>> "d1c4b1a3f0e8877d" in seen      # two bits away: never missed
+/// True
+#[pyclass(frozen, extends = Filter, module = "nearset")]
+pub struct ExactNearFilter;
+
+/// A filter as the Python object of its class.
+pub fn to_python(py: Python<'_>, filter: AnyFilter<'static>) -> PyResult<Py<PyAny>> {
+    let is_near = matches!(filter, AnyFilter::Near(_));
+    let base = PyClassInitializer::from(Filter::new(filter)?);
+    Ok(match is_near {
+        true => Bound::new(py, base.add_subclass(NearFilter))?.into_any().unbind(),
+        false => Bound::new(py, base.add_subclass(ExactNearFilter))?.into_any().unbind(),
+    })
+}
+
+/// The filter in a file.
+pub fn open(py: Python<'_>, path: PathBuf) -> PyResult<AnyFilter<'static>> {
+    py.detach(|| {
+        let file = FilterFile::open(&path).map_err(|cause| error::filter_file(&cause))?;
+        Ok(file.any().map_err(|cause| error::filter_file(&cause))?.into_owned())
+    })
+}
+
+/// The filter in bytes.
+pub fn decode(py: Python<'_>, bytes: &[u8]) -> PyResult<AnyFilter<'static>> {
+    py.detach(|| Ok(AnyFilter::decode(bytes).map_err(|cause| error::decode(&cause))?.into_owned()))
+}
+
+fn expect(filter: AnyFilter<'static>, near: bool) -> PyResult<AnyFilter<'static>> {
+    match (&filter, near) {
+        (AnyFilter::Near(_), true) | (AnyFilter::Exact(_), false) => Ok(filter),
+        _ => Err(PyValueError::new_err(format!(
+            "it is an {}: open it by nearset.open, or by its own class",
+            filter.kind()
+        ))),
+    }
+}
+
+impl Filter {
+    fn new(filter: AnyFilter<'static>) -> PyResult<Self> {
+        let metric = filter.metric().filter(|&metric| item_field(metric).is_some() || metric.is_whole());
+        let Some(metric) = metric else {
+            return Err(PyTypeError::new_err(
+                "Python has no items for this filter's hash family: use the Rust library",
+            ));
+        };
+        Ok(Self { filter: RwLock::new(filter), metric })
+    }
+
+    /// The filter, to look into. Waiting lets go of the interpreter.
+    pub fn read(&self, py: Python<'_>) -> RwLockReadGuard<'_, AnyFilter<'static>> {
+        self.filter.read_py_attached(py).unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    fn write(&self, py: Python<'_>) -> RwLockWriteGuard<'_, AnyFilter<'static>> {
+        self.filter.write_py_attached(py).unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    fn distance(&self, own: f64) -> PyResult<Distance> {
+        self.metric.distance(own).map_err(error::value)
+    }
+
+    /// The filter in words: what near means, its shape, what is in it.
+    fn words(&self, py: Python<'_>) -> Vec<(&'static str, String)> {
+        let filter = self.read(py);
+        let mut words = vec![("metric", self.metric.to_string())];
+        let (shape, set) = match &*filter {
+            AnyFilter::Near(filter) => {
+                let spec = filter.spec();
+                let when = match (spec.rule.decision(), spec.rule.threshold_at(filter.chance_hit())) {
+                    (Decision::Promise { .. }, Some(hits)) if !filter.is_empty() => {
+                        format!("{hits} must hit at this load")
+                    }
+                    (Decision::Promise { .. }, _) => "enough must hit".to_owned(),
+                    (_, Some(hits)) => format!("{hits} must hit"),
+                    (_, None) => "by a cascade".to_owned(),
+                };
+                let shape = format!("{} bands of {} rows, {when}", spec.rule.bands(), spec.rows);
+                (shape, format!("{} of {} set", draw::percent(filter.fill()), draw::bytes(spec.bytes())))
+            }
+            AnyFilter::Exact(filter) => {
+                let spec = filter.spec();
+                (format!("nothing within {} bits missed", spec.radius), draw::bytes(filter.bytes()))
+            }
+            _ => (filter.kind().to_owned(), draw::bytes(filter.bytes())),
+        };
+        words.push(("shape", shape));
+        words.push(("items", draw::count(filter.len())));
+        words.push(("memory", set));
+        words
+    }
+}
+
+#[pymethods]
+impl Filter {
+    /// Inserts an item. True when nothing near was there before, like adding to a set that tells.
+    fn insert(&self, py: Python<'_>, item: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let chunk = Chunk::one(self.metric, item)?;
+        let item = present(0, chunk.item(0)).map_err(|_| PyTypeError::new_err("None cannot be inserted"))?;
+        self.write(py).insert(item).map_err(|cause| error::item(&cause))
+    }
+
+    /// Whether something near was inserted; the same as ``item in filter``.
+    fn contains_near(&self, py: Python<'_>, item: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let chunk = Chunk::one(self.metric, item)?;
+        let item = present(0, chunk.item(0)).map_err(|_| PyTypeError::new_err("None cannot be looked up"))?;
+        let found = self.read(py).find(item, &mut Hashed::new()).map_err(|cause| error::item(&cause))?;
+        Ok(found.near)
+    }
+
+    fn __contains__(&self, py: Python<'_>, item: &Bound<'_, PyAny>) -> PyResult<bool> {
+        self.contains_near(py, item)
+    }
+
+    /// Inserts items in order and says for each whether nothing near was there before, as if inserted one after the other.
+    ///
+    /// Args:
+    ///     items: A list or other iterable, a numpy matrix with one item a row, or an Arrow column (pyarrow, polars, pandas);
+    ///         the last two are read in place.
+    ///     threads: Threads that hash; one a core unless given.
+    ///
+    /// Returns a numpy array of ``bool``. If an item does not do, those before it are inserted, and the error names it.
+    #[pyo3(signature = (items, *, threads=None))]
+    fn insert_all<'py>(
+        &self,
+        py: Python<'py>,
+        items: &Bound<'py, PyAny>,
+        threads: Option<usize>,
+    ) -> PyResult<Bound<'py, PyArray1<bool>>> {
+        let many = Many::new(self.metric, items)?;
+        let mut new = Vec::with_capacity(many.len().unwrap_or(0));
+        let hasher = match &*self.read(py) {
+            AnyFilter::Near(filter) if filter.spec().probing.is_none() => Some(filter.hasher()),
+            _ => None,
+        };
+        match hasher {
+            Some(hasher) => batch::run(
+                py,
+                (self.metric, &many),
+                options::threads(threads)?,
+                None,
+                || (Hashed::new(), BitString::default()),
+                |(hashed, room), piece| {
+                    let mut keys: Vec<Option<Key>> = Vec::new();
+                    let outcome = piece.try_each(room, |i, item| {
+                        let position = piece.position(i);
+                        let hash = hasher.hash(present(position, item)?, hashed);
+                        hash.map_err(|cause| Fault::Item { position, cause })?;
+                        keys.extend_from_slice(&hashed.keys);
+                        Ok::<(), Fault>(())
+                    });
+                    (keys, outcome)
+                },
+                |(keys, outcome)| {
+                    let mut filter = self.filter.write().unwrap_or_else(|poisoned| poisoned.into_inner());
+                    if let AnyFilter::Near(filter) = &mut *filter {
+                        filter.insert_keys_counting(&keys, |is_new, _| new.push(is_new));
+                    }
+                    outcome
+                },
+            )?,
+            // One after the other, on one thread: what is looked beside, or compared with all that is stored, is more than keys.
+            None => batch::run(
+                py,
+                (self.metric, &many),
+                1,
+                None,
+                BitString::default,
+                |room, piece| {
+                    let mut filter = self.filter.write().unwrap_or_else(|poisoned| poisoned.into_inner());
+                    let mut new = Vec::with_capacity(piece.len());
+                    let outcome = piece.try_each(room, |i, item| {
+                        let position = piece.position(i);
+                        let inserted = filter.insert(present(position, item)?);
+                        new.push(inserted.map_err(|cause| Fault::Item { position, cause })?);
+                        Ok::<(), Fault>(())
+                    });
+                    outcome.map(|()| new)
+                },
+                |inserted| {
+                    new.extend(inserted?);
+                    Ok(())
+                },
+            )?,
+        }
+        Ok(new.into_pyarray(py))
+    }
+
+    /// Whether something near was inserted, for each of many items.
+    ///
+    /// Args:
+    ///     items: As for :meth:`insert_all`.
+    ///     threads: Threads that look up; one a core unless given.
+    #[pyo3(signature = (items, *, threads=None))]
+    fn contains_all<'py>(
+        &self,
+        py: Python<'py>,
+        items: &Bound<'py, PyAny>,
+        threads: Option<usize>,
+    ) -> PyResult<Bound<'py, PyArray1<bool>>> {
+        let many = Many::new(self.metric, items)?;
+        let mut near = Vec::with_capacity(many.len().unwrap_or(0));
+        batch::run(
+            py,
+            (self.metric, &many),
+            options::threads(threads)?,
+            None,
+            || (Hashed::new(), BitString::default()),
+            |(hashed, room), piece| {
+                let filter = self.filter.read().unwrap_or_else(|poisoned| poisoned.into_inner());
+                let mut found = Vec::with_capacity(piece.len());
+                piece.try_each(room, |i, item| {
+                    let position = piece.position(i);
+                    let answer = filter.find(present(position, item)?, hashed);
+                    found.push(answer.map_err(|cause| Fault::Item { position, cause })?.near);
+                    Ok::<(), Fault>(())
+                })?;
+                Ok::<Vec<bool>, Fault>(found)
+            },
+            |found| {
+                near.extend(found?);
+                Ok(())
+            },
+        )?;
+        Ok(near.into_pyarray(py))
+    }
+
+    /// Takes in all items of another filter of the same spec; the same as ``filter |= other``.
+    fn merge(slf: &Bound<'_, Self>, other: &Bound<'_, Self>) -> PyResult<()> {
+        let py = slf.py();
+        if slf.is(other) {
+            return Ok(());
+        }
+        let theirs = clone(&other.get().read(py));
+        slf.get().write(py).merge(&theirs).map_err(error::value)
+    }
+
+    fn __ior__(slf: &Bound<'_, Self>, other: &Bound<'_, Self>) -> PyResult<()> {
+        Self::merge(slf, other)
+    }
+
+    fn __or__(slf: &Bound<'_, Self>, other: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
+        let py = slf.py();
+        let mut both = clone(&slf.get().read(py));
+        both.merge(&other.get().read(py)).map_err(error::value)?;
+        to_python(py, both)
+    }
+
+    /// A filter of its own with the same items.
+    fn copy(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        let copy = clone(&self.read(py));
+        to_python(py, copy)
+    }
+
+    fn __copy__(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        self.copy(py)
+    }
+
+    fn __deepcopy__(&self, py: Python<'_>, _memo: &Bound<'_, PyDict>) -> PyResult<Py<PyAny>> {
+        self.copy(py)
+    }
+
+    fn __len__(&self, py: Python<'_>) -> usize {
+        self.read(py).len() as usize
+    }
+
+    /// An empty filter is a filter: without this, ``if filter:`` would ask for its length.
+    fn __bool__(&self) -> bool {
+        true
+    }
+
+    /// The filter as the bytes of its file.
+    fn encode<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        let mut bytes = Vec::new();
+        let filter = self.read(py);
+        filter.encode(&mut bytes)?;
+        Ok(PyBytes::new(py, &bytes))
+    }
+
+    /// Saves the filter under a name, whole or not at all.
+    ///
+    /// Args:
+    ///     path: Where.
+    ///     force: Whether to replace what is there.
+    #[pyo3(signature = (path, *, force=false))]
+    fn save(&self, py: Python<'_>, path: PathBuf, force: bool) -> PyResult<()> {
+        let mut options = OutputOptions::default();
+        options.force = force;
+        let filter = self.read(py);
+        save_filter(&filter, &path, &options).map_err(|cause| error::output(&cause))
+    }
+
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTuple>> {
+        let decode = slf.get_type().getattr("decode")?;
+        (decode, (slf.get().encode(slf.py())?,)).into_pyobject(slf.py())
+    }
+
+    /// What near means: ``jaccard``, ``hamming``, ``cosine``, …
+    #[getter]
+    fn metric(&self) -> &'static str {
+        self.metric.name().as_str()
+    }
+
+    /// Memory of the filter.
+    #[getter]
+    fn bytes(&self, py: Python<'_>) -> u64 {
+        self.read(py).bytes()
+    }
+
+    /// The probability, as the filter is now, that an item is called near whose nearest stored one is this near.
+    ///
+    /// Args:
+    ///     near: In the metric's own unit: a similarity or cosine, differing bits, a distance.
+    fn acceptance_probability(&self, py: Python<'_>, near: f64) -> PyResult<f64> {
+        let distance = self.distance(near)?;
+        Ok(self.read(py).acceptance_probability(distance))
+    }
+
+    fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
+        let name = slf.get_type().name()?;
+        let words: Vec<(&str, String)> = slf.get().words(slf.py());
+        let text: Vec<String> = words
+            .iter()
+            .map(|(name, words)| if *name == "items" { format!("{words} items") } else { words.clone() })
+            .collect();
+        let [metric, shape, items, memory] = &text[..] else { return Ok(format!("<{name}>")) };
+        Ok(format!("<{name}: {metric}; {shape}; {items}, {memory}>"))
+    }
+
+    fn _repr_html_(slf: &Bound<'_, Self>) -> PyResult<String> {
+        let name = slf.get_type().name()?.to_string();
+        let filter = slf.get();
+        let words = filter.words(slf.py());
+        let guard = filter.read(slf.py());
+        let curve = draw::filter_svg(&guard, filter.metric, &name);
+        Ok(draw::html(&name, &words, &curve))
+    }
+}
+
+fn clone(filter: &AnyFilter<'static>) -> AnyFilter<'static> {
+    match filter {
+        AnyFilter::Near(filter) => AnyFilter::Near(filter.clone()),
+        AnyFilter::Exact(filter) => AnyFilter::Exact(filter.clone()),
+        _ => unreachable!("no other kinds are made here"),
+    }
+}
+
+#[pymethods]
+impl NearFilter {
+    #[new]
+    fn new(plan: &Plan) -> PyResult<PyClassInitializer<Self>> {
+        let filter = expect(plan.empty_filter()?, true)?;
+        Ok(PyClassInitializer::from(Filter::new(filter)?).add_subclass(Self))
+    }
+
+    /// The near filter in a file.
+    #[staticmethod]
+    fn open(py: Python<'_>, path: PathBuf) -> PyResult<Py<PyAny>> {
+        to_python(py, expect(open(py, path)?, true)?)
+    }
+
+    /// The near filter in the bytes of a file.
+    #[staticmethod]
+    fn decode(py: Python<'_>, bytes: &[u8]) -> PyResult<Py<PyAny>> {
+        to_python(py, expect(decode(py, bytes)?, true)?)
+    }
+
+    /// How many bands of an item hit, and of how many.
+    fn hits(slf: &Bound<'_, Self>, item: &Bound<'_, PyAny>) -> PyResult<(u32, u32)> {
+        let filter = slf.as_super().get();
+        let chunk = Chunk::one(filter.metric, item)?;
+        let item = present(0, chunk.item(0)).map_err(|_| PyTypeError::new_err("None cannot be looked up"))?;
+        match &*filter.read(slf.py()) {
+            AnyFilter::Near(near) => {
+                let hits = near.hits(item).map_err(|cause| error::item(&cause))?;
+                Ok((hits.hit, hits.bands))
+            }
+            _ => unreachable!("the class holds near filters only"),
+        }
+    }
+
+    /// Functions in a band.
+    #[getter]
+    fn rows(slf: &Bound<'_, Self>) -> u32 {
+        of_near(slf, |filter| filter.spec().rows)
+    }
+
+    /// Bands.
+    #[getter]
+    fn bands(slf: &Bound<'_, Self>) -> u32 {
+        of_near(slf, |filter| filter.spec().rule.bands())
+    }
+
+    /// How many bands must hit as the filter is now; ``None`` where one number does not decide.
+    #[getter]
+    fn threshold(slf: &Bound<'_, Self>) -> Option<u32> {
+        of_near(slf, |filter| filter.spec().rule.threshold_at(filter.chance_hit()))
+    }
+
+    /// The part of the bits that is set.
+    #[getter]
+    fn fill(slf: &Bound<'_, Self>) -> f64 {
+        of_near(slf, |filter| filter.fill())
+    }
+
+    /// From which the hash functions are drawn.
+    #[getter]
+    fn seed<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        seed_to_python(slf.py(), of_near(slf, |filter| filter.spec().seed))
+    }
+}
+
+fn of_near<T>(slf: &Bound<'_, NearFilter>, get: impl FnOnce(&nearset::NearFilter<'static>) -> T) -> T {
+    match &*slf.as_super().get().read(slf.py()) {
+        AnyFilter::Near(filter) => get(filter),
+        _ => unreachable!("the class holds near filters only"),
+    }
+}
+
+#[pymethods]
+impl ExactNearFilter {
+    #[new]
+    fn new(plan: &Plan) -> PyResult<PyClassInitializer<Self>> {
+        let filter = expect(plan.empty_filter()?, false)?;
+        Ok(PyClassInitializer::from(Filter::new(filter)?).add_subclass(Self))
+    }
+
+    /// The exact near filter in a file.
+    #[staticmethod]
+    fn open(py: Python<'_>, path: PathBuf) -> PyResult<Py<PyAny>> {
+        to_python(py, expect(open(py, path)?, false)?)
+    }
+
+    /// The exact near filter in the bytes of a file.
+    #[staticmethod]
+    fn decode(py: Python<'_>, bytes: &[u8]) -> PyResult<Py<PyAny>> {
+        to_python(py, expect(decode(py, bytes)?, false)?)
+    }
+
+    /// Nothing within so many bits of a stored string is missed.
+    #[getter]
+    fn radius(slf: &Bound<'_, Self>) -> u32 {
+        match &*slf.as_super().get().read(slf.py()) {
+            AnyFilter::Exact(filter) => filter.spec().radius,
+            _ => unreachable!("the class holds exact near filters only"),
+        }
+    }
+}

@@ -1,0 +1,383 @@
+//! Items out of Python objects.
+//!
+//! Claim: a numpy matrix and an Arrow column are read where they lie; everything else is copied once, piece by piece, so that
+//! a list of texts is never in memory twice.
+//! What an object is depends on what near means: a `str` is a text to Jaccard and hexadecimal digits to Hamming.
+
+use nearset::plan::Metric;
+use nearset::{BitString, Bits, Item, Symbols};
+use numpy::{
+    Element, PyArray1, PyArray2, PyArrayDescrMethods, PyArrayMethods, PyReadonlyArray2, PyUntypedArray,
+    PyUntypedArrayMethods,
+};
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyByteArray, PyBytes, PyDict, PyIterator, PyString};
+
+use crate::arrow::{self, Column};
+use crate::error;
+
+/// Items that are copied out of Python objects.
+#[derive(Default)]
+pub struct Chunk {
+    bytes: Vec<u8>,
+    text: String,
+    numbers: Vec<u64>,
+    wide: Vec<u32>,
+    floats: Vec<f32>,
+    weighted: Vec<(u64, f64)>,
+    bits: Vec<BitString>,
+    items: Vec<Place>,
+}
+
+/// Where an item lies in its chunk: the end, its start being the end of the one before of its kind.
+#[derive(Clone, Copy)]
+enum Place {
+    Null,
+    Text { start: usize, end: usize },
+    Set { start: usize, end: usize },
+    Weighted { start: usize, end: usize },
+    Vector { start: usize, end: usize },
+    Bytes { start: usize, end: usize },
+    Wide { start: usize, end: usize },
+    Bits(usize),
+}
+
+impl Chunk {
+    /// A chunk of one.
+    pub fn one(metric: Metric, object: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let mut chunk = Self::default();
+        chunk.push(metric, object)?;
+        Ok(chunk)
+    }
+
+    pub fn len(&self) -> usize {
+        self.items.len()
+    }
+
+    /// About how many bytes the items take.
+    pub fn bytes(&self) -> usize {
+        self.text.len()
+            + self.bytes.len()
+            + 4 * (self.floats.len() + self.wide.len())
+            + 8 * self.numbers.len()
+            + 16 * self.weighted.len()
+            + self.bits.len() * 64
+    }
+
+    /// Item `i`; `None` where it is missing.
+    pub fn item(&self, i: usize) -> Option<Item<'_>> {
+        Some(match self.items[i] {
+            Place::Null => return None,
+            Place::Text { start, end } => Item::Text(&self.text[start..end]),
+            Place::Set { start, end } => Item::Set(&self.numbers[start..end]),
+            Place::Weighted { start, end } => Item::Weighted(&self.weighted[start..end]),
+            Place::Vector { start, end } => Item::Vector(&self.floats[start..end]),
+            Place::Bytes { start, end } => Item::Symbols(Symbols::Bytes(&self.bytes[start..end])),
+            Place::Wide { start, end } => Item::Symbols(Symbols::Wide(&self.wide[start..end])),
+            Place::Bits(i) => Item::Bits(self.bits[i].bits()),
+        })
+    }
+
+    /// Adds an object as what it is to the metric.
+    pub fn push(&mut self, metric: Metric, object: &Bound<'_, PyAny>) -> PyResult<()> {
+        let place = if is_missing(object)? {
+            Place::Null
+        } else {
+            match metric {
+                Metric::Jaccard { .. } | Metric::WeightedJaccard { .. } if object.is_instance_of::<PyString>() => {
+                    let start = self.text.len();
+                    push_text(object.cast::<PyString>()?, &mut self.text)?;
+                    Place::Text { start, end: self.text.len() }
+                }
+                Metric::Jaccard { .. } => self.push_set(object)?,
+                Metric::WeightedJaccard { .. } => self.push_weighted(object)?,
+                Metric::Hamming { bits } => self.push_bits(object, bits as usize)?,
+                Metric::Symbols { .. } => self.push_symbols(object)?,
+                _ => {
+                    let start = self.floats.len();
+                    let vector = as_array::<f32>(object)?;
+                    extend(&mut self.floats, &vector)?;
+                    Place::Vector { start, end: self.floats.len() }
+                }
+            }
+        };
+        self.items.push(place);
+        Ok(())
+    }
+
+    fn push_set(&mut self, object: &Bound<'_, PyAny>) -> PyResult<Place> {
+        let start = self.numbers.len();
+        if let Ok(array) = object.cast::<PyArray1<u64>>() {
+            extend(&mut self.numbers, array)?;
+        } else {
+            if object.is_instance_of::<PyBytes>() {
+                return Err(wrong_type(object, "a text or a set of whole numbers"));
+            }
+            let elements = object.try_iter().map_err(|_| wrong_type(object, "a text or a set of whole numbers"))?;
+            for element in elements {
+                let element = element?;
+                let number = element.extract::<u64>().map_err(|cause| {
+                    if cause.is_instance_of::<PyTypeError>(object.py()) {
+                        wrong_type(&element, "a whole number in a set")
+                    } else {
+                        PyValueError::new_err("elements of sets are whole numbers from 0 to 2^64 - 1: hash them first")
+                    }
+                })?;
+                self.numbers.push(number);
+            }
+        }
+        Ok(Place::Set { start, end: self.numbers.len() })
+    }
+
+    fn push_weighted(&mut self, object: &Bound<'_, PyAny>) -> PyResult<Place> {
+        let start = self.weighted.len();
+        let weights = object
+            .cast::<PyDict>()
+            .map_err(|_| wrong_type(object, "a text or a dict from whole numbers to weights"))?;
+        for (element, weight) in weights.iter() {
+            self.weighted.push((element.extract()?, weight.extract()?));
+        }
+        Ok(Place::Weighted { start, end: self.weighted.len() })
+    }
+
+    fn push_bits(&mut self, object: &Bound<'_, PyAny>, len: usize) -> PyResult<Place> {
+        let bits = if let Ok(digits) = object.cast::<PyString>() {
+            BitString::from_hex(&digits.to_cow()?).map_err(|cause| error::item(&cause))?
+        } else if let Ok(bytes) = object.cast::<PyBytes>() {
+            BitString::from_bytes(bytes.as_bytes())
+        } else if let Ok(bytes) = object.cast::<PyByteArray>() {
+            BitString::from_bytes(&bytes.to_vec())
+        } else if let Ok(bytes) = object.cast::<PyArray1<u8>>() {
+            BitString::from_bytes(contiguous(bytes)?.readonly().as_slice()?)
+        } else if let Ok(words) = object.cast::<PyArray1<u64>>() {
+            let words = contiguous(words)?.readonly().as_slice()?.to_vec();
+            let view = Bits::new(&words, len).map_err(|cause| error::item(&cause))?;
+            let mut bits = BitString::zeros(len);
+            (0..len).filter(|&i| view.bit(i)).for_each(|i| bits.set(i, true));
+            bits
+        } else if let Ok(flags) = object.cast::<PyArray1<bool>>() {
+            let flags = contiguous(flags)?.readonly().as_slice()?.to_vec();
+            let mut bits = BitString::zeros(flags.len());
+            flags.iter().enumerate().for_each(|(i, &flag)| bits.set(i, flag));
+            bits
+        } else {
+            return Err(wrong_type(object, "hexadecimal digits, bytes, or a numpy array of uint8, uint64 or bool"));
+        };
+        self.bits.push(bits);
+        Ok(Place::Bits(self.bits.len() - 1))
+    }
+
+    fn push_symbols(&mut self, object: &Bound<'_, PyAny>) -> PyResult<Place> {
+        let start = self.bytes.len();
+        if let Ok(text) = object.cast::<PyString>() {
+            // One number a character, as for bytes: a character beyond ASCII is one symbol, not several.
+            let start = self.wide.len();
+            self.wide.extend(text.to_cow()?.chars().map(u32::from));
+            return Ok(Place::Wide { start, end: self.wide.len() });
+        } else if let Ok(bytes) = object.cast::<PyBytes>() {
+            self.bytes.extend_from_slice(bytes.as_bytes());
+        } else if let Ok(bytes) = object.cast::<PyArray1<u8>>() {
+            extend(&mut self.bytes, bytes)?;
+        } else if let Ok(symbols) = object.cast::<PyArray1<u32>>() {
+            let start = self.wide.len();
+            extend(&mut self.wide, symbols)?;
+            return Ok(Place::Wide { start, end: self.wide.len() });
+        } else {
+            return Err(wrong_type(object, "a str, bytes, or a numpy array of uint8 or uint32"));
+        }
+        Ok(Place::Bytes { start, end: self.bytes.len() })
+    }
+}
+
+/// `None`, and the NaN by which pandas marks what is missing.
+fn is_missing(object: &Bound<'_, PyAny>) -> PyResult<bool> {
+    Ok(object.is_none() || object.cast::<pyo3::types::PyFloat>().is_ok_and(|float| float.value().is_nan()))
+}
+
+fn wrong_type(object: &Bound<'_, PyAny>, wanted: &str) -> PyErr {
+    let found = object.get_type().name().map_or_else(|_| "something else".to_owned(), |name| name.to_string());
+    PyTypeError::new_err(format!("{found} was given where {wanted} is needed"))
+}
+
+/// Adds a string's UTF-8. One copy: the older of the supported interpreters lend out no UTF-8.
+fn push_text(text: &Bound<'_, PyString>, out: &mut String) -> PyResult<()> {
+    let bytes = text.encode_utf8()?;
+    out.push_str(std::str::from_utf8(bytes.as_bytes()).map_err(error::value)?);
+    Ok(())
+}
+
+fn extend<T: Element + Copy>(out: &mut Vec<T>, array: &Bound<'_, PyArray1<T>>) -> PyResult<()> {
+    out.extend_from_slice(contiguous(array)?.readonly().as_slice()?);
+    Ok(())
+}
+
+/// The same array, its elements side by side.
+fn contiguous<'py, T: Element>(array: &Bound<'py, PyArray1<T>>) -> PyResult<Bound<'py, PyArray1<T>>> {
+    if array.is_c_contiguous() { Ok(array.clone()) } else { as_array::<T>(array.as_any()) }
+}
+
+fn numpy<'py>(py: Python<'py>) -> PyResult<&'py Bound<'py, PyAny>> {
+    static AS_CONTIGUOUS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let function = AS_CONTIGUOUS.get_or_try_init(py, || -> PyResult<Py<PyAny>> {
+        Ok(py.import("numpy")?.getattr("ascontiguousarray")?.unbind())
+    })?;
+    Ok(function.bind(py))
+}
+
+/// The object as a numpy array of one dimension; itself where it is one.
+fn as_array<'py, T: Element>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyArray1<T>>> {
+    let array = numpy(object.py())?.call1((object, T::get_dtype(object.py())))?;
+    let found = array.cast::<PyUntypedArray>()?.ndim();
+    match array.cast_into::<PyArray1<T>>() {
+        Ok(array) => Ok(array),
+        Err(_) => Err(PyValueError::new_err(format!("an array of {found} dimensions where one item has 1"))),
+    }
+}
+
+fn as_matrix<'py, T: Element>(object: &Bound<'py, PyAny>) -> PyResult<PyReadonlyArray2<'py, T>> {
+    let array = numpy(object.py())?.call1((object, T::get_dtype(object.py())))?;
+    Ok(array.cast_into::<PyArray2<T>>()?.readonly())
+}
+
+/// Many items, held.
+pub enum Many<'py> {
+    Columns(Vec<Column>),
+    Vectors(PyReadonlyArray2<'py, f32>),
+    Bytes(PyReadonlyArray2<'py, u8>),
+    Words(PyReadonlyArray2<'py, u64>),
+    Wide(PyReadonlyArray2<'py, u32>),
+    Objects { iterator: Py<PyIterator>, len: Option<usize> },
+}
+
+impl<'py> Many<'py> {
+    /// Reads what there is: an Arrow column, a numpy matrix with one item a row, or any iterable of items.
+    pub fn new(metric: Metric, object: &Bound<'py, PyAny>) -> PyResult<Self> {
+        if object.is_instance_of::<PyString>() || object.is_instance_of::<PyBytes>() {
+            return Err(wrong_type(object, "a list, a column or a matrix of items"));
+        }
+        if let Some(columns) = arrow::columns(metric, object)? {
+            return Ok(Many::Columns(columns));
+        }
+        if let Ok(array) = object.cast::<PyUntypedArray>()
+            && array.ndim() == 2
+        {
+            return Self::matrix(metric, array);
+        }
+        let len = object.len().ok();
+        let iterator = object.try_iter().map_err(|_| wrong_type(object, "a list, a column or a matrix of items"))?;
+        Ok(Many::Objects { iterator: iterator.unbind(), len })
+    }
+
+    fn matrix(metric: Metric, array: &Bound<'py, PyUntypedArray>) -> PyResult<Self> {
+        let dtype = array.dtype();
+        let is = |other: Bound<'py, numpy::PyArrayDescr>| dtype.is_equiv_to(&other);
+        let py = array.py();
+        Ok(match metric {
+            Metric::Angle { .. } | Metric::L1 { .. } | Metric::L2 { .. } => Many::Vectors(as_matrix(array)?),
+            Metric::Hamming { .. } | Metric::Symbols { .. } if is(u8::get_dtype(py)) => Many::Bytes(as_matrix(array)?),
+            Metric::Hamming { .. } | Metric::Jaccard { .. } if is(u64::get_dtype(py)) => Many::Words(as_matrix(array)?),
+            Metric::Symbols { .. } if is(u32::get_dtype(py)) => Many::Wide(as_matrix(array)?),
+            _ => {
+                let found = dtype.str()?;
+                return Err(PyTypeError::new_err(format!(
+                    "a matrix of {found} holds no items of {metric}: bits come as uint8 or uint64, symbols as uint8 or \
+                     uint32, sets as uint64, vectors as float32"
+                )));
+            }
+        })
+    }
+
+    /// How many items there are, if that is known beforehand.
+    pub fn len(&self) -> Option<usize> {
+        match self {
+            Many::Columns(columns) => Some(columns.iter().map(Column::len).sum()),
+            Many::Vectors(matrix) => Some(matrix.shape()[0]),
+            Many::Bytes(matrix) => Some(matrix.shape()[0]),
+            Many::Words(matrix) => Some(matrix.shape()[0]),
+            Many::Wide(matrix) => Some(matrix.shape()[0]),
+            Many::Objects { len, .. } => *len,
+        }
+    }
+
+    /// What threads may read without Python.
+    pub fn view(&self) -> PyResult<View<'_>> {
+        fn rows<'a, T: Element>(matrix: &'a PyReadonlyArray2<'_, T>) -> PyResult<Rows<'a, T>> {
+            Ok(Rows { all: matrix.as_slice()?, width: matrix.shape()[1], count: matrix.shape()[0] })
+        }
+        Ok(match self {
+            Many::Columns(columns) => View::Columns(columns),
+            Many::Vectors(matrix) => View::Vectors(rows(matrix)?),
+            Many::Bytes(matrix) => View::Bytes(rows(matrix)?),
+            Many::Words(matrix) => View::Words(rows(matrix)?),
+            Many::Wide(matrix) => View::Wide(rows(matrix)?),
+            Many::Objects { iterator, .. } => View::Objects(iterator),
+        })
+    }
+}
+
+/// A matrix with one item a row.
+#[derive(Clone, Copy)]
+pub struct Rows<'a, T> {
+    all: &'a [T],
+    width: usize,
+    count: usize,
+}
+
+impl<'a, T> Rows<'a, T> {
+    fn row(self, i: usize) -> &'a [T] {
+        &self.all[i * self.width..(i + 1) * self.width]
+    }
+}
+
+/// Many items, lent to threads.
+#[derive(Clone, Copy)]
+pub enum View<'a> {
+    Columns(&'a [Column]),
+    Vectors(Rows<'a, f32>),
+    Bytes(Rows<'a, u8>),
+    Words(Rows<'a, u64>),
+    Wide(Rows<'a, u32>),
+    Objects(&'a Py<PyIterator>),
+}
+
+impl<'a> View<'a> {
+    /// Rows of each part, where items lie in place.
+    pub fn parts(&self) -> Vec<usize> {
+        match self {
+            View::Columns(columns) => columns.iter().map(Column::len).collect(),
+            View::Vectors(rows) => vec![rows.count],
+            View::Bytes(rows) => vec![rows.count],
+            View::Words(rows) => vec![rows.count],
+            View::Wide(rows) => vec![rows.count],
+            View::Objects(_) => Vec::new(),
+        }
+    }
+
+    /// Item `i` of a part; bits that are not aligned are copied to `room`.
+    pub fn item<'i>(
+        &self,
+        metric: Metric,
+        part: usize,
+        i: usize,
+        room: &'i mut BitString,
+    ) -> Result<Option<Item<'i>>, nearset::ItemError>
+    where
+        'a: 'i,
+    {
+        Ok(Some(match (self, metric) {
+            (View::Columns(columns), _) => return Ok(columns[part].item(i, room)),
+            (View::Vectors(rows), _) => Item::Vector(rows.row(i)),
+            (View::Bytes(rows), Metric::Symbols { .. }) => Item::Symbols(Symbols::Bytes(rows.row(i))),
+            (View::Bytes(rows), _) => {
+                room.set_bytes(rows.row(i));
+                Item::Bits(room.bits())
+            }
+            (View::Words(rows), Metric::Hamming { bits }) => Item::Bits(Bits::new(rows.row(i), bits as usize)?),
+            (View::Words(rows), _) => Item::Set(rows.row(i)),
+            (View::Wide(rows), _) => Item::Symbols(Symbols::Wide(rows.row(i))),
+            (View::Objects(_), _) => return Ok(None),
+        }))
+    }
+}

@@ -1,0 +1,62 @@
+//! `nearset._core`: nearset's engine as Python sees it.
+//!
+//! Claim: the same items, arguments and seed give what the library and the program give.
+//! Invariant: arguments and answers are translated here and nothing else: no hashing, no default that decides an answer, no
+//! planning. (The permutations of `sketches` are datasketch's, kept for who comes from there.)
+//! Not here: what is more easily said in Python, in `python/nearset`.
+
+mod arrow;
+mod batch;
+mod bloom;
+mod dedup;
+mod draw;
+mod error;
+mod filter;
+mod items;
+mod minhash;
+mod options;
+mod plan;
+mod sketches;
+
+use std::fs::File;
+use std::io::Read as _;
+use std::path::PathBuf;
+
+use nearset::codec::Kind;
+use pyo3::prelude::*;
+
+/// Opens a filter's file, of whatever kind it is.
+///
+/// Args:
+///     path: What ``save`` or the program wrote.
+///
+/// Returns a :class:`NearFilter`, :class:`ExactNearFilter` or :class:`BloomFilter`.
+#[pyfunction]
+fn open(py: Python<'_>, path: PathBuf) -> PyResult<Py<PyAny>> {
+    let mut start = Vec::new();
+    let read = File::open(&path).and_then(|file| file.take(64).read_to_end(&mut start));
+    read.map_err(|cause| error::unreadable(&path, &cause))?;
+    match Kind::of(&start) {
+        Ok(Kind::Bloom) => Ok(Py::new(py, bloom::BloomFilter::open(path)?)?.into_any()),
+        _ => filter::to_python(py, filter::open(py, path)?),
+    }
+}
+
+/// The compiled part of nearset.
+#[pymodule]
+mod _core {
+    #[pymodule_export]
+    use super::bloom::BloomFilter;
+    #[pymodule_export]
+    use super::dedup::{TextDedup, dedup};
+    #[pymodule_export]
+    use super::filter::{ExactNearFilter, Filter, NearFilter};
+    #[pymodule_export]
+    use super::minhash::{_minhash, _signature, Estimate, MinHash, Signature};
+    #[pymodule_export]
+    use super::open;
+    #[pymodule_export]
+    use super::plan::{Plan, PlanError, plan};
+    #[pymodule_export]
+    use super::sketches::{_affine32, _affine64, _legacy, _sha1_hashes32, _sha1_hashes64};
+}

@@ -1,0 +1,61 @@
+//! Arguments that several functions take.
+
+use nearset::{Seed, Shingling};
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyString};
+
+use crate::error;
+
+/// A seed as Python says it: a number below 2^64, 16 bytes, or the text that the program takes.
+pub struct SeedArgument(pub Seed);
+
+impl<'py> FromPyObject<'_, 'py> for SeedArgument {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        if let Ok(bytes) = object.cast::<PyBytes>() {
+            let bytes = bytes.as_bytes();
+            let seed = <[u8; 16]>::try_from(bytes)
+                .map_err(|_| PyValueError::new_err(format!("a seed of {} bytes: it must have 16", bytes.len())))?;
+            return Ok(Self(Seed::from_bytes(seed)));
+        }
+        if let Ok(text) = object.cast::<PyString>() {
+            return text.to_cow()?.parse().map(Self).map_err(error::value);
+        }
+        match object.extract::<u64>() {
+            Ok(number) => Ok(Self(Seed::new(number))),
+            Err(cause) if cause.is_instance_of::<PyTypeError>(object.py()) => {
+                Err(PyTypeError::new_err("a seed is a whole number, 16 bytes, or 32 hexadecimal digits"))
+            }
+            Err(_) => Err(PyValueError::new_err("a seed is a whole number from 0 to 2^64 - 1, or 16 bytes")),
+        }
+    }
+}
+
+/// The seed as Python reads it: a number where it is one, else 16 bytes.
+pub fn seed_to_python<'py>(py: Python<'py>, seed: Seed) -> PyResult<Bound<'py, PyAny>> {
+    match seed.to_string().parse::<u64>() {
+        Ok(number) if Seed::new(number) == seed => Ok(number.into_pyobject(py)?.into_any()),
+        _ => Ok(PyBytes::new(py, &seed.to_bytes()).into_any()),
+    }
+}
+
+/// The seed, or the library's.
+pub fn seed(given: Option<SeedArgument>) -> Seed {
+    given.map_or_else(Seed::default, |seed| seed.0)
+}
+
+/// How texts are cut, as the program takes it: `words:5`.
+pub fn shingling(given: Option<&str>) -> PyResult<Shingling> {
+    given.map_or_else(|| Ok(Shingling::default()), |text| text.parse().map_err(error::value))
+}
+
+/// Threads to work with.
+pub fn threads(given: Option<usize>) -> PyResult<usize> {
+    match given {
+        Some(0) => Err(PyValueError::new_err("threads=0: at least one thread is needed")),
+        Some(threads) => Ok(threads),
+        None => Ok(std::thread::available_parallelism().map_or(1, usize::from)),
+    }
+}

@@ -1,0 +1,246 @@
+//! `plan`: what a filter will do and cost, before it is built.
+
+use nearset::plan::{FarModel, Goal, MetricName, Minimise, Plan as Planned, PlanError as LibraryError, Shape};
+use nearset_pipeline::AnyFilter;
+use numpy::{IntoPyArray, PyArray1};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+use crate::options::{self, SeedArgument, seed_to_python};
+use crate::{draw, error, filter};
+
+pyo3::create_exception!(
+    nearset,
+    PlanError,
+    PyValueError,
+    "No filter is worth having; the message says what is.\n\n``plan`` is the smallest filter that keeps the promises all the \
+     same, where there is one but the items themselves take less; else None."
+);
+
+/// The cheapest filter that keeps a goal, with what it will do. Made by :func:`plan`.
+///
+/// ``print(plan)`` explains it; in a notebook it draws itself.
+#[pyclass(frozen, module = "nearset")]
+pub struct Plan(Planned);
+
+impl Plan {
+    /// The filter that is planned.
+    pub fn empty_filter(&self) -> PyResult<AnyFilter<'static>> {
+        AnyFilter::from_planned(&self.0.spec).map_err(|cause| error::spec(&cause))
+    }
+}
+
+#[pymethods]
+impl Plan {
+    /// An empty filter: a :class:`NearFilter` or an :class:`ExactNearFilter`.
+    fn filter(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        filter::to_python(py, self.empty_filter()?)
+    }
+
+    /// What near means.
+    #[getter]
+    fn metric(&self) -> &'static str {
+        self.0.goal.metric.name().as_str()
+    }
+
+    /// Up to here, items are to be found, in the metric's own unit.
+    #[getter]
+    fn near(&self) -> f64 {
+        self.0.goal.metric.own_unit(self.0.goal.near)
+    }
+
+    /// From here on, they are not.
+    #[getter]
+    fn far(&self) -> f64 {
+        self.0.goal.metric.own_unit(self.0.goal.far)
+    }
+
+    /// How many distinct items are expected.
+    #[getter]
+    fn capacity(&self) -> u64 {
+        self.0.goal.capacity
+    }
+
+    /// From which the filter draws its functions.
+    #[getter]
+    fn seed<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        seed_to_python(py, self.0.goal.seed)
+    }
+
+    /// The kind of filter: ``banded``, ``threshold``, ``pigeonhole``, …
+    #[getter]
+    fn structure(&self) -> &'static str {
+        self.0.structure.as_str()
+    }
+
+    /// The hash family.
+    #[getter]
+    fn family(&self) -> &'static str {
+        self.0.family
+    }
+
+    /// The part of near items that is missed, at any load.
+    #[getter]
+    fn false_negative(&self) -> f64 {
+        self.0.false_negative
+    }
+
+    /// The part of far items that is accepted, at capacity.
+    #[getter]
+    fn false_positive(&self) -> f64 {
+        self.0.false_positive
+    }
+
+    /// Memory for one of ``capacity`` items.
+    #[getter]
+    fn bits_per_item(&self) -> f64 {
+        self.0.bits_per_item
+    }
+
+    /// Memory in all.
+    #[getter]
+    fn bytes(&self) -> u64 {
+        self.0.bytes
+    }
+
+    /// Functions in a band, where there are bands.
+    #[getter]
+    fn rows(&self) -> Option<u32> {
+        self.0.layout().map(|layout| layout.rows)
+    }
+
+    /// Bands, where there are any.
+    #[getter]
+    fn bands(&self) -> Option<u32> {
+        self.0.layout().map(|layout| layout.bands)
+    }
+
+    /// How many bands must hit at capacity, where one number decides.
+    #[getter]
+    fn threshold(&self) -> Option<u32> {
+        self.0.threshold()
+    }
+
+    /// From where to where nothing is promised, in the metric's own unit.
+    #[getter]
+    fn grey_zone(&self) -> (f64, f64) {
+        let own = |distance| self.0.goal.metric.own_unit(distance);
+        (own(self.0.grey_zone.from), own(self.0.grey_zone.to))
+    }
+
+    /// The curve of acceptance: places in the metric's own unit, the probability there with one item, and at capacity.
+    #[getter]
+    #[allow(clippy::type_complexity)]
+    fn curve<'py>(
+        &self,
+        py: Python<'py>,
+    ) -> (Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<f64>>) {
+        let points = &self.0.curve;
+        let column = |of: &dyn Fn(&nearset::plan::CurvePoint) -> f64| -> Vec<f64> { points.iter().map(of).collect() };
+        let own = column(&|point| self.0.goal.metric.own_unit(point.distance));
+        let (empty, full) = (column(&|point| point.empty), column(&|point| point.full));
+        (own.into_pyarray(py), empty.into_pyarray(py), full.into_pyarray(py))
+    }
+
+    /// The plan in words, one fact a line.
+    fn __str__(&self) -> String {
+        self.0.to_string()
+    }
+
+    fn __repr__(&self) -> String {
+        let facts: Vec<String> = draw::plan_facts(&self.0).into_iter().map(|(_, fact)| fact).collect();
+        format!("<Plan: {}>", facts.join("; "))
+    }
+
+    /// The curve of acceptance as a picture.
+    fn svg(&self) -> String {
+        draw::plan_svg(&self.0)
+    }
+
+    fn _repr_html_(&self) -> String {
+        draw::html("Plan", &draw::plan_facts(&self.0), &draw::plan_svg(&self.0))
+    }
+}
+
+/// Plans the cheapest filter that keeps a promise, and says what it will do.
+///
+/// Of the items that are ``near`` something stored, at most ``max_false_negative`` are missed; of those with nothing nearer
+/// than ``far``, at most ``max_false_positive`` are called near, with ``capacity`` items stored.
+///
+/// Args:
+///     metric: ``jaccard``, ``weighted-jaccard``, ``hamming``, ``symbols``, ``cosine``, ``l1`` or ``l2``.
+///     near: How near is near, in the metric's own unit: a similarity, a cosine, differing bits or symbols, a distance.
+///     far: How far is far.
+///     capacity: How many distinct items are expected.
+///     length: Bits, symbols or components of an item, for all metrics but the first two.
+///     shingling: How texts are cut: ``words:N``, ``chars:N`` or ``bytes:N``.
+///     max_false_negative: The most that may be missed; 0 for none at all (``hamming``, ``symbols``).
+///     max_false_positive: The most that may be called near wrongly.
+///     minimise: ``bytes`` or ``time``.
+///     background: How far unrelated items are, where that is known.
+///     worst_case: Promise even to an item that has everything stored exactly at ``far``.
+///     seed: From which the filter draws its functions: a number, or 16 secret bytes.
+///
+/// Raises :class:`PlanError` where no filter does it, with what does.
+///
+/// >>> import nearset
+/// >>> plan = nearset.plan("jaccard", near=0.8, far=0.5, capacity=100_000)
+/// >>> plan.false_negative <= 0.02 and plan.false_positive <= 0.001
+/// True
+/// >>> plan.filter()
+/// <NearFilter: jaccard over shingles of words:5; ...
+#[pyfunction]
+#[pyo3(signature = (
+    metric, *, near, far, capacity, length=None, shingling=None, max_false_negative=None, max_false_positive=None,
+    minimise=None, background=None, worst_case=false, seed=None
+))]
+#[allow(clippy::too_many_arguments)]
+pub fn plan(
+    py: Python<'_>,
+    metric: &str,
+    near: f64,
+    far: f64,
+    capacity: u64,
+    length: Option<u32>,
+    shingling: Option<&str>,
+    max_false_negative: Option<f64>,
+    max_false_positive: Option<f64>,
+    minimise: Option<&str>,
+    background: Option<f64>,
+    worst_case: bool,
+    seed: Option<SeedArgument>,
+) -> PyResult<Plan> {
+    let name: MetricName = metric.parse().map_err(error::value)?;
+    let shingling = shingling.map(|text| options::shingling(Some(text))).transpose()?;
+    let metric = name.with(Shape { length, shingling }).map_err(error::value)?;
+    let distance = |own| metric.distance(own).map_err(error::value);
+    let mut goal = Goal::new(metric, distance(near)?, distance(far)?, capacity);
+    goal.max_false_negative = max_false_negative.unwrap_or(goal.max_false_negative);
+    goal.max_false_positive = max_false_positive.unwrap_or(goal.max_false_positive);
+    goal.minimise = match minimise {
+        Some("bytes") => Minimise::Bytes,
+        Some("time") => Minimise::Time,
+        Some(other) => return Err(PyValueError::new_err(format!("minimise={other:?}: it is 'bytes' or 'time'"))),
+        None => goal.minimise,
+    };
+    goal.far_model = match (background, worst_case) {
+        (Some(_), true) => return Err(PyValueError::new_err("background and worst_case exclude each other")),
+        (Some(own), false) => FarModel::Background(distance(own)?),
+        (None, true) => FarModel::WorstCase,
+        (None, false) => goal.far_model,
+    };
+    goal.seed = options::seed(seed);
+    match py.detach(|| nearset::plan::plan(&goal)) {
+        Ok(plan) => Ok(Plan(plan)),
+        Err(LibraryError::Goal(cause)) => Err(error::value(cause)),
+        Err(cause) => {
+            let error = PlanError::new_err(cause.to_string());
+            let larger = match cause {
+                LibraryError::LargerThanItems { plan, .. } => Some(Py::new(py, Plan(*plan))?),
+                _ => None,
+            };
+            error.value(py).setattr("plan", larger)?;
+            Err(error)
+        }
+    }
+}

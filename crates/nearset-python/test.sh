@@ -1,0 +1,34 @@
+#!/usr/bin/env bash
+# Builds the wheel, installs it into a virtual environment of its own, and tests it there: pytest (doctests and the guide's
+# code included), then mypy. The environment lies in target/ and is made anew when what it holds changes.
+set -euo pipefail
+cd "$(dirname "$0")"
+root=$(cd ../.. && pwd)
+work=${CARGO_TARGET_DIR:-$root/target}/python
+python=${PYTHON:-python3}
+
+wanted=$("$python" --version; cat tests/requirements.txt)
+if [ "$(cat "$work/venv/wanted" 2>/dev/null)" != "$wanted" ]; then
+  echo "python: making a virtual environment in $work/venv"
+  rm -rf "$work/venv"
+  "$python" -m venv "$work/venv"
+  "$work/venv/bin/pip" install --quiet --disable-pip-version-check -r tests/requirements.txt
+  echo "$wanted" >"$work/venv/wanted"
+fi
+PATH="$work/venv/bin:$PATH"
+
+echo "python: building the wheel"
+rm -rf "$work/wheels"
+maturin build --quiet --profile dev --out "$work/wheels" --interpreter "$work/venv/bin/python"
+pip install --quiet --disable-pip-version-check --force-reinstall --no-deps "$work"/wheels/*.whl
+
+# What `dedup` must agree with; `cargo test` has built it before.
+cargo build --quiet --package nearset-cli
+export NEARSET=${CARGO_TARGET_DIR:-$root/target}/debug/nearset
+
+echo "python: testing $(basename "$work"/wheels/*.whl)"
+# From elsewhere, so that what is imported is what was installed.
+cd "$work"
+python -m pytest --quiet -p no:cacheprovider "$@" "$root/crates/nearset-python/tests"
+python -m mypy --config-file "$root/crates/nearset-python/pyproject.toml" --cache-dir "$work/mypy" \
+  -p nearset "$root/crates/nearset-python/tests/typing_check.py"

@@ -1,0 +1,173 @@
+"""`dedup` keeps what the program keeps, whatever the texts come in."""
+
+import json
+import sys
+import threading
+
+import nearset
+import numpy as np
+import pandas
+import polars
+import pyarrow
+import pytest
+from conftest import LICENCES
+
+
+def kept_by_program(run, tmp_path, lines, *arguments):
+    """Positions that `nearset dedup` keeps of records with their position as id."""
+    source, out = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
+    source.write_text("".join(json.dumps({"id": i, "text": text}) + "\n" for i, text in enumerate(lines)))
+    run("dedup", source, "-o", out, "--force", "--quiet", *arguments)
+    return [json.loads(line)["id"] for line in out.read_text().splitlines()]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "arguments"),
+    [
+        ({}, []),
+        ({"near": 0.9}, ["--near", "0.9"]),
+        ({"near": 0.6, "seed": 7}, ["--near", "0.6", "--seed", "7"]),
+        ({"shingling": "chars:9"}, ["--shingle", "chars:9"]),
+        ({"max_false_negative": 0.1, "max_false_positive": 0.2}, ["--max-fn", "0.1", "--max-fp", "0.2"]),
+    ],
+)
+def test_it_keeps_what_the_program_keeps(texts, nearset_program, tmp_path, wanted, arguments):
+    expected = kept_by_program(nearset_program, tmp_path, texts, *arguments)
+    assert 0 < len(expected) < len(texts)
+    for threads in (1, 2, 5):
+        kept = nearset.dedup(texts, nearset.TextDedup(**wanted), threads=threads)
+        assert kept.dtype == np.int64 and kept.tolist() == expected
+
+
+def test_a_generator_is_answered_as_a_pipe_is(texts, nearset_program, tmp_path):
+    out = tmp_path / "out.jsonl"
+    nearset_program("dedup", "-", "-o", out, "--quiet", "--format", "jsonl", input=LICENCES.read_text(encoding="utf-8"))
+    # Not splitlines, which also splits at line ends of other scripts.
+    kept = [json.loads(line)["text"] for line in out.read_text(encoding="utf-8").split("\n") if line]
+    assert [texts[i] for i in nearset.dedup(text for text in texts)] == kept
+
+
+COLUMNS = {
+    "tuple": tuple,
+    "numpy objects": lambda texts: np.array(texts, dtype=object),
+    "pyarrow": pyarrow.array,
+    "pyarrow large": lambda texts: pyarrow.array(texts, pyarrow.large_string()),
+    "pyarrow view": lambda texts: pyarrow.array(texts, pyarrow.string_view()),
+    "pyarrow slice": lambda texts: pyarrow.array(["before", *texts, "after"]).slice(1, len(texts)),
+    "pyarrow chunks": lambda texts: pyarrow.chunked_array([texts[:100], [], texts[100:]]),
+    "pyarrow table": lambda texts: pyarrow.table({"text": texts}),
+    "polars": polars.Series,
+    "polars frame": lambda texts: polars.DataFrame({"text": texts}),
+    "polars slice": lambda texts: polars.Series(["before", *texts])[1:],
+    "pandas": pandas.Series,
+    "pandas index": lambda texts: pandas.Series(texts, index=range(7, 7 + len(texts))),
+    "pandas pyarrow": lambda texts: pandas.Series(texts, dtype="string[pyarrow]"),
+    "pandas arrow type": lambda texts: pandas.Series(texts, dtype=pandas.ArrowDtype(pyarrow.string()), index=texts),
+}
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+def test_columns_are_answered_as_lists_are(texts, name):
+    assert nearset.dedup(COLUMNS[name](texts)).tolist() == nearset.dedup(texts).tolist()
+
+
+def test_texts_of_every_script_are_read_as_they_are(nearset_program, tmp_path):
+    lines = ["", "é" * 40, "e\u0301" * 40, "日本語の文章 です", "日本語の文章です", "🙂 \u0000 x", "a", "A.", " "] * 2
+    expected = kept_by_program(nearset_program, tmp_path, lines)
+    for column in (lines, pyarrow.array(lines), polars.Series(lines)):
+        assert nearset.dedup(column).tolist() == expected
+
+
+def test_what_is_missing_fails_or_is_left_out():
+    texts = ["one two three", None, "four five six", None, "One, two, three"]
+    for column in (texts, pyarrow.array(texts), polars.Series(texts), pandas.Series(texts), pandas.Series(texts, dtype="string")):
+        if isinstance(column, pandas.Series) and column.dtype != object:
+            column = column.to_list()
+            column = [None if text is pandas.NA else text for text in column]
+        with pytest.raises(ValueError, match="item 1 is missing"):
+            nearset.dedup(column)
+        assert nearset.dedup(column, missing="skip").tolist() == [0, 2]
+    with pytest.raises(ValueError, match="'fail' or 'skip'"):
+        nearset.dedup(texts, missing="ignore")
+
+
+def test_filters_of_one_run_screen_the_next(texts, nearset_program, tmp_path):
+    first, second = texts[:400], texts[400:]
+    kept, filters = nearset.dedup(first, return_filters=True)
+    assert kept.tolist() == nearset.dedup(first).tolist() and len(filters) == 1 and len(filters[0]) == 400
+    path = tmp_path / "seen.nearset"
+    filters[0].save(path)
+    expected = kept_by_program(nearset_program, tmp_path, second, "--against", path)
+    assert nearset.dedup(second, against=filters).tolist() == expected
+    assert nearset.dedup(second, against=filters[0]).tolist() == expected
+    assert len(expected) < len(nearset.dedup(second))
+    other = nearset.plan("jaccard", near=0.8, far=0.5, capacity=1000).filter()
+    other.insert_all(first)
+    assert len(nearset.dedup(first, against=[other])) == 0
+
+
+def test_a_capacity_that_is_too_small_grows(texts, nearset_program, tmp_path):
+    kept, filters = nearset.dedup(texts, capacity=1, return_filters=True)
+    assert len(filters) > 1
+    assert kept.tolist() == kept_by_program(nearset_program, tmp_path, texts, "--capacity", 1)
+
+
+def test_wrong_arguments_say_so(texts):
+    with pytest.raises(TypeError, match="item 1: int was given where a text"):
+        nearset.dedup(["one", 2])
+    with pytest.raises(TypeError, match="str was given where a list"):
+        nearset.dedup("one")
+    with pytest.raises(TypeError, match="int was given where a list"):
+        nearset.dedup(1)
+    with pytest.raises(ValueError, match="between 0 and 1"):
+        nearset.dedup(texts, 1.5)
+    with pytest.raises(ValueError, match="at least one thread"):
+        nearset.dedup(texts, threads=0)
+    with pytest.raises(TypeError, match="table of 2 columns"):
+        nearset.dedup(pyarrow.table({"a": ["x"], "b": ["y"]}))
+    with pytest.raises(TypeError, match="Int64 holds no items of jaccard"):
+        nearset.dedup(pyarrow.array([1, 2]))
+    bits = nearset.plan("hamming", near=4, far=60, capacity=100, length=256).filter()
+    with pytest.raises(TypeError, match="text was given"):
+        nearset.dedup(texts, against=bits)
+    with pytest.raises(UnicodeEncodeError):
+        nearset.dedup(["\ud800"])
+
+
+def test_an_error_of_the_iterable_comes_through(texts):
+    def failing():
+        yield from texts
+        raise KeyError("mine")
+
+    with pytest.raises(KeyError, match="mine"):
+        nearset.dedup(failing())
+
+
+def test_other_threads_run_meanwhile(texts):
+    column = pyarrow.array(texts * 20)
+    done = threading.Event()
+    ticks = 0
+
+    def count():
+        nonlocal ticks
+        while not done.is_set():
+            ticks += 1
+
+    counting = threading.Thread(target=count)
+    # With the interpreter held, this thread would get it again only after the whole run.
+    sys.setswitchinterval(1e-4)
+    counting.start()
+    before = ticks
+    nearset.dedup(column)
+    after = ticks
+    done.set()
+    counting.join()
+    sys.setswitchinterval(0.005)
+    assert after - before > 1000
+
+
+def test_a_bar_shows_how_far_it_is(texts, capfd):
+    assert nearset.dedup(texts, progress=True).tolist() == nearset.dedup(texts, progress=False).tolist()
+    assert "720/720" in capfd.readouterr().err
+    nearset.dedup(texts)
+    assert capfd.readouterr().err == ""

@@ -1,0 +1,58 @@
+"""Every example runs: those of docstrings, and the Python of README, guide and package page."""
+
+import doctest
+import inspect
+import re
+
+import nearset
+import pytest
+from conftest import ROOT
+
+FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+
+
+def documented():
+    for name in nearset.__all__:
+        thing = getattr(nearset, name)
+        yield name, thing
+        if inspect.isclass(thing):
+            yield from ((f"{name}.{member}", value) for member, value in vars(thing).items() if not member.startswith("_"))
+
+
+@pytest.mark.parametrize("name", [name for name, _ in documented()])
+def test_public_names_are_documented_and_their_examples_run(name):
+    thing = dict(documented())[name]
+    document = inspect.getdoc(thing)
+    assert document, f"{name} has no docstring"
+    test = doctest.DocTestParser().get_doctest(document, {}, name, None, None)
+    outcome = doctest.DocTestRunner(optionflags=FLAGS).run(test)
+    assert outcome.failed == 0
+
+
+def test_the_classes_and_functions_have_examples():
+    without = [name for name in ("BloomFilter", "ExactNearFilter", "MinHash", "NearFilter", "TextDedup", "dedup", "plan")
+               if ">>>" not in (inspect.getdoc(getattr(nearset, name)) or "")]
+    assert without == []
+
+
+def blocks():
+    pages = [ROOT / "README.md", ROOT / "crates" / "nearset-python" / "README.md", *sorted((ROOT / "docs" / "guide").glob("*.md"))]
+    for page in pages:
+        for found in re.finditer(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), re.S | re.M):
+            line = page.read_text(encoding="utf-8")[: found.start()].count("\n") + 2
+            yield page, line, found.group(1)
+
+
+PAGES = sorted({page for page, _, _ in blocks()})
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_the_blocks_of_a_page_run_in_order(page, tmp_path, monkeypatch):
+    """The blocks of a page share their names, as in a session; files are those of the repository's root."""
+    for entry in ROOT.iterdir():
+        if entry.name in ("examples", "docs"):
+            (tmp_path / entry.name).symlink_to(entry)
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {"__name__": "__main__"}
+    for _, line, code in (block for block in blocks() if block[0] == page):
+        exec(compile("\n" * (line - 1) + code, str(page), "exec"), names)

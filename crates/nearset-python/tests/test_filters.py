@@ -1,0 +1,273 @@
+"""Filters obey the library's laws from Python, too, and their files are the program's."""
+
+import copy
+import json
+import pickle
+from concurrent.futures import ThreadPoolExecutor
+
+import nearset
+import numpy as np
+import pyarrow
+import polars
+import pytest
+
+RANDOM = np.random.default_rng(42)
+BITS = RANDOM.integers(0, 256, (300, 32), dtype=np.uint8)
+VECTORS = RANDOM.normal(size=(300, 48)).astype(np.float32)
+
+GOALS = {
+    "texts": {"metric": "jaccard", "near": 0.8, "far": 0.5, "capacity": 1000},
+    "weighted": {"metric": "weighted-jaccard", "near": 0.8, "far": 0.5, "capacity": 1000},
+    "bits": {"metric": "hamming", "near": 8, "far": 80, "capacity": 1000, "length": 256},
+    "exact bits": {"metric": "hamming", "near": 2, "far": 20, "capacity": 1_000_000, "length": 64, "max_false_negative": 0},
+    "cosine": {"metric": "cosine", "near": 0.95, "far": 0.3, "capacity": 1000, "length": 48},
+    "l2": {"metric": "l2", "near": 0.5, "far": 8.0, "capacity": 1000, "length": 48, "background": 9.0},
+    "symbols": {"metric": "symbols", "near": 2, "far": 20, "capacity": 1000, "length": 32},
+}
+
+
+def planned(name):
+    return nearset.plan(**GOALS[name])
+
+
+def items_of(name, texts):
+    return {
+        "texts": texts[:200],
+        "weighted": texts[:200],
+        "bits": BITS,
+        "exact bits": np.ascontiguousarray(BITS[:, :8]),
+        "symbols": BITS,
+    }.get(name, VECTORS)
+
+
+@pytest.mark.parametrize("name", GOALS)
+def test_a_filter_obeys_the_laws(name, texts):
+    plan, items = planned(name), items_of(name, texts)
+    whole, single = plan.filter(), plan.filter()
+    new = whole.insert_all(items)
+    assert new.dtype == np.bool_ and new.tolist() == [single.insert(item) for item in items]
+    assert len(whole) == len(items) and whole.encode() == single.encode()
+    assert whole.contains_all(items).all(), "what was inserted is found"
+    assert all(item in whole for item in items[:20])
+
+    one, other = plan.filter(), plan.filter()
+    one.insert_all(items[:120])
+    other.insert_all(items[120:], threads=1)
+    both = one | other
+    assert type(both) is type(one) and both.encode() == whole.encode() and len(one) == 120
+    one |= other
+    assert one.encode() == whole.encode()
+    other.merge(other)
+    assert len(other) == len(items) - 120, "a filter holds itself already"
+
+    for twin in (pickle.loads(pickle.dumps(whole)), copy.copy(whole), copy.deepcopy(whole), whole.copy()):
+        assert type(twin) is type(whole) and twin.encode() == whole.encode()
+    assert whole.contains_all(items[:0]).tolist() == []
+
+
+@pytest.mark.parametrize("name", GOALS)
+def test_it_explains_itself(name):
+    plan = planned(name)
+    filter = plan.filter()
+    text = repr(filter)
+    assert type(filter).__name__ in text and "; 0 items" in text and " over " in text
+    for html in (plan._repr_html_(), filter._repr_html_()):
+        assert html.startswith("<div>") and html.count("<svg") == html.count("</svg>") == 1
+    assert 0.0 <= plan.false_negative <= 0.02 and plan.false_positive <= 0.001
+    assert plan.structure in str(plan) and "must hit" in repr(plan) or plan.bands is None
+    places, empty, full = plan.curve
+    assert len(places) == len(empty) == len(full) > 10 and ((0 <= full) & (full <= 1)).all()
+
+
+def test_files_are_the_programs(texts, nearset_program, tmp_path):
+    corpus, built = tmp_path / "texts.jsonl", tmp_path / "built.nearset"
+    corpus.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
+    nearset_program("build", corpus, "-o", built, "--metric", "jaccard", "--near", 0.8, "--far", 0.5, "--capacity", 1000, "--quiet")
+    mine = nearset.plan("jaccard", near=0.8, far=0.5, capacity=1000).filter()
+    mine.insert_all(texts)
+    assert mine.encode() == built.read_bytes()
+    for opened in (nearset.open(built), nearset.NearFilter.open(str(built))):
+        assert isinstance(opened, nearset.NearFilter)
+        assert opened.contains_all(texts).tolist() == [text != "" for text in texts], "an empty text is near to nothing"
+    saved = tmp_path / "saved.nearset"
+    mine.save(saved)
+    assert json.loads(nearset_program("info", saved, "--json"))["items"] == len(texts)
+    with pytest.raises(FileExistsError, match="force=True"):
+        mine.save(saved)
+    mine.save(saved, force=True)
+
+
+def test_failures_are_of_the_right_kind(tmp_path):
+    texts = planned("texts").filter()
+    for missing in (nearset.open, nearset.NearFilter.open, nearset.BloomFilter.open):
+        with pytest.raises(FileNotFoundError, match="nowhere"):
+            missing(tmp_path / "nowhere")
+    with pytest.raises(FileNotFoundError, match="does not exist"):
+        texts.save(tmp_path / "no" / "folder")
+    with pytest.raises(ValueError, match="not a nearset file"):
+        nearset.NearFilter.decode(b"something else")
+    damaged = bytearray(texts.encode())
+    damaged[-1] ^= 1
+    with pytest.raises(ValueError):
+        nearset.NearFilter.decode(bytes(damaged))
+    exact = planned("exact bits").filter()
+    with pytest.raises(ValueError, match="nearset.open"):
+        nearset.NearFilter.decode(exact.encode())
+    with pytest.raises(ValueError, match="nearset.open"):
+        nearset.ExactNearFilter(planned("texts"))
+    with pytest.raises(ValueError, match="differ in their"):
+        texts | nearset.plan(**{**GOALS["texts"], "seed": 7}).filter()
+    with pytest.raises(TypeError):
+        texts | 3
+    with pytest.raises(ValueError, match="length 3 where 48"):
+        planned("cosine").filter().insert(np.zeros(3))
+    with pytest.raises(ValueError, match="item 1 of the batch: a vector of zeros"):
+        planned("cosine").filter().insert_all(np.array([[1.0] * 48, [0.0] * 48], dtype=np.float32))
+    with pytest.raises(TypeError, match="bytes was given"):
+        texts.insert(b"not a text")
+    with pytest.raises(TypeError, match="matrix of float"):
+        planned("bits").filter().insert_all(VECTORS)
+    with pytest.raises(ValueError, match="hexadecimal"):
+        "no hash" in planned("bits").filter()
+
+
+def test_items_before_a_faulty_one_are_inserted(texts):
+    filter = planned("texts").filter()
+    with pytest.raises(ValueError, match="item 3 is missing"):
+        filter.insert_all([*texts[:3], None, *texts[3:]])
+    assert len(filter) == 3
+
+
+def test_bits_are_the_same_however_they_come():
+    filter = planned("bits").filter()
+    filter.insert_all(BITS)
+    words = BITS.view(np.uint64)
+    flags = np.unpackbits(BITS, axis=1, bitorder="little").astype(bool)
+    column = pyarrow.array([row.tobytes() for row in BITS], pyarrow.binary(32))
+    for many in (words, list(words), list(BITS), [row.tobytes() for row in BITS], [row.tobytes().hex() for row in BITS], list(flags), column):
+        twin = planned("bits").filter()
+        twin.insert_all(many)
+        assert twin.encode() == filter.encode()
+    one_off = BITS.copy()
+    one_off[:, 0] ^= 3
+    assert filter.contains_all(one_off).mean() > 0.9
+
+
+def test_vectors_are_the_same_however_they_come():
+    filter = planned("cosine").filter()
+    filter.insert_all(VECTORS)
+    flat = pyarrow.array(VECTORS.ravel())
+    column = pyarrow.FixedSizeListArray.from_arrays(flat, 48)
+    frame = polars.Series(VECTORS, dtype=polars.Array(polars.Float32, 48))
+    strided = np.repeat(VECTORS, 2, axis=1)[:, ::2]
+    for many in (VECTORS.astype(np.float64), VECTORS.tolist(), list(VECTORS), column, column.slice(0), frame, strided):
+        twin = planned("cosine").filter()
+        twin.insert_all(many)
+        assert twin.encode() == filter.encode()
+
+
+def test_sets_come_as_numbers():
+    filter = planned("texts").filter()
+    assert filter.insert({1, 2, 3, 2**64 - 1})
+    assert [3, 2, 1, 2**64 - 1, 1] in filter
+    assert np.array([1, 2, 3, 2**64 - 1], dtype=np.uint64) in filter
+    assert {5, 6, 7} not in filter
+    with pytest.raises(ValueError, match="hash them first"):
+        filter.insert({-1})
+    with pytest.raises(TypeError, match="str was given where a whole number"):
+        filter.insert(["one"])
+    weighted = planned("weighted").filter()
+    assert weighted.insert({1: 2.0, 7: 0.5}) and {7: 0.5, 1: 2.0} in weighted
+
+
+def test_threads_share_a_filter(texts):
+    filter = planned("texts").filter()
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda start: filter.insert_all(texts[start::8]), range(8)))
+        near = list(pool.map(lambda start: filter.contains_all(texts[start::8]).sum(), range(8)))
+    assert len(filter) == len(texts) and sum(near) == sum(text != "" for text in texts)
+    alone = planned("texts").filter()
+    alone.insert_all(texts)
+    assert alone.encode() == filter.encode(), "the bits are a function of the set of items"
+
+
+def test_seeds_are_numbers_or_secret_bytes():
+    goal = GOALS["texts"]
+    assert nearset.plan(**goal).filter().seed == 42
+    secret = bytes(range(16))
+    filter = nearset.plan(**goal, seed=secret).filter()
+    assert filter.seed == secret and nearset.NearFilter.decode(filter.encode()).seed == secret
+    assert nearset.plan(**goal, seed=secret.hex()).filter().seed == secret
+    assert nearset.plan(**goal, seed=2**64 - 1).filter().seed == 2**64 - 1
+    for wrong, kind in ((-1, ValueError), (2**64, ValueError), (b"short", ValueError), ("x", ValueError), (1.5, TypeError)):
+        with pytest.raises(kind):
+            nearset.plan(**goal, seed=wrong)
+
+
+def test_a_plan_that_is_not_worth_having_is_handed_over_all_the_same():
+    with pytest.raises(nearset.PlanError, match="no constant-probe filter") as caught:
+        nearset.plan("hamming", near=31, far=64, capacity=1_000_000, length=256)
+    assert isinstance(caught.value, ValueError) and caught.value.plan.bits_per_item > 256
+    with pytest.raises(nearset.PlanError, match="allow some false negatives") as caught:
+        nearset.plan("jaccard", near=0.8, far=0.5, capacity=1000, max_false_negative=0)
+    assert caught.value.plan is None
+    for goal in ({"far": 0.9}, {"capacity": 0}, {"max_false_positive": 2.0}, {"minimise": "x"}, {"shingling": "words:0"}):
+        with pytest.raises(ValueError):
+            nearset.plan(**{**GOALS["texts"], **goal})
+
+
+def test_bloom_filters():
+    words = [f"word {i}" for i in range(1000)]
+    filter = nearset.BloomFilter(1000, 0.01)
+    assert filter.insert_all(words).mean() > 0.98 and filter.contains_all(words).all()
+    assert all(word in filter and word.encode() in filter for word in words[:50])
+    others = filter.contains_all([f"other {i}" for i in range(20_000)]).mean()
+    # 6 sigma over 20,000 look-ups at the planned 1 %.
+    assert others <= 0.01 + 6 * (0.01 * 0.99 / 20_000) ** 0.5
+    assert abs(len(filter) - 1000) < 50 and 0 < filter.false_positive_rate < 0.011
+    left, right = nearset.BloomFilter(1000, 0.01), nearset.BloomFilter(1000, 0.01)
+    left.insert_all(words[:600])
+    right.insert_all(words[400:])
+    assert (left | right) == filter and left != filter
+    left |= right
+    assert left == filter == pickle.loads(pickle.dumps(filter)) == copy.deepcopy(filter)
+    hashed = nearset.BloomFilter(1000, 0.01, seed=7)
+    hashes = RANDOM.integers(0, 2**64, 500, dtype=np.uint64)
+    hashed.insert_all(hashes)
+    assert hashed.contains_all(hashes).all() and hashed.seed == 7
+    with pytest.raises(ValueError, match="differ in their seed"):
+        hashed | filter
+    for wrong in (lambda: nearset.BloomFilter(0, 0.1), lambda: nearset.BloomFilter(10, 0.0)):
+        with pytest.raises(ValueError):
+            wrong()
+    with pytest.raises(TypeError, match="str or bytes"):
+        filter.insert(3)
+    with pytest.raises(TypeError, match="put it into a list"):
+        filter.insert_all("word")
+
+
+def test_a_bloom_filters_file(tmp_path):
+    filter = nearset.BloomFilter(100, 0.01)
+    filter.insert("one")
+    filter.save(tmp_path / "keys.nearset")
+    for opened in (nearset.open(tmp_path / "keys.nearset"), nearset.BloomFilter.open(tmp_path / "keys.nearset")):
+        assert opened == filter and "one" in opened
+    assert "about 1 key," in repr(filter) and "about 1 key" in filter._repr_html_()
+
+
+def test_signatures(texts):
+    minhash = nearset.MinHash(256, seed=7)
+    rows = minhash.signatures(texts[:50])
+    assert rows.shape == (50, 256) and rows.dtype == np.uint64
+    one, other = minhash.signature(texts[0]), minhash.signature(texts[1])
+    assert (rows[0] == one.slots).all() and len(one) == 256
+    estimate = one.jaccard(other)
+    assert estimate.similarity == float(estimate) == (rows[0] == rows[1]).mean()
+    assert 0 <= estimate.low <= estimate.similarity <= estimate.high <= 1
+    assert pickle.loads(pickle.dumps(one)) == one != other and pickle.loads(pickle.dumps(minhash)) == minhash
+    union = minhash.signature({1, 2}) | minhash.signature({2, 3})
+    assert union == minhash.signature({1, 2, 3}) and minhash.signature("").is_empty()
+    with pytest.raises(ValueError, match="seeds"):
+        one.jaccard(nearset.MinHash(256).signature(texts[0]))
+    with pytest.raises(ValueError):
+        nearset.MinHash(0)

@@ -1,0 +1,35 @@
+"""Checked by mypy, never run: what users write has the types that they expect."""
+
+from typing import Union
+
+import nearset
+import numpy as np
+from numpy.typing import NDArray
+
+kept: NDArray[np.int64] = nearset.dedup(["one", "two"], near=0.8)
+kept, filters = nearset.dedup(["one"], nearset.TextDedup(0.9, shingling="words:3"), return_filters=True)
+first: nearset.NearFilter = filters[0]
+
+plan: nearset.Plan = nearset.plan("jaccard", near=0.8, far=0.5, capacity=1000, seed=b"0123456789abcdef")
+planned: Union[nearset.NearFilter, nearset.ExactNearFilter] = plan.filter()
+seen: nearset.NearFilter = nearset.NearFilter(plan)
+answers: NDArray[np.bool_] = seen.insert_all(["one"]) & seen.contains_all(["two"], threads=1)
+both: nearset.NearFilter = seen | nearset.NearFilter.decode(first.encode())
+seen |= both
+is_in: bool = "one" in seen
+hit, bands = seen.hits("one")
+share: float = hit / bands + seen.fill
+
+keys = nearset.BloomFilter(100, 0.01)
+new: bool = keys.insert("one") and keys.insert(b"two")
+
+minhash = nearset.MinHash(128)
+similarity: float = minhash.signature("one").jaccard(minhash.signature({1, 2})).similarity
+rows: NDArray[np.uint64] = minhash.signatures(["one"])
+
+opened: Union[nearset.NearFilter, nearset.ExactNearFilter, nearset.BloomFilter] = nearset.open("seen.nearset")
+
+keys.insert(3)  # type: ignore[arg-type]
+nearset.NearFilter("jaccard")  # type: ignore[arg-type]
+seen | keys  # type: ignore[operator]
+nearset.dedup(["one"], missing="ignore")  # type: ignore[call-overload]
