@@ -30,5 +30,6 @@ echo "python: testing $(basename "$work"/wheels/*.whl)"
 # From elsewhere, so that what is imported is what was installed.
 cd "$work"
 python -m pytest --quiet -p no:cacheprovider "$@" "$root/crates/nearset-python/tests"
-python -m mypy --config-file "$root/crates/nearset-python/pyproject.toml" --cache-dir "$work/mypy" \
-  -p nearset "$root/crates/nearset-python/tests/typing_check.py"
+check=(python -m mypy --config-file "$root/crates/nearset-python/pyproject.toml" --cache-dir "$work/mypy")
+"${check[@]}" -p nearset
+"${check[@]}" "$root/crates/nearset-python/tests/typing_check.py"

@@ -4,7 +4,7 @@ import doctest
 import inspect
 import re
 
-import nearset
+import nearset.datasketch
 import pytest
 from conftest import ROOT
 
@@ -12,11 +12,14 @@ FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
 def documented():
-    for name in nearset.__all__:
-        thing = getattr(nearset, name)
-        yield name, thing
-        if inspect.isclass(thing):
-            yield from ((f"{name}.{member}", value) for member, value in vars(thing).items() if not member.startswith("_"))
+    yield "nearset.datasketch", nearset.datasketch
+    for module in (nearset, nearset.datasketch):
+        for name in module.__all__:
+            thing, name = getattr(module, name), f"{module.__name__}.{name}"
+            yield name, thing
+            if inspect.isclass(thing):
+                members = ((member, getattr(thing, member)) for member in vars(thing) if not member.startswith("_"))
+                yield from ((f"{name}.{member}", value) for member, value in members if not inspect.ismemberdescriptor(value))
 
 
 @pytest.mark.parametrize("name", [name for name, _ in documented()])
