@@ -1,6 +1,6 @@
 # `make test` is the README's test command and what CI runs.
 
-.PHONY: test check bench characterise bench-peers
+.PHONY: test check bench characterise bench-peers bench-index
 
 test: check
 	cargo test --workspace --quiet
@@ -20,3 +20,7 @@ characterise:
 # Installs other deduplicators beside nearset and runs all on one corpus; ARGS=--quick for a sample.
 bench-peers:
 	python3 bench/peers.py $(ARGS)
+
+# LshIndex beside faiss on word vectors; ARGS=--quick repeats nothing.
+bench-index:
+	python3 bench/index.py $(ARGS)

@@ -17,14 +17,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import corpus
+from environment import BENCH, ROOT, TARGET, VENV_PYTHON, python_with
 from judge import BINS, Truth, Verdict, bin_name, judge
 
-BENCH = Path(__file__).resolve().parent
-ROOT = BENCH.parent
 DATA = ROOT.parent / "shared" / "data"
 WORK = ROOT / "target" / "bench-peers"
-VENV_PYTHON = WORK / "venv" / "bin" / "python"
-TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
 NEARSET = TARGET / "release" / "nearset"
 GAOYA = WORK / "gaoya" / "release" / "bench-gaoya"
 COPIES = 10
@@ -110,9 +107,7 @@ def install() -> None:
     run("cargo", "build", "--release", "--quiet", "-p", "nearset-cli", "-p", "bench-truth", cwd=ROOT)
     gaoya = {**os.environ, "CARGO_TARGET_DIR": str(WORK / "gaoya")}
     run("cargo", "build", "--release", "--quiet", "--locked", cwd=BENCH / "gaoya", env=gaoya)
-    if not VENV_PYTHON.exists():
-        run(sys.executable, "-m", "venv", str(WORK / "venv"))
-    run(str(VENV_PYTHON), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-r", str(BENCH / "requirements.txt"))
+    python_with("-r", str(BENCH / "requirements.txt"))
 
 
 def exact_truth(path: Path) -> Truth:

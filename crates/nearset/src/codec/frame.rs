@@ -223,9 +223,12 @@ impl<'a> Frame<'a> {
 
     /// The section of this number.
     pub(crate) fn section(&self, number: u16, what: &'static str) -> Result<Reader<'a>, DecodeError> {
-        let found = self.sections.iter().find(|(found, _)| *found == number);
-        let (_, bytes) = found.ok_or(DecodeError::BadValue { what, found: "missing".into() })?;
-        Ok(Reader::new(bytes))
+        self.optional(number).ok_or(DecodeError::BadValue { what, found: "missing".into() })
+    }
+
+    /// The section of this number, if the file has it.
+    pub(crate) fn optional(&self, number: u16) -> Option<Reader<'a>> {
+        self.sections.iter().find(|(found, _)| *found == number).map(|(_, bytes)| Reader::new(bytes))
     }
 
     /// That every section that must be understood is among these.

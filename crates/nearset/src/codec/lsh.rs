@@ -10,10 +10,13 @@ use super::{
 use crate::{
     Layout, Seed,
     index::{
-        LshIndex, LshSpec,
+        Labels, LshIndex, LshSpec,
         lsh::{Kept, Parts, Run, Shape, addresses},
     },
 };
+
+/// The section that says how many names there are, and how long all of them; left out where there are none.
+const NAMES: u16 = 3;
 
 fn write_spec(spec: &LshSpec) -> Vec<u8> {
     let LshSpec { family, seed, layout, probes, keeps_items } = spec;
@@ -51,16 +54,26 @@ impl Body for Compact<'_, '_> {
     fn sections(&self) -> Vec<(u16, Vec<u8>)> {
         let mut counts = Writer::default();
         counts.u64(self.parts.ids.len() as u64).u64(u64::from(self.parts.next));
-        vec![(SPEC, write_spec(self.spec)), (COUNTS, counts.bytes)]
+        let mut sections = vec![(SPEC, write_spec(self.spec)), (COUNTS, counts.bytes)];
+        let Labels { ends, text } = self.parts.labels;
+        if !ends.is_empty() {
+            let mut names = Writer::default();
+            names.u64(ends.len() as u64).u64(text.len() as u64);
+            sections.push((NAMES, names.bytes));
+        }
+        sections
     }
 
     fn arrays(&self) -> Vec<Cow<'_, [u8]>> {
-        let Parts { ids, run, kept, .. } = self.parts;
-        let Some(run) = run else { return Vec::new() };
-        let mut arrays = vec![to_bytes(ids), to_bytes(&run.ends), to_bytes(&run.starts), to_bytes(&run.entries)];
-        if let Some(kept) = kept {
-            arrays.extend([to_bytes(&kept.ends), to_bytes(&kept.words), to_bytes(&kept.halves)]);
+        let Parts { ids, run, kept, labels, .. } = self.parts;
+        let mut arrays = Vec::new();
+        if let Some(run) = run {
+            arrays.extend([to_bytes(ids), to_bytes(&run.ends), to_bytes(&run.starts), to_bytes(&run.entries)]);
+            if let Some(kept) = kept {
+                arrays.extend([to_bytes(&kept.ends), to_bytes(&kept.words), to_bytes(&kept.halves)]);
+            }
         }
+        arrays.extend([to_bytes(&labels.ends), to_bytes(&labels.text)]);
         arrays
     }
 }
@@ -85,7 +98,7 @@ impl<'a> LshIndex<'a> {
     /// If the bytes are not an intact near-neighbour index that this build reads.
     pub fn decode(bytes: &'a [u8], check: Check) -> Result<Self, DecodeError> {
         let mut frame = Frame::open(bytes, Kind::Lsh, check)?;
-        frame.expect_only(&[SPEC, COUNTS])?;
+        frame.expect_only(&[SPEC, COUNTS, NAMES])?;
         let spec = read_spec(frame.section(SPEC, "the spec")?)?;
         let (items, next) = read_counts(&frame)?;
         let bad = |what, found: String| Err(DecodeError::BadValue { what, found });
@@ -96,12 +109,14 @@ impl<'a> LshIndex<'a> {
             return bad("the number of items", format!("{items} of {next} ids"));
         }
         if items == 0 {
+            let labels = read_labels(&mut frame, next, check)?;
             frame.finish()?;
-            return Ok(Self::from_parts(spec, next, Cow::default(), None, None));
+            return Ok(Self::from_parts(spec, next, Cow::default(), None, None, labels));
         }
         let ids = frame.numbers(u64::from(items))?;
         let run = read_run(&mut frame, items, spec.layout.bands)?;
         let kept = if spec.keeps_items { Some(read_kept(&mut frame, items, &spec)?) } else { None };
+        let labels = read_labels(&mut frame, next, check)?;
         frame.finish()?;
         if check == Check::Everything {
             if !ids.is_sorted_by(|a, b| a < b) || ids.last().is_some_and(|&last| last >= next) {
@@ -114,7 +129,23 @@ impl<'a> LshIndex<'a> {
                 return bad("an item", fault.into());
             }
         }
-        Ok(Self::from_parts(spec, next, ids, Some(run), kept))
+        Ok(Self::from_parts(spec, next, ids, Some(run), kept, labels))
+    }
+}
+
+/// The names, if any item has one: the last array of a file.
+fn read_labels<'a>(frame: &mut Frame<'a>, next: u32, check: Check) -> Result<Labels<'a>, DecodeError> {
+    let Some(mut names) = frame.optional(NAMES) else { return Ok(Labels::default()) };
+    let (count, text) = (names.u64()?, names.u64()?);
+    names.finish("the names")?;
+    let bad = |found: String| DecodeError::BadValue { what: "the list of names", found };
+    if count == 0 || count > u64::from(next) {
+        return Err(bad(format!("{count} names of {next} ids")));
+    }
+    let labels = Labels { ends: frame.numbers(count)?, text: frame.numbers(text)? };
+    match labels.find_fault() {
+        Some(fault) if check == Check::Everything => Err(bad(fault.into())),
+        _ => Ok(labels),
     }
 }
 

@@ -15,7 +15,7 @@
 
 #![allow(unsafe_code)]
 
-use super::Level;
+use super::{Level, line::prefetch};
 
 const LANES: usize = 16;
 const WIDE_LANES: usize = 8;
@@ -64,8 +64,35 @@ pub fn project_wide(rows: &[f32], vector: &[f32], out: &mut [f64]) {
     project_wide_rows::<2>(rows, vector, out);
 }
 
+/// For each numbered row of `rows`, rows of `vector.len()` numbers one after the other, `each` gets its dot product with the vector and
+/// with itself, in the order of `numbers`.
+///
+/// # Panics
+/// If there is no row of some number.
+pub fn project_selected(rows: &[f32], numbers: &[u32], vector: &[f32], each: impl FnMut(f32, f32)) {
+    #[cfg(target_arch = "x86_64")]
+    match Level::current() {
+        // SAFETY: the level says that the CPU has these features.
+        Level::Avx512 => return unsafe { x86::project_selected_avx512(rows, numbers, vector, each) },
+        // SAFETY: as above.
+        Level::Avx2 => return unsafe { x86::project_selected_avx2(rows, numbers, vector, each) },
+        Level::Scalar => {}
+    }
+    select_rows(rows, numbers, vector, each);
+}
+
 #[cfg(target_arch = "x86_64")]
 mod x86 {
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+    pub(super) fn project_selected_avx512(rows: &[f32], numbers: &[u32], vector: &[f32], each: impl FnMut(f32, f32)) {
+        super::select_rows(rows, numbers, vector, each);
+    }
+
+    #[target_feature(enable = "avx2")]
+    pub(super) fn project_selected_avx2(rows: &[f32], numbers: &[u32], vector: &[f32], each: impl FnMut(f32, f32)) {
+        super::select_rows(rows, numbers, vector, each);
+    }
+
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
     pub(super) fn project_avx512(rows: &[f32], vector: &[f32], out: &mut [f32]) {
         super::project_rows::<8>(rows, vector, out);
@@ -103,6 +130,51 @@ fn project_rows<const TOGETHER: usize>(rows: &[f32], vector: &[f32], out: &mut [
     }
 }
 
+/// Rows that are on their way from memory while one is multiplied.
+const AHEAD: usize = 6;
+
+#[inline(always)]
+fn select_rows(rows: &[f32], numbers: &[u32], vector: &[f32], mut each: impl FnMut(f32, f32)) {
+    let length = vector.len();
+    let (chunks, tail) = vector.as_chunks::<LANES>();
+    let last: [f32; LANES] = padded(tail, tail.len());
+    for (i, &number) in numbers.iter().enumerate() {
+        if let Some(&later) = numbers.get(i + AHEAD)
+            && let Some(row) = rows.get(later as usize * length..)
+        {
+            // A chunk is a cache line long.
+            row.iter().take(length).step_by(LANES).for_each(prefetch);
+        }
+        let row = &rows[number as usize * length..];
+        let (whole, rest) = row[..].as_chunks::<LANES>();
+        let (mut products, mut squares) = ([0f32; LANES], [0f32; LANES]);
+        for (chunk, row) in chunks.iter().zip(whole) {
+            add_products(&mut products, row, chunk);
+            add_products(&mut squares, row, row);
+        }
+        if !tail.is_empty() {
+            let row = whole.get(chunks.len()).map_or(rest, |chunk| chunk);
+            let row = padded(row, tail.len());
+            add_products(&mut products, &row, &last);
+            add_products(&mut squares, &row, &row);
+        }
+        each(sum(products), sum(squares));
+    }
+}
+
+/// The lanes added up.
+#[inline(always)]
+fn sum(mut lanes: [f32; LANES]) -> f32 {
+    let mut half = LANES / 2;
+    while half > 0 {
+        for lane in 0..half {
+            lanes[lane] += lanes[lane + half];
+        }
+        half /= 2;
+    }
+    lanes[0]
+}
+
 /// The dot products of the first rows in `rows` with a vector, cut into whole chunks and a padded `last` of `tail` numbers.
 #[inline(always)]
 fn dots<const ROWS: usize>(rows: &[f32], chunks: &[[f32; LANES]], last: &[f32; LANES], tail: usize) -> [f32; ROWS] {
@@ -120,16 +192,7 @@ fn dots<const ROWS: usize>(rows: &[f32], chunks: &[[f32; LANES]], last: &[f32; L
             add_products(&mut lanes[row], &padded(&starts[row][whole..], tail), last);
         }
     }
-    lanes.map(|mut lanes| {
-        let mut half = LANES / 2;
-        while half > 0 {
-            for lane in 0..half {
-                lanes[lane] += lanes[lane + half];
-            }
-            half /= 2;
-        }
-        lanes[0]
-    })
+    lanes.map(sum)
 }
 
 #[inline(always)]
@@ -254,6 +317,17 @@ mod tests {
                 project(rows, vector, &mut narrow);
                 project_wide(rows, vector, &mut wide);
             });
+            // Backwards and twice: any rows may be asked for, in any order.
+            let numbers: Vec<u32> = (0..count as u32).rev().flat_map(|number| [number; 2]).collect();
+            let mut selected = Vec::new();
+            at_level(level, || {
+                project_selected(rows, &numbers, vector, |dot, square| selected.push((bits(dot), bits(square))));
+            });
+            let expected = numbers.iter().map(|&number| {
+                let row = row(number as usize);
+                (bits(dot_by_the_book(row, vector)), bits(dot_by_the_book(row, row)))
+            });
+            assert!(selected.into_iter().eq(expected), "{level:?}, selected");
             for i in 0..count {
                 assert_eq!(bits(narrow[i]), bits(dot_by_the_book(row(i), vector)), "{level:?}, row {i}");
                 assert_eq!(wide[i].to_bits(), wide_by_the_book(row(i), vector).to_bits(), "{level:?}, row {i}, wide");

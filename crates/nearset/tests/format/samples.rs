@@ -337,6 +337,14 @@ pub fn all() -> Vec<Sample> {
             }
             Any::Lsh(index)
         }),
+        ("lsh-named", bits::<64>(), || {
+            let mut index = LshIndex::from_spec(index_of(BitSampling::new(64), 6, 3)).expect("a valid spec");
+            for name in ["zéro", "", "two"] {
+                let id = index.insert(&BitString::zeros(64)).expect("an item of its length");
+                index.labels_mut().insert(id, name);
+            }
+            Any::Lsh(index)
+        }),
         ("lsh-symbol-sampling", SYMBOLS, || index(index_of(SymbolSampling::new(40), 4, 3))),
         ("lsh-minhash-words", TEXTS, || index(index_of(MinHash { shingling: Shingling::Words(2) }, 2, 5))),
         ("lsh-weighted-minhash", WEIGHTED, || {

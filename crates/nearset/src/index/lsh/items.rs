@@ -9,6 +9,7 @@ use crate::{
     Distance, Family, Shingler, Symbols,
     family::{LshFamily, functions_seed},
     item::{self, Bits, Item, ItemError, ShinglingError},
+    simd::dot::project_selected,
 };
 
 use super::LshSpec;
@@ -56,6 +57,53 @@ pub(crate) fn prepare<'i>(spec: &LshSpec, item: Item<'i>) -> Result<Prepared<'i>
         }
         (_, item) => Prepared::Other(item),
     })
+}
+
+/// Tells quickly which vectors lie surely farther than wanted: their cosines with a query in f32, a fraction of what exact
+/// angles cost.
+pub(crate) struct Cosines {
+    unit: Vec<f32>,
+    /// How far a cosine may be off. A sum in f32 is off by `2^-24` of the sum of its terms' sizes for every addition on the way, of
+    /// which `dot` makes an eighth of the dimension and a few at most; the root and the quotient add some.
+    error: f32,
+}
+
+/// Squares of norms in here lose no digits to underflow and do not overflow.
+const SAFE: std::ops::Range<f32> = 1e-30..1e30;
+
+impl Cosines {
+    pub(crate) fn new(family: &Family, query: Item<'_>) -> Option<Self> {
+        let (Family::Hyperplane(_) | Family::CrossPolytope(_), Item::Vector(query)) = (family, query) else {
+            return None;
+        };
+        let norm = item::vector::norm_square(query).sqrt();
+        let unit = query.iter().map(|&x| (f64::from(x) / norm) as f32).collect();
+        Some(Self { unit, error: (query.len() as f32 / 8.0 + 20.0) * f32::EPSILON })
+    }
+
+    /// The cosines of the query with the vectors in these slots, or a little more, but not less; 2 where it takes f64 to tell.
+    pub(crate) fn at_most(&self, kept: &Kept<'_>, slots: &[u32]) -> Vec<f32> {
+        let mut found = Vec::with_capacity(slots.len());
+        project_selected(bytemuck::cast_slice(&kept.halves), slots, &self.unit, |dot, square| {
+            found.push(if SAFE.contains(&square) { dot / square.sqrt() + self.error } else { 2.0 });
+        });
+        found
+    }
+
+    /// The least that [`Self::at_most`] can say of a vector at this distance.
+    pub(crate) fn at(&self, distance: Distance) -> f32 {
+        if distance.value() >= std::f64::consts::PI { -2.0 } else { libm::cos(distance.value()) as f32 - f32::EPSILON }
+    }
+
+    /// What the `top` nearest of these all reach, given what [`Self::at_most`] says of each.
+    pub(crate) fn of_top(&self, at_most: &mut [f32], top: usize) -> f32 {
+        if top == 0 || top >= at_most.len() {
+            return -2.0;
+        }
+        let (_, last, _) = at_most.select_nth_unstable_by(top - 1, |a, b| b.total_cmp(a));
+        // Its true cosine is at least this; whoever says less is farther.
+        if *last > 1.5 { -2.0 } else { *last - 2.0 * self.error }
+    }
 }
 
 /// How items of a family are kept.

@@ -25,13 +25,13 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
+use items::{Cosines, Prepared, prepare};
 pub(crate) use items::{Kept, Shape};
-use items::{Prepared, prepare};
 use runs::{Buffer, entry, slot};
 pub(crate) use runs::{Run, addresses};
 pub use spec::{LshSpec, LshSpecError};
 
-use super::{IndexError, Neighbour};
+use super::{IndexError, Labels, Neighbour};
 use crate::{
     Distance, Item, ItemError, LshFamily,
     family::{Functions, Hashed, Key, functions_seed},
@@ -70,6 +70,7 @@ pub struct LshIndex<'a> {
     ids: Cow<'a, [u32]>,
     removed: Removed,
     kept: Option<Kept<'a>>,
+    labels: Labels<'a>,
     /// The oldest and largest first.
     runs: Vec<Run<'a>>,
     buffer: Buffer,
@@ -104,12 +105,61 @@ pub(crate) struct Parts<'i, 'a> {
     pub(crate) ids: &'i [u32],
     pub(crate) run: Option<&'i Run<'a>>,
     pub(crate) kept: Option<&'i Kept<'a>>,
+    pub(crate) labels: &'i Labels<'a>,
 }
 
 /// A query, hashed.
 struct Query<'i> {
     item: Prepared<'i>,
     hashed: Hashed,
+}
+
+/// What candidates are verified by.
+struct Verifier<'i> {
+    index: &'i LshIndex<'i>,
+    kept: &'i Kept<'i>,
+    query: &'i Query<'i>,
+    cosines: Option<Cosines>,
+}
+
+impl<'i> Verifier<'i> {
+    fn new(index: &'i LshIndex<'i>, query: &'i Query<'i>) -> Result<Self, IndexError> {
+        let kept = index.kept.as_ref().ok_or(IndexError::ItemsNotKept)?;
+        Ok(Self { index, kept, query, cosines: Cosines::new(&index.spec.family, query.item.view()) })
+    }
+
+    /// The item in a slot with its exact distance.
+    fn neighbour(&self, slot: u32) -> Option<Neighbour> {
+        let id = *self.index.ids.get(slot as usize)?;
+        let distance = self.kept.distance(&self.index.spec.family, self.query.item.view(), slot)?;
+        Some(Neighbour { id, distance })
+    }
+
+    /// The part of the slots whose items are no farther than this, with their distances.
+    fn within(&self, mut slots: Vec<u32>, distance: Distance) -> Vec<Neighbour> {
+        if let Some(cosines) = &self.cosines {
+            let at_most = cosines.at_most(self.kept, &slots);
+            retain(&mut slots, &at_most, cosines.at(distance));
+        }
+        let found = slots.into_iter().filter_map(|slot| self.neighbour(slot));
+        found.filter(|neighbour| neighbour.distance <= distance).collect()
+    }
+
+    /// The `top` nearest of the slots' items, and a few that are hardly farther.
+    fn nearest(&self, mut slots: Vec<u32>, top: usize) -> Vec<Neighbour> {
+        if let Some(cosines) = &self.cosines {
+            let at_most = cosines.at_most(self.kept, &slots);
+            let least = cosines.of_top(&mut at_most.clone(), top);
+            retain(&mut slots, &at_most, least);
+        }
+        slots.into_iter().filter_map(|slot| self.neighbour(slot)).collect()
+    }
+}
+
+/// Leaves out the slots of which less than `least` was said.
+fn retain(slots: &mut Vec<u32>, said: &[f32], least: f32) {
+    let mut said = said.iter();
+    slots.retain(|_| said.next().is_some_and(|said| *said >= least));
 }
 
 impl LshIndex<'static> {
@@ -119,7 +169,7 @@ impl LshIndex<'static> {
     /// If no index has this spec.
     pub fn from_spec(spec: LshSpec) -> Result<Self, LshSpecError> {
         spec.check()?;
-        Ok(Self::from_parts(spec, 0, Cow::default(), None, None))
+        Ok(Self::from_parts(spec, 0, Cow::default(), None, None, Labels::default()))
     }
 }
 
@@ -131,12 +181,13 @@ impl<'a> LshIndex<'a> {
         ids: Cow<'a, [u32]>,
         run: Option<Run<'a>>,
         kept: Option<Kept<'a>>,
+        labels: Labels<'a>,
     ) -> Self {
         debug_assert!(spec.check().is_ok());
         let salt = spec.seed.derive("index", 0).words()[0];
         let kept = kept.or_else(|| spec.keeps_items.then(|| Kept::new(&spec.family)));
         let (functions, removed, runs) = (OnceLock::new(), Removed::default(), run.into_iter().collect());
-        Self { spec, functions, salt, next, ids, removed, kept, runs, buffer: Buffer::default() }
+        Self { spec, functions, salt, next, ids, removed, kept, labels, runs, buffer: Buffer::default() }
     }
 
     fn functions(&self) -> &Arc<dyn Functions> {
@@ -161,6 +212,21 @@ impl<'a> LshIndex<'a> {
         self.len() == 0
     }
 
+    /// The id that the next item gets: one more than that of the last.
+    pub fn next_id(&self) -> u32 {
+        self.next
+    }
+
+    /// Names of items.
+    pub fn labels(&self) -> &Labels<'a> {
+        &self.labels
+    }
+
+    /// Names of items, to be added to.
+    pub fn labels_mut(&mut self) -> &mut Labels<'a> {
+        &mut self.labels
+    }
+
     /// Whether the item of this id is in.
     pub fn contains(&self, id: u32) -> bool {
         self.slot_of(id).is_some()
@@ -172,14 +238,15 @@ impl<'a> LshIndex<'a> {
     }
 
     /// Bytes of all tables, as they are now.
-    pub fn table_bytes(&self) -> usize {
+    pub fn table_bytes(&self) -> u64 {
         let waiting = self.buffer.items as usize * self.bands() * size_of::<u64>();
-        self.runs.iter().map(Run::bytes).sum::<usize>() + waiting
+        (self.runs.iter().map(Run::bytes).sum::<usize>() + waiting) as u64
     }
 
-    /// Bytes of everything that is kept: tables, ids and items.
-    pub fn bytes(&self) -> usize {
-        self.table_bytes() + size_of_val(&*self.ids) + self.kept.as_ref().map_or(0, Kept::bytes)
+    /// Bytes that items, tables and names take.
+    pub fn bytes(&self) -> u64 {
+        let (ids, kept) = (size_of_val(&*self.ids), self.kept.as_ref().map_or(0, Kept::bytes));
+        self.table_bytes() + (ids + kept) as u64 + self.labels.bytes()
     }
 
     fn bands(&self) -> usize {
@@ -287,7 +354,11 @@ impl<'a> LshIndex<'a> {
                 *kept = rest;
             }
             let ids = (0..).zip(&*self.ids).filter(|(slot, _)| keeps(*slot)).map(|(_, &id)| id).collect::<Vec<_>>();
-            self.ids = ids.into();
+            let mut labels = Labels::default();
+            ids.iter()
+                .filter_map(|&id| Some((id, self.labels.get(id)?)))
+                .for_each(|(id, name)| labels.insert(id, name));
+            (self.ids, self.labels) = (ids.into(), labels);
         }
         self.runs = runs;
         self.buffer = Buffer::default();
@@ -312,7 +383,7 @@ impl<'a> LshIndex<'a> {
     /// The parts of [`Self::from_parts`], if the index is compact.
     pub(crate) fn parts(&self) -> Option<Parts<'_, 'a>> {
         let (run, kept) = (self.runs.first(), self.kept.as_ref());
-        self.is_compact().then(|| Parts { next: self.next, ids: &self.ids, run, kept })
+        self.is_compact().then(|| Parts { next: self.next, ids: &self.ids, run, kept, labels: &self.labels })
     }
 
     /// Takes in all items of another index, in their order; each gets its old id plus the number that is returned.
@@ -335,6 +406,7 @@ impl<'a> LshIndex<'a> {
         if let (Some(ours), Some(theirs)) = (&mut self.kept, &other.kept) {
             ours.extend(theirs, other.slots(), |_| true);
         }
+        self.labels.append(first, &other.labels);
         if !other.is_empty() {
             self.runs.push(other.merged_run(other.slots(), |slot| slot + shift));
             self.settle();
@@ -386,6 +458,8 @@ impl<'a> LshIndex<'a> {
         });
         slots.sort_unstable();
         slots.dedup();
+        // Tables that were not checked may say anything.
+        slots.truncate(slots.partition_point(|&slot| slot < self.slots()));
         slots
     }
 
@@ -397,15 +471,6 @@ impl<'a> LshIndex<'a> {
     pub fn candidates<'i>(&self, item: impl Into<Item<'i>>) -> Result<Vec<u32>, IndexError> {
         let slots = self.candidate_slots(&self.query(item.into())?.hashed);
         Ok(slots.into_iter().filter_map(|slot| self.ids.get(slot as usize).copied()).collect())
-    }
-
-    fn kept(&self) -> Result<&Kept<'a>, IndexError> {
-        self.kept.as_ref().ok_or(IndexError::ItemsNotKept)
-    }
-
-    fn neighbour(&self, kept: &Kept<'_>, query: &Query<'_>, slot: u32) -> Option<Neighbour> {
-        let id = *self.ids.get(slot as usize)?;
-        Some(Neighbour { id, distance: kept.distance(&self.spec.family, query.item.view(), slot)? })
     }
 
     /// The first item found that is no farther than `within`: the near-neighbour query of the notes, who ask for anything within
@@ -430,14 +495,15 @@ impl<'a> LshIndex<'a> {
         within: Distance,
         most: usize,
     ) -> Result<Option<Neighbour>, IndexError> {
-        let (kept, query) = (self.kept()?, self.query(item.into())?);
+        let query = self.query(item.into())?;
+        let verifier = Verifier::new(self, &query)?;
         let mut left = most;
         let found = self.visit(&query.hashed, |slot| {
             if left == 0 {
                 return ControlFlow::Break(None);
             }
             left -= 1;
-            match self.neighbour(kept, &query, slot) {
+            match verifier.neighbour(slot) {
                 Some(neighbour) if neighbour.distance <= within => ControlFlow::Break(Some(neighbour)),
                 _ => ControlFlow::Continue(()),
             }
@@ -450,8 +516,8 @@ impl<'a> LshIndex<'a> {
     /// # Errors
     /// As [`Self::near`].
     pub fn within<'i>(&self, item: impl Into<Item<'i>>, distance: Distance) -> Result<Vec<Neighbour>, IndexError> {
-        let mut found = self.verified(item.into())?;
-        found.retain(|neighbour| neighbour.distance <= distance);
+        let query = self.query(item.into())?;
+        let mut found = Verifier::new(self, &query)?.within(self.candidate_slots(&query.hashed), distance);
         found.sort_unstable();
         Ok(found)
     }
@@ -461,20 +527,11 @@ impl<'a> LshIndex<'a> {
     /// # Errors
     /// As [`Self::near`].
     pub fn nearest<'i>(&self, item: impl Into<Item<'i>>, top: usize) -> Result<Vec<Neighbour>, IndexError> {
-        let mut found = self.verified(item.into())?;
-        if top < found.len() {
-            found.select_nth_unstable(top);
-            found.truncate(top);
-        }
+        let query = self.query(item.into())?;
+        let mut found = Verifier::new(self, &query)?.nearest(self.candidate_slots(&query.hashed), top);
         found.sort_unstable();
+        found.truncate(top);
         Ok(found)
-    }
-
-    /// All candidates with their distances.
-    fn verified(&self, item: Item<'_>) -> Result<Vec<Neighbour>, IndexError> {
-        let (kept, query) = (self.kept()?, self.query(item)?);
-        let slots = self.candidate_slots(&query.hashed);
-        Ok(slots.into_iter().filter_map(|slot| self.neighbour(kept, &query, slot)).collect())
     }
 
     /// The same index with another number of buckets a table that queries look into, which changes no table.
@@ -498,6 +555,7 @@ impl<'a> LshIndex<'a> {
             ids: self.ids.into_owned().into(),
             removed: self.removed,
             kept: self.kept.map(Kept::into_owned),
+            labels: self.labels.into_owned(),
             runs: self.runs.into_iter().map(Run::into_owned).collect(),
             buffer: self.buffer,
         }

@@ -13,7 +13,7 @@ use crate::{
         pairs,
     },
     hash::Rng,
-    item::BitString,
+    item::{self, BitString},
 };
 
 fn distance(value: f64) -> Distance {
@@ -323,6 +323,37 @@ fn ties_and_repeats_are_all_returned_in_order() {
     assert_eq!(index.nearest(&item, 0).unwrap(), []);
 }
 
+/// What is left out before exact distances are worked out was not wanted: angles of all sizes, and norms from one end to the other.
+#[test]
+fn quick_cosines_lose_nothing() {
+    let mut rng = Rng::new(Seed::new(10));
+    for scale in [1e-38f32, 1e-20, 1.0, 3e18, 1e38] {
+        let items: Vec<Vec<f32>> = (0..300)
+            .map(|i| {
+                let spread = libm::exp(-f64::from(i % 30));
+                let noise = (0..20).map(|at| f64::from(u8::from(at == 3)) + spread * (rng.unit() - 0.5));
+                noise.map(|x| (x as f32).clamp(-1.0, 1.0) * scale).collect()
+            })
+            .collect();
+        let mut index = LshIndex::from_spec(spec(Hyperplane { dimension: 20 }, 1, 30)).unwrap();
+        items.iter().for_each(|item| assert!(index.insert(item.as_slice()).is_ok()));
+        for item in items.iter().step_by(20) {
+            let candidates = index.candidates(item.as_slice()).unwrap();
+            let exact = |id: &u32| Neighbour { id: *id, distance: item::angle(item, &items[*id as usize]).unwrap() };
+            let mut expected: Vec<Neighbour> = candidates.iter().map(exact).collect();
+            expected.sort_unstable();
+            for top in [0, 1, 10, 299, 300, 1000] {
+                assert_eq!(index.nearest(item.as_slice(), top).unwrap(), expected[..top.min(expected.len())]);
+            }
+            for limit in [0, 10, 150, expected.len() - 1].map(|at| expected[at].distance) {
+                let inside = expected.iter().take_while(|neighbour| neighbour.distance <= limit).count();
+                assert_eq!(index.within(item.as_slice(), limit).unwrap(), expected[..inside]);
+            }
+            assert_eq!(index.within(item.as_slice(), distance(4.0)).unwrap(), expected);
+        }
+    }
+}
+
 #[test]
 fn near_stops_at_the_first_within_reach_or_when_it_has_looked_at_enough() {
     let mut rng = Rng::new(Seed::new(8));
@@ -378,6 +409,33 @@ fn what_has_no_hash_is_an_error_and_changes_nothing() {
     assert!(matches!(index.insert([0.0; 3].as_slice()), Err(IndexError::Item(ItemError::ZeroVector))));
     assert!(matches!(index.insert([f32::NAN; 3].as_slice()), Err(IndexError::Item(ItemError::NotFinite { .. }))));
     assert_eq!(bytes(&index), before);
+}
+
+#[test]
+fn names_go_with_items_through_merging_saving_and_removal() {
+    let spec = spec(BitSampling::new(64), 4, 4);
+    let named = |names: &[&str]| {
+        let mut index = LshIndex::from_spec(spec.clone()).unwrap();
+        for name in names {
+            let id = index.insert(&BitString::zeros(64)).unwrap();
+            index.labels_mut().insert(id, name);
+        }
+        index
+    };
+    let mut index = named(&["a", "b", "c"]);
+    assert_eq!(index.merge(&named(&["d", "e"])), Ok(3));
+    let written = bytes(&index);
+    let opened = LshIndex::decode(&written, Check::Everything).unwrap();
+    assert_eq!(bytes(&opened), written);
+    let mut index = opened.into_owned();
+    for id in [1, 3, 4] {
+        index.remove(id);
+    }
+    index.compact();
+    let names: Vec<Option<&str>> = (0..5).map(|id| index.labels().get(id)).collect();
+    assert_eq!(names, [Some("a"), None, Some("c"), None, None]);
+    assert_eq!((index.len(), index.next_id()), (2, 5));
+    assert_eq!(bytes(&LshIndex::decode(&bytes(&index), Check::Everything).unwrap()), bytes(&index));
 }
 
 #[test]
