@@ -13,6 +13,7 @@ mod rate;
 mod run;
 mod table;
 
+mod hua_2012;
 mod kirsch_mitzenmacher_2006;
 
 use std::{path::PathBuf, process::ExitCode};
@@ -26,7 +27,10 @@ struct Paper {
     run: fn(&mut Run) -> anyhow::Result<()>,
 }
 
-const PAPERS: &[Paper] = &[Paper { name: "kirsch-mitzenmacher-2006", run: kirsch_mitzenmacher_2006::run }];
+const PAPERS: &[Paper] = &[
+    Paper { name: "kirsch-mitzenmacher-2006", run: kirsch_mitzenmacher_2006::run },
+    Paper { name: "hua-2012", run: hua_2012::run },
+];
 
 /// Reruns a paper's experiments: tables as TSV, figures as SVG, and a verdict on each claim.
 #[derive(Parser)]

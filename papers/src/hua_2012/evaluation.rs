@@ -1,0 +1,241 @@
+//! The comparison: every competitor, every radius, uniform and Zipf queries.
+//!
+//! Claim: all competitors answer the same queries over the same records on one thread, and each is timed as the best of several
+//! passes over the whole set of queries, answers alone. Errors are told apart: *missed* is the part of queries with a record within R that
+//! are answered with no, *accepted* the part of those without that are answered with yes. The paper has one accuracy for both.
+
+use std::{hint::black_box, time::Instant};
+
+use nearset::{
+    Distance, Seed,
+    hash::Rng,
+    plan::{Background, Plan, curve::locality_sensitive as theory},
+};
+
+use super::{
+    competitor::{Competitor, Scan},
+    filters::{self, Filter},
+    lsb_tree::LsbTree,
+    points::{Point, squared_distance},
+    queries::Queries,
+    smart_store::{GROUPS, SmartStore},
+};
+use crate::{format::significant, rate::Rate, run::Run};
+
+/// Widths of buckets that the tuned filter is chosen from, in units of R.
+const WIDTHS: [f64; 4] = [4.0, 8.0, 16.0, 32.0];
+
+/// Pairs of far queries and records that a plan is made from.
+const PAIRS: usize = 200_000;
+
+/// Records and what is asked of them.
+pub struct Workload<'a, const D: usize> {
+    /// The name of the records.
+    pub name: &'static str,
+    pub stored: &'a [Point<D>],
+    /// What is measured, kind by kind.
+    pub kinds: &'a [Queries<D>],
+    /// Other queries of the same kinds, which filters are tuned and planned with.
+    pub training: &'a [Queries<D>],
+    pub radii: &'a [f64],
+}
+
+/// One competitor's answers to one kind of queries at one radius.
+pub struct Measured {
+    pub data: &'static str,
+    pub kind: &'static str,
+    pub radius: f64,
+    pub competitor: String,
+    /// Queries that have a record within the radius.
+    pub near: Rate,
+    pub right: Rate,
+    pub missed: Rate,
+    pub accepted: Rate,
+    /// Of the queries with nothing within 4 R, those accepted.
+    pub accepted_far: Rate,
+    pub microseconds: f64,
+    pub accesses: f64,
+    pub bytes: u64,
+}
+
+/// The state of a filter at a radius.
+pub struct Filled {
+    pub data: &'static str,
+    pub radius: f64,
+    pub name: String,
+    pub shape: String,
+    /// The part of the functions' bits that is set.
+    pub fill: f64,
+    pub bytes: u64,
+    pub records: usize,
+}
+
+/// All that was measured.
+#[derive(Default)]
+pub struct Evaluation {
+    pub measured: Vec<Measured>,
+    pub filled: Vec<Filled>,
+    /// Data and radius with why the planner has no locality-sensitive Bloom filter, or no filter at all.
+    pub refused: Vec<(&'static str, f64, String)>,
+}
+
+impl Evaluation {
+    /// Runs all competitors over the workload.
+    pub fn add<const D: usize>(&mut self, run: &Run, work: &Workload<'_, D>, seed: Seed) -> anyhow::Result<()> {
+        let Workload { name, stored, .. } = *work;
+        run.progress(format!("{name}: building the rivals over {} records", stored.len()));
+        let scan = Scan(stored);
+        let lsb_tree = LsbTree::new(stored, 1, seed);
+        let smart_store = SmartStore::new(stored, GROUPS, 1, seed);
+        for &radius in work.radii {
+            run.progress(format!("{name}: R = {radius}"));
+            let filters = self.filters(work, radius, seed)?;
+            let rivals: [&dyn Competitor<D>; 3] = [&scan, &lsb_tree, &smart_store];
+            let all = rivals.into_iter().chain(filters.iter().map(|filter| filter as &dyn Competitor<D>));
+            for competitor in all {
+                self.measured.extend(work.kinds.iter().map(|kind| measure(competitor, name, kind, radius)));
+            }
+        }
+        Ok(())
+    }
+
+    /// The filters for one radius.
+    fn filters<const D: usize>(
+        &mut self,
+        work: &Workload<'_, D>,
+        radius: f64,
+        seed: Seed,
+    ) -> anyhow::Result<Vec<Filter>> {
+        let (stored, records) = (work.stored, work.stored.len());
+        let narrow = filters::WIDTH * radius;
+        let mut all = vec![
+            Filter::of("LSBF as printed", filters::printed::<D>(filters::WIDTH, seed)?, stored)?,
+            Filter::of("LSBF as printed, R as unit", filters::printed::<D>(narrow, seed)?, stored)?,
+            Filter::of("LSBF half full", filters::half_full::<D>(narrow, records, seed)?, stored)?,
+            tuned(work, radius, seed)?,
+        ];
+        let background = background(work, filters::FAR * radius, seed)?;
+        let planned = background.map(|background| filters::goal::<D>(radius, records, background, seed)).transpose()?;
+        match planned.map(|goal| filters::planned(&goal)) {
+            None => self.refused.push((work.name, radius, "no query has nothing within 4 R".into())),
+            Some(Err(why)) => self.refused.push((work.name, radius, why)),
+            Some(Ok(plan)) => {
+                let why = filters::why_not_verified(&plan).unwrap_or("it has one");
+                self.refused.push((work.name, radius, why.into()));
+                all.extend(of_plan(&plan, stored)?);
+            }
+        }
+        self.filled.extend(all.iter().map(|filter| {
+            let spec = filter.filter().spec();
+            let layout = spec.layout();
+            let width = match spec.family {
+                nearset::Family::PStable(family) => family.width,
+                _ => f64::NAN,
+            };
+            let threshold = spec.rule.threshold_at(filter.filter().fill()).unwrap_or(layout.bands);
+            Filled {
+                data: work.name,
+                radius,
+                name: Competitor::<D>::name(filter).to_owned(),
+                shape: format!(
+                    "{threshold} of {} functions of {} hashes, ω = {} R",
+                    layout.bands,
+                    layout.rows,
+                    significant(width / radius, 2)
+                ),
+                fill: filter.filter().fill(),
+                bytes: spec.bytes(),
+                records,
+            }
+        }));
+        Ok(all)
+    }
+}
+
+fn of_plan<const D: usize>(plan: &Plan, stored: &[Point<D>]) -> anyhow::Result<Option<Filter>> {
+    plan.spec.near().map(|spec| Filter::of("nearset planned", spec.clone(), stored)).transpose()
+}
+
+/// Of the widths, the one that does best on the training queries.
+fn tuned<const D: usize>(work: &Workload<'_, D>, radius: f64, seed: Seed) -> anyhow::Result<Filter> {
+    let mut best: Option<(f64, Filter)> = None;
+    for width in WIDTHS {
+        let spec = filters::half_full::<D>(width * radius, work.stored.len(), seed)?;
+        let filter = Filter::of("LSBF tuned", spec, work.stored)?;
+        let (mut missed, mut accepted) = (Rate::default(), Rate::default());
+        for kind in work.training {
+            for (query, near) in kind.points.iter().zip(kind.truth(radius)) {
+                let answer = filter.is_near(query, radius);
+                let count = if near { &mut missed } else { &mut accepted };
+                *count = *count + Rate::count([answer != near]);
+            }
+        }
+        let part = |rate: Rate| if rate.of == 0 { 0.0 } else { rate.value() };
+        let balance = theory::balance(part(accepted), part(missed), 0.3);
+        if best.as_ref().is_none_or(|(least, _)| balance < *least) {
+            best = Some((balance, filter));
+        }
+    }
+    Ok(best.expect("widths were tried").1)
+}
+
+/// Distances between records and training queries that have nothing within `far`; `None` where there are no such queries.
+fn background<const D: usize>(work: &Workload<'_, D>, far: f64, seed: Seed) -> anyhow::Result<Option<Background>> {
+    let all = work.training.iter().flat_map(|kind| kind.points.iter().zip(kind.nearest()));
+    let lonely: Vec<&Point<D>> = all.filter(|(_, nearest)| *nearest >= far).map(|(query, _)| query).collect();
+    if lonely.is_empty() {
+        return Ok(None);
+    }
+    let mut rng = Rng::new(seed.derive("pairs", 0));
+    let mut any = |count: usize| rng.below(count as u64) as usize;
+    let mut pair = |_| {
+        let (query, record) = (lonely[any(lonely.len())], &work.stored[any(work.stored.len())]);
+        Distance::new(f64::from(squared_distance(query, record)).sqrt())
+    };
+    let distances = (0..PAIRS).map(&mut pair).collect::<Result<Vec<_>, _>>()?;
+    Ok(Background::from_distances(distances))
+}
+
+fn measure<const D: usize>(
+    competitor: &dyn Competitor<D>,
+    data: &'static str,
+    queries: &Queries<D>,
+    radius: f64,
+) -> Measured {
+    let truth = queries.truth(radius);
+    let answers: Vec<_> = queries.points.iter().map(|query| competitor.ask(query, radius)).collect();
+    let yes_where = |wanted: &dyn Fn(usize) -> bool| {
+        Rate::count(answers.iter().enumerate().filter(|(i, _)| wanted(*i)).map(|(_, answer)| answer.near))
+    };
+    let far: Vec<bool> = queries.nearest().map(|nearest| nearest >= filters::FAR * radius).collect();
+    Measured {
+        data,
+        kind: queries.name,
+        radius,
+        competitor: competitor.name().to_owned(),
+        near: Rate::count(truth.iter().copied()),
+        right: Rate::count(answers.iter().zip(&truth).map(|(answer, truth)| answer.near == *truth)),
+        missed: yes_where(&|i| truth[i]).miss(),
+        accepted: yes_where(&|i| !truth[i]),
+        accepted_far: yes_where(&|i| far[i]),
+        microseconds: microseconds(competitor, &queries.points, radius),
+        accesses: answers.iter().map(|answer| f64::from(answer.accesses)).sum::<f64>() / answers.len() as f64,
+        bytes: competitor.bytes(),
+    }
+}
+
+/// The mean time of a query in the best of up to seven passes, which end after a third of a second.
+fn microseconds<const D: usize>(competitor: &dyn Competitor<D>, queries: &[Point<D>], radius: f64) -> f64 {
+    let (started, mut best) = (Instant::now(), f64::INFINITY);
+    for _ in 0..7 {
+        let pass = Instant::now();
+        for query in queries {
+            black_box(competitor.is_near(black_box(query), radius));
+        }
+        best = best.min(pass.elapsed().as_secs_f64());
+        if started.elapsed().as_secs_f64() > 0.33 {
+            break;
+        }
+    }
+    1e6 * best / queries.len() as f64
+}

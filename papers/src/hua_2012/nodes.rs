@@ -1,0 +1,188 @@
+//! A filter a node, as the paper ran it on 30 nodes: summaries merged, or kept apart.
+//!
+//! Every node stores its share of the records and tells the others about it by a filter. *Merged*: all filters have one spec, sized for
+//! all records; a node keeps the OR of them. *Apart*: each is sized for a node's share; a node keeps them all and asks each.
+//! Claim: merged summaries answer bit for bit as one filter of all records (the OR law). Kept apart they take the same room, but
+//! a query asks all of them, and their false positives add up: `1 - (1-f)^N`.
+//!
+//! Traffic of one exchange, all nodes together: N - 1 copies of each node's filter where they are kept apart. Where they are
+//! merged, a ring first adds the filters up and then hands the sum round, each node sending `2 (N-1)/N` filters.
+
+use nearset::{NearFilter, Seed, Spec, Table, hash::Rng};
+
+use super::{filters, points::Point};
+use crate::rate::Rate;
+
+/// How summaries of so many nodes do.
+pub struct Nodes {
+    pub nodes: usize,
+    /// Whether the merged filter has the bytes of one filter of all records.
+    pub equal: bool,
+    /// Far queries that the merged filter accepts, and that any of the filters kept apart does.
+    pub merged: Rate,
+    pub apart: Rate,
+    /// Near queries that each misses.
+    pub merged_missed: Rate,
+    pub apart_missed: Rate,
+    /// Bytes that a node keeps.
+    pub merged_bytes: u64,
+    pub apart_bytes: u64,
+    /// Bytes that all nodes together send in one exchange.
+    pub merged_traffic: u64,
+    pub apart_traffic: u64,
+}
+
+/// A filter of the paper's basic kind for so many records: 7 functions of 10 hashes with buckets of this width. Verification would
+/// leave too few false positives to compare.
+fn summary<const D: usize>(width: f64, records: usize, seed: Seed) -> anyhow::Result<Spec> {
+    Ok(Spec { verification: None, probing: None, ..filters::half_full::<D>(width, records, seed)? })
+}
+
+/// The records over so many nodes, and the answers to near and far queries.
+pub fn distribute<const D: usize>(
+    stored: &[Point<D>],
+    (near, far): (&[Point<D>], &[Point<D>]),
+    nodes: usize,
+    width: f64,
+    seed: Seed,
+) -> anyhow::Result<Nodes> {
+    let filled = |records: &mut dyn Iterator<Item = &Point<D>>, spec: Spec| -> anyhow::Result<NearFilter<'static>> {
+        let mut filter = NearFilter::from_spec(spec)?;
+        let records: Vec<Point<D>> = records.copied().collect();
+        filters::insert_all(&mut filter, &records);
+        Ok(filter)
+    };
+    let whole = summary::<D>(width, stored.len(), seed)?;
+    let central = filled(&mut stored.iter(), whole.clone())?;
+    let mut merged = NearFilter::from_spec(whole.clone())?;
+    let (share, mut apart) = (summary::<D>(width, stored.len().div_ceil(nodes), seed)?, Vec::new());
+    for node in 0..nodes {
+        let own = || stored.iter().skip(node).step_by(nodes);
+        merged.merge(&filled(&mut own(), whole.clone())?)?;
+        apart.push(filled(&mut own(), share.clone())?);
+    }
+    let ask = |queries: &[Point<D>], filters: &[NearFilter<'static>]| -> anyhow::Result<Rate> {
+        let mut yes = Vec::new();
+        for query in queries {
+            let mut any = false;
+            for filter in filters {
+                any |= filter.contains_near(query.as_slice())?;
+            }
+            yes.push(any);
+        }
+        Ok(Rate::count(yes))
+    };
+    let equal = bytes(&merged)? == bytes(&central)?;
+    let merged = [merged];
+    let count = nodes as u64;
+    Ok(Nodes {
+        nodes,
+        equal,
+        merged: ask(far, &merged)?,
+        apart: ask(far, &apart)?,
+        merged_missed: ask(near, &merged)?.miss(),
+        apart_missed: ask(near, &apart)?.miss(),
+        merged_bytes: whole.bytes(),
+        apart_bytes: count * share.bytes(),
+        merged_traffic: 2 * (count - 1) * whole.bytes(),
+        apart_traffic: count * (count - 1) * share.bytes(),
+    })
+}
+
+fn bytes(filter: &NearFilter<'_>) -> anyhow::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    filter.encode(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Misses of records that came in after the last exchange.
+pub struct Staleness {
+    /// Records of all nodes between two exchanges.
+    pub lag: usize,
+    /// Queries for recent records that the asked node answers with no, though a filter of all records would say yes.
+    pub missed: Rate,
+    /// The same worked out: half of the lag has come in since the exchange, on average, all but 1/N of it at other nodes.
+    pub expected: f64,
+    /// Bytes that all nodes together send for one record.
+    pub traffic_a_record: f64,
+}
+
+/// Records come in at all nodes in turn; now and then a random node is asked for one of the `recent` newest. Summaries are exchanged
+/// after every `lag` records.
+pub fn staleness<const D: usize>(
+    stored: &[Point<D>],
+    nodes: usize,
+    recent: usize,
+    lag: usize,
+    (width, queries): (f64, usize),
+    seed: Seed,
+) -> anyhow::Result<Staleness> {
+    // Before the first query, all nodes know as many records as count as recent.
+    let spec = summary::<D>(width, stored.len(), seed)?;
+    let mut rng = Rng::new(seed.derive("staleness", lag as u64));
+    let (mut fresh, mut exchanged) = (NearFilter::from_spec(spec.clone())?, NearFilter::from_spec(spec.clone())?);
+    let mut local =
+        vec![NearFilter::from_spec(Spec { table: Table::Bits(64 * lag.max(1) as u64), ..spec.clone() })?; nodes];
+    filters::insert_all(&mut fresh, &stored[..recent]);
+    exchanged.merge(&fresh)?;
+    let (mut answers, stream) = (Vec::new(), stored.len() - recent);
+    let every = (stream / queries).max(1);
+    for (i, record) in stored.iter().enumerate().skip(recent) {
+        fresh.insert(record.as_slice())?;
+        local[i % nodes].insert(record.as_slice())?;
+        if lag == 0 || (i - recent + 1).is_multiple_of(lag) {
+            exchanged.merge(&fresh)?;
+            let empty = NearFilter::from_spec(local[0].spec().clone())?;
+            local.fill(empty);
+        }
+        if i.is_multiple_of(every) {
+            let wanted = stored[i - rng.below(recent as u64) as usize];
+            let node = &local[rng.below(nodes as u64) as usize];
+            answers.push(exchanged.contains_near(wanted.as_slice())? || node.contains_near(wanted.as_slice())?);
+        }
+    }
+    let elsewhere = (nodes - 1) as f64 / nodes as f64;
+    let unknown = match lag <= recent {
+        true => lag as f64 / (2.0 * recent as f64),
+        // Of the lag's course, the part after `recent` records has none of the recent ones exchanged.
+        false => 1.0 - recent as f64 / (2.0 * lag as f64),
+    };
+    Ok(Staleness {
+        lag,
+        missed: Rate::count(answers).miss(),
+        expected: elsewhere * unknown,
+        traffic_a_record: 2.0 * (nodes - 1) as f64 * spec.bytes() as f64 / lag.max(1) as f64,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hua_2012::competitor::clumps;
+
+    #[test]
+    fn merged_summaries_are_one_filter() {
+        let (stored, queries) = clumps::stored_and_queries(3_000, 200, 10);
+        for nodes in [1, 7] {
+            let found = distribute(&stored, (&stored[..200], &queries), nodes, 400.0, Seed::new(1)).unwrap();
+            assert!(found.equal);
+            // What was stored is found, whoever stored it.
+            assert_eq!((found.merged_missed.yes, found.apart_missed.yes), (0, 0));
+        }
+    }
+
+    #[test]
+    fn only_unexchanged_records_of_other_nodes_are_missed() {
+        let (stored, _) = clumps::stored_and_queries(4_000, 0, 11);
+        // Narrow buckets, so that hardly any record answers for another.
+        let stale = |lag| staleness(&stored, 10, 500, lag, (4.0, 1_000), Seed::new(2)).unwrap();
+        assert_eq!(stale(0).missed.yes, 0);
+        for lag in [250, 1_000] {
+            let found = stale(lag);
+            // 5 sigma, and 2 % for records that chance hits answer for.
+            let sigma = (found.expected * (1.0 - found.expected) / found.missed.of as f64).sqrt();
+            let seen = found.missed.value();
+            assert!((seen - found.expected).abs() < 5.0 * sigma + 0.02, "{seen} for {}", found.expected);
+        }
+    }
+}

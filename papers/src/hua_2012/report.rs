@@ -1,0 +1,432 @@
+//! What was measured, as tables and figures.
+
+use super::{
+    evaluation::{Evaluation, Measured},
+    filters,
+    nodes::{Nodes, Staleness},
+    theorems::{Outcome, Variant, WIDTHS},
+    tuning::Tuned,
+};
+use crate::{
+    figure::{Axis, Colour, Figure, Panel, Point, Rule, Series, Shape},
+    format::{count, significant},
+    rate::Rate,
+    run::Run,
+    table::Table,
+};
+
+/// Everybody in the comparison, in the order of legends.
+const COMPETITORS: [(&str, Colour); 7] = [
+    ("Baseline", Colour::Black),
+    ("LSB-tree", Colour::Green),
+    ("SmartStore", Colour::Orange),
+    ("LSBF as printed", Colour::Purple),
+    ("LSBF half full", Colour::Sky),
+    ("LSBF tuned", Colour::Blue),
+    ("nearset planned", Colour::Vermilion),
+];
+
+/// A rate with three digits; nothing where nothing was asked.
+pub fn rate(rate: Rate) -> String {
+    if rate.of == 0 { "-".into() } else { significant(rate.value(), 3) }
+}
+
+/// The tables of the comparison.
+pub fn evaluation_tables(run: &Run, evaluation: &Evaluation) -> anyhow::Result<()> {
+    let mut table = Table::new([
+        "data",
+        "queries",
+        "R",
+        "near",
+        "competitor",
+        "accuracy",
+        "missed",
+        "accepted",
+        "accepted beyond 4 R",
+        "µs",
+        "accesses",
+        "KiB",
+    ]);
+    for measured in &evaluation.measured {
+        table.row([
+            measured.data.to_owned(),
+            measured.kind.to_owned(),
+            measured.radius.to_string(),
+            rate(measured.near),
+            measured.competitor.clone(),
+            rate(measured.right),
+            rate(measured.missed),
+            rate(measured.accepted),
+            rate(measured.accepted_far),
+            significant(measured.microseconds, 3),
+            significant(measured.accesses, 3),
+            count(measured.bytes as f64 / 1024.0),
+        ]);
+    }
+    run.table("evaluation", &table)?;
+    let mut filled = Table::new(["data", "R", "filter", "shape", "fill", "bits a record"]);
+    for filter in &evaluation.filled {
+        filled.row([
+            filter.data.to_owned(),
+            filter.radius.to_string(),
+            filter.name.clone(),
+            filter.shape.clone(),
+            // A fill of 1 must not be the rounding of .9999.
+            if filter.fill == 1.0 { "1".into() } else { format!("{:.4}", filter.fill) },
+            significant(8.0 * filter.bytes as f64 / filter.records as f64, 3),
+        ]);
+    }
+    run.table("fill", &filled)?;
+    let mut refused = Table::new(["data", "R", "why the planner has no locality-sensitive Bloom filter"]);
+    for (data, radius, why) in &evaluation.refused {
+        refused.row([data.to_string(), radius.to_string(), why.clone()]);
+    }
+    run.table("refused", &refused)
+}
+
+/// Space beside SmartStore's, the paper's Table 1: each competitor at the paper's R.
+pub fn space_table(run: &Run, evaluation: &Evaluation, at: &[(&'static str, f64)]) -> anyhow::Result<()> {
+    let mut table = Table::new(["competitor", "data", "KiB", "of SmartStore", "paper"]);
+    for (name, _) in COMPETITORS {
+        for &(data, radius) in at {
+            let Some(bytes) = bytes(evaluation, data, radius, name) else { continue };
+            let store = bytes_of_store(evaluation, data, radius);
+            let printed = match (name, data) {
+                ("SmartStore", _) => "1",
+                ("LSB-tree", "forest") => "0.42",
+                ("LSB-tree", _) => "0.68",
+                ("LSBF as printed", "forest") => "0.09",
+                ("LSBF as printed", _) => "0.15",
+                _ => "-",
+            };
+            let kib = significant(bytes / 1024.0, 3);
+            table.row([name.into(), data.to_owned(), kib, significant(bytes / store, 2), printed.into()]);
+        }
+    }
+    run.table("space", &table)
+}
+
+/// Bytes of a competitor.
+pub fn bytes(evaluation: &Evaluation, data: &str, radius: f64, name: &str) -> Option<f64> {
+    let found = evaluation.measured.iter().find(|m| m.data == data && m.radius == radius && m.competitor == name);
+    found.map(|measured| measured.bytes as f64)
+}
+
+fn bytes_of_store(evaluation: &Evaluation, data: &str, radius: f64) -> f64 {
+    bytes(evaluation, data, radius, "SmartStore").unwrap_or(f64::NAN)
+}
+
+/// Kinds of records and queries there are, in order.
+fn pairs(evaluation: &Evaluation) -> Vec<(&'static str, &'static str)> {
+    let mut pairs: Vec<_> = evaluation.measured.iter().map(|measured| (measured.data, measured.kind)).collect();
+    let mut seen = Vec::new();
+    pairs.retain(|pair| {
+        !seen.contains(pair) && {
+            seen.push(*pair);
+            true
+        }
+    });
+    pairs
+}
+
+fn radii(evaluation: &Evaluation, data: &str) -> Vec<f64> {
+    let mut radii: Vec<f64> = evaluation.measured.iter().filter(|m| m.data == data).map(|m| m.radius).collect();
+    radii.sort_by(f64::total_cmp);
+    radii.dedup();
+    radii
+}
+
+/// Bars by R, a panel for each kind of records and queries.
+fn bars(evaluation: &Evaluation, axis: &Axis, value: &dyn Fn(&Measured) -> f64) -> Vec<Panel> {
+    let panel = |(data, kind): (&'static str, &'static str)| {
+        let radii = radii(evaluation, data);
+        let series = COMPETITORS.iter().map(|&(name, colour)| {
+            let own = evaluation.measured.iter().filter(|m| (m.data, m.kind) == (data, kind) && m.competitor == name);
+            let place = |radius: f64| radii.iter().position(|&other| other == radius).unwrap_or(0) as f64;
+            Series::new(name, Shape::Bars, colour, own.map(|m| (place(m.radius), value(m))))
+        });
+        Panel {
+            title: format!("{data}, {kind} queries"),
+            x: Axis::names("R", radii.iter().map(f64::to_string)),
+            y: axis.clone(),
+            series: series.collect(),
+            ..Panel::default()
+        }
+    };
+    pairs(evaluation).into_iter().map(panel).collect()
+}
+
+/// Latency, accuracy and accesses, and both errors apart.
+pub fn evaluation_figures(run: &Run, evaluation: &Evaluation) -> anyhow::Result<()> {
+    let latency = bars(evaluation, &Axis::powers("µs a query").within(0.1, 10_000.0), &|m| m.microseconds);
+    let note = |text: &str| vec![text.to_owned()];
+    run.figure(
+        "latency",
+        &Figure {
+            title: "Latency: all in memory, one thread".into(),
+            notes: note(
+                "Mean over the queries in the best of several passes. Where no bar is, the planner has no filter.",
+            ),
+            panels: latency,
+            columns: 2,
+        },
+    )?;
+    let accuracy = bars(evaluation, &Axis::even("right answers, %").within(0.0, 105.0), &|m| 100.0 * m.right.value());
+    run.figure(
+        "accuracy",
+        &Figure {
+            title: "Accuracy as the paper has it: one number for both errors".into(),
+            notes: note(
+                "Where every query has a record within R, as on the forest at R = 2000, always saying yes is right.",
+            ),
+            panels: accuracy,
+            columns: 2,
+        },
+    )?;
+    let accesses = bars(evaluation, &Axis::powers("pages of 4 KiB a query").within(1.0, 20_000.0), &|m| m.accesses);
+    run.figure(
+        "accesses",
+        &Figure {
+            title: "Accesses: pages that a query would read if nothing were cached".into(),
+            notes: note("Pages of records for the Baseline, nodes for trees, pages of bits for filters."),
+            panels: accesses,
+            columns: 2,
+        },
+    )?;
+    run.figure("errors", &errors(evaluation))
+}
+
+/// Missed and accepted by R, both kinds of queries together.
+fn errors(evaluation: &Evaluation) -> Figure {
+    let mut data: Vec<&'static str> = pairs(evaluation).into_iter().map(|(data, _)| data).collect();
+    data.dedup();
+    let panel = |data: &'static str, what: &str, of: &dyn Fn(&Measured) -> Rate| {
+        let radii = radii(evaluation, data);
+        let series = COMPETITORS.iter().skip(1).enumerate().map(|(i, &(name, colour))| {
+            let points = radii.iter().enumerate().filter_map(|(place, &radius)| {
+                let own =
+                    evaluation.measured.iter().filter(|m| m.data == data && m.radius == radius && m.competitor == name);
+                let rate: Rate = own.map(of).sum();
+                // Side by side, so that equal rates do not hide each other.
+                (rate.of > 0).then(|| Point::measured(place as f64 + 0.06 * (i as f64 - 2.5), rate))
+            });
+            Series::new(name, Shape::DotsOnLine, colour, points)
+        });
+        Panel {
+            title: format!("{data}: {what}"),
+            x: Axis::names("R", radii.iter().map(f64::to_string)),
+            y: Axis::even("part of the queries").within(-0.02, 1.02),
+            series: series.collect(),
+            rules: vec![Rule::Horizontal(filters::ALLOWED, String::new())],
+            ..Panel::default()
+        }
+    };
+    let panels = data.into_iter().flat_map(|data| {
+        [
+            panel(data, "near queries missed", &|m| m.missed),
+            panel(data, "queries with nothing within R accepted", &|m| m.accepted),
+        ]
+    });
+    Figure {
+        title: "Both errors apart".into(),
+        notes: vec![
+            "With 95 % intervals. Dashed: the 5 % that the planned filter allows at R, and beyond 4 R.".into(),
+            "Between R and 4 R nothing is promised.".into(),
+        ],
+        panels: panels.collect(),
+        columns: 2,
+    }
+}
+
+/// χ by R, for each kind of records.
+pub fn tuning(run: &Run, tuned: &[(&'static str, Vec<Tuned>, f64)]) -> anyhow::Result<()> {
+    let mut table = Table::new(["data", "R", "χ, uniform", "χ, Zipf(.85)", "records in the query's buckets"]);
+    for (data, all, _) in tuned {
+        for at in all {
+            let [uniform, zipf] = [0, 1].map(|i| significant(at.proximity[i], 3));
+            table.row([data.to_string(), at.radius.to_string(), uniform, zipf, significant(at.candidates, 3)]);
+        }
+    }
+    run.table("tuning", &table)?;
+    let panel = |(data, all, paper): &(&'static str, Vec<Tuned>, f64)| {
+        let line = |name: &str, shape, colour, value: &dyn Fn(&Tuned) -> f64| {
+            Series::new(name, shape, colour, all.iter().map(|at| (at.radius, value(at))))
+        };
+        Panel {
+            title: data.to_string(),
+            x: Axis::powers("R"),
+            y: Axis::even("χ, or part of the records").within(0.0, 1.02),
+            series: vec![
+                line("χ, uniform queries", Shape::DotsOnLine, Colour::Blue, &|at| at.proximity[0]),
+                line("χ, Zipf(.85) queries", Shape::DotsOnLine, Colour::Vermilion, &|at| at.proximity[1]),
+                line("records in the query's buckets", Shape::Dashed, Colour::Black, &|at| at.candidates),
+            ],
+            rules: vec![Rule::Vertical(*paper, "paper's R".into())],
+            ..Panel::default()
+        }
+    };
+    run.figure("tuning", &Figure {
+        title: "Choosing R by the proximity measure χ = |p* - q| / |p - q|".into(),
+        notes: vec!["L = 7 functions of M = 10 hashes, buckets .85 R wide. χ is 1 where the nearest record is found, 0 where none is.".into()],
+        panels: tuned.iter().map(panel).collect(),
+        columns: 2,
+    })
+}
+
+const VARIANT_COLOURS: [Colour; 4] = [Colour::Black, Colour::Blue, Colour::Orange, Colour::Vermilion];
+
+/// The theorems' rates and the counted ones.
+pub fn theorems(run: &Run, outcomes: &[Outcome]) -> anyhow::Result<()> {
+    let mut table = Table::new([
+        "ω / R",
+        "filter",
+        "missed: theorem",
+        "missed: library",
+        "missed: counted",
+        "accepted: theorem",
+        "accepted: library",
+        "accepted: counted",
+        "balance",
+    ]);
+    for outcome in outcomes {
+        table.row([
+            outcome.width.to_string(),
+            outcome.variant.name().to_owned(),
+            significant(outcome.false_negative, 3),
+            significant(outcome.predicted.0, 3),
+            rate(outcome.missed),
+            significant(outcome.false_positive, 3),
+            significant(outcome.predicted.1, 3),
+            rate(outcome.accepted),
+            significant(outcome.balance(), 3),
+        ]);
+    }
+    run.table("theorems", &table)?;
+    let of = |variant: Variant| outcomes.iter().filter(move |outcome| outcome.variant == variant);
+    let dots = |value: &dyn Fn(&Outcome) -> Rate| -> Vec<Series> {
+        let series = Variant::ALL.iter().zip(VARIANT_COLOURS).map(|(&variant, colour)| {
+            Series::new(variant.name(), Shape::Dots, colour, of(variant).map(|o| Point::measured(o.width, value(o))))
+        });
+        series.collect()
+    };
+    let line = |name: &str, shape, colour, variant, value: &dyn Fn(&Outcome) -> f64| {
+        Series::new(name, shape, colour, of(variant).map(|outcome| (outcome.width, value(outcome))))
+    };
+    let widths = || Axis::powers("ω, in units of R").within(0.7, 1.2 * WIDTHS[WIDTHS.len() - 1]);
+    let mut missed = dots(&|outcome| outcome.missed);
+    missed.push(line("theorem, basic", Shape::Line, Colour::Black, Variant::BASIC, &|o| o.false_negative));
+    missed.push(line("theorem, overflow", Shape::Dashed, Colour::Orange, Variant::BOTH, &|o| o.false_negative));
+    let mut accepted = dots(&|outcome| outcome.accepted);
+    accepted.push(line("theorem, basic", Shape::Line, Colour::Black, Variant::BASIC, &|o| o.false_positive));
+    accepted.push(line("theorem, verification", Shape::Dashed, Colour::Blue, Variant::VERIFIED, &|o| o.false_positive));
+    let balance = Variant::ALL.iter().zip(VARIANT_COLOURS).map(|(&variant, colour)| {
+        Series::new(variant.name(), Shape::Dots, colour, of(variant).map(|outcome| (outcome.width, outcome.balance())))
+    });
+    let panel = |title: &str, y, series| Panel { title: title.into(), x: widths(), y, series, ..Panel::default() };
+    run.figure("theorems", &Figure {
+        title: "The theorems: lines are theirs, dots are counted".into(),
+        notes: vec![
+            "L = 7, M = 10, arrays half full, 2,000 records. Near queries lie exactly R from a record, far ones some 120 R from all.".into(),
+            "Verification multiplies false positives by about 2⁻⁸; overflow alone brings them back, which no theorem counts.".into(),
+        ],
+        panels: vec![
+            panel("near queries missed", Axis::even("part of the queries").within(0.0, 1.02), missed),
+            panel("far queries accepted", Axis::powers("part of the queries").within(3e-6, 1.5), accepted),
+            panel("the balance, .3 accepted + .7 missed", Axis::even("balance").within(0.0, 0.8), balance.collect()),
+        ],
+        columns: 2,
+    })
+}
+
+/// Summaries over nodes.
+pub fn nodes(run: &Run, nodes: &[Nodes], stale: &[Staleness]) -> anyhow::Result<()> {
+    let mut table = Table::new([
+        "nodes",
+        "merged = one filter",
+        "accepted: merged",
+        "accepted: apart",
+        "missed: merged",
+        "missed: apart",
+        "KiB kept: merged",
+        "KiB kept: apart",
+        "KiB sent: merged",
+        "KiB sent: apart",
+    ]);
+    let kib = |bytes: u64| count(bytes as f64 / 1024.0);
+    for at in nodes {
+        table.row([
+            at.nodes.to_string(),
+            if at.equal { "bit for bit".into() } else { "no".to_owned() },
+            rate(at.merged),
+            rate(at.apart),
+            rate(at.merged_missed),
+            rate(at.apart_missed),
+            kib(at.merged_bytes),
+            kib(at.apart_bytes),
+            kib(at.merged_traffic),
+            kib(at.apart_traffic),
+        ]);
+    }
+    run.table("nodes", &table)?;
+    let mut lags =
+        Table::new(["records between exchanges", "recent records missed", "expected", "KiB sent for a record"]);
+    for at in stale {
+        let sent = significant(at.traffic_a_record / 1024.0, 3);
+        lags.row([count(at.lag as f64), rate(at.missed), significant(at.expected, 3), sent]);
+    }
+    run.table("staleness", &lags)?;
+    let one = nodes.first().map_or(0.0, |at| at.merged.value());
+    let measured = |name: &str, shape, colour, value: &dyn Fn(&Nodes) -> Rate| {
+        Series::new(name, shape, colour, nodes.iter().map(|at| Point::measured(at.nodes as f64, value(at))))
+    };
+    let megabytes = |name: &str, shape, colour, value: &dyn Fn(&Nodes) -> u64| {
+        Series::new(name, shape, colour, nodes.iter().map(|at| (at.nodes as f64, value(at) as f64 / 1e6)))
+    };
+    let count_axis = || Axis::even("nodes").within(0.0, 31.0);
+    let lag_axis = || Axis::powers("records between exchanges");
+    run.figure("nodes", &Figure {
+        title: "A filter a node: merged, or kept apart".into(),
+        notes: vec!["Basic filters. Merged, they have the bits of one filter of all records; apart, each is sized for a node's share and all are asked.".into()],
+        panels: vec![
+            Panel {
+                title: "queries for nothing near accepted".into(),
+                x: count_axis(),
+                y: Axis::even("part of the queries"),
+                series: vec![
+                    measured("merged", Shape::Dots, Colour::Blue, &|at| at.merged),
+                    measured("apart", Shape::Squares, Colour::Vermilion, &|at| at.apart),
+                    Series::new("1 - (1-f)^N", Shape::Dashed, Colour::Black, (1..=30).map(|n| (f64::from(n), 1.0 - libm::pow(1.0 - one, f64::from(n))))),
+                ],
+                ..Panel::default()
+            },
+            Panel {
+                title: "sent in one exchange, all nodes together".into(),
+                x: count_axis(),
+                y: Axis::even("MB"),
+                series: vec![
+                    megabytes("merged", Shape::Dots, Colour::Blue, &|at| at.merged_traffic),
+                    megabytes("apart", Shape::Squares, Colour::Vermilion, &|at| at.apart_traffic),
+                ],
+                ..Panel::default()
+            },
+            Panel {
+                title: "30 nodes: recent records missed when updates lag".into(),
+                x: lag_axis(),
+                y: Axis::even("part of the queries").within(0.0, 1.02),
+                series: vec![
+                    Series::new("measured", Shape::Dots, Colour::Green, stale.iter().map(|at| Point::measured(at.lag as f64, at.missed))),
+                    Series::new("expected", Shape::Line, Colour::Green, stale.iter().map(|at| (at.lag as f64, at.expected))),
+                ],
+                ..Panel::default()
+            },
+            Panel {
+                title: "30 nodes: sent for a record".into(),
+                x: lag_axis(),
+                y: Axis::powers("KiB"),
+                series: vec![Series::new("merged", Shape::Dots, Colour::Blue, stale.iter().map(|at| (at.lag as f64, at.traffic_a_record / 1024.0)))],
+                ..Panel::default()
+            },
+        ],
+        columns: 2,
+    })
+}

@@ -1,0 +1,155 @@
+//! The paper's theorems on false positives and false negatives, against filters made to measure.
+//!
+//! The workload is the one the theorems are about. 2,000 records of 8 attributes, Gaussian with a deviation of 30 R, which leaves them
+//! some 120 R apart; *near* queries lie exactly R from a record, in a random direction; *far* queries are drawn like the records. Arrays
+//! are half full. L = 7 and M = 10 as in the paper; the width of buckets runs from its ω = .85 upwards, since .85 alone would show
+//! nothing but misses. Every repetition draws new functions and new records.
+
+use nearset::{
+    Distance, LshFamily as _, NearFilter, Seed, Spec,
+    family::{PStable, Stable},
+    hash::Rng,
+    plan::curve::locality_sensitive as theory,
+};
+
+use super::{
+    filters,
+    points::{Point, squared_distance},
+};
+use crate::rate::{Rate, in_parallel};
+
+const DIMENSION: usize = 8;
+const RECORDS: usize = 2_000;
+/// Of records and far queries, in units of R.
+const DEVIATION: f64 = 30.0;
+/// Far queries whose distances to all records are worked out for the theorem on false positives.
+const SAMPLED: usize = 100;
+
+/// Widths of buckets in units of R; the first is the paper's ω.
+pub const WIDTHS: [f64; 8] = [0.85, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0];
+
+/// Which of the paper's two improvements a filter has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Variant {
+    pub verified: bool,
+    pub overflow: bool,
+}
+
+impl Variant {
+    pub const BASIC: Self = Self { verified: false, overflow: false };
+    pub const VERIFIED: Self = Self { verified: true, overflow: false };
+    pub const OVERFLOW: Self = Self { verified: false, overflow: true };
+    pub const BOTH: Self = Self { verified: true, overflow: true };
+    pub const ALL: [Self; 4] = [Self::BASIC, Self::VERIFIED, Self::OVERFLOW, Self::BOTH];
+
+    pub fn name(self) -> &'static str {
+        match (self.verified, self.overflow) {
+            (false, false) => "basic",
+            (true, false) => "with verification",
+            (false, true) => "with overflow",
+            (true, true) => "with both",
+        }
+    }
+
+    fn spec(self, width: f64, seed: Seed) -> anyhow::Result<Spec> {
+        let spec = filters::half_full::<DIMENSION>(width, RECORDS, seed)?;
+        Ok(Spec {
+            verification: spec.verification.filter(|_| self.verified),
+            probing: spec.probing.filter(|_| self.overflow),
+            ..spec
+        })
+    }
+}
+
+/// One width and variant: what the paper's theorems say, what the library predicts, and what was counted.
+pub struct Outcome {
+    pub width: f64,
+    pub variant: Variant,
+    /// The theorem's false negatives: a bound without overflow, an approximation with it.
+    pub false_negative: f64,
+    /// The theorem's false positives; it knows no false positives by overflow.
+    pub false_positive: f64,
+    /// The library's prediction of both.
+    pub predicted: (f64, f64),
+    pub missed: Rate,
+    pub accepted: Rate,
+}
+
+impl Outcome {
+    /// The paper's balance of both errors, λ = .3, as counted.
+    pub fn balance(&self) -> f64 {
+        theory::balance(self.accepted.value(), self.missed.value(), 0.3)
+    }
+}
+
+/// Every width and variant, each with so many filters and, in each of them, so many queries of both kinds.
+pub fn outcomes(repetitions: u64, queries: usize, seed: Seed) -> anyhow::Result<Vec<Outcome>> {
+    let cells: Vec<(f64, Variant)> =
+        WIDTHS.iter().flat_map(|&width| Variant::ALL.map(|variant| (width, variant))).collect();
+    in_parallel(&cells, |&(width, variant)| outcome(width, variant, repetitions, queries, seed)).into_iter().collect()
+}
+
+fn outcome(width: f64, variant: Variant, repetitions: u64, queries: usize, seed: Seed) -> anyhow::Result<Outcome> {
+    let (mut missed, mut accepted, mut hit_by_records) = (Rate::default(), Rate::default(), Vec::new());
+    let mut predicted = (0.0, 0.0);
+    let near = Distance::new(1.0)?;
+    let family = PStable { dimension: DIMENSION as u32, width, stable: Stable::Gaussian };
+    for repetition in 0..repetitions {
+        // The same records and queries for every width and variant; functions of their own.
+        let mut rng = Rng::new(seed.derive("records", repetition));
+        let stored: Vec<Point<DIMENSION>> = (0..RECORDS).map(|_| anywhere(&mut rng)).collect();
+        let mut filter = NearFilter::from_spec(variant.spec(width, seed.derive("functions", repetition))?)?;
+        for record in &stored {
+            filter.insert(record.as_slice())?;
+        }
+        for _ in 0..queries {
+            let near = beside(&stored[rng.below(RECORDS as u64) as usize], &mut rng);
+            missed = missed + Rate::count([!filter.contains_near(near.as_slice())?]);
+            accepted = accepted + Rate::count([filter.contains_near(anywhere(&mut rng).as_slice())?]);
+        }
+        let slots = filter.spec().bits_per_band() as f64;
+        for _ in 0..SAMPLED.div_ceil(repetitions as usize) {
+            let query = anywhere(&mut rng);
+            // A record sets the query's bit by agreeing with it, or by chance.
+            let sets = |record: &Point<DIMENSION>| {
+                let distance = f64::from(squared_distance(&query, record)).sqrt();
+                let agrees = libm::pow(Stable::Gaussian.collision(distance, width), f64::from(filters::HASHES));
+                agrees + (1.0 - agrees) / slots
+            };
+            hit_by_records.push(theory::false_positive(stored.iter().map(sets), filters::FUNCTIONS));
+        }
+        // Unrelated records lie farther than this from nearly every far query; chance is what counts there.
+        let errors = filter.predicted_errors(near, Distance::new(4.0 * DEVIATION)?);
+        predicted.0 += errors.false_negative / repetitions as f64;
+        predicted.1 += errors.false_positive / repetitions as f64;
+    }
+    let agreement = family.band_probability(near, filters::HASHES);
+    let beside = family.neighbour_probability(near, filters::HASHES, filters::OVERFLOW.reach);
+    let basic = hit_by_records.iter().sum::<f64>() / hit_by_records.len() as f64;
+    Ok(Outcome {
+        width,
+        variant,
+        false_negative: match variant.overflow {
+            false => theory::false_negative_bound(agreement, filters::FUNCTIONS),
+            true => theory::probed_false_negative_exact(agreement, agreement + beside, filters::FUNCTIONS),
+        },
+        false_positive: match variant.verified {
+            false => basic,
+            true => theory::verified_false_positive(basic, filters::VERIFICATION_HASHES),
+        },
+        predicted,
+        missed,
+        accepted,
+    })
+}
+
+fn anywhere(rng: &mut Rng) -> Point<DIMENSION> {
+    std::array::from_fn(|_| (DEVIATION * rng.gaussian()) as f32)
+}
+
+/// A point at distance 1.
+fn beside(record: &Point<DIMENSION>, rng: &mut Rng) -> Point<DIMENSION> {
+    let step: [f64; DIMENSION] = std::array::from_fn(|_| rng.gaussian());
+    let length = step.iter().map(|x| x * x).sum::<f64>().sqrt();
+    std::array::from_fn(|i| record[i] + (step[i] / length) as f32)
+}
