@@ -198,7 +198,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
     if !args.quiet {
         print_summary(&summary, args.annotate);
         if let Some(report) = &args.report {
-            eprintln!("report    {}", report.display());
+            eprintln!("report    {}, in {}", report.display(), show::seconds(summary.report_seconds));
         }
     }
     if args.json {
@@ -247,9 +247,9 @@ fn print_summary(summary: &Summary, annotated: bool) {
     if summary.more_errors > 0 {
         eprintln!("skipped   and {} more", show::count(summary.more_errors));
     }
-    let rate = summary.bytes as f64 / 1e6 / summary.seconds.max(1e-9);
-    let (records, size, time) =
-        (show::count(summary.records), show::bytes(summary.bytes), show::seconds(summary.seconds));
+    let seconds = summary.seconds - summary.report_seconds;
+    let rate = summary.bytes as f64 / 1e6 / seconds.max(1e-9);
+    let (records, size, time) = (show::count(summary.records), show::bytes(summary.bytes), show::seconds(seconds));
     eprintln!("read      {records} records, {size}, in {time} ({rate:.0} MB/s)");
     let part = |number: u64| show::percent(number as f64 / summary.records.max(1) as f64);
     let (kept, removed) = if annotated { ("new", "marked") } else { ("kept", "removed") };

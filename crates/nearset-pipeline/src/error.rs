@@ -35,7 +35,7 @@ pub enum InputError {
          again, or recover the whole records before the cut with `{tool} -dc` and drop the last line"
     )]
     Truncated { name: Arc<str>, packing: &'static str, tool: &'static str, read: u64 },
-    #[error("{name}: the {packing} stream is damaged after {read} uncompressed bytes ({cause}): fetch the file again")]
+    #[error("{name}: the {packing} stream is damaged after {read} uncompressed bytes ({cause}): {}", cure_packing(*read))]
     Corrupt { name: Arc<str>, packing: &'static str, read: u64, cause: io::Error },
     #[error("{name}: cannot read on after {read} bytes: {cause}")]
     Read { name: Arc<str>, read: u64, cause: io::Error },
@@ -134,7 +134,9 @@ pub struct RecordError {
 pub enum RecordFault {
     #[error("column {column}: invalid JSON: {cause}")]
     InvalidJson { column: usize, cause: &'static str },
-    #[error("{found} instead of a JSON object: JSON Lines has one object a line")]
+    #[error(
+        "{found} instead of a JSON object: JSON Lines has one object a line; `jq -c '.[]'` makes such lines of an array"
+    )]
     NotAnObject { found: &'static str },
     #[error("no field {field:?}: there are {}", list(found))]
     MissingField { field: String, found: Vec<String> },
@@ -181,6 +183,10 @@ impl fmt::Display for ListOfNames<'_> {
         }
         Ok(())
     }
+}
+
+fn cure_packing(read: u64) -> &'static str {
+    if read == 0 { "rename the file if it is not packed at all, or fetch it again" } else { "fetch the file again" }
 }
 
 fn cure(cause: &io::Error) -> &'static str {

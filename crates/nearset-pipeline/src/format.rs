@@ -123,7 +123,8 @@ impl Compression {
     /// What the first bytes of a stream say.
     pub(crate) fn sniff(head: &[u8]) -> Self {
         match head {
-            [0x1f, 0x8b, ..] => Compression::Gzip,
+            // The third byte is the method, of which there is only one.
+            [0x1f, 0x8b, 8, ..] => Compression::Gzip,
             [0x28, 0xb5, 0x2f, 0xfd, ..] => Compression::Zstd,
             _ => Compression::None,
         }

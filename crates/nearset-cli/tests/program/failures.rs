@@ -13,6 +13,7 @@ fn a_broken_record_fails_with_its_line_or_is_skipped() {
         (b"{\"text\": 7}\n", "is a number, not a string"),
         (b"{\"text\": \"\xff\xfe\"}\n", "invalid UTF-8"),
         (b"[1]\n", "an array instead of a JSON object"),
+        (b"[{\"text\": \"a\"},\n", "an array instead of a JSON object"),
     ] {
         let mut bytes = GOOD.as_bytes().to_vec();
         bytes.extend_from_slice(bad);

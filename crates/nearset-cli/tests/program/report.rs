@@ -21,7 +21,7 @@ fn the_page_agrees_with_the_summary() {
     shop.write("b.jsonl.zst", zstd::encode_all(all[700..].concat().as_bytes(), 3).unwrap());
     shop.write("c.jsonl", "{\"text\": 7}\nnonsense\n");
     let ran = shop.ok("dedup a.jsonl b.jsonl.zst c.jsonl -o out.jsonl --report r.html --on-error skip --json");
-    assert!(ran.stderr().contains("report    r.html"));
+    assert!(ran.stderr().contains("report    r.html, in "));
     let summary: serde_json::Value = serde_json::from_slice(ran.stdout()).unwrap();
     let page = shop.text("r.html");
     let tiles: Vec<u64> = between(&page, "<li><b>", "</b>").into_iter().take(4).map(number).collect();
@@ -72,7 +72,9 @@ fn threads_and_kills_do_not_show() {
     }
     // The checkpoints' distance does not decide on records, so the page is that of a run without them.
     assert!(shop.read("r.html") == page, "resumed");
-    assert_eq!(shop.names(), ["in.jsonl", "out.jsonl", "r.html"]);
+    // Killed when it was done and just tidying up, it leaves an empty folder.
+    let names = shop.names().into_iter().filter(|name| name != "out.jsonl.resume").collect::<Vec<_>>();
+    assert_eq!(names, ["in.jsonl", "out.jsonl", "r.html"]);
 }
 
 #[test]

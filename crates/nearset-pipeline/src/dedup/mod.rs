@@ -222,13 +222,16 @@ impl Dedup {
         };
         let reader = crate::input::Reader::open_at(Arc::clone(sources), self.read.clone(), position);
         let (mut outputs, commit_seconds) = threads::run(reader, &against, &mut committer, outputs)?;
+        let reporting = Instant::now();
         if let Some(report) = &mut outputs.report {
             report.write(committer.report(sources, plan)?.as_bytes())?;
         }
+        let report_seconds = reporting.elapsed().as_secs_f64();
         let saved = self.finish(&committer, outputs)?;
         let outcome = committer.outcome();
         let mut summary = Summary::new(plan.clone(), committer.tally, outcome, options, saved, started);
         summary.commit_seconds = commit_seconds;
+        summary.report_seconds = report_seconds;
         Ok(summary)
     }
 

@@ -197,6 +197,8 @@ pub struct Summary {
     pub seconds: f64,
     /// Seconds in which the ordered commit was at work, of these.
     pub commit_seconds: f64,
+    /// Seconds in which the report was made, of these.
+    pub report_seconds: f64,
 }
 
 impl Summary {
@@ -229,6 +231,7 @@ impl Summary {
             saved,
             seconds: started.elapsed().as_secs_f64(),
             commit_seconds: 0.0,
+            report_seconds: 0.0,
         }
     }
 }

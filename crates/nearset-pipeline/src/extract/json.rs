@@ -66,9 +66,14 @@ pub(crate) fn find(
     if scanner.peek() == Some(b'{') {
         scanner.object(wanted, &mut found, MAX_DEPTH)?;
     } else {
-        let value = scanner.value(MAX_DEPTH)?;
-        scanner.end()?;
-        return Err(RecordFault::NotAnObject { found: value.kind.name() });
+        let is_array = scanner.peek() == Some(b'[');
+        let value = scanner.value(MAX_DEPTH).and_then(|value| scanner.end().map(|()| value));
+        // An array over many lines is broken on each of them, and it is an array that the reader must know of.
+        return match value {
+            Ok(value) => Err(RecordFault::NotAnObject { found: value.kind.name() }),
+            Err(_) if is_array => Err(RecordFault::NotAnObject { found: "an array" }),
+            Err(fault) => Err(fault),
+        };
     }
     scanner.end()?;
     Ok(found.map(|found| found.map(|(value, _)| value)))

@@ -4,7 +4,7 @@
 //! the order decides which of two near records is the earlier one.
 
 use std::fs;
-use std::io;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -64,14 +64,26 @@ impl Source {
         if format == Format::Parquet && compression != Compression::None {
             return Err(InputError::ParquetNeedsFile { name });
         }
-        let metadata = match fs::File::open(&path).and_then(|file| file.metadata()) {
-            Ok(metadata) => metadata,
+        let (bytes, head) = match look_at(&path) {
+            Ok(found) => found,
             Err(cause) => return Err(InputError::Unreadable { path, cause }),
         };
-        // A named pipe has a name but no size.
-        let bytes = metadata.is_file().then_some(metadata.len());
+        // Names are lost on the way more often than packings are.
+        let packed = Compression::sniff(&head);
+        let compression = if packed == Compression::None { compression } else { packed };
         Ok(Self { location: Location::File(path), name, format, compression, bytes })
     }
+}
+
+/// A file's size, and the bytes that tell a packing. A named pipe has a name but no size, and what is read from it is gone.
+fn look_at(path: &Path) -> io::Result<(Option<u64>, Vec<u8>)> {
+    let file = fs::File::open(path)?;
+    let metadata = file.metadata()?;
+    let mut head = Vec::new();
+    if metadata.is_file() {
+        file.take(8).read_to_end(&mut head)?;
+    }
+    Ok((metadata.is_file().then_some(metadata.len()), head))
 }
 
 /// The sources in the order they are read.

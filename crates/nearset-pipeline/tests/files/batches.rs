@@ -123,6 +123,21 @@ fn a_damaged_stream_is_told_from_a_cut_one() {
     let path = folder.write("plain.jsonl.zst", corpus(10));
     let (batches, error) = batches(&sources(&[&path], None), &small_batches(4096));
     assert!(batches.is_empty() && matches!(error, Some(InputError::Corrupt { .. })), "{error:?}");
+    assert!(error.unwrap().to_string().contains("rename the file if it is not packed at all"));
+}
+
+#[test]
+fn what_is_packed_is_unpacked_whatever_its_name() {
+    let folder = Folder::new();
+    let corpus = corpus(100);
+    for (name, packed) in [
+        ("gzip.jsonl", gzip(&corpus)),
+        ("gzip.jsonl.zst", gzip(&corpus)),
+        ("zstd.jsonl", zstd::encode_all(&corpus[..], 3).unwrap()),
+    ] {
+        let (batches, error) = batches(&sources(&[&folder.write(name, packed)], None), &small_batches(4096));
+        assert!(error.is_none() && raw(&batches) == corpus, "{name}");
+    }
 }
 
 #[test]
