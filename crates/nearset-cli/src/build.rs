@@ -1,4 +1,6 @@
-//! `nearset build`: a filter from items of any metric.
+//! `nearset build`: a filter or an index from items of any metric.
+
+mod index;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -26,10 +28,13 @@ Examples:
   Perceptual hashes as hexadecimal digits, a line each, of which none within 4 bits may be missed:
     nearset build hashes.txt -o hashes.nearset --metric hamming --near 4 --far 64 --max-fn 0
 
+  The same as an index for `nearset search`, which says which are near and how near; up to 31 bits it is fast:
+    nearset build hashes.tsv -o hashes.nearset --index --metric hamming --near 31 --id-field name --field pdq
+
   Embeddings; near is a cosine:
     nearset build vectors.npy -o vectors.nearset --metric cosine --near 0.95 --far 0.5";
 
-/// Build a filter from items: texts, bit strings or vectors
+/// Build a filter or an index from items: texts, bit strings or vectors
 ///
 /// The filter is planned from what is near, what is far and which errors may be made; the plan is printed before it starts.
 #[derive(clap::Args)]
@@ -41,6 +46,10 @@ pub struct Args {
     /// Where the filter goes
     #[arg(short, long, value_name = "FILTER")]
     output: PathBuf,
+
+    /// Build an index, which keeps the items and their ids, for `nearset search`
+    #[arg(long)]
+    index: bool,
 
     /// What near means: jaccard, weighted-jaccard, hamming, cosine, l1 or l2
     #[arg(long, value_name = "METRIC", default_value = "jaccard")]
@@ -116,6 +125,9 @@ pub fn run(args: Args) -> Result<ExitCode> {
     let metric = metric_of_inputs(args.metric, shape, &args.input, args.field.as_deref(), &sources)?;
     let fields = fields_for(&args.input, args.field.as_deref(), metric)?;
     let read = ReadOptions::new(fields.clone());
+    if args.index {
+        return index::run(&args, metric, sources.list, &fields);
+    }
     let capacity = match args.capacity {
         Some(records) => records,
         None => {

@@ -1,4 +1,4 @@
-//! `nearset info`: what a filter is, how full, and what it predicts.
+//! `nearset info`: what a filter or index is, how full, and what it predicts.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail};
 use nearset::Distance;
 use nearset::plan::Metric;
 use nearset_pipeline::plot::{Chart, Line, Look, Mark};
-use nearset_pipeline::{AnyFilter, FilterFile};
+use nearset_pipeline::{AnyFilter, AnyIndex, FilterFile};
 
 use crate::options::{print_json, write_picture};
 use crate::plan::words;
@@ -25,11 +25,11 @@ Examples:
   For scripts:
     nearset info seen.nearset --json | jq .curve";
 
-/// Show a filter's spec, load and predicted errors
+/// Show a filter's spec, load and predicted errors, or an index's
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// The filter
+    /// The filter or index
     #[arg(value_name = "FILTER")]
     filter: PathBuf,
 
@@ -109,8 +109,58 @@ fn chart(filter: &AnyFilter<'_>, metric: Metric) -> Chart {
     }
 }
 
+/// What an index is; it misses nothing or says how much, and has no curve to draw.
+fn of_index(args: &Args, file: &FilterFile) -> Result<ExitCode> {
+    let index = file.index()?;
+    if args.plot.is_some() {
+        bail!("{}: an index answers with distances, and has no curve of acceptance to draw", args.filter.display());
+    }
+    let mut facts: Vec<(&str, String)> = vec![("kind", index.kind().to_owned())];
+    if let Some(metric) = index.metric() {
+        facts.push(("metric", metric.to_string()));
+    }
+    match &index {
+        AnyIndex::Hamming(index) => {
+            let spec = index.spec();
+            facts.push(("seed", spec.seed.to_string()));
+            facts.push(("radius", format!("{} bits are searched fast; no distance is missed", spec.radius)));
+            let blocks = index.block_radii().count();
+            let blocks = if blocks == 0 { "none: every item is compared".to_owned() } else { blocks.to_string() };
+            facts.push(("blocks", blocks));
+            facts.push(("named", show::count(index.labels().len() as u64)));
+        }
+        AnyIndex::Lsh(index) => {
+            let spec = index.spec();
+            facts.push(("seed", spec.seed.to_string()));
+            facts.push(("shape", format!("{} bands of {} rows", spec.layout.bands, spec.layout.rows)));
+            facts.push(("probes", spec.probes.to_string()));
+        }
+        _ => {}
+    }
+    if args.json {
+        let mut value = serde_json::json!({
+            "items": index.len(), "bytes": index.bytes(), "file_bytes": file.bytes(),
+        });
+        if let Some(object) = value.as_object_mut() {
+            object.extend(facts.into_iter().map(|(name, fact)| (name.to_owned(), fact.into())));
+        }
+        print_json(&value, false)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    facts.push(("items", show::count(index.len())));
+    facts.push(("memory", show::bytes(index.bytes())));
+    facts.push(("file", show::bytes(file.bytes() as u64)));
+    let mut out = std::io::stdout().lock();
+    let mut print = || facts.iter().try_for_each(|(name, fact)| writeln!(out, "{name:<10}{fact}"));
+    print().context("cannot write to standard output")?;
+    Ok(ExitCode::SUCCESS)
+}
+
 pub fn run(args: Args) -> Result<ExitCode> {
     let file = FilterFile::open(&args.filter)?;
+    if file.kind()?.is_index() {
+        return of_index(&args, &file);
+    }
     let filter = file.any()?;
     let metric = filter.metric();
     let points = metric.map(|metric| curve(&filter, metric, PRINTED)).unwrap_or_default();

@@ -15,6 +15,7 @@ mod options;
 mod pairs;
 mod plan;
 mod query;
+mod search;
 mod show;
 mod terminal;
 
@@ -22,7 +23,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-/// Have I seen anything near this? Near-duplicates out of a corpus, and filters that remember what was seen.
+/// Have I seen anything near this? Near-duplicates out of a corpus, filters that remember what was seen, and indexes that find it again.
 #[derive(Parser)]
 #[command(name = "nearset", version, max_term_width = 110, arg_required_else_help = true)]
 struct Cli {
@@ -38,6 +39,7 @@ enum Command {
     Plan(plan::Args),
     Build(build::Args),
     Query(query::Args),
+    Search(search::Args),
     Merge(merge::Args),
     Info(info::Args),
     Check(check::Args),
@@ -51,6 +53,7 @@ fn main() -> ExitCode {
         Command::Plan(args) => ("plan", plan::run(args)),
         Command::Build(args) => ("build", build::run(args)),
         Command::Query(args) => ("query", query::run(args)),
+        Command::Search(args) => ("search", search::run(args)),
         Command::Merge(args) => ("merge", merge::run(args)),
         Command::Info(args) => ("info", info::run(args)),
         Command::Check(args) => ("check", check::run(args)),

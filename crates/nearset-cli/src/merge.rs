@@ -1,33 +1,36 @@
-//! `nearset merge`: several filters as one.
+//! `nearset merge`: several filters or indexes as one.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
-use nearset_pipeline::{FilterFile, OutputOptions, save_filter};
+use nearset_pipeline::{FilterFile, OutputOptions, save_filter, save_index};
 
 use crate::show;
 
 const EXAMPLES: &str = "\
 Examples:
   Filters built on many machines, with the same options and the same --capacity:
-    nearset merge part-*.nearset -o all.nearset";
+    nearset merge part-*.nearset -o all.nearset
 
-/// Merge filters of one spec into one that holds all their items
+  Indexes of one kind of item:
+    nearset merge known.nearset more.nearset -o both.nearset";
+
+/// Merge filters of one spec, or indexes, into one that holds all their items
 ///
-/// The filters must have been built with equal options, seed and capacity; otherwise the first difference is named.
+/// Filters must have been built with equal options, seed and capacity; otherwise the first difference is named.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// The filters
+    /// The filters or indexes
     #[arg(required = true, num_args = 2.., value_name = "FILTER")]
     filters: Vec<PathBuf>,
 
-    /// Where the merged filter goes
+    /// Where the merged one goes
     #[arg(short, long, value_name = "FILTER")]
     output: PathBuf,
 
-    /// Replace an existing filter
+    /// Replace an existing file
     #[arg(long)]
     force: bool,
 
@@ -37,21 +40,30 @@ pub struct Args {
 }
 
 pub fn run(args: Args) -> Result<ExitCode> {
-    let first = FilterFile::open(&args.filters[0])?;
-    let mut merged = first.any()?.into_owned();
-    for path in &args.filters[1..] {
-        let other = FilterFile::open(path)?;
-        merged
-            .merge(&other.any()?)
-            .with_context(|| format!("{} and {} cannot be merged", args.filters[0].display(), path.display()))?;
-    }
     let mut options = OutputOptions::default();
     options.force = args.force;
     options.inputs = args.filters.clone();
-    save_filter(&merged, &args.output, &options)?;
+    let first = FilterFile::open(&args.filters[0])?;
+    let unlike = |path: &Path| format!("{} and {} cannot be merged", args.filters[0].display(), path.display());
+    let (what, items, bytes) = if first.kind()?.is_index() {
+        let mut merged = first.index()?.into_owned();
+        for path in &args.filters[1..] {
+            merged.merge(&FilterFile::open(path)?.index()?).with_context(|| unlike(path))?;
+        }
+        merged.compact();
+        save_index(&merged, &args.output, &options)?;
+        ("indexes", merged.len(), merged.bytes())
+    } else {
+        let mut merged = first.any()?.into_owned();
+        for path in &args.filters[1..] {
+            merged.merge(&FilterFile::open(path)?.any()?).with_context(|| unlike(path))?;
+        }
+        save_filter(&merged, &args.output, &options)?;
+        ("filters", merged.len(), merged.bytes())
+    };
     if !args.quiet {
-        let (items, bytes) = (show::count(merged.len()), show::bytes(merged.bytes()));
-        eprintln!("merged    {} filters into {}: {items} items, {bytes}", args.filters.len(), args.output.display());
+        let (items, bytes) = (show::count(items), show::bytes(bytes));
+        eprintln!("merged    {} {what} into {}: {items} items, {bytes}", args.filters.len(), args.output.display());
     }
     Ok(ExitCode::SUCCESS)
 }

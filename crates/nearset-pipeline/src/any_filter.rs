@@ -68,21 +68,10 @@ impl<'a> AnyFilter<'a> {
 
     /// What near means to it; `None` for families that only programs use.
     pub fn metric(&self) -> Option<Metric> {
-        let family = match self {
-            AnyFilter::Exact(filter) => return Some(Metric::Hamming { bits: filter.spec().bits }),
-            AnyFilter::Near(filter) => filter.spec().family,
-        };
-        Some(match family {
-            Family::BitSampling(family) => Metric::Hamming { bits: family.bits },
-            Family::SymbolSampling(family) => Metric::Symbols { length: family.length },
-            Family::MinHash(family) => Metric::Jaccard { shingling: family.shingling },
-            Family::WeightedMinHash(family) => Metric::WeightedJaccard { shingling: family.shingling },
-            Family::Hyperplane(family) => Metric::Angle { dimension: family.dimension },
-            Family::CrossPolytope(family) => Metric::Angle { dimension: family.dimension },
-            Family::PStable(family) if family.stable == Stable::Cauchy => Metric::L1 { dimension: family.dimension },
-            Family::PStable(family) => Metric::L2 { dimension: family.dimension },
-            _ => return None,
-        })
+        match self {
+            AnyFilter::Exact(filter) => Some(Metric::Hamming { bits: filter.spec().bits }),
+            AnyFilter::Near(filter) => metric_of(filter.spec().family),
+        }
     }
 
     /// Items inserted, repeats included.
@@ -181,6 +170,21 @@ impl<'a> AnyFilter<'a> {
             AnyFilter::Exact(filter) => AnyFilter::Exact(filter.into_owned()),
         }
     }
+}
+
+/// What near means to a family; `None` for those that only programs use.
+pub(crate) fn metric_of(family: Family) -> Option<Metric> {
+    Some(match family {
+        Family::BitSampling(family) => Metric::Hamming { bits: family.bits },
+        Family::SymbolSampling(family) => Metric::Symbols { length: family.length },
+        Family::MinHash(family) => Metric::Jaccard { shingling: family.shingling },
+        Family::WeightedMinHash(family) => Metric::WeightedJaccard { shingling: family.shingling },
+        Family::Hyperplane(family) => Metric::Angle { dimension: family.dimension },
+        Family::CrossPolytope(family) => Metric::Angle { dimension: family.dimension },
+        Family::PStable(family) if family.stable == Stable::Cauchy => Metric::L1 { dimension: family.dimension },
+        Family::PStable(family) => Metric::L2 { dimension: family.dimension },
+        _ => return None,
+    })
 }
 
 /// What a record's field must hold for a metric; `None` where files have no form for it.

@@ -1,4 +1,4 @@
-//! Filters as files: opened by memory map, saved whole or not at all.
+//! Filters and indexes as files: opened by memory map, saved whole or not at all.
 //!
 //! Invariant: a file is checked to its last byte when it is opened, so a damaged one is refused before it answers anything.
 
@@ -7,13 +7,15 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use memmap2::Mmap;
+use nearset::codec::Kind;
 use nearset::{Check, DecodeError, NearFilter};
 
 use crate::any_filter::AnyFilter;
+use crate::any_index::AnyIndex;
 use crate::error::OutputError;
 use crate::output::{OutputFile, OutputOptions};
 
-/// Why a filter file cannot be used.
+/// Why a file of a filter or index cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 #[allow(missing_docs)]
@@ -22,9 +24,13 @@ pub enum FilterFileError {
     Unreadable { path: PathBuf, cause: io::Error },
     #[error("{}: {cause}", path.display())]
     Decode { path: PathBuf, cause: DecodeError },
+    #[error("{}: holds {found}, not a filter: ask it with `nearset search`", path.display())]
+    IsIndex { path: PathBuf, found: Kind },
+    #[error("{}: holds {found}, which keeps no items: build an index with `nearset build --index`", path.display())]
+    IsFilter { path: PathBuf, found: Kind },
 }
 
-/// A filter's file, mapped into memory.
+/// The file of a filter or index, mapped into memory.
 pub struct FilterFile {
     path: PathBuf,
     map: Mmap,
@@ -58,7 +64,35 @@ impl FilterFile {
     /// # Errors
     /// If the file is damaged, another structure or newer than this build.
     pub fn any(&self) -> Result<AnyFilter<'_>, FilterFileError> {
-        AnyFilter::decode(&self.map).map_err(|cause| FilterFileError::Decode { path: self.path.clone(), cause })
+        let found = self.kind()?;
+        if found.is_index() {
+            return Err(FilterFileError::IsIndex { path: self.path.clone(), found });
+        }
+        AnyFilter::decode(&self.map).map_err(|cause| self.undecodable(cause))
+    }
+
+    /// What it holds, by its header.
+    ///
+    /// # Errors
+    /// If it is no file of nearset's, or newer than this build.
+    pub fn kind(&self) -> Result<Kind, FilterFileError> {
+        Kind::of(&self.map).map_err(|cause| self.undecodable(cause))
+    }
+
+    /// The index in it, of whatever kind.
+    ///
+    /// # Errors
+    /// If the file is damaged, another structure or newer than this build.
+    pub fn index(&self) -> Result<AnyIndex<'_>, FilterFileError> {
+        let found = self.kind()?;
+        if !found.is_index() {
+            return Err(FilterFileError::IsFilter { path: self.path.clone(), found });
+        }
+        AnyIndex::decode(&self.map).map_err(|cause| self.undecodable(cause))
+    }
+
+    fn undecodable(&self, cause: DecodeError) -> FilterFileError {
+        FilterFileError::Decode { path: self.path.clone(), cause }
     }
 
     /// The near filter in it, whose tables stay in the file.
@@ -66,8 +100,7 @@ impl FilterFile {
     /// # Errors
     /// If the file is damaged, of another kind or newer than this build.
     pub fn filter(&self) -> Result<NearFilter<'_>, FilterFileError> {
-        NearFilter::decode(&self.map, Check::Everything)
-            .map_err(|cause| FilterFileError::Decode { path: self.path.clone(), cause })
+        NearFilter::decode(&self.map, Check::Everything).map_err(|cause| self.undecodable(cause))
     }
 }
 
@@ -91,8 +124,24 @@ pub fn write_filter(filter: &NearFilter<'_>, out: &mut OutputFile) -> Result<(),
 /// # Errors
 /// If it exists and may not be replaced, or the device is full or fails.
 pub fn save_filter(filter: &AnyFilter<'_>, path: &Path, options: &OutputOptions) -> Result<(), OutputError> {
+    save_with(path, options, |writing| filter.encode(writing))
+}
+
+/// Saves an index under its name, whole or not at all.
+///
+/// # Errors
+/// As [`save_filter`].
+pub fn save_index(index: &AnyIndex<'_>, path: &Path, options: &OutputOptions) -> Result<(), OutputError> {
+    save_with(path, options, |writing| index.encode(writing))
+}
+
+fn save_with(
+    path: &Path,
+    options: &OutputOptions,
+    encode: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> Result<(), OutputError> {
     let mut out = OutputFile::create(path, options)?;
-    write_with(&mut out, |writing| filter.encode(writing))?;
+    write_with(&mut out, encode)?;
     out.finish()
 }
 

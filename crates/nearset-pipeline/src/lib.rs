@@ -9,7 +9,7 @@
 //! - [`dedup`]: near-duplicates out of a corpus, in one pass, and a page about the run.
 //! - [`join`]: near pairs, clusters and verified removal: texts are compared exactly, by reading them again.
 //! - [`in_order`], [`scan`]: any work on pieces, or on all records, by many threads and in order.
-//! - [`any_filter`], [`filter_file`]: filters of every kind, and as files.
+//! - [`any_filter`], [`any_index`], [`filter_file`]: filters and indexes of every kind, and as files.
 //! - [`measure`]: what a filter really does on someone's own items.
 //! - [`plot`]: curves as SVG.
 //! - [`words`]: numbers for people.
@@ -36,6 +36,7 @@
 //! ```
 
 pub mod any_filter;
+pub mod any_index;
 pub mod background;
 pub mod capacity;
 pub mod dedup;
@@ -53,9 +54,10 @@ pub mod scan;
 pub mod words;
 
 pub use any_filter::AnyFilter;
+pub use any_index::AnyIndex;
 pub use error::{InputError, OutputError, RecordError, RecordFault};
 pub use extract::{Arena, Extracted, Fields, ItemField, extract};
-pub use filter_file::{FilterFile, FilterFileError, save_filter, write_filter};
+pub use filter_file::{FilterFile, FilterFileError, save_filter, save_index, write_filter};
 pub use format::{Compression, Format};
 pub use input::{Batch, Position, ReadOptions, Reader, Source, Sources, resolve};
 pub use output::{Added, AddedKind, AnyWriter, Checkpoint, OutputFile, OutputOptions, ParquetWriter, RecordWriter};

@@ -205,7 +205,7 @@ fn check_measures_what_was_predicted() {
 #[test]
 fn every_command_has_help_with_examples() {
     let shop = Workshop::new();
-    for command in ["dedup", "build", "query", "merge", "info", "check"] {
+    for command in ["dedup", "build", "query", "search", "merge", "info", "check"] {
         let help = String::from_utf8(shop.ok(&format!("{command} --help")).stdout().to_vec()).unwrap();
         assert!(help.contains("Examples:") && help.contains(&format!("nearset {command} ")), "{command}");
     }

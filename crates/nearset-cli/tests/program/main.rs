@@ -8,4 +8,5 @@ mod join;
 mod plan;
 mod report;
 mod resume;
+mod search;
 mod support;

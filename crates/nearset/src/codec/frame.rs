@@ -36,6 +36,11 @@ impl Kind {
         Self::ALL.into_iter().find(|&(_, kind)| kind == self).expect("every kind has a number").0
     }
 
+    /// Whether it holds items, and not only bits that tell whether there were any.
+    pub fn is_index(self) -> bool {
+        matches!(self, Kind::Hamming | Kind::Lsh)
+    }
+
     /// What a file holds, from its first bytes; nothing but the header is read.
     ///
     /// # Errors

@@ -24,6 +24,9 @@ use crate::{
     filter::{BatchError, MergeError, SpecError},
 };
 
+/// How many nearest items people are shown if they do not say.
+pub const USUAL_TOP: usize = 10;
+
 /// A stored item that was found, and how far from the query it is.
 ///
 /// The nearer is the lesser; of equally near ones, the one inserted first.

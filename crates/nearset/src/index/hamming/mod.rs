@@ -182,7 +182,12 @@ impl<'a> HammingIndex<'a> {
         Ok(bits.words())
     }
 
-    fn push<'i>(&mut self, item: impl Into<Item<'i>>) -> Result<u32, IndexError> {
+    /// Inserts an item that every search compares until the next [`Self::compact`], and returns its id: for filling an index whose
+    /// items come one after the other.
+    ///
+    /// # Errors
+    /// If the item is no bit string of the right length, or the index is full; it is then unchanged.
+    pub fn push<'i>(&mut self, item: impl Into<Item<'i>>) -> Result<u32, IndexError> {
         let row = self.row_of(item)?;
         let id = self.rows.len();
         if id == MOST_ITEMS {
@@ -210,7 +215,7 @@ impl<'a> HammingIndex<'a> {
         }
     }
 
-    /// Inserts an item, and returns its id. Many are inserted much faster by [`Self::extend`].
+    /// Inserts an item, and returns its id. Now and then all are indexed again; many are inserted faster by [`Self::extend`].
     ///
     /// # Errors
     /// If the item is no bit string of the right length, or the index is full; it is then unchanged.

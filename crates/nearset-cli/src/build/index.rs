@@ -1,0 +1,89 @@
+//! `nearset build --index`.
+
+use std::process::ExitCode;
+
+use anyhow::{Context, Result};
+use nearset::index::{HammingIndex, HammingSpec, IndexError};
+use nearset::plan::Metric;
+use nearset_pipeline::scan::scan;
+use nearset_pipeline::{
+    AnyIndex, Arena, Fields, OutputFile, OutputOptions, ReadOptions, Reader, RecordFault, Source, extract, save_index,
+};
+
+use super::Args;
+use crate::items::Faults;
+use crate::options::{Usage, print_json};
+use crate::show;
+
+/// An empty index of the kind that suits the metric.
+fn empty(args: &Args, metric: Metric) -> Result<AnyIndex<'static>> {
+    let Metric::Hamming { bits } = metric else {
+        return Err(
+            Usage(format!("--index is for --metric hamming: {metric} has none that this program builds")).into()
+        );
+    };
+    let about_errors = [
+        ("--far", args.far.is_some()),
+        ("--max-fn", args.wanted.max_fn.is_some()),
+        ("--max-fp", args.wanted.max_fp.is_some()),
+        ("--capacity", args.capacity.is_some()),
+    ];
+    let given = about_errors.into_iter().find(|(_, given)| *given).map(|(option, _)| option);
+    if let Some(option) = given.or(args.wanted.about_far()) {
+        return Err(Usage(format!("{option} says nothing to an index, whose answers are exact: leave it out")).into());
+    }
+    let near = metric.distance(args.wanted.near).map_err(|error| Usage(format!("--near: {error}")))?;
+    let spec = HammingSpec { bits, radius: near.value() as u32, seed: args.wanted.seed };
+    Ok(AnyIndex::Hamming(HammingIndex::from_spec(spec)?))
+}
+
+pub(super) fn run(args: &Args, metric: Metric, sources: Vec<Source>, fields: &Fields) -> Result<ExitCode> {
+    let mut index = empty(args, metric)?;
+    let mut output = OutputOptions::protecting(&sources);
+    output.force = args.force;
+    // Found out now rather than after the work.
+    drop(OutputFile::create(&args.output, &output)?);
+    let mut faults = Faults::new(args.work.on_error);
+    let mut arena = Arena::new();
+    scan(
+        Reader::new(sources, ReadOptions::new(fields.clone())),
+        fields,
+        args.work.threads(),
+        |_, _| (),
+        |batch, result| -> Result<()> {
+            if let Err(error) = result {
+                return faults.note(error.into());
+            }
+            let extracted = extract(&batch, fields, &mut arena);
+            for i in 0..extracted.len() {
+                let item = match extracted.item(i) {
+                    Ok(item) => item,
+                    Err(error) => {
+                        faults.record(error.clone())?;
+                        continue;
+                    }
+                };
+                match index.push(item, &extracted.id(i)) {
+                    Ok(()) => {}
+                    Err(IndexError::Item(cause)) => {
+                        let fault = RecordFault::Unhashable { field: fields.item.clone(), cause };
+                        faults.record(extracted.error(i, fault))?;
+                    }
+                    Err(other) => return Err(other.into()),
+                }
+            }
+            Ok(())
+        },
+    )?;
+    index.compact();
+    save_index(&index, &args.output, &output)?;
+    if !args.quiet {
+        let (items, bytes) = (show::count(index.len()), show::bytes(index.bytes()));
+        eprintln!("built     {}: {items} items, {bytes}", args.output.display());
+    }
+    if args.json {
+        let summary = serde_json::json!({ "items": index.len(), "bytes": index.bytes(), "skipped": faults.count });
+        print_json(&summary, false).context("cannot print the summary")?;
+    }
+    Ok(ExitCode::SUCCESS)
+}

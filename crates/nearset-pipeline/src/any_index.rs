@@ -1,0 +1,166 @@
+//! Indexes of every kind behind one face, so that one command searches them all.
+
+use std::io;
+
+use nearset::codec::Kind;
+use nearset::index::{HammingIndex, IndexError, LshIndex};
+use nearset::plan::Metric;
+use nearset::{Check, DecodeError, Distance, Item, Neighbour};
+
+use crate::any_filter::metric_of;
+
+/// An index of any kind.
+#[non_exhaustive]
+pub enum AnyIndex<'a> {
+    /// Bit strings, of which none that is near is missed.
+    Hamming(HammingIndex<'a>),
+    /// Items of any metric, found by locality-sensitive keys.
+    Lsh(LshIndex<'a>),
+}
+
+impl<'a> AnyIndex<'a> {
+    /// Opens a file's bytes.
+    ///
+    /// # Errors
+    /// If they are damaged, newer than this build, or no index.
+    pub fn decode(bytes: &'a [u8]) -> Result<Self, DecodeError> {
+        match Kind::of(bytes)? {
+            Kind::Lsh => Ok(AnyIndex::Lsh(LshIndex::decode(bytes, Check::Everything)?)),
+            _ => Ok(AnyIndex::Hamming(HammingIndex::decode(bytes, Check::Everything)?)),
+        }
+    }
+
+    /// Writes the index as a file.
+    ///
+    /// # Errors
+    /// What the writer reports.
+    pub fn encode(&self, out: &mut dyn io::Write) -> io::Result<()> {
+        match self {
+            AnyIndex::Hamming(index) => index.encode(out),
+            AnyIndex::Lsh(index) => index.encode(out),
+        }
+    }
+
+    /// What kind of index it is.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            AnyIndex::Hamming(_) => "Hamming index",
+            AnyIndex::Lsh(_) => "near-neighbour index",
+        }
+    }
+
+    /// What near means to it; `None` for families that only programs use.
+    pub fn metric(&self) -> Option<Metric> {
+        match self {
+            AnyIndex::Hamming(index) => Some(Metric::Hamming { bits: index.spec().bits }),
+            AnyIndex::Lsh(index) => metric_of(index.spec().family),
+        }
+    }
+
+    /// Whether it has its items, without which it knows no distances.
+    pub fn keeps_items(&self) -> bool {
+        match self {
+            AnyIndex::Hamming(_) => true,
+            AnyIndex::Lsh(index) => index.spec().keeps_items,
+        }
+    }
+
+    /// Items that are in it.
+    pub fn len(&self) -> u64 {
+        match self {
+            AnyIndex::Hamming(index) => u64::from(index.len()),
+            AnyIndex::Lsh(index) => u64::from(index.len()),
+        }
+    }
+
+    /// Whether nothing is in it.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Memory.
+    pub fn bytes(&self) -> u64 {
+        match self {
+            AnyIndex::Hamming(index) => index.bytes(),
+            AnyIndex::Lsh(index) => index.bytes(),
+        }
+    }
+
+    /// Inserts an item under a name. [`Self::compact`] belongs after the last one.
+    ///
+    /// # Errors
+    /// If the item is of a wrong kind or length, or there are too many.
+    pub fn push(&mut self, item: Item<'_>, name: &str) -> Result<(), IndexError> {
+        match self {
+            AnyIndex::Hamming(index) => {
+                let id = index.push(item)?;
+                index.labels_mut().insert(id, name);
+            }
+            AnyIndex::Lsh(index) => {
+                let id = index.insert(item)?;
+                index.labels_mut().insert(id, name);
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes searches fast after many insertions.
+    pub fn compact(&mut self) {
+        match self {
+            AnyIndex::Hamming(index) => index.compact(),
+            AnyIndex::Lsh(index) => index.compact(),
+        }
+    }
+
+    /// What an item is called; by its number where it has no name.
+    pub fn name(&self, id: u32) -> String {
+        let labels = match self {
+            AnyIndex::Hamming(index) => index.labels(),
+            AnyIndex::Lsh(index) => index.labels(),
+        };
+        labels.get(id).map_or_else(|| id.to_string(), str::to_owned)
+    }
+
+    /// The nearest items, at most `top` of them and none beyond `within`, the nearest first.
+    ///
+    /// # Errors
+    /// If the item is of a wrong kind or length, or the index keeps no items.
+    pub fn search(
+        &self,
+        item: Item<'_>,
+        top: Option<usize>,
+        within: Option<Distance>,
+    ) -> Result<Vec<Neighbour>, IndexError> {
+        let mut found = match (self, within) {
+            (AnyIndex::Hamming(index), Some(within)) => index.within(item, within),
+            (AnyIndex::Hamming(index), None) => index.nearest(item, top.unwrap_or(usize::MAX)),
+            (AnyIndex::Lsh(index), Some(within)) => index.within(item, within),
+            (AnyIndex::Lsh(index), None) => index.nearest(item, top.unwrap_or(usize::MAX)),
+        }?;
+        found.truncate(top.unwrap_or(usize::MAX));
+        Ok(found)
+    }
+
+    /// Takes in all items of another index, after its own.
+    ///
+    /// # Errors
+    /// If they can't be in one index, saying why; it is then unchanged.
+    pub fn merge(&mut self, other: &AnyIndex<'_>) -> Result<(), IndexError> {
+        match (self, other) {
+            (AnyIndex::Hamming(ours), AnyIndex::Hamming(theirs)) => ours.merge(theirs).map(drop),
+            (AnyIndex::Lsh(ours), AnyIndex::Lsh(theirs)) => ours.merge(theirs).map(drop),
+            (ours, theirs) => {
+                let (ours, theirs) = (ours.kind().to_owned(), theirs.kind().to_owned());
+                Err(nearset::filter::MergeError { what: "kind", ours, theirs }.into())
+            }
+        }
+    }
+
+    /// A copy that owns its memory.
+    pub fn into_owned(self) -> AnyIndex<'static> {
+        match self {
+            AnyIndex::Hamming(index) => AnyIndex::Hamming(index.into_owned()),
+            AnyIndex::Lsh(index) => AnyIndex::Lsh(index.into_owned()),
+        }
+    }
+}

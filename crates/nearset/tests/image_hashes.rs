@@ -1,0 +1,70 @@
+//! Real perceptual hashes: what is near in a sample of PDQ hashes and among pictures and their distortions is found, all of it.
+
+use std::{fs, process::Command};
+
+use nearset::{BitString, Distance, HammingIndex, HammingSpec, Neighbour, Seed};
+
+const DATA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data");
+
+fn index(bits: u32, radius: u32, items: &[BitString]) -> HammingIndex<'static> {
+    HammingIndex::from_items(HammingSpec { bits, radius, seed: Seed::default() }, items).unwrap()
+}
+
+/// What comparing with every item finds.
+fn compared(items: &[BitString], query: &BitString, radius: u32) -> Vec<Neighbour> {
+    let distance = |item: &BitString| Distance::from_count(item.bits().hamming(query.bits()).unwrap());
+    let all = (0..).zip(items).map(|(id, item)| Neighbour { id, distance: distance(item) });
+    let mut near: Vec<Neighbour> = all.filter(|found| found.distance <= Distance::from_count(radius)).collect();
+    near.sort();
+    near
+}
+
+#[test]
+fn every_needle_of_the_pdq_sample_is_found() {
+    let read = |name: &str| -> Option<Vec<BitString>> {
+        let text = fs::read_to_string(format!("{DATA}/pdq-sample/{name}")).ok()?;
+        Some(text.lines().map(|line| BitString::from_hex(line.trim()).unwrap()).collect())
+    };
+    let (Some(haystack), Some(needles)) = (read("haystack.txt"), read("needles.txt")) else {
+        eprintln!("skipped: {DATA}/pdq-sample is not here");
+        return;
+    };
+    assert_eq!((haystack.len(), needles.len()), (1_350, 100));
+    let index = index(256, 31, &haystack);
+    for needle in &needles {
+        let found = index.within(needle, Distance::from_count(31)).unwrap();
+        assert_eq!(found, compared(&haystack, needle, 31));
+        assert!(found[0].distance <= Distance::from_count(4), "every needle has a hash within 4 bits");
+        assert_eq!(index.nearest(needle, 1).unwrap(), found[..1]);
+    }
+    // Each pair is found from both sides, and each hash finds itself.
+    let all = index.within_all(&haystack, Distance::from_count(31)).unwrap();
+    let found: usize = all.iter().map(Vec::len).sum();
+    assert_eq!((found - haystack.len()) / 2, 857, "pairs within 31 bits, as the sample's description says");
+}
+
+/// Hashes of pictures are far from random: bits hang together, and there are many equal ones.
+#[test]
+fn what_is_near_a_distorted_picture_is_what_comparing_with_all_finds() {
+    let path = format!("{DATA}/image-hashes/hashes.tsv.xz");
+    let decoded = Command::new("xz").args(["-dc", &path]).output().ok().filter(|output| output.status.success());
+    let Some(output) = decoded else {
+        eprintln!("skipped: `xz -dc {path}` gives nothing here");
+        return;
+    };
+    let text = String::from_utf8(output.stdout).unwrap();
+    let rows: Vec<Vec<&str>> = text.lines().skip(1).map(|line| line.split('\t').collect()).collect();
+    // Columns of ahash, phash and pdq, with the radii at which people use them.
+    for (column, bits, radius) in [(2, 64, 5), (4, 64, 8), (5, 256, 31)] {
+        let of = |row: &Vec<&str>| BitString::from_hex(row[column]).unwrap();
+        let originals: Vec<BitString> = rows.iter().filter(|row| row[1] == "orig").map(of).collect();
+        let queries: Vec<BitString> = rows.iter().filter(|row| row[1] != "orig").step_by(7).map(of).collect();
+        assert_eq!(originals.len(), 6_967);
+        let index = index(bits, radius, &originals);
+        let all = index.within_all(&queries, Distance::from_count(radius)).unwrap();
+        for (query, found) in queries.iter().zip(&all) {
+            assert_eq!(*found, compared(&originals, query, radius), "{bits} bits, radius {radius}");
+        }
+        assert!(all.iter().filter(|found| !found.is_empty()).count() > queries.len() / 3);
+    }
+}
