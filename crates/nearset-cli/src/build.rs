@@ -12,7 +12,7 @@ use nearset::plan::{Metric, MetricName, PlanError, PlannedSpec, Shape, TextDedup
 use nearset_pipeline::capacity::{self, Known};
 use nearset_pipeline::scan::scan;
 use nearset_pipeline::{
-    AnyFilter, Arena, OutputOptions, ReadOptions, Reader, RecordError, RecordFault, extract, save_filter,
+    AnyFilter, Arena, OutputOptions, ReadOptions, Reader, RecordError, RecordFault, Source, extract, save_filter,
 };
 
 use crate::goal::{GoalOptions, parse_count};
@@ -30,6 +30,9 @@ Examples:
 
   The same as an index for `nearset search`, which says which are near and how near; up to 31 bits it is fast:
     nearset build hashes.tsv -o hashes.nearset --index --metric hamming --near 31 --id-field name --field pdq
+
+  Texts as an index: which stored ones share half of their words in fives with a new one, and how near they are:
+    nearset build articles.jsonl -o articles.nearset --index --near 0.5
 
   Embeddings; near is a cosine:
     nearset build vectors.npy -o vectors.nearset --metric cosine --near 0.95 --far 0.5";
@@ -59,7 +62,7 @@ pub struct Args {
     wanted: GoalOptions,
 
     /// How far a query must be from everything stored to be turned away; for jaccard it may be left out, and the filter and its
-    /// defaults are then those of `nearset dedup`
+    /// defaults are then those of `nearset dedup`. An index is made fast by leaving aside what is farther
     #[arg(long, value_name = "NUMBER", allow_negative_numbers = true)]
     far: Option<f64>,
 
@@ -88,6 +91,18 @@ pub struct Args {
 }
 
 impl Args {
+    /// How many items to make room for.
+    fn capacity(&self, sources: &[Source], read: &ReadOptions) -> Result<u64> {
+        if let Some(items) = self.capacity {
+            return Ok(items);
+        }
+        let estimate = capacity::estimate(sources, read);
+        if estimate.known == Known::Guessed {
+            bail!("a pipe does not tell how many items will come: pass --capacity");
+        }
+        Ok(estimate.records)
+    }
+
     fn planned(&self, metric: Metric, shape: Shape, capacity: u64) -> Result<PlannedSpec> {
         let Some(far) = self.far else {
             let Metric::Jaccard { shingling } = metric else {
@@ -126,18 +141,9 @@ pub fn run(args: Args) -> Result<ExitCode> {
     let fields = fields_for(&args.input, args.field.as_deref(), metric)?;
     let read = ReadOptions::new(fields.clone());
     if args.index {
-        return index::run(&args, metric, sources.list, &fields);
+        return index::run(&args, metric, shape, sources.list, &fields);
     }
-    let capacity = match args.capacity {
-        Some(records) => records,
-        None => {
-            let estimate = capacity::estimate(&sources.list, &read);
-            if estimate.known == Known::Guessed {
-                bail!("a pipe does not tell how many items will come: pass --capacity");
-            }
-            estimate.records
-        }
-    };
+    let capacity = args.capacity(&sources.list, &read)?;
     let planned = args.planned(metric, shape, capacity)?;
     let mut filter = AnyFilter::from_planned(&planned)?;
     let mut output = OutputOptions::protecting(&sources.list);

@@ -3,8 +3,8 @@
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
-use nearset::index::{HammingIndex, HammingSpec, IndexError};
-use nearset::plan::Metric;
+use nearset::index::{HammingIndex, HammingSpec, IndexError, LshIndex};
+use nearset::plan::{Goal, Metric, PlanError, Shape, plan_index};
 use nearset_pipeline::scan::scan;
 use nearset_pipeline::{
     AnyIndex, Arena, Fields, OutputFile, OutputOptions, ReadOptions, Reader, RecordFault, Source, extract, save_index,
@@ -15,12 +15,30 @@ use crate::items::Faults;
 use crate::options::{Usage, print_json};
 use crate::show;
 
-/// An empty index of the kind that suits the metric.
-fn empty(args: &Args, metric: Metric) -> Result<AnyIndex<'static>> {
+/// An empty index of the kind that suits the metric: bit strings are compared so fast that none needs to be missed.
+fn empty(
+    args: &Args,
+    metric: Metric,
+    shape: Shape,
+    capacity: impl FnOnce() -> Result<u64>,
+) -> Result<AnyIndex<'static>> {
     let Metric::Hamming { bits } = metric else {
-        return Err(
-            Usage(format!("--index is for --metric hamming: {metric} has none that this program builds")).into()
-        );
+        if args.wanted.max_fp.is_some() {
+            return Err(
+                Usage("--max-fp says nothing to an index, which verifies what it finds: leave it out".into()).into()
+            );
+        }
+        let goal = args.index_goal(metric, shape, capacity()?)?;
+        let plan = match plan_index(&goal) {
+            Err(PlanError::Goal(error)) => {
+                return Err(args.wanted.explain(args.metric, goal.metric.own_unit(goal.far), error).into());
+            }
+            plan => plan?,
+        };
+        if !args.quiet {
+            eprint!("{plan}");
+        }
+        return Ok(AnyIndex::Lsh(LshIndex::from_spec(plan.spec)?));
     };
     let about_errors = [
         ("--far", args.far.is_some()),
@@ -37,8 +55,26 @@ fn empty(args: &Args, metric: Metric) -> Result<AnyIndex<'static>> {
     Ok(AnyIndex::Hamming(HammingIndex::from_spec(spec)?))
 }
 
-pub(super) fn run(args: &Args, metric: Metric, sources: Vec<Source>, fields: &Fields) -> Result<ExitCode> {
-    let mut index = empty(args, metric)?;
+impl Args {
+    fn index_goal(&self, metric: Metric, shape: Shape, capacity: u64) -> Result<Goal> {
+        let near = metric.distance(self.wanted.near).map_err(|error| Usage(format!("--near: {error}")))?;
+        let usual = metric.usual_far(near).map(|far| metric.own_unit(far));
+        let Some(far) = self.far.or(usual) else {
+            return Err(Usage(format!("--far is needed for {metric}: from where on are items not near?")).into());
+        };
+        let sampled = self.wanted.sampled(self.metric, shape, self.field.as_deref(), self.input.format)?;
+        Ok(self.wanted.goal(metric, far, capacity, sampled.as_ref())?)
+    }
+}
+
+pub(super) fn run(
+    args: &Args,
+    metric: Metric,
+    shape: Shape,
+    sources: Vec<Source>,
+    fields: &Fields,
+) -> Result<ExitCode> {
+    let mut index = empty(args, metric, shape, || args.capacity(&sources, &ReadOptions::new(fields.clone())))?;
     let mut output = OutputOptions::protecting(&sources);
     output.force = args.force;
     // Found out now rather than after the work.

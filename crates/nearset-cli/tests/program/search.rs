@@ -144,7 +144,9 @@ fn mistakes_are_named_with_their_cure() {
         ("search index.nearset known.tsv -o matches.parquet", 1, ".jsonl"),
         ("info index.nearset --plot curve.svg", 1, "no curve"),
         ("build known.tsv -o x.nearset --index --metric hamming --near 31 --far 60", 2, "--far says nothing"),
-        ("build known.tsv -o x.nearset --index --near 0.8", 2, "--metric hamming"),
+        ("build known.tsv -o x.nearset --index --metric cosine --dimension 3 --near 0.8", 2, "--far is needed"),
+        ("build known.tsv -o x.nearset --index --field hash --near 0.8 --max-fp 0.1", 2, "verifies what it finds"),
+        ("build known.tsv -o x.nearset --index --field hash --near 0.8 --max-fn 0", 1, "allow some false negatives"),
     ] {
         let ran = shop.run(arguments);
         assert_eq!(ran.code(), code, "{arguments}: {}", ran.stderr());
@@ -154,4 +156,82 @@ fn mistakes_are_named_with_their_cure() {
     assert!(ran.stderr().contains("skipped"), "{}", ran.stderr());
     assert_eq!(text(&ran).lines().count(), 51);
     assert!(!shop.exists("x.nearset") && !shop.exists("merged.nearset"));
+}
+
+/// The rows of a table apart from its head: query, found, how near.
+fn rows(ran: &Ran) -> Vec<(String, String, f64)> {
+    let row = |line: &str| {
+        let [query, found, near] = line.split('\t').collect::<Vec<_>>()[..] else { panic!("{line:?}") };
+        (query.to_owned(), found.to_owned(), near.parse().unwrap())
+    };
+    text(ran).lines().skip(1).map(row).collect()
+}
+
+#[test]
+fn near_texts_are_found_as_often_as_promised_and_said_to_be_as_near_as_they_are() {
+    let shop = Workshop::new();
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/licences.jsonl");
+    let built = shop.ok(&format!("build {path} -o licences.nearset --index --near 0.8"));
+    assert!(built.stderr().contains("98 % promised"), "{}", built.stderr());
+    let found = rows(&shop.ok(&format!("search licences.nearset {path} --within 0.8 -q")));
+
+    let shingler = nearset::Shingler::new(nearset::Shingling::default(), nearset::Seed::new(1)).unwrap();
+    let lines = std::fs::read_to_string(path).unwrap();
+    let records: Vec<(String, Vec<u64>)> = lines
+        .lines()
+        .map(|line| {
+            let record: serde_json::Value = serde_json::from_str(line).unwrap();
+            (record["id"].as_str().unwrap().to_owned(), shingler.shingle_set(record["text"].as_str().unwrap()))
+        })
+        .collect();
+    let mut truth = std::collections::BTreeMap::new();
+    for (query, a) in &records {
+        for (other, b) in &records {
+            let similarity = nearset::item::jaccard(a, b).value();
+            if similarity >= 0.8 {
+                truth.insert((query.clone(), other.clone()), similarity);
+            }
+        }
+    }
+    for (query, other, near) in &found {
+        let exact = truth.get(&(query.clone(), other.clone())).copied().unwrap_or(0.0);
+        assert!((near - exact).abs() < 1e-6, "{query}, {other}: {near} said, {exact} is");
+    }
+    let itself = records.iter().filter(|(_, set)| !set.is_empty()).count();
+    assert_eq!(found.iter().filter(|(query, other, _)| query == other).count(), itself);
+    let (pairs, all) = ((found.len() - itself) as f64, (truth.len() - itself) as f64);
+    // All are at .8 or nearer, where 98 % is promised; pairs come twice and in families, so a tenth of them count as independent.
+    let sigma = (0.98 * 0.02 / (0.1 * all)).sqrt();
+    assert!(pairs / all >= 0.98 - 6.0 * sigma, "{pairs} of {all}");
+    let info: serde_json::Value = serde_json::from_slice(shop.ok("info licences.nearset --json").stdout()).unwrap();
+    assert_eq!((&info["items"], &info["kind"]), (&720.into(), &"near-neighbour index".into()));
+}
+
+#[test]
+fn vectors_are_searched_by_angle_and_by_distance() {
+    let shop = Workshop::new();
+    let mut numbers = Numbers(5);
+    let mut vectors: Vec<Vec<f64>> = Vec::new();
+    for i in 0..600usize {
+        let draw = |numbers: &mut Numbers| numbers.below(2_001) as f64 / 1_000.0 - 1.0;
+        let vector = match i % 3 {
+            2 => vectors[i - 1].iter().map(|x| x + 0.05 * draw(&mut numbers)).collect(),
+            _ => (0..24).map(|_| draw(&mut numbers)).collect(),
+        };
+        vectors.push(vector);
+    }
+    let line = |(i, vector): (usize, &Vec<f64>)| format!("{{\"id\": \"v{i}\", \"vector\": {vector:?}}}\n");
+    shop.write("vectors.jsonl", vectors.iter().enumerate().map(line).collect::<String>());
+    for (metric, near, far) in [("cosine", "0.99", "0.5"), ("l2", "0.3", "2"), ("l1", "1.2", "8")] {
+        shop.ok(&format!(
+            "build vectors.jsonl -o {metric}.nearset --index --metric {metric} --near {near} --far {far} -q"
+        ));
+        let found = rows(&shop.ok(&format!("search {metric}.nearset vectors.jsonl --top 2 -q")));
+        let second = |i: usize| (format!("v{i}"), format!("v{}", if i % 3 == 2 { i - 1 } else { i + 1 }));
+        let expected = (0..600).filter(|i| i % 3 > 0).map(second);
+        let missed =
+            expected.filter(|(query, other)| !found.iter().any(|row| (&row.0, &row.1) == (query, other))).count();
+        // 2 % of 400 may be missed, in pairs: 8, sigma 4.
+        assert!(missed <= 8 + 24, "{metric}: {missed} of 400 missed");
+    }
 }

@@ -264,6 +264,14 @@ impl Metric {
         Some(Distance::new(value).expect("lengths and constants are distances"))
     }
 
+    /// What is usually far where this is near, for metrics whose numbers mean the same everywhere: half of the similarity, for sets.
+    pub fn usual_far(self, near: Distance) -> Option<Distance> {
+        match self {
+            Metric::Jaccard { .. } | Metric::WeightedJaccard { .. } => self.distance(0.5 * self.own_unit(near)).ok(),
+            _ => None,
+        }
+    }
+
     /// Whether distances are whole numbers.
     pub const fn is_whole(self) -> bool {
         matches!(self, Metric::Hamming { .. } | Metric::Symbols { .. })
