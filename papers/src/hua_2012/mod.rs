@@ -60,7 +60,8 @@ impl<const D: usize> Records<D> {
 
     fn tune(&self, run: &Run, radii: &[f64]) -> anyhow::Result<(&'static str, Vec<Tuned>, f64)> {
         run.progress(format!("{}: choosing R", self.name));
-        let tuned = tuning::tune(&self.stored, &self.kinds, run.full_or_quick(200, 50), radii, Seed::new(9))?;
+        let sample = &self.stored[..self.stored.len().min(100_000)];
+        let tuned = tuning::tune(sample, &self.kinds, run.full_or_quick(200, 50), radii, Seed::new(9))?;
         Ok((self.name, tuned, self.paper_radius))
     }
 

@@ -165,7 +165,7 @@ pub fn evaluation_figures(run: &Run, evaluation: &Evaluation) -> anyhow::Result<
         &Figure {
             title: "Latency: all in memory, one thread".into(),
             notes: note(
-                "Mean over the queries in the best of several passes. Where no bar is, the planner has no filter.",
+                "Mean over the queries of the best of several passes. Where no bar is, the planner has no filter.",
             ),
             panels: latency,
             columns: 2,
@@ -267,7 +267,7 @@ pub fn tuning(run: &Run, tuned: &[(&'static str, Vec<Tuned>, f64)]) -> anyhow::R
     };
     run.figure("tuning", &Figure {
         title: "Choosing R by the proximity measure χ = |p* - q| / |p - q|".into(),
-        notes: vec!["L = 7 functions of M = 10 hashes, buckets .85 R wide. χ is 1 where the nearest record is found, 0 where none is.".into()],
+        notes: vec!["L = 7 functions of M = 10 hashes, buckets .85 R wide; 100,000 records. χ is 1 where the nearest record is found, 0 where none is.".into()],
         panels: tuned.iter().map(panel).collect(),
         columns: 2,
     })

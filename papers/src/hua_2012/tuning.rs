@@ -47,12 +47,11 @@ pub fn tune<const D: usize>(
         let (mut proximity, mut seen) = (Vec::new(), 0);
         for kind in kinds {
             let mut sum = 0.0;
-            for (query, exact) in kind.points.iter().zip(kind.nearest()).take(queries) {
+            for query in kind.points.iter().take(queries) {
                 let candidates = index.candidates(query.as_slice())?;
                 seen += candidates.len();
-                let squared = |id: &u32| squared_distance(query, &stored[*id as usize]);
-                let found = f64::from(candidates.iter().map(squared).fold(f32::INFINITY, f32::min)).sqrt();
-                sum += if found > 0.0 { exact / found } else { 1.0 };
+                let found = nearest(query, candidates.iter().map(|&id| &stored[id as usize]));
+                sum += if found > 0.0 { nearest(query, stored.iter()) / found } else { 1.0 };
             }
             proximity.push(sum / queries.min(kind.points.len()) as f64);
         }
@@ -60,6 +59,11 @@ pub fn tune<const D: usize>(
         Ok(Tuned { radius, proximity, candidates: seen as f64 / (asked * stored.len()) as f64 })
     });
     tuned.into_iter().collect()
+}
+
+/// The distance of the nearest of the records, infinite where there are none.
+fn nearest<'r, const D: usize>(query: &Point<D>, records: impl Iterator<Item = &'r Point<D>>) -> f64 {
+    f64::from(records.map(|record| squared_distance(query, record)).fold(f32::INFINITY, f32::min)).sqrt()
 }
 
 #[cfg(test)]
