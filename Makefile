@@ -1,6 +1,6 @@
 # `make test` is the README's test command and what CI runs.
 
-.PHONY: test check bench characterise bench-peers bench-index
+.PHONY: test check bench characterise bench-peers bench-index bench-pairs
 
 test: check
 	cargo test --workspace --quiet
@@ -24,3 +24,7 @@ bench-peers:
 # LshIndex beside faiss on word vectors; ARGS=--quick repeats nothing.
 bench-index:
 	python3 bench/index.py $(ARGS)
+
+# All near pairs of the licence texts, by nearset and its peers; ARGS=--quick for a sample.
+bench-pairs:
+	python3 bench/pairs.py $(ARGS)

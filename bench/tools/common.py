@@ -30,3 +30,17 @@ def deduplicate(is_near) -> None:
             if not cut or not is_near(number, cut):
                 out.write(line)
         print(json.dumps({"index_bytes": resident_bytes() - before}))
+
+
+def pairs(find) -> None:
+    """Writes the pairs of ids of sys.argv[1] to sys.argv[2] that `find(number, shingles)`, the numbers of the earlier documents
+    near one, makes of all its lines."""
+    before, ids = resident_bytes(), []
+    with open(sys.argv[1], encoding="utf-8") as lines, open(sys.argv[2], "w", encoding="utf-8") as out:
+        for number, line in enumerate(lines):
+            record = json.loads(line)
+            ids.append(record["id"])
+            cut = shingles(record["text"])
+            for earlier in find(number, cut) if cut else ():
+                out.write(f"{ids[earlier]}\t{record['id']}\n")
+        print(json.dumps({"index_bytes": resident_bytes() - before}))

@@ -1,5 +1,6 @@
 //! Deduplicates JSONL with gaoya, as its documentation shows: MinHash signatures of 128 hashes in 16 bands of 8, candidates
-//! compared by signature. Prints a JSON line with what only the process itself can know.
+//! compared by signature; or writes all pairs that it finds near, as a table. Prints a JSON line with what only the process
+//! itself can know.
 //!
 //! Texts are cut into lower-cased words, five to a shingle, a shorter text being one shingle, in one of two ways:
 //! - `gaoya`: by the functions of `gaoya::text`, which join each shingle's words in a string;
@@ -20,13 +21,19 @@ const SHINGLE: usize = 5;
 
 #[derive(Deserialize)]
 struct Record {
+    id: String,
     text: String,
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [input, output, cut] = &arguments[..] else {
-        return Err("usage: bench-gaoya IN OUT gaoya|slices".into());
+    let [input, output, cut, wanted] = &arguments[..] else {
+        return Err("usage: bench-gaoya IN OUT gaoya|slices kept|pairs".into());
+    };
+    let all_pairs = match wanted.as_str() {
+        "kept" => false,
+        "pairs" => true,
+        other => return Err(format!("`kept` or `pairs` are written, not `{other}`").into()),
     };
     let by_gaoya = match cut.as_str() {
         "gaoya" => true,
@@ -37,7 +44,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut output = BufWriter::with_capacity(1 << 20, File::create(output)?);
     let hasher = MinHasher32::new(BANDS * ROWS);
     let mut index: MinHashIndex<u32, u32, VecContainer<u32>> = MinHashIndex::new_index(BANDS, ROWS, THRESHOLD);
-    let (mut line, mut documents) = (String::new(), 0u32);
+    let (mut line, mut documents, mut ids) = (String::new(), 0u32, Vec::new());
     let before = resident_bytes()?;
     while input.read_line(&mut line)? > 0 {
         let record: Record = serde_json::from_str(&line)?;
@@ -54,10 +61,19 @@ fn main() -> Result<(), Box<dyn Error>> {
                 (false, true) => hasher.create_signature(shingle_tokens(&words, SHINGLE)),
                 (false, false) => hasher.create_signature(words.windows(SHINGLE)),
             };
-            near = !index.query(&signature).is_empty();
+            let found = index.query(&signature);
+            near = !found.is_empty();
+            if all_pairs {
+                for earlier in found {
+                    let earlier: &String = &ids[*earlier as usize];
+                    writeln!(output, "{earlier}\t{}", record.id)?;
+                }
+            }
             index.insert(documents, signature);
         }
-        if !near {
+        if all_pairs {
+            ids.push(record.id);
+        } else if !near {
             output.write_all(line.as_bytes())?;
         }
         documents += 1;

@@ -1,11 +1,12 @@
-//! Exact truth for deduplicators: each document's greatest Jaccard similarity with any earlier one.
+//! Exact truth for deduplicators: each document's greatest Jaccard similarity with any earlier one, with any earlier one that a
+//! deduplicator kept, or all pairs from a similarity on.
 //!
 //! Claim: the similarities are those of the sets of 5-word shingles, counted and not estimated; hashes of 64 bits stand for
 //! shingles. A document without words has similarity 0.
-//! Invariant: a set that equals an earlier one is not indexed again, since whatever it shares the earlier one shares too. That
-//! is what makes counting over an inverted index cheap on corpora with large families of copies.
+//! Invariant: for the greatest similarity, a set that equals an earlier one is not indexed again, since whatever it shares the
+//! earlier one shares too. That makes counting over an inverted index cheap on corpora with large families of copies.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io::{BufRead, BufReader, BufWriter, Write};
 
@@ -19,21 +20,63 @@ struct Record {
     text: String,
 }
 
+const USAGE: &str = "usage: bench-truth IN.jsonl OUT.tsv [kept KEPT.jsonl | pairs NEAR]";
+
 fn main() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [input, output] = &arguments[..] else {
-        bail!("usage: bench-truth IN.jsonl OUT.tsv");
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let (input, output) = match arguments[..] {
+        [input, output] | [input, output, "kept" | "pairs", _] => (input, output),
+        _ => bail!(USAGE),
     };
-    let shingler = Shingler::new(Shingling::Words(5), Seed::default())?;
-    let reader = BufReader::with_capacity(1 << 20, File::open(input).with_context(|| format!("reading {input}"))?);
     let mut writer = BufWriter::new(File::create(output).with_context(|| format!("writing {output}"))?);
+    let shingler = Shingler::new(Shingling::Words(5), Seed::default())?;
     let mut index = Earlier::default();
-    for (number, line) in reader.lines().enumerate() {
-        let record: Record = serde_json::from_str(&line?).with_context(|| format!("{input}, line {}", number + 1))?;
-        let nearest = index.add(&shingler.shingle_set(&record.text));
-        writeln!(writer, "{}\t{:.6}\t{}", record.id, nearest, record.text.len())?;
+    if let ["pairs", near] = arguments[2..] {
+        let near: f64 = near.parse().context(USAGE)?;
+        let mut ids = Vec::new();
+        each_record(input, |record| {
+            let set = shingler.shingle_set(&record.text);
+            let mut found = index.shared_with(&set);
+            found.retain(|&(_, similarity)| similarity >= near);
+            found.sort_unstable_by_key(|&(earlier, _)| earlier);
+            for (earlier, similarity) in found {
+                writeln!(writer, "{}\t{}\t{similarity:.6}", ids[earlier as usize], record.id)?;
+            }
+            if !set.is_empty() {
+                index.index(&set);
+                ids.push(record.id);
+            }
+            Ok(())
+        })?;
+    } else {
+        let mut kept = HashSet::new();
+        if let ["kept", path] = arguments[2..] {
+            each_record(path, |record| {
+                kept.insert(record.id);
+                Ok(())
+            })?;
+        }
+        let all = arguments.len() == 2;
+        each_record(input, |record| {
+            let set = shingler.shingle_set(&record.text);
+            let nearest = index.nearest(&set);
+            writeln!(writer, "{}\t{:.6}\t{}", record.id, nearest, record.text.len())?;
+            if nearest < 1.0 && !set.is_empty() && (all || kept.contains(&record.id)) {
+                index.index(&set);
+            }
+            Ok(())
+        })?;
     }
     writer.flush()?;
+    Ok(())
+}
+
+fn each_record(path: &str, mut each: impl FnMut(Record) -> Result<()>) -> Result<()> {
+    let reader = BufReader::with_capacity(1 << 20, File::open(path).with_context(|| format!("reading {path}"))?);
+    for (number, line) in reader.lines().enumerate() {
+        each(serde_json::from_str(&line?).with_context(|| format!("{path}, line {}", number + 1))?)?;
+    }
     Ok(())
 }
 
@@ -50,11 +93,13 @@ struct Earlier {
 }
 
 impl Earlier {
-    /// The greatest similarity of a set, ascending and without repeats, with an earlier one; then it is one itself.
-    fn add(&mut self, set: &[u64]) -> f64 {
-        if set.is_empty() {
-            return 0.0;
-        }
+    /// The greatest similarity of a set, ascending and without repeats, with an earlier one.
+    fn nearest(&mut self, set: &[u64]) -> f64 {
+        self.shared_with(set).iter().fold(0.0, |nearest, &(_, similarity)| similarity.max(nearest))
+    }
+
+    /// The earlier sets that share anything with a set, ascending and without repeats, and their similarities.
+    fn shared_with(&mut self, set: &[u64]) -> Vec<(u32, f64)> {
         let mut touched = Vec::new();
         for row in set.iter().filter_map(|shingle| self.rows.get(shingle)) {
             for &earlier in &self.postings[*row as usize] {
@@ -65,16 +110,12 @@ impl Earlier {
                 *shared += 1;
             }
         }
-        let mut nearest = 0.0f64;
-        for earlier in touched {
+        let similarity = |earlier: u32| {
             let shared = std::mem::take(&mut self.shared[earlier as usize]);
             let union = set.len() as u32 + self.sizes[earlier as usize] - shared;
-            nearest = nearest.max(f64::from(shared) / f64::from(union));
-        }
-        if nearest < 1.0 {
-            self.index(set);
-        }
-        nearest
+            (earlier, f64::from(shared) / f64::from(union))
+        };
+        touched.into_iter().map(similarity).collect()
     }
 
     fn index(&mut self, set: &[u64]) {
@@ -113,7 +154,8 @@ mod tests {
         let mut index = Earlier::default();
         for (i, set) in sets.iter().enumerate() {
             let compared = sets[..i].iter().map(|earlier| jaccard(set, earlier).value()).fold(0.0, f64::max);
-            assert_eq!(index.add(set), compared, "set {i}: {set:?}");
+            assert_eq!(index.nearest(set), compared, "set {i}: {set:?}");
+            index.index(set);
         }
     }
 }
