@@ -115,7 +115,7 @@ impl Cutter {
             .hash(Item::Set(shingles), hashed)
             .map_err(|cause| extracted.error(i, RecordFault::Unhashable { field: self.fields.item.clone(), cause }))?;
         Ok(Document {
-            set: SortedSet::from(shingles.clone()),
+            set: SortedSet::from(&shingles[..]),
             text_bytes: text.len(),
             id: if self.wants_ids { (*extracted.id(i)).into() } else { Box::default() },
             field: if self.wants_field { extracted.own_id(i).map(Into::into) } else { None },

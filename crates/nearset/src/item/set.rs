@@ -49,12 +49,61 @@ pub fn containment(inner: &[u64], outer: &[u64]) -> Similarity {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct SortedSet(Box<[u64]>);
 
-impl From<Vec<u64>> for SortedSet {
-    fn from(mut hashes: Vec<u64>) -> Self {
-        hashes.sort_unstable();
-        hashes.dedup();
-        Self(hashes.into_boxed_slice())
+impl From<&[u64]> for SortedSet {
+    fn from(hashes: &[u64]) -> Self {
+        let mut sorted = distributed(hashes).unwrap_or_else(|| {
+            let mut copy = hashes.to_vec();
+            copy.sort_unstable();
+            copy
+        });
+        sorted.dedup();
+        Self(sorted.into_boxed_slice())
     }
+}
+
+impl From<Vec<u64>> for SortedSet {
+    fn from(hashes: Vec<u64>) -> Self {
+        Self::from(&hashes[..])
+    }
+}
+
+/// The elements in ascending order, by distribution: good hashes have nearly their final place in their high bits. `None` where
+/// there are too few for it to pay, or too many share a place, so that it would be quadratic.
+fn distributed(hashes: &[u64]) -> Option<Vec<u64>> {
+    const FEWEST: usize = 32;
+    const MOST_AT_A_PLACE: u32 = 64;
+    if hashes.len() < FEWEST || u32::try_from(hashes.len()).is_err() {
+        return None;
+    }
+    let bits = hashes.len().ilog2();
+    let place = |hash: u64| (hash >> (64 - bits)) as usize;
+    let mut ends = vec![0u32; 1 << bits];
+    hashes.iter().for_each(|&hash| ends[place(hash)] += 1);
+    let mut end = 0;
+    for count in &mut ends {
+        if *count > MOST_AT_A_PLACE {
+            return None;
+        }
+        end += *count;
+        *count = end;
+    }
+    let mut sorted = vec![0; hashes.len()];
+    for &hash in hashes {
+        let end = &mut ends[place(hash)];
+        *end -= 1;
+        sorted[*end as usize] = hash;
+    }
+    // Only elements of one place, one or two as a rule, can be out of order now.
+    for i in 1..sorted.len() {
+        let element = sorted[i];
+        let mut at = i;
+        while at > 0 && sorted[at - 1] > element {
+            sorted[at] = sorted[at - 1];
+            at -= 1;
+        }
+        sorted[at] = element;
+    }
+    Some(sorted)
 }
 
 impl SortedSet {
@@ -215,6 +264,18 @@ mod tests {
             prop_assert_eq!(jaccard(&a, &b).value(), both / either);
             prop_assert_eq!(jaccard(&b, &a).value(), both / either);
             prop_assert_eq!(containment(&a, &b).value(), both / tree_a.len().max(1) as f64);
+        }
+
+        #[test]
+        fn sets_are_sorted_whatever_their_elements(
+            hashes in prop::collection::vec(any::<u64>(), 0..300),
+            shift in 0u32..64,
+        ) {
+            // Small numbers all fall to one place, and repeats occur.
+            let elements: Vec<u64> = hashes.iter().map(|hash| hash >> shift).collect();
+            let tree: BTreeSet<u64> = elements.iter().copied().collect();
+            let set = SortedSet::from(elements);
+            prop_assert_eq!(set.as_slice(), Vec::from_iter(tree));
         }
 
         #[test]
