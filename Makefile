@@ -1,10 +1,11 @@
 # `make test` is the README's test command and what CI runs.
 
-.PHONY: test check bench characterise bench-peers bench-index bench-pairs
+.PHONY: test check bench characterise bench-peers bench-held-out bench-index bench-pairs
 
 test: check
 	cargo test --workspace --quiet
 	crates/nearset-python/test.sh
+	python3 -m unittest discover -s bench
 
 check:
 	cargo fmt --all --check
@@ -20,6 +21,10 @@ characterise:
 # Installs other deduplicators beside nearset and runs all on one corpus; ARGS=--quick for a sample.
 bench-peers:
 	python3 bench/peers.py $(ARGS)
+
+# What the default finds on corpora that it was not chosen with.
+bench-held-out:
+	python3 bench/held_out.py $(ARGS)
 
 # LshIndex beside faiss on word vectors; ARGS=--quick repeats nothing.
 bench-index:
