@@ -173,7 +173,7 @@ impl<'a> AnyFilter<'a> {
 }
 
 /// What near means to a family; `None` for those that only programs use.
-pub(crate) fn metric_of(family: Family) -> Option<Metric> {
+pub fn metric_of(family: Family) -> Option<Metric> {
     Some(match family {
         Family::BitSampling(family) => Metric::Hamming { bits: family.bits },
         Family::SymbolSampling(family) => Metric::Symbols { length: family.length },

@@ -10,6 +10,7 @@ use nearset::{Check, DecodeError, Distance, Item, Neighbour};
 use crate::any_filter::metric_of;
 
 /// An index of any kind.
+#[derive(Clone)]
 #[non_exhaustive]
 pub enum AnyIndex<'a> {
     /// Bit strings, of which none that is near is missed.
@@ -86,6 +87,33 @@ impl<'a> AnyIndex<'a> {
         }
     }
 
+    /// Whether the item of this id is in it.
+    pub fn contains(&self, id: u32) -> bool {
+        match self {
+            AnyIndex::Hamming(index) => index.get(id).is_some(),
+            AnyIndex::Lsh(index) => index.contains(id),
+        }
+    }
+
+    /// Inserts an item, and returns its id.
+    ///
+    /// # Errors
+    /// If the item is of a wrong kind or length, or there are too many.
+    pub fn insert(&mut self, item: Item<'_>) -> Result<u32, IndexError> {
+        match self {
+            AnyIndex::Hamming(index) => index.insert(item),
+            AnyIndex::Lsh(index) => index.insert(item),
+        }
+    }
+
+    /// Removes the item of this id. True if it was in.
+    pub fn remove(&mut self, id: u32) -> bool {
+        match self {
+            AnyIndex::Hamming(index) => index.remove(id),
+            AnyIndex::Lsh(index) => index.remove(id),
+        }
+    }
+
     /// Inserts an item under a name. [`Self::compact`] belongs after the last one.
     ///
     /// # Errors
@@ -141,14 +169,14 @@ impl<'a> AnyIndex<'a> {
         Ok(found)
     }
 
-    /// Takes in all items of another index, after its own.
+    /// Takes in all items of another index, after its own; each gets its old id plus the number that is returned.
     ///
     /// # Errors
     /// If they can't be in one index, saying why; it is then unchanged.
-    pub fn merge(&mut self, other: &AnyIndex<'_>) -> Result<(), IndexError> {
+    pub fn merge(&mut self, other: &AnyIndex<'_>) -> Result<u32, IndexError> {
         match (self, other) {
-            (AnyIndex::Hamming(ours), AnyIndex::Hamming(theirs)) => ours.merge(theirs).map(drop),
-            (AnyIndex::Lsh(ours), AnyIndex::Lsh(theirs)) => ours.merge(theirs).map(drop),
+            (AnyIndex::Hamming(ours), AnyIndex::Hamming(theirs)) => ours.merge(theirs),
+            (AnyIndex::Lsh(ours), AnyIndex::Lsh(theirs)) => ours.merge(theirs),
             (ours, theirs) => {
                 let (ours, theirs) = (ours.kind().to_owned(), theirs.kind().to_owned());
                 Err(nearset::filter::MergeError { what: "kind", ours, theirs }.into())

@@ -4,7 +4,6 @@ use std::path::PathBuf;
 use std::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use nearset::{BloomFilter as Library, Check};
-use nearset_pipeline::{OutputFile, OutputOptions};
 use numpy::{IntoPyArray, PyArray1, PyArrayMethods};
 use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
@@ -12,7 +11,7 @@ use pyo3::sync::RwLockExt;
 use pyo3::types::{PyBytes, PyString, PyTuple};
 
 use crate::options::{self, SeedArgument, seed_to_python};
-use crate::{draw, error};
+use crate::{draw, error, files};
 
 /// A set of keys that may say yes to a key it does not hold, and never says no to one that it does.
 ///
@@ -227,16 +226,9 @@ impl BloomFilter {
     ///     force: Whether to replace what is there.
     #[pyo3(signature = (path, *, force=false))]
     fn save(&self, py: Python<'_>, path: PathBuf, force: bool) -> PyResult<()> {
-        let mut options = OutputOptions::default();
-        options.force = force;
         let mut bytes = Vec::new();
         self.read(py).encode(&mut bytes)?;
-        py.detach(|| {
-            let mut out = OutputFile::create(&path, &options)?;
-            out.write(&bytes)?;
-            out.finish()
-        })
-        .map_err(|cause| error::output(&cause))
+        files::save(py, &path, force, &bytes)
     }
 
     /// The filter in a file.

@@ -11,7 +11,7 @@ use nearset::filter::Decision;
 use nearset::plan::Metric;
 use nearset::{BitString, Distance};
 use nearset_pipeline::any_filter::item_field;
-use nearset_pipeline::{AnyFilter, FilterFile, OutputOptions, save_filter};
+use nearset_pipeline::{AnyFilter, FilterFile, save_filter};
 use numpy::{IntoPyArray, PyArray1};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -22,7 +22,7 @@ use crate::batch::{self, Fault, present};
 use crate::items::{Chunk, Many};
 use crate::options::{self, seed_to_python};
 use crate::plan::Plan;
-use crate::{draw, error};
+use crate::{draw, error, files};
 
 /// A set of items that knows whether anything near was put into it: a :class:`NearFilter` or an :class:`ExactNearFilter`.
 ///
@@ -349,10 +349,8 @@ impl Filter {
     ///     force: Whether to replace what is there.
     #[pyo3(signature = (path, *, force=false))]
     fn save(&self, py: Python<'_>, path: PathBuf, force: bool) -> PyResult<()> {
-        let mut options = OutputOptions::default();
-        options.force = force;
         let filter = self.read(py);
-        save_filter(&filter, &path, &options).map_err(|cause| error::output(&cause))
+        save_filter(&filter, &path, &files::options(force)).map_err(|cause| error::output(&cause))
     }
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTuple>> {

@@ -11,7 +11,9 @@ mod bloom;
 mod dedup;
 mod draw;
 mod error;
+mod files;
 mod filter;
+mod index;
 mod items;
 mod minhash;
 mod options;
@@ -25,12 +27,12 @@ use std::path::PathBuf;
 use nearset::codec::Kind;
 use pyo3::prelude::*;
 
-/// Opens a filter's file, of whatever kind it is.
+/// Opens the file of a filter or an index, of whatever kind it is.
 ///
 /// Args:
 ///     path: What ``save`` or the program wrote.
 ///
-/// Returns a :class:`NearFilter`, :class:`ExactNearFilter` or :class:`BloomFilter`.
+/// Returns a :class:`NearFilter`, :class:`ExactNearFilter`, :class:`BloomFilter`, :class:`LshIndex` or :class:`HammingIndex`.
 #[pyfunction]
 fn open(py: Python<'_>, path: PathBuf) -> PyResult<Py<PyAny>> {
     let mut start = Vec::new();
@@ -38,6 +40,7 @@ fn open(py: Python<'_>, path: PathBuf) -> PyResult<Py<PyAny>> {
     read.map_err(|cause| error::unreadable(&path, &cause))?;
     match Kind::of(&start) {
         Ok(Kind::Bloom) => Ok(Py::new(py, bloom::BloomFilter::open(path)?)?.into_any()),
+        Ok(Kind::Lsh | Kind::Hamming) => index::open(py, path),
         _ => filter::to_python(py, filter::open(py, path)?),
     }
 }
@@ -52,11 +55,13 @@ mod _core {
     #[pymodule_export]
     use super::filter::{ExactNearFilter, Filter, NearFilter};
     #[pymodule_export]
+    use super::index::{HammingIndex, Index, IndexPlan, LshIndex, Neighbour};
+    #[pymodule_export]
     use super::minhash::{_minhash, _signature, Estimate, MinHash, Signature};
     #[pymodule_export]
     use super::open;
     #[pymodule_export]
-    use super::plan::{Plan, PlanError, plan};
+    use super::plan::{Plan, PlanError, plan, plan_index};
     #[pymodule_export]
     use super::sketches::{_affine32, _affine64, _legacy, _sha1_hashes32, _sha1_hashes64};
 }

@@ -33,7 +33,7 @@ def test_public_names_are_documented_and_their_examples_run(name):
 
 
 def test_the_classes_and_functions_have_examples():
-    without = [name for name in ("BloomFilter", "ExactNearFilter", "MinHash", "NearFilter", "TextDedup", "dedup", "plan")
+    without = [name for name in ("BloomFilter", "ExactNearFilter", "HammingIndex", "LshIndex", "MinHash", "NearFilter", "TextDedup", "dedup", "plan", "plan_index")
                if ">>>" not in (inspect.getdoc(getattr(nearset, name)) or "")]
     assert without == []
 

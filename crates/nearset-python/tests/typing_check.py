@@ -27,7 +27,15 @@ minhash = nearset.MinHash(128)
 similarity: float = minhash.signature("one").jaccard(minhash.signature({1, 2})).similarity
 rows: NDArray[np.uint64] = minhash.signatures(["one"])
 
-opened: Union[nearset.NearFilter, nearset.ExactNearFilter, nearset.BloomFilter] = nearset.open("seen.nearset")
+index = nearset.LshIndex(nearset.plan_index("jaccard", near=0.8, far=0.3, capacity=10))
+number: int = index.insert("one")
+found: list[nearset.Neighbour] = index.nearest("one", 3) + nearset.HammingIndex(64, radius=3).within("0" * 16, 3)
+ids, near = index.nearest_all(["one"], 3)
+nearest: NDArray[np.int64] = ids[np.isfinite(near)]
+
+opened = nearset.open("seen.nearset")
+if isinstance(opened, nearset.NearFilter):
+    opened.insert("one")
 
 keys.insert(3)  # type: ignore[arg-type]
 nearset.NearFilter("jaccard")  # type: ignore[arg-type]

@@ -5,6 +5,7 @@ documents, perceptual hashes, embeddings, records.
 
 - `dedup`: which of many texts to keep.
 - `plan`: what a filter will do and cost, before it is built; `NearFilter` and `ExactNearFilter` are built from it.
+- `LshIndex` and `HammingIndex`: which stored item is near, and how near.
 - `BloomFilter`: exact membership.
 - `MinHash`: signatures by which the similarity of texts and sets is told.
 - `nearset.datasketch`: the same names and arguments as datasketch's.
@@ -17,14 +18,20 @@ from nearset._core import (
     Estimate,
     ExactNearFilter,
     Filter,
+    HammingIndex,
+    Index,
+    IndexPlan,
+    LshIndex,
     MinHash,
     NearFilter,
+    Neighbour,
     Plan,
     PlanError,
     Signature,
     TextDedup,
     open,
     plan,
+    plan_index,
 )
 from nearset._dedup import dedup
 
@@ -33,8 +40,13 @@ __all__ = [
     "Estimate",
     "ExactNearFilter",
     "Filter",
+    "HammingIndex",
+    "Index",
+    "IndexPlan",
+    "LshIndex",
     "MinHash",
     "NearFilter",
+    "Neighbour",
     "Plan",
     "PlanError",
     "Signature",
@@ -42,4 +54,5 @@ __all__ = [
     "dedup",
     "open",
     "plan",
+    "plan_index",
 ]

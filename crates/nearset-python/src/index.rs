@@ -1,0 +1,495 @@
+//! Indexes: which stored item is near, and how near. One set of methods over whichever index it is.
+
+use std::path::PathBuf;
+use std::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use nearset::index::IndexError;
+use nearset::plan::{IndexPlan as Planned, Metric};
+use nearset::{BitString, HammingIndex as Hamming, HammingSpec, Item, LshIndex as Lsh};
+use nearset_pipeline::{AnyIndex, FilterFile, save_index};
+use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods};
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::sync::RwLockExt;
+use pyo3::types::{PyBytes, PyTuple};
+
+use crate::batch::{self, Fault, present};
+use crate::items::{Chunk, Many};
+use crate::options::{self, SeedArgument};
+use crate::{draw, error, files};
+
+/// A stored item that was found, and how near it is. It unpacks: ``for id, near in index.nearest(item, 3)``.
+#[pyclass(frozen, get_all, eq, module = "nearset")]
+#[derive(PartialEq)]
+pub struct Neighbour {
+    /// The item's place in the order of insertion, from 0 on.
+    id: u32,
+    /// How near it is, exactly, in the metric's own unit: a similarity or cosine, differing bits, a distance.
+    near: f64,
+}
+
+#[pymethods]
+impl Neighbour {
+    fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        Ok((self.id, self.near).into_pyobject(py)?.try_iter()?.into_any())
+    }
+
+    fn __repr__(&self) -> String {
+        format!("Neighbour(id={}, near={})", self.id, self.near)
+    }
+}
+
+fn failed(cause: &IndexError) -> PyErr {
+    match cause {
+        IndexError::Item(cause) => error::item(cause),
+        IndexError::Batch(cause) => error::batch(cause),
+        IndexError::Spec(cause) => error::spec(cause),
+        _ => error::value(cause),
+    }
+}
+
+/// The same for one of many items.
+fn failed_at(position: usize, cause: IndexError) -> Fault {
+    match cause {
+        IndexError::Item(cause) => Fault::Item { position, cause },
+        other => Fault::Other(failed(&other)),
+    }
+}
+
+/// Items that are kept, and found by what is near: an :class:`LshIndex` or a :class:`HammingIndex`.
+///
+/// An item's id is its place in the order of insertion, from 0 on, and never changes.
+#[pyclass(frozen, subclass, module = "nearset")]
+pub struct Index {
+    index: RwLock<AnyIndex>,
+    metric: Metric,
+}
+
+/// An index for any metric, by tables of locality-sensitive keys. What it returns is near by its exact distance; how much it may
+/// miss is the plan's promise.
+///
+/// Args:
+///     plan: What :func:`plan_index` returned.
+///
+/// >>> import nearset
+/// >>> plan = nearset.plan_index("jaccard", near=0.7, far=0.2, capacity=1000, shingling="words:2")
+/// >>> index = nearset.LshIndex(plan)
+/// >>> index.insert("the boats lay at their ropes until the wind turned at noon")
+/// 0
+/// >>> index.insert("gulls came back to the quiet water beside the old walls")
+/// 1
+/// >>> [(found.id, round(found.near, 3)) for found in index.nearest("The boats lay at their ropes until the wind turned", 1)]
+/// [(0, 0.818)]
+#[pyclass(frozen, extends = Index, module = "nearset")]
+pub struct LshIndex;
+
+/// An index of bit strings that finds all within a distance, and the nearest, missing nothing.
+///
+/// Args:
+///     bits: Bits of every item.
+///     radius: The distance up to which searches are to be fast. Farther ones compare the query with every item.
+///     seed: From which the order of bits is drawn.
+///
+/// >>> import nearset
+/// >>> index = nearset.HammingIndex(64, radius=8)
+/// >>> index.insert_all(["d1c4b1a3f0e8877e", "2e3b4e5c0f177881"]).tolist()
+/// [0, 1]
+/// >>> index.within("d1c4b1a3f0e8877f", 4)
+/// [Neighbour(id=0, near=1)]
+#[pyclass(frozen, extends = Index, module = "nearset")]
+pub struct HammingIndex;
+
+fn to_python(py: Python<'_>, index: AnyIndex<'static>) -> PyResult<Py<PyAny>> {
+    let is_lsh = matches!(index, AnyIndex::Lsh(_));
+    let base = PyClassInitializer::from(Index::new(index)?);
+    Ok(match is_lsh {
+        true => Bound::new(py, base.add_subclass(LshIndex))?.into_any().unbind(),
+        false => Bound::new(py, base.add_subclass(HammingIndex))?.into_any().unbind(),
+    })
+}
+
+/// The index in a file, of whichever kind.
+pub fn open(py: Python<'_>, path: PathBuf) -> PyResult<Py<PyAny>> {
+    to_python(py, opened(py, path)?)
+}
+
+fn opened(py: Python<'_>, path: PathBuf) -> PyResult<AnyIndex<'static>> {
+    py.detach(|| {
+        let file = FilterFile::open(&path).map_err(|cause| error::filter_file(&cause))?;
+        Ok(file.index().map_err(|cause| error::filter_file(&cause))?.into_owned())
+    })
+}
+
+fn decoded(py: Python<'_>, bytes: &[u8]) -> PyResult<AnyIndex<'static>> {
+    py.detach(|| Ok(AnyIndex::decode(bytes).map_err(|cause| error::decode(&cause))?.into_owned()))
+}
+
+fn expect(index: AnyIndex<'static>, lsh: bool) -> PyResult<AnyIndex<'static>> {
+    match (&index, lsh) {
+        (AnyIndex::Lsh(_), true) | (AnyIndex::Hamming(_), false) => Ok(index),
+        _ => Err(PyValueError::new_err("it is another kind of index: open it by nearset.open, or by its own class")),
+    }
+}
+
+impl Index {
+    fn new(index: AnyIndex<'static>) -> PyResult<Self> {
+        let Some(metric) = index.metric() else {
+            return Err(PyTypeError::new_err("Python has no items for this index's hash family: use the Rust library"));
+        };
+        Ok(Self { index: RwLock::new(index), metric })
+    }
+
+    fn read(&self, py: Python<'_>) -> RwLockReadGuard<'_, AnyIndex> {
+        self.index.read_py_attached(py).unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    fn write(&self, py: Python<'_>) -> RwLockWriteGuard<'_, AnyIndex> {
+        self.index.write_py_attached(py).unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    fn neighbour(&self, found: &nearset::Neighbour) -> Neighbour {
+        Neighbour { id: found.id, near: self.metric.own_unit(found.distance) }
+    }
+
+    fn one(&self, item: &Bound<'_, PyAny>) -> PyResult<Chunk> {
+        let chunk = Chunk::one(self.metric, item)?;
+        present(0, chunk.item(0)).map_err(|_| PyTypeError::new_err("None is no item"))?;
+        Ok(chunk)
+    }
+
+    /// What `ask` finds for each of many items, by many threads.
+    fn ask_all(
+        &self,
+        py: Python<'_>,
+        items: &Bound<'_, PyAny>,
+        threads: Option<usize>,
+        ask: impl Fn(&AnyIndex<'_>, Item<'_>) -> Result<Vec<nearset::Neighbour>, IndexError> + Sync + Send,
+    ) -> PyResult<Vec<Vec<nearset::Neighbour>>> {
+        let many = Many::new(self.metric, items)?;
+        let mut all = Vec::with_capacity(many.len().unwrap_or(0));
+        batch::run(
+            py,
+            (self.metric, &many),
+            options::threads(threads)?,
+            None,
+            BitString::default,
+            |room, piece| {
+                let index = self.index.read().unwrap_or_else(|poisoned| poisoned.into_inner());
+                let mut found = Vec::with_capacity(piece.len());
+                piece.try_each(room, |i, item| {
+                    let position = piece.position(i);
+                    let asked = ask(&index, present(position, item)?);
+                    found.push(asked.map_err(|cause| failed_at(position, cause))?);
+                    Ok::<(), Fault>(())
+                })?;
+                Ok::<_, Fault>(found)
+            },
+            |found| {
+                all.extend(found?);
+                Ok(())
+            },
+        )?;
+        Ok(all)
+    }
+}
+
+/// Ids and nearnesses of the nearest items, one row a query.
+type Nearest<'py> = (Bound<'py, PyArray2<i64>>, Bound<'py, PyArray2<f64>>);
+
+#[pymethods]
+impl Index {
+    /// Inserts an item and returns its id.
+    fn insert(&self, py: Python<'_>, item: &Bound<'_, PyAny>) -> PyResult<u32> {
+        let chunk = self.one(item)?;
+        let item = present(0, chunk.item(0))?;
+        self.write(py).insert(item).map_err(|cause| failed(&cause))
+    }
+
+    /// Inserts items in order and returns their ids.
+    ///
+    /// Args:
+    ///     items: As for :meth:`Filter.insert_all`.
+    fn insert_all<'py>(&self, py: Python<'py>, items: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyArray1<i64>>> {
+        let many = Many::new(self.metric, items)?;
+        let mut ids: Vec<i64> = Vec::with_capacity(many.len().unwrap_or(0));
+        batch::run(
+            py,
+            (self.metric, &many),
+            1,
+            None,
+            BitString::default,
+            |room, piece| {
+                let mut index = self.index.write().unwrap_or_else(|poisoned| poisoned.into_inner());
+                let mut ids = Vec::with_capacity(piece.len());
+                piece.try_each(room, |i, item| {
+                    let position = piece.position(i);
+                    let id = index.insert(present(position, item)?).map_err(|cause| failed_at(position, cause))?;
+                    ids.push(i64::from(id));
+                    Ok::<(), Fault>(())
+                })?;
+                Ok::<_, Fault>(ids)
+            },
+            |inserted| {
+                ids.extend(inserted?);
+                Ok(())
+            },
+        )?;
+        Ok(ids.into_pyarray(py))
+    }
+
+    /// Removes the item of this id. True if it was in. Its id is not given again.
+    fn remove(&self, py: Python<'_>, id: u32) -> bool {
+        self.write(py).remove(id)
+    }
+
+    /// The items that are nearest, the nearest first.
+    ///
+    /// Args:
+    ///     item: The query.
+    ///     top: How many, at most.
+    fn nearest(&self, py: Python<'_>, item: &Bound<'_, PyAny>, top: usize) -> PyResult<Vec<Neighbour>> {
+        let chunk = self.one(item)?;
+        let found = self.read(py).search(present(0, chunk.item(0))?, Some(top), None).map_err(|cause| failed(&cause))?;
+        Ok(found.iter().map(|found| self.neighbour(found)).collect())
+    }
+
+    /// The items that are at least this near, the nearest first.
+    ///
+    /// Args:
+    ///     item: The query.
+    ///     near: In the metric's own unit: a similarity or cosine, differing bits, a distance.
+    fn within(&self, py: Python<'_>, item: &Bound<'_, PyAny>, near: f64) -> PyResult<Vec<Neighbour>> {
+        let distance = self.metric.distance(near).map_err(error::value)?;
+        let chunk = self.one(item)?;
+        let found = self.read(py).search(present(0, chunk.item(0))?, None, Some(distance)).map_err(|cause| failed(&cause))?;
+        Ok(found.iter().map(|found| self.neighbour(found)).collect())
+    }
+
+    /// :meth:`nearest` of many items, by all cores: two matrices with one row a query, ids and how near they are. Where there are
+    /// fewer than ``top``, a row ends with the id -1 and not a number.
+    #[pyo3(signature = (items, top, *, threads=None))]
+    fn nearest_all<'py>(
+        &self,
+        py: Python<'py>,
+        items: &Bound<'py, PyAny>,
+        top: usize,
+        threads: Option<usize>,
+    ) -> PyResult<Nearest<'py>> {
+        let all = self.ask_all(py, items, threads, |index, item| index.search(item, Some(top), None))?;
+        let (mut ids, mut near) = (vec![-1i64; all.len() * top], vec![f64::NAN; all.len() * top]);
+        for (row, found) in all.iter().enumerate() {
+            for (column, found) in found.iter().enumerate() {
+                ids[row * top + column] = i64::from(found.id);
+                near[row * top + column] = self.metric.own_unit(found.distance);
+            }
+        }
+        let shape = [all.len(), top];
+        Ok((ids.into_pyarray(py).reshape(shape)?, near.into_pyarray(py).reshape(shape)?))
+    }
+
+    /// :meth:`within` of many items, by all cores: one list a query.
+    #[pyo3(signature = (items, near, *, threads=None))]
+    fn within_all(
+        &self,
+        py: Python<'_>,
+        items: &Bound<'_, PyAny>,
+        near: f64,
+        threads: Option<usize>,
+    ) -> PyResult<Vec<Vec<Neighbour>>> {
+        let distance = self.metric.distance(near).map_err(error::value)?;
+        let all = self.ask_all(py, items, threads, |index, item| index.search(item, None, Some(distance)))?;
+        Ok(all.iter().map(|found| found.iter().map(|found| self.neighbour(found)).collect()).collect())
+    }
+
+    /// Takes in all items of another index, in their order; each gets its old id plus the number that is returned.
+    fn merge(slf: &Bound<'_, Self>, other: &Bound<'_, Self>) -> PyResult<u32> {
+        let theirs = other.get().read(slf.py()).clone();
+        slf.get().write(slf.py()).merge(&theirs)
+    }
+
+    fn __len__(&self, py: Python<'_>) -> usize {
+        self.read(py).len() as usize
+    }
+
+    fn __bool__(&self) -> bool {
+        true
+    }
+
+    fn __contains__(&self, py: Python<'_>, id: u32) -> bool {
+        self.read(py).contains(id)
+    }
+
+    /// What an item is called in the file that the program made of it; its id where it has no name.
+    fn name(&self, py: Python<'_>, id: u32) -> String {
+        self.index.read(py).name(id)
+    }
+
+    /// What near means: ``jaccard``, ``hamming``, ``cosine``, …
+    #[getter]
+    fn metric(&self) -> &'static str {
+        self.metric.name().as_str()
+    }
+
+    /// Memory of tables, items and all.
+    #[getter]
+    fn bytes(&self, py: Python<'_>) -> u64 {
+        self.read(py).bytes()
+    }
+
+    /// The index as the bytes of its file.
+    fn encode<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        let bytes = self.read(py).encode()?;
+        Ok(PyBytes::new(py, &bytes))
+    }
+
+    /// Saves the index under a name, whole or not at all.
+    ///
+    /// Args:
+    ///     path: Where.
+    ///     force: Whether to replace what is there.
+    #[pyo3(signature = (path, *, force=false))]
+    fn save(&self, py: Python<'_>, path: PathBuf, force: bool) -> PyResult<()> {
+        let bytes = self.read(py).encode()?;
+        files::save(py, &path, force, &bytes)
+    }
+
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTuple>> {
+        let decode = slf.get_type().getattr("decode")?;
+        (decode, (slf.get().encode(slf.py())?,)).into_pyobject(slf.py())
+    }
+
+    fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
+        let (name, index) = (slf.get_type().name()?, slf.get());
+        let guard = index.read(slf.py());
+        let shape = match &*guard {
+            AnyIndex::Lsh(index) => {
+                let spec = index.spec();
+                format!("{} tables of {} rows", spec.layout.bands, spec.layout.rows)
+            }
+            AnyIndex::Hamming(index) => format!("quick within {} bits", index.spec().radius),
+            other => other.kind().to_owned(),
+        };
+        let (items, bytes) = (draw::count(guard.len()), draw::bytes(guard.bytes()));
+        Ok(format!("<{name}: {}; {shape}; {items} items, {bytes}>", index.metric))
+    }
+}
+
+#[pymethods]
+impl LshIndex {
+    #[new]
+    fn new(plan: &IndexPlan) -> PyResult<PyClassInitializer<Self>> {
+        Ok(PyClassInitializer::from(Index::new(plan.empty_index()?)?).add_subclass(Self))
+    }
+
+    /// The ids of items that share a bucket with this one, ascending, their distances not looked at.
+    fn candidates(slf: &Bound<'_, Self>, item: &Bound<'_, PyAny>) -> PyResult<Vec<u32>> {
+        let index = slf.as_super().get();
+        let chunk = index.one(item)?;
+        match &*index.read(slf.py()) {
+            AnyIndex::Lsh(lsh) => lsh.candidates(present(0, chunk.item(0))?).map_err(|cause| failed(&cause)),
+            _ => unreachable!("the class holds LSH indexes only"),
+        }
+    }
+
+    /// The LSH index in a file.
+    #[staticmethod]
+    fn open(py: Python<'_>, path: PathBuf) -> PyResult<Py<PyAny>> {
+        to_python(py, expect(opened(py, path)?, true)?)
+    }
+
+    /// The LSH index in the bytes of a file.
+    #[staticmethod]
+    fn decode(py: Python<'_>, bytes: &[u8]) -> PyResult<Py<PyAny>> {
+        to_python(py, expect(decoded(py, bytes)?, true)?)
+    }
+}
+
+#[pymethods]
+impl HammingIndex {
+    #[new]
+    #[pyo3(signature = (bits, *, radius, seed=None))]
+    fn new(bits: u32, radius: u32, seed: Option<SeedArgument>) -> PyResult<PyClassInitializer<Self>> {
+        let spec = HammingSpec { bits, radius, seed: options::seed(seed) };
+        let index = Hamming::from_spec(spec).map_err(|cause| error::spec(&cause))?;
+        Ok(PyClassInitializer::from(Index::new(AnyIndex::Hamming(index))?).add_subclass(Self))
+    }
+
+    /// The Hamming index in a file.
+    #[staticmethod]
+    fn open(py: Python<'_>, path: PathBuf) -> PyResult<Py<PyAny>> {
+        to_python(py, expect(opened(py, path)?, false)?)
+    }
+
+    /// The Hamming index in the bytes of a file.
+    #[staticmethod]
+    fn decode(py: Python<'_>, bytes: &[u8]) -> PyResult<Py<PyAny>> {
+        to_python(py, expect(decoded(py, bytes)?, false)?)
+    }
+}
+
+/// The quickest index that finds near items as often as was asked. Made by :func:`plan_index`.
+#[pyclass(frozen, module = "nearset")]
+pub struct IndexPlan(pub Planned);
+
+impl IndexPlan {
+    fn empty_index(&self) -> PyResult<AnyIndex<'static>> {
+        Lsh::from_spec(self.0.spec.clone()).map(AnyIndex::Lsh).map_err(error::value)
+    }
+}
+
+#[pymethods]
+impl IndexPlan {
+    /// An empty index.
+    fn index(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        to_python(py, self.empty_index()?)
+    }
+
+    /// How likely an item at the near distance is found.
+    #[getter]
+    fn success(&self) -> f64 {
+        self.0.success
+    }
+
+    /// How many items a query meets that it has nothing to do with, on average at capacity.
+    #[getter]
+    fn candidates(&self) -> f64 {
+        self.0.candidates
+    }
+
+    /// Bytes of all tables for one item, the items themselves not counted.
+    #[getter]
+    fn table_bytes_per_item(&self) -> f64 {
+        self.0.table_bytes_per_item
+    }
+
+    /// The hash family.
+    #[getter]
+    fn family(&self) -> &'static str {
+        self.0.family
+    }
+
+    /// Functions in a table's key.
+    #[getter]
+    fn rows(&self) -> u32 {
+        self.0.spec.layout.rows
+    }
+
+    /// Tables.
+    #[getter]
+    fn bands(&self) -> u32 {
+        self.0.spec.layout.bands
+    }
+
+    /// The plan in words, one fact a line.
+    fn __str__(&self) -> String {
+        self.0.to_string()
+    }
+
+    fn __repr__(&self) -> String {
+        let (layout, found) = (self.0.spec.layout, draw::percent(self.0.success));
+        format!(
+            "<IndexPlan: {}; {} tables of {} rows; {found} found at near>",
+            self.0.goal.metric, layout.bands, layout.rows
+        )
+    }
+}
