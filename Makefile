@@ -33,3 +33,8 @@ bench-index:
 # All near pairs of the licence texts, by nearset and its peers; ARGS=--quick for a sample.
 bench-pairs:
 	python3 bench/pairs.py $(ARGS)
+
+# The wheel beside the program, rensa and datasketch, on texts that Python holds; ARGS=--quick for a sample.
+.PHONY: bench-python
+bench-python:
+	python3 bench/python.py $(ARGS)

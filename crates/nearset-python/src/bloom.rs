@@ -1,16 +1,15 @@
 //! The classic Bloom filter: exact membership.
 
 use std::path::PathBuf;
-use std::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use nearset::{BloomFilter as Library, Check};
 use numpy::{IntoPyArray, PyArray1, PyArrayMethods};
 use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
-use pyo3::sync::RwLockExt;
 use pyo3::types::{PyBytes, PyString, PyTuple};
 
 use crate::options::{self, SeedArgument, seed_to_python};
+use crate::shared::Shared;
 use crate::{draw, error, files};
 
 /// A set of keys that may say yes to a key it does not hold, and never says no to one that it does.
@@ -31,7 +30,7 @@ use crate::{draw, error, files};
 /// >>> seen
 /// <BloomFilter: about 1 key, 1.3 kB, a false positive in ...>
 #[pyclass(frozen, module = "nearset")]
-pub struct BloomFilter(RwLock<Library<'static>>);
+pub struct BloomFilter(Shared<Library<'static>>);
 
 /// A key's bytes: those of a string are its UTF-8.
 fn key_bytes<'py>(key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
@@ -47,15 +46,7 @@ fn key_bytes<'py>(key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
 
 impl BloomFilter {
     fn from_library(filter: Library<'static>) -> Self {
-        Self(RwLock::new(filter))
-    }
-
-    fn read(&self, py: Python<'_>) -> RwLockReadGuard<'_, Library<'static>> {
-        self.0.read_py_attached(py).unwrap_or_else(|poisoned| poisoned.into_inner())
-    }
-
-    fn write(&self, py: Python<'_>) -> RwLockWriteGuard<'_, Library<'static>> {
-        self.0.write_py_attached(py).unwrap_or_else(|poisoned| poisoned.into_inner())
+        Self(Shared::new(filter))
     }
 
     /// Hashes of many keys: an array of them, or keys that are hashed here.
@@ -66,12 +57,12 @@ impl BloomFilter {
         if keys.is_instance_of::<PyString>() || keys.is_instance_of::<PyBytes>() {
             return Err(PyTypeError::new_err("one key was given where many are needed: put it into a list"));
         }
-        let filter = self.read(py);
+        let filter = self.0.read(py);
         keys.try_iter()?.map(|key| Ok(filter.hash(key_bytes(&key?)?.as_bytes()))).collect()
     }
 
     fn facts(&self, py: Python<'_>) -> Vec<(&'static str, String)> {
-        let filter = self.read(py);
+        let filter = self.0.read(py);
         let keys = filter.estimated_len();
         let keys = if keys.is_finite() { draw::count(keys.round() as u64) } else { "full".to_owned() };
         let plural = if keys == "1" { "key" } else { "keys" };
@@ -95,13 +86,13 @@ impl BloomFilter {
     /// Inserts a key. True when it was certainly not in before.
     fn insert(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<bool> {
         let key = key_bytes(key)?;
-        Ok(self.write(py).insert(key.as_bytes()))
+        Ok(self.0.write(py).insert(key.as_bytes()))
     }
 
     /// Whether a key was inserted, or looks as if it was; the same as ``key in filter``.
     fn contains(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<bool> {
         let key = key_bytes(key)?;
-        Ok(self.read(py).contains(key.as_bytes()))
+        Ok(self.0.read(py).contains(key.as_bytes()))
     }
 
     fn __contains__(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<bool> {
@@ -115,7 +106,7 @@ impl BloomFilter {
     fn insert_all<'py>(&self, py: Python<'py>, keys: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyArray1<bool>>> {
         let hashes = self.hashes(py, keys)?;
         let new = py.detach(|| {
-            let mut filter = self.0.write().unwrap_or_else(|poisoned| poisoned.into_inner());
+            let mut filter = self.0.write_detached();
             filter.insert_all(&hashes)
         });
         Ok(new.into_pyarray(py))
@@ -125,7 +116,7 @@ impl BloomFilter {
     fn contains_all<'py>(&self, py: Python<'py>, keys: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyArray1<bool>>> {
         let hashes = self.hashes(py, keys)?;
         let found = py.detach(|| {
-            let filter = self.0.read().unwrap_or_else(|poisoned| poisoned.into_inner());
+            let filter = self.0.read_detached();
             filter.contains_all(&hashes)
         });
         Ok(found.into_pyarray(py))
@@ -136,8 +127,8 @@ impl BloomFilter {
         if slf.is(other) {
             return Ok(());
         }
-        let theirs = other.get().read(slf.py()).clone();
-        slf.get().write(slf.py()).merge(&theirs).map_err(error::value)
+        let theirs = other.get().0.read(slf.py()).clone();
+        slf.get().0.write(slf.py()).merge(&theirs).map_err(error::value)
     }
 
     fn __ior__(slf: &Bound<'_, Self>, other: &Bound<'_, Self>) -> PyResult<()> {
@@ -145,14 +136,14 @@ impl BloomFilter {
     }
 
     fn __or__(slf: &Bound<'_, Self>, other: &Bound<'_, Self>) -> PyResult<Self> {
-        let mut both = slf.get().read(slf.py()).clone();
-        both.merge(&other.get().read(slf.py())).map_err(error::value)?;
+        let mut both = slf.get().0.read(slf.py()).clone();
+        both.merge(&other.get().0.read(slf.py())).map_err(error::value)?;
         Ok(Self::from_library(both))
     }
 
     /// A filter of its own with the same keys.
     fn copy(&self, py: Python<'_>) -> Self {
-        Self::from_library(self.read(py).clone())
+        Self::from_library(self.0.read(py).clone())
     }
 
     fn __copy__(&self, py: Python<'_>) -> Self {
@@ -165,12 +156,12 @@ impl BloomFilter {
 
     fn __eq__(&self, py: Python<'_>, other: &Bound<'_, PyAny>) -> PyResult<bool> {
         let Ok(other) = other.cast::<Self>() else { return Ok(false) };
-        Ok(std::ptr::eq(self, other.get()) || *self.read(py) == *other.get().read(py))
+        Ok(std::ptr::eq(self, other.get()) || *self.0.read(py) == *other.get().0.read(py))
     }
 
     /// About how many distinct keys are in, by the share of set bits: no count is kept.
     fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
-        let keys = self.read(py).estimated_len();
+        let keys = self.0.read(py).estimated_len();
         if !keys.is_finite() {
             return Err(PyOverflowError::new_err("every bit is set: the filter holds more keys than can be told"));
         }
@@ -184,31 +175,31 @@ impl BloomFilter {
     /// The probability, at this moment, that a key which was not inserted is found.
     #[getter]
     fn false_positive_rate(&self, py: Python<'_>) -> f64 {
-        self.read(py).false_positive_rate()
+        self.0.read(py).false_positive_rate()
     }
 
     /// The part of the bits that is set.
     #[getter]
     fn fill(&self, py: Python<'_>) -> f64 {
-        self.read(py).fill()
+        self.0.read(py).fill()
     }
 
     /// Memory of the filter.
     #[getter]
     fn bytes(&self, py: Python<'_>) -> u64 {
-        self.read(py).num_bits() / 8
+        self.0.read(py).num_bits() / 8
     }
 
     /// From which its functions are drawn.
     #[getter]
     fn seed<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        seed_to_python(py, self.read(py).seed())
+        seed_to_python(py, self.0.read(py).seed())
     }
 
     /// The filter as the bytes of its file.
     fn encode<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         let mut bytes = Vec::new();
-        self.read(py).encode(&mut bytes)?;
+        self.0.read(py).encode(&mut bytes)?;
         Ok(PyBytes::new(py, &bytes))
     }
 
@@ -227,7 +218,7 @@ impl BloomFilter {
     #[pyo3(signature = (path, *, force=false))]
     fn save(&self, py: Python<'_>, path: PathBuf, force: bool) -> PyResult<()> {
         let mut bytes = Vec::new();
-        self.read(py).encode(&mut bytes)?;
+        self.0.read(py).encode(&mut bytes)?;
         files::save(py, &path, force, &bytes)
     }
 

@@ -1,10 +1,7 @@
 //! Near filters and exact near filters: one set of methods over whichever it is.
-//!
-//! Invariant: a filter is locked only by threads that have let go of the interpreter, or let go of it to wait, so threads of
-//! Python can share one.
 
 use std::path::PathBuf;
-use std::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::RwLockReadGuard;
 
 use nearset::family::{Hashed, Key};
 use nearset::filter::Decision;
@@ -15,13 +12,13 @@ use nearset_pipeline::{AnyFilter, FilterFile, save_filter};
 use numpy::{IntoPyArray, PyArray1};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::sync::RwLockExt;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
 
 use crate::batch::{self, Fault, present};
 use crate::items::{Chunk, Many};
 use crate::options::{self, seed_to_python};
 use crate::plan::Plan;
+use crate::shared::Shared;
 use crate::{draw, error, files};
 
 /// A set of items that knows whether anything near was put into it: a :class:`NearFilter` or an :class:`ExactNearFilter`.
@@ -30,7 +27,7 @@ use crate::{draw, error, files};
 /// bytes, numpy arrays of ``uint8``, ``uint64`` or ``bool``), vectors (anything that numpy takes for ``float32``).
 #[pyclass(frozen, subclass, module = "nearset")]
 pub struct Filter {
-    filter: RwLock<AnyFilter<'static>>,
+    filter: Shared<AnyFilter<'static>>,
     metric: Metric,
 }
 
@@ -109,16 +106,12 @@ impl Filter {
                 "Python has no items for this filter's hash family: use the Rust library",
             ));
         };
-        Ok(Self { filter: RwLock::new(filter), metric })
+        Ok(Self { filter: Shared::new(filter), metric })
     }
 
-    /// The filter, to look into. Waiting lets go of the interpreter.
+    /// The filter, to look into.
     pub fn read(&self, py: Python<'_>) -> RwLockReadGuard<'_, AnyFilter<'static>> {
-        self.filter.read_py_attached(py).unwrap_or_else(|poisoned| poisoned.into_inner())
-    }
-
-    fn write(&self, py: Python<'_>) -> RwLockWriteGuard<'_, AnyFilter<'static>> {
-        self.filter.write_py_attached(py).unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.filter.read(py)
     }
 
     fn distance(&self, own: f64) -> PyResult<Distance> {
@@ -162,7 +155,7 @@ impl Filter {
     fn insert(&self, py: Python<'_>, item: &Bound<'_, PyAny>) -> PyResult<bool> {
         let chunk = Chunk::one(self.metric, item)?;
         let item = present(0, chunk.item(0)).map_err(|_| PyTypeError::new_err("None cannot be inserted"))?;
-        self.write(py).insert(item).map_err(|cause| error::item(&cause))
+        self.filter.write(py).insert(item).map_err(|cause| error::item(&cause))
     }
 
     /// Whether something near was inserted; the same as ``item in filter``.
@@ -217,7 +210,7 @@ impl Filter {
                     (keys, outcome)
                 },
                 |(keys, outcome)| {
-                    let mut filter = self.filter.write().unwrap_or_else(|poisoned| poisoned.into_inner());
+                    let mut filter = self.filter.write_detached();
                     if let AnyFilter::Near(filter) = &mut *filter {
                         filter.insert_keys_counting(&keys, |is_new, _| new.push(is_new));
                     }
@@ -232,7 +225,7 @@ impl Filter {
                 None,
                 BitString::default,
                 |room, piece| {
-                    let mut filter = self.filter.write().unwrap_or_else(|poisoned| poisoned.into_inner());
+                    let mut filter = self.filter.write_detached();
                     let mut new = Vec::with_capacity(piece.len());
                     let outcome = piece.try_each(room, |i, item| {
                         let position = piece.position(i);
@@ -272,7 +265,7 @@ impl Filter {
             None,
             || (Hashed::new(), BitString::default()),
             |(hashed, room), piece| {
-                let filter = self.filter.read().unwrap_or_else(|poisoned| poisoned.into_inner());
+                let filter = self.filter.read_detached();
                 let mut found = Vec::with_capacity(piece.len());
                 piece.try_each(room, |i, item| {
                     let position = piece.position(i);
@@ -297,7 +290,7 @@ impl Filter {
             return Ok(());
         }
         let theirs = clone(&other.get().read(py));
-        slf.get().write(py).merge(&theirs).map_err(error::value)
+        slf.get().filter.write(py).merge(&theirs).map_err(error::value)
     }
 
     fn __ior__(slf: &Bound<'_, Self>, other: &Bound<'_, Self>) -> PyResult<()> {

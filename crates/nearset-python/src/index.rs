@@ -1,7 +1,6 @@
 //! Indexes: which stored item is near, and how near. One set of methods over whichever index it is.
 
 use std::path::PathBuf;
-use std::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use nearset::index::IndexError;
 use nearset::plan::{IndexPlan as Planned, Metric};
@@ -10,12 +9,12 @@ use nearset_pipeline::{AnyIndex, FilterFile, save_index};
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::sync::RwLockExt;
 use pyo3::types::{PyBytes, PyTuple};
 
 use crate::batch::{self, Fault, present};
 use crate::items::{Chunk, Many};
 use crate::options::{self, SeedArgument};
+use crate::shared::Shared;
 use crate::{draw, error, files};
 
 /// A stored item that was found, and how near it is. It unpacks: ``for id, near in index.nearest(item, 3)``.
@@ -61,7 +60,7 @@ fn failed_at(position: usize, cause: IndexError) -> Fault {
 /// An item's id is its place in the order of insertion, from 0 on, and never changes.
 #[pyclass(frozen, subclass, module = "nearset")]
 pub struct Index {
-    index: RwLock<AnyIndex>,
+    index: Shared<AnyIndex<'static>>,
     metric: Metric,
 }
 
@@ -136,15 +135,7 @@ impl Index {
         let Some(metric) = index.metric() else {
             return Err(PyTypeError::new_err("Python has no items for this index's hash family: use the Rust library"));
         };
-        Ok(Self { index: RwLock::new(index), metric })
-    }
-
-    fn read(&self, py: Python<'_>) -> RwLockReadGuard<'_, AnyIndex> {
-        self.index.read_py_attached(py).unwrap_or_else(|poisoned| poisoned.into_inner())
-    }
-
-    fn write(&self, py: Python<'_>) -> RwLockWriteGuard<'_, AnyIndex> {
-        self.index.write_py_attached(py).unwrap_or_else(|poisoned| poisoned.into_inner())
+        Ok(Self { index: Shared::new(index), metric })
     }
 
     fn neighbour(&self, found: &nearset::Neighbour) -> Neighbour {
@@ -174,7 +165,7 @@ impl Index {
             None,
             BitString::default,
             |room, piece| {
-                let index = self.index.read().unwrap_or_else(|poisoned| poisoned.into_inner());
+                let index = self.index.read_detached();
                 let mut found = Vec::with_capacity(piece.len());
                 piece.try_each(room, |i, item| {
                     let position = piece.position(i);
@@ -202,7 +193,7 @@ impl Index {
     fn insert(&self, py: Python<'_>, item: &Bound<'_, PyAny>) -> PyResult<u32> {
         let chunk = self.one(item)?;
         let item = present(0, chunk.item(0))?;
-        self.write(py).insert(item).map_err(|cause| failed(&cause))
+        self.index.write(py).insert(item).map_err(|cause| failed(&cause))
     }
 
     /// Inserts items in order and returns their ids.
@@ -219,7 +210,7 @@ impl Index {
             None,
             BitString::default,
             |room, piece| {
-                let mut index = self.index.write().unwrap_or_else(|poisoned| poisoned.into_inner());
+                let mut index = self.index.write_detached();
                 let mut ids = Vec::with_capacity(piece.len());
                 piece.try_each(room, |i, item| {
                     let position = piece.position(i);
@@ -239,7 +230,7 @@ impl Index {
 
     /// Removes the item of this id. True if it was in. Its id is not given again.
     fn remove(&self, py: Python<'_>, id: u32) -> bool {
-        self.write(py).remove(id)
+        self.index.write(py).remove(id)
     }
 
     /// The items that are nearest, the nearest first.
@@ -249,7 +240,8 @@ impl Index {
     ///     top: How many, at most.
     fn nearest(&self, py: Python<'_>, item: &Bound<'_, PyAny>, top: usize) -> PyResult<Vec<Neighbour>> {
         let chunk = self.one(item)?;
-        let found = self.read(py).search(present(0, chunk.item(0))?, Some(top), None).map_err(|cause| failed(&cause))?;
+        let found =
+            self.index.read(py).search(present(0, chunk.item(0))?, Some(top), None).map_err(|cause| failed(&cause))?;
         Ok(found.iter().map(|found| self.neighbour(found)).collect())
     }
 
@@ -261,7 +253,11 @@ impl Index {
     fn within(&self, py: Python<'_>, item: &Bound<'_, PyAny>, near: f64) -> PyResult<Vec<Neighbour>> {
         let distance = self.metric.distance(near).map_err(error::value)?;
         let chunk = self.one(item)?;
-        let found = self.read(py).search(present(0, chunk.item(0))?, None, Some(distance)).map_err(|cause| failed(&cause))?;
+        let found = self
+            .index
+            .read(py)
+            .search(present(0, chunk.item(0))?, None, Some(distance))
+            .map_err(|cause| failed(&cause))?;
         Ok(found.iter().map(|found| self.neighbour(found)).collect())
     }
 
@@ -303,12 +299,12 @@ impl Index {
 
     /// Takes in all items of another index, in their order; each gets its old id plus the number that is returned.
     fn merge(slf: &Bound<'_, Self>, other: &Bound<'_, Self>) -> PyResult<u32> {
-        let theirs = other.get().read(slf.py()).clone();
-        slf.get().write(slf.py()).merge(&theirs)
+        let theirs = other.get().index.read(slf.py()).clone();
+        slf.get().index.write(slf.py()).merge(&theirs).map_err(|cause| failed(&cause))
     }
 
     fn __len__(&self, py: Python<'_>) -> usize {
-        self.read(py).len() as usize
+        self.index.read(py).len() as usize
     }
 
     fn __bool__(&self) -> bool {
@@ -316,7 +312,7 @@ impl Index {
     }
 
     fn __contains__(&self, py: Python<'_>, id: u32) -> bool {
-        self.read(py).contains(id)
+        self.index.read(py).contains(id)
     }
 
     /// What an item is called in the file that the program made of it; its id where it has no name.
@@ -333,12 +329,13 @@ impl Index {
     /// Memory of tables, items and all.
     #[getter]
     fn bytes(&self, py: Python<'_>) -> u64 {
-        self.read(py).bytes()
+        self.index.read(py).bytes()
     }
 
     /// The index as the bytes of its file.
     fn encode<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        let bytes = self.read(py).encode()?;
+        let mut bytes = Vec::new();
+        self.index.read(py).encode(&mut bytes)?;
         Ok(PyBytes::new(py, &bytes))
     }
 
@@ -349,8 +346,8 @@ impl Index {
     ///     force: Whether to replace what is there.
     #[pyo3(signature = (path, *, force=false))]
     fn save(&self, py: Python<'_>, path: PathBuf, force: bool) -> PyResult<()> {
-        let bytes = self.read(py).encode()?;
-        files::save(py, &path, force, &bytes)
+        let index = self.index.read(py);
+        save_index(&index, &path, &files::options(force)).map_err(|cause| error::output(&cause))
     }
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTuple>> {
@@ -360,7 +357,7 @@ impl Index {
 
     fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
         let (name, index) = (slf.get_type().name()?, slf.get());
-        let guard = index.read(slf.py());
+        let guard = index.index.read(slf.py());
         let shape = match &*guard {
             AnyIndex::Lsh(index) => {
                 let spec = index.spec();
@@ -385,7 +382,7 @@ impl LshIndex {
     fn candidates(slf: &Bound<'_, Self>, item: &Bound<'_, PyAny>) -> PyResult<Vec<u32>> {
         let index = slf.as_super().get();
         let chunk = index.one(item)?;
-        match &*index.read(slf.py()) {
+        match &*index.index.read(slf.py()) {
             AnyIndex::Lsh(lsh) => lsh.candidates(present(0, chunk.item(0))?).map_err(|cause| failed(&cause)),
             _ => unreachable!("the class holds LSH indexes only"),
         }

@@ -18,6 +18,7 @@ mod items;
 mod minhash;
 mod options;
 mod plan;
+mod shared;
 mod sketches;
 
 use std::fs::File;

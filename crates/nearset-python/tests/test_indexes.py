@@ -92,12 +92,14 @@ def test_an_index_of_texts(texts, tmp_path):
     assert pickle.loads(pickle.dumps(index)).encode() == index.encode()
 
 
-def test_the_programs_index_is_read_with_its_names(texts, nearset_program, tmp_path):
-    corpus, built = tmp_path / "texts.jsonl", tmp_path / "texts.nearset"
-    corpus.write_text("".join(json.dumps({"id": f"licence {i}", "text": text}) + "\n" for i, text in enumerate(texts)))
-    nearset_program("build", corpus, "-o", built, "--index", "--metric", "jaccard", "--near", 0.8, "--far", 0.2, "--quiet")
+def test_the_programs_index_is_read_with_its_names(nearset_program, tmp_path):
+    source, built = tmp_path / "hashes.jsonl", tmp_path / "hashes.nearset"
+    records = ({"id": f"image {i}", "hash": row.tobytes().hex()} for i, row in enumerate(HASHES))
+    source.write_text("".join(json.dumps(record) + "\n" for record in records))
+    nearset_program("build", source, "-o", built, "--index", "--metric", "hamming", "--near", 31, "--quiet")
     index = nearset.open(built)
-    assert isinstance(index, nearset.LshIndex) and index.name(index.nearest(texts[5], 1)[0].id) == "licence 5"
+    assert isinstance(index, nearset.HammingIndex) and len(index) == 500
+    assert index.name(index.nearest(HASHES[5], 1)[0].id) == "image 5" and index.name(999) == "999"
 
 
 def test_a_plan_says_what_it_promises():
