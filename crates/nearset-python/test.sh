@@ -17,6 +17,18 @@ if [ "$(cat "$work/venv/wanted" 2>/dev/null)" != "$wanted" ]; then
 fi
 PATH="$work/venv/bin:$PATH"
 
+# Spark is the only one that needs it.
+if [ -z "${JAVA_HOME:-}" ] && ! command -v java >/dev/null; then
+  if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+    echo "python: installing Java for the tests of Spark"
+    apt-get install --quiet=2 --no-install-recommends default-jre-headless >/dev/null ||
+      { apt-get update --quiet=2 && apt-get install --quiet=2 --no-install-recommends default-jre-headless >/dev/null; } ||
+      echo "python: Java can't be had, and the tests of Spark are skipped" >&2
+  else
+    echo "python: there is no Java, and the tests of Spark are skipped: install Java 17 or newer" >&2
+  fi
+fi
+
 echo "python: building the wheel"
 rm -rf "$work/wheels"
 maturin build --quiet --profile dev --out "$work/wheels" --interpreter "$work/venv/bin/python"

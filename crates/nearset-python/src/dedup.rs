@@ -7,6 +7,7 @@ use nearset_pipeline::dedup::{Against, Sketched, TextRun, TextSketcher};
 use numpy::{IntoPyArray, PyArray1};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 
 use crate::batch::{self, Fault};
 use crate::filter::{self, Filter};
@@ -107,6 +108,24 @@ impl TextDedup {
         let mut filters = run.into_filters();
         let first = filters.pop().ok_or_else(|| PyValueError::new_err("a run has at least one filter"))?;
         filter::to_python(py, AnyFilter::Near(first))
+    }
+
+    /// The fill of such a filter at which :func:`dedup` takes a second one, because there are more texts than it was made for.
+    #[getter]
+    fn fill_when_full(&self) -> PyResult<f64> {
+        let run = TextRun::new(self.0, Some(1)).map_err(|cause| error::text_dedup(&cause))?;
+        Ok(run.fill_when_full())
+    }
+
+    fn __getnewargs_ex__<'py>(&self, py: Python<'py>) -> PyResult<((f64,), Bound<'py, PyDict>)> {
+        let Wanted { near, far, max_false_negative, max_false_positive, shingling, seed } = self.0;
+        let rest = PyDict::new(py);
+        rest.set_item("far", far)?;
+        rest.set_item("max_false_negative", max_false_negative)?;
+        rest.set_item("max_false_positive", max_false_positive)?;
+        rest.set_item("shingling", shingling.to_string())?;
+        rest.set_item("seed", seed_to_python(py, seed)?)?;
+        Ok(((near,), rest))
     }
 
     fn __repr__(&self) -> String {

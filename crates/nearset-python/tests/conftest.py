@@ -2,7 +2,9 @@
 
 import json
 import os
+import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -31,3 +33,27 @@ def nearset_program():
         return done.stdout
 
     return run
+
+
+def kept_by_program(run, tmp_path, lines, *arguments):
+    """Positions that `nearset dedup` keeps of records with their position as id."""
+    source, out = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
+    source.write_text("".join(json.dumps({"id": i, "text": text}) + "\n" for i, text in enumerate(lines)))
+    run("dedup", source, "-o", out, "--force", "--quiet", *arguments)
+    return [json.loads(line)["id"] for line in out.read_text().splitlines()]
+
+
+@pytest.fixture(scope="session")
+def spark():
+    """A session of Spark with two workers, which tries failed tasks again. There is one a process, and it starts slowly."""
+    if not (os.environ.get("JAVA_HOME") or shutil.which("java")):
+        pytest.skip("there is no Java, which Spark needs: install Java 17 or newer, such as Debian's default-jre-headless")
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.master("local[2,4]").config("spark.ui.enabled", "false")
+    session = builder.config("spark.driver.memory", "1g").config("spark.sql.shuffle.partitions", "4").getOrCreate()
+    session.sparkContext.setLogLevel("OFF")
+    yield session
+    session.stop()

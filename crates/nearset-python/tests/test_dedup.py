@@ -10,15 +10,7 @@ import pandas
 import polars
 import pyarrow
 import pytest
-from conftest import LICENCES
-
-
-def kept_by_program(run, tmp_path, lines, *arguments):
-    """Positions that `nearset dedup` keeps of records with their position as id."""
-    source, out = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
-    source.write_text("".join(json.dumps({"id": i, "text": text}) + "\n" for i, text in enumerate(lines)))
-    run("dedup", source, "-o", out, "--force", "--quiet", *arguments)
-    return [json.loads(line)["id"] for line in out.read_text().splitlines()]
+from conftest import LICENCES, kept_by_program
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,8 @@ import inspect
 import re
 
 import nearset.datasketch
+import nearset.datatrove
+import nearset.spark
 import pytest
 from conftest import ROOT
 
@@ -12,8 +14,8 @@ FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
 def documented():
-    yield "nearset.datasketch", nearset.datasketch
-    for module in (nearset, nearset.datasketch):
+    for module in (nearset, nearset.datasketch, nearset.datatrove, nearset.spark):
+        yield module.__name__, module
         for name in module.__all__:
             thing, name = getattr(module, name), f"{module.__name__}.{name}"
             yield name, thing
@@ -50,12 +52,14 @@ PAGES = sorted({page for page, _, _ in blocks()})
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_the_blocks_of_a_page_run_in_order(page, tmp_path, monkeypatch):
+def test_the_blocks_of_a_page_run_in_order(page, tmp_path, monkeypatch, request):
     """The blocks of a page share their names, as in a session; files are those of the repository's root."""
     for entry in ROOT.iterdir():
         if entry.name in ("examples", "docs"):
             (tmp_path / entry.name).symlink_to(entry)
     monkeypatch.chdir(tmp_path)
+    if page.name == "spark.md":
+        request.getfixturevalue("spark")  # what the page gets or creates
     names: dict[str, object] = {"__name__": "__main__"}
     for _, line, code in (block for block in blocks() if block[0] == page):
         exec(compile("\n" * (line - 1) + code, str(page), "exec"), names)

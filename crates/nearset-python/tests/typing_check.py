@@ -3,8 +3,10 @@
 from typing import Union
 
 import nearset
+import nearset.spark
 import numpy as np
 from numpy.typing import NDArray
+from pyspark.sql import DataFrame
 
 kept: NDArray[np.int64] = nearset.dedup(["one", "two"], near=0.8)
 kept, filters = nearset.dedup(["one"], nearset.TextDedup(0.9, shingling="words:3"), return_filters=True)
@@ -36,6 +38,13 @@ nearest: NDArray[np.int64] = ids[np.isfinite(near)]
 opened = nearset.open("seen.nearset")
 if isinstance(opened, nearset.NearFilter):
     opened.insert("one")
+
+def on_spark(df: DataFrame) -> DataFrame:
+    kept, filters = nearset.spark.dedup(df, near=0.8, directory="shared", return_filters=True)
+    first: nearset.NearFilter = filters[0]
+    built: Union[nearset.NearFilter, nearset.ExactNearFilter] = nearset.spark.build(kept, "hash", plan)
+    return nearset.spark.screen(nearset.spark.dedup(df, against=first), built, keep="near")
+
 
 keys.insert(3)  # type: ignore[arg-type]
 nearset.NearFilter("jaccard")  # type: ignore[arg-type]

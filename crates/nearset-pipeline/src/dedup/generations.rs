@@ -129,7 +129,8 @@ impl Generations {
         Ok(&self.answers)
     }
 
-    fn fill_when_full(&self) -> f64 {
+    /// The fill at which the newest generation is followed by another.
+    pub fn fill_when_full(&self) -> f64 {
         1.0 - (1.0 - self.planned_fill(self.filters.len() - 1)).powf(TOLERANCE)
     }
 

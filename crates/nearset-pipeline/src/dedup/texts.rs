@@ -81,6 +81,12 @@ impl TextRun {
         Ok(())
     }
 
+    /// The fill of the present filter at which the run takes a further one. Who divides a run over filters of one spec, to
+    /// merge them, must end below.
+    pub fn fill_when_full(&self) -> f64 {
+        self.generations.fill_when_full()
+    }
+
     /// The filters that the run has filled: one, unless there were more texts than it was made for.
     pub fn filters(&self) -> &[NearFilter<'static>] {
         self.generations.filters()

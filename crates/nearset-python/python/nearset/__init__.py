@@ -9,6 +9,7 @@ documents, perceptual hashes, embeddings, records.
 - `BloomFilter`: exact membership.
 - `MinHash`: signatures by which the similarity of texts and sets is told.
 - `nearset.datasketch`: the same names and arguments as datasketch's.
+- `nearset.spark` and `nearset.datatrove`: the same answers on a cluster.
 
 All of it is the engine of the `nearset` program, and gives its answers.
 """

@@ -1,0 +1,54 @@
+"""Texts that lie in parts, on many machines, decided as in one run over the parts in order.
+
+Claim: a part whose texts are inserted into the OR of the filters of all parts before it is answered as in a single run,
+because every text is inserted, kept or not, and the filter's threshold is a function of its bits.
+Invariant: all parts are of one spec, made for all texts together, and their OR is not so full that a single run would have
+taken a second filter; `check_room` refuses that. A part's texts are the same when its filter is built and when they are decided on,
+or one that has moved to a later part would be taken for its own duplicate; `check_same` refuses that.
+Not here: how filters travel, and what a part is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Union
+
+from nearset._core import NearFilter, TextDedup
+
+
+def as_wanted(near: Union[float, TextDedup, None]) -> TextDedup:
+    """What is wanted, where a similarity may stand for it."""
+    return near if isinstance(near, TextDedup) else TextDedup(near)
+
+
+def as_list(filters: Union[NearFilter, Iterable[NearFilter]]) -> list[NearFilter]:
+    """Filters, of which one may stand alone."""
+    return [filters] if isinstance(filters, NearFilter) else list(filters)
+
+
+def merge_all(wanted: TextDedup, total: NearFilter, parts: Iterable[NearFilter]) -> None:
+    """Merges parts into `total`, which must not be full then."""
+    for part in parts:
+        total.merge(part)
+    check_room(wanted, total)
+
+
+def check_room(wanted: TextDedup, total: NearFilter) -> None:
+    """Fails where a single run would have taken a second filter."""
+    if total.fill >= wanted.fill_when_full:
+        raise ValueError(
+            f"the filter is full ({total.fill:.1%} of its bits after {len(total)} texts): a run over parts can't grow on its way, "
+            "so capacity must be at least the number of all texts"
+        )
+
+
+def check_same(name: str, filter: NearFilter, texts: int, part: NearFilter) -> None:
+    """Compares a part as it was decided on, `filter` being all up to its end, with the filter built from it, and merges that."""
+    fill, built = filter.fill, len(part)
+    filter.merge(part)
+    if texts != built or filter.fill != fill:
+        found = f"{texts} texts now and {built}" if texts != built else "other texts now than"
+        raise RuntimeError(
+            f"{name} has {found} when its filter was built: it must have the same ones whenever it is read. Persist or "
+            "write down what makes them, and read that"
+        )

@@ -1,0 +1,131 @@
+"""Near-duplicates in datatrove's pipelines, with its executors: local, Slurm, Ray.
+
+Two steps, in two executors over the same reader and number of tasks, of which the second depends on the first: `BuildFilters`
+writes one filter a task, and `NearDedup` drops each document that is near an earlier one, by a filter that starts as the OR of
+those of the tasks before. Documents come in the order of the tasks' ranks; what is kept is what `nearset dedup` keeps of them in
+that order, for any number of workers.
+
+Needs datatrove (0.10).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import nullcontext
+from typing import Optional, Union
+
+import numpy as np
+from datatrove.data import DocumentsPipeline
+from datatrove.io import DataFolderLike, get_datafolder
+from datatrove.pipeline.base import PipelineStep
+from datatrove.pipeline.writers.disk_base import DiskWriter
+from datatrove.utils.batching import batched
+from datatrove.utils.typeshelper import StatHints
+
+from nearset._core import NearFilter, TextDedup
+from nearset._parts import as_list, as_wanted, check_room, check_same, merge_all
+
+__all__ = ["BuildFilters", "NearDedup"]
+
+_BATCH = 1024
+
+
+def _name(rank: int) -> str:
+    return f"{rank:05}.nearset"
+
+
+class BuildFilters(PipelineStep):
+    """Writes the filter of each task's documents, which go on unchanged.
+
+    Args:
+        folder: Where the filters go, a file a task, as nearset's own files; about 62 bytes a document of `capacity` each.
+        capacity: How many documents all tasks have together, at least.
+        near: The Jaccard similarity around which documents become duplicates (the library's default is 0.8), or a
+            `nearset.TextDedup` that says more.
+    """
+
+    name = "nearset: filters of all tasks"
+    type = "🫂 - DEDUPS"
+
+    def __init__(self, folder: DataFolderLike, capacity: int, near: Union[float, TextDedup, None] = None) -> None:
+        super().__init__()
+        self.folder = get_datafolder(folder)
+        self.capacity = capacity
+        self.wanted = as_wanted(near)
+
+    def run(self, data: DocumentsPipeline, rank: int = 0, world_size: int = 1) -> DocumentsPipeline:
+        filter = self.wanted.filter(self.capacity)
+        for batch in batched(data, _BATCH):
+            with self.track_time("batch"):
+                filter.insert_all([document.text for document in batch], threads=1)
+            for document in batch:
+                self.update_doc_stats(document)
+                yield document
+        check_room(self.wanted, filter)
+        with self.folder.open(_name(rank), "wb") as out:
+            out.write(filter.encode())
+
+
+class NearDedup(PipelineStep):
+    """Drops documents that are near an earlier one, or one in a filter built before.
+
+    Args:
+        folder: Where `BuildFilters` has put its filters.
+        capacity: As for `BuildFilters`.
+        near: As for `BuildFilters`.
+        against: Filters over texts, built before: what is near anything in them is dropped, too.
+        exclusion_writer: Where dropped documents go; their metadata says in `filter_reason` whether it was `near` or `against`.
+    """
+
+    name = "nearset: near-duplicates"
+    type = "🫂 - DEDUPS"
+
+    def __init__(
+        self,
+        folder: DataFolderLike,
+        capacity: int,
+        near: Union[float, TextDedup, None] = None,
+        *,
+        against: Union[NearFilter, Iterable[NearFilter]] = (),
+        exclusion_writer: Optional[DiskWriter] = None,
+    ) -> None:
+        super().__init__()
+        self.folder = get_datafolder(folder)
+        self.capacity = capacity
+        self.wanted = as_wanted(near)
+        self.against = as_list(against)
+        self.exclusion_writer = exclusion_writer
+
+    def _part(self, rank: int) -> NearFilter:
+        with self.folder.open(_name(rank), "rb") as file:
+            return NearFilter.decode(file.read())
+
+    def run(self, data: DocumentsPipeline, rank: int = 0, world_size: int = 1) -> DocumentsPipeline:
+        seen, total = self.wanted.filter(self.capacity), 0
+        merge_all(self.wanted, seen, (self._part(before) for before in range(rank)))
+        with self.exclusion_writer or nullcontext() as writer:
+            for batch in batched(data, _BATCH):
+                with self.track_time("batch"):
+                    reasons = self._reasons(seen, [document.text for document in batch])
+                total += len(batch)
+                for document, reason in zip(batch, reasons):
+                    self.stat_update(StatHints.total)
+                    if reason is None:
+                        self.stat_update(StatHints.forwarded)
+                        self.update_doc_stats(document)
+                        yield document
+                        continue
+                    self.stat_update(StatHints.dropped, f"{StatHints.dropped}_{reason}")
+                    if writer:
+                        document.metadata["filter_reason"] = reason
+                        writer.write(document, rank)
+        check_same(f"task {rank}", seen, total, self._part(rank))
+        check_room(self.wanted, seen)
+
+    def _reasons(self, seen: NearFilter, texts: list[str]) -> list[Optional[str]]:
+        """Why each of the next texts is dropped, if it is."""
+        reasons = [None if new else "near" for new in seen.insert_all(texts, threads=1)]
+        for filter in self.against:
+            for position in np.flatnonzero(filter.contains_all(texts, threads=1)):
+                reasons[position] = "against"
+        return reasons
