@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, Callable, Literal, Optional, Union, overload
@@ -100,8 +101,13 @@ class _Bar:
         self.bar.close()
 
 
+def _watched() -> bool:
+    """Whether somebody would see a bar: at a terminal, or in a notebook. Importing tqdm takes longer than a small run."""
+    return sys.stderr.isatty() or "ipykernel" in sys.modules
+
+
 def _bar(texts: Any, progress: Optional[bool]) -> AbstractContextManager[Optional[Callable[[int], object]]]:
-    if progress is False:
+    if progress is False or (progress is None and not _watched()):
         return nullcontext()
     try:
         from tqdm.auto import tqdm
@@ -110,5 +116,4 @@ def _bar(texts: Any, progress: Optional[bool]) -> AbstractContextManager[Optiona
             raise
         return nullcontext()
     total = len(texts) if hasattr(texts, "__len__") else None
-    shown: dict[str, Any] = {} if progress else {"disable": None, "delay": 1}
-    return _Bar(tqdm(total=total, unit=" texts", **shown))
+    return _Bar(tqdm(total=total, unit=" texts", delay=0 if progress else 1))
