@@ -1,5 +1,6 @@
 //! Families so large that somebody should look at them before anything is deleted.
 
+use nearset::index::{BandIndex, FullBucket};
 use serde::Serialize;
 
 use super::error::JoinError;
@@ -12,7 +13,7 @@ const SMALLEST: u64 = 1000;
 const PART: f64 = 0.01;
 
 /// Alarms that are raised at most, those of the largest families.
-pub(super) const MOST: usize = 10;
+const MOST: usize = 10;
 
 /// Characters of an excerpt.
 const EXCERPT: usize = 120;
@@ -63,12 +64,29 @@ pub(super) fn around(texts: &mut Texts, cause: Cause, entry: u32, records: u64) 
     Ok(Alarm { cause, records, id: texts.id(place)?, excerpt })
 }
 
+/// Alarms about buckets that were not looked at as a whole. One family fills many buckets, so each is named once.
+pub(super) fn buckets(texts: &mut Texts, index: &BandIndex) -> Result<Vec<Alarm>, JoinError> {
+    let mut full: Vec<&FullBucket> = index.full_buckets().collect();
+    full.sort_by_key(|bucket| (std::cmp::Reverse(bucket.cut_short), bucket.band));
+    let (mut named, mut alarms) = (Vec::new(), Vec::new());
+    for bucket in full {
+        if alarms.len() < MOST && !named.contains(&bucket.items[0]) {
+            named.push(bucket.items[0]);
+            let places = bucket.items.map(|entry| texts.place_of(entry));
+            alarms.push(bucket_alarm(texts, places, bucket.cut_short + index.limit() as u64)?);
+        }
+    }
+    Ok(alarms)
+}
+
 /// An alarm about a bucket, two of whose records are given.
-pub(super) fn bucket(texts: &mut Texts, places: [Place; 2], records: u64) -> Result<Alarm, JoinError> {
-    let [first, second] = places;
+fn bucket_alarm(texts: &mut Texts, [first, second]: [Place; 2], records: u64) -> Result<Alarm, JoinError> {
     let words = |text: &str| -> Vec<String> { text.split_whitespace().take(WORDS).map(str::to_owned).collect() };
     let (a, b) = (texts.with_text(first, words)?, texts.with_text(second, words)?);
-    let excerpt = shortened(longest_common_run(&a, &b).iter().map(String::as_str));
+    let common = longest_common_run(&a, &b);
+    // Scripts without spaces have no words to compare here.
+    let quoted = if common.is_empty() { &a[..] } else { common };
+    let excerpt = shortened(quoted.iter().map(String::as_str));
     Ok(Alarm { cause: Cause::Bucket, records, id: texts.id(first)?, excerpt })
 }
 

@@ -198,7 +198,11 @@ impl Decider {
     pub fn alarms(&mut self, records: u64) -> Result<Vec<Alarm>, JoinError> {
         let sizes = (0..).zip(&self.members).map(|(entry, &members)| (entry, u64::from(members) + 1));
         let large = alarm::worth_an_alarm(sizes, records);
-        large.into_iter().map(|(entry, size)| alarm::around(&mut self.texts, Cause::Cluster, entry, size)).collect()
+        let mut alarms = alarm::buckets(&mut self.texts, self.clusters.index())?;
+        for (entry, size) in large {
+            alarms.push(alarm::around(&mut self.texts, Cause::Cluster, entry, size)?);
+        }
+        Ok(alarms)
     }
 }
 

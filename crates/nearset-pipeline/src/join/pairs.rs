@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use nearset::Similarity;
-use nearset::index::NearPairs;
+use nearset::index::{BandIndex, NearPairs};
 use nearset::plan::TextDedupError;
 use serde::Serialize;
 
@@ -32,12 +32,14 @@ pub struct PairsOptions {
     pub out: PathBuf,
     /// Records of the same shingles that are all paired; further ones are paired with these only.
     pub most_copies: usize,
+    /// Records that agree in a band of which a record is compared with the newest only.
+    pub bucket_limit: usize,
 }
 
 impl PairsOptions {
     /// The usual options.
     pub fn new(join: JoinOptions, out: impl Into<PathBuf>) -> Self {
-        Self { join, out: out.into(), most_copies: NearPairs::MOST_COPIES }
+        Self { join, out: out.into(), most_copies: NearPairs::MOST_COPIES, bucket_limit: BandIndex::LIMIT }
     }
 }
 
@@ -84,6 +86,7 @@ pub fn pairs(
     let mut table = TableFile::create(&options.out, COLUMNS, &output)?;
     let cutter = Cutter::new(&options.join)?.with_ids(true);
     let mut finder = Finder::new(&sources, &options.join, &cutter, options.most_copies)?;
+    finder.pairs = finder.pairs.with_bucket_limit(options.bucket_limit);
     let mut ids = Ids::default();
     let mut written = 0;
     let counts = stream::read(&sources, &options.join, &cutter, progress, |batch, cut, _| {
@@ -171,18 +174,36 @@ impl Finder {
         for (entry, size) in large {
             alarms.push(alarm::around(&mut self.texts, Cause::Copies, entry, size)?);
         }
-        // One family fills many buckets, so each pair of their records is named once.
-        let mut full: Vec<_> = self.pairs.index().full_buckets().copied().collect();
-        full.sort_by_key(|bucket| (std::cmp::Reverse(bucket.cut_short), bucket.band));
-        let mut named = Vec::new();
-        for bucket in full {
-            if named.len() < alarm::MOST && !named.contains(&bucket.items[0]) {
-                named.push(bucket.items[0]);
-                let places = bucket.items.map(|entry| self.texts.place_of(entry));
-                let records = bucket.cut_short + self.pairs.index().limit() as u64;
-                alarms.push(alarm::bucket(&mut self.texts, places, records)?);
-            }
-        }
+        alarms.extend(alarm::buckets(&mut self.texts, self.pairs.index())?);
         Ok(alarms)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use nearset::plan::TextJoin;
+
+    use super::*;
+    use crate::input::resolve;
+
+    #[test]
+    fn a_bucket_that_is_cut_short_raises_an_alarm_that_quotes_it() {
+        let shared = (0..200).map(|i| format!("w{i}")).collect::<Vec<_>>().join(" ");
+        let lines: String = (0..300).map(|i| format!("{{\"id\":{i},\"text\":\"n{i} {shared}\"}}\n")).collect();
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("in.jsonl");
+        std::fs::write(&path, lines).unwrap();
+        let sources = resolve(&[path.to_str().unwrap()], None).unwrap().list;
+        let mut options = PairsOptions::new(JoinOptions::new(TextJoin::default()), folder.path().join("pairs.tsv"));
+        let all = pairs(sources.clone(), &options, &Progress::new()).unwrap();
+        assert_eq!((all.pairs, all.alarms.len()), (300 * 299 / 2, 0));
+        options.bucket_limit = 20;
+        options.join.force = true;
+        let some = pairs(sources, &options, &Progress::new()).unwrap();
+        // Each is compared with the newest of every bucket it is in, some of which differ.
+        assert!((300 * 20 - 210..all.pairs).contains(&some.pairs), "{} pairs", some.pairs);
+        let alarm = &some.alarms[0];
+        assert_eq!(alarm.cause, Cause::Bucket);
+        assert!(alarm.records > 20 && alarm.excerpt.starts_with("w0 w1 w2 "), "{alarm:?}");
     }
 }
