@@ -74,7 +74,7 @@ def write(path: Path, ours: list[dict], theirs: list[dict]) -> None:
 `make bench-index` on {date}, {platform.machine()}, {os.cpu_count()} cores, of which one is used; faiss {about['version']}. Timings of a shared machine: compare within one run.
 
 {about['vectors']:,} GloVe vectors of {about['dimension']} components; {about['queries']:,} of them are queries for all others with a cosine of {NEAR} or more, {about['pairs']:,} pairs in all, found by
-comparing every pair. The query itself is left out, and only what is within the cosine counts. faiss gets all queries in one call, nearset one after the other. IndexLSH has no
+comparing every pair. The query itself is left out, and only what is within the cosine counts. faiss gets a hundred queries a call or all at once, nearset one after the other. IndexLSH has no
 search within a limit: it returns the {about['top']} nearest, as many as the word with the most neighbours has.
 
 | index | settings | recall | queries/s | times a scan | bytes an item | build, s |
