@@ -18,6 +18,11 @@ bench:
 characterise:
 	cargo run --release --quiet -p nearset --example characterise > testdata/plan/characterise.tsv
 
+# Reruns the papers' experiments in full, and rewrites their tables and figures; within half an hour on 2 cores.
+.PHONY: papers
+papers:
+	cargo run --release --quiet -p papers -- all
+
 # Installs other deduplicators beside nearset and runs all on one corpus; ARGS=--quick for a sample.
 bench-peers:
 	python3 bench/peers.py $(ARGS)

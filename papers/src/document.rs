@@ -1,8 +1,8 @@
 //! READMEs whose tables are the data's.
 //!
-//! Claim: what stands in a README between `<!-- table: NAME.tsv -->` and `<!-- end -->` is that file, so text and data can't
-//! drift apart; a test compares them.
-//! The summary's `<!-- verdicts -->` is counted from every paper's `verdicts.tsv`.
+//! Claim: what stands in a README between `<!-- table: NAME.tsv -->` and `<!-- end -->` is that file, so text and data
+//! can't drift apart; a test compares them. The summary's `<!-- verdicts -->` is counted from every paper's
+//! `verdicts.tsv`, with its `headline.tsv` beside the counts.
 
 use std::{fs, path::Path};
 
@@ -16,6 +16,8 @@ const END: &str = "<!-- end -->";
 
 /// Where a paper's verdicts are kept.
 pub const VERDICTS_FILE: &str = "verdicts.tsv";
+/// Where the line is kept that sums a paper up.
+pub const HEADLINE_FILE: &str = "headline.tsv";
 
 /// Brings the tables in a folder's README up to date, if it has one.
 pub fn refresh(folder: &Path) -> anyhow::Result<()> {
@@ -48,13 +50,15 @@ fn with_tables(folder: &Path, readme: &str) -> anyhow::Result<String> {
 }
 
 fn with_summary<'a>(folder: &Path, readme: &str, papers: impl Iterator<Item = &'a str>) -> anyhow::Result<String> {
-    let mut summary = Table::new(["paper", "claims", "reproduced", "differs", "can't be decided"]);
+    let mut summary = Table::new(["paper", "claims", "reproduced", "differs", "can't be decided", "headline"]);
     for paper in papers {
         let file = folder.join(paper).join(VERDICTS_FILE);
         if !file.exists() {
             continue;
         }
         let verdicts = read(&file)?;
+        let headline = folder.join(paper).join(HEADLINE_FILE);
+        let headline = if headline.exists() { read(&headline)?.rows().concat().concat() } else { String::new() };
         let kinds: Vec<&str> = verdicts.rows().iter().filter_map(|row| row.last().map(String::as_str)).collect();
         let starting = |with: &str| kinds.iter().filter(|kind| kind.starts_with(with)).count().to_string();
         summary.row([
@@ -63,6 +67,7 @@ fn with_summary<'a>(folder: &Path, readme: &str, papers: impl Iterator<Item = &'
             starting("reproduced"),
             starting("differs"),
             starting("can't"),
+            headline,
         ]);
     }
     filled(readme, |marker| Ok((marker == VERDICTS).then(|| summary.to_markdown())))

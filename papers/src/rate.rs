@@ -31,17 +31,27 @@ impl Rate {
     }
 
     /// How far it lies from an expected rate, in standard errors.
+    ///
+    /// The root of the deviance, twice the logarithm of the likelihood ratio: as good as the difference over its
+    /// standard error where many were counted, and still about normal where one or two were, or none.
     pub fn sigmas_from(self, expected: f64) -> f64 {
-        let difference = (self.value() - expected).abs();
-        if difference == 0.0 { 0.0 } else { difference / (expected * (1.0 - expected) / self.of as f64).sqrt() }
+        self.deviance(expected).sqrt()
     }
 
-    /// How far two counted rates lie apart, in standard errors of their difference; the common rate is that of both together.
+    /// How far two counted rates lie apart, in standard errors of their difference, by their deviances from the rate of
+    /// both together.
     pub fn sigmas_apart(self, other: Self) -> f64 {
-        let difference = (self.value() - other.value()).abs();
         let common = (self + other).value();
-        let variance = common * (1.0 - common) * (1.0 / self.of as f64 + 1.0 / other.of as f64);
-        if difference == 0.0 { 0.0 } else { difference / variance.sqrt() }
+        (self.deviance(common) + other.deviance(common)).sqrt()
+    }
+
+    fn deviance(self, expected: f64) -> f64 {
+        let part = |counted: u64, expected: f64| match counted {
+            0 => 0.0,
+            _ => counted as f64 * (counted as f64 / (self.of as f64 * expected)).ln(),
+        };
+        // Rounding may take the sum a little below 0.
+        (2.0 * (part(self.yes, expected) + part(self.of - self.yes, 1.0 - expected))).max(0.0)
     }
 
     /// Where the true rate lies, 95 % sure (Wilson 1927).
@@ -106,10 +116,14 @@ mod tests {
 
     #[test]
     fn distances_in_standard_errors() {
-        let rate = Rate { yes: 550, of: 1_000 };
-        assert!((rate.sigmas_from(0.5) - 3.162).abs() < 0.001);
-        assert!(rate.sigmas_apart(Rate { yes: 500, of: 1_000 }) < 2.3);
+        let rate = Rate { yes: 5_100, of: 10_000 };
+        assert!((rate.sigmas_from(0.5) - 2.0).abs() < 0.001);
+        assert!((rate.sigmas_apart(Rate { yes: 5_000, of: 10_000 }) - 2f64.sqrt()).abs() < 0.001);
         assert_eq!(rate.sigmas_apart(rate), 0.0);
+        // One where .04 are expected happens by chance in .039 of cases, which is 2.06 sigma of two sides.
+        assert!((Rate { yes: 1, of: 1_000_000 }.sigmas_from(4e-8) - 2.1).abs() < 0.1);
+        assert_eq!(Rate { yes: 0, of: 10 }.sigmas_from(0.0), 0.0);
+        assert_eq!(Rate { yes: 1, of: 10 }.sigmas_from(0.0), f64::INFINITY);
     }
 
     #[test]

@@ -88,6 +88,13 @@ impl Run {
         self.verdicts.row([claim, &command, theirs, ours, &outcome.to_string()]);
     }
 
+    /// What came of the paper, in a line, for the summary over all.
+    pub fn headline(&self, words: &str) -> anyhow::Result<()> {
+        let mut table = Table::new(["headline"]);
+        table.row([words]);
+        self.write(document::HEADLINE_FILE, &table.to_tsv())
+    }
+
     /// A headline number: the run fails unless it is so.
     pub fn require(&mut self, holds: bool, what: impl std::fmt::Display) {
         if !holds {
@@ -95,10 +102,9 @@ impl Run {
         }
     }
 
-    /// Writes the verdicts and brings the README up to date. What drifted is returned.
+    /// Writes the verdicts. What drifted is returned.
     pub fn finish(self) -> anyhow::Result<Vec<String>> {
-        self.table(document::VERDICTS_FILE.trim_end_matches(".tsv"), &self.verdicts)?;
-        document::refresh(&self.folder)?;
+        self.write(document::VERDICTS_FILE, &self.verdicts.to_tsv())?;
         self.progress("done");
         Ok(self.drifted)
     }

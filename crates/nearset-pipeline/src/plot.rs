@@ -136,15 +136,7 @@ impl Chart {
             Panel { top: even.top + even.height + 34.0, height: POWERS_HEIGHT, scale: Scale::Powers(self.powers()) };
         let bottom = powers.top + powers.height;
         let height = bottom + 58.0;
-        let mut svg = String::new();
-        // Writing to a string does not fail.
-        let _ = write!(
-            svg,
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{WIDTH}\" height=\"{height:.0}\" viewBox=\"0 0 {WIDTH} {height:.0}\" \
-             role=\"img\" font-family=\"system-ui, 'Segoe UI', Helvetica, Arial, 'DejaVu Sans', sans-serif\" font-size=\"13\" \
-             fill=\"#333\">\n<title>{}</title>\n<rect width=\"{WIDTH}\" height=\"{height:.0}\" fill=\"#fff\"/>\n",
-            escape(&self.title)
-        );
+        let mut svg = start(&self.title, WIDTH, height);
         text(&mut svg, 24.0, 34.0, "font-size=\"18\" font-weight=\"600\" fill=\"#111\"", &self.title);
         for (i, line) in self.subtitle.iter().enumerate() {
             text(&mut svg, 24.0, 54.0 + 18.0 * i as f64, "fill=\"#555\"", line);
@@ -278,14 +270,23 @@ fn power(minus: i32) -> String {
     }
 }
 
+/// The start of a picture of so many pixels: its title, and a white ground.
+pub fn start(title: &str, width: f64, height: f64) -> String {
+    format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height:.0}\" viewBox=\"0 0 {width} {height:.0}\" \
+         role=\"img\" font-family=\"system-ui, 'Segoe UI', Helvetica, Arial, 'DejaVu Sans', sans-serif\" font-size=\"13\" \
+         fill=\"#333\">\n<title>{}</title>\n<rect width=\"{width}\" height=\"{height:.0}\" fill=\"#fff\"/>\n",
+        escape(title)
+    )
+}
+
 /// Writes words at a place, in a style of SVG attributes.
 pub fn text(svg: &mut String, x: f64, y: f64, style: &str, text: &str) {
     let space = if style.is_empty() { "" } else { " " };
     let _ = writeln!(svg, "<text x=\"{x:.1}\" y=\"{y:.1}\"{space}{style}>{}</text>", escape(text));
 }
 
-/// Text that is no markup.
-pub fn escape(text: &str) -> String {
+fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 

@@ -101,7 +101,7 @@ impl Laid {
             }
             Scale::Even => {
                 let ticks = plot::ticks(self.low, self.high, about);
-                let name = |tick: f64| if tick.abs() >= 1e4 { format::count(tick) } else { plot::number(tick) };
+                let name = |tick: f64| if tick.abs() >= 1e3 { format::count(tick) } else { plot::number(tick) };
                 (ticks.into_iter().map(|tick| (tick, name(tick))).collect(), vec![])
             }
             Scale::Powers => self.powers(about),
@@ -127,7 +127,7 @@ impl Laid {
         let lines = (2..10).flat_map(|factor| at(f64::from(factor))).map(|(_, value)| value).filter(inside);
         (
             ticks.map(|(_, value)| (value, power_name(value))).collect(),
-            if decades <= 5.0 { lines.collect() } else { vec![] },
+            if decades <= 3.0 { lines.collect() } else { vec![] },
         )
     }
 }

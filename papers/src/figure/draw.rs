@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use nearset_pipeline::plot::{escape, text};
+use nearset_pipeline::plot::{self, text};
 
 use super::{Colour, Figure, Label, Panel, Point, Rule, Series, Shape, Side, axis::Laid};
 
@@ -16,7 +16,7 @@ const GAP: f64 = 18.0;
 const PANEL_TITLE: f64 = 24.0;
 const LEGEND_ROW: f64 = 21.0;
 /// How wide a letter is, about, at the size of the text.
-const LETTER: f64 = 6.9;
+const LETTER: f64 = 6.5;
 
 impl Colour {
     fn hex(self) -> &'static str {
@@ -62,15 +62,7 @@ impl Figure {
         let row_height = PANEL_TITLE + height + BELOW;
         let total = panels_top + rows as f64 * row_height + 6.0;
 
-        let mut svg = String::new();
-        // Writing to a string does not fail.
-        let _ = write!(
-            svg,
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{WIDTH}\" height=\"{total:.0}\" viewBox=\"0 0 {WIDTH} {total:.0}\" \
-             role=\"img\" font-family=\"system-ui, 'Segoe UI', Helvetica, Arial, 'DejaVu Sans', sans-serif\" font-size=\"13\" \
-             fill=\"#333\">\n<title>{}</title>\n<rect width=\"{WIDTH}\" height=\"{total:.0}\" fill=\"#fff\"/>\n",
-            escape(&self.title)
-        );
+        let mut svg = plot::start(&self.title, WIDTH, total);
         text(&mut svg, EDGE, 32.0, "font-size=\"17\" font-weight=\"600\" fill=\"#111\"", &self.title);
         for (i, line) in self.notes.iter().enumerate() {
             text(&mut svg, EDGE, 53.0 + 18.0 * i as f64, "fill=\"#555\"", line);
@@ -153,15 +145,12 @@ impl<'a> Frame<'a> {
         self.grid(svg);
         let title = "font-weight=\"600\" fill=\"#222\"";
         text(svg, *left, top - 9.0, title, &panel.title);
-        // Dots on the frame are drawn whole.
         let _ = writeln!(
             svg,
-            "<clipPath id=\"panel{id}\"><rect x=\"{:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"{:.1}\"/></clipPath>\n\
+            "<clipPath id=\"panel{id}\"><rect x=\"{left:.1}\" y=\"{:.1}\" width=\"{width:.1}\" height=\"{:.1}\"/></clipPath>\n\
              <g clip-path=\"url(#panel{id})\">",
-            left - 6.0,
-            top - 6.0,
-            width + 12.0,
-            height + 12.0
+            top - 1.0,
+            height + 2.0
         );
         let bars: Vec<&Series> = panel.series.iter().filter(|series| series.shape == Shape::Bars).collect();
         for series in panel.series.iter().rev() {
@@ -171,7 +160,7 @@ impl<'a> Frame<'a> {
                     self.bars(svg, series, place, bars.len());
                 }
                 Shape::Band => self.band(svg, series),
-                _ => self.line_and_dots(svg, series),
+                _ => self.line(svg, series),
             }
         }
         svg.push_str("</g>\n");
@@ -179,12 +168,14 @@ impl<'a> Frame<'a> {
             svg,
             "<rect x=\"{left:.1}\" y=\"{top:.1}\" width=\"{width:.1}\" height=\"{height:.1}\" fill=\"none\" stroke=\"#888\"/>"
         );
+        // Outside the clip, so that dots on the frame are whole.
+        panel.series.iter().rev().filter(|series| series.shape.has_dots()).for_each(|series| self.dots(svg, series));
         panel.rules.iter().for_each(|rule| self.rule(svg, rule));
         panel.labels.iter().for_each(|label| self.label(svg, label));
     }
 
     fn grid(&self, svg: &mut String) {
-        let (ticks, lines) = self.x.ticks((self.width / 70.0) as u32);
+        let (ticks, lines) = self.x.ticks((self.width / 46.0) as u32);
         let upright = |svg: &mut String, at: f64, stroke: &str| {
             let (x, top, height) = (self.across(at), self.top, self.height);
             let _ = writeln!(svg, "<path d=\"M{x:.1} {top:.1}v{height:.1}\" stroke=\"{stroke}\" stroke-width=\".8\"/>");
@@ -211,22 +202,28 @@ impl<'a> Frame<'a> {
         text(svg, x, y, &style, self.panel.y.label());
     }
 
-    fn line_and_dots(&self, svg: &mut String, series: &Series) {
-        let colour = series.colour.hex();
-        if let Some(stroke) = series.shape.stroke() {
-            let path = self.path(series.points.iter().map(|point| (point.x, point.y)));
-            let _ = writeln!(
-                svg,
-                "<path d=\"{path}\" fill=\"none\" stroke=\"{colour}\" stroke-linejoin=\"round\" {stroke}/>"
-            );
-        }
-        if series.shape.has_dots() {
-            for point in &series.points {
-                self.whisker(svg, point, self.across(point.x), colour);
-                if self.y.is_logarithmic() && point.y <= 0.0 {
-                    continue;
-                }
-                dot(svg, series, self.across(point.x), self.down(point.y));
+    fn line(&self, svg: &mut String, series: &Series) {
+        let Some(stroke) = series.shape.stroke() else { return };
+        let (colour, path) = (series.colour.hex(), self.path(series.points.iter().map(|point| (point.x, point.y))));
+        let _ =
+            writeln!(svg, "<path d=\"{path}\" fill=\"none\" stroke=\"{colour}\" stroke-linejoin=\"round\" {stroke}/>");
+    }
+
+    fn dots(&self, svg: &mut String, series: &Series) {
+        let inside = |part: f64| (-1e-9..=1.0 + 1e-9).contains(&part);
+        for point in series.points.iter().filter(|point| inside(self.x.part(point.x))) {
+            let (x, colour) = (self.across(point.x), series.colour.hex());
+            if inside(self.y.part(point.y)) {
+                self.whisker(svg, point, x, colour);
+                dot(svg, series, x, self.down(point.y));
+            } else if let Some((_, high)) = point.error.filter(|(_, high)| inside(self.y.part(*high))) {
+                // Nothing was counted, or less than the axis shows: an arrow down from the most that it can be.
+                let y = self.down(high);
+                let _ = writeln!(
+                    svg,
+                    "<path d=\"M{:.1} {y:.1}h8M{x:.1} {y:.1}v12m-3.5 -5l3.5 5l3.5 -5\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"1.3\"/>",
+                    x - 4.0
+                );
             }
         }
     }
@@ -275,7 +272,7 @@ impl<'a> Frame<'a> {
 
     fn whisker(&self, svg: &mut String, point: &Point, x: f64, colour: &str) {
         let Some((low, high)) = point.error else { return };
-        let (low, high) = (self.down(low).min(self.bottom() + 6.0), self.down(high));
+        let (low, high) = (self.down(low).min(self.bottom()), self.down(high).max(self.top));
         let _ = writeln!(
             svg,
             "<path d=\"M{x:.1} {low:.1}V{high:.1}M{:.1} {high:.1}h6M{:.1} {low:.1}h6\" stroke=\"{colour}\" stroke-width=\"1.2\"/>",
@@ -302,13 +299,11 @@ impl<'a> Frame<'a> {
 
     fn label(&self, svg: &mut String, label: &Label) {
         let (x, y) = (self.across(label.at.0), self.down(label.at.1));
-        let (x, y, anchor) = match label.side {
-            Side::Left => (x - 9.0, y + 4.5, "end"),
-            Side::Right => (x + 9.0, y + 4.5, "start"),
-            Side::Above => (x, y - 9.0, "middle"),
-            Side::Below => (x, y + 19.0, "middle"),
+        let (x, anchor) = match label.side {
+            Side::Left => (x - 9.0, "end"),
+            Side::Right => (x + 9.0, "start"),
         };
-        self.words(svg, (x, y), anchor, &label.text);
+        self.words(svg, (x, y + 4.5), anchor, &label.text);
     }
 
     /// Words over the drawing, with a halo that keeps them readable.
@@ -377,8 +372,9 @@ mod tests {
         };
         let svg = figure.to_svg();
         assert_eq!(svg.matches("a &lt; b").count(), 1);
-        // One dot in the legend, two on the even axis, and one on the logarithmic one, which has no place for 0.
+        // One dot in the legend, two on the even axis, and one on the logarithmic one, which has an arrow for 0.
         assert_eq!(svg.matches("<circle").count(), 4);
+        assert_eq!(svg.matches("l3.5 5l3.5 -5").count(), 1);
         assert!(!svg.contains("NaN") && !svg.contains("inf"), "{svg}");
     }
 }

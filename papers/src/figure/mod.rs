@@ -1,8 +1,8 @@
 //! Figures as SVG: panels side by side over one legend.
 //!
-//! Claim: the picture is a function of the [`Figure`] alone, well-formed XML, and needs no font, script or style from outside.
-//! Series are told apart by shape as well as by colour; the palette is that of Okabe & Ito (2008), made for all eyes.
-//! What was calculated is drawn as lines, what was measured as dots with error bars.
+//! Claim: the picture is a function of the [`Figure`] alone, well-formed XML, and needs no font, script or style from
+//! outside. Series are told apart by shape as well as by colour; the palette is that of Okabe & Ito (2008), made for
+//! all eyes. What was calculated is drawn as lines, what was measured as dots with error bars.
 
 mod axis;
 mod draw;
@@ -64,8 +64,6 @@ pub struct Label {
 pub enum Side {
     Left,
     Right,
-    Above,
-    Below,
 }
 
 /// A named row of points.

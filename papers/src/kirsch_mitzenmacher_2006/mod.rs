@@ -1,9 +1,41 @@
-//! Kirsch & Mitzenmacher, "Distance-Sensitive Bloom Filters" (2006).
+//! Kirsch & Mitzenmacher, "Distance-Sensitive Bloom Filters" (ALENEX 2006).
+//!
+//! The filter as printed in both readings of its experiment ([`printed`]), what its sizes would be today on the same
+//! strings ([`sizes`]), and its reduction of larger alphabets to bits ([`alphabet`]).
+
+mod alphabet;
+pub(crate) mod printed;
+mod sizes;
+mod workload;
+
+use nearset::plan::curve::distance_sensitive::Noise;
 
 use crate::run::Run;
 
-/// Reruns Table 1, Figures 1 and 2, and the same with half-full tables.
+/// One of the paper's two settings.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Setting {
+    /// Strings stored.
+    pub items: u64,
+    /// ε.
+    pub near: f64,
+}
+
+pub(crate) const SETTINGS: [Setting; 2] = [Setting { items: 1_000, near: 0.1 }, Setting { items: 10_000, near: 0.05 }];
+/// δ.
+pub(crate) const FAR: f64 = 0.4;
+const READINGS: [Noise; 2] = [Noise::Rerandomise, Noise::Flip];
+
+fn reading_name(noise: Noise) -> &'static str {
+    match noise {
+        Noise::Rerandomise => "drawn anew",
+        Noise::Flip => "flipped",
+    }
+}
+
+/// Reruns Table 1, Figures 1 and 2, the larger alphabets, and the same goals with today's sizes.
 pub fn run(run: &mut Run) -> anyhow::Result<()> {
-    run.progress("nothing yet");
-    Ok(())
+    let printed = printed::run(run)?;
+    sizes::run(run, &printed)?;
+    alphabet::run(run)
 }
