@@ -1,6 +1,6 @@
 # `make test` is the README's test command and what CI runs.
 
-.PHONY: test check bench characterise bench-peers bench-held-out bench-index bench-pairs
+.PHONY: test check bench characterise bench-peers bench-held-out bench-index bench-pairs bench-hamming
 
 test: check
 	cargo test --workspace --quiet
@@ -34,6 +34,10 @@ bench-held-out:
 # LshIndex beside faiss on word vectors; ARGS=--quick repeats nothing.
 bench-index:
 	python3 bench/index.py $(ARGS)
+
+# HammingIndex beside faiss's exact binary indexes, 1e6 and 1e7 hashes, and on pictures; some 15 minutes of CPU. ARGS="--items 1000000" for less.
+bench-hamming:
+	python3 bench/hamming.py $(ARGS)
 
 # All near pairs of the licence texts, by nearset and its peers; ARGS=--quick for a sample.
 bench-pairs:

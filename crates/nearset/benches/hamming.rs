@@ -2,9 +2,11 @@
 //!
 //! `cargo bench -p nearset --bench hamming -- [items [bits [radius]]]` draws random items, and queries of which a half lie within the
 //! radius of one. `-- --files ITEMS QUERIES BITS RADIUS FOUND` reads both as raw bytes instead and writes what it found, a line a pair:
-//! query, id, distance.
+//! query, id, distance. `-- --pictures HASHES COLUMN RADIUS` reads a table of pictures, transforms and hashes, and prints for each
+//! transform how many pictures are found again among the originals, and how many queries find another picture.
 
 use std::{
+    collections::BTreeMap,
     fs,
     hint::black_box,
     io::{BufWriter, Write},
@@ -18,6 +20,11 @@ const ROUNDS: usize = 5;
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| argument != "--bench").collect();
+    if let [first, path, column, radius] = &arguments[..]
+        && first == "--pictures"
+    {
+        return pictures(path, column, radius.parse().expect("a number of bits"));
+    }
     let number = |at: usize, default: u64| arguments.get(at).and_then(|value| value.parse().ok()).unwrap_or(default);
     if arguments.first().is_some_and(|first| first == "--files") {
         let (bits, radius) = (number(3, 256) as u32, number(4, 31) as u32);
@@ -50,6 +57,46 @@ fn main() {
         rng.distinct(turned, bits as u64).into_iter().for_each(|position| query.flip(position as usize));
     }
     measure(&items, &queries, bits as u32, radius as u32);
+}
+
+/// Found again, and found as another picture, of so many.
+#[derive(Default)]
+struct Tally {
+    queries: u32,
+    found: u32,
+    /// Some other picture is found, which the original does not resemble itself.
+    mistaken: u32,
+}
+
+/// One line for each transform: photographs apart from clip-art, whose flat areas make perceptual hashes brittle.
+fn pictures(path: &str, column: &str, radius: u32) {
+    let text = fs::read_to_string(path).unwrap_or_else(|error| panic!("{path}: {error}"));
+    let mut lines = text.lines().map(|line| line.split('\t').collect::<Vec<_>>());
+    let header = lines.next().expect("a header");
+    let column = header.iter().position(|name| *name == column).expect("the column of the hashes");
+    let rows: Vec<Vec<&str>> = lines.collect();
+    let hash = |row: &[&str]| BitString::from_hex(row[column]).expect("hexadecimal digits");
+    let originals: Vec<&Vec<&str>> = rows.iter().filter(|row| row[1] == "orig").collect();
+    let hashes: Vec<BitString> = originals.iter().map(|row| hash(row)).collect();
+    let bits = hashes[0].bits().len() as u32;
+    let spec = HammingSpec { bits, radius, seed: Seed::default() };
+    let index = HammingIndex::from_items(spec, &hashes).expect("of one length");
+    let places: BTreeMap<&str, usize> = originals.iter().enumerate().map(|(id, row)| (row[0], id)).collect();
+    let mut tallies: BTreeMap<(bool, &str), Tally> = BTreeMap::new();
+    for row in rows.iter().filter(|row| row[1] != "orig") {
+        let clip_art = row[0].starts_with("openclipart/");
+        let own = &hashes[places[row[0]]];
+        let found = index.within(&hash(row), Distance::from_count(radius)).expect("of one length");
+        let resembles = |id: u32| own.bits().hamming(hashes[id as usize].bits()).expect("of one length") <= radius;
+        let tally = tallies.entry((clip_art, row[1])).or_default();
+        tally.queries += 1;
+        tally.found += u32::from(found.iter().any(|neighbour| originals[neighbour.id as usize][0] == row[0]));
+        tally.mistaken += u32::from(found.iter().any(|neighbour| !resembles(neighbour.id)));
+    }
+    for ((clip_art, transform), Tally { queries, found, mistaken }) in tallies {
+        let kind = if clip_art { "clip-art" } else { "photo" };
+        println!("{kind}\t{transform}\t{queries}\t{found}\t{mistaken}");
+    }
 }
 
 /// Seconds that this thread has run: on a machine that is shared, waiting says nothing. Elsewhere than on Linux, seconds.

@@ -288,7 +288,7 @@ impl<'a> HammingIndex<'a> {
     /// If the query is no bit string of the right length.
     pub fn within<'i>(&self, query: impl Into<Item<'i>>, distance: Distance) -> Result<Vec<Neighbour>, IndexError> {
         let query = self.row_of(query)?;
-        Ok(self.rows_within(query, distance.value() as u32, &mut Scratch::default(), &mut Vec::new()))
+        Ok(self.rows_within(query, distance.value() as u32, &mut Scratch::default()))
     }
 
     /// [`Self::within`] of many queries.
@@ -300,10 +300,10 @@ impl<'a> HammingIndex<'a> {
         I: IntoIterator,
         I::Item: Into<Item<'i>>,
     {
-        let (mut scratch, mut ids) = (Scratch::default(), Vec::new());
+        let mut scratch = Scratch::default();
         let answers = queries.into_iter().enumerate().map(|(position, query)| {
             let query = self.row_of(query).map_err(|error| in_batch(position, error.into()))?;
-            Ok(self.rows_within(query, distance.value() as u32, &mut scratch, &mut ids))
+            Ok(self.rows_within(query, distance.value() as u32, &mut scratch))
         });
         answers.collect()
     }
@@ -322,12 +322,12 @@ impl<'a> HammingIndex<'a> {
         Ok(neighbours(best.found))
     }
 
-    fn rows_within(&self, query: &[u64], radius: u32, scratch: &mut Scratch, ids: &mut Vec<u32>) -> Vec<Neighbour> {
+    fn rows_within(&self, query: &[u64], radius: u32, scratch: &mut Scratch) -> Vec<Neighbour> {
         let mut found = Vec::new();
         let words = self.rows.words();
-        let met = self.meet(query, radius, scratch, ids);
+        let met = self.meet(query, radius, scratch);
         if met {
-            select_within(query, words, ids, radius, &mut found);
+            select_within(query, words, &scratch.ids, radius, &mut found);
         }
         let first = if met { self.blocks.items } else { 0 };
         scan(query, &words[first as usize * query.len()..], first, radius, &mut found);
@@ -339,7 +339,7 @@ impl<'a> HammingIndex<'a> {
     }
 
     /// Collects the ids of everything indexed that might be within the radius. False if a scan is better.
-    fn meet(&self, query: &[u64], radius: u32, scratch: &mut Scratch, ids: &mut Vec<u32>) -> bool {
+    fn meet(&self, query: &[u64], radius: u32, scratch: &mut Scratch) -> bool {
         let HammingSpec { bits, seed, .. } = self.spec;
         let items = f64::from(self.blocks.items);
         // Without blocks, or beyond their reach, there is nothing to be looked up.
@@ -352,8 +352,7 @@ impl<'a> HammingIndex<'a> {
             return false;
         }
         let (keys, most) = (search.keys(query), cut::most_candidates(bits, items));
-        ids.clear();
-        search.take(steps, &keys, &self.blocks, most, scratch, ids)
+        search.take(steps, &keys, &self.blocks, most, scratch)
     }
 
     fn collect_nearest(&self, query: &[u64], best: &mut Best) {
@@ -362,18 +361,15 @@ impl<'a> HammingIndex<'a> {
         let (scan_cost, most) = (cut::scan_cost(bits, items), cut::most_candidates(bits, items));
         self.scan_nearest(query, self.blocks.items..self.rows.len(), best);
         let search = self.blocks.search(bits, seed);
-        let (keys, mut scratch, mut ids) = (search.keys(query), Scratch::default(), Vec::new());
-        let mut done = 0;
+        let (keys, mut scratch, mut done) = (search.keys(query), Scratch::default(), 0);
         for steps in search.shells() {
-            ids.clear();
-            if steps[steps.len() - 1].cost > scan_cost
-                || !search.take(steps, &keys, &self.blocks, most, &mut scratch, &mut ids)
-            {
+            let cost = steps[steps.len() - 1].cost;
+            if cost > scan_cost || !search.take(steps, &keys, &self.blocks, most, &mut scratch) {
                 break;
             }
             done += steps.len();
             let radius = best.radius();
-            best.take(&self.rows, |found| select_within(query, self.rows.words(), &ids, radius, found));
+            best.take(&self.rows, |found| select_within(query, self.rows.words(), &scratch.ids, radius, found));
             // So many steps have met everything within one less.
             if (best.radius() as usize) < done {
                 return;

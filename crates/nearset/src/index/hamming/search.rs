@@ -78,7 +78,7 @@ pub(super) struct Search {
 impl Search {
     pub(super) fn new(bits: u32, seed: Seed, cuts: &[Cut], items: u32) -> Self {
         // Neighbouring bits of real hashes differ together; in a random order they fall on different blocks.
-        let mut order: Vec<u32> = (0..bits).collect();
+        let mut order: Vec<u32> = if cuts.is_empty() { Vec::new() } else { (0..bits).collect() };
         Rng::new(seed.derive("blocks", 0)).shuffle(&mut order);
         let mut order = order.into_iter();
         let mut turns: Vec<(Cut, Arc<Turns>)> = Vec::new();
@@ -119,7 +119,7 @@ impl Search {
         self.steps.chunk_by(|a, b| a.shell == b.shell)
     }
 
-    /// Appends the ids that steps meet. False, with some of them missing, if they are more than `most`.
+    /// Collects the ids that steps meet. False, with some of them missing, if they are more than `most`.
     ///
     /// Every part waits for memory, so each is done for all steps before the next, with all that it needs on its way.
     pub(super) fn take(
@@ -129,10 +129,10 @@ impl Search {
         blocks: &Blocks<'_>,
         most: usize,
         scratch: &mut Scratch,
-        ids: &mut Vec<u32>,
     ) -> bool {
-        let Scratch { hits, hit_ends, buckets, bucket_ends } = scratch;
+        let Scratch { ids, hits, hit_ends, buckets, bucket_ends } = scratch;
         let parts_of = |step: &Step| (&blocks.tables[step.block], keys[step.block], &self.blocks[step.block].turns);
+        ids.clear();
         hits.clear();
         buckets.clear();
         hit_ends.clear();
@@ -167,6 +167,8 @@ impl Search {
 /// Room that is reused from query to query.
 #[derive(Default)]
 pub(super) struct Scratch {
+    /// What was met.
+    pub(super) ids: Vec<u32>,
     hits: Vec<Hit>,
     hit_ends: Vec<usize>,
     buckets: Vec<u32>,

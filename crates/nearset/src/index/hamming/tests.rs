@@ -118,11 +118,11 @@ fn blocks_of_any_shape_miss_nothing() {
                     // What blocks meet must hold all that is near, whether or not a scan would be cheaper.
                     let search = index.blocks.search(bits as u32, index.spec.seed);
                     let keys = search.keys(query.bits().words());
-                    let mut ids = Vec::new();
+                    let mut scratch = Scratch::default();
                     let steps = &search.steps[..=radius as usize];
-                    assert!(search.take(steps, &keys, &index.blocks, usize::MAX, &mut Scratch::default(), &mut ids));
+                    assert!(search.take(steps, &keys, &index.blocks, usize::MAX, &mut scratch));
                     let near = all.iter().take_while(|neighbour| neighbour.distance <= Distance::from_count(radius));
-                    let met: std::collections::BTreeSet<u32> = ids.into_iter().collect();
+                    let met: std::collections::BTreeSet<u32> = scratch.ids.into_iter().collect();
                     assert!(near.clone().all(|neighbour| met.contains(&neighbour.id)), "{:?}", index.blocks.cuts);
                 }
                 check(&index, &items, &query, &[0, radius / 2, radius]);
@@ -142,8 +142,7 @@ fn queries_at_the_very_radius_are_answered_through_tables() {
         for _ in 0..300 {
             let id = rng.below(items.len() as u64) as u32;
             let query = turned(&items[id as usize], radius, &mut rng);
-            let mut ids = Vec::new();
-            assert!(index.meet(query.bits().words(), radius as u32, &mut Scratch::default(), &mut ids));
+            assert!(index.meet(query.bits().words(), radius as u32, &mut Scratch::default()));
             let found = index.within(&query, Distance::from_count(radius as u32)).unwrap();
             assert!(found.iter().any(|neighbour| neighbour.id == id), "{bits} bits, radius {radius}");
         }
