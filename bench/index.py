@@ -27,7 +27,7 @@ NEAR, FAR = 0.8, 0.5
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--quick", action="store_true", help="one repetition, results into target/ only")
-    arguments.add_argument("--repeat", type=int, default=5, help="repetitions; the quickest counts (default 5)")
+    arguments.add_argument("--repeat", type=int, default=3, help="repetitions; the quickest counts (default 3)")
     options = arguments.parse_args()
     if not VECTORS.exists():
         print(f"skipped: bench-index reads {VECTORS}, which is not here")
@@ -42,7 +42,7 @@ def main() -> None:
     theirs = run([str(python), str(BENCH / "tools" / "faiss_vectors.py"), *common, *PROMISES], environment)
     for line in ours + theirs:
         print(json.dumps(line))
-    write((WORK if options.quick else BENCH / "results") / "index.md", ours, theirs)
+    write((WORK if options.quick else BENCH / "results") / "index.md", ours, theirs, repeat)
 
 
 def run(command: list[str], environment: dict[str, str]) -> list[dict]:
@@ -50,7 +50,7 @@ def run(command: list[str], environment: dict[str, str]) -> list[dict]:
     return [json.loads(line) for line in said.splitlines()]
 
 
-def write(path: Path, ours: list[dict], theirs: list[dict]) -> None:
+def write(path: Path, ours: list[dict], theirs: list[dict], rounds: str) -> None:
     about = theirs[0]
     # The other program judges all, by the same truth.
     judged = {line["promise"]: line for line in theirs if line.get("kind") == "judged"}
@@ -71,7 +71,7 @@ def write(path: Path, ours: list[dict], theirs: list[dict]) -> None:
     date = datetime.date.today().isoformat()
     text = f"""# Near neighbours within an angle
 
-`make bench-index` on {date}, {platform.machine()}, {os.cpu_count()} cores, of which one is used; faiss {about['version']}. Timings of a shared machine: compare within one run.
+`make bench-index` on {date}, {platform.machine()}, {os.cpu_count()} cores, of which one is used; faiss {about['version']}. Timings of a shared machine, the quickest of {rounds} rounds: compare within one run.
 
 {about['vectors']:,} GloVe vectors of {about['dimension']} components; {about['queries']:,} of them are queries for all others with a cosine of {NEAR} or more, {about['pairs']:,} pairs in all, found by
 comparing every pair. The query itself is left out, and only what is within the cosine counts. faiss gets a hundred queries a call or all at once, nearset one after the other. IndexLSH has no
