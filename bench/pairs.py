@@ -9,6 +9,7 @@ import datetime
 import json
 import lzma
 import re
+import sys
 from pathlib import Path
 
 import corpus
@@ -108,10 +109,11 @@ def write_results(folder: Path, path: Path, runs, found: dict[str, Pairs], truth
             tool.name, tool.settings, f"{best.cpu_seconds:.2f}", f"{best.peak_bytes / 1e6:.0f}", f"{len(found[tool.name]):,}",
             f"{hit / len(truth):.4f}", f"{hit / max(1, len(found[tool.name])):.4f}",
         ])  # fmt: skip
+    command = "make bench-pairs" + (" ARGS=" + repr(" ".join(sys.argv[1:])) if sys.argv[1:] else "")
     lines = [
         "# All near pairs of the licence texts",
         "",
-        f"{datetime.date.today().isoformat()}, `make bench-pairs`, on {peers.machine()}.",
+        f"{datetime.date.today().isoformat()}, `{command}`, on {peers.machine()}.",
         "",
         f"{documents:,} licence texts and rules, many of them short, in giant families. Truth: all pairs whose sets of 5-word shingles have the",
         f"Jaccard similarity {NEAR} or more, by counting (`bench/truth`): {len(truth):,} pairs. Each tool in a process of its own, from JSONL to a table of",
