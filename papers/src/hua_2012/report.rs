@@ -183,7 +183,7 @@ pub fn evaluation_figures(run: &Run, evaluation: &Evaluation) -> anyhow::Result<
             columns: 2,
         },
     )?;
-    let accesses = bars(evaluation, &Axis::powers("pages of 4 KiB a query").within(1.0, 20_000.0), &|m| m.accesses);
+    let accesses = bars(evaluation, &Axis::powers("pages of 4 KiB a query").within(0.5, 20_000.0), &|m| m.accesses);
     run.figure(
         "accesses",
         &Figure {
@@ -255,7 +255,7 @@ pub fn tuning(run: &Run, tuned: &[(&'static str, Vec<Tuned>, f64)]) -> anyhow::R
         Panel {
             title: data.to_string(),
             x: Axis::powers("R"),
-            y: Axis::even("χ, or part of the records").within(0.0, 1.02),
+            y: Axis::even("χ, or part of the records").within(0.0, 1.12),
             series: vec![
                 line("χ, uniform queries", Shape::DotsOnLine, Colour::Blue, &|at| at.proximity[0]),
                 line("χ, Zipf(.85) queries", Shape::DotsOnLine, Colour::Vermilion, &|at| at.proximity[1]),
