@@ -45,9 +45,9 @@ def kept_by_program(run, tmp_path, lines, *arguments):
 
 @pytest.fixture(scope="session")
 def spark():
-    """A session of Spark with two workers, which tries failed tasks again. There is one a process, and it starts slowly."""
+    """A session of Spark with two workers, which tries failed tasks again; one for all, because it starts slowly."""
     if not (os.environ.get("JAVA_HOME") or shutil.which("java")):
-        pytest.skip("there is no Java, which Spark needs: install Java 17 or newer, such as Debian's default-jre-headless")
+        pytest.skip("there is no Java, which Spark needs: install version 17 or newer, such as default-jre-headless")
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
     from pyspark.sql import SparkSession

@@ -1,6 +1,7 @@
 """`dedup` keeps what the program keeps, whatever the texts come in."""
 
 import json
+import pickle
 import sys
 import threading
 
@@ -96,6 +97,23 @@ def test_filters_of_one_run_screen_the_next(texts, nearset_program, tmp_path):
     other = nearset.plan("jaccard", near=0.8, far=0.5, capacity=1000).filter()
     other.insert_all(first)
     assert len(nearset.dedup(first, against=[other])) == 0
+
+
+def test_what_is_wanted_is_pickled_whole():
+    for wanted in (
+        nearset.TextDedup(),
+        nearset.TextDedup(0.7, far=0.5, max_false_negative=0.1, max_false_positive=0.2, shingling="chars:4", seed=b"x" * 16),
+    ):
+        assert repr(pickle.loads(pickle.dumps(wanted))) == repr(wanted)
+
+
+def test_a_filter_is_full_soon_after_its_capacity():
+    words = [" ".join(f"w{i}x{j}" for j in range(30)) for i in range(1200)]
+    wanted, filter = nearset.TextDedup(), nearset.TextDedup().filter(1000)
+    filter.insert_all(words[:1000])
+    assert filter.fill < wanted.fill_when_full
+    filter.insert_all(words[1000:])
+    assert filter.fill > wanted.fill_when_full
 
 
 def test_a_capacity_that_is_too_small_grows(texts, nearset_program, tmp_path):

@@ -37,7 +37,10 @@ def ids(df):
 @PARTITIONS
 @pytest.mark.parametrize(
     ("wanted", "arguments"),
-    [({}, []), ({"near": 0.6, "seed": 7, "shingling": "words:3"}, ["--near", "0.6", "--seed", "7", "--shingle", "words:3"])],
+    [
+        ({}, []),
+        ({"near": 0.6, "seed": 7, "shingling": "words:3"}, ["--near", "0.6", "--seed", "7", "--shingle", "words:3"]),
+    ],
 )
 def test_it_keeps_what_the_program_keeps(frame, texts, nearset_program, tmp_path, partitions, wanted, arguments):
     expected = kept_by_program(nearset_program, tmp_path, texts, *arguments)
@@ -98,8 +101,8 @@ def test_tasks_that_are_tried_again_change_nothing(spark, texts, tmp_path):
 
 
 def test_a_shuffled_input_is_read_the_same_way_each_time(frame, texts):
-    # Of small partitions adaptive execution makes fewer, by the size of the columns that a pass asks for: of the texts alone
-    # one, of the texts beside some MB of digits two.
+    # Of small partitions adaptive execution makes fewer, by the size of the columns that a pass asks for: one of the
+    # texts alone, two of the texts beside some MB of digits.
     more = "concat_ws('', transform(sequence(1, 60), i -> sha2(concat(text, i), 512))) as more"
     shuffled = frame(texts, 2).selectExpr("id", "text", more).repartition("id")
     with pytest.raises(Exception, match="when its filter was built"):
@@ -163,7 +166,8 @@ def test_filters_of_other_items(spark):
     bits = [row.tobytes() for row in draw.integers(0, 256, (60, 32), dtype=np.uint8)]
     vectors = draw.standard_normal((60, 32)).astype(np.float32)
     df = spark.createDataFrame(
-        [(i, bits[i], bits[i].hex(), vectors[i].tolist()) for i in range(60)], "id int, bits binary, hex string, vector array<float>"
+        [(i, bits[i], bits[i].hex(), vectors[i].tolist()) for i in range(60)],
+        "id int, bits binary, hex string, vector array<float>",
     ).repartition(3, "id")
     for plan, columns, values in [
         (nearset.plan("hamming", near=4, far=60, capacity=60, length=256), ("bits", "hex"), bits),
@@ -217,16 +221,18 @@ from pyspark.sql import SparkSession
 import nearset.spark
 
 master, source, directory = sys.argv[1:]
-builder = SparkSession.builder.master(master).config("spark.ui.enabled", "false").config("spark.driver.host", "127.0.0.1")
-builder = builder.config("spark.executor.memory", "512m").config("spark.scheduler.minRegisteredResourcesRatio", "1")
-builder = builder.config("spark.scheduler.maxRegisteredResourcesWaitingTime", "60s").config("spark.cores.max", "2")
+builder = SparkSession.builder.master(master).config("spark.ui.enabled", "false")
+builder = builder.config("spark.driver.host", "127.0.0.1").config("spark.executor.memory", "512m")
+builder = builder.config("spark.scheduler.minRegisteredResourcesRatio", "1")
+builder = builder.config("spark.scheduler.maxRegisteredResourcesWaitingTime", "240s").config("spark.cores.max", "2")
 spark = builder.getOrCreate()
 lines = [(i, json.loads(line)["text"]) for i, line in enumerate(open(source, encoding="utf-8"))]
 df = spark.createDataFrame(spark.sparkContext.parallelize(lines, 6), "id int, text string")
 where = spark.sparkContext.parallelize(range(20), 20).map(lambda _: os.environ["SPARK_EXECUTOR_DIRS"])
 executors = where.distinct().count()
 for shared in (None, directory):
-    print(json.dumps({"executors": executors, "ids": [row.id for row in nearset.spark.dedup(df, directory=shared).collect()]}))
+    kept = nearset.spark.dedup(df, directory=shared)
+    print(json.dumps({"executors": executors, "ids": [row.id for row in kept.collect()]}))
 """
 
 
@@ -238,11 +244,11 @@ def test_on_a_cluster_of_two_workers(spark, texts, tmp_path):
     master = f"spark://127.0.0.1:{port}"
     home = Path(pyspark.__file__).parent
     environment = {**os.environ, "SPARK_HOME": str(home), "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_DAEMON_MEMORY": "256m"}
-    deploy = [str(home / "bin" / "spark-class")]
-    commands = [[*deploy, "org.apache.spark.deploy.master.Master", "--host", "127.0.0.1", "--port", str(port), "--webui-port", "0"]]
+    start, common = str(home / "bin" / "spark-class"), ["--host", "127.0.0.1", "--webui-port", "0"]
+    commands = [[start, "org.apache.spark.deploy.master.Master", *common, "--port", str(port)]]
     for worker in "ab":
-        options = ["--host", "127.0.0.1", "--cores", "1", "--memory", "512m", "--webui-port", "0", "--work-dir", str(tmp_path / worker)]
-        commands.append([*deploy, "org.apache.spark.deploy.worker.Worker", *options, master])
+        options = [*common, "--cores", "1", "--memory", "512m", "--work-dir", str(tmp_path / worker), master]
+        commands.append([start, "org.apache.spark.deploy.worker.Worker", *options])
     program = tmp_path / "program.py"
     program.write_text(PROGRAM)
     processes = []

@@ -2,9 +2,9 @@
 
 Claim: a part whose texts are inserted into the OR of the filters of all parts before it is answered as in a single run,
 because every text is inserted, kept or not, and the filter's threshold is a function of its bits.
-Invariant: all parts are of one spec, made for all texts together, and their OR is not so full that a single run would have
-taken a second filter; `check_room` refuses that. A part's texts are the same when its filter is built and when they are decided on,
-or one that has moved to a later part would be taken for its own duplicate; `check_same` refuses that.
+Invariant: all parts are of one spec, made for all texts together, and their OR is not so full that a single run would
+have taken a second filter; `check_room` refuses that. A part's texts are the same when its filter is built and when they
+are decided on, or one that has moved to a later part would be taken for its own duplicate; `check_same` refuses that.
 Not here: how filters travel, and what a part is.
 """
 
@@ -37,13 +37,16 @@ def check_room(wanted: TextDedup, total: NearFilter) -> None:
     """Fails where a single run would have taken a second filter."""
     if total.fill >= wanted.fill_when_full:
         raise ValueError(
-            f"the filter is full ({total.fill:.1%} of its bits after {len(total)} texts): a run over parts can't grow on its way, "
-            "so capacity must be at least the number of all texts"
+            f"the filter is full ({total.fill:.1%} of its bits after {len(total)} texts): a run over parts can't grow on "
+            "its way, so capacity must be at least the number of all texts"
         )
 
 
 def check_same(name: str, filter: NearFilter, texts: int, part: NearFilter) -> None:
-    """Compares a part as it was decided on, `filter` being all up to its end, with the filter built from it, and merges that."""
+    """Compares a part as it was decided on, `filter` being all up to its end, with the filter built from it.
+
+    That one is merged on the way: what it adds was not there the second time.
+    """
     fill, built = filter.fill, len(part)
     filter.merge(part)
     if texts != built or filter.fill != fill:

@@ -1,9 +1,9 @@
 """Near-duplicates in datatrove's pipelines, with its executors: local, Slurm, Ray.
 
-Two steps, in two executors over the same reader and number of tasks, of which the second depends on the first: `BuildFilters`
-writes one filter a task, and `NearDedup` drops each document that is near an earlier one, by a filter that starts as the OR of
-those of the tasks before. Documents come in the order of the tasks' ranks; what is kept is what `nearset dedup` keeps of them in
-that order, for any number of workers.
+Two steps, in two executors over the same reader and number of tasks, of which the second depends on the first:
+`BuildFilters` writes one filter a task, and `NearDedup` drops each document that is near an earlier one, by a filter that
+starts as the OR of those of the tasks before. Documents come in the order of the tasks' ranks; what is kept is what
+`nearset dedup` keeps of them in that order, for any number of workers.
 
 Needs datatrove (0.10).
 """
@@ -38,7 +38,7 @@ class BuildFilters(PipelineStep):
     """Writes the filter of each task's documents, which go on unchanged.
 
     Args:
-        folder: Where the filters go, a file a task, as nearset's own files; about 62 bytes a document of `capacity` each.
+        folder: Where the filters go: for each task a file of nearset's own, as large as one for all documents is.
         capacity: How many documents all tasks have together, at least.
         near: The Jaccard similarity around which documents become duplicates (the library's default is 0.8), or a
             `nearset.TextDedup` that says more.
@@ -74,7 +74,7 @@ class NearDedup(PipelineStep):
         capacity: As for `BuildFilters`.
         near: As for `BuildFilters`.
         against: Filters over texts, built before: what is near anything in them is dropped, too.
-        exclusion_writer: Where dropped documents go; their metadata says in `filter_reason` whether it was `near` or `against`.
+        exclusion_writer: Where dropped documents go; `filter_reason` in their metadata is `near` or `against`.
     """
 
     name = "nearset: near-duplicates"

@@ -4,9 +4,9 @@
 - `build`: one filter of all rows.
 - `screen`: a DataFrame without the rows that are near anything in a filter.
 
-Rows come in the order of the DataFrame's partitions. `dedup` reads them twice: it builds a filter for each partition, then
-decides on each partition by a filter that starts as the OR of those before it. What is kept is what `nearset dedup` keeps of the
-same records in the same order, for any number of partitions.
+Rows come in the order of the DataFrame's partitions. `dedup` reads them twice: it builds a filter for each partition,
+then decides on each partition by a filter that starts as the OR of those before it. What is kept is what `nearset dedup`
+keeps of the same records in the same order, for any number of partitions.
 
 Needs pyspark 4 (not through Spark Connect) and pyarrow, on the workers too; nearset must be installed there.
 """
@@ -42,8 +42,8 @@ _Batches = Iterable[pa.RecordBatch]
 # What a value of Spark's may have at most.
 _MOST_BYTES = 2**31 - 1
 
-# The number of a row's partition, on its way to the workers. A task does not tell: once the result is joined to others by
-# `union` or `coalesce`, the number of its partition is another one.
+# The number of a row's partition, on its way to the workers. The task's own number is another one as soon as the result
+# goes through `union` or `coalesce`.
 _PARTITION = "__nearset_partition"
 
 
@@ -51,7 +51,7 @@ _PARTITION = "__nearset_partition"
 class _Packed:
     """A filter on its way between machines: its own bytes, compressed, or the file that holds them.
 
-    The filter of a partition is made for all rows and so mostly zeros; compressed it takes about what its own rows need.
+    The filter of a partition is made for all rows, so it is mostly zeros; compressed it takes what its own rows need.
     """
 
     size: int
@@ -66,8 +66,8 @@ class _Packed:
         if path is None:
             if len(data) > _MOST_BYTES:
                 raise ValueError(
-                    f"a filter of {len(encoded)} bytes is too large to pass through the driver: name a directory that all "
-                    "workers share"
+                    f"a filter of {len(encoded)} bytes is too large to pass through the driver: name a directory that "
+                    "all workers share"
                 )
             return _Packed(len(encoded), data, None, exact)
         # Written under a name of its own: the same task may run twice at once.
@@ -282,8 +282,9 @@ def dedup(
 ) -> Union[DataFrame, tuple[DataFrame, list[NearFilter]]]:
     """The rows whose text is near that of no earlier row, in the order of the partitions.
 
-    Calling it counts the rows (unless `capacity` is given) and builds the filters, which are two jobs; deciding is left to
-    whatever the returned DataFrame is used for. The kept rows are those that `nearset dedup` keeps of the same records in order.
+    Calling it counts the rows (unless `capacity` is given) and builds the filters, which are two jobs; deciding is left
+    to whatever the returned DataFrame is used for. The kept rows are those that `nearset dedup` keeps of the same records
+    in order.
 
     Args:
         df: Rows, of which `text` is a column of strings.
@@ -294,11 +295,11 @@ def dedup(
         capacity: How many distinct texts to make room for; counted unless given. Too small a number is an error.
         missing: What to do with a row whose text is null: `fail`, or `skip` to leave it out.
         annotate: Whether to keep all rows and add a column `near_duplicate` of booleans.
-        persist: Whether to persist the input (it is read two or three times, and its partitions must have the same rows each
-            time). Unless given, it is persisted where its plan has a shuffle, of which Spark may make other partitions every
-            time, and it is not persisted yet.
-        directory: A directory that driver and workers share, for filters too large to pass through the driver. It is needed
-            for as long as the returned DataFrame is.
+        persist: Whether to persist the input, unless it is already: it is read two or three times, and its partitions
+            must have the same rows each time. Unless given, it is persisted where its plan has a shuffle, of which Spark
+            may make other partitions every time.
+        directory: A directory that driver and workers share, for filters too large to pass through the driver. It is
+            needed for as long as the returned DataFrame is.
         return_filters: Whether to return the filter of all rows, too, in a list as `nearset.dedup` does.
     """
     column = _column(df, text, missing)
@@ -332,7 +333,7 @@ def build(
     """One filter of all rows, on the driver.
 
     Args:
-        df: The rows, of which `column` is the items: strings, or what the plan's metric takes (arrays of floats, binary).
+        df: The rows, of which `column` is the items: strings, or what the plan's metric takes (binary, arrays of float).
         column: That column.
         near: What `nearset.plan` returned; or as for `dedup`, for the filter that `dedup` makes.
         capacity: How many distinct texts to make room for where there is no plan; counted unless given.
