@@ -59,7 +59,10 @@ def test_the_blocks_of_a_page_run_in_order(page, tmp_path, monkeypatch, request)
             (tmp_path / entry.name).symlink_to(entry)
     monkeypatch.chdir(tmp_path)
     if page.name == "spark.md":
-        request.getfixturevalue("spark")  # what the page gets or creates
+        # What the page gets or creates; it has a working directory of its own, that of its start.
+        session = request.getfixturevalue("spark")
+        files = session._jvm.org.apache.hadoop.fs
+        files.FileSystem.get(session._jsc.hadoopConfiguration()).setWorkingDirectory(files.Path(str(tmp_path)))
     names: dict[str, object] = {"__name__": "__main__"}
     for _, line, code in (block for block in blocks() if block[0] == page):
         exec(compile("\n" * (line - 1) + code, str(page), "exec"), names)
