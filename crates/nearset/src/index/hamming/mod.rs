@@ -21,7 +21,7 @@ use std::ops::Range;
 
 use self::{
     rows::Rows,
-    search::{Blocks, Scratch},
+    search::{Blocks, Lookup, Scratch, Step},
     table::MOST_ITEMS,
 };
 use super::{IndexError, Labels, Neighbour};
@@ -85,6 +85,12 @@ pub struct HammingIndex<'a> {
 /// query some nanoseconds a row, and indexing again some microseconds a row divided by the part.
 const SHORTEST_TAIL: u32 = 4096;
 const TAIL_PART: u32 = 16;
+
+/// Queries that look into one block after the other together: enough to look at most of a table's lines more than once.
+const TOGETHER: usize = 1024;
+
+/// Look-ups whose memory is fetched together: what they find is to stay in the nearest cache.
+const LOOKUPS_TOGETHER: usize = 96;
 
 impl HammingIndex<'static> {
     /// An empty index.
@@ -288,7 +294,8 @@ impl<'a> HammingIndex<'a> {
     /// If the query is no bit string of the right length.
     pub fn within<'i>(&self, query: impl Into<Item<'i>>, distance: Distance) -> Result<Vec<Neighbour>, IndexError> {
         let query = self.row_of(query)?;
-        Ok(self.rows_within(query, distance.value() as u32, &mut Scratch::default()))
+        let mut answers = self.rows_within(&[query], distance.value() as u32);
+        Ok(answers.pop().unwrap_or_default())
     }
 
     /// [`Self::within`] of many queries.
@@ -300,12 +307,12 @@ impl<'a> HammingIndex<'a> {
         I: IntoIterator,
         I::Item: Into<Item<'i>>,
     {
-        let mut scratch = Scratch::default();
-        let answers = queries.into_iter().enumerate().map(|(position, query)| {
-            let query = self.row_of(query).map_err(|error| in_batch(position, error.into()))?;
-            Ok(self.rows_within(query, distance.value() as u32, &mut scratch))
-        });
-        answers.collect()
+        let queries = queries
+            .into_iter()
+            .enumerate()
+            .map(|(position, query)| self.row_of(query).map_err(|error| in_batch(position, error.into())));
+        let queries = queries.collect::<Result<Vec<_>, _>>()?;
+        Ok(queries.chunks(TOGETHER).flat_map(|queries| self.rows_within(queries, distance.value() as u32)).collect())
     }
 
     /// The `top` items nearest to the query, the nearest first: of equally near ones those inserted first. Fewer only where there
@@ -322,37 +329,66 @@ impl<'a> HammingIndex<'a> {
         Ok(neighbours(best.found))
     }
 
-    fn rows_within(&self, query: &[u64], radius: u32, scratch: &mut Scratch) -> Vec<Neighbour> {
-        let mut found = Vec::new();
-        let words = self.rows.words();
-        let met = self.meet(query, radius, scratch);
-        if met {
-            select_within(query, words, &scratch.ids, radius, &mut found);
-        }
-        let first = if met { self.blocks.items } else { 0 };
-        scan(query, &words[first as usize * query.len()..], first, radius, &mut found);
-        found.retain(|&(_, id)| !self.rows.is_removed(id));
-        found.sort_unstable();
-        // What is near in several blocks was met in each.
-        found.dedup();
-        neighbours(found)
+    fn rows_within(&self, queries: &[&[u64]], radius: u32) -> Vec<Vec<Neighbour>> {
+        let answers = queries.iter().zip(self.meet(queries, radius)).map(|(query, met)| {
+            let (words, mut found) = (self.rows.words(), Vec::new());
+            if let Some(ids) = &met {
+                select_within(query, words, ids, radius, &mut found);
+            }
+            let first = if met.is_some() { self.blocks.items } else { 0 };
+            scan(query, &words[first as usize * query.len()..], first, radius, &mut found);
+            found.retain(|&(_, id)| !self.rows.is_removed(id));
+            found.sort_unstable();
+            // What is near in several blocks was met in each.
+            found.dedup();
+            neighbours(found)
+        });
+        answers.collect()
     }
 
-    /// Collects the ids of everything indexed that might be within the radius. False if a scan is better.
-    fn meet(&self, query: &[u64], radius: u32, scratch: &mut Scratch) -> bool {
+    /// The ids of everything indexed that might be within the radius of each query; `None` where a scan is better.
+    fn meet(&self, queries: &[&[u64]], radius: u32) -> Vec<Option<Vec<u32>>> {
         let HammingSpec { bits, seed, .. } = self.spec;
         let items = f64::from(self.blocks.items);
         // Without blocks, or beyond their reach, there is nothing to be looked up.
         if radius > self.spec.radius || self.blocks.cuts.is_empty() {
-            return false;
+            return vec![None; queries.len()];
         }
         let search = self.blocks.search(bits, seed);
         let steps = &search.steps[..=radius as usize];
         if steps[radius as usize].cost > cut::scan_cost(bits, items) {
-            return false;
+            return vec![None; queries.len()];
         }
-        let (keys, most) = (search.keys(query), cut::most_candidates(bits, items));
-        search.take(steps, &keys, &self.blocks, most, scratch)
+        let most = cut::most_candidates(bits, items);
+        let keys: Vec<Vec<u32>> = queries.iter().map(|query| search.keys(query)).collect();
+        let mut met = vec![Some(Vec::new()); queries.len()];
+        let (mut lookups, mut scratch) = (Vec::new(), Scratch::default());
+        let mut take = |lookups: &mut Vec<Lookup>, met: &mut [Option<Vec<u32>>]| {
+            search.take(lookups, &self.blocks, most, &mut scratch);
+            let mut start = 0;
+            for (lookup, &end) in lookups.iter().zip(&scratch.ends) {
+                let ids = &scratch.ids[start..end];
+                met[lookup.query] = met[lookup.query].take().filter(|met| met.len() + ids.len() <= most);
+                met[lookup.query].iter_mut().for_each(|met| met.extend_from_slice(ids));
+                start = end;
+            }
+            lookups.clear();
+        };
+        // Block by block, so that a block's table stays near while all queries look into it.
+        for block in 0..search.num_blocks() {
+            for (query, keys) in keys.iter().enumerate() {
+                if met[query].is_none() {
+                    continue;
+                }
+                let steps = steps.iter().filter(|step| step.block == block);
+                lookups.extend(steps.map(|&step| Lookup { step, key: keys[block], query }));
+                if lookups.len() >= LOOKUPS_TOGETHER {
+                    take(&mut lookups, &mut met);
+                }
+            }
+        }
+        take(&mut lookups, &mut met);
+        met
     }
 
     fn collect_nearest(&self, query: &[u64], best: &mut Best) {
@@ -363,8 +399,12 @@ impl<'a> HammingIndex<'a> {
         let search = self.blocks.search(bits, seed);
         let (keys, mut scratch, mut done) = (search.keys(query), Scratch::default(), 0);
         for steps in search.shells() {
-            let cost = steps[steps.len() - 1].cost;
-            if cost > scan_cost || !search.take(steps, &keys, &self.blocks, most, &mut scratch) {
+            if steps[steps.len() - 1].cost > scan_cost {
+                break;
+            }
+            let lookup = |&step: &Step| Lookup { step, key: keys[step.block], query: 0 };
+            search.take(&steps.iter().map(lookup).collect::<Vec<_>>(), &self.blocks, most, &mut scratch);
+            if scratch.ids.len() > most {
                 break;
             }
             done += steps.len();

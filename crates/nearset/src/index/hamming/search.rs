@@ -63,7 +63,7 @@ impl Block {
 /// One shell of one block.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Step {
-    block: usize,
+    pub(super) block: usize,
     shell: u32,
     /// Estimated, of this step and all before it.
     pub(super) cost: f64,
@@ -109,6 +109,10 @@ impl Search {
         Self { blocks, steps }
     }
 
+    pub(super) fn num_blocks(&self) -> usize {
+        self.blocks.len()
+    }
+
     /// The query's key in every block.
     pub(super) fn keys(&self, query: &[u64]) -> Vec<u32> {
         self.blocks.iter().map(|block| block.key(query)).collect()
@@ -119,49 +123,47 @@ impl Search {
         self.steps.chunk_by(|a, b| a.shell == b.shell)
     }
 
-    /// Collects the ids that steps meet. False, with some of them missing, if they are more than `most`.
+    /// Collects the ids that look-ups meet, one after the other; of each not many more than `most`.
     ///
-    /// Every part waits for memory, so each is done for all steps before the next, with all that it needs on its way.
-    pub(super) fn take(
-        &self,
-        steps: &[Step],
-        keys: &[u32],
-        blocks: &Blocks<'_>,
-        most: usize,
-        scratch: &mut Scratch,
-    ) -> bool {
-        let Scratch { ids, hits, hit_ends, buckets, bucket_ends } = scratch;
-        let parts_of = |step: &Step| (&blocks.tables[step.block], keys[step.block], &self.blocks[step.block].turns);
+    /// Every part waits for memory, so each is done for all look-ups before the next, with all that it needs on its way.
+    pub(super) fn take(&self, lookups: &[Lookup], blocks: &Blocks<'_>, most: usize, scratch: &mut Scratch) {
+        let Scratch { ids, ends, hits, hit_ends, buckets, bucket_ends } = scratch;
+        let turns_of = |lookup: &Lookup| &*self.blocks[lookup.step.block].turns;
+        let table_of = |lookup: &Lookup| &blocks.tables[lookup.step.block];
         ids.clear();
         hits.clear();
         buckets.clear();
-        hit_ends.clear();
-        bucket_ends.clear();
-        for (i, step) in steps.iter().enumerate() {
-            if let Some(next) = steps.get(i + 1) {
-                let (table, key, turns) = parts_of(next);
-                table.prefetch(key, next.shell, turns);
+        [&mut *ends, &mut *hit_ends, &mut *bucket_ends].into_iter().for_each(Vec::clear);
+        for (i, lookup) in lookups.iter().enumerate() {
+            if let Some(next) = lookups.get(i + 1) {
+                table_of(next).prefetch(next.key, next.step.shell, turns_of(next));
             }
-            let (table, key, turns) = parts_of(step);
-            table.hits(key, step.shell, turns, hits);
+            table_of(lookup).hits(lookup.key, lookup.step.shell, turns_of(lookup), hits);
             hit_ends.push(hits.len());
         }
         let mut start = 0;
-        for (step, &end) in steps.iter().zip(&*hit_ends) {
-            blocks.tables[step.block].buckets(&hits[start..end], buckets);
+        for (lookup, &end) in lookups.iter().zip(&*hit_ends) {
+            table_of(lookup).buckets(&hits[start..end], buckets);
             bucket_ends.push(buckets.len());
             start = end;
         }
         let mut start = 0;
-        for (step, &end) in steps.iter().zip(&*bucket_ends) {
-            blocks.tables[step.block].ids(&buckets[start..end], blocks.items, ids);
+        for (lookup, &end) in lookups.iter().zip(&*bucket_ends) {
+            table_of(lookup).ids(&buckets[start..end], blocks.items, most, ids);
+            ends.push(ids.len());
             start = end;
-            if ids.len() > most {
-                return false;
-            }
         }
-        true
     }
+}
+
+/// A step of one of several queries.
+#[derive(Clone, Copy)]
+pub(super) struct Lookup {
+    pub(super) step: Step,
+    /// The query's key in the step's block.
+    pub(super) key: u32,
+    /// Which query it is.
+    pub(super) query: usize,
 }
 
 /// Room that is reused from query to query.
@@ -169,6 +171,8 @@ impl Search {
 pub(super) struct Scratch {
     /// What was met.
     pub(super) ids: Vec<u32>,
+    /// Where the ids of each look-up end.
+    pub(super) ends: Vec<usize>,
     hits: Vec<Hit>,
     hit_ends: Vec<usize>,
     buckets: Vec<u32>,

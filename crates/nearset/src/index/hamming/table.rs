@@ -132,8 +132,9 @@ impl<'a> Table<'a> {
         buckets[before..].iter().filter_map(|&bucket| self.entries.get(bucket as usize)).for_each(prefetch);
     }
 
-    /// Appends the ids in these buckets; all are below `items`.
-    pub(super) fn ids(&self, buckets: &[u32], items: u32, ids: &mut Vec<u32>) {
+    /// Appends the ids in these buckets, all of them below `items`; and stops when there are more than `most`.
+    pub(super) fn ids(&self, buckets: &[u32], items: u32, most: usize, ids: &mut Vec<u32>) {
+        let enough = ids.len().saturating_add(most);
         for entry in buckets.iter().filter_map(|&bucket| self.entries.get(bucket as usize)) {
             if *entry < items {
                 ids.push(*entry);
@@ -141,7 +142,11 @@ impl<'a> Table<'a> {
             }
             let list = self.lists.get((entry & !MARK) as usize..).unwrap_or_default();
             let length = list.iter().position(|id| id & MARK != 0).map_or(list.len(), |last| last + 1);
-            ids.extend(list[..length].iter().map(|id| id & !MARK).filter(|&id| id < items));
+            let rest = enough.saturating_sub(ids.len()).saturating_add(1);
+            ids.extend(list[..length.min(rest)].iter().map(|id| id & !MARK).filter(|&id| id < items));
+            if ids.len() > enough {
+                return;
+            }
         }
     }
 

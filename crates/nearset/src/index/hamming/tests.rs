@@ -119,8 +119,9 @@ fn blocks_of_any_shape_miss_nothing() {
                     let search = index.blocks.search(bits as u32, index.spec.seed);
                     let keys = search.keys(query.bits().words());
                     let mut scratch = Scratch::default();
-                    let steps = &search.steps[..=radius as usize];
-                    assert!(search.take(steps, &keys, &index.blocks, usize::MAX, &mut scratch));
+                    let steps = search.steps[..=radius as usize].iter();
+                    let lookups = steps.map(|&step| Lookup { step, key: keys[step.block], query: 0 });
+                    search.take(&lookups.collect::<Vec<_>>(), &index.blocks, usize::MAX, &mut scratch);
                     let near = all.iter().take_while(|neighbour| neighbour.distance <= Distance::from_count(radius));
                     let met: std::collections::BTreeSet<u32> = scratch.ids.into_iter().collect();
                     assert!(near.clone().all(|neighbour| met.contains(&neighbour.id)), "{:?}", index.blocks.cuts);
@@ -142,7 +143,7 @@ fn queries_at_the_very_radius_are_answered_through_tables() {
         for _ in 0..300 {
             let id = rng.below(items.len() as u64) as u32;
             let query = turned(&items[id as usize], radius, &mut rng);
-            assert!(index.meet(query.bits().words(), radius as u32, &mut Scratch::default()));
+            assert!(index.meet(&[query.bits().words()], radius as u32)[0].is_some());
             let found = index.within(&query, Distance::from_count(radius as u32)).unwrap();
             assert!(found.iter().any(|neighbour| neighbour.id == id), "{bits} bits, radius {radius}");
         }
