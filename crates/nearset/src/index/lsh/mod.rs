@@ -44,7 +44,7 @@ const FANOUT: u64 = 4;
 /// An index that finds near items by their keys.
 ///
 /// ```
-/// use nearset::{Distance, Layout, Seed, family::MinHash, index::{LshIndex, LshSpec}};
+/// use nearset::{Layout, Seed, Similarity, family::MinHash, index::{LshIndex, LshSpec}};
 ///
 /// // Pairs of words; 32 tables of 2 hashes each.
 /// let family = MinHash { shingling: "words:2".parse()? };
@@ -54,7 +54,7 @@ const FANOUT: u64 = 4;
 ///
 /// let found = index.nearest("The boats lay at their ropes, until the wind turned!", 1)?;
 /// assert_eq!(found[0].id, id);
-/// assert_eq!(found[0].distance, Distance::new(2.0 / 11.0)?);
+/// assert_eq!(found[0].distance, Similarity::jaccard(9.0 / 11.0)?.jaccard_distance());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone)]
