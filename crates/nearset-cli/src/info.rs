@@ -5,13 +5,12 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
-use nearset::Distance;
-use nearset::plan::Metric;
-use nearset_pipeline::plot::{Chart, Line, Look, Mark};
+use nearset_pipeline::curves::{ascending, filter_chart, filter_curve, half};
+use nearset_pipeline::words::number;
 use nearset_pipeline::{AnyFilter, AnyIndex, FilterFile};
 
 use crate::options::{print_json, write_picture};
-use crate::plan::words;
+use crate::plan::words::width;
 use crate::{show, terminal};
 
 const EXAMPLES: &str = "\
@@ -42,72 +41,9 @@ pub struct Args {
     json: bool,
 }
 
-/// A point of the curve: the metric's own number, and the probability of being accepted.
-type Point = (f64, f64);
-
 /// Steps of the curve that are printed, and of the one that is drawn.
 const PRINTED: u32 = 20;
 const DRAWN: u32 = 200;
-
-/// The distances at which the curve is shown: steps of the metric's range, or around a bucket's width where there is no range.
-fn distances(filter: &AnyFilter<'_>, metric: Metric, steps: u32) -> impl Iterator<Item = Distance> + use<> {
-    let reach = metric.farthest().map(Distance::value).or_else(|| match filter {
-        AnyFilter::Near(filter) => match filter.spec().family {
-            nearset::Family::PStable(family) => Some(2.0 * family.width),
-            _ => None,
-        },
-        _ => None,
-    });
-    let reach = reach.unwrap_or(1.0);
-    (0..=steps).filter_map(move |step| Distance::new(reach * f64::from(step) / f64::from(steps)).ok())
-}
-
-fn curve(filter: &AnyFilter<'_>, metric: Metric, steps: u32) -> Vec<Point> {
-    let point = |distance| (metric.own_unit(distance), filter.acceptance_probability(distance));
-    distances(filter, metric, steps).map(point).collect()
-}
-
-/// By ascending numbers, as charts want them.
-fn ascending(mut points: Vec<Point>) -> Vec<Point> {
-    points.sort_by(|a, b| a.0.total_cmp(&b.0));
-    points
-}
-
-/// Where half of the queries are accepted, if the curve gets there.
-fn half(points: &[Point]) -> Option<f64> {
-    let crossing = |pair: &&[Point]| (pair[0].1 < 0.5) != (pair[1].1 < 0.5);
-    let pair = points.windows(2).find(crossing)?;
-    let ((x0, y0), (x1, y1)) = (pair[0], pair[1]);
-    Some(x0 + (x1 - x0) * (0.5 - y0) / (y1 - y0))
-}
-
-fn chart(filter: &AnyFilter<'_>, metric: Metric) -> Chart {
-    let points = ascending(curve(filter, metric, DRAWN));
-    let x = (points.first().map_or(0.0, |point| point.0), points.last().map_or(1.0, |point| point.0));
-    let marks = half(&points).map(|at| Mark {
-        at,
-        name: format!("half at {}", words::number(at)),
-        left: at > 0.5 * (x.0 + x.1),
-    });
-    let name = format!("as it is now, with {} items", show::count(filter.len()));
-    let mut lines = vec![Line { name, points, look: Look::Main }];
-    if let AnyFilter::Near(near) = filter {
-        let spec = near.spec();
-        let empty = |distance| (metric.own_unit(distance), spec.acceptance_probability(distance, 0.0, 0.0));
-        let points = ascending(distances(filter, metric, DRAWN).map(empty).collect());
-        lines.push(Line { name: "the same with one item".to_owned(), points, look: Look::Variant });
-    }
-    Chart {
-        title: format!("How likely a query is called near: {}", words::metric(metric)),
-        subtitle: vec![format!("{}, {}", filter.kind(), show::bytes(filter.bytes()))],
-        x_label: words::axis(metric).into(),
-        y_label: "called near".into(),
-        x,
-        lines,
-        marks: marks.into_iter().collect(),
-        ..Chart::default()
-    }
-}
 
 /// What an index is; it misses nothing or says how much, and has no curve to draw.
 fn of_index(args: &Args, file: &FilterFile) -> Result<ExitCode> {
@@ -163,13 +99,13 @@ pub fn run(args: Args) -> Result<ExitCode> {
     }
     let filter = file.any()?;
     let metric = filter.metric();
-    let points = metric.map(|metric| curve(&filter, metric, PRINTED)).unwrap_or_default();
+    let points = metric.map(|metric| filter_curve(&filter, metric, PRINTED)).unwrap_or_default();
     if let Some(path) = &args.plot {
         let Some(metric) = metric else {
             bail!("{}: its items have no distance to draw a curve over", args.filter.display());
         };
         let about = args.filter.to_string_lossy();
-        write_picture(path, &chart(&filter, metric).to_svg(), Some(&about))?;
+        write_picture(path, &filter_chart(&filter, metric).to_svg(), Some(&about))?;
     }
     let mut facts: Vec<(&str, String)> = vec![("kind", filter.kind().to_owned())];
     if let Some(metric) = metric {
@@ -224,11 +160,11 @@ pub fn run(args: Args) -> Result<ExitCode> {
         }
         if let Some(metric) = metric {
             writeln!(out, "accepted  by {} of the nearest item, as the filter is now:", metric.unit())?;
-            let drawn = ascending(curve(&filter, metric, DRAWN));
+            let drawn = ascending(filter_curve(&filter, metric, DRAWN));
             let ends = [drawn.first(), drawn.last()].into_iter().flatten().map(|point| point.0);
-            let marks = half(&drawn).map(|at| (at, format!("half at {}", words::number(at)))).into_iter();
-            let marks: Vec<(f64, String)> = marks.chain(ends.map(|end| (end, words::number(end)))).collect();
-            writeln!(out, "{}", terminal::draw(&drawn, &marks, words::width()))?;
+            let marks = half(&drawn).map(|at| (at, format!("half at {}", number(at)))).into_iter();
+            let marks: Vec<(f64, String)> = marks.chain(ends.map(|end| (end, number(end)))).collect();
+            writeln!(out, "{}", terminal::draw(&drawn, &marks, width()))?;
             for (at, accepted) in &points {
                 writeln!(out, "          {at:>10.3}  {:>8}", show::percent(*accepted))?;
             }

@@ -11,8 +11,8 @@
 //! - [`in_order`], [`scan`]: any work on pieces, or on all records, by many threads and in order.
 //! - [`any_filter`], [`any_index`], [`filter_file`]: filters and indexes of every kind, and as files.
 //! - [`measure`]: what a filter really does on someone's own items.
-//! - [`plot`]: curves as SVG.
-//! - [`words`]: numbers for people.
+//! - [`plot`], [`curves`]: charts as SVG, and those of plans and filters.
+//! - [`words`]: numbers, metrics and plans for people.
 //!
 //! One thread reads, many extract, one writes in order: batches own their bytes and carry their position, so nothing here
 //! depends on which thread does what. There is no hashing here, and no default that decides an answer: those are `nearset`'s.
@@ -39,6 +39,7 @@ pub mod any_filter;
 pub mod any_index;
 pub mod background;
 pub mod capacity;
+pub mod curves;
 pub mod dedup;
 pub mod error;
 pub mod extract;

@@ -1,4 +1,7 @@
-//! Numbers for people.
+//! Numbers, metrics and plans in words for people.
+
+use nearset::filter::Construction;
+use nearset::plan::{Metric, Plan, PlannedSpec};
 
 /// `1,234,567`.
 pub fn count(number: u64) -> String {
@@ -46,6 +49,80 @@ pub fn seconds(seconds: f64) -> String {
     }
 }
 
+/// Three significant digits, thousands apart, no exponent.
+pub fn number(value: f64) -> String {
+    if value == 0.0 || !value.is_finite() {
+        return value.abs().to_string();
+    }
+    if value >= 1000.0 {
+        return count(value.round() as u64);
+    }
+    let digits = (2 - value.abs().log10().floor() as i32).clamp(0, 12) as usize;
+    let text = format!("{value:.digits$}");
+    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
+}
+
+/// A probability in three digits: `none`, `0.1 %`, `1 in 10,000,000`.
+pub fn rate(rate: f64) -> String {
+    match rate {
+        0.0 => "none".into(),
+        rate if rate >= 1e-5 => format!("{} %", number(100.0 * rate)),
+        rate => format!("1 in {}", count((1.0 / rate).round() as u64)),
+    }
+}
+
+/// The metric by its everyday name.
+pub fn metric(metric: Metric) -> String {
+    match metric {
+        Metric::Hamming { bits } => format!("Hamming distance of {bits}-bit hashes"),
+        Metric::Symbols { length } => format!("differing symbols of {length}"),
+        Metric::Jaccard { shingling } => format!("Jaccard similarity of {shingling} shingles"),
+        Metric::WeightedJaccard { shingling } => format!("weighted Jaccard similarity of {shingling} shingles"),
+        Metric::Angle { dimension } => format!("cosine of {dimension} components"),
+        Metric::L1 { dimension } => format!("L1 distance of {dimension} components"),
+        Metric::L2 { dimension } => format!("L2 distance of {dimension} components"),
+        other => other.to_string(),
+    }
+}
+
+/// What a curve is drawn over.
+pub fn axis(metric: Metric) -> &'static str {
+    match metric {
+        Metric::Hamming { .. } => "differing bits between the query and its nearest stored hash",
+        Metric::Symbols { .. } => "differing symbols between the query and its nearest stored string",
+        Metric::Jaccard { .. } => "Jaccard similarity of the query and its nearest stored text",
+        Metric::WeightedJaccard { .. } => "weighted Jaccard similarity of the query and its nearest stored text",
+        Metric::Angle { .. } => "cosine of the query and its nearest stored vector",
+        Metric::L1 { .. } => "L1 distance of the query to its nearest stored vector",
+        Metric::L2 { .. } => "L2 distance of the query to its nearest stored vector",
+        _ => "distance of the query to its nearest stored item",
+    }
+}
+
+/// A plan's bands or blocks, and how many of them decide.
+pub fn shape(plan: &Plan) -> String {
+    if let PlannedSpec::Exact(spec) = &plan.spec {
+        return match spec.construction {
+            Construction::Pigeonhole { blocks, .. } => {
+                format!("{blocks} blocks of some {} bits, any is enough", spec.bits.div_ceil(blocks))
+            }
+            Construction::Covering { .. } => format!("{} masks, any is enough", count((2 << spec.radius) - 1)),
+            _ => plan.structure.meaning().to_owned(),
+        };
+    }
+    let Some(layout) = plan.layout() else { return plan.structure.meaning().to_owned() };
+    let (rows, bands) = (layout.rows, layout.bands);
+    let must = match plan.threshold() {
+        Some(1) => ", any is enough".to_owned(),
+        Some(threshold) if threshold == bands => ", all must hit".to_owned(),
+        Some(threshold) if plan.follows_fill() => format!(", {threshold} must hit when full, fewer before"),
+        Some(threshold) => format!(", {threshold} must hit"),
+        None => String::new(),
+    };
+    let (number, each) = (count(bands.into()), if rows == 1 { "row" } else { "rows" });
+    format!("{number} {} of {rows} {each}{must}", if bands == 1 { "band" } else { "bands" })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -60,5 +137,10 @@ mod tests {
         assert_eq!(percent(0.0123), "1.23 %");
         assert_eq!(percent(3e-9), "3e-7 %");
         assert_eq!(seconds(7384.0), "2 h 3 min");
+        assert_eq!(
+            [0.8, 0.0, 1714.2, 274.31, 0.012345, -0.25].map(number),
+            ["0.8", "0", "1,714", "274", "0.0123", "-0.25"]
+        );
+        assert_eq!([0.0, 0.001, 0.02, 1e-7].map(rate), ["none", "0.1 %", "2 %", "1 in 10,000,000"]);
     }
 }

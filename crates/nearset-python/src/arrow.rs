@@ -1,13 +1,16 @@
 //! Arrow columns, by the PyCapsule interface: pyarrow, polars, pandas and whatever else speaks it.
 //!
-//! Claim: texts, bit strings and vectors are read where they lie in the other library's memory.
+//! Claim: texts, bit strings of fixed size and vectors of `float32` are read where they lie in the other library's memory; other
+//! columns are taken item by item, as any iterable is.
 //! Invariant: a column is validated when it comes in, texts to their last byte, so reading it later is safe.
 
 use std::fmt::Display;
+use std::ops::Range;
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::Float32Type;
+use arrow_array::types::{Float32Type, Float64Type};
 use arrow_array::{Array, ArrayRef, make_array};
+use arrow_buffer::{OffsetBuffer, ScalarBuffer};
 use arrow_data::ArrayData;
 use arrow_pyarrow::{FromPyArrow, Table};
 use arrow_schema::DataType;
@@ -15,6 +18,7 @@ use nearset::plan::Metric;
 use nearset::{BitString, Item};
 use pyo3::exceptions::{PyImportError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::types::PyIterator;
 
 /// A column of items.
 pub struct Column {
@@ -22,17 +26,34 @@ pub struct Column {
     kind: Kind,
 }
 
-#[derive(Clone, Copy)]
 enum Kind {
     Text,
     LargeText,
     TextView,
     Bits,
-    Vector { width: usize },
+    Vector { values: ScalarBuffer<f32>, ends: Ends },
+}
+
+/// Where the lists of a column end.
+enum Ends {
+    Every(usize),
+    Small(OffsetBuffer<i32>),
+    Large(OffsetBuffer<i64>),
+}
+
+impl Ends {
+    fn range(&self, i: usize) -> Range<usize> {
+        match self {
+            Ends::Every(width) => i * width..(i + 1) * width,
+            Ends::Small(ends) => ends[i] as usize..ends[i + 1] as usize,
+            Ends::Large(ends) => ends[i] as usize..ends[i + 1] as usize,
+        }
+    }
 }
 
 impl Column {
-    fn new(metric: Metric, array: ArrayRef) -> PyResult<Self> {
+    /// The column, if its items are such that they are read in place.
+    fn new(metric: Metric, array: ArrayRef) -> PyResult<Option<Self>> {
         array.to_data().validate_full().map_err(invalid)?;
         let is_text = matches!(metric, Metric::Jaccard { .. } | Metric::WeightedJaccard { .. });
         let is_vector = matches!(metric, Metric::Angle { .. } | Metric::L1 { .. } | Metric::L2 { .. });
@@ -41,19 +62,23 @@ impl Column {
             DataType::LargeUtf8 if is_text => Kind::LargeText,
             DataType::Utf8View if is_text => Kind::TextView,
             DataType::FixedSizeBinary(_) if matches!(metric, Metric::Hamming { .. }) => Kind::Bits,
-            DataType::FixedSizeList(field, width)
-                if is_vector && *field.data_type() == DataType::Float32 && array_of_lists_is_dense(&array) =>
-            {
-                Kind::Vector { width: *width as usize }
+            DataType::FixedSizeList(_, width) if is_vector => {
+                let Some(values) = components(array.as_fixed_size_list().values()) else { return Ok(None) };
+                Kind::Vector { values, ends: Ends::Every(*width as usize) }
             }
-            other => {
-                return Err(PyTypeError::new_err(format!(
-                    "an Arrow column of {other} holds no items of {metric}: texts come as strings, bits as fixed-size \
-                     binary, vectors as fixed-size lists of float32 without nulls inside"
-                )));
+            DataType::List(_) if is_vector => {
+                let list = array.as_list::<i32>();
+                let Some(values) = components(list.values()) else { return Ok(None) };
+                Kind::Vector { values, ends: Ends::Small(list.offsets().clone()) }
             }
+            DataType::LargeList(_) if is_vector => {
+                let list = array.as_list::<i64>();
+                let Some(values) = components(list.values()) else { return Ok(None) };
+                Kind::Vector { values, ends: Ends::Large(list.offsets().clone()) }
+            }
+            _ => return Ok(None),
         };
-        Ok(Self { array, kind })
+        Ok(Some(Self { array, kind }))
     }
 
     pub fn len(&self) -> usize {
@@ -65,7 +90,7 @@ impl Column {
         if self.array.is_null(i) {
             return None;
         }
-        Some(match self.kind {
+        Some(match &self.kind {
             Kind::Text => Item::Text(self.array.as_string::<i32>().value(i)),
             Kind::LargeText => Item::Text(self.array.as_string::<i64>().value(i)),
             Kind::TextView => Item::Text(self.array.as_string_view().value(i)),
@@ -73,32 +98,48 @@ impl Column {
                 room.set_bytes(self.array.as_fixed_size_binary().value(i));
                 Item::Bits(room.bits())
             }
-            Kind::Vector { width } => {
-                let all = self.array.as_fixed_size_list().values().as_primitive::<Float32Type>().values();
-                Item::Vector(&all[i * width..(i + 1) * width])
-            }
+            Kind::Vector { values, ends } => Item::Vector(&values[ends.range(i)]),
         })
     }
 }
 
-fn array_of_lists_is_dense(array: &ArrayRef) -> bool {
-    array.as_fixed_size_list().values().null_count() == 0
+/// The numbers of all lists: in place where they are `float32` without nulls, else copied. What is null within a list becomes
+/// NaN, which the library refuses with its place.
+fn components(values: &ArrayRef) -> Option<ScalarBuffer<f32>> {
+    match values.data_type() {
+        DataType::Float32 if values.null_count() == 0 => Some(values.as_primitive::<Float32Type>().values().clone()),
+        DataType::Float32 => {
+            Some(values.as_primitive::<Float32Type>().iter().map(|value| value.unwrap_or(f32::NAN)).collect())
+        }
+        DataType::Float64 => Some(
+            values
+                .as_primitive::<Float64Type>()
+                .iter()
+                .map(|value| value.map_or(f32::NAN, |value| value as f32))
+                .collect(),
+        ),
+        _ => None,
+    }
 }
 
 fn invalid(error: impl Display) -> PyErr {
     PyValueError::new_err(format!("the Arrow data is damaged: {error}"))
 }
 
-/// The columns that an object is, one a chunk; `None` if it is none.
+/// The columns that an object is, one a chunk; `None` if it is none whose items are read in place.
 pub fn columns(metric: Metric, object: &Bound<'_, PyAny>) -> PyResult<Option<Vec<Column>>> {
     if object.hasattr("__arrow_c_array__")? {
-        return Ok(Some(vec![Column::new(metric, only_column(array(object)?)?)?]));
+        let array = array(object)?;
+        if let DataType::Struct(fields) = array.data_type() {
+            let [field] = &fields[..] else { return Err(several(fields.len())) };
+            let column = Column::new(metric, array.as_struct().column(0).clone())?;
+            return column.map(|column| Some(vec![column])).ok_or_else(|| unreadable(metric, field.data_type()));
+        }
+        return Ok(Column::new(metric, array)?.map(|column| vec![column]));
     }
     let streams = object.hasattr("__arrow_c_stream__")?;
     if streams && let Ok(chunks) = object.getattr("chunks") {
-        let chunks: PyResult<Vec<Column>> =
-            chunks.try_iter()?.map(|chunk| Column::new(metric, array(&chunk?)?)).collect();
-        return chunks.map(Some);
+        return chunks.try_iter()?.map(|chunk| Column::new(metric, array(&chunk?)?)).collect();
     }
     // A stream of bare columns is not among what arrow-pyarrow reads, one of tables is.
     let framed = match object.getattr("to_frame") {
@@ -106,10 +147,31 @@ pub fn columns(metric: Metric, object: &Bound<'_, PyAny>) -> PyResult<Option<Vec
         _ if streams => object.clone(),
         _ => return Ok(None),
     };
-    match table_columns(metric, &framed) {
+    let table = match Table::from_pyarrow_bound(&framed) {
         // pandas needs pyarrow to speak Arrow; without it, its values are taken one by one.
-        Err(error) if error.is_instance_of::<PyImportError>(object.py()) => Ok(None),
-        columns => columns.map(Some),
+        Err(error) if error.is_instance_of::<PyImportError>(object.py()) => return Ok(None),
+        table => table?,
+    };
+    let schema = table.schema();
+    let names = schema.fields().iter().filter(|field| !field.name().starts_with("__index_level_")).count();
+    if names != 1 {
+        return Err(several(names));
+    }
+    let batches = table.record_batches().iter();
+    let columns: Option<Vec<Column>> =
+        batches.map(|batch| Column::new(metric, batch.column(0).clone())).collect::<PyResult<_>>()?;
+    match columns {
+        // A table's own items are its rows or the names of its columns, never the items of its only column.
+        None if framed.is(object) => Err(unreadable(metric, schema.field(0).data_type())),
+        columns => Ok(columns),
+    }
+}
+
+/// An object's items one by one; those of a column of pyarrow's as Python's own.
+pub fn objects<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyIterator>> {
+    match object.getattr("to_pylist") {
+        Ok(to_list) => to_list.call0()?.try_iter(),
+        Err(_) => object.try_iter(),
     }
 }
 
@@ -126,24 +188,12 @@ fn array(object: &Bound<'_, PyAny>) -> PyResult<ArrayRef> {
     Ok(make_array(ArrayData::from_pyarrow_bound(object)?))
 }
 
-/// The column of a table that came as one array.
-fn only_column(array: ArrayRef) -> PyResult<ArrayRef> {
-    match array.data_type() {
-        DataType::Struct(fields) if fields.len() == 1 => Ok(array.as_struct().column(0).clone()),
-        DataType::Struct(fields) => Err(several(fields.len())),
-        _ => Ok(array),
-    }
-}
-
 fn several(columns: usize) -> PyErr {
     PyTypeError::new_err(format!("a table of {columns} columns was given where one column of items is needed"))
 }
 
-fn table_columns(metric: Metric, framed: &Bound<'_, PyAny>) -> PyResult<Vec<Column>> {
-    let table = Table::from_pyarrow_bound(framed)?;
-    let names = table.schema().fields().iter().filter(|field| !field.name().starts_with("__index_level_")).count();
-    if names != 1 {
-        return Err(several(names));
-    }
-    table.record_batches().iter().map(|batch| Column::new(metric, batch.column(0).clone())).collect()
+fn unreadable(metric: Metric, found: &DataType) -> PyErr {
+    PyTypeError::new_err(format!(
+        "a table whose column is of {found} holds no items of {metric}: give the column itself"
+    ))
 }

@@ -9,7 +9,7 @@ use std::thread;
 use nearset::plan::Metric;
 use nearset::{BitString, Item, ItemError};
 use nearset_pipeline::in_order::{Feed, queue};
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyMemoryError, PyValueError};
 use pyo3::prelude::*;
 
 use crate::error;
@@ -89,6 +89,16 @@ impl Piece<'_> {
 /// The item, where it must be there.
 pub fn present<'i>(position: usize, item: Option<Item<'i>>) -> Result<Item<'i>, Fault> {
     item.ok_or(Fault::Missing { position })
+}
+
+/// Room for a matrix of answers, which may be larger than memory.
+pub fn room<T>(rows: usize, columns: usize) -> PyResult<Vec<T>> {
+    let mut cells = Vec::new();
+    let reserved = rows.checked_mul(columns).map(|len| cells.try_reserve_exact(len));
+    match reserved {
+        Some(Ok(())) => Ok(cells),
+        _ => Err(PyMemoryError::new_err(format!("there is no memory for {columns} values of each of {rows} items"))),
+    }
 }
 
 /// Runs `work` over all pieces on `threads` threads and `each` in order.

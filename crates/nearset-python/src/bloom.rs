@@ -8,9 +8,9 @@ use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString, PyTuple};
 
-use crate::options::{self, SeedArgument, seed_to_python};
+use crate::options::{self, SeedArgument, Whole, seed_to_python};
 use crate::shared::Shared;
-use crate::{draw, error, files};
+use crate::{arrow, draw, error, files};
 
 /// A set of keys that may say yes to a key it does not hold, and never says no to one that it does.
 ///
@@ -58,7 +58,11 @@ impl BloomFilter {
             return Err(PyTypeError::new_err("one key was given where many are needed: put it into a list"));
         }
         let filter = self.0.read(py);
-        keys.try_iter()?.map(|key| Ok(filter.hash(key_bytes(&key?)?.as_bytes()))).collect()
+        let hash = |(position, key): (usize, PyResult<Bound<'_, PyAny>>)| {
+            let bytes = key_bytes(&key?).map_err(|cause| error::at_item(py, position, cause))?;
+            Ok(filter.hash(bytes.as_bytes()))
+        };
+        arrow::objects(keys)?.enumerate().map(hash).collect()
     }
 
     fn facts(&self, py: Python<'_>) -> Vec<(&'static str, String)> {
@@ -78,8 +82,8 @@ impl BloomFilter {
 impl BloomFilter {
     #[new]
     #[pyo3(signature = (capacity, max_false_positive, *, seed=None))]
-    fn new(capacity: u64, max_false_positive: f64, seed: Option<SeedArgument>) -> PyResult<Self> {
-        let filter = Library::new(capacity, max_false_positive, options::seed(seed));
+    fn new(capacity: Whole<u64>, max_false_positive: f64, seed: Option<SeedArgument>) -> PyResult<Self> {
+        let filter = Library::new(capacity.0, max_false_positive, options::seed(seed));
         filter.map(Self::from_library).map_err(|cause| error::bloom(&cause))
     }
 
@@ -102,7 +106,7 @@ impl BloomFilter {
     /// Inserts many keys in order and says for each whether it was certainly not in before.
     ///
     /// Args:
-    ///     keys: An iterable of ``str`` or ``bytes``, or a numpy array of 64-bit hashes (``uint64``).
+    ///     keys: An iterable or column of ``str`` or ``bytes``, or a numpy array of 64-bit hashes (``uint64``).
     fn insert_all<'py>(&self, py: Python<'py>, keys: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyArray1<bool>>> {
         let hashes = self.hashes(py, keys)?;
         let new = py.detach(|| {

@@ -12,7 +12,7 @@ use pyo3::types::PyDict;
 use crate::batch::{self, Fault};
 use crate::filter::{self, Filter};
 use crate::items::Many;
-use crate::options::{self, SeedArgument};
+use crate::options::{self, SeedArgument, Whole};
 use crate::{error, options::seed_to_python};
 
 /// What is to be removed from a corpus of texts: the promises behind :func:`dedup`.
@@ -103,8 +103,8 @@ impl TextDedup {
     }
 
     /// An empty filter for so many texts: the one that :func:`dedup` starts with.
-    fn filter(&self, py: Python<'_>, capacity: u64) -> PyResult<Py<PyAny>> {
-        let run = TextRun::new(self.0, Some(capacity)).map_err(|cause| error::text_dedup(&cause))?;
+    fn filter(&self, py: Python<'_>, capacity: Whole<u64>) -> PyResult<Py<PyAny>> {
+        let run = TextRun::new(self.0, Some(capacity.0)).map_err(|cause| error::text_dedup(&cause))?;
         let mut filters = run.into_filters();
         let first = filters.pop().ok_or_else(|| PyValueError::new_err("a run has at least one filter"))?;
         filter::to_python(py, AnyFilter::Near(first))
@@ -149,15 +149,15 @@ pub fn dedup<'py>(
     py: Python<'py>,
     wanted: &TextDedup,
     texts: &Bound<'py, PyAny>,
-    capacity: Option<u64>,
+    capacity: Option<Whole<u64>>,
     against: Vec<PyRef<'py, Filter>>,
     skip_missing: bool,
-    threads: Option<usize>,
+    threads: Option<Whole<usize>>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Kept<'py>> {
     let metric = Metric::Jaccard { shingling: wanted.0.shingling };
     let many = Many::new(metric, texts)?;
-    let capacity = capacity.or(many.len().map(|len| len as u64));
+    let capacity = capacity.map(|capacity| capacity.0).or(many.len().map(|len| len as u64));
     let mut run = TextRun::new(wanted.0, capacity).map_err(|cause| error::text_dedup(&cause))?;
     let hasher = run.hasher();
     let held: Vec<_> = against.iter().map(|filter| filter.read(py)).collect();

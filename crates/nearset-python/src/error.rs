@@ -9,7 +9,7 @@ use nearset::{DecodeError, ItemError};
 use nearset_pipeline::{FilterFileError, OutputError};
 use pyo3::exceptions::{
     PyFileExistsError, PyFileNotFoundError, PyIsADirectoryError, PyMemoryError, PyOSError, PyPermissionError,
-    PyTypeError, PyValueError,
+    PyTypeError, PyUnicodeEncodeError, PyValueError,
 };
 use pyo3::prelude::*;
 
@@ -31,7 +31,10 @@ pub fn batch(error: &BatchError) -> PyErr {
 /// What Python said of an item of many, with the position of that item.
 pub fn at_item(py: Python<'_>, position: usize, error: PyErr) -> PyErr {
     let kind = error.get_type(py);
-    // Others, such as UnicodeEncodeError, are made of more than a message.
+    // A kind of ValueError that is made of more than a message.
+    if error.is_instance_of::<PyUnicodeEncodeError>(py) {
+        return value(format!("item {position} is no text: {}", error.value(py)));
+    }
     if kind.is(py.get_type::<PyTypeError>()) || kind.is(py.get_type::<PyValueError>()) {
         return PyErr::from_type(kind, format!("item {position}: {}", error.value(py)));
     }

@@ -8,6 +8,7 @@ use nearset::filter::Decision;
 use nearset::plan::Metric;
 use nearset::{BitString, Distance};
 use nearset_pipeline::any_filter::item_field;
+use nearset_pipeline::curves::filter_chart;
 use nearset_pipeline::{AnyFilter, FilterFile, save_filter};
 use numpy::{IntoPyArray, PyArray1};
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -16,7 +17,7 @@ use pyo3::types::{PyBytes, PyDict, PyTuple};
 
 use crate::batch::{self, Fault, present};
 use crate::items::{Chunk, Many};
-use crate::options::{self, seed_to_python};
+use crate::options::{self, Whole, seed_to_python};
 use crate::plan::Plan;
 use crate::shared::Shared;
 use crate::{draw, error, files};
@@ -183,7 +184,7 @@ impl Filter {
         &self,
         py: Python<'py>,
         items: &Bound<'py, PyAny>,
-        threads: Option<usize>,
+        threads: Option<Whole<usize>>,
     ) -> PyResult<Bound<'py, PyArray1<bool>>> {
         let many = Many::new(self.metric, items)?;
         let mut new = Vec::with_capacity(many.len().unwrap_or(0));
@@ -254,7 +255,7 @@ impl Filter {
         &self,
         py: Python<'py>,
         items: &Bound<'py, PyAny>,
-        threads: Option<usize>,
+        threads: Option<Whole<usize>>,
     ) -> PyResult<Bound<'py, PyArray1<bool>>> {
         let many = Many::new(self.metric, items)?;
         let mut near = Vec::with_capacity(many.len().unwrap_or(0));
@@ -388,7 +389,7 @@ impl Filter {
         let filter = slf.get();
         let words = filter.words(slf.py());
         let guard = filter.read(slf.py());
-        let curve = draw::filter_svg(&guard, filter.metric, &name);
+        let curve = filter_chart(&guard, filter.metric).to_svg();
         Ok(draw::html(&name, &words, &curve))
     }
 }

@@ -13,7 +13,8 @@ use pyo3::types::{PyBytes, PyTuple};
 
 use crate::batch::{self, Fault, present};
 use crate::items::{Chunk, Many};
-use crate::options::{self, SeedArgument};
+use crate::options::{self, SeedArgument, Whole};
+use crate::plan::{Reduced, Said};
 use crate::shared::Shared;
 use crate::{draw, error, files};
 
@@ -153,7 +154,7 @@ impl Index {
         &self,
         py: Python<'_>,
         items: &Bound<'_, PyAny>,
-        threads: Option<usize>,
+        threads: Option<Whole<usize>>,
         ask: impl Fn(&AnyIndex<'_>, Item<'_>) -> Result<Vec<nearset::Neighbour>, IndexError> + Sync + Send,
     ) -> PyResult<Vec<Vec<nearset::Neighbour>>> {
         let many = Many::new(self.metric, items)?;
@@ -238,10 +239,13 @@ impl Index {
     /// Args:
     ///     item: The query.
     ///     top: How many, at most.
-    fn nearest(&self, py: Python<'_>, item: &Bound<'_, PyAny>, top: usize) -> PyResult<Vec<Neighbour>> {
+    fn nearest(&self, py: Python<'_>, item: &Bound<'_, PyAny>, top: Whole<usize>) -> PyResult<Vec<Neighbour>> {
         let chunk = self.one(item)?;
-        let found =
-            self.index.read(py).search(present(0, chunk.item(0))?, Some(top), None).map_err(|cause| failed(&cause))?;
+        let found = self
+            .index
+            .read(py)
+            .search(present(0, chunk.item(0))?, Some(top.0), None)
+            .map_err(|cause| failed(&cause))?;
         Ok(found.iter().map(|found| self.neighbour(found)).collect())
     }
 
@@ -268,11 +272,14 @@ impl Index {
         &self,
         py: Python<'py>,
         items: &Bound<'py, PyAny>,
-        top: usize,
-        threads: Option<usize>,
+        top: Whole<usize>,
+        threads: Option<Whole<usize>>,
     ) -> PyResult<Nearest<'py>> {
+        let top = top.0;
         let all = self.ask_all(py, items, threads, |index, item| index.search(item, Some(top), None))?;
-        let (mut ids, mut near) = (vec![-1i64; all.len() * top], vec![f64::NAN; all.len() * top]);
+        let (mut ids, mut near) = (batch::room(all.len(), top)?, batch::room(all.len(), top)?);
+        ids.resize(all.len() * top, -1i64);
+        near.resize(all.len() * top, f64::NAN);
         for (row, found) in all.iter().enumerate() {
             for (column, found) in found.iter().enumerate() {
                 ids[row * top + column] = i64::from(found.id);
@@ -290,7 +297,7 @@ impl Index {
         py: Python<'_>,
         items: &Bound<'_, PyAny>,
         near: f64,
-        threads: Option<usize>,
+        threads: Option<Whole<usize>>,
     ) -> PyResult<Vec<Vec<Neighbour>>> {
         let distance = self.metric.distance(near).map_err(error::value)?;
         let all = self.ask_all(py, items, threads, |index, item| index.search(item, None, Some(distance)))?;
@@ -405,8 +412,8 @@ impl LshIndex {
 impl HammingIndex {
     #[new]
     #[pyo3(signature = (bits, *, radius, seed=None))]
-    fn new(bits: u32, radius: u32, seed: Option<SeedArgument>) -> PyResult<PyClassInitializer<Self>> {
-        let spec = HammingSpec { bits, radius, seed: options::seed(seed) };
+    fn new(bits: Whole<u32>, radius: Whole<u32>, seed: Option<SeedArgument>) -> PyResult<PyClassInitializer<Self>> {
+        let spec = HammingSpec { bits: bits.0, radius: radius.0, seed: options::seed(seed) };
         let index = Hamming::from_spec(spec).map_err(|cause| error::spec(&cause))?;
         Ok(PyClassInitializer::from(Index::new(AnyIndex::Hamming(index))?).add_subclass(Self))
     }
@@ -426,7 +433,7 @@ impl HammingIndex {
 
 /// The quickest index that finds near items as often as was asked. Made by :func:`plan_index`.
 #[pyclass(frozen, module = "nearset")]
-pub struct IndexPlan(pub Planned);
+pub struct IndexPlan(pub Planned, pub Said);
 
 impl IndexPlan {
     fn empty_index(&self) -> PyResult<AnyIndex<'static>> {
@@ -436,6 +443,12 @@ impl IndexPlan {
 
 #[pymethods]
 impl IndexPlan {
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Reduced<'py>> {
+        let goal = &self.0.goal;
+        let again = py.import("nearset._core")?.getattr("_plan_again")?;
+        Ok((again, ("plan_index", goal.metric.name().as_str(), self.1.arguments(py, goal)?)))
+    }
+
     /// An empty index.
     fn index(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         to_python(py, self.empty_index()?)

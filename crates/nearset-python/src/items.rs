@@ -1,19 +1,19 @@
 //! Items out of Python objects.
 //!
-//! Claim: a numpy matrix and an Arrow column are read where they lie; everything else is copied once, piece by piece, so that
-//! a list of texts is never in memory twice.
+//! Claim: a numpy matrix and, mostly, an Arrow column are read where they lie; everything else is copied once, piece by piece,
+//! so that a list of texts is never in memory twice.
 //! What an object is depends on what near means: a `str` is a text to Jaccard and hexadecimal digits to Hamming.
 
 use nearset::plan::Metric;
 use nearset::{BitString, Bits, Item, Symbols};
 use numpy::{
-    Element, PyArray1, PyArray2, PyArrayDescrMethods, PyArrayMethods, PyReadonlyArray2, PyUntypedArray,
+    Element, PyArray1, PyArray2, PyArrayDescrMethods, PyArrayDyn, PyArrayMethods, PyReadonlyArray2, PyUntypedArray,
     PyUntypedArrayMethods,
 };
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyByteArray, PyBytes, PyDict, PyIterator, PyString};
+use pyo3::types::{PyByteArray, PyBytes, PyDict, PyFloat, PyIterator, PyMemoryView, PyString};
 
 use crate::arrow::{self, Column};
 use crate::error;
@@ -157,11 +157,13 @@ impl Chunk {
             let mut bits = BitString::zeros(len);
             (0..len).filter(|&i| view.bit(i)).for_each(|i| bits.set(i, true));
             bits
-        } else if let Ok(flags) = object.cast::<PyArray1<bool>>() {
-            let flags = contiguous(flags)?.readonly().as_slice()?.to_vec();
+        } else if let Ok(flags) = object.cast::<PyArrayDyn<bool>>() {
+            // Row by row: image hashes come as squares.
             let mut bits = BitString::zeros(flags.len());
-            flags.iter().enumerate().for_each(|(i, &flag)| bits.set(i, flag));
+            flags.readonly().as_array().iter().enumerate().for_each(|(i, &flag)| bits.set(i, flag));
             bits
+        } else if object.is_instance_of::<PyMemoryView>() {
+            BitString::from_bytes(object.call_method0("tobytes")?.cast::<PyBytes>()?.as_bytes())
         } else {
             return Err(wrong_type(object, "hexadecimal digits, bytes, or a numpy array of uint8, uint64 or bool"));
         };
@@ -191,9 +193,15 @@ impl Chunk {
     }
 }
 
-/// `None`, and the NaN by which pandas marks what is missing.
+/// `None`, and the NaN or NA by which pandas marks what is missing.
 fn is_missing(object: &Bound<'_, PyAny>) -> PyResult<bool> {
-    Ok(object.is_none() || object.cast::<pyo3::types::PyFloat>().is_ok_and(|float| float.value().is_nan()))
+    if object.is_instance_of::<PyString>() {
+        return Ok(false);
+    }
+    if let Ok(float) = object.cast::<PyFloat>() {
+        return Ok(float.value().is_nan());
+    }
+    Ok(object.is_none() || object.get_type().name()? == "NAType")
 }
 
 fn wrong_type(object: &Bound<'_, PyAny>, wanted: &str) -> PyErr {
@@ -260,13 +268,26 @@ impl<'py> Many<'py> {
         if let Some(columns) = arrow::columns(metric, object)? {
             return Ok(Many::Columns(columns));
         }
-        if let Ok(array) = object.cast::<PyUntypedArray>()
-            && array.ndim() == 2
-        {
-            return Self::matrix(metric, array);
+        if let Ok(array) = object.cast::<PyUntypedArray>() {
+            let is_set = matches!(metric, Metric::Jaccard { .. } | Metric::WeightedJaccard { .. });
+            match (array.ndim(), array.dtype().kind()) {
+                (0, _) => return Err(wrong_type(object, "a list, a column or a matrix of items")),
+                // Squares of bits are the items of some, and rows of them are packed one by one.
+                (2, kind) if kind != b'b' => return Self::matrix(metric, array),
+                (1, b'b' | b'i' | b'u' | b'f') if !is_set => {
+                    return Err(PyValueError::new_err(
+                        "an array of one dimension is one item where many are needed: give a matrix with one item a row",
+                    ));
+                }
+                _ => {}
+            }
         }
         let len = object.len().ok();
-        let iterator = object.try_iter().map_err(|_| wrong_type(object, "a list, a column or a matrix of items"))?;
+        let iterator =
+            arrow::objects(object).map_err(|cause| match cause.is_instance_of::<PyTypeError>(object.py()) {
+                true => wrong_type(object, "a list, a column or a matrix of items"),
+                false => cause,
+            })?;
         Ok(Many::Objects { iterator: iterator.unbind(), len })
     }
 

@@ -62,7 +62,7 @@ mod _core {
     #[pymodule_export]
     use super::open;
     #[pymodule_export]
-    use super::plan::{Plan, PlanError, plan, plan_index};
+    use super::plan::{_plan_again, Plan, PlanError, plan, plan_index};
     #[pymodule_export]
     use super::sketches::{_affine32, _affine64, _legacy, _sha1_hashes32, _sha1_hashes64};
 }

@@ -11,7 +11,7 @@ use pyo3::types::PyTuple;
 use crate::batch::{self, Fault, present};
 use crate::error;
 use crate::items::{Chunk, Many};
-use crate::options::{self, SeedArgument, seed_to_python};
+use crate::options::{self, SeedArgument, Whole, seed_to_python};
 
 /// Makes signatures of texts, or of sets of whole numbers, by which their Jaccard similarity can be told.
 ///
@@ -54,10 +54,10 @@ impl MinHash {
 impl MinHash {
     #[new]
     #[pyo3(signature = (slots, *, shingling=None, seed=None))]
-    fn new(slots: u32, shingling: Option<&str>, seed: Option<SeedArgument>) -> PyResult<Self> {
+    fn new(slots: Whole<u32>, shingling: Option<&str>, seed: Option<SeedArgument>) -> PyResult<Self> {
         let (shingling, seed) = (options::shingling(shingling)?, options::seed(seed));
-        let sketcher = Library { shingling }.sketcher(seed, slots).map_err(error::value)?;
-        Ok(Self { sketcher, shingling, seed, slots })
+        let sketcher = Library { shingling }.sketcher(seed, slots.0).map_err(error::value)?;
+        Ok(Self { sketcher, shingling, seed, slots: slots.0 })
     }
 
     /// Values in a signature.
@@ -96,10 +96,10 @@ impl MinHash {
         &self,
         py: Python<'py>,
         items: &Bound<'py, PyAny>,
-        threads: Option<usize>,
+        threads: Option<Whole<usize>>,
     ) -> PyResult<Bound<'py, PyArray2<u64>>> {
         let many = Many::new(self.metric(), items)?;
-        let mut all: Vec<u64> = Vec::with_capacity(many.len().unwrap_or(0) * self.slots as usize);
+        let mut all: Vec<u64> = batch::room(many.len().unwrap_or(0), self.slots as usize)?;
         batch::run(
             py,
             (self.metric(), &many),
@@ -147,7 +147,7 @@ fn arguments(py: Python<'_>, (slots, shingling, seed): Arguments) -> PyResult<Bo
 /// A MinHash, all arguments in order, for pickles.
 #[pyfunction]
 pub fn _minhash(slots: u32, shingling: &str, seed: SeedArgument) -> PyResult<MinHash> {
-    MinHash::new(slots, Some(shingling), Some(seed))
+    MinHash::new(Whole(slots), Some(shingling), Some(seed))
 }
 
 /// A signature from its values, for pickles.

@@ -3,7 +3,7 @@
 use nearset::{Seed, Shingling};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyString};
+use pyo3::types::{PyBytes, PyFloat, PyString};
 
 use crate::error;
 
@@ -33,6 +33,32 @@ impl<'py> FromPyObject<'_, 'py> for SeedArgument {
     }
 }
 
+/// A whole number from 0 on, which may come as a float: `1e6`.
+#[derive(Clone, Copy)]
+pub struct Whole<T>(pub T);
+
+impl<'py, T: TryFrom<u64>> FromPyObject<'_, 'py> for Whole<T> {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        let number = if let Ok(float) = object.cast::<PyFloat>() {
+            let value = float.value();
+            let is_whole = value.fract() == 0.0 && (0.0..u64::MAX as f64).contains(&value);
+            is_whole.then_some(value as u64)
+        } else {
+            match object.extract::<u64>() {
+                Err(cause) if cause.is_instance_of::<PyTypeError>(object.py()) => return Err(cause),
+                number => number.ok(),
+            }
+        };
+        let fitting = number.and_then(|number| T::try_from(number).ok());
+        fitting.map(Self).ok_or_else(|| {
+            let most = if size_of::<T>() < 8 { u64::from(u32::MAX) } else { u64::MAX };
+            PyValueError::new_err(format!("{}: it must be a whole number from 0 to {most}", *object))
+        })
+    }
+}
+
 /// The seed as Python reads it: a number where it is one, else 16 bytes.
 pub fn seed_to_python<'py>(py: Python<'py>, seed: Seed) -> PyResult<Bound<'py, PyAny>> {
     match seed.to_string().parse::<u64>() {
@@ -52,8 +78,8 @@ pub fn shingling(given: Option<&str>) -> PyResult<Shingling> {
 }
 
 /// Threads to work with.
-pub fn threads(given: Option<usize>) -> PyResult<usize> {
-    match given {
+pub fn threads(given: Option<Whole<usize>>) -> PyResult<usize> {
+    match given.map(|threads| threads.0) {
         Some(0) => Err(PyValueError::new_err("threads=0: at least one thread is needed")),
         Some(threads) => Ok(threads),
         None => Ok(std::thread::available_parallelism().map_or(1, usize::from)),

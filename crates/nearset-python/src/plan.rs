@@ -2,12 +2,14 @@
 
 use nearset::plan::{FarModel, Goal, MetricName, Minimise, Plan as Planned, PlanError as LibraryError, Shape};
 use nearset_pipeline::AnyFilter;
+use nearset_pipeline::curves::plan_chart;
 use numpy::{IntoPyArray, PyArray1};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 
 use crate::index::IndexPlan;
-use crate::options::{self, SeedArgument, seed_to_python};
+use crate::options::{self, SeedArgument, Whole, seed_to_python};
 use crate::{draw, error, filter};
 
 pyo3::create_exception!(
@@ -22,7 +24,7 @@ pyo3::create_exception!(
 ///
 /// ``print(plan)`` explains it; in a notebook it draws itself.
 #[pyclass(frozen, module = "nearset")]
-pub struct Plan(Planned);
+pub struct Plan(Planned, Said);
 
 impl Plan {
     /// The filter that is planned.
@@ -31,8 +33,60 @@ impl Plan {
     }
 }
 
+/// Arguments as they were said: a distance that was turned from a cosine does not turn back to the last bit.
+#[derive(Clone)]
+pub struct Said {
+    near: f64,
+    far: f64,
+    background: Option<f64>,
+    length: Option<u32>,
+    shingling: Option<String>,
+}
+
+impl Said {
+    /// What :func:`plan` or :func:`plan_index` makes an equal plan of.
+    pub fn arguments<'py>(&self, py: Python<'py>, goal: &Goal) -> PyResult<Bound<'py, PyDict>> {
+        let arguments = PyDict::new(py);
+        arguments.set_item("near", self.near)?;
+        arguments.set_item("far", self.far)?;
+        arguments.set_item("capacity", goal.capacity)?;
+        arguments.set_item("length", self.length)?;
+        arguments.set_item("shingling", &self.shingling)?;
+        arguments.set_item("max_false_negative", goal.max_false_negative)?;
+        arguments.set_item("background", self.background)?;
+        arguments.set_item("worst_case", matches!(goal.far_model, FarModel::WorstCase))?;
+        arguments.set_item("seed", seed_to_python(py, goal.seed)?)?;
+        Ok(arguments)
+    }
+}
+
+/// A plan out of a pickle: what the function of this name makes of the arguments, also if it takes more than its items.
+#[pyfunction]
+pub fn _plan_again<'py>(function: &str, metric: &str, arguments: &Bound<'py, PyDict>) -> PyResult<Bound<'py, PyAny>> {
+    let py = arguments.py();
+    match py.import("nearset")?.getattr(function)?.call((metric,), Some(arguments)) {
+        Err(error) if error.is_instance_of::<PlanError>(py) => match error.value(py).getattr("plan")? {
+            larger if larger.is_none() => Err(error),
+            larger => Ok(larger),
+        },
+        plan => plan,
+    }
+}
+
+/// How pickle makes a plan again.
+pub type Reduced<'py> = (Bound<'py, PyAny>, (&'static str, &'static str, Bound<'py, PyDict>));
+
 #[pymethods]
 impl Plan {
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Reduced<'py>> {
+        let goal = &self.0.goal;
+        let arguments = self.1.arguments(py, goal)?;
+        arguments.set_item("max_false_positive", goal.max_false_positive)?;
+        arguments.set_item("minimise", if goal.minimise == Minimise::Time { "time" } else { "bytes" })?;
+        let again = py.import("nearset._core")?.getattr("_plan_again")?;
+        Ok((again, ("plan", goal.metric.name().as_str(), arguments)))
+    }
+
     /// An empty filter: a :class:`NearFilter` or an :class:`ExactNearFilter`.
     fn filter(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         filter::to_python(py, self.empty_filter()?)
@@ -155,11 +209,11 @@ impl Plan {
 
     /// The curve of acceptance as a picture.
     fn svg(&self) -> String {
-        draw::plan_svg(&self.0)
+        plan_chart(&self.0).to_svg()
     }
 
     fn _repr_html_(&self) -> String {
-        draw::html("Plan", &draw::plan_facts(&self.0), &draw::plan_svg(&self.0))
+        draw::html("Plan", &draw::plan_facts(&self.0), &self.svg())
     }
 }
 
@@ -201,8 +255,8 @@ pub fn plan(
     metric: &str,
     near: f64,
     far: f64,
-    capacity: u64,
-    length: Option<u32>,
+    capacity: Whole<u64>,
+    length: Option<Whole<u32>>,
     shingling: Option<&str>,
     max_false_negative: Option<f64>,
     max_false_positive: Option<f64>,
@@ -224,8 +278,11 @@ pub fn plan(
         worst_case,
         seed,
     };
-    let goal = wishes.goal(metric)?;
-    py.detach(|| nearset::plan::plan(&goal)).map(Plan).map_err(|cause| refused(py, cause))
+    let (goal, said) = wishes.goal(metric)?;
+    match py.detach(|| nearset::plan::plan(&goal)) {
+        Ok(plan) => Ok(Plan(plan, said)),
+        Err(cause) => Err(refused(py, cause, said)),
+    }
 }
 
 /// Plans the quickest index that finds near items as often as is asked, by tables of locality-sensitive keys.
@@ -248,8 +305,8 @@ pub fn plan_index(
     metric: &str,
     near: f64,
     far: f64,
-    capacity: u64,
-    length: Option<u32>,
+    capacity: Whole<u64>,
+    length: Option<Whole<u32>>,
     shingling: Option<&str>,
     max_false_negative: Option<f64>,
     background: Option<f64>,
@@ -270,16 +327,19 @@ pub fn plan_index(
         worst_case,
         seed,
     };
-    let goal = wishes.goal(metric)?;
-    py.detach(|| nearset::plan::plan_index(&goal)).map(IndexPlan).map_err(|cause| refused(py, cause))
+    let (goal, said) = wishes.goal(metric)?;
+    match py.detach(|| nearset::plan::plan_index(&goal)) {
+        Ok(plan) => Ok(IndexPlan(plan, said)),
+        Err(cause) => Err(refused(py, cause, said)),
+    }
 }
 
 /// A goal as Python's arguments say it; what is `None` is the library's.
 struct Wishes<'a> {
     near: f64,
     far: f64,
-    capacity: u64,
-    length: Option<u32>,
+    capacity: Whole<u64>,
+    length: Option<Whole<u32>>,
     shingling: Option<&'a str>,
     max_false_negative: Option<f64>,
     max_false_positive: Option<f64>,
@@ -290,12 +350,20 @@ struct Wishes<'a> {
 }
 
 impl Wishes<'_> {
-    fn goal(self, metric: &str) -> PyResult<Goal> {
+    fn goal(self, metric: &str) -> PyResult<(Goal, Said)> {
+        let length = self.length.map(|length| length.0);
+        let said = Said {
+            near: self.near,
+            far: self.far,
+            background: self.background,
+            length,
+            shingling: self.shingling.map(str::to_owned),
+        };
         let name: MetricName = metric.parse().map_err(error::value)?;
         let shingling = self.shingling.map(|text| options::shingling(Some(text))).transpose()?;
-        let metric = name.with(Shape { length: self.length, shingling }).map_err(error::value)?;
+        let metric = name.with(Shape { length, shingling }).map_err(error::value)?;
         let distance = |own| metric.distance(own).map_err(error::value);
-        let mut goal = Goal::new(metric, distance(self.near)?, distance(self.far)?, self.capacity);
+        let mut goal = Goal::new(metric, distance(self.near)?, distance(self.far)?, self.capacity.0);
         goal.max_false_negative = self.max_false_negative.unwrap_or(goal.max_false_negative);
         goal.max_false_positive = self.max_false_positive.unwrap_or(goal.max_false_positive);
         goal.minimise = match self.minimise {
@@ -311,18 +379,18 @@ impl Wishes<'_> {
             (None, false) => goal.far_model,
         };
         goal.seed = options::seed(self.seed);
-        Ok(goal)
+        Ok((goal, said))
     }
 }
 
 /// Why there is no plan.
-fn refused(py: Python<'_>, cause: LibraryError) -> PyErr {
+fn refused(py: Python<'_>, cause: LibraryError, said: Said) -> PyErr {
     if let LibraryError::Goal(cause) = cause {
         return error::value(cause);
     }
     let error = PlanError::new_err(cause.to_string());
     let larger = match cause {
-        LibraryError::LargerThanItems { plan, .. } => Some(Plan(*plan)),
+        LibraryError::LargerThanItems { plan, .. } => Some(Plan(*plan, said)),
         _ => None,
     };
     match error.value(py).setattr("plan", larger) {

@@ -1,12 +1,9 @@
 //! A plan for people: first what is promised and what it costs, then how, then what else there is.
 
-use nearset::filter::Construction;
-use nearset::plan::{
-    Advice, FarModel, Goal, Metric, Minimise, Plan, PlanError, PlannedSpec, RunnerUp, Structure, advise, plan,
-};
+use nearset::plan::{Advice, FarModel, Goal, Metric, Minimise, Plan, PlanError, RunnerUp, Structure, advise, plan};
 use nearset_pipeline::background::{PAIRS, Sampled};
+use nearset_pipeline::words::{axis, count, metric, number, rate, shape};
 
-pub use crate::show::count;
 use crate::terminal;
 
 /// The width of text where no terminal says another.
@@ -107,20 +104,16 @@ impl Page {
             ),
         );
         let (near, far) = (own(goal, goal.near), own(goal, goal.far));
-        let allowed = |rate| if rate == 0.0 { "none".to_owned() } else { percent(rate) };
+        let allowed = |most| if most == 0.0 { "none".to_owned() } else { rate(most) };
         self.fact(
             "near",
-            &format!(
-                "{} missed at {near} ({} allowed)",
-                percent(plan.false_negative),
-                allowed(goal.max_false_negative)
-            ),
+            &format!("{} missed at {near} ({} allowed)", rate(plan.false_negative), allowed(goal.max_false_negative)),
         );
         self.fact(
             "far",
             &format!(
                 "{} called near at {far} ({} allowed)",
-                percent(plan.false_positive),
+                rate(plan.false_positive),
                 allowed(goal.max_false_positive)
             ),
         );
@@ -224,7 +217,7 @@ impl Page {
             format!(
                 "{} in all; misses {} at {}; says yes or no, never which",
                 bytes(plan.bytes as f64),
-                percent(plan.false_negative),
+                rate(plan.false_negative),
                 own(goal, goal.near)
             ),
         ]);
@@ -286,7 +279,7 @@ impl Page {
                 rate => format!("{} of what lies", found_in(rate)),
             },
             own(goal, goal.near),
-            percent(goal.max_false_positive),
+            rate(goal.max_false_positive),
             own(goal, goal.far),
             count(goal.capacity)
         ));
@@ -373,7 +366,7 @@ fn promise(plan: &Plan) -> String {
     format!(
         "A query {within} {found}; a query whose nearest {noun} is {beyond} is wrongly called near in {} of cases, with {} \
          stored.",
-        percent(plan.false_positive),
+        rate(plan.false_positive),
         count(goal.capacity)
     )
 }
@@ -463,57 +456,6 @@ fn far_model(goal: &Goal) -> String {
     }
 }
 
-pub fn shape(plan: &Plan) -> String {
-    if let PlannedSpec::Exact(spec) = &plan.spec {
-        return match spec.construction {
-            Construction::Pigeonhole { blocks, .. } => {
-                format!("{blocks} blocks of some {} bits, any is enough", spec.bits.div_ceil(blocks))
-            }
-            Construction::Covering { .. } => format!("{} masks, any is enough", count((2 << spec.radius) - 1)),
-            _ => plan.structure.meaning().to_owned(),
-        };
-    }
-    let Some(layout) = plan.layout() else { return plan.structure.meaning().to_owned() };
-    let (rows, bands) = (layout.rows, layout.bands);
-    let must = match plan.threshold() {
-        Some(1) => ", any is enough".to_owned(),
-        Some(threshold) if threshold == bands => ", all must hit".to_owned(),
-        Some(threshold) if plan.follows_fill() => format!(", {threshold} must hit when full, fewer before"),
-        Some(threshold) => format!(", {threshold} must hit"),
-        None => String::new(),
-    };
-    let (number, each) = (count(bands.into()), if rows == 1 { "row" } else { "rows" });
-    format!("{number} {} of {rows} {each}{must}", if bands == 1 { "band" } else { "bands" })
-}
-
-/// The metric by its everyday name.
-pub fn metric(metric: Metric) -> String {
-    match metric {
-        Metric::Hamming { bits } => format!("Hamming distance of {bits}-bit hashes"),
-        Metric::Symbols { length } => format!("differing symbols of {length}"),
-        Metric::Jaccard { shingling } => format!("Jaccard similarity of {shingling} shingles"),
-        Metric::WeightedJaccard { shingling } => format!("weighted Jaccard similarity of {shingling} shingles"),
-        Metric::Angle { dimension } => format!("cosine of {dimension} components"),
-        Metric::L1 { dimension } => format!("L1 distance of {dimension} components"),
-        Metric::L2 { dimension } => format!("L2 distance of {dimension} components"),
-        other => other.to_string(),
-    }
-}
-
-/// What a curve is drawn over.
-pub fn axis(metric: Metric) -> &'static str {
-    match metric {
-        Metric::Hamming { .. } => "differing bits between the query and its nearest stored hash",
-        Metric::Symbols { .. } => "differing symbols between the query and its nearest stored string",
-        Metric::Jaccard { .. } => "Jaccard similarity of the query and its nearest stored text",
-        Metric::WeightedJaccard { .. } => "weighted Jaccard similarity of the query and its nearest stored text",
-        Metric::Angle { .. } => "cosine of the query and its nearest stored vector",
-        Metric::L1 { .. } => "L1 distance of the query to its nearest stored vector",
-        Metric::L2 { .. } => "L2 distance of the query to its nearest stored vector",
-        _ => "distance of the query to its nearest stored item",
-    }
-}
-
 fn noun(metric: Metric) -> &'static str {
     match metric {
         Metric::Hamming { .. } => "hash",
@@ -550,31 +492,10 @@ fn grey_zone(plan: &Plan) -> String {
     }
 }
 
-/// Three significant digits, thousands apart, no exponent.
-pub fn number(value: f64) -> String {
-    if value == 0.0 || !value.is_finite() {
-        return value.abs().to_string();
-    }
-    if value >= 1000.0 {
-        return count(value.round() as u64);
-    }
-    let digits = (2 - value.abs().log10().floor() as i32).clamp(0, 12) as usize;
-    let text = format!("{value:.digits$}");
-    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
-}
-
 /// To two significant digits, for rough figures.
 fn rounded(value: f64) -> f64 {
     let power = 10f64.powf(value.log10().floor() - 1.0);
     (value / power).round() * power
-}
-
-pub fn percent(rate: f64) -> String {
-    match rate {
-        0.0 => "none".into(),
-        rate if rate >= 1e-5 => format!("{} %", number(100.0 * rate)),
-        rate => format!("1 in {}", count((1.0 / rate).round() as u64)),
-    }
 }
 
 pub fn bytes(bytes: f64) -> String {
@@ -600,7 +521,7 @@ mod tests {
             [0.8, 0.0, 1714.2, 274.31, 0.012345, -0.25].map(number),
             ["0.8", "0", "1,714", "274", "0.0123", "-0.25"]
         );
-        assert_eq!([0.0, 0.001, 0.02, 1e-7].map(percent), ["none", "0.1 %", "2 %", "1 in 10,000,000"]);
+        assert_eq!(, ["none", "0.1 %", "2 %", "1 in 10,000,000"]);
         assert_eq!([0.019, 0.02, 0.0001, 3e-9].map(found_in), ["98.1 %", "98 %", "99.99 %", "99.9999997 %"]);
         assert_eq!([3.2e-3, 6.5e-5, 2e-8].map(seconds), ["3.2 ms", "65 µs", "20 ns"]);
         assert_eq!(rounded(15_384.0), 15_000.0);
