@@ -135,7 +135,7 @@ def test_wrong_arguments_say_so(texts):
         nearset.dedup(texts, threads=0)
     with pytest.raises(TypeError, match="table of 2 columns"):
         nearset.dedup(pyarrow.table({"a": ["x"], "b": ["y"]}))
-    with pytest.raises(TypeError, match="Int64 holds no items of jaccard"):
+    with pytest.raises(TypeError, match="item 0: int was given where a text"):
         nearset.dedup(pyarrow.array([1, 2]))
     bits = nearset.plan("hamming", near=4, far=60, capacity=100, length=256).filter()
     with pytest.raises(TypeError, match="text was given"):
@@ -181,3 +181,27 @@ def test_a_bar_shows_how_far_it_is(texts, capfd):
     assert "720/720" in capfd.readouterr().err
     nearset.dedup(texts)
     assert capfd.readouterr().err == ""
+
+
+def test_missing_texts_are_skipped_however_they_are_marked():
+    texts = ["one two three", None, "four five six", None, "One two three!"]
+    columns = [
+        texts,
+        pandas.Series(texts),
+        pandas.Series(texts, dtype="string"),
+        pandas.Series(texts, dtype="category"),
+        pandas.Series(texts, dtype="string[pyarrow]"),
+        [text if text else pandas.NA for text in texts],
+        [text if text else float("nan") for text in texts],
+        polars.Series(texts),
+        polars.Series(texts, dtype=polars.Categorical),
+        pyarrow.array(texts),
+        pyarrow.array(texts).dictionary_encode(),
+    ]
+    for column in columns:
+        assert nearset.dedup(column, missing="skip").tolist() == [0, 2]
+        with pytest.raises(ValueError, match="item 1 is missing"):
+            nearset.dedup(column)
+    assert nearset.dedup(pyarrow.nulls(3), missing="skip").tolist() == []
+    with pytest.raises(ValueError, match="item 1 is no text: .*surrogates"):
+        nearset.dedup(["one", "\ud800"])

@@ -2,11 +2,13 @@
 
 import copy
 import json
+import multiprocessing
 import pickle
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 
 import nearset
 import numpy as np
+import pandas
 import pyarrow
 import polars
 import pytest
@@ -74,7 +76,7 @@ def test_it_explains_itself(name):
     for html in (plan._repr_html_(), filter._repr_html_()):
         assert html.startswith("<div>") and html.count("<svg") == html.count("</svg>") == 1
     assert 0.0 <= plan.false_negative <= 0.02 and plan.false_positive <= 0.001
-    assert plan.structure in str(plan) and "must hit" in repr(plan) or plan.bands is None
+    assert plan.structure in str(plan) and (plan.bands is None or f"{plan.bands} bands of" in repr(plan))
     places, empty, full = plan.curve
     assert len(places) == len(empty) == len(full) > 10 and ((0 <= full) & (full <= 1)).all()
 
@@ -143,8 +145,12 @@ def test_bits_are_the_same_however_they_come():
     filter.insert_all(BITS)
     words = BITS.view(np.uint64)
     flags = np.unpackbits(BITS, axis=1, bitorder="little").astype(bool)
-    column = pyarrow.array([row.tobytes() for row in BITS], pyarrow.binary(32))
-    for many in (words, list(words), list(BITS), [row.tobytes() for row in BITS], [row.tobytes().hex() for row in BITS], list(flags), column):
+    raw, digits = [row.tobytes() for row in BITS], [row.tobytes().hex() for row in BITS]
+    columns = [pyarrow.array(raw, kind) for kind in (pyarrow.binary(32), pyarrow.binary(), pyarrow.large_binary())]
+    columns += [pyarrow.array(digits), pyarrow.chunked_array([digits[:7], digits[7:]]), polars.Series(raw), polars.Series(digits)]
+    squares = [*flags.reshape(-1, 16, 16)], flags.reshape(-1, 16, 16), flags
+    views = [memoryview(row) for row in raw], [bytearray(row) for row in raw]
+    for many in (words, list(words), list(BITS), raw, digits, list(flags), *columns, *squares, *views, BITS[:, ::-1][:, ::-1]):
         twin = planned("bits").filter()
         twin.insert_all(many)
         assert twin.encode() == filter.encode()
@@ -160,10 +166,75 @@ def test_vectors_are_the_same_however_they_come():
     column = pyarrow.FixedSizeListArray.from_arrays(flat, 48)
     frame = polars.Series(VECTORS, dtype=polars.Array(polars.Float32, 48))
     strided = np.repeat(VECTORS, 2, axis=1)[:, ::2]
-    for many in (VECTORS.astype(np.float64), VECTORS.tolist(), list(VECTORS), column, column.slice(0), frame, strided):
+    swapped = VECTORS.astype(">f4")
+    wide = pyarrow.FixedSizeListArray.from_arrays(pyarrow.array(VECTORS.ravel().astype(np.float64)), 48)
+    lists = [pyarrow.array(VECTORS.tolist(), kind) for kind in map(pyarrow.list_, (pyarrow.float32(), pyarrow.float64()))]
+    others = pyarrow.array([[0.5] * 48, *VECTORS.tolist()], pyarrow.list_(pyarrow.float32()))[1:], polars.Series(VECTORS.tolist())
+    for many in (VECTORS.astype(np.float64), VECTORS.tolist(), list(VECTORS), column, column.slice(0), frame, strided, swapped, wide, *lists, *others):
         twin = planned("cosine").filter()
         twin.insert_all(many)
         assert twin.encode() == filter.encode()
+
+
+def test_what_is_missing_in_a_column_is_named():
+    vectors = planned("cosine").filter()
+    for column in (pyarrow.array([VECTORS[0].tolist(), None], pyarrow.list_(pyarrow.float32(), 48)), polars.Series([VECTORS[0].tolist(), None])):
+        with pytest.raises(ValueError, match="item 1 is missing"):
+            vectors.contains_all(column)
+    with pytest.raises(ValueError, match="item 1 of the batch: component 7 is NaN"):
+        vectors.contains_all(pyarrow.array([VECTORS[0].tolist(), [*VECTORS[0][:7].tolist(), None, *VECTORS[0][8:].tolist()]]))
+    with pytest.raises(ValueError, match="item 1 is missing"):
+        planned("bits").filter().insert_all(pandas.Series(["f" * 64, None]))
+    with pytest.raises(TypeError, match="item 1: NoneType"):
+        nearset.BloomFilter(10, 0.1).insert_all(pyarrow.array(["one", None]))
+    with pytest.raises(TypeError, match="table of 48 columns"):
+        vectors.insert_all(pandas.DataFrame(VECTORS))
+    with pytest.raises(TypeError, match="table whose column is of Int64"):
+        vectors.insert_all(pyarrow.table({"a": [1]}))
+    with pytest.raises(ValueError, match="one dimension is one item"):
+        vectors.contains_all(VECTORS[0])
+
+
+def test_numbers_may_be_whole_floats():
+    goal = GOALS["texts"]
+    assert nearset.plan(**{**goal, "capacity": 1e3}).capacity == 1000
+    for wrong in (-1, 0.5, 2**64, float("nan"), float("inf"), -1.0):
+        with pytest.raises(ValueError, match="whole number from 0"):
+            nearset.plan(**{**goal, "capacity": wrong})
+        with pytest.raises(ValueError, match="whole number from 0"):
+            nearset.BloomFilter(wrong, 0.01)
+    with pytest.raises(TypeError):
+        nearset.plan(**{**goal, "capacity": "1000"})
+    with pytest.raises(ValueError, match="whole number from 0 to 4294967295"):
+        nearset.plan(**{**GOALS["bits"], "length": -1})
+
+
+@pytest.mark.parametrize("name", GOALS)
+def test_plans_travel(name):
+    plan = planned(name)
+    twin = pickle.loads(pickle.dumps(plan))
+    assert str(twin) == str(plan) and twin.near == plan.near and twin.filter().encode() == plan.filter().encode()
+    with pytest.raises(nearset.PlanError) as caught:
+        nearset.plan("hamming", near=31, far=64, capacity=1_000_000, length=256)
+    larger = caught.value.plan
+    assert str(pickle.loads(pickle.dumps(larger))) == str(larger)
+    index = nearset.plan_index("cosine", near=0.9, far=0.3, capacity=1000, length=48, seed=7)
+    assert pickle.loads(pickle.dumps(index)).index().encode() == index.index().encode()
+
+
+def work_elsewhere(filter, texts):
+    filter.insert_all(texts)
+    return filter
+
+
+def test_filters_travel_between_processes(texts):
+    empty, whole = planned("texts").filter(), planned("texts").filter()
+    whole.insert_all(texts[:200])
+    for method in ("fork", "spawn"):
+        with ProcessPoolExecutor(2, mp_context=multiprocessing.get_context(method)) as pool:
+            parts = pool.map(work_elsewhere, [empty, empty], [texts[:90], texts[90:200]])
+            left, right = parts
+        assert (left | right).encode() == whole.encode()
 
 
 def test_sets_come_as_numbers():

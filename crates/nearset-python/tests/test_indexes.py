@@ -130,3 +130,13 @@ def test_wrong_use_is_refused():
         nearset.Index.merge(index, lsh)
     with pytest.raises(ValueError, match="differ"):
         lsh.merge(nearset.plan_index("hamming", near=4, far=40, capacity=100, length=64, seed=7).index())
+
+
+def test_more_neighbours_than_there_is_memory_for():
+    index = nearset.HammingIndex(64, radius=3)
+    with pytest.raises(MemoryError, match="of each of 2 items"):
+        index.nearest_all(["0" * 16, "f" * 16], 10**15)
+    with pytest.raises(MemoryError):
+        nearset.MinHash(2**24).signatures([""] * 2**20)
+    with pytest.raises(ValueError, match="whole number"):
+        index.nearest("0" * 16, -1)

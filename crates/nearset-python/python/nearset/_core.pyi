@@ -122,7 +122,7 @@ class IndexPlan:
     def index(self) -> LshIndex: ...
 
 class BloomFilter:
-    def __new__(cls, capacity: int, max_false_positive: float, *, seed: Optional[_Seed] = None) -> BloomFilter: ...
+    def __new__(cls, capacity: float, max_false_positive: float, *, seed: Optional[_Seed] = None) -> BloomFilter: ...
     @staticmethod
     def open(path: _Path) -> BloomFilter: ...
     @staticmethod
@@ -216,7 +216,7 @@ class TextDedup:
     @property
     def fill_when_full(self) -> float: ...
     def caught(self, similarity: float) -> float: ...
-    def filter(self, capacity: int) -> NearFilter: ...
+    def filter(self, capacity: float) -> NearFilter: ...
 
 class MinHash:
     def __new__(cls, slots: int, *, shingling: Optional[str] = None, seed: Optional[_Seed] = None) -> MinHash: ...
@@ -252,7 +252,7 @@ def plan(
     *,
     near: float,
     far: float,
-    capacity: int,
+    capacity: float,
     length: Optional[int] = None,
     shingling: Optional[str] = None,
     max_false_negative: Optional[float] = None,
@@ -267,7 +267,7 @@ def plan_index(
     *,
     near: float,
     far: float,
-    capacity: int,
+    capacity: float,
     length: Optional[int] = None,
     shingling: Optional[str] = None,
     max_false_negative: Optional[float] = None,
@@ -278,7 +278,7 @@ def plan_index(
 def dedup(
     wanted: TextDedup,
     texts: Any,
-    capacity: Optional[int],
+    capacity: Optional[float],
     against: list[NearFilter],
     skip_missing: bool,
     threads: Optional[int],
