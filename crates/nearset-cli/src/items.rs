@@ -3,7 +3,7 @@
 use anyhow::{Context, Result, bail};
 use nearset::Item;
 use nearset::plan::{Metric, MetricName, Shape};
-use nearset_pipeline::any_filter::item_field;
+use nearset_pipeline::extract::item_field;
 use nearset_pipeline::{Arena, Batch, Fields, ItemField, ReadOptions, Reader, RecordError, Sources, extract};
 
 use crate::goal::length_option;

@@ -14,8 +14,8 @@ use std::process::ExitCode;
 use anyhow::Result;
 use nearset::plan::{Goal, MetricName, PlanError};
 use nearset_pipeline::Format;
-use nearset_pipeline::any_filter::item_field;
 use nearset_pipeline::background::Sampled;
+use nearset_pipeline::extract::item_field;
 
 use crate::goal::{GoalOptions, explain_metric, of_any_length, parse_count};
 use crate::options::write_picture;

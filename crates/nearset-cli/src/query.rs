@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
-use nearset_pipeline::any_filter::Found;
+use nearset::generations::Found;
 use nearset_pipeline::output::Value;
 use nearset_pipeline::scan::scan;
 use nearset_pipeline::{

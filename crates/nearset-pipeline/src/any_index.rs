@@ -7,8 +7,6 @@ use nearset::index::{HammingIndex, IndexError, LshIndex};
 use nearset::plan::Metric;
 use nearset::{Check, DecodeError, Distance, Item, Neighbour};
 
-use crate::any_filter::metric_of;
-
 /// An index of any kind.
 #[derive(Clone)]
 #[non_exhaustive]
@@ -54,7 +52,7 @@ impl<'a> AnyIndex<'a> {
     pub fn metric(&self) -> Option<Metric> {
         match self {
             AnyIndex::Hamming(index) => Some(Metric::Hamming { bits: index.spec().bits }),
-            AnyIndex::Lsh(index) => metric_of(index.spec().family),
+            AnyIndex::Lsh(index) => Metric::of_family(index.spec().family),
         }
     }
 

@@ -150,8 +150,8 @@ fn distances(metric: Metric, items: &[Kept], rng: &mut Rng) -> Result<Vec<Distan
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::any_filter::item_field;
     use crate::extract::Fields;
+    use crate::extract::item_field;
     use crate::input::resolve;
 
     fn measured(name: &str, lines: &str, metric: MetricName, shape: Shape) -> Result<Sampled, BackgroundError> {

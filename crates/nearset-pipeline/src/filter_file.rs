@@ -8,9 +8,8 @@ use std::path::{Path, PathBuf};
 
 use memmap2::Mmap;
 use nearset::codec::Kind;
-use nearset::{Check, DecodeError, NearFilter};
+use nearset::{AnyFilter, Check, DecodeError, NearFilter};
 
-use crate::any_filter::AnyFilter;
 use crate::any_index::AnyIndex;
 use crate::error::OutputError;
 use crate::output::{OutputFile, OutputOptions};

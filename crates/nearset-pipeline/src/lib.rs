@@ -9,7 +9,7 @@
 //! - [`dedup`]: near-duplicates out of a corpus, in one pass, and a page about the run.
 //! - [`join`]: near pairs, clusters and verified removal: texts are compared exactly, by reading them again.
 //! - [`in_order`], [`scan`]: any work on pieces, or on all records, by many threads and in order.
-//! - [`any_filter`], [`any_index`], [`filter_file`]: filters and indexes of every kind, and as files.
+//! - [`any_index`], [`filter_file`]: filters and indexes of every kind, and as files.
 //! - [`measure`]: what a filter really does on someone's own items.
 //! - [`plot`], [`curves`]: charts as SVG, and those of plans and filters.
 //! - [`words`]: numbers, metrics and plans for people.
@@ -35,7 +35,6 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-pub mod any_filter;
 pub mod any_index;
 pub mod background;
 pub mod capacity;
@@ -54,11 +53,11 @@ pub mod plot;
 pub mod scan;
 pub mod words;
 
-pub use any_filter::AnyFilter;
 pub use any_index::AnyIndex;
 pub use error::{InputError, OutputError, RecordError, RecordFault};
 pub use extract::{Arena, Extracted, Fields, ItemField, extract};
 pub use filter_file::{FilterFile, FilterFileError, save_filter, save_index, write_filter};
 pub use format::{Compression, Format};
 pub use input::{Batch, Position, ReadOptions, Reader, Source, Sources, resolve};
+pub use nearset::AnyFilter;
 pub use output::{Added, AddedKind, AnyWriter, Checkpoint, OutputFile, OutputOptions, ParquetWriter, RecordWriter};

@@ -7,9 +7,7 @@
 use nearset::family::Hashed;
 use nearset::item::jaccard;
 use nearset::plan::Metric;
-use nearset::{Bits, Distance, Item, ItemError, Shingler};
-
-use crate::any_filter::AnyFilter;
+use nearset::{AnyFilter, Bits, Distance, Item, ItemError, Shingler};
 
 /// An item that owns what it needs to be compared again and again.
 pub enum Kept {

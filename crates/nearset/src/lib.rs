@@ -10,6 +10,7 @@
 //! - [`family`]: locality-sensitive hash functions, `Pr[h(x) = h(y)] = p(d)`, that give an item its band keys.
 //! - [`plan`]: the formulas that say what a choice of functions, tables and thresholds will do.
 //! - [`filter`]: sets that answer from a few bits an item.
+//! - [`generations`]: filters that grow, refuse or forget when they are full.
 //! - [`index`]: sets that keep their items, and answer which one is near and how near.
 //! - [`codec`]: filters and indexes as bytes.
 //!
@@ -18,6 +19,7 @@
 pub mod codec;
 pub mod family;
 pub mod filter;
+pub mod generations;
 pub mod hash;
 pub mod index;
 pub mod item;
@@ -27,6 +29,7 @@ pub mod simd;
 pub use codec::{Check, DecodeError};
 pub use family::{Family, Layout, LshFamily};
 pub use filter::{BloomFilter, ExactNearFilter, ExactSpec, NearFilter, Spec, Table};
+pub use generations::{AnyFilter, Generations};
 pub use hash::Seed;
 pub use index::{HammingIndex, HammingSpec, LshIndex, LshSpec, Neighbour};
 pub use item::{BitString, Bits, Distance, Item, ItemError, Shingler, Shingling, ShinglingError, Similarity, Symbols};

@@ -10,6 +10,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
+use nearset::plan::Metric;
 use nearset::{BitString, Bits, Item};
 
 use crate::error::{RecordError, RecordFault};
@@ -28,6 +29,16 @@ pub enum ItemField {
     Hex,
     /// Numbers: an array in JSON, a list in Parquet, numbers between commas or spaces in other texts.
     Vector,
+}
+
+/// What a record's field must hold for a metric; `None` where files have no form for it.
+pub fn item_field(metric: Metric) -> Option<ItemField> {
+    match metric {
+        Metric::Hamming { .. } => Some(ItemField::Hex),
+        Metric::Jaccard { .. } | Metric::WeightedJaccard { .. } => Some(ItemField::Text),
+        Metric::Angle { .. } | Metric::L1 { .. } | Metric::L2 { .. } => Some(ItemField::Vector),
+        _ => None,
+    }
 }
 
 impl ItemField {

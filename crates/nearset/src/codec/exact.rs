@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use super::{
     Body, Check, DecodeError, Frame, Kind, Reader, Writer, encode,
     frame::to_bytes,
+    generations::{only_generation, unlike_the_first},
     spec::{COUNTS, SPEC, read_counts, read_table, read_tables, unknown, write_table},
 };
 use crate::{
@@ -12,10 +13,11 @@ use crate::{
     filter::{
         Construction, ExactNearFilter, ExactSpec,
         exact::{Store, folds::Folds},
+        tables::Place,
     },
 };
 
-fn write_spec(spec: &ExactSpec) -> Vec<u8> {
+pub(super) fn write_spec(spec: &ExactSpec) -> Vec<u8> {
     let ExactSpec { bits, radius, seed, construction } = *spec;
     let mut out = Writer::default();
     out.u32(bits).u32(radius).put(&seed.to_bytes());
@@ -29,7 +31,7 @@ fn write_spec(spec: &ExactSpec) -> Vec<u8> {
     out.bytes
 }
 
-fn read_spec(mut reader: Reader<'_>) -> Result<ExactSpec, DecodeError> {
+pub(super) fn read_spec(mut reader: Reader<'_>) -> Result<ExactSpec, DecodeError> {
     let (bits, radius) = (reader.u32()?, reader.u32()?);
     let seed = Seed::from_bytes(reader.array()?);
     let construction = match reader.u8()? {
@@ -76,21 +78,44 @@ impl<'a> ExactNearFilter<'a> {
     /// Opens a file's bytes. Tables and folds that lie 64-byte aligned in them, as in a memory map, are used in place.
     ///
     /// # Errors
-    /// If the bytes are not an intact exact near filter that this build reads.
+    /// If the bytes are not an intact exact near filter that this build reads, alone or as the only generation of a file of
+    /// [`Generations`](crate::Generations).
     pub fn decode(bytes: &'a [u8], check: Check) -> Result<Self, DecodeError> {
+        Self::decode_after(only_generation(bytes, check)?, check, None)
+    }
+
+    /// Opens a file that holds nothing else, and if it is to follow another filter, the one whose spec is known.
+    pub(super) fn decode_after(
+        bytes: &'a [u8],
+        check: Check,
+        after: Option<(&ExactNearFilter<'_>, &ExactSpec)>,
+    ) -> Result<Self, DecodeError> {
         let mut frame = Frame::open(bytes, Kind::ExactNear, check)?;
         frame.expect_only(&[SPEC, COUNTS])?;
         let spec = read_spec(frame.section(SPEC, "the spec")?)?;
+        if after.is_some_and(|(_, expected)| *expected != spec) {
+            return Err(unlike_the_first());
+        }
         let (items, stored) = read_counts(&frame)?;
-        let store = match spec.construction.table() {
-            Some(table) => Store::Keys(read_tables(&mut frame, table, spec.key_bits(), spec.seed, stored, check)?),
-            None => {
+        let store = match (spec.construction.table(), after.map(|(older, _)| older.store())) {
+            (Some(table), Some(Store::Keys(older))) => {
+                Store::Keys(read_tables(&mut frame, older.place().with_table(table), stored, check)?)
+            }
+            (Some(table), _) => {
+                let place = Place::new(table, spec.key_bits(), spec.seed);
+                Store::Keys(read_tables(&mut frame, place, stored, check)?)
+            }
+            (None, _) => {
                 let rows = frame.numbers(stored.saturating_mul(spec.fold_words() as u64))?;
                 Store::Folds(read_folds(&spec, rows, check)?)
             }
         };
         frame.finish()?;
-        Ok(Self::from_parts(spec, store, items))
+        let filter = Self::from_parts(spec, store, items);
+        Ok(match after {
+            Some((older, _)) => filter.sharing_functions_of(older),
+            None => filter,
+        })
     }
 }
 

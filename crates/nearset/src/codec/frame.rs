@@ -26,13 +26,24 @@ pub enum Kind {
     Hamming,
     /// An [`LshIndex`](crate::index::LshIndex).
     Lsh,
+    /// [`Generations`](crate::Generations) of filters, on the terms that they were reserved on.
+    Generations,
+    /// A [`Description`](crate::generations::Description) of a filter.
+    Description,
 }
 
 impl Kind {
-    const ALL: [(u8, Kind); 5] =
-        [(1, Kind::Bloom), (2, Kind::Near), (3, Kind::ExactNear), (4, Kind::Hamming), (5, Kind::Lsh)];
+    const ALL: [(u8, Kind); 7] = [
+        (1, Kind::Bloom),
+        (2, Kind::Near),
+        (3, Kind::ExactNear),
+        (4, Kind::Hamming),
+        (5, Kind::Lsh),
+        (6, Kind::Generations),
+        (7, Kind::Description),
+    ];
 
-    fn number(self) -> u8 {
+    pub(super) fn number(self) -> u8 {
         Self::ALL.into_iter().find(|&(_, kind)| kind == self).expect("every kind has a number").0
     }
 
@@ -70,6 +81,8 @@ impl fmt::Display for Kind {
             Kind::ExactNear => "an exact near filter",
             Kind::Hamming => "a Hamming index",
             Kind::Lsh => "a near-neighbour index",
+            Kind::Generations => "a filter in generations",
+            Kind::Description => "a filter's description",
         })
     }
 }
@@ -127,7 +140,18 @@ pub(crate) fn to_bytes<T: Number>(numbers: &[T]) -> Cow<'_, [u8]> {
 /// Sections from this number on may be skipped by a reader that does not know them.
 const OPTIONAL: u16 = 0x8000;
 
-pub(crate) fn encode<B: Body>(body: &B, out: &mut dyn io::Write) -> io::Result<()> {
+const ZEROS: [u8; HEADER] = [0; HEADER];
+
+/// Each array, and the zeros that fill it up.
+fn padded<'b>(arrays: &'b [Cow<'_, [u8]>]) -> impl Iterator<Item = &'b [u8]> {
+    arrays.iter().flat_map(|array| {
+        let padding = array.len().next_multiple_of(HEADER) - array.len();
+        [&array[..], &ZEROS[..padding]]
+    })
+}
+
+/// All that stands before the arrays.
+pub(crate) fn head<B: Body>(body: &B, arrays: &[Cow<'_, [u8]>]) -> Vec<u8> {
     let mut description = Writer::default();
     for (number, section) in body.sections() {
         description.u16(number).u32(section.len() as u32).put(&section);
@@ -136,17 +160,9 @@ pub(crate) fn encode<B: Body>(body: &B, out: &mut dyn io::Write) -> io::Result<(
     let described = description.len() as u32;
     description.resize(description.len().next_multiple_of(HEADER), 0);
 
-    const ZEROS: [u8; HEADER] = [0; HEADER];
-    let arrays = body.arrays();
-    let parts = || {
-        arrays.iter().flat_map(|array| {
-            let padding = array.len().next_multiple_of(HEADER) - array.len();
-            [&array[..], &ZEROS[..padding]]
-        })
-    };
     let mut sum = Xxh3::new();
-    parts().for_each(|part| sum.update(part));
-    let length = HEADER + description.len() + parts().map(<[u8]>::len).sum::<usize>();
+    padded(arrays).for_each(|part| sum.update(part));
+    let length = HEADER + description.len() + padded(arrays).map(<[u8]>::len).sum::<usize>();
 
     let mut header = Writer::default();
     header.put(&MAGIC).u8(VERSION).u8(B::KIND.number()).u16(0).u32(described);
@@ -154,11 +170,14 @@ pub(crate) fn encode<B: Body>(body: &B, out: &mut dyn io::Write) -> io::Result<(
     let mut checked = Xxh3::new();
     checked.update(&header.bytes);
     checked.update(&description);
-    header.u64(checked.digest());
+    header.u64(checked.digest()).put(&description);
+    header.bytes
+}
 
-    out.write_all(&header.bytes)?;
-    out.write_all(&description)?;
-    parts().try_for_each(|part| out.write_all(part))
+pub(crate) fn encode<B: Body>(body: &B, out: &mut dyn io::Write) -> io::Result<()> {
+    let arrays = body.arrays();
+    out.write_all(&head(body, &arrays))?;
+    padded(&arrays).try_for_each(|part| out.write_all(part))
 }
 
 /// A file taken apart, its sums checked, nothing in it believed yet.
@@ -244,7 +263,8 @@ impl<'a> Frame<'a> {
         }
     }
 
-    fn payload(&mut self, expected: u64) -> Result<&'a [u8], DecodeError> {
+    /// The next bytes of the payload.
+    pub(crate) fn payload(&mut self, expected: u64) -> Result<&'a [u8], DecodeError> {
         let found = self.payload.len() as u64;
         if expected > found {
             return Err(DecodeError::Truncated { expected, found });

@@ -10,13 +10,14 @@
 mod bytes;
 mod exact;
 mod frame;
+mod generations;
 mod hamming;
 mod lsh;
 mod spec;
 
 pub(crate) use bytes::{Reader, Writer};
 pub use frame::Kind;
-pub(crate) use frame::{Body, Frame, encode};
+pub(crate) use frame::{Body, Frame, encode, head};
 
 use crate::{filter::SpecError, index::LshSpecError};
 
@@ -62,6 +63,14 @@ pub enum DecodeError {
         expected: Kind,
         /// What the file holds.
         found: Kind,
+    },
+    /// A filter of several generations where one was asked for.
+    #[error(
+        "the file holds a filter of {generations} generations, which is not one filter: open it as generations, which answer together"
+    )]
+    Several {
+        /// How many.
+        generations: usize,
     },
     /// A structure, family or section that this build does not know.
     #[error("{what} number {found} is unknown to this build: upgrade nearset, or restore the file if it is damaged")]

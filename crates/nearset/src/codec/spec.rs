@@ -2,7 +2,10 @@
 
 use std::borrow::Cow;
 
-use super::{Body, Check, DecodeError, Frame, Kind, Reader, Writer, encode};
+use super::{
+    Body, Check, DecodeError, Frame, Kind, Reader, Writer, encode,
+    generations::{only_generation, unlike_the_first},
+};
 use crate::{
     Family, Seed, Shingling,
     family::{
@@ -11,7 +14,8 @@ use crate::{
     },
     filter::{
         BitArray, BloomFilter, Decision, NearFilter, Probing, Rule, Spec, SpecError, Table, Verification,
-        near::verification_seed, tables::Tables,
+        near::verification_seed,
+        tables::{Place, Tables},
     },
     plan::curve::amplify::Step,
 };
@@ -141,7 +145,7 @@ pub(super) fn read_table(reader: &mut Reader<'_>) -> Result<Table, DecodeError> 
 /// In the place of the number of steps: the rule is a promise.
 const PROMISE: u8 = 255;
 
-fn write_spec(spec: &Spec) -> Vec<u8> {
+pub(super) fn write_spec(spec: &Spec) -> Vec<u8> {
     let mut out = Writer::default();
     write_family(&spec.family, &mut out);
     out.put(&spec.seed.to_bytes()).u32(spec.rows);
@@ -168,7 +172,7 @@ fn write_spec(spec: &Spec) -> Vec<u8> {
     out.bytes
 }
 
-fn read_spec(mut reader: Reader<'_>) -> Result<Spec, DecodeError> {
+pub(super) fn read_spec(mut reader: Reader<'_>) -> Result<Spec, DecodeError> {
     let family = read_family(&mut reader)?;
     let seed = Seed::from_bytes(reader.array()?);
     let rows = reader.u32()?;
@@ -224,13 +228,30 @@ impl<'a> NearFilter<'a> {
     /// Opens a file's bytes. Tables that lie 64-byte aligned in them, as in a memory map, are used in place.
     ///
     /// # Errors
-    /// If the bytes are not an intact near filter that this build reads.
+    /// If the bytes are not an intact near filter that this build reads, alone or as the only generation of a file of
+    /// [`Generations`](crate::Generations).
     pub fn decode(bytes: &'a [u8], check: Check) -> Result<Self, DecodeError> {
+        Self::decode_after(only_generation(bytes, check)?, check, None)
+    }
+
+    /// Opens a file that holds nothing else, and if it is to follow another filter, the one whose spec is known.
+    pub(super) fn decode_after(
+        bytes: &'a [u8],
+        check: Check,
+        after: Option<(&NearFilter<'_>, &Spec)>,
+    ) -> Result<Self, DecodeError> {
         let mut frame = Frame::open(bytes, Kind::Near, check)?;
         frame.expect_only(&[SPEC, COUNTS])?;
         let spec = read_spec(frame.section(SPEC, "the spec")?)?;
+        if after.is_some_and(|(_, expected)| *expected != spec) {
+            return Err(unlike_the_first());
+        }
         let (items, ones) = read_counts(&frame)?;
-        let tables = read_tables(&mut frame, spec.table, spec.rows_by_band(), spec.seed, ones, check)?;
+        let place = match after {
+            Some((older, _)) => older.tables().place().with_table(spec.table),
+            None => Place::new(spec.table, spec.rows_by_band(), spec.seed),
+        };
+        let tables = read_tables(&mut frame, place, ones, check)?;
         let verification = match spec.verification {
             None => None,
             Some(Verification { lines, hashes }) => {
@@ -238,7 +259,11 @@ impl<'a> NearFilter<'a> {
             }
         };
         frame.finish()?;
-        Ok(Self::from_parts(spec, tables, verification, items))
+        let filter = Self::from_parts(spec, tables, verification, items);
+        Ok(match after {
+            Some((older, _)) => filter.sharing_functions_of(older),
+            None => filter,
+        })
     }
 }
 
@@ -253,13 +278,11 @@ pub(super) fn read_counts(frame: &Frame<'_>) -> Result<(u64, u64), DecodeError> 
 /// The next array as the tables of a checked spec.
 pub(super) fn read_tables<'a>(
     frame: &mut Frame<'a>,
-    table: Table,
-    rows: impl Iterator<Item = u32> + Clone,
-    seed: Seed,
+    place: Place,
     ones: u64,
     check: Check,
 ) -> Result<Tables<'a>, DecodeError> {
-    let num_bits = table.num_bits(rows.clone());
+    let num_bits = place.num_bits();
     let array = frame.array(num_bits.div_ceil(512))?;
     if check == Check::Everything && array.ones_in(0..num_bits) != array.ones() {
         return Err(DecodeError::BadValue { what: "padding", found: "not zero".into() });
@@ -267,7 +290,7 @@ pub(super) fn read_tables<'a>(
     if check == Check::Everything && array.ones() != ones || ones > num_bits {
         return Err(DecodeError::BadValue { what: "the number of set bits", found: ones.to_string() });
     }
-    Ok(Tables::from_bits(table, rows, seed, array, ones))
+    Ok(Tables::from_bits(place, array, ones))
 }
 
 fn read_bloom<'a>(array: BitArray<'a>, hashes: u32, seed: Seed) -> Result<BloomFilter<'a>, DecodeError> {

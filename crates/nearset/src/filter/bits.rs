@@ -158,6 +158,11 @@ impl<'a> BitArray<'a> {
         self.ones() as f64 / self.len() as f64
     }
 
+    /// Clears every bit, in the memory that is there.
+    pub(crate) fn clear(&mut self) {
+        self.lines_mut().fill(Line([0; 8]));
+    }
+
     /// Sets every bit that is set in `other`.
     ///
     /// # Panics

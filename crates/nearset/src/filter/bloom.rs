@@ -219,6 +219,10 @@ impl<'a> BloomFilter<'a> {
         Ok(())
     }
 
+    pub(crate) fn clear(&mut self) {
+        self.bits.clear();
+    }
+
     /// An estimate, from the share of set bits, of how many distinct keys are in; infinite when every bit is set.
     ///
     /// No count is kept: the bits then depend on nothing but the set of keys, and merging needs no bookkeeping.

@@ -8,12 +8,16 @@
 //! Invariant: table `i` is written only by band `i`, and bits are only ever set, so `merge` is OR.
 //! Not here: choosing parameters (`plan`), bytes on disk (`codec`).
 
+mod shared;
+
 use std::sync::{Arc, OnceLock};
 
+pub use shared::SharedNearFilter;
+
 use super::{
-    BloomFilter, MergeError, SharedBloom, Spec, SpecError,
+    BloomFilter, MergeError, Spec, SpecError,
     rule::{Decision, Rule},
-    tables::{Added, Tables, TablesShared},
+    tables::{Added, Place, Tables},
 };
 use crate::{
     family::{Functions, Hashed, Key, LshFamily, functions_seed, key_of_rows},
@@ -36,8 +40,9 @@ use crate::{
 #[derive(Clone)]
 pub struct NearFilter<'a> {
     spec: Spec,
-    /// Drawn when first needed: opening a small file must not take more memory than it has bytes.
-    functions: OnceLock<Arc<dyn Functions>>,
+    /// Drawn when first needed: opening a small file must not take more memory than it has bytes. Shared by filters that
+    /// differ in the size of their tables only.
+    functions: Arc<OnceLock<Arc<dyn Functions>>>,
     tables: Tables<'a>,
     verification: Option<BloomFilter<'a>>,
     items: u64,
@@ -87,11 +92,20 @@ impl Threshold {
     }
 }
 
-/// The functions of a filter, without its tables. Made by [`NearFilter::hasher`].
+/// The functions of a filter, without its tables.
 #[derive(Clone)]
 pub struct Hasher(Arc<dyn Functions>);
 
 impl Hasher {
+    /// What hashes items for filters of this spec, for those who have no filter: it may lie on another machine.
+    ///
+    /// # Errors
+    /// If no filter has this spec.
+    pub fn new(spec: &Spec) -> Result<Self, SpecError> {
+        spec.check()?;
+        Ok(Self(draw(spec)))
+    }
+
     /// As [`NearFilter::hash`].
     ///
     /// # Errors
@@ -126,13 +140,23 @@ impl NearFilter<'static> {
     /// If no filter has this spec, or memory for it can't be had.
     pub fn from_spec(spec: Spec) -> Result<Self, SpecError> {
         spec.check()?;
-        let tables = Tables::new(spec.table, spec.rows_by_band(), spec.seed)?;
+        let place = Place::new(spec.table, spec.rows_by_band(), spec.seed);
+        Self::empty(spec, place)
+    }
+
+    fn empty(spec: Spec, place: Place) -> Result<Self, SpecError> {
+        let tables = Tables::new(place)?;
         let verification = match spec.verification {
             Some(shape) => Some(BloomFilter::with_lines(shape.lines, shape.hashes, verification_seed(&spec))?),
             None => None,
         };
         Ok(Self::from_parts(spec, tables, verification, 0))
     }
+}
+
+fn draw(spec: &Spec) -> Arc<dyn Functions> {
+    let drawn = spec.family.draw(functions_seed(spec.seed), spec.layout());
+    drawn.expect("the spec was checked when the filter was made").into()
 }
 
 pub(crate) fn verification_seed(spec: &Spec) -> crate::Seed {
@@ -151,14 +175,32 @@ impl<'a> NearFilter<'a> {
         // Counting the ones of lines reads them all, which opening a memory map must not, unless the rule asks for it.
         let ones = if spec.rule.follows_fill() { tables.ones() } else { 0 };
         let threshold = Threshold::at(&spec.rule, ones, tables.num_bits());
-        Self { spec, functions: OnceLock::new(), tables, verification, items, threshold }
+        Self { spec, functions: Arc::default(), tables, verification, items, threshold }
     }
 
     fn functions(&self) -> &Arc<dyn Functions> {
-        self.functions.get_or_init(|| {
-            let drawn = self.spec.family.draw(functions_seed(self.spec.seed), self.spec.layout());
-            drawn.expect("the spec was checked when the filter was made").into()
-        })
+        self.functions.get_or_init(|| draw(&self.spec))
+    }
+
+    /// An empty filter of a spec that differs in the size of its tables only. The two share their functions.
+    pub(crate) fn beside(&self, spec: Spec) -> Result<NearFilter<'static>, SpecError> {
+        spec.check()?;
+        let place = self.tables.place().with_table(spec.table);
+        Ok(NearFilter::empty(spec, place)?.sharing_functions_of(self))
+    }
+
+    pub(crate) fn sharing_functions_of(self, other: &NearFilter<'_>) -> Self {
+        Self { functions: Arc::clone(&other.functions), ..self }
+    }
+
+    /// Forgets all items.
+    pub(crate) fn clear(&mut self) {
+        self.tables.clear();
+        if let Some(verification) = &mut self.verification {
+            verification.clear();
+        }
+        self.items = 0;
+        self.threshold = Threshold::at(&self.spec.rule, 0, self.tables.num_bits());
     }
 
     /// What the filter is.
@@ -547,51 +589,4 @@ pub struct BatchError {
     pub position: usize,
     /// Why.
     pub source: ItemError,
-}
-
-/// A near filter lent to many threads. Made by [`NearFilter::shared`].
-pub struct SharedNearFilter<'a> {
-    functions: Arc<dyn Functions>,
-    spec: &'a Spec,
-    tables: TablesShared<'a>,
-    verification: Option<SharedBloom<'a>>,
-    items: Added<'a>,
-    threshold: &'a mut Threshold,
-}
-
-impl Drop for SharedNearFilter<'_> {
-    fn drop(&mut self) {
-        *self.threshold = self.threshold_now();
-    }
-}
-
-impl SharedNearFilter<'_> {
-    fn threshold_now(&self) -> Threshold {
-        let (ones, bits) = self.tables.ones_of_bits();
-        self.threshold.after(&self.spec.rule, ones, bits)
-    }
-
-    /// Inserts an item. True when nothing near was there before; neighbouring buckets are not tried.
-    ///
-    /// # Errors
-    /// If the item is of a wrong kind or length, or has no hash.
-    pub fn insert<'i>(&self, item: impl Into<Item<'i>>) -> Result<bool, ItemError> {
-        let mut hashed = Hashed::new();
-        self.functions.hash(item.into(), &mut hashed)?;
-        Ok(self.insert_hashed(&hashed))
-    }
-
-    /// [`Self::insert`] of an item hashed before.
-    pub fn insert_hashed(&self, hashed: &Hashed) -> bool {
-        let threshold = self.threshold_now();
-        let mut hits = self.tables.insert(&hashed.keys);
-        let mut near = threshold.accepts(&self.spec.rule, &mut hits);
-        if let Some(verification) = &self.verification
-            && let Some(joint) = joint_key(&hashed.keys)
-        {
-            near &= !verification.insert_hash(joint.get());
-        }
-        self.items.add(1);
-        !near
-    }
 }

@@ -3,7 +3,7 @@
 //! Claim: two filters with equal specs can be merged, and two filters that can be merged have equal specs.
 //! Not here: choosing a spec for a goal (`plan`), the papers' own choices (`papers`).
 
-use std::fmt;
+use std::{fmt, ops::Range};
 
 use super::{BitArrayError, BloomError, Rule, RuleError};
 use crate::{Family, Layout, LshFamily, Seed, family::FamilyError, item::Distance, plan::curve::binomial};
@@ -35,6 +35,15 @@ impl Table {
             Table::Lines { lines, .. } => 512 * lines,
         })
         .sum()
+    }
+
+    /// A table of so many times the size; a direct one has but one size.
+    pub(crate) fn scaled(self, factor: u64) -> Self {
+        match self {
+            Table::Direct => Table::Direct,
+            Table::Bits(bits) => Table::Bits(bits.saturating_mul(factor)),
+            Table::Lines { lines, hashes } => Table::Lines { lines: lines.saturating_mul(factor), hashes },
+        }
     }
 
     /// That there can be such tables, one for each of `rows`, the number of bits in a band's keys.
@@ -170,6 +179,54 @@ impl Spec {
             return Err(SpecError::ProbedCascade);
         }
         Ok(self.family.check(self.layout())?)
+    }
+
+    /// The same filter for so many times the items, its tables and its verification that much larger. An item has the same keys for
+    /// both. Direct tables have but one size, and stay as they are.
+    ///
+    /// # Errors
+    /// If no filter is that large.
+    pub fn with_tables_scaled(&self, factor: u64) -> Result<Self, SpecError> {
+        let verification = self
+            .verification
+            .map(|Verification { lines, hashes }| Verification { lines: lines.saturating_mul(factor), hashes });
+        let spec = Self { table: self.table.scaled(factor), verification, ..self.clone() };
+        spec.check()?;
+        Ok(spec)
+    }
+
+    /// The spec of a filter that holds only some bands of this one, so that a filter too large for one machine is spread over
+    /// several: each holds a slice, and is sent the keys of its bands only.
+    ///
+    /// Whoever asks adds up hits and set bits over all slices, and decides by the whole spec's rule: at least
+    /// [`Rule::threshold_at`] of the fill. A slice's own functions serve no one, and its own rule says that any band hit.
+    ///
+    /// ```
+    /// use nearset::plan::TextDedup;
+    ///
+    /// let whole = TextDedup::default().spec(1_000_000)?;
+    /// let half = whole.slice(0..62)?;
+    /// assert_eq!((half.rule.bands(), half.bits_per_band()), (62, whole.bits_per_band()));
+    /// assert!(half.expect_equal(&whole.slice(62..124)?).is_err(), "slices are not to be mixed up");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If there are no such bands, or hits alone do not decide: verification and probing look at a whole item, and a rule of
+    /// several steps at which bands hit.
+    pub fn slice(&self, bands: Range<u32>) -> Result<Self, SpecError> {
+        if self.verification.is_some() || self.probing.is_some() || self.rule.threshold_at(0.0).is_none() {
+            return Err(SpecError::Undivided);
+        }
+        let all = self.rule.bands();
+        if bands.is_empty() || bands.end > all {
+            return Err(SpecError::Slice { start: bands.start, end: bands.end, bands: all });
+        }
+        let rule = Rule::threshold(bands.end - bands.start, 1)?;
+        let seed = self.seed.derive("slice", bands.start.into());
+        let spec = Self { seed, rule, ..self.clone() };
+        spec.check()?;
+        Ok(spec)
     }
 
     /// That another filter's bits mean the same.
@@ -357,6 +414,21 @@ pub enum SpecError {
     /// No exact near filter is of these numbers.
     #[error(transparent)]
     Exact(#[from] super::ExactSpecError),
+    /// A slice of bands that are not there.
+    #[error("bands {start} to {end} of a filter of {bands}: a slice has at least one of them, and none beyond")]
+    Slice {
+        /// The first band asked for.
+        start: u32,
+        /// The band after the last.
+        end: u32,
+        /// The bands there are.
+        bands: u32,
+    },
+    /// A slice of a filter that needs all bands of an item together.
+    #[error(
+        "verification, probing and rules of several steps look at all bands of an item together: such a filter is not cut into slices"
+    )]
+    Undivided,
     /// Verification under a rule that accepts fewer than all bands.
     #[error("verification looks up all keys together, so every band must hit: use the threshold that equals the bands")]
     VerifiedThreshold,

@@ -2,7 +2,10 @@
 
 use std::{
     ops::Range,
-    sync::atomic::{AtomicU64, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 use super::{BitArray, SpecError, Table, bits};
@@ -37,13 +40,13 @@ pub(crate) struct Tables<'a> {
 
 /// Where a band's keys lie.
 #[derive(Clone)]
-struct Place {
+pub(crate) struct Place {
     table: Table,
     bands: usize,
     /// Where each direct table starts, in bits, and where the last one ends; empty for tables of one size.
-    starts: Vec<u64>,
+    starts: Arc<[u64]>,
     /// One a band, mixed into its keys, so that no two bands send a key to like places; empty for direct tables.
-    seeds: Vec<u64>,
+    seeds: Arc<[u64]>,
 }
 
 /// A key's line, and where in it.
@@ -78,18 +81,25 @@ impl Spots {
 }
 
 impl Place {
-    fn new(table: Table, rows: impl Iterator<Item = u32>, seed: Seed) -> Self {
+    /// One table for each of `rows`, the number of bits in a band's keys, which only direct tables need.
+    pub(crate) fn new(table: Table, rows: impl Iterator<Item = u32>, seed: Seed) -> Self {
         if table == Table::Direct {
             let mut end = 0;
             let ends = rows.map(|rows| {
                 end += 1 << rows;
                 end
             });
-            let starts: Vec<u64> = std::iter::once(0).chain(ends).collect();
-            return Self { table, bands: starts.len() - 1, starts, seeds: Vec::new() };
+            let starts: Arc<[u64]> = std::iter::once(0).chain(ends).collect();
+            return Self { table, bands: starts.len() - 1, starts, seeds: Arc::default() };
         }
-        let seeds: Vec<u64> = (0..).zip(rows).map(|(band, _)| seed.derive("table", band).words()[0]).collect();
-        Self { table, bands: seeds.len(), starts: Vec::new(), seeds }
+        let seeds: Arc<[u64]> = (0..).zip(rows).map(|(band, _)| seed.derive("table", band).words()[0]).collect();
+        Self { table, bands: seeds.len(), starts: Arc::default(), seeds }
+    }
+
+    /// The same in tables of another size, which costs no memory. Direct tables have but one.
+    pub(crate) fn with_table(&self, table: Table) -> Self {
+        debug_assert_eq!(table == Table::Direct, self.table == Table::Direct);
+        Self { table, ..self.clone() }
     }
 
     /// The bits of a band's table.
@@ -102,7 +112,7 @@ impl Place {
         }
     }
 
-    fn num_bits(&self) -> u64 {
+    pub(crate) fn num_bits(&self) -> u64 {
         self.range(self.bands - 1).end
     }
 
@@ -190,9 +200,8 @@ impl Place {
 }
 
 impl Tables<'static> {
-    /// Empty tables, one for each of `rows`, the number of bits in a band's keys, which only direct tables need.
-    pub(crate) fn new(table: Table, rows: impl Iterator<Item = u32>, seed: Seed) -> Result<Self, SpecError> {
-        let place = Place::new(table, rows, seed);
+    /// Empty tables.
+    pub(crate) fn new(place: Place) -> Result<Self, SpecError> {
         let bits = BitArray::zeroed(place.num_bits().div_ceil(Line::BITS))?;
         Ok(Self { place, bits, ones: 0 })
     }
@@ -200,14 +209,7 @@ impl Tables<'static> {
 
 impl<'a> Tables<'a> {
     /// Tables around lines that others of this shape have filled, of whose bits `ones` are set.
-    pub(crate) fn from_bits(
-        table: Table,
-        rows: impl Iterator<Item = u32>,
-        seed: Seed,
-        bits: BitArray<'a>,
-        ones: u64,
-    ) -> Self {
-        let place = Place::new(table, rows, seed);
+    pub(crate) fn from_bits(place: Place, bits: BitArray<'a>, ones: u64) -> Self {
         debug_assert_eq!(bits.lines().len() as u64, place.num_bits().div_ceil(Line::BITS));
         Self { place, bits, ones }
     }
@@ -227,6 +229,30 @@ impl<'a> Tables<'a> {
 
     pub(crate) fn bits(&self) -> &BitArray<'a> {
         &self.bits
+    }
+
+    pub(crate) fn place(&self) -> &Place {
+        &self.place
+    }
+
+    /// Whether the number of set bits is known without counting them: where a key is one bit.
+    pub(crate) fn counts_ones(&self) -> bool {
+        !matches!(self.place.table, Table::Lines { .. })
+    }
+
+    /// How many distinct items of random keys would set as many bits and `more`.
+    pub(crate) fn load_with(&self, more: u64) -> f64 {
+        let hashes = match self.place.table {
+            Table::Direct | Table::Bits(_) => 1,
+            Table::Lines { hashes, .. } => hashes,
+        };
+        let (bits, ones) = (self.num_bits() as f64, (self.ones() + more) as f64);
+        bloom::keys_from_fill(bits / self.place.bands as f64, f64::from(hashes), (ones / bits).min(1.0))
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.bits.clear();
+        self.ones = 0;
     }
 
     pub(crate) fn into_owned(self) -> Tables<'static> {

@@ -285,6 +285,21 @@ impl Metric {
         self.any_family().distance(a, b)
     }
 
+    /// What near means to a family; `None` for those that only programs use.
+    pub fn of_family(family: Family) -> Option<Self> {
+        Some(match family {
+            Family::BitSampling(family) => Metric::Hamming { bits: family.bits },
+            Family::SymbolSampling(family) => Metric::Symbols { length: family.length },
+            Family::MinHash(family) => Metric::Jaccard { shingling: family.shingling },
+            Family::WeightedMinHash(family) => Metric::WeightedJaccard { shingling: family.shingling },
+            Family::Hyperplane(family) => Metric::Angle { dimension: family.dimension },
+            Family::CrossPolytope(family) => Metric::Angle { dimension: family.dimension },
+            Family::PStable(family) if family.stable == Stable::Cauchy => Metric::L1 { dimension: family.dimension },
+            Family::PStable(family) => Metric::L2 { dimension: family.dimension },
+            _ => return None,
+        })
+    }
+
     /// A family of this metric, for its distance.
     fn any_family(self) -> Family {
         match self {

@@ -145,6 +145,22 @@ impl PlannedSpec {
             PlannedSpec::Exact(_) => None,
         }
     }
+
+    /// What near means to it; `None` for families that only programs use.
+    pub fn metric(&self) -> Option<Metric> {
+        match self {
+            PlannedSpec::Near(spec) => Metric::of_family(spec.family),
+            PlannedSpec::Exact(spec) => Some(Metric::Hamming { bits: spec.bits }),
+        }
+    }
+
+    /// Bytes that an empty filter holds.
+    pub fn bytes(&self) -> u64 {
+        match self {
+            PlannedSpec::Near(spec) => spec.bytes(),
+            PlannedSpec::Exact(spec) => spec.bytes(),
+        }
+    }
 }
 
 /// A point of the curve of acceptance.

@@ -1,8 +1,10 @@
 //! Any file opened as what it says it is, and files signed again after a change.
 
 use nearset::{
-    BloomFilter, Check, DecodeError, Distance, ExactNearFilter, HammingIndex, ItemError, NearFilter,
+    BloomFilter, Check, DecodeError, Distance, ExactNearFilter, Generations, HammingIndex, ItemError, NearFilter,
     codec::Kind,
+    family::Hashed,
+    generations::{Description, InsertError},
     index::{IndexError, LshIndex},
 };
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
@@ -33,6 +35,8 @@ pub enum Any<'a> {
     ExactNear(ExactNearFilter<'a>),
     Hamming(HammingIndex<'a>),
     Lsh(LshIndex<'a>),
+    Generations(Generations<'a>),
+    Description(Description),
 }
 
 /// All that goes wrong with an item of a sample.
@@ -51,6 +55,8 @@ impl<'a> Any<'a> {
             Kind::ExactNear => Any::ExactNear(ExactNearFilter::decode(bytes, check)?),
             Kind::Hamming => Any::Hamming(HammingIndex::decode(bytes, check)?),
             Kind::Lsh => Any::Lsh(LshIndex::decode(bytes, check)?),
+            Kind::Generations => Any::Generations(Generations::decode(bytes, check)?),
+            Kind::Description => Any::Description(Description::decode(bytes)?),
             other => panic!("{other} has no sample: add one"),
         })
     }
@@ -63,6 +69,8 @@ impl<'a> Any<'a> {
             Any::ExactNear(filter) => filter.encode(&mut bytes),
             Any::Hamming(index) => index.encode(&mut bytes),
             Any::Lsh(index) => index.encode(&mut bytes),
+            Any::Generations(filter) => filter.encode(&mut bytes),
+            Any::Description(description) => return description.encode(),
         };
         written.expect("a Vec takes all");
         bytes
@@ -75,6 +83,11 @@ impl<'a> Any<'a> {
             Any::ExactNear(filter) => filter.insert(item.view()),
             Any::Hamming(index) => index.insert(item.view()).map(|_| true).map_err(item_error),
             Any::Lsh(index) => index.insert(item.view()).map(|_| true).map_err(item_error),
+            Any::Generations(filter) => match filter.insert(item.view(), &mut Hashed::new()) {
+                Err(InsertError::Item(error)) => Err(error),
+                inserted => Ok(inserted.unwrap_or_else(|error| panic!("{error}"))),
+            },
+            Any::Description(_) => panic!("a description holds no items"),
         }
     }
 
@@ -93,6 +106,8 @@ impl<'a> Any<'a> {
                 }
                 index.candidates(item.view()).map(|found| !found.is_empty()).map_err(item_error)
             }
+            Any::Generations(filter) => filter.contains_near(item.view(), &mut Hashed::new()),
+            Any::Description(_) => Ok(false),
         }
     }
 }

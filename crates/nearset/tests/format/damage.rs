@@ -247,7 +247,7 @@ proptest! {
 
     #[test]
     fn random_bytes_behind_a_good_header_are_refused_or_understood(
-        kind in 1u8..=5,
+        kind in 1u8..=7,
         mut description in prop::collection::vec(any::<u8>(), 0..150),
         payload in prop::collection::vec(any::<u8>(), 0..300),
         spec_length in 0u32..100,

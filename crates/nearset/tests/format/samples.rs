@@ -383,6 +383,8 @@ fn sample(name: &'static str, makes: &Makes, empty: fn() -> Any<'static>) -> Sam
             format!("{:?}, {} items drawn before, blocks {blocks:?}", index.spec(), index.len())
         }
         Any::Lsh(index) => format!("{:?}", index.spec()),
+        Any::Generations(filter) => format!("{:?}", filter.describe()),
+        Any::Description(description) => format!("{description:?}"),
     };
     Sample { name, words, items, queries, empty }
 }

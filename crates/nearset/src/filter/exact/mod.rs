@@ -28,7 +28,10 @@ pub(crate) use spec::MOST_BITS;
 pub use spec::{Construction, ExactSpec, ExactSpecError};
 
 use self::{covering::Masks, folds::Folder, folds::Folds, pigeonhole::Blocks};
-use super::{BatchError, MergeError, SpecError, tables::Tables};
+use super::{
+    BatchError, MergeError, SpecError,
+    tables::{Place, Tables},
+};
 use crate::{
     family::Key,
     item::{Bits, Distance, Item, ItemError},
@@ -51,8 +54,9 @@ use crate::{
 #[derive(Clone)]
 pub struct ExactNearFilter<'a> {
     spec: ExactSpec,
-    /// Drawn when first needed: opening a small file must not take more memory than it has bytes.
-    functions: OnceLock<Arc<Functions>>,
+    /// Drawn when first needed: opening a small file must not take more memory than it has bytes. Shared by filters that
+    /// differ in the size of their tables only.
+    functions: Arc<OnceLock<Functions>>,
     store: Store<'a>,
     items: u64,
 }
@@ -88,7 +92,7 @@ impl ExactNearFilter<'static> {
     pub fn from_spec(spec: ExactSpec) -> Result<Self, SpecError> {
         spec.check()?;
         let store = match spec.construction.table() {
-            Some(table) => Store::Keys(Tables::new(table, spec.key_bits(), spec.seed)?),
+            Some(table) => Store::Keys(Tables::new(Place::new(table, spec.key_bits(), spec.seed))?),
             None => Store::Folds(Folds::new(spec.fold_words())),
         };
         Ok(Self::from_parts(spec, store, 0))
@@ -102,22 +106,45 @@ impl<'a> ExactNearFilter<'a> {
     /// A filter from parts that fit together.
     pub(crate) fn from_parts(spec: ExactSpec, store: Store<'a>, items: u64) -> Self {
         debug_assert!(spec.check().is_ok());
-        Self { spec, functions: OnceLock::new(), store, items }
+        Self { spec, functions: Arc::default(), store, items }
     }
 
-    fn functions(&self) -> &Arc<Functions> {
+    fn functions(&self) -> &Functions {
         self.functions.get_or_init(|| {
             let ExactSpec { bits, radius, seed, construction } = self.spec;
             let seed = seed.derive("functions", 0);
-            Arc::new(match construction {
+            match construction {
                 Construction::Pigeonhole { blocks, table } => {
                     let cut = zero_fn::Pigeonhole::new(bits, radius, blocks);
                     Functions::Pigeonhole(Blocks::draw(cut.expect("the spec was checked"), table, seed))
                 }
                 Construction::Covering { .. } => Functions::Covering(Masks::draw(bits, radius, seed)),
                 Construction::FoldedScan { width } => Functions::FoldedScan(Folder::draw(bits, width, seed)),
-            })
+            }
         })
+    }
+
+    /// An empty filter of a spec that differs in the size of its tables only. The two share their functions.
+    pub(crate) fn beside(&self, spec: ExactSpec) -> Result<ExactNearFilter<'static>, SpecError> {
+        spec.check()?;
+        let store = match (&self.store, spec.construction.table()) {
+            (Store::Keys(tables), Some(table)) => Store::Keys(Tables::new(tables.place().with_table(table))?),
+            _ => Store::Folds(Folds::new(spec.fold_words())),
+        };
+        Ok(ExactNearFilter::from_parts(spec, store, 0).sharing_functions_of(self))
+    }
+
+    pub(crate) fn sharing_functions_of(self, other: &ExactNearFilter<'_>) -> Self {
+        Self { functions: Arc::clone(&other.functions), ..self }
+    }
+
+    /// Forgets all items.
+    pub(crate) fn clear(&mut self) {
+        match &mut self.store {
+            Store::Keys(tables) => tables.clear(),
+            Store::Folds(folds) => *folds = Folds::new(self.spec.fold_words()),
+        }
+        self.items = 0;
     }
 
     /// What the filter is.
@@ -143,10 +170,16 @@ impl<'a> ExactNearFilter<'a> {
         }
     }
 
-    fn sketch(&self, item: Item<'_>, out: &mut Sketch) -> Result<(), ItemError> {
-        let bits: Bits<'_> = item.bits()?;
+    /// The item as a bit string of the right length.
+    pub(crate) fn bits_of<'i>(&self, item: Item<'i>) -> Result<Bits<'i>, ItemError> {
+        let bits = item.bits()?;
         bits.expect_len(self.spec.bits as usize)?;
-        match &**self.functions() {
+        Ok(bits)
+    }
+
+    fn sketch(&self, item: Item<'_>, out: &mut Sketch) -> Result<(), ItemError> {
+        let bits = self.bits_of(item)?;
+        match self.functions() {
             Functions::Pigeonhole(blocks) => blocks.keys(bits, &mut out.keys),
             Functions::Covering(masks) => masks.keys(bits, &mut out.keys),
             Functions::FoldedScan(folder) => folder.fold(bits, &mut out.fold),
@@ -155,7 +188,7 @@ impl<'a> ExactNearFilter<'a> {
     }
 
     fn contains_sketch(&self, sketch: &Sketch) -> bool {
-        match (&self.store, &**self.functions()) {
+        match (&self.store, self.functions()) {
             (Store::Keys(tables), Functions::Pigeonhole(blocks)) => blocks.any_near(&sketch.keys, tables),
             (Store::Keys(tables), _) => tables.hits_any(&sketch.keys),
             (Store::Folds(folds), _) => folds.any_within(&sketch.fold, self.spec.radius),
@@ -308,7 +341,7 @@ impl<'a> ExactNearFilter<'a> {
         if distance <= radius {
             return 1.0;
         }
-        match (&self.store, &**self.functions()) {
+        match (&self.store, self.functions()) {
             (Store::Keys(tables), Functions::Pigeonhole(blocks)) => {
                 let cut = blocks.cut();
                 let chances = cut.blocks().enumerate().map(|(block, (length, radius))| {

@@ -159,6 +159,28 @@ impl ExactSpec {
         }
     }
 
+    /// Bytes that an empty filter of this spec holds; a scan takes more with every item.
+    pub fn bytes(&self) -> u64 {
+        let lines = |table: Table| table.num_bits(self.key_bits()).div_ceil(512);
+        64 * self.construction.table().map_or(0, lines)
+    }
+
+    /// The same filter for so many times the items, its tables that much larger. Direct tables and scans have but one size, and
+    /// stay as they are.
+    ///
+    /// # Errors
+    /// If no filter is that large.
+    pub fn with_tables_scaled(&self, factor: u64) -> Result<Self, SpecError> {
+        let construction = match self.construction {
+            Construction::Pigeonhole { blocks, table } => {
+                Construction::Pigeonhole { blocks, table: table.scaled(factor) }
+            }
+            Construction::Covering { table } => Construction::Covering { table: table.scaled(factor) },
+            scan @ Construction::FoldedScan { .. } => scan,
+        };
+        Self { construction, ..*self }.checked()
+    }
+
     /// Bits of each block or mask, which say how large a direct table is; none for a scan.
     pub(crate) fn key_bits(&self) -> impl Iterator<Item = u32> + Clone + use<> {
         let Self { bits, radius, construction, .. } = *self;

@@ -8,6 +8,17 @@
 
 use super::{all_of, any_of, binomial};
 
+/// The least and the most likely that any of several filters accepts a query that has a neighbour in one of them, whichever that
+/// is: filter `i` accepts with probability `holding[i]` if it holds the neighbour, and with `unrelated[i]` if it does not.
+///
+/// With the neighbour in `i` all miss it with probability `(1 - holding[i]) * prod of (1 - unrelated[j]) over j != i`.
+pub fn any_filter(holding: &[f64], unrelated: &[f64]) -> (f64, f64) {
+    let misses = |range: &[f64]| range.iter().map(|accepted| 1.0 - accepted).product::<f64>();
+    let accepted = |i: usize| 1.0 - (1.0 - holding[i]) * misses(&unrelated[..i]) * misses(&unrelated[i + 1..]);
+    let all = (0..holding.len()).map(accepted);
+    all.fold((1.0, 0.0), |(least, most), accepted| (accepted.min(least), accepted.max(most)))
+}
+
 /// One step of amplification.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Step {
@@ -194,6 +205,14 @@ pub fn rejection(p: f64, rows: u32, bands: u32, threshold: u32, load: f64) -> f6
 mod tests {
     use super::{Step::*, *};
     use crate::plan::curve::{assert_close, assert_printed};
+
+    #[test]
+    fn any_of_several_filters_accepts() {
+        assert_eq!(any_filter(&[0.7], &[0.1]), (0.7, 0.7));
+        let (least, most) = any_filter(&[0.9, 0.5], &[0.2, 0.4]);
+        // The neighbour in the second: 1 - 0.5 * 0.8; in the first: 1 - 0.1 * 0.6.
+        assert!((least - 0.6).abs() < 1e-12 && (most - 0.94).abs() < 1e-12, "{least} {most}");
+    }
 
     #[test]
     fn banding_twenty_by_five_is_as_printed() {

@@ -1,16 +1,14 @@
 //! A filter of whatever kind a file holds or a plan asks for.
 
-use std::io;
-
-use nearset::codec::Kind;
-use nearset::family::{Hashed, LshFamily, Stable};
-use nearset::filter::{MergeError, SpecError};
-use nearset::plan::{Metric, PlannedSpec};
-use nearset::{Check, DecodeError, Distance, ExactNearFilter, Family, Item, ItemError, NearFilter};
-
-use crate::extract::ItemField;
+use crate::{
+    Distance, ExactNearFilter, Item, ItemError, LshFamily, NearFilter,
+    family::Hashed,
+    filter::{MergeError, SpecError, Table, exact::Store},
+    plan::{Metric, PlannedSpec},
+};
 
 /// A filter of any kind.
+#[derive(Clone)]
 #[non_exhaustive]
 pub enum AnyFilter<'a> {
     /// Bands and a rule.
@@ -38,39 +36,24 @@ impl AnyFilter<'static> {
         Ok(match planned {
             PlannedSpec::Near(spec) => AnyFilter::Near(NearFilter::from_spec(spec.clone())?),
             PlannedSpec::Exact(spec) => AnyFilter::Exact(ExactNearFilter::from_spec(*spec)?),
-            other => unreachable!("a plan of a kind that this build does not make: {other:?}"),
         })
     }
 }
 
 impl<'a> AnyFilter<'a> {
-    /// Opens a file's bytes.
-    ///
-    /// # Errors
-    /// If they are damaged, newer than this build, or another structure.
-    pub fn decode(bytes: &'a [u8]) -> Result<Self, DecodeError> {
-        match Kind::of(bytes)? {
-            Kind::ExactNear => Ok(AnyFilter::Exact(ExactNearFilter::decode(bytes, Check::Everything)?)),
-            _ => Ok(AnyFilter::Near(NearFilter::decode(bytes, Check::Everything)?)),
-        }
-    }
-
-    /// Writes the filter as a file.
-    ///
-    /// # Errors
-    /// What the writer reports.
-    pub fn encode(&self, out: &mut dyn io::Write) -> io::Result<()> {
+    /// What the filter is.
+    pub fn spec(&self) -> PlannedSpec {
         match self {
-            AnyFilter::Near(filter) => filter.encode(out),
-            AnyFilter::Exact(filter) => filter.encode(out),
+            AnyFilter::Near(filter) => PlannedSpec::Near(filter.spec().clone()),
+            AnyFilter::Exact(filter) => PlannedSpec::Exact(*filter.spec()),
         }
     }
 
     /// What near means to it; `None` for families that only programs use.
     pub fn metric(&self) -> Option<Metric> {
         match self {
+            AnyFilter::Near(filter) => Metric::of_family(filter.spec().family),
             AnyFilter::Exact(filter) => Some(Metric::Hamming { bits: filter.spec().bits }),
-            AnyFilter::Near(filter) => metric_of(filter.spec().family),
         }
     }
 
@@ -106,6 +89,17 @@ impl<'a> AnyFilter<'a> {
         }
     }
 
+    /// Whether something near was inserted.
+    ///
+    /// # Errors
+    /// If the item is of a wrong kind or length.
+    pub fn contains_near(&self, item: Item<'_>) -> Result<bool, ItemError> {
+        match self {
+            AnyFilter::Near(filter) => filter.contains_near(item),
+            AnyFilter::Exact(filter) => filter.contains_near(item),
+        }
+    }
+
     /// Looks an item up; `room` is kept from item to item.
     ///
     /// # Errors
@@ -120,6 +114,18 @@ impl<'a> AnyFilter<'a> {
         }
     }
 
+    /// That another filter's bits mean the same.
+    pub(super) fn expect_equal(&self, other: &AnyFilter<'_>) -> Result<(), MergeError> {
+        match (self, other) {
+            (AnyFilter::Near(ours), AnyFilter::Near(theirs)) => ours.spec().expect_equal(theirs.spec()),
+            (AnyFilter::Exact(ours), AnyFilter::Exact(theirs)) => ours.spec().expect_equal(theirs.spec()),
+            (ours, theirs) => {
+                let (ours, theirs) = (ours.kind().to_owned(), theirs.kind().to_owned());
+                Err(MergeError { what: "kind", ours, theirs })
+            }
+        }
+    }
+
     /// Takes in all items of another filter.
     ///
     /// # Errors
@@ -128,10 +134,7 @@ impl<'a> AnyFilter<'a> {
         match (self, other) {
             (AnyFilter::Near(ours), AnyFilter::Near(theirs)) => ours.merge(theirs),
             (AnyFilter::Exact(ours), AnyFilter::Exact(theirs)) => ours.merge(theirs),
-            (ours, theirs) => {
-                let (ours, theirs) = (ours.kind().to_owned(), theirs.kind().to_owned());
-                Err(MergeError { what: "kind", ours, theirs })
-            }
+            (ours, theirs) => ours.expect_equal(theirs),
         }
     }
 
@@ -163,36 +166,65 @@ impl<'a> AnyFilter<'a> {
         }
     }
 
+    /// The tables that keys go to; a scan has none.
+    pub(super) fn table(&self) -> Option<Table> {
+        match self {
+            AnyFilter::Near(filter) => Some(filter.spec().table),
+            AnyFilter::Exact(filter) => filter.spec().construction.table(),
+        }
+    }
+
+    /// Bytes that each item adds: those of its fold, where it is kept.
+    pub(super) fn bytes_per_item(&self) -> u64 {
+        match self {
+            AnyFilter::Near(_) => 0,
+            AnyFilter::Exact(filter) => 8 * filter.spec().fold_words() as u64,
+        }
+    }
+
+    /// How many distinct items its set bits amount to, if keys are random; of a scan, how many distinct folds it holds.
+    ///
+    /// Where a key is several bits they are counted, which takes a look at all tables.
+    pub(super) fn load(&self) -> f64 {
+        match self {
+            AnyFilter::Near(filter) => filter.tables().load_with(0),
+            AnyFilter::Exact(filter) => match filter.store() {
+                Store::Keys(tables) => tables.load_with(0),
+                Store::Folds(folds) => folds.len() as f64,
+            },
+        }
+    }
+
+    /// An empty filter of a spec that differs in the size of its tables only.
+    pub(super) fn beside(&self, spec: &PlannedSpec) -> Result<AnyFilter<'static>, SpecError> {
+        Ok(match (self, spec) {
+            (AnyFilter::Near(filter), PlannedSpec::Near(spec)) => AnyFilter::Near(filter.beside(spec.clone())?),
+            (AnyFilter::Exact(filter), PlannedSpec::Exact(spec)) => AnyFilter::Exact(filter.beside(*spec)?),
+            _ => unreachable!("sizes of tables do not change the kind"),
+        })
+    }
+
+    pub(crate) fn sharing_functions_of(self, other: &AnyFilter<'_>) -> Self {
+        match (self, other) {
+            (AnyFilter::Near(filter), AnyFilter::Near(other)) => AnyFilter::Near(filter.sharing_functions_of(other)),
+            (AnyFilter::Exact(filter), AnyFilter::Exact(other)) => AnyFilter::Exact(filter.sharing_functions_of(other)),
+            (filter, _) => filter,
+        }
+    }
+
+    /// Forgets all items.
+    pub(super) fn clear(&mut self) {
+        match self {
+            AnyFilter::Near(filter) => filter.clear(),
+            AnyFilter::Exact(filter) => filter.clear(),
+        }
+    }
+
     /// A copy that owns its tables.
     pub fn into_owned(self) -> AnyFilter<'static> {
         match self {
             AnyFilter::Near(filter) => AnyFilter::Near(filter.into_owned()),
             AnyFilter::Exact(filter) => AnyFilter::Exact(filter.into_owned()),
         }
-    }
-}
-
-/// What near means to a family; `None` for those that only programs use.
-pub fn metric_of(family: Family) -> Option<Metric> {
-    Some(match family {
-        Family::BitSampling(family) => Metric::Hamming { bits: family.bits },
-        Family::SymbolSampling(family) => Metric::Symbols { length: family.length },
-        Family::MinHash(family) => Metric::Jaccard { shingling: family.shingling },
-        Family::WeightedMinHash(family) => Metric::WeightedJaccard { shingling: family.shingling },
-        Family::Hyperplane(family) => Metric::Angle { dimension: family.dimension },
-        Family::CrossPolytope(family) => Metric::Angle { dimension: family.dimension },
-        Family::PStable(family) if family.stable == Stable::Cauchy => Metric::L1 { dimension: family.dimension },
-        Family::PStable(family) => Metric::L2 { dimension: family.dimension },
-        _ => return None,
-    })
-}
-
-/// What a record's field must hold for a metric; `None` where files have no form for it.
-pub fn item_field(metric: Metric) -> Option<ItemField> {
-    match metric {
-        Metric::Hamming { .. } => Some(ItemField::Hex),
-        Metric::Jaccard { .. } | Metric::WeightedJaccard { .. } => Some(ItemField::Text),
-        Metric::Angle { .. } | Metric::L1 { .. } | Metric::L2 { .. } => Some(ItemField::Vector),
-        _ => None,
     }
 }

@@ -1,0 +1,272 @@
+//! Generations of filters in bytes, and their descriptions.
+//!
+//! A file of generations holds each generation's own file, whole. Whoever takes one filter takes the only generation of such a file
+//! for it, in place.
+
+use std::{borrow::Cow, io};
+
+use super::{
+    Body, Check, DecodeError, Frame, Kind, Reader, Writer, encode, exact, head,
+    spec::{self, SPEC, unknown},
+};
+use crate::{
+    Distance, ExactNearFilter, NearFilter,
+    generations::{
+        AnyFilter, Description, Generations, MOST_GENERATIONS, ReserveError, Terms, WhenFull, most_generations,
+        next_spec,
+    },
+    plan::PlannedSpec,
+};
+
+/// The section that says how long each generation's file is.
+const LENGTHS: u16 = 2;
+/// The section of the terms.
+const TERMS: u16 = 3;
+
+fn write_terms(terms: &Terms) -> Vec<u8> {
+    let Terms { near, far, max_false_negative, max_false_positive, capacity, when_full } = *terms;
+    let mut out = Writer::default();
+    out.f64(near.value()).f64(far.value()).f64(max_false_negative).f64(max_false_positive).u64(capacity);
+    match when_full {
+        WhenFull::Grow => out.u8(0),
+        WhenFull::Refuse => out.u8(1),
+        WhenFull::Forget { generations } => out.u8(2).u32(generations),
+    };
+    out.bytes
+}
+
+fn read_terms(mut reader: Reader<'_>) -> Result<Terms, DecodeError> {
+    let mut distance = |what| {
+        let found = reader.f64()?;
+        Distance::new(found).map_err(|_| DecodeError::BadValue { what, found: found.to_string() })
+    };
+    let terms = Terms {
+        near: distance("the near distance")?,
+        far: distance("the far distance")?,
+        max_false_negative: reader.f64()?,
+        max_false_positive: reader.f64()?,
+        capacity: reader.u64()?,
+        when_full: match reader.u8()? {
+            0 => WhenFull::Grow,
+            1 => WhenFull::Refuse,
+            2 => WhenFull::Forget { generations: reader.u32()? },
+            found => return Err(unknown("end of a generation", found)),
+        },
+    };
+    reader.finish("the terms")?;
+    terms.check().map_err(bad_terms)?;
+    Ok(terms)
+}
+
+fn bad_terms(error: ReserveError) -> DecodeError {
+    match error {
+        ReserveError::Spec(error) => DecodeError::Spec(error),
+        other => DecodeError::BadValue { what: "a part of the terms", found: other.to_string() },
+    }
+}
+
+impl Body for Description {
+    const KIND: Kind = Kind::Description;
+
+    fn sections(&self) -> Vec<(u16, Vec<u8>)> {
+        let (kind, spec) = match self.spec() {
+            PlannedSpec::Near(spec) => (Kind::Near, spec::write_spec(spec)),
+            PlannedSpec::Exact(spec) => (Kind::ExactNear, exact::write_spec(spec)),
+        };
+        let spec = [&[kind.number()][..], &spec].concat();
+        std::iter::once((SPEC, spec)).chain(self.terms().map(|terms| (TERMS, write_terms(terms)))).collect()
+    }
+
+    fn arrays(&self) -> Vec<Cow<'_, [u8]>> {
+        Vec::new()
+    }
+}
+
+impl Description {
+    /// The description as bytes, checked like a file.
+    pub fn encode(&self) -> Vec<u8> {
+        head(self, &[])
+    }
+
+    /// A description from its bytes. Nothing of what it describes is allocated.
+    ///
+    /// # Errors
+    /// If the bytes are not an intact description that this build reads.
+    pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
+        let frame = Frame::open(bytes, Kind::Description, Check::Everything)?;
+        frame.expect_only(&[SPEC, TERMS])?;
+        let mut spec = frame.section(SPEC, "the spec")?;
+        let spec = match spec.u8()? {
+            number if number == Kind::Near.number() => PlannedSpec::Near(spec::read_spec(spec)?),
+            number if number == Kind::ExactNear.number() => PlannedSpec::Exact(exact::read_spec(spec)?),
+            found => return Err(unknown("kind of filter", found)),
+        };
+        let terms = frame.optional(TERMS).map(read_terms).transpose()?;
+        frame.finish()?;
+        Self::new(spec, terms).map_err(bad_terms)
+    }
+}
+
+impl AnyFilter<'_> {
+    /// All that stands before the filter's arrays in its file, and the arrays.
+    fn parts(&self) -> (Vec<u8>, Vec<Cow<'_, [u8]>>) {
+        fn of<B: Body>(body: &B) -> (Vec<u8>, Vec<Cow<'_, [u8]>>) {
+            let arrays = body.arrays();
+            (head(body, &arrays), arrays)
+        }
+        match self {
+            AnyFilter::Near(filter) => of(filter),
+            AnyFilter::Exact(filter) => of(filter),
+        }
+    }
+}
+
+impl<'a> AnyFilter<'a> {
+    /// Writes the filter as a file.
+    ///
+    /// # Errors
+    /// What the writer reports.
+    pub fn encode(&self, out: &mut dyn io::Write) -> io::Result<()> {
+        match self {
+            AnyFilter::Near(filter) => filter.encode(out),
+            AnyFilter::Exact(filter) => filter.encode(out),
+        }
+    }
+
+    /// Opens a file's bytes. Tables that lie 64-byte aligned in them, as in a memory map, are used in place.
+    ///
+    /// # Errors
+    /// If the bytes are not an intact filter that this build reads, alone or as the only generation of a file of [`Generations`].
+    pub fn decode(bytes: &'a [u8]) -> Result<Self, DecodeError> {
+        Self::decode_after(only_generation(bytes, Check::Everything)?, Check::Everything, None)
+    }
+
+    /// Opens a file that holds nothing else, and if it is to follow another filter, the one whose spec is known.
+    fn decode_after(
+        bytes: &'a [u8],
+        check: Check,
+        after: Option<(&AnyFilter<'_>, &PlannedSpec)>,
+    ) -> Result<Self, DecodeError> {
+        Ok(match after {
+            None if Kind::of(bytes)? == Kind::ExactNear => {
+                AnyFilter::Exact(ExactNearFilter::decode_after(bytes, check, None)?)
+            }
+            None => AnyFilter::Near(NearFilter::decode_after(bytes, check, None)?),
+            Some((AnyFilter::Near(older), PlannedSpec::Near(spec))) => {
+                AnyFilter::Near(NearFilter::decode_after(bytes, check, Some((older, spec)))?)
+            }
+            Some((AnyFilter::Exact(older), PlannedSpec::Exact(spec))) => {
+                AnyFilter::Exact(ExactNearFilter::decode_after(bytes, check, Some((older, spec)))?)
+            }
+            Some(_) => return Err(unlike_the_first()),
+        })
+    }
+}
+
+/// A generation that does not follow from the one before it.
+pub(super) fn unlike_the_first() -> DecodeError {
+    DecodeError::BadValue { what: "a generation's spec", found: "another than the first one's makes it".into() }
+}
+
+/// Generations as the files that they are kept in.
+struct Files<'g> {
+    terms: &'g Terms,
+    lengths: Vec<u8>,
+    arrays: Vec<Cow<'g, [u8]>>,
+}
+
+impl<'g> Files<'g> {
+    fn of(terms: &'g Terms, filters: &'g [AnyFilter<'_>]) -> Self {
+        let (mut lengths, mut arrays) = (Writer::default(), Vec::new());
+        for filter in filters {
+            let (head, payload) = filter.parts();
+            let all = std::iter::once(Cow::Owned(head)).chain(payload);
+            let from = arrays.len();
+            arrays.extend(all);
+            // The frame fills up each array as the generation's own frame does.
+            lengths.u64(arrays[from..].iter().map(|array| array.len().next_multiple_of(64) as u64).sum());
+        }
+        Self { terms, lengths: lengths.bytes, arrays }
+    }
+}
+
+impl Body for Files<'_> {
+    const KIND: Kind = Kind::Generations;
+
+    fn sections(&self) -> Vec<(u16, Vec<u8>)> {
+        vec![(LENGTHS, self.lengths.clone()), (TERMS, write_terms(self.terms))]
+    }
+
+    fn arrays(&self) -> Vec<Cow<'_, [u8]>> {
+        self.arrays.iter().map(|array| Cow::Borrowed(&**array)).collect()
+    }
+}
+
+impl<'a> Generations<'a> {
+    /// Writes the generations as a file. A filter on no terms is written as the filter that it is.
+    ///
+    /// # Errors
+    /// What the writer reports.
+    pub fn encode(&self, out: &mut dyn io::Write) -> io::Result<()> {
+        match self.terms() {
+            Some(terms) => encode(&Files::of(terms, self.filters()), out),
+            None => self.filters().iter().try_for_each(|filter| filter.encode(out)),
+        }
+    }
+
+    /// Opens a file's bytes, of generations or of a single filter. Tables that lie 64-byte aligned in them, as in a memory map, are
+    /// used in place.
+    ///
+    /// # Errors
+    /// If the bytes are not an intact filter that this build reads.
+    pub fn decode(bytes: &'a [u8], check: Check) -> Result<Self, DecodeError> {
+        if Kind::of(bytes)? != Kind::Generations {
+            return Ok(Self::from_filter(AnyFilter::decode_after(bytes, check, None)?));
+        }
+        let (terms, files) = open(bytes, check)?;
+        let mut filters: Vec<AnyFilter<'a>> = Vec::with_capacity(files.len());
+        for file in files {
+            let filter = match filters.last() {
+                None => AnyFilter::decode_after(file, check, None)?,
+                Some(older) => {
+                    let spec = next_spec(&older.spec(), terms.when_full)?;
+                    AnyFilter::decode_after(file, check, Some((older, &spec)))?
+                }
+            };
+            filters.push(filter);
+        }
+        Ok(Self::with_terms(filters, Some(terms)))
+    }
+}
+
+/// The frame of a file of generations, opened: its terms, and each generation's bytes.
+fn open(bytes: &[u8], check: Check) -> Result<(Terms, Vec<&[u8]>), DecodeError> {
+    let mut frame = Frame::open(bytes, Kind::Generations, check)?;
+    frame.expect_only(&[LENGTHS, TERMS])?;
+    let terms = read_terms(frame.section(TERMS, "the terms")?)?;
+    let mut lengths = frame.section(LENGTHS, "the generations' lengths")?;
+    let mut files = Vec::new();
+    while !lengths.is_empty() {
+        // Before anything is kept of it: no file makes a reader hold more than it has bytes.
+        if files.len() == most_generations(terms.when_full).min(MOST_GENERATIONS) {
+            return Err(DecodeError::BadValue { what: "the number of generations", found: "more than may be".into() });
+        }
+        files.push(frame.payload(lengths.u64()?)?);
+    }
+    if files.is_empty() {
+        return Err(DecodeError::BadValue { what: "the number of generations", found: "0".into() });
+    }
+    frame.finish()?;
+    Ok((terms, files))
+}
+
+/// The file of the only generation, where the bytes are a file of generations; else the bytes as they are.
+pub(super) fn only_generation(bytes: &[u8], check: Check) -> Result<&[u8], DecodeError> {
+    if Kind::of(bytes)? != Kind::Generations {
+        return Ok(bytes);
+    }
+    match open(bytes, check)?.1[..] {
+        [only] => Ok(only),
+        ref several => Err(DecodeError::Several { generations: several.len() }),
+    }
+}

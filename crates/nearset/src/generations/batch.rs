@@ -1,0 +1,250 @@
+//! Many items at once: all are hashed before the first is inserted, and memory is fetched ahead of its use.
+//!
+//! Claim: the answers are those of one insertion after the other, wherever generations end; and a batch with an item that has no hash,
+//! or one for which a filter that refuses has no room, changes nothing.
+
+use super::{AnyFilter, Generations, InsertError, KeysError, ends::new_bits, near_filters};
+use crate::{
+    Item, ItemError, NearFilter,
+    family::{Hashed, Key},
+    filter::BatchError,
+};
+
+/// What there is to say of an item that was given by its keys.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Counted {
+    /// Whether something near was there.
+    pub near: bool,
+    /// Bands that hit, in the generation where most did, the newest of equals.
+    pub hits: u32,
+    /// Bits of that generation that were set before the item; `None` where a key is several bits.
+    pub set_bits: Option<u64>,
+}
+
+/// A batch as it is inserted.
+enum Hashes<'i> {
+    /// Keys, one item's after the other's.
+    Flat(Vec<Option<Key>>),
+    /// Items with what probing needs.
+    Each(Vec<Hashed>),
+    /// Items themselves, of the right kind and length.
+    Items(Vec<Item<'i>>),
+}
+
+impl Generations<'_> {
+    fn hash_all<'i, I>(&self, items: I) -> Result<Hashes<'i>, BatchError>
+    where
+        I: IntoIterator,
+        I::Item: Into<Item<'i>>,
+    {
+        let items = items.into_iter().map(Into::into).enumerate();
+        let at = |position: usize| move |source: ItemError| BatchError { position, source };
+        Ok(match &self.filters[0] {
+            AnyFilter::Near(filter) if filter.spec().probing.is_none() => {
+                let (mut room, mut keys) = (Hashed::new(), Vec::new());
+                for (position, item) in items {
+                    filter.hash(item, &mut room).map_err(at(position))?;
+                    keys.extend_from_slice(&room.keys);
+                }
+                Hashes::Flat(keys)
+            }
+            AnyFilter::Near(filter) => Hashes::Each(
+                items
+                    .map(|(position, item)| {
+                        let mut hashed = Hashed::new();
+                        filter.hash(item, &mut hashed).map_err(at(position))?;
+                        Ok(hashed)
+                    })
+                    .collect::<Result<_, BatchError>>()?,
+            ),
+            AnyFilter::Exact(filter) => Hashes::Items(
+                items
+                    .map(|(position, item)| filter.bits_of(item).map(Item::Bits).map_err(at(position)))
+                    .collect::<Result<_, BatchError>>()?,
+            ),
+        })
+    }
+
+    /// Inserts items in order; the answers are those of inserting one after the other.
+    ///
+    /// # Errors
+    /// If an item has no hash, or the filter refuses because all of them would be too many: nothing is inserted then. If there is
+    /// no memory to grow: the items that go into the present generation are.
+    pub fn insert_all<'i, I>(&mut self, items: I) -> Result<Vec<bool>, InsertError>
+    where
+        I: IntoIterator,
+        I::Item: Into<Item<'i>>,
+    {
+        match self.hash_all(items)? {
+            Hashes::Flat(keys) => self.insert_keys(&keys),
+            Hashes::Each(all) => {
+                self.expect_room(all.len() as u64, |newest| {
+                    all.iter().map(|hashed| new_bits(&hashed.keys, newest.hits_hashed(hashed).hit)).sum()
+                })?;
+                all.iter().map(|hashed| self.insert_hashed(hashed)).collect()
+            }
+            Hashes::Items(items) => {
+                self.expect_room(items.len() as u64, |_| 0)?;
+                self.insert_bits(&items)
+            }
+        }
+    }
+
+    fn insert_bits(&mut self, mut items: &[Item<'_>]) -> Result<Vec<bool>, InsertError> {
+        let mut answers = Vec::with_capacity(items.len());
+        while !items.is_empty() {
+            let now = items.split_off(..self.next_part(items.len())?).unwrap_or_default();
+            let from = answers.len();
+            let Some((newest, older)) = self.filters.split_last_mut() else { break };
+            for (i, filter) in std::iter::once(newest).chain(older).enumerate() {
+                let AnyFilter::Exact(filter) = filter else { unreachable!("all generations are of one kind") };
+                if i == 0 {
+                    answers.extend(filter.insert_all(now.iter().copied())?);
+                } else {
+                    let near = filter.contains_all(now.iter().copied())?;
+                    answers[from..].iter_mut().zip(near).for_each(|(new, near)| *new &= !near);
+                }
+            }
+        }
+        Ok(answers)
+    }
+
+    /// Makes room, and says how many of the next items go into the newest generation.
+    fn next_part(&mut self, items: usize) -> Result<usize, InsertError> {
+        self.make_room()?;
+        Ok(usize::try_from(self.until_full()).unwrap_or(usize::MAX).min(items))
+    }
+
+    /// Queries items in order.
+    ///
+    /// # Errors
+    /// At the first item that has no hash, whose position the error names.
+    pub fn contains_all<'i, I>(&self, items: I) -> Result<Vec<bool>, BatchError>
+    where
+        I: IntoIterator,
+        I::Item: Into<Item<'i>>,
+    {
+        Ok(match self.hash_all(items)? {
+            Hashes::Flat(keys) => self.count(&keys).into_iter().map(|counted| counted.near).collect(),
+            Hashes::Each(all) => {
+                let near = |hashed| near_filters(&self.filters).any(|filter| filter.contains_hashed(hashed));
+                all.iter().map(near).collect()
+            }
+            Hashes::Items(items) => {
+                let mut answers = vec![false; items.len()];
+                for filter in &self.filters {
+                    let AnyFilter::Exact(filter) = filter else { unreachable!("all generations are of one kind") };
+                    let near = filter.contains_all(items.iter().copied())?;
+                    answers.iter_mut().zip(near).for_each(|(answer, near)| *answer |= near);
+                }
+                answers
+            }
+        })
+    }
+
+    /// [`Self::insert_all`] of items hashed elsewhere: their keys one item after the other. True where nothing near was there.
+    ///
+    /// # Errors
+    /// If the keys are not those of whole items, or are not enough for this filter; else as [`Self::insert_all`].
+    pub fn insert_keys(&mut self, keys: &[Option<Key>]) -> Result<Vec<bool>, InsertError> {
+        Ok(self.insert_keys_counting(keys)?.into_iter().map(|counted| !counted.near).collect())
+    }
+
+    /// [`Self::contains_all`] of items hashed elsewhere: their keys one item after the other.
+    ///
+    /// # Errors
+    /// If the keys are not those of whole items, or are not enough for this filter.
+    pub fn contains_keys(&self, keys: &[Option<Key>]) -> Result<Vec<bool>, KeysError> {
+        Ok(self.contains_keys_counting(keys)?.into_iter().map(|counted| counted.near).collect())
+    }
+
+    /// [`Self::insert_keys`] that also tells how many bands hit, and how full the tables were: for filters that are
+    /// [slices](crate::Spec::slice) of one.
+    ///
+    /// # Errors
+    /// As [`Self::insert_keys`].
+    pub fn insert_keys_counting(&mut self, mut keys: &[Option<Key>]) -> Result<Vec<Counted>, InsertError> {
+        let bands = self.expect_keys(keys)?;
+        self.expect_room((keys.len() / bands) as u64, |newest| {
+            let (mut items, mut bits) = (keys.chunks(bands), 0);
+            newest.contains_keys_counting(keys, |_, hits| bits += items.next().map_or(0, |item| new_bits(item, hits)));
+            bits
+        })?;
+        let mut answers = Vec::with_capacity(keys.len() / bands);
+        while !keys.is_empty() {
+            let part = self.next_part(keys.len() / bands)?;
+            let now = keys.split_off(..part * bands).unwrap_or_default();
+            let from = answers.len();
+            if let AnyFilter::Near(newest) = self.newest_mut() {
+                insert_counting(newest, now, &mut answers);
+            }
+            for older in near_filters(self.older()).rev() {
+                join_counting(older, now, &mut answers[from..]);
+            }
+        }
+        Ok(answers)
+    }
+
+    /// [`Self::contains_keys`] that also tells how many bands hit, and how full the tables are.
+    ///
+    /// # Errors
+    /// As [`Self::contains_keys`].
+    pub fn contains_keys_counting(&self, keys: &[Option<Key>]) -> Result<Vec<Counted>, KeysError> {
+        self.expect_keys(keys)?;
+        Ok(self.count(keys))
+    }
+
+    fn count(&self, keys: &[Option<Key>]) -> Vec<Counted> {
+        let mut answers = Vec::new();
+        for filter in near_filters(&self.filters).rev() {
+            if answers.is_empty() {
+                let set_bits = set_bits(filter);
+                filter.contains_keys_counting(keys, |near, hits| answers.push(Counted { near, hits, set_bits }));
+            } else {
+                join_counting(filter, keys, &mut answers);
+            }
+        }
+        answers
+    }
+
+    /// That these are keys of whole items which this filter can be asked by; how many an item has.
+    fn expect_keys(&self, keys: &[Option<Key>]) -> Result<usize, KeysError> {
+        let AnyFilter::Near(filter) = &self.filters[0] else { return Err(KeysError::Exact) };
+        if filter.spec().probing.is_some() {
+            return Err(KeysError::Probing);
+        }
+        let bands = filter.spec().rule.bands();
+        if !keys.len().is_multiple_of(bands as usize) {
+            return Err(KeysError::CutOff { found: keys.len(), bands });
+        }
+        Ok(bands as usize)
+    }
+}
+
+fn set_bits(filter: &NearFilter<'_>) -> Option<u64> {
+    filter.tables().counts_ones().then(|| filter.tables().ones())
+}
+
+fn insert_counting(filter: &mut NearFilter<'_>, keys: &[Option<Key>], answers: &mut Vec<Counted>) {
+    let mut items = keys.chunks(filter.spec().rule.bands() as usize);
+    let mut set_bits = set_bits(filter);
+    filter.insert_keys_counting(keys, |new, hits| {
+        answers.push(Counted { near: !new, hits, set_bits });
+        let item = items.next().unwrap_or_default();
+        set_bits = set_bits.map(|bits| bits + new_bits(item, hits));
+    });
+}
+
+/// Adds what an older generation says.
+fn join_counting(filter: &NearFilter<'_>, keys: &[Option<Key>], answers: &mut [Counted]) {
+    let (mut answers, set_bits) = (answers.iter_mut(), set_bits(filter));
+    filter.contains_keys_counting(keys, |near, hits| {
+        if let Some(answer) = answers.next() {
+            answer.near |= near;
+            if hits > answer.hits {
+                (answer.hits, answer.set_bits) = (hits, set_bits);
+            }
+        }
+    });
+}

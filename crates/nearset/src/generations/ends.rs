@@ -1,0 +1,135 @@
+//! Where a generation ends, and what comes after it.
+//!
+//! A generation that grows or refuses ends by its load: repeats and near items set few bits, and it is bits that cost the promise to
+//! far items. One that is forgotten ends after as many insertions as it is made for, since "seen in the last million" counts them all.
+//! Invariant: all of this is worked out from the filters and the terms, so that a filter read from a file goes on as the one that
+//! was written.
+
+use super::{AnyFilter, Generations, InsertError, MOST_GENERATIONS, Terms, WhenFull};
+use crate::{
+    NearFilter,
+    family::Key,
+    filter::{SpecError, Table},
+    plan::PlannedSpec,
+};
+
+/// A generation is full at this many times its capacity: its load is an estimate, which must not end it early.
+const TOLERANCE: f64 = 1.02;
+
+/// The load of a generation that has what it was made for is looked at after every part of its capacity as small as this.
+const LOOKS: u64 = 64;
+
+/// Bits that an item sets in tables where so many of its bands hit, and a key is one bit.
+pub(super) fn new_bits(keys: &[Option<Key>], hits: u32) -> u64 {
+    keys.iter().flatten().count() as u64 - u64::from(hits)
+}
+
+/// What follows a generation of this spec.
+pub(crate) fn next_spec(spec: &PlannedSpec, when_full: WhenFull) -> Result<PlannedSpec, SpecError> {
+    Ok(match (when_full, spec) {
+        (WhenFull::Grow, PlannedSpec::Near(spec)) => PlannedSpec::Near(spec.with_tables_scaled(2)?),
+        (WhenFull::Grow, PlannedSpec::Exact(spec)) => PlannedSpec::Exact(spec.with_tables_scaled(2)?),
+        (_, spec) => spec.clone(),
+    })
+}
+
+/// The most generations that there are on these terms.
+pub(crate) fn most_generations(when_full: WhenFull) -> usize {
+    match when_full {
+        WhenFull::Grow => MOST_GENERATIONS,
+        WhenFull::Refuse => 1,
+        WhenFull::Forget { generations } => generations as usize,
+    }
+}
+
+impl Generations<'_> {
+    /// How many items a generation is made for, counted from the oldest. Direct tables can't be larger, so that each is made for as
+    /// many as the first.
+    fn capacity_of(&self, terms: &Terms, generation: usize) -> u64 {
+        if terms.when_full == WhenFull::Grow && self.filters[0].table() != Some(Table::Direct) {
+            terms.capacity.saturating_mul(1u64.checked_shl(generation as u32).unwrap_or(u64::MAX))
+        } else {
+            terms.capacity
+        }
+    }
+
+    /// How many items may go into the newest generation before it is asked again whether it is full; 0 if it is.
+    pub(super) fn until_full(&self) -> u64 {
+        let Some(terms) = &self.terms else { return u64::MAX };
+        let (capacity, len) = (self.capacity_of(terms, self.filters.len() - 1), self.newest().len());
+        match terms.when_full {
+            WhenFull::Refuse => u64::MAX,
+            // A scan grows by itself, and several are no better than one.
+            WhenFull::Grow if self.newest().table().is_none() => u64::MAX,
+            // Fewer items than it is made for do not fill it, whatever an estimate says.
+            _ if len < capacity => capacity - len,
+            WhenFull::Forget { .. } => 0,
+            WhenFull::Grow => {
+                let interval = (capacity / LOOKS).max(1);
+                let since = (len - capacity) % interval;
+                if since == 0 && self.newest().load() >= TOLERANCE * capacity as f64 { 0 } else { interval - since }
+            }
+        }
+    }
+
+    /// If the newest generation is full, puts another one after it.
+    pub(super) fn make_room(&mut self) -> Result<(), InsertError> {
+        let Some(terms) = self.terms else { return Ok(()) };
+        if self.until_full() > 0 {
+            return Ok(());
+        }
+        if self.filters.len() < most_generations(terms.when_full) {
+            let next = next_spec(&self.newest().spec(), terms.when_full)?;
+            self.filters.push(self.newest().beside(&next)?);
+        } else if let WhenFull::Forget { .. } = terms.when_full {
+            // The oldest one's memory serves again, so that a window that is full allocates nothing.
+            self.filters.rotate_left(1);
+            self.newest_mut().clear();
+        } else {
+            return Err(InsertError::TooManyGenerations { capacity: terms.capacity });
+        }
+        Ok(())
+    }
+
+    /// That a filter which refuses has room for so many items. `new_bits` tells how many bits they would set, where a key is one
+    /// bit; elsewhere each is taken to be distinct from all others.
+    pub(super) fn expect_room(
+        &self,
+        items: u64,
+        new_bits: impl FnOnce(&NearFilter<'_>) -> u64,
+    ) -> Result<(), InsertError> {
+        let Some(Terms { capacity, when_full: WhenFull::Refuse, .. }) = self.terms else { return Ok(()) };
+        if self.newest().len().saturating_add(items) <= capacity {
+            return Ok(());
+        }
+        let load = match self.newest() {
+            AnyFilter::Near(filter) if filter.tables().counts_ones() => filter.tables().load_with(new_bits(filter)),
+            newest => newest.load() + items as f64,
+        };
+        if load <= TOLERANCE * capacity as f64 {
+            return Ok(());
+        }
+        Err(InsertError::Full { capacity, load: libm::round(load) as u64 })
+    }
+
+    /// How many bytes [`Self::bytes`] may grow by when so many items are inserted next, at most: for a caller that holds it against
+    /// a limit before it inserts.
+    pub fn room_needed(&self, items: u64) -> u64 {
+        let mut room = items.saturating_mul(self.newest().bytes_per_item());
+        let (Some(terms), mut taken) = (&self.terms, self.until_full()) else { return room };
+        if taken >= items {
+            return room;
+        }
+        let mut spec = self.newest().spec();
+        for generation in self.filters.len()..most_generations(terms.when_full) {
+            if taken >= items {
+                break;
+            }
+            let Ok(next) = next_spec(&spec, terms.when_full) else { return u64::MAX };
+            room = room.saturating_add(next.bytes());
+            taken = taken.saturating_add(self.capacity_of(terms, generation));
+            spec = next;
+        }
+        room
+    }
+}

@@ -1,0 +1,64 @@
+//! Why items are not inserted.
+
+use super::MOST_GENERATIONS;
+use crate::{
+    filter::{BatchError, SpecError},
+    item::ItemError,
+};
+
+/// Why an item was not inserted.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum InsertError {
+    /// It is of a wrong kind or length, or has no hash.
+    #[error(transparent)]
+    Item(#[from] ItemError),
+    /// One of a batch is.
+    #[error(transparent)]
+    Batch(#[from] BatchError),
+    /// There is no room, and the terms say to refuse.
+    #[error(
+        "the filter is full: it was made for {capacity} items and these would make it {load}; reserve a larger one, or one that \
+         grows or forgets"
+    )]
+    Full {
+        /// How many items it was made for.
+        capacity: u64,
+        /// What its load would have been.
+        load: u64,
+    },
+    /// It grew as often as it may.
+    #[error(
+        "the filter grew {MOST_GENERATIONS} times, from {capacity} items: reserve one whose capacity is what is expected"
+    )]
+    TooManyGenerations {
+        /// How many items the first generation was made for.
+        capacity: u64,
+    },
+    /// Keys are not what this filter takes.
+    #[error(transparent)]
+    Keys(#[from] KeysError),
+    /// There is no memory for a new generation, or none can be so large.
+    #[error("no room to grow: {0}")]
+    Spec(#[from] SpecError),
+}
+
+/// Why keys are not an item's.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum KeysError {
+    /// The filter has no bands.
+    #[error("an exact near filter has no bands whose keys could be given: give it items")]
+    Exact,
+    /// The filter looks beside an item's keys.
+    #[error("a filter that probes neighbours needs more of an item than its keys: give it items")]
+    Probing,
+    /// Not a whole number of items.
+    #[error("{found} keys are not those of whole items, which have {bands} each, one a band")]
+    CutOff {
+        /// How many keys were given.
+        found: usize,
+        /// How many an item has.
+        bands: u32,
+    },
+}

@@ -1,0 +1,65 @@
+//! Generations of two filters as one.
+//!
+//! Generations that grew are matched from the oldest, which both began with; those of windows from the newest, since "the last million"
+//! is counted back from now. What only the other has is copied.
+
+use super::{AnyFilter, Generations, Terms, WhenFull};
+use crate::filter::MergeError;
+
+/// Which generations belong together.
+struct Matching<'o, 'b> {
+    /// Where among ours the matched ones begin.
+    from: usize,
+    /// The other's that match them, one by one.
+    matched: &'o [AnyFilter<'b>],
+    /// Those that only the other has.
+    copied: &'o [AnyFilter<'b>],
+    /// Where among ours copies of them go.
+    to: usize,
+}
+
+impl Generations<'_> {
+    fn matching<'o, 'b>(&self, other: &'o Generations<'b>, terms: Option<&Terms>) -> Matching<'o, 'b> {
+        let both = self.filters.len().min(other.filters.len());
+        if let Some(Terms { when_full: WhenFull::Forget { .. }, .. }) = terms {
+            let (copied, matched) = other.filters.split_at(other.filters.len() - both);
+            Matching { from: self.filters.len() - both, matched, copied, to: 0 }
+        } else {
+            let (matched, copied) = other.filters.split_at(both);
+            Matching { from: 0, matched, copied, to: self.filters.len() }
+        }
+    }
+
+    /// How many bytes [`Self::bytes`] may grow by when the other is merged into this one.
+    pub fn room_to_merge(&self, other: &Generations<'_>) -> u64 {
+        let Matching { matched, copied, .. } = self.matching(other, self.terms.as_ref().or(other.terms.as_ref()));
+        // A scan takes in what the other holds; tables stay as large as they are.
+        let scanned = matched.iter().filter(|filter| filter.table().is_none()).map(AnyFilter::bytes);
+        copied.iter().map(AnyFilter::bytes).chain(scanned).sum()
+    }
+
+    /// Takes in all items of another filter, generation by generation. A full filter that refuses items does not refuse this.
+    ///
+    /// Each generation has then the items of both, so that the newest may be over its capacity and end with the next insertion.
+    ///
+    /// # Errors
+    /// If the terms differ, where both have some, or the specs do, naming the first difference; the filter is then unchanged.
+    pub fn merge(&mut self, other: &Generations<'_>) -> Result<(), MergeError> {
+        if let (Some(ours), Some(theirs)) = (&self.terms, &other.terms) {
+            MergeError::unless_equal("terms", ours, theirs)?;
+        }
+        let terms = self.terms.or(other.terms);
+        let Matching { from, matched, copied, to } = self.matching(other, terms.as_ref());
+        for (ours, theirs) in self.filters[from..].iter().zip(matched) {
+            ours.expect_equal(theirs)?;
+        }
+        for (ours, theirs) in self.filters[from..].iter_mut().zip(matched) {
+            ours.merge(theirs)?;
+        }
+        let copies = copied.iter().map(|theirs| theirs.clone().into_owned().sharing_functions_of(&self.filters[0]));
+        let copies: Vec<AnyFilter<'static>> = copies.collect();
+        self.filters.splice(to..to, copies);
+        self.terms = terms;
+        Ok(())
+    }
+}
