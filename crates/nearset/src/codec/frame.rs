@@ -87,6 +87,19 @@ impl fmt::Display for Kind {
     }
 }
 
+/// How many bytes a file has, from its first 24: for those to whom it comes in parts. Whether it is intact is known only when all of
+/// them are there.
+///
+/// # Errors
+/// If the bytes are too few or not the beginning of a file of nearset's, or of a newer version.
+pub fn length_of(start: &[u8]) -> Result<u64, DecodeError> {
+    Kind::of(start)?;
+    let mut reader = Reader::new(start);
+    // Magic, version, kind, reserved bytes and the description's length come before.
+    reader.take(MAGIC.len() + 8)?;
+    reader.u64()
+}
+
 /// A structure that lies in a file: sections that describe it, and arrays of lines.
 pub(crate) trait Body {
     const KIND: Kind;

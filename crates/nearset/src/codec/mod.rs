@@ -16,8 +16,8 @@ mod lsh;
 mod spec;
 
 pub(crate) use bytes::{Reader, Writer};
-pub use frame::Kind;
 pub(crate) use frame::{Body, Frame, encode, head};
+pub use frame::{Kind, length_of};
 
 use crate::{filter::SpecError, index::LshSpecError};
 

@@ -92,6 +92,10 @@ impl LshFamily for Family {
         self.inner().values_are_bits()
     }
 
+    fn bytes_of_functions(&self, layout: Layout) -> u64 {
+        self.inner().bytes_of_functions(layout)
+    }
+
     fn distance(&self, a: Item<'_>, b: Item<'_>) -> Result<Distance, ItemError> {
         self.inner().distance(a, b)
     }

@@ -21,7 +21,7 @@ mod curve;
 
 use super::{
     FamilyError, Functions, Hashed, Layout, LshFamily, key_of_rows,
-    projection::{check_size, matrix},
+    projection::{bytes_of_matrix, check_size, matrix},
 };
 use crate::{
     Seed,
@@ -84,6 +84,10 @@ impl LshFamily for CrossPolytope {
 
     fn collision_probability(&self, distance: Distance) -> f64 {
         curve::collision_probability(self.coordinates(), distance.value())
+    }
+
+    fn bytes_of_functions(&self, layout: Layout) -> u64 {
+        bytes_of_matrix(self.size(), layout)
     }
 
     fn distance(&self, a: Item<'_>, b: Item<'_>) -> Result<Distance, ItemError> {

@@ -14,7 +14,7 @@ use std::f64::consts::{FRAC_1_SQRT_2, PI};
 
 use super::{
     FamilyError, Functions, Hashed, Key, Layout, LshFamily, probing,
-    projection::{band_rows, check_size, key_with, matrix, set_keys},
+    projection::{band_rows, bytes_of_matrix, check_size, key_with, matrix, set_keys},
 };
 use crate::{
     Seed,
@@ -73,6 +73,10 @@ impl LshFamily for Hyperplane {
 
     fn can_probe(&self) -> bool {
         true
+    }
+
+    fn bytes_of_functions(&self, layout: Layout) -> u64 {
+        bytes_of_matrix(self.dimension as usize, layout)
     }
 
     fn distance(&self, a: Item<'_>, b: Item<'_>) -> Result<Distance, ItemError> {

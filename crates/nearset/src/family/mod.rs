@@ -149,6 +149,11 @@ pub trait LshFamily {
         false
     }
 
+    /// About how many bytes drawn functions take: what a limit on memory has to count beside tables.
+    fn bytes_of_functions(&self, layout: Layout) -> u64 {
+        size_of::<u32>() as u64 * layout.functions() as u64
+    }
+
     /// The exact distance that the family's functions are sensitive to.
     ///
     /// # Errors

@@ -12,6 +12,11 @@ pub(super) fn matrix(dimension: u32, functions: usize, mut draw: impl FnMut() ->
     (0..dimension as usize * functions).map(|_| draw() as f32).collect()
 }
 
+/// Bytes of functions that hold `numbers` numbers each.
+pub(super) fn bytes_of_matrix(numbers: usize, layout: Layout) -> u64 {
+    (size_of::<f32>() as u64).saturating_mul(numbers as u64).saturating_mul(layout.functions() as u64)
+}
+
 /// Whether vectors of `dimension` can be hashed by `functions` functions that hold `numbers` numbers each.
 pub(super) fn check_size(dimension: u32, numbers: usize, functions: usize) -> Result<(), FamilyError> {
     if !(1..=MOST_COMPONENTS).contains(&dimension) {

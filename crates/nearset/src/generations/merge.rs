@@ -38,6 +38,18 @@ impl Generations<'_> {
         copied.iter().map(AnyFilter::bytes).chain(scanned).sum()
     }
 
+    /// That [`Self::merge`] will not be refused: for those who merge several, and all or none.
+    ///
+    /// # Errors
+    /// Those of [`Self::merge`].
+    pub fn expect_mergeable(&self, other: &Generations<'_>) -> Result<(), MergeError> {
+        if let (Some(ours), Some(theirs)) = (&self.terms, &other.terms) {
+            MergeError::unless_equal("terms", ours, theirs)?;
+        }
+        let Matching { from, matched, .. } = self.matching(other, self.terms.as_ref().or(other.terms.as_ref()));
+        self.filters[from..].iter().zip(matched).try_for_each(|(ours, theirs)| ours.expect_equal(theirs))
+    }
+
     /// Takes in all items of another filter, generation by generation. A full filter that refuses items does not refuse this.
     ///
     /// Each generation has then the items of both, so that the newest may be over its capacity and end with the next insertion.
@@ -45,14 +57,9 @@ impl Generations<'_> {
     /// # Errors
     /// If the terms differ, where both have some, or the specs do, naming the first difference; the filter is then unchanged.
     pub fn merge(&mut self, other: &Generations<'_>) -> Result<(), MergeError> {
-        if let (Some(ours), Some(theirs)) = (&self.terms, &other.terms) {
-            MergeError::unless_equal("terms", ours, theirs)?;
-        }
+        self.expect_mergeable(other)?;
         let terms = self.terms.or(other.terms);
         let Matching { from, matched, copied, to } = self.matching(other, terms.as_ref());
-        for (ours, theirs) in self.filters[from..].iter().zip(matched) {
-            ours.expect_equal(theirs)?;
-        }
         for (ours, theirs) in self.filters[from..].iter_mut().zip(matched) {
             ours.merge(theirs)?;
         }

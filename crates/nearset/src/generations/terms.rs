@@ -2,7 +2,7 @@
 
 use super::{AnyFilter, Generations, MOST_GENERATIONS};
 use crate::{
-    Distance,
+    Distance, LshFamily,
     filter::{Hasher, SpecError},
     item::Similarity,
     plan::{Goal, Metric, PlannedSpec, TextDedup, TextDedupError},
@@ -173,6 +173,11 @@ impl Description {
     /// Bytes that [`Self::make`] allocates.
     pub fn bytes(&self) -> u64 {
         self.spec.bytes()
+    }
+
+    /// About how many bytes its hash functions take beside its tables, once it is asked: much where vectors are long.
+    pub fn bytes_of_functions(&self) -> u64 {
+        self.spec.near().map_or(0, |spec| spec.family.bytes_of_functions(spec.layout()))
     }
 
     /// Bytes that the filter may come to: all generations of a window. `None` where there is no bound: if it grows, or keeps its

@@ -9,7 +9,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use nearset::{Check, codec::Kind};
+use nearset::{
+    Check,
+    codec::{Kind, length_of},
+};
 
 use crate::{
     any::Any,
@@ -63,6 +66,8 @@ fn frozen_files_are_read_and_answer_as_ever() {
         };
         let bytes = fs::read(folder().join(file)).unwrap_or_else(|error| panic!("{file}: {error}"));
         assert_eq!(Kind::of(&bytes).unwrap().to_string(), kind, "{file}");
+        assert_eq!(length_of(&bytes[..24]).unwrap(), bytes.len() as u64, "{file}");
+        assert!(length_of(&bytes[..23]).is_err(), "{file}");
         let filter = Any::open(&bytes, Check::Everything).unwrap_or_else(|error| panic!("{file}: {error}"));
         assert!(filter.encode() == bytes, "{file}: written again, it has other bytes");
         for query in queries.split('|') {
