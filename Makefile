@@ -1,18 +1,24 @@
 # `make test` is the README's test command and what CI runs.
 
-.PHONY: test check bench characterise bench-peers bench-held-out bench-index bench-pairs bench-hamming
+.PHONY: test check serve bench characterise bench-peers bench-held-out bench-index bench-pairs bench-hamming
 
 test: check
-	cargo test --workspace --quiet
+	cargo test --workspace --exclude nearset-valkey --quiet
 	crates/nearset-python/test.sh
+	crates/nearset-valkey/test.sh
 	python3 -m unittest discover -s bench
 
+# The server's module needs clang: its own test.sh sees to that, and checks it.
 check:
 	cargo fmt --all --check
-	cargo clippy --workspace --all-targets --quiet -- -D warnings
+	cargo clippy --workspace --exclude nearset-valkey --all-targets --quiet -- -D warnings
 
 bench:
-	cargo bench --workspace
+	cargo bench --workspace --exclude nearset-valkey
+
+# A server with the module, on PORT; what is missing is installed.
+serve:
+	crates/nearset-valkey/start.sh
 
 # Accuracy rather than speed: 200 random goals, each in 16 filters; about 2 minutes.
 characterise:

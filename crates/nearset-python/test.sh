@@ -3,30 +3,13 @@
 # code included), then mypy. The environment lies in target/ and is made anew when what it holds changes.
 set -euo pipefail
 cd "$(dirname "$0")"
-root=$(cd ../.. && pwd)
-work=${CARGO_TARGET_DIR:-$root/target}/python
-python=${PYTHON:-python3}
-
-wanted=$("$python" --version; cat tests/requirements.txt)
-if [ "$(cat "$work/venv/wanted" 2>/dev/null)" != "$wanted" ]; then
-  echo "python: making a virtual environment in $work/venv"
-  rm -rf "$work/venv"
-  "$python" -m venv "$work/venv"
-  "$work/venv/bin/pip" install --quiet --disable-pip-version-check -r tests/requirements.txt
-  echo "$wanted" >"$work/venv/wanted"
-fi
-PATH="$work/venv/bin:$PATH"
+. ../../.ci/environment.sh
+work=$target/python
+environment python tests/requirements.txt
 
 # Spark is the only one that needs it.
 if [ -z "${JAVA_HOME:-}" ] && ! command -v java >/dev/null; then
-  if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
-    echo "python: installing Java for the tests of Spark"
-    apt-get install --quiet=2 --no-install-recommends default-jre-headless >/dev/null ||
-      { apt-get update --quiet=2 && apt-get install --quiet=2 --no-install-recommends default-jre-headless >/dev/null; } ||
-      echo "python: Java can't be had, and the tests of Spark are skipped" >&2
-  else
-    echo "python: there is no Java, and the tests of Spark are skipped: install Java 17 or newer" >&2
-  fi
+  install default-jre-headless || echo "python: there is no Java, and the tests of Spark are skipped: install Java 17 or newer" >&2
 fi
 
 echo "python: building the wheel"
@@ -36,7 +19,7 @@ pip install --quiet --disable-pip-version-check --force-reinstall --no-deps "$wo
 
 # What `dedup` must agree with; `cargo test` has built it before.
 cargo build --quiet --package nearset-cli
-export NEARSET=${CARGO_TARGET_DIR:-$root/target}/debug/nearset
+export NEARSET=$target/debug/nearset
 
 echo "python: testing $(basename "$work"/wheels/*.whl)"
 # From elsewhere, so that what is imported is what was installed.

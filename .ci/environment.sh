@@ -1,0 +1,36 @@
+# What the tests of several crates need before they can start; to be sourced.
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+target=${CARGO_TARGET_DIR:-$root/target}
+
+# environment NAME REQUIREMENTS: a virtual environment in the target folder, first in the path; made anew when what it is to hold changes.
+environment() {
+  local python=${PYTHON:-python3} venv=$target/$1/venv wanted
+  wanted=$("$python" --version; cat "$2")
+  if [ "$(cat "$venv/wanted" 2>/dev/null)" != "$wanted" ]; then
+    echo "$1: making a virtual environment in $venv"
+    rm -rf "$venv"
+    "$python" -m venv "$venv"
+    "$venv/bin/pip" install --quiet --disable-pip-version-check -r "$2"
+    echo "$wanted" >"$venv/wanted"
+  fi
+  PATH="$venv/bin:$PATH"
+}
+
+# install PACKAGE...: Debian's packages, where we may; false where they can't be had.
+install() {
+  [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null || return 1
+  echo "installing $*"
+  local get=(apt-get install --quiet=2 --no-install-recommends "$@")
+  DEBIAN_FRONTEND=noninteractive "${get[@]}" >/dev/null ||
+    { apt-get update --quiet=2 && DEBIAN_FRONTEND=noninteractive "${get[@]}" >/dev/null; }
+}
+
+# need COMMAND PACKAGE...: the command, or an end with what to install.
+need() {
+  local command=$1
+  shift
+  command -v "$command" >/dev/null || install "$@" || {
+    echo "$command is needed: install $*" >&2
+    exit 1
+  }
+}

@@ -1,0 +1,116 @@
+//! `NEAR.ADDKEYS` and `NEAR.EXISTSKEYS`: items that the client hashed, by what `NEAR.SPEC` describes.
+//!
+//! An item is one argument: 8 bytes a band, little-endian, 0 where it has no value in that band.
+
+use nearset::Generations;
+use nearset::family::Key as BandKey;
+use nearset::generations::{AnyFilter, Counted, KeysError};
+
+use super::docs::{Argument, Command, Keys, entry};
+use super::items::{hold_room, inserted, reply_all};
+use super::{expect, expect_mut};
+use crate::items::with_room;
+use crate::refusal::{Outcome, Refusal, refuse};
+use crate::server::{Arguments, Call};
+
+const ARGUMENTS: &[Argument] =
+    &[Argument::KEY, Argument::word(c"hits", c"HITS").optional(), Argument::text(c"keys").several()];
+
+pub const ADDKEYS: Command = Command {
+    name: c"NEAR.ADDKEYS",
+    entry: entry!(add),
+    flags: c"write deny-oom",
+    summary: c"Adds items by their band keys, as NEAR.MADD does by the items; with HITS, answers with the bands that hit and the bits that were set before",
+    complexity: c"O(items * bands)",
+    arity: -3,
+    keys: &[Keys::ADD],
+    arguments: ARGUMENTS,
+};
+
+pub const EXISTSKEYS: Command = Command {
+    name: c"NEAR.EXISTSKEYS",
+    entry: entry!(exist),
+    flags: c"readonly",
+    summary: c"Looks items up by their band keys, as NEAR.MEXISTS does by the items; with HITS, answers with the bands that hit and the bits that are set",
+    complexity: c"O(items * bands)",
+    arity: -3,
+    keys: &[Keys::READ],
+    arguments: ARGUMENTS,
+};
+
+/// Whether hits are asked for, and the items.
+fn parse<'a>(call: &Call<'a>) -> Outcome<(bool, Arguments<'a>)> {
+    let mut items = call.arguments_from(2);
+    // Keys are at least 8 bytes, so that the word can't be an item.
+    let counting = items.get(0).is_some_and(|first| first.eq_ignore_ascii_case(b"HITS"));
+    if counting {
+        items.next();
+    }
+    if items.len() == 0 { Err(Refusal::Arity) } else { Ok((counting, items)) }
+}
+
+fn read(filter: &Generations<'_>, items: Arguments<'_>, keys: &mut Vec<Option<BandKey>>) -> Outcome {
+    let Some(AnyFilter::Near(newest)) = filter.filters().last() else {
+        return Err(Refusal::because(KeysError::Exact));
+    };
+    let bands = newest.spec().rule.bands();
+    keys.clear();
+    keys.reserve(items.len() * bands as usize);
+    for (position, bytes) in items.enumerate() {
+        let (words, rest) = bytes.as_chunks::<8>();
+        if words.len() != bands as usize || !rest.is_empty() {
+            let (expected, found) = (8 * u64::from(bands), bytes.len());
+            return refuse!("item {position}: {bands} bands are {expected} bytes, 8 each; {found} were sent");
+        }
+        keys.extend(words.iter().map(|word| BandKey::new(u64::from_le_bytes(*word))));
+    }
+    Ok(())
+}
+
+fn add(call: &Call<'_>) -> Outcome {
+    let (counting, items) = parse(call)?;
+    let mut key = call.write(1)?;
+    let filter = expect_mut(&mut key)?;
+    with_room(|room| {
+        read(filter, items, &mut room.keys)?;
+        hold_room(call, filter, items.len())?;
+        if counting {
+            let counted = filter.insert_keys_counting(&room.keys).map_err(Refusal::because)?;
+            reply_counted(call, &counted);
+        } else {
+            reply_all(call, &filter.insert_keys(&room.keys).map_err(Refusal::because)?);
+        }
+        Ok(())
+    })?;
+    inserted(call, &key);
+    Ok(())
+}
+
+fn exist(call: &Call<'_>) -> Outcome {
+    let (counting, items) = parse(call)?;
+    let key = call.read(1)?;
+    if key.is_none() && !counting {
+        reply_all(call, &vec![false; items.len()]);
+        return Ok(());
+    }
+    let filter = expect(&key)?;
+    with_room(|room| {
+        read(filter, items, &mut room.keys)?;
+        if counting {
+            let counted = filter.contains_keys_counting(&room.keys).map_err(Refusal::because)?;
+            reply_counted(call, &counted);
+        } else {
+            reply_all(call, &filter.contains_keys(&room.keys).map_err(Refusal::because)?);
+        }
+        Ok(())
+    })
+}
+
+/// Two numbers an item, all in one array. Where a key is several bits nobody counts them: -1.
+fn reply_counted(call: &Call<'_>, counted: &[Counted]) {
+    call.array(2 * counted.len());
+    for item in counted {
+        call.integer(item.hits.into());
+        call.integer(item.set_bits.map_or(-1, |bits| bits as i64));
+    }
+}

@@ -1,0 +1,80 @@
+//! `NEAR.MERGE`: all items of several filters in one.
+
+use super::docs::{Argument, Command, Keys, entry};
+use super::{expect, hold_against_limit};
+use crate::items::shown;
+use crate::refusal::{Outcome, Refusal};
+use crate::server::{Call, Key};
+use crate::value::Value;
+use nearset::Generations;
+use redis_module::raw;
+
+pub const MERGE: Command = Command {
+    name: c"NEAR.MERGE",
+    entry: entry!(merge),
+    flags: c"write deny-oom",
+    summary: c"Takes the items of filters of equal spec into one, which is made if there is none",
+    complexity: c"O(bytes of all filters)",
+    arity: -3,
+    keys: &[
+        Keys::CHANGE,
+        Keys { first: 2, last: -1, flags: raw::REDISMODULE_CMD_KEY_RO | raw::REDISMODULE_CMD_KEY_ACCESS },
+    ],
+    arguments: &[Argument::key(c"destination", 0), Argument::key(c"source", 1).several()],
+};
+
+fn merge(call: &Call<'_>) -> Outcome {
+    let mut destination = call.write(1)?;
+    let mut opened = Vec::new();
+    for argument in 2..call.count() {
+        let source = call.read(argument)?;
+        if source.is_none() {
+            let name = shown(call.argument(argument));
+            return Err(Refusal::Because(format!("the key {name} does not exist: make it with NEAR.RESERVE")));
+        }
+        // A filter has all its own items already.
+        if call.argument(argument) != call.argument(1) {
+            opened.push(source);
+        }
+    }
+    let sources = opened.iter().map(expect).collect::<Outcome<Vec<_>>>()?;
+    match destination.value_mut().map(Value::filter_mut).transpose()? {
+        Some(filter) => {
+            let Some(_) = sources.first() else {
+                call.ok();
+                return Ok(());
+            };
+            check(call, filter, &sources)?;
+            merge_all(filter, &sources)?;
+        }
+        None => {
+            let Some((first, rest)) = sources.split_first() else { return Err(super::no_key()) };
+            check(call, first, rest)?;
+            let mut filter = (*first).clone();
+            merge_all(&mut filter, rest)?;
+            destination.set(Value::of(filter));
+        }
+    }
+    merged(call, &destination);
+    Ok(())
+}
+
+/// That nothing will fail half way: the filters fit together, and what they come to is allowed.
+fn check(call: &Call<'_>, filter: &Generations<'_>, sources: &[&Generations<'static>]) -> Outcome {
+    let mut bytes = filter.bytes();
+    for source in sources {
+        filter.expect_mergeable(source).map_err(Refusal::because)?;
+        bytes = bytes.saturating_add(filter.room_to_merge(source));
+    }
+    hold_against_limit(call, bytes, "the merged filter")
+}
+
+fn merge_all(filter: &mut Generations<'static>, sources: &[&Generations<'static>]) -> Outcome {
+    sources.iter().try_for_each(|source| filter.merge(source)).map_err(Refusal::because)
+}
+
+fn merged(call: &Call<'_>, key: &Key<'_>) {
+    call.replicate();
+    key.changed(c"near.merge");
+    call.ok();
+}

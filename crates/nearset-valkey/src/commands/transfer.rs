@@ -1,0 +1,217 @@
+//! `NEAR.DUMP` and `NEAR.LOAD`: filters as nearset's own file, in chunks.
+//!
+//! A cursor is the position of a chunk in the file. Those that DUMP gives have a mark of the filter's state in their upper bits,
+//! so that a filter that changed in between is dumped again from the start rather than half old and half new; LOAD does not
+//! look at it. `NEAR.LOAD key ABANDON ""` lets go of what has come so far, which replicas are told when the last chunk shows that
+//! a file is damaged: the error itself would be theirs too.
+
+use std::io;
+
+use nearset::Generations;
+
+use super::docs::{Argument, Command, Keys, entry};
+use super::{expect, hold_against_limit};
+use crate::items::{number, shown};
+use crate::refusal::{Outcome, Refusal, refuse};
+use crate::server::{Call, Key};
+use crate::value::{Incoming, Value};
+
+/// The most that DUMP gives at once, and what it gives unless it is asked for less.
+const CHUNK: usize = 16 << 20;
+
+/// Bits of a cursor that are the position.
+const POSITION_BITS: u32 = 48;
+
+pub const DUMP: Command = Command {
+    name: c"NEAR.DUMP",
+    entry: entry!(dump),
+    flags: c"readonly",
+    summary:
+        c"A chunk of the filter as a file, and the cursor of the next one, which is 0 after the last; begin with 0",
+    complexity: c"O(bytes of the filter)",
+    arity: -3,
+    keys: &[Keys::READ],
+    arguments: &[Argument::KEY, Argument::whole(c"cursor"), Argument::whole(c"bytes").after(c"COUNT").optional()],
+};
+
+pub const LOAD: Command = Command {
+    name: c"NEAR.LOAD",
+    entry: entry!(load),
+    flags: c"write deny-oom",
+    summary: c"Takes the chunks of a filter's file in order; with the last one the filter is checked and there",
+    complexity: c"O(bytes of the chunk), and of the filter for the last one",
+    arity: -4,
+    keys: &[Keys::ADD],
+    arguments: &[
+        Argument::KEY,
+        Argument::one_of(c"position", &[Argument::whole(c"cursor"), Argument::word(c"abandon", c"ABANDON")]),
+        Argument::text(c"chunk"),
+        Argument::word(c"replace", c"REPLACE").optional(),
+    ],
+};
+
+fn cursor(text: &[u8]) -> Outcome<u64> {
+    number(text).ok_or_else(|| Refusal::Because(format!("{} is no cursor: begin with 0", shown(text))))
+}
+
+fn position(cursor: u64) -> u64 {
+    cursor & ((1 << POSITION_BITS) - 1)
+}
+
+/// A mark of what the filter holds, never 0.
+fn mark(filter: &Generations<'_>) -> u64 {
+    filter.len() % 0x7fff + 1
+}
+
+/// The part of what is written that is wanted.
+struct Window {
+    skip: u64,
+    room: usize,
+    part: Vec<u8>,
+    /// Whether anything came after it.
+    more: bool,
+}
+
+impl io::Write for Window {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let skipped = self.skip.min(bytes.len() as u64);
+        self.skip -= skipped;
+        let rest = &bytes[skipped as usize..];
+        let taken = rest.len().min(self.room - self.part.len());
+        self.part.extend_from_slice(&rest[..taken]);
+        if taken < rest.len() {
+            self.more = true;
+            return Err(io::Error::other("the window is full"));
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+fn dump(call: &Call<'_>) -> Outcome {
+    let mut room = CHUNK;
+    if call.count() > 3 {
+        if call.count() != 5 || !call.argument(3).eq_ignore_ascii_case(b"COUNT") {
+            return Err(Refusal::Arity);
+        }
+        let wanted = number(call.argument(4)).filter(|count| (1..=CHUNK).contains(count));
+        let Some(wanted) = wanted else {
+            return refuse!("COUNT is {}: it must be from 1 to {CHUNK} bytes", shown(call.argument(4)));
+        };
+        room = wanted;
+    }
+    let cursor = cursor(call.argument(2))?;
+    let key = call.read(1)?;
+    let filter = expect(&key)?;
+    let (marked, mark) = (cursor >> POSITION_BITS, mark(filter));
+    if marked != 0 && marked != mark {
+        return refuse!("the filter changed since its dump began: begin again with cursor 0");
+    }
+    let mut window = Window { skip: position(cursor), room, part: Vec::new(), more: false };
+    // The only error is that the window is full.
+    let _ = filter.encode(&mut window);
+    if window.part.is_empty() {
+        return refuse!("cursor {cursor} lies beyond the end: begin with 0");
+    }
+    let next = if window.more { mark << POSITION_BITS | (position(cursor) + window.part.len() as u64) } else { 0 };
+    call.array(2);
+    call.count_reply(next);
+    call.bulk(&window.part);
+    Ok(())
+}
+
+fn load(call: &Call<'_>) -> Outcome {
+    let replace = match call.count() {
+        4 => false,
+        5 if call.argument(4).eq_ignore_ascii_case(b"REPLACE") => true,
+        _ => return Err(Refusal::Arity),
+    };
+    let mut key = call.write(1)?;
+    if call.argument(2).eq_ignore_ascii_case(b"ABANDON") {
+        abandon(call, &mut key);
+        call.ok();
+        return Ok(());
+    }
+    let (position, chunk) = (position(cursor(call.argument(2))?), call.argument(3));
+    if position == 0 {
+        begin(call, &mut key, chunk, replace)?;
+    } else {
+        go_on(&mut key, position, chunk)?;
+    }
+    finish(call, &mut key)
+}
+
+fn begin(call: &Call<'_>, key: &mut Key<'_>, chunk: &[u8], replace: bool) -> Outcome {
+    if !replace && key.value().is_some_and(|value| value.filter.is_some()) {
+        return refuse!("the key exists: DEL it first, or say REPLACE");
+    }
+    let mut incoming = Incoming::begin(chunk).map_err(Refusal::because)?;
+    hold_against_limit(call, incoming.length() as u64, "the filter's file")?;
+    incoming.push(chunk)?;
+    match key.value_mut() {
+        Some(value) => value.incoming = Some(incoming),
+        None => key.set(Value { filter: None, incoming: Some(incoming) }),
+    }
+    Ok(())
+}
+
+fn go_on(key: &mut Key<'_>, position: u64, chunk: &[u8]) -> Outcome {
+    let Some(incoming) = key.value_mut().and_then(|value| value.incoming.as_mut()) else {
+        return refuse!("nothing is being loaded into this key: begin with cursor 0");
+    };
+    if position != incoming.len() as u64 {
+        let expected = incoming.len();
+        return refuse!(
+            "the chunk at {expected} is next, not that at {position}: send chunks in order, or begin again with 0"
+        );
+    }
+    if chunk.is_empty() {
+        return refuse!("the chunk is empty");
+    }
+    incoming.push(chunk)
+}
+
+/// Makes the filter if all of it is there.
+fn finish(call: &Call<'_>, key: &mut Key<'_>) -> Outcome {
+    let Some(value) = key.value_mut() else { return Err(super::no_key()) };
+    let Some(incoming) = value.incoming.take_if(|incoming| incoming.is_whole()) else {
+        loaded(call, key);
+        return Ok(());
+    };
+    let filter = incoming.finish().map_err(Refusal::because).and_then(|filter| {
+        let functions = filter.describe().bytes_of_functions();
+        hold_against_limit(call, filter.bytes().saturating_add(functions), "the filter")?;
+        Ok(filter)
+    });
+    match filter {
+        Ok(filter) => {
+            value.filter = Some(filter);
+            loaded(call, key);
+            Ok(())
+        }
+        Err(why) => {
+            abandon(call, key);
+            Err(why)
+        }
+    }
+}
+
+/// Lets go of what has come so far, here and on replicas.
+fn abandon(call: &Call<'_>, key: &mut Key<'_>) {
+    let Some(value) = key.value_mut() else { return };
+    value.incoming = None;
+    if value.filter.is_none() {
+        key.delete();
+    }
+    call.replicate_as(LOAD.name, key, c"ABANDON", b"");
+    key.changed(c"near.load");
+}
+
+fn loaded(call: &Call<'_>, key: &Key<'_>) {
+    call.replicate();
+    key.changed(c"near.load");
+    call.ok();
+}

@@ -1,0 +1,104 @@
+//! What is told of a filter, under the names that RESERVE, SPEC and INFO share.
+
+use nearset::Generations;
+use nearset::generations::{Description, Terms, WhenFull};
+use nearset::plan::{Metric, PlannedSpec};
+
+use crate::server::Call;
+
+/// A value that is told.
+pub enum Field {
+    Count(u64),
+    Number(f64),
+    Text(String),
+    Bytes(Vec<u8>),
+}
+
+pub type Fields = Vec<(&'static str, Field)>;
+
+impl Field {
+    pub fn reply(&self, call: &Call<'_>) {
+        match self {
+            Field::Count(count) => call.count_reply(*count),
+            Field::Number(number) => call.double(*number),
+            Field::Text(text) => call.bulk(text.as_bytes()),
+            Field::Bytes(bytes) => call.bulk(bytes),
+        }
+    }
+}
+
+/// All of them as one map.
+pub fn reply(call: &Call<'_>, fields: &Fields) {
+    call.map(fields.len());
+    for (name, field) in fields {
+        call.bulk(name.as_bytes());
+        field.reply(call);
+    }
+}
+
+/// What a filter is, and what it promises.
+pub fn promise(description: &Description) -> Fields {
+    let mut fields = Fields::new();
+    if let Some(metric) = description.metric() {
+        fields.push(("metric", Field::Text(metric.name().to_string())));
+        fields.push(match metric {
+            Metric::Jaccard { shingling } | Metric::WeightedJaccard { shingling } => {
+                ("shingle", Field::Text(shingling.to_string()))
+            }
+            Metric::Hamming { bits: length }
+            | Metric::Symbols { length }
+            | Metric::Angle { dimension: length }
+            | Metric::L1 { dimension: length }
+            | Metric::L2 { dimension: length } => ("length", Field::Count(length.into())),
+            other => ("items", Field::Text(other.to_string())),
+        });
+        if let Some(terms) = description.terms() {
+            fields.push(("near", Field::Number(metric.own_unit(terms.near))));
+            fields.push(("far", Field::Number(metric.own_unit(terms.far))));
+        }
+    }
+    if let Some(terms) = description.terms() {
+        promised(terms, &mut fields);
+    }
+    match description.spec() {
+        PlannedSpec::Near(spec) => {
+            fields.push(("structure", Field::Text("near".into())));
+            fields.push(("bands", Field::Count(spec.rule.bands().into())));
+            fields.push(("rows", Field::Count(spec.rows.into())));
+        }
+        PlannedSpec::Exact(_) => fields.push(("structure", Field::Text("exact".into()))),
+        _ => {}
+    }
+    fields
+}
+
+fn promised(terms: &Terms, fields: &mut Fields) {
+    fields.push(("capacity", Field::Count(terms.capacity)));
+    fields.push(("max-false-negative", Field::Number(terms.max_false_negative)));
+    fields.push(("max-false-positive", Field::Number(terms.max_false_positive)));
+    let when_full = match terms.when_full {
+        WhenFull::Grow => "grow",
+        WhenFull::Refuse => "refuse",
+        WhenFull::Forget { .. } => "forget",
+        _ => "unknown",
+    };
+    fields.push(("when-full", Field::Text(when_full.into())));
+    if let WhenFull::Forget { generations } = terms.when_full {
+        fields.push(("generations-kept", Field::Count(generations.into())));
+    }
+}
+
+/// How a filter is now.
+pub fn state(filter: &Generations<'_>) -> Fields {
+    let mut fields = vec![
+        ("items", Field::Count(filter.len())),
+        ("generations", Field::Count(filter.filters().len() as u64)),
+        ("load", Field::Count(filter.load())),
+        ("bytes", Field::Count(filter.bytes())),
+    ];
+    if let Some(errors) = filter.predicted_errors() {
+        fields.push(("predicted-false-negative", Field::Number(errors.false_negative)));
+        fields.push(("predicted-false-positive", Field::Number(errors.false_positive)));
+    }
+    fields
+}

@@ -1,0 +1,54 @@
+//! Near filters inside Valkey and Redis.
+//!
+//! Claim: one module file for Redis 7 and Valkey 8 and 9. Persistence, replication, clustering, access control and clients come
+//! from the server; every answer, plan, default and check comes from `nearset`. What is here reads arguments, writes replies and
+//! keeps filters in keys.
+//! Invariants: a command that is refused leaves its key as it was; what is carried out on a primary is sent on in a form that
+//! can't fail on a replica, which plans nothing and has no limits; nothing is allocated for a client before it was held against
+//! `near.memory-limit`.
+//!
+//! `unsafe` is where the server's C functions are called, and nowhere else: `allocator`, `server`, `data_type`, `config`,
+//! `commands::register`.
+
+// Nothing is public but the functions that the server calls when it loads the module.
+#![allow(missing_docs)]
+
+#[allow(unsafe_code)]
+mod allocator;
+mod commands;
+#[allow(unsafe_code)]
+mod config;
+#[allow(unsafe_code)]
+mod data_type;
+mod fields;
+mod items;
+mod options;
+mod refusal;
+#[allow(unsafe_code)]
+mod server;
+mod value;
+
+use allocator::ServerAllocator;
+use data_type::FILTER_TYPE;
+use redis_module::{Context, RedisString, Status, redis_module};
+
+/// The module's version as the server shows it: 10,000 major + 100 minor + patch.
+const VERSION: i32 = 100;
+
+fn start(context: &Context, _arguments: &[RedisString]) -> Status {
+    let ctx = context.get_raw();
+    if !config::register(ctx) || !commands::register(ctx) {
+        server::log(ctx, "nearset needs version 7 or newer of the server");
+        return Status::Err;
+    }
+    server::announce(ctx);
+    Status::Ok
+}
+
+redis_module! {
+    name: "near",
+    version: VERSION,
+    allocator: (ServerAllocator, ServerAllocator),
+    data_types: [FILTER_TYPE],
+    init: start,
+}

@@ -1,0 +1,212 @@
+//! What `NEAR.RESERVE` is told, as wishes that the library plans from.
+//!
+//! Options come in any order and case, each once. What is left out is the library's default.
+
+use std::str::FromStr;
+
+use nearset::generations::{Description, Generations, Terms, WhenFull};
+use nearset::plan::{FarModel, Goal, Metric, MetricName, Minimise, Shape, TextDedup};
+use nearset::{Seed, Shingling};
+
+use crate::config;
+use crate::items::{number, shown};
+use crate::refusal::{Outcome, Refusal, refuse};
+use crate::server::Arguments;
+
+#[derive(Default)]
+struct Wishes {
+    metric: Option<MetricName>,
+    near: Option<f64>,
+    far: Option<f64>,
+    capacity: Option<u64>,
+    max_false_negative: Option<f64>,
+    max_false_positive: Option<f64>,
+    length: Option<u32>,
+    shingling: Option<Shingling>,
+    seed: Option<Seed>,
+    when_full: Option<WhenFull>,
+    expire_after: Option<Expiry>,
+    minimise: Option<Minimise>,
+    far_model: Option<Far>,
+}
+
+/// What the last generations must still remember.
+enum Expiry {
+    Items(u64),
+    Generations(u32),
+}
+
+enum Far {
+    Background(f64),
+    WorstCase,
+}
+
+/// The filter that the options ask for, nothing of it allocated.
+pub fn describe(mut arguments: Arguments<'_>) -> Outcome<Description> {
+    if let Some(first) = arguments.get(0)
+        && first.eq_ignore_ascii_case(b"DESCRIPTION")
+    {
+        let (Some(blob), 2) = (arguments.get(1), arguments.len()) else { return Err(Refusal::Arity) };
+        return Description::decode(blob).map_err(Refusal::because);
+    }
+    let mut wishes = Wishes::default();
+    while let Some(name) = arguments.next() {
+        wishes.take(name, &mut arguments)?;
+    }
+    wishes.describe()
+}
+
+/// The value of an option, by what reads it.
+fn value<T>(name: &str, arguments: &mut Arguments<'_>, read: impl Fn(&[u8]) -> Result<T, String>) -> Outcome<T> {
+    let Some(text) = arguments.next() else { return refuse!("{name} needs a value") };
+    read(text).map_err(|why| Refusal::Because(format!("{name}: {why}")))
+}
+
+fn whole<T: FromStr>(text: &[u8]) -> Result<T, String> {
+    number(text).ok_or_else(|| format!("{} is not a whole number that can stand here", shown(text)))
+}
+
+fn real(text: &[u8]) -> Result<f64, String> {
+    number(text).ok_or_else(|| format!("{} is not a number", shown(text)))
+}
+
+/// What the library reads and writes as text.
+fn named<T: FromStr<Err: ToString>>(text: &[u8]) -> Result<T, String> {
+    String::from_utf8_lossy(text).parse().map_err(|error: T::Err| error.to_string())
+}
+
+/// One of several words.
+fn word<T: Copy>(text: &[u8], words: &[(&str, T)]) -> Result<T, String> {
+    let found = words.iter().find(|(word, _)| text.eq_ignore_ascii_case(word.as_bytes()));
+    found.map(|(_, meaning)| *meaning).ok_or_else(|| {
+        let known: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
+        format!("{} is none of {}", shown(text), known.join(", "))
+    })
+}
+
+/// Sets an option that was not given before.
+fn once<T>(name: &str, place: &mut Option<T>, value: T) -> Outcome {
+    match place.replace(value) {
+        None => Ok(()),
+        Some(_) => refuse!("{name} was given twice"),
+    }
+}
+
+impl Wishes {
+    fn take(&mut self, name: &[u8], rest: &mut Arguments<'_>) -> Outcome {
+        let upper = name.to_ascii_uppercase();
+        match &upper[..] {
+            b"METRIC" => once("METRIC", &mut self.metric, value("METRIC", rest, named)?),
+            b"NEAR" => once("NEAR", &mut self.near, value("NEAR", rest, real)?),
+            b"FAR" => once("FAR", &mut self.far, value("FAR", rest, real)?),
+            b"CAPACITY" => once("CAPACITY", &mut self.capacity, value("CAPACITY", rest, whole)?),
+            b"MAXFN" => once("MAXFN", &mut self.max_false_negative, value("MAXFN", rest, real)?),
+            b"MAXFP" => once("MAXFP", &mut self.max_false_positive, value("MAXFP", rest, real)?),
+            b"LENGTH" | b"DIM" => once("LENGTH", &mut self.length, value("LENGTH", rest, whole)?),
+            b"SHINGLE" => once("SHINGLE", &mut self.shingling, value("SHINGLE", rest, named)?),
+            b"SEED" => once("SEED", &mut self.seed, value("SEED", rest, named)?),
+            b"WHENFULL" => {
+                let words = [("GROW", WhenFull::Grow), ("REFUSE", WhenFull::Refuse)];
+                once("WHENFULL", &mut self.when_full, value("WHENFULL", rest, |text| word(text, &words))?)
+            }
+            b"EXPIRE-AFTER" => {
+                let expiry = Self::expiry(rest)?;
+                once("EXPIRE-AFTER", &mut self.expire_after, expiry)
+            }
+            b"MINIMISE" => {
+                let words = [("BYTES", Minimise::Bytes), ("TIME", Minimise::Time)];
+                once("MINIMISE", &mut self.minimise, value("MINIMISE", rest, |text| word(text, &words))?)
+            }
+            b"BACKGROUND" => {
+                let own = value("BACKGROUND", rest, real)?;
+                once("BACKGROUND or WORSTCASE", &mut self.far_model, Far::Background(own))
+            }
+            b"WORSTCASE" => once("BACKGROUND or WORSTCASE", &mut self.far_model, Far::WorstCase),
+            _ => refuse!(
+                "{} is no option: use METRIC, NEAR, FAR, CAPACITY, MAXFN, MAXFP, LENGTH, SHINGLE, SEED, WHENFULL, \
+                 EXPIRE-AFTER, MINIMISE, BACKGROUND, WORSTCASE or DESCRIPTION",
+                shown(name)
+            ),
+        }
+    }
+
+    fn expiry(rest: &mut Arguments<'_>) -> Outcome<Expiry> {
+        let count: u64 = value("EXPIRE-AFTER", rest, whole)?;
+        let unit = rest.get(0).unwrap_or_default();
+        if unit.eq_ignore_ascii_case(b"GENERATIONS") {
+            rest.next();
+            let generations = u32::try_from(count).unwrap_or(u32::MAX);
+            return Ok(Expiry::Generations(generations));
+        }
+        if unit.eq_ignore_ascii_case(b"ITEMS") {
+            rest.next();
+        }
+        Ok(Expiry::Items(count))
+    }
+
+    fn describe(self) -> Outcome<Description> {
+        let Some(name) = self.metric else { return refuse!("METRIC is missing: jaccard, hamming, cosine, …") };
+        let Some(near) = self.near else { return refuse!("NEAR is missing: up to where are items near?") };
+        let Some(capacity) = self.capacity else { return refuse!("CAPACITY is missing: how many items are expected?") };
+        let shape = Shape { length: self.length, shingling: self.shingling };
+        let metric = name.with(shape).map_err(Refusal::because)?;
+        let of_texts = matches!(metric, Metric::Jaccard { .. } | Metric::WeightedJaccard { .. });
+        if of_texts && self.length.is_some() {
+            return refuse!("LENGTH says nothing about {name}: its items are of any length");
+        }
+        if !of_texts && self.shingling.is_some() {
+            return refuse!("SHINGLE cuts texts, and {name} has none");
+        }
+        let when_full = self.when_full(capacity)?;
+        let Some(far) = self.far else { return self.describe_texts(metric, near, capacity, when_full) };
+
+        let distance =
+            |option: &str, own| metric.distance(own).map_err(|error| Refusal::Because(format!("{option}: {error}")));
+        let mut goal = Goal::new(metric, distance("NEAR", near)?, distance("FAR", far)?, capacity);
+        goal.max_false_negative = self.max_false_negative.unwrap_or(goal.max_false_negative);
+        goal.max_false_positive = self.max_false_positive.unwrap_or(goal.max_false_positive);
+        goal.minimise = self.minimise.unwrap_or(goal.minimise);
+        goal.seed = self.seed.unwrap_or(goal.seed);
+        goal.far_model = match self.far_model {
+            None => goal.far_model,
+            Some(Far::WorstCase) => FarModel::WorstCase,
+            Some(Far::Background(own)) => FarModel::Background(distance("BACKGROUND", own)?),
+        };
+        let plan = Generations::plan(&goal, when_full).map_err(Refusal::because)?;
+        Description::new(plan.spec, Some(Terms::of(&goal, when_full))).map_err(Refusal::because)
+    }
+
+    /// Without FAR: what removes near-duplicate texts.
+    fn describe_texts(self, metric: Metric, near: f64, capacity: u64, when_full: WhenFull) -> Outcome<Description> {
+        let Metric::Jaccard { shingling } = metric else {
+            return refuse!("FAR is missing: from where on are items of {} not near?", metric.name());
+        };
+        if self.minimise.is_some() || self.far_model.is_some() {
+            return refuse!("MINIMISE, BACKGROUND and WORSTCASE have a meaning only beside FAR");
+        }
+        let usual = TextDedup::new(near);
+        let wanted = TextDedup {
+            max_false_negative: self.max_false_negative.unwrap_or(usual.max_false_negative),
+            max_false_positive: self.max_false_positive.unwrap_or(usual.max_false_positive),
+            shingling,
+            seed: self.seed.unwrap_or(usual.seed),
+            ..usual
+        };
+        Description::of_texts(&wanted, capacity, when_full).map_err(Refusal::because)
+    }
+
+    fn when_full(&self, capacity: u64) -> Outcome<WhenFull> {
+        match (&self.expire_after, self.when_full) {
+            (Some(_), Some(_)) => {
+                refuse!("EXPIRE-AFTER says already what happens when the filter is full: leave WHENFULL out")
+            }
+            (None, wanted) => Ok(wanted.unwrap_or_else(config::when_full)),
+            (Some(Expiry::Generations(generations)), None) => Ok(WhenFull::Forget { generations: *generations }),
+            // One generation is always being filled, so that many full ones are kept beside it.
+            (Some(Expiry::Items(items)), None) => {
+                let full = items.div_ceil(capacity.max(1)).min(u64::from(u32::MAX) - 1);
+                Ok(WhenFull::Forget { generations: full as u32 + 1 })
+            }
+        }
+    }
+}

