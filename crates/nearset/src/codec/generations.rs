@@ -74,7 +74,7 @@ impl Body for Description {
             PlannedSpec::Exact(spec) => (Kind::ExactNear, exact::write_spec(spec)),
         };
         let spec = [&[kind.number()][..], &spec].concat();
-        std::iter::once((SPEC, spec)).chain(self.terms().map(|terms| (TERMS, write_terms(terms)))).collect()
+        vec![(SPEC, spec), (TERMS, self.terms().map(write_terms).unwrap_or_default())]
     }
 
     fn arrays(&self) -> Vec<Cow<'_, [u8]>> {
@@ -101,7 +101,8 @@ impl Description {
             number if number == Kind::ExactNear.number() => PlannedSpec::Exact(exact::read_spec(spec)?),
             found => return Err(unknown("kind of filter", found)),
         };
-        let terms = frame.optional(TERMS).map(read_terms).transpose()?;
+        let terms = frame.section(TERMS, "the terms")?;
+        let terms = if terms.is_empty() { None } else { Some(read_terms(terms)?) };
         frame.finish()?;
         Self::new(spec, terms).map_err(bad_terms)
     }

@@ -1,7 +1,8 @@
 //! Damage of every sort, to a small file of every kind.
 
 use nearset::{
-    BloomFilter, Check, DecodeError, ExactNearFilter, HammingIndex, NearFilter, codec::Kind, index::LshIndex,
+    AnyFilter, BloomFilter, Check, DecodeError, ExactNearFilter, HammingIndex, NearFilter, codec::Kind,
+    generations::Description, index::LshIndex,
 };
 use proptest::prelude::*;
 
@@ -104,15 +105,117 @@ fn a_file_opens_only_as_what_it_is() {
             (Kind::ExactNear, ExactNearFilter::decode(&bytes, Check::Everything).err()),
             (Kind::Hamming, HammingIndex::decode(&bytes, Check::Everything).err()),
             (Kind::Lsh, LshIndex::decode(&bytes, Check::Everything).err()),
+            (Kind::Description, Description::decode(&bytes).err()),
         ];
         for (asked, error) in wrong {
             match error {
-                None => assert_eq!(asked, kind),
+                None => assert!(asked == kind || kind == Kind::Generations, "{}", sample.name),
+                Some(DecodeError::WrongKind { expected, .. }) if kind == Kind::Generations => {
+                    assert_eq!(expected, asked)
+                }
+                Some(DecodeError::Several { .. }) => assert_eq!(kind, Kind::Generations),
                 Some(DecodeError::WrongKind { expected, found }) => assert_eq!((expected, found), (asked, kind)),
                 Some(other) => panic!("{}: {other}", sample.name),
             }
         }
     }
+}
+
+/// The only generation of a file is the filter that it is, in place; of several, none is taken for all.
+#[test]
+fn the_only_generation_opens_as_the_filter_that_it_is() {
+    let (mut alone, mut several) = (0, 0);
+    for sample in samples::all() {
+        let Any::Generations(generations) = sample.filter() else { continue };
+        // Aligned as a memory map is.
+        let bytes = sample.bytes();
+        let opened = [
+            NearFilter::decode(&bytes, Check::Everything).map(AnyFilter::Near),
+            ExactNearFilter::decode(&bytes, Check::Everything).map(AnyFilter::Exact),
+            AnyFilter::decode(&bytes),
+        ];
+        let count = generations.filters().len();
+        for opened in opened {
+            match (opened, count) {
+                (Ok(filter), 1) => {
+                    let (mut found, mut expected) = (Vec::new(), Vec::new());
+                    filter.encode(&mut found).unwrap();
+                    generations.filters()[0].encode(&mut expected).unwrap();
+                    assert_eq!(found, expected, "{}", sample.name);
+                    alone += 1;
+                }
+                (Err(DecodeError::WrongKind { .. }), 1) => {}
+                (Err(error @ DecodeError::Several { .. }), 2..) => {
+                    assert!(error.to_string().contains(&format!("{count} generations")), "{error}");
+                    several += 1;
+                }
+                (opened, _) => panic!("{}: {:?}", sample.name, opened.err()),
+            }
+        }
+    }
+    assert!(alone >= 4 && several >= 3, "{alone} alone, {several} several");
+}
+
+/// What stands in the generations' own files, both they and the whole signed again.
+#[test]
+fn damage_within_a_generation_is_refused_or_understood() {
+    for sample in samples::all().iter().filter(|sample| sample.name.starts_with("generations")) {
+        let bytes = sample.bytes();
+        let mut start = payload_start(&bytes).unwrap();
+        while start < bytes.len() {
+            let length = u64::from_le_bytes(bytes[start + 16..start + 24].try_into().unwrap()) as usize;
+            let generation = start..start + length;
+            let described = payload_start(&bytes[generation.clone()]).unwrap();
+            for at in (8..56).chain(64..described) {
+                for number in [u64::MAX, 1 << 40, u64::from(u32::MAX), 1 << 24, 0xffff, 6, 2, 1, 0] {
+                    for width in [1, 4, 8] {
+                        let mut bytes = bytes.clone();
+                        let inner = &mut bytes[generation.clone()];
+                        let end = (at + width).min(described);
+                        inner[at..end].copy_from_slice(&number.to_le_bytes()[..end - at]);
+                        sign(inner);
+                        sign(&mut bytes);
+                        refused_or_understood(sample.name, &bytes);
+                    }
+                }
+            }
+            start += length;
+        }
+    }
+}
+
+/// Generations that no filter would have made of each other.
+#[test]
+fn generations_that_do_not_follow_from_each_other_are_refused() {
+    let sample = samples::all().into_iter().find(|sample| sample.name == "generations-grown").unwrap();
+    let bytes = sample.bytes();
+    let start = payload_start(&bytes).unwrap();
+    let first = u64::from_le_bytes(bytes[start + 16..start + 24].try_into().unwrap()) as usize;
+    let second = bytes.len() - start - first;
+    // The lengths are the first section, after its number and its own length.
+    assert_eq!(bytes[70..78], (first as u64).to_le_bytes());
+    let with = |files: [&[u8]; 2]| {
+        let mut bytes = [&bytes[..start], files[0], files[1]].concat();
+        for (at, file) in [70, 78].into_iter().zip(files) {
+            bytes[at..at + 8].copy_from_slice(&(file.len() as u64).to_le_bytes());
+        }
+        let length = bytes.len() as u64;
+        bytes[16..24].copy_from_slice(&length.to_le_bytes());
+        sign(&mut bytes);
+        bytes
+    };
+    let (old, new) = bytes[start..].split_at(first);
+    assert_eq!(new.len(), second);
+    assert!(with([old, new]) == bytes);
+    for files in [[new, old], [old, old], [new, new]] {
+        let error = refusal(sample.name, &with(files));
+        assert!(matches!(error, DecodeError::BadValue { what: "a generation's spec", .. }), "{error}");
+    }
+    let error = refusal(sample.name, &with([&bytes, new]));
+    assert!(
+        matches!(error, DecodeError::WrongKind { found: Kind::Generations, .. }),
+        "no generations in generations: {error}"
+    );
 }
 
 /// Huge numbers at every place of header and description that might be a length, signed, so that only validation stands

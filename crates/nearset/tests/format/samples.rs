@@ -3,16 +3,17 @@
 use std::{fmt, str::FromStr};
 
 use nearset::{
-    BitString, BloomFilter, ExactNearFilter, ExactSpec, Family, HammingIndex, HammingSpec, Layout, NearFilter, Seed,
-    Shingling, Spec, Symbols, Table,
+    BitString, BloomFilter, Distance, ExactNearFilter, ExactSpec, Family, Generations, HammingIndex, HammingSpec,
+    Layout, NearFilter, Seed, Shingling, Spec, Symbols, Table,
     family::{
         BitSampling, CrossPolytope, Hyperplane, MinHash, Minutiae, PStable, Sampling, Stable, Symbol, SymbolSampling,
         WeightedMinHash,
     },
     filter::{Construction, Probing, Rule, Verification},
+    generations::{Description, Terms, WhenFull},
     hash::Rng,
     index::{LshIndex, LshSpec},
-    plan::curve::amplify::Step,
+    plan::{PlannedSpec, TextDedup, curve::amplify::Step},
 };
 
 use crate::any::Any;
@@ -168,6 +169,18 @@ fn hamming(bits: u32, radius: u32, items: u32) -> Any<'static> {
     index.compact();
     index.remove(items / 2);
     Any::Hamming(index)
+}
+
+fn generations(spec: PlannedSpec, capacity: u64, when_full: WhenFull) -> Any<'static> {
+    let terms = Terms {
+        near: Distance::from_count(3),
+        far: Distance::from_count(30),
+        max_false_negative: 0.02,
+        max_false_positive: 0.001,
+        capacity,
+        when_full,
+    };
+    Any::Generations(Generations::from_plan(&spec, terms).expect("samples have valid specs"))
 }
 
 fn index(spec: LshSpec) -> Any<'static> {
@@ -356,6 +369,38 @@ pub fn all() -> Vec<Sample> {
         ("lsh-gaussian-without-items", VECTORS, || {
             let family = PStable { dimension: 16, width: 4.0, stable: Stable::Gaussian };
             index(LshSpec { probes: 3, keeps_items: false, ..index_of(family, 3, 4) })
+        }),
+        ("generations-grown", bits::<100>(), || {
+            let spec = Spec::new(BitSampling::new(100), Layout::new(8, 12), 5, Table::Bits(100), seed());
+            generations(PlannedSpec::Near(spec.expect("a valid spec")), 2, WhenFull::Grow)
+        }),
+        ("generations-grown-exact", bits::<64>(), || {
+            let construction = Construction::Pigeonhole { blocks: 2, table: Table::Lines { lines: 1, hashes: 4 } };
+            let spec = ExactSpec { bits: 64, radius: 3, seed: seed(), construction };
+            generations(PlannedSpec::Exact(spec), 1, WhenFull::Grow)
+        }),
+        ("generations-window", TEXTS, || {
+            let window = WhenFull::Forget { generations: 2 };
+            let described = Description::of_texts(&TextDedup { seed: seed(), ..TextDedup::new(0.8) }, 2, window);
+            Any::Generations(described.expect("a valid filter").make().expect("little memory"))
+        }),
+        ("generations-scan", bits::<100>(), || {
+            let spec = ExactSpec::folded_scan(100, 4, 64, seed()).expect("a valid spec");
+            generations(PlannedSpec::Exact(spec), 5, WhenFull::Refuse)
+        }),
+        ("generations-empty", VECTORS, || {
+            let spec = Spec::new(Hyperplane { dimension: 16 }, Layout::new(9, 4), 4, Table::Bits(40), seed());
+            let verification = Some(Verification { lines: 1, hashes: 8 });
+            let spec = Spec { verification, probing: ONCE, ..spec.expect("a valid spec") };
+            generations(PlannedSpec::Near(spec), 9, WhenFull::Forget { generations: 1024 })
+        }),
+        ("description-empty-text", TEXTS, || {
+            let wanted = TextDedup { seed: seed(), ..TextDedup::new(0.7) };
+            Any::Description(Description::of_texts(&wanted, 1 << 20, WhenFull::Grow).expect("a valid filter"))
+        }),
+        ("description-empty-exact", bits::<64>(), || {
+            let spec = ExactSpec::pigeonhole(64, 3, 2, 1 << 30, 1e-6, seed()).expect("a valid spec");
+            Any::Description(Description::new(PlannedSpec::Exact(spec), None).expect("a valid filter"))
         }),
         ("lsh-empty", TEXTS, || index(index_of(MinHash { shingling: Shingling::Chars(5) }, 3, 20))),
     ];
