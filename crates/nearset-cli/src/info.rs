@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
+use nearset::generations::{Terms, WhenFull};
 use nearset_pipeline::curves::{ascending, filter_chart, filter_curve, half};
 use nearset_pipeline::words::number;
 use nearset_pipeline::{AnyFilter, AnyIndex, FilterFile};
@@ -92,26 +93,44 @@ fn of_index(args: &Args, file: &FilterFile) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// What a filter was reserved for, and what happens beyond.
+fn reserved_for(terms: &Terms) -> String {
+    let capacity = show::count(terms.capacity);
+    match terms.when_full {
+        WhenFull::Grow => format!("{capacity} items; it grows beyond"),
+        WhenFull::Refuse => format!("{capacity} items; it refuses more"),
+        WhenFull::Forget { generations } => {
+            let known = show::count((u64::from(generations) - 1).saturating_mul(terms.capacity));
+            format!("the last {known} items at least, in {generations} generations of {capacity}")
+        }
+        _ => capacity,
+    }
+}
+
 pub fn run(args: Args) -> Result<ExitCode> {
     let file = FilterFile::open(&args.filter)?;
     if file.kind()?.is_index() {
         return of_index(&args, &file);
     }
-    let filter = file.any()?;
+    let filter = file.generations()?;
     let metric = filter.metric();
-    let points = metric.map(|metric| filter_curve(&filter, metric, PRINTED)).unwrap_or_default();
+    let points = metric.map(|metric| filter_curve(filter.filters(), metric, PRINTED)).unwrap_or_default();
     if let Some(path) = &args.plot {
         let Some(metric) = metric else {
             bail!("{}: its items have no distance to draw a curve over", args.filter.display());
         };
         let about = args.filter.to_string_lossy();
-        write_picture(path, &filter_chart(&filter, metric).to_svg(), Some(&about))?;
+        write_picture(path, &filter_chart(filter.filters(), metric).to_svg(), Some(&about))?;
     }
     let mut facts: Vec<(&str, String)> = vec![("kind", filter.kind().to_owned())];
     if let Some(metric) = metric {
         facts.push(("metric", metric.to_string()));
     }
-    match &filter {
+    let Some(newest) = filter.filters().last() else { bail!("{}: holds no filter", args.filter.display()) };
+    if filter.filters().len() > 1 {
+        facts.push(("filters", format!("{} generations; of the newest:", filter.filters().len())));
+    }
+    match newest {
         AnyFilter::Near(near) => {
             let spec = near.spec();
             facts.push(("seed", spec.seed.to_string()));
@@ -130,11 +149,22 @@ pub fn run(args: Args) -> Result<ExitCode> {
         _ => {}
     }
     facts.push(("items", show::count(filter.len())));
+    if let (Some(terms), Some(metric), Some(errors)) = (filter.terms(), metric, filter.predicted_errors()) {
+        facts.push(("reserved", reserved_for(terms)));
+        let at = |distance| number(metric.own_unit(distance));
+        let promised = |missed, wrong| {
+            let (missed, wrong) = (show::percent(missed), show::percent(wrong));
+            format!("{missed} missed at {}, {wrong} accepted at {}", at(terms.near), at(terms.far))
+        };
+        facts.push(("promised", promised(terms.max_false_negative, terms.max_false_positive)));
+        facts.push(("expected", promised(errors.false_negative, errors.false_positive)));
+    }
     facts.push(("memory", show::bytes(filter.bytes())));
     facts.push(("file", show::bytes(file.bytes() as u64)));
     if args.json {
         let mut value = serde_json::json!({
             "items": filter.len(),
+            "generations": filter.filters().len(),
             "bytes": filter.bytes(),
             "file_bytes": file.bytes(),
             "curve": points.iter().map(|(at, accepted)| serde_json::json!({"at": at, "accepted": accepted})).collect::<Vec<_>>(),
@@ -143,7 +173,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
             for (name, fact) in &facts {
                 object.entry(*name).or_insert_with(|| fact.clone().into());
             }
-            if let AnyFilter::Near(near) = &filter {
+            if let AnyFilter::Near(near) = newest {
                 let spec = near.spec();
                 object.insert("rows".to_owned(), spec.rows.into());
                 object.insert("bands".to_owned(), spec.rule.bands().into());
@@ -160,7 +190,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
         }
         if let Some(metric) = metric {
             writeln!(out, "accepted  by {} of the nearest item, as the filter is now:", metric.unit())?;
-            let drawn = ascending(filter_curve(&filter, metric, DRAWN));
+            let drawn = ascending(filter_curve(filter.filters(), metric, DRAWN));
             let ends = [drawn.first(), drawn.last()].into_iter().flatten().map(|point| point.0);
             let marks = half(&drawn).map(|at| (at, format!("half at {}", number(at)))).into_iter();
             let marks: Vec<(f64, String)> = marks.chain(ends.map(|end| (end, number(end)))).collect();

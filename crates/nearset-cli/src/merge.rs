@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
-use nearset_pipeline::{FilterFile, OutputOptions, save_filter, save_index};
+use nearset_pipeline::{FilterFile, OutputOptions, save_generations, save_index};
 
 use crate::show;
 
@@ -54,11 +54,11 @@ pub fn run(args: Args) -> Result<ExitCode> {
         save_index(&merged, &args.output, &options)?;
         ("indexes", merged.len(), merged.bytes())
     } else {
-        let mut merged = first.any()?.into_owned();
+        let mut merged = first.generations()?.into_owned();
         for path in &args.filters[1..] {
-            merged.merge(&FilterFile::open(path)?.any()?).with_context(|| unlike(path))?;
+            merged.merge(&FilterFile::open(path)?.generations()?).with_context(|| unlike(path))?;
         }
-        save_filter(&merged, &args.output, &options)?;
+        save_generations(&merged, &args.output, &options)?;
         ("filters", merged.len(), merged.bytes())
     };
     if !args.quiet {

@@ -3,6 +3,7 @@
 //! Claim: every front end draws the same picture of the same plan or filter.
 //! Not here: how a chart becomes SVG (`plot`), and other tools' curves, which a front end adds.
 
+use nearset::generations::acceptance_probability;
 use nearset::plan::{CurvePoint, Metric, Plan};
 use nearset::{Distance, Family};
 
@@ -57,21 +58,25 @@ pub fn plan_chart(plan: &Plan) -> Chart {
     }
 }
 
-/// A filter's curve as the filter is now, and with one item.
-pub fn filter_chart(filter: &AnyFilter<'_>, metric: Metric) -> Chart {
-    let points = ascending(filter_curve(filter, metric, STEPS));
+/// The curve of a filter, one or several generations, as it is now, and with one item.
+pub fn filter_chart(filters: &[AnyFilter<'_>], metric: Metric) -> Chart {
+    let points = ascending(filter_curve(filters, metric, STEPS));
     let x = ends(&points);
     let marks =
         half(&points).map(|at| Mark { at, name: format!("half at {}", number(at)), left: at > 0.5 * (x.0 + x.1) });
-    let name = format!("as it is now, with {} items", count(filter.len()));
+    let name = format!("as it is now, with {} items", count(filters.iter().map(AnyFilter::len).sum()));
     let mut lines = vec![Line { name, points, look: Look::Main }];
-    if let AnyFilter::Near(near) = filter {
+    if let Some(AnyFilter::Near(near)) = filters.first() {
         let spec = near.spec();
         let empty = |distance| (metric.own_unit(distance), spec.acceptance_probability(distance, 0.0, 0.0));
-        lines.push(with_one_item(ascending(distances(filter, metric, STEPS).map(empty).collect())));
+        lines.push(with_one_item(ascending(distances(filters, metric, STEPS).map(empty).collect())));
     }
     Chart {
-        subtitle: vec![format!("{}, {}", filter.kind(), bytes(filter.bytes()))],
+        subtitle: vec![format!(
+            "{}, {}",
+            filters.first().map_or("filter", AnyFilter::kind),
+            bytes(filters.iter().map(AnyFilter::bytes).sum())
+        )],
         x,
         lines,
         marks: marks.into_iter().collect(),
@@ -79,10 +84,10 @@ pub fn filter_chart(filter: &AnyFilter<'_>, metric: Metric) -> Chart {
     }
 }
 
-/// How likely a query is accepted as the filter is now, in so many steps of the metric's range.
-pub fn filter_curve(filter: &AnyFilter<'_>, metric: Metric, steps: u32) -> Vec<Point> {
-    let point = |distance| (metric.own_unit(distance), filter.acceptance_probability(distance));
-    distances(filter, metric, steps).map(point).collect()
+/// How likely a query is accepted as the filter is now, one or several generations, in so many steps of the metric's range.
+pub fn filter_curve(filters: &[AnyFilter<'_>], metric: Metric, steps: u32) -> Vec<Point> {
+    let point = |distance| (metric.own_unit(distance), acceptance_probability(filters, distance));
+    distances(filters, metric, steps).map(point).collect()
 }
 
 /// By ascending numbers, as charts want them.
@@ -118,9 +123,9 @@ fn ends(points: &[Point]) -> (f64, f64) {
 }
 
 /// Steps of the metric's range, or around a bucket's width where there is no range.
-fn distances(filter: &AnyFilter<'_>, metric: Metric, steps: u32) -> impl Iterator<Item = Distance> + use<> {
-    let reach = metric.farthest().map(Distance::value).or_else(|| match filter {
-        AnyFilter::Near(filter) => match filter.spec().family {
+fn distances(filters: &[AnyFilter<'_>], metric: Metric, steps: u32) -> impl Iterator<Item = Distance> + use<> {
+    let reach = metric.farthest().map(Distance::value).or_else(|| match filters.first() {
+        Some(AnyFilter::Near(filter)) => match filter.spec().family {
             Family::PStable(family) => Some(2.0 * family.width),
             _ => None,
         },

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use memmap2::Mmap;
 use nearset::codec::Kind;
-use nearset::{AnyFilter, Check, DecodeError, NearFilter};
+use nearset::{AnyFilter, Check, DecodeError, Generations, NearFilter};
 
 use crate::any_index::AnyIndex;
 use crate::error::OutputError;
@@ -23,6 +23,10 @@ pub enum FilterFileError {
     Unreadable { path: PathBuf, cause: io::Error },
     #[error("{}: {cause}", path.display())]
     Decode { path: PathBuf, cause: DecodeError },
+    #[error(
+        "{}: holds a filter of {generations} generations, which only answer together: ask it with `nearset query`", path.display()
+    )]
+    Several { path: PathBuf, generations: usize },
     #[error("{}: holds {found}, not a filter: ask it with `nearset search`", path.display())]
     IsIndex { path: PathBuf, found: Kind },
     #[error("{}: holds {found}, which keeps no items: build an index with `nearset build --index`", path.display())]
@@ -61,12 +65,9 @@ impl FilterFile {
     /// The filter in it, of whatever kind.
     ///
     /// # Errors
-    /// If the file is damaged, another structure or newer than this build.
+    /// If the file is damaged, another structure, of several generations or newer than this build.
     pub fn any(&self) -> Result<AnyFilter<'_>, FilterFileError> {
-        let found = self.kind()?;
-        if found.is_index() {
-            return Err(FilterFileError::IsIndex { path: self.path.clone(), found });
-        }
+        self.expect_filter()?;
         AnyFilter::decode(&self.map).map_err(|cause| self.undecodable(cause))
     }
 
@@ -90,8 +91,27 @@ impl FilterFile {
         AnyIndex::decode(&self.map).map_err(|cause| self.undecodable(cause))
     }
 
+    /// The filter in it, of whatever kind and of however many generations.
+    ///
+    /// # Errors
+    /// As [`FilterFile::any`].
+    pub fn generations(&self) -> Result<Generations<'_>, FilterFileError> {
+        self.expect_filter()?;
+        Generations::decode(&self.map, Check::Everything).map_err(|cause| self.undecodable(cause))
+    }
+
+    fn expect_filter(&self) -> Result<(), FilterFileError> {
+        match self.kind()? {
+            found if found.is_index() => Err(FilterFileError::IsIndex { path: self.path.clone(), found }),
+            _ => Ok(()),
+        }
+    }
+
     fn undecodable(&self, cause: DecodeError) -> FilterFileError {
-        FilterFileError::Decode { path: self.path.clone(), cause }
+        match cause {
+            DecodeError::Several { generations } => FilterFileError::Several { path: self.path.clone(), generations },
+            cause => FilterFileError::Decode { path: self.path.clone(), cause },
+        }
     }
 
     /// The near filter in it, whose tables stay in the file.
@@ -123,6 +143,14 @@ pub fn write_filter(filter: &NearFilter<'_>, out: &mut OutputFile) -> Result<(),
 /// # Errors
 /// If it exists and may not be replaced, or the device is full or fails.
 pub fn save_filter(filter: &AnyFilter<'_>, path: &Path, options: &OutputOptions) -> Result<(), OutputError> {
+    save_with(path, options, |writing| filter.encode(writing))
+}
+
+/// Saves generations under their name, whole or not at all.
+///
+/// # Errors
+/// As [`save_filter`].
+pub fn save_generations(filter: &Generations<'_>, path: &Path, options: &OutputOptions) -> Result<(), OutputError> {
     save_with(path, options, |writing| filter.encode(writing))
 }
 

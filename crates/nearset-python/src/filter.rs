@@ -389,7 +389,7 @@ impl Filter {
         let filter = slf.get();
         let words = filter.words(slf.py());
         let guard = filter.read(slf.py());
-        let curve = filter_chart(&guard, filter.metric).to_svg();
+        let curve = filter_chart(std::slice::from_ref(&*guard), filter.metric).to_svg();
         Ok(draw::html(&name, &words, &curve))
     }
 }

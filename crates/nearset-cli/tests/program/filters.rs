@@ -210,3 +210,40 @@ fn every_command_has_help_with_examples() {
         assert!(help.contains("Examples:") && help.contains(&format!("nearset {command} ")), "{command}");
     }
 }
+
+/// A frozen file, and what its row in the manifest says of queries: whether each is accepted, and the text.
+fn frozen(shop: &Workshop, name: &str) -> Vec<(bool, String)> {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/format/v1");
+    shop.write(name, std::fs::read(folder.join(name)).unwrap());
+    let manifest = std::fs::read_to_string(folder.join("MANIFEST.tsv")).unwrap();
+    let row = manifest.lines().find(|row| row.starts_with(name)).unwrap();
+    let queries = row.split('\t').nth(4).unwrap().split('|');
+    queries
+        .map(|query| query.split_once(" text:").unwrap())
+        .map(|(near, text)| (near == "yes", text.to_owned()))
+        .collect()
+}
+
+#[test]
+fn filters_of_several_generations_answer_together() {
+    let shop = Workshop::new();
+    let queries = frozen(&shop, "generations-window.nearset");
+    let texts: Vec<String> = queries.iter().map(|(_, text)| text.clone()).collect();
+    shop.write("queries.jsonl", jsonl(&texts));
+    assert_eq!(shop.run("query generations-window.nearset queries.jsonl -o tagged.jsonl --tag -q").code(), 10);
+    let near = |line: &str| json(line.as_bytes())["near"].as_bool().unwrap();
+    let answers: Vec<bool> = shop.text("tagged.jsonl").lines().map(near).collect();
+    assert_eq!(answers, queries.iter().map(|(near, _)| *near).collect::<Vec<_>>());
+    let ran = shop.ok("info generations-window.nearset");
+    let told = String::from_utf8_lossy(ran.stdout()).into_owned();
+    for fact in ["2 generations", "the last 2 items at least, in 2 generations of 2", "missed at 0.8"] {
+        assert!(told.contains(fact), "{fact}: {told}");
+    }
+    assert_eq!(json(shop.ok("info generations-window.nearset --json").stdout())["generations"], 2);
+    shop.ok("check generations-window.nearset queries.jsonl --near 0.8 --far 0.5 --against-items queries.jsonl");
+    shop.ok("merge generations-window.nearset generations-window.nearset -o merged.nearset -q");
+    assert_eq!(shop.run("query merged.nearset queries.jsonl -o again.jsonl --tag -q").code(), 10);
+    assert_eq!(shop.text("again.jsonl").lines().map(near).collect::<Vec<_>>(), answers);
+    let ran = shop.run("dedup queries.jsonl -o out.jsonl --against generations-window.nearset");
+    assert!(ran.code() == 1 && ran.stderr().contains("2 generations"), "{}", ran.stderr());
+}

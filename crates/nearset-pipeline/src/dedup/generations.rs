@@ -1,4 +1,7 @@
-//! A filter that grows.
+//! A filter of texts that grows.
+//!
+//! Unlike the library's `Generations`, it keeps grown filters emptier than it was told: a run over a corpus whose size is guessed grows
+//! often, and asks every generation for every text.
 //!
 //! A filter's size is fixed when it is made. Where it proves too small, another one of twice the capacity is put beside it
 //! and takes all further items; an item is near if any generation says so. All generations share their functions, so an
@@ -13,6 +16,7 @@
 
 use nearset::family::Key;
 use nearset::filter::{Hasher, SpecError};
+use nearset::plan::curve::amplify;
 use nearset::plan::{TextDedup, TextDedupError};
 use nearset::{Distance, NearFilter, Spec};
 
@@ -149,13 +153,9 @@ impl Generations {
     /// `distance`, in the generation where that is worst.
     pub fn acceptance(&self, distance: Distance) -> f64 {
         let farthest = Distance::new(1.0).expect("one is a distance");
-        let unrelated: Vec<f64> = self.filters.iter().map(|filter| filter.acceptance_probability(farthest)).collect();
-        let with_neighbour_in = |generation: usize| {
-            let missed_by_others: f64 =
-                (0..unrelated.len()).filter(|&i| i != generation).map(|i| 1.0 - unrelated[i]).product();
-            1.0 - (1.0 - self.filters[generation].acceptance_probability(distance)) * missed_by_others
-        };
-        (0..self.filters.len()).map(with_neighbour_in).fold(0.0, f64::max)
+        let at =
+            |distance| self.filters.iter().map(|filter| filter.acceptance_probability(distance)).collect::<Vec<_>>();
+        amplify::any_filter(&at(distance), &at(farthest)).1
     }
 }
 

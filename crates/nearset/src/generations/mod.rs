@@ -26,7 +26,7 @@ pub use error::{InsertError, KeysError};
 pub use terms::{Description, ReserveError, Terms, WhenFull};
 
 use crate::{
-    DecodeError, Distance, Family, Item, ItemError, NearFilter,
+    DecodeError, Distance, Item, ItemError, NearFilter,
     family::Hashed,
     filter::{Hasher, Hits, PredictedErrors},
     plan::{Goal, Metric, Plan, PlanError, PlannedSpec, curve::amplify, plan},
@@ -269,41 +269,46 @@ impl<'a> Generations<'a> {
     /// The probability, as the filters are now, that a query is accepted whose nearest item lies at `distance`, in the generation
     /// where that is most likely.
     pub fn acceptance_probability(&self, distance: Distance) -> f64 {
-        self.acceptance_range(distance).1
-    }
-
-    /// The same where it is least likely, and where it is most.
-    fn acceptance_range(&self, distance: Distance) -> (f64, f64) {
-        let at =
-            |distance| self.filters.iter().map(|filter| filter.acceptance_probability(distance)).collect::<Vec<_>>();
-        amplify::any_filter(&at(distance), &at(self.unrelated()))
-    }
-
-    /// A distance at which nothing agrees but by chance.
-    fn unrelated(&self) -> Distance {
-        let farthest = self.metric().and_then(Metric::farthest);
-        let beyond = |value| Distance::new(value).expect("parameters of a checked family are finite");
-        farthest.unwrap_or_else(|| match self.filters[0].spec() {
-            PlannedSpec::Near(spec) => match spec.family {
-                Family::PStable(family) => beyond(1e6 * family.width),
-                Family::Minutiae(family) => beyond(f64::from(family.squares)),
-                _ => unreachable!("all other families have a farthest distance"),
-            },
-            PlannedSpec::Exact(spec) => Distance::from_count(spec.bits),
-        })
+        acceptance_probability(&self.filters, distance)
     }
 
     /// The errors to expect as the filters are now, at the distances of the terms, each in the generation where it is worst.
     pub fn predicted_errors(&self) -> Option<PredictedErrors> {
         let terms = self.terms?;
-        let (false_negative, false_positive) =
-            (1.0 - self.acceptance_range(terms.near).0, self.acceptance_range(terms.far).1);
-        Some(PredictedErrors { false_negative, false_positive })
+        let (least, _) = acceptance_range(&self.filters, terms.near);
+        let (_, most) = acceptance_range(&self.filters, terms.far);
+        Some(PredictedErrors { false_negative: 1.0 - least, false_positive: most })
+    }
+
+    /// The exact distance of two items.
+    ///
+    /// # Errors
+    /// If they are of a wrong kind or length.
+    pub fn distance(&self, a: Item<'_>, b: Item<'_>) -> Result<Distance, ItemError> {
+        self.filters[0].distance(a, b)
     }
 
     /// A copy that owns its tables.
     pub fn into_owned(self) -> Generations<'static> {
         Generations { terms: self.terms, filters: self.filters.into_iter().map(AnyFilter::into_owned).collect() }
+    }
+}
+
+/// The probability, as the filters are now, that one of several accepts a query whose nearest item lies at `distance`, in the filter
+/// where that is most likely.
+pub fn acceptance_probability(filters: &[AnyFilter<'_>], distance: Distance) -> f64 {
+    acceptance_range(filters, distance).1
+}
+
+/// The same where it is least likely, and where it is most.
+fn acceptance_range(filters: &[AnyFilter<'_>], distance: Distance) -> (f64, f64) {
+    let holding: Vec<f64> = filters.iter().map(|filter| filter.acceptance_probability(distance)).collect();
+    match filters {
+        [_] => (holding[0], holding[0]),
+        _ => {
+            let unrelated = filters.iter().map(|filter| filter.acceptance_probability(filter.unrelated()));
+            amplify::any_filter(&holding, &unrelated.collect::<Vec<_>>())
+        }
     }
 }
 
