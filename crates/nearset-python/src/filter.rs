@@ -290,7 +290,7 @@ impl Filter {
         if slf.is(other) {
             return Ok(());
         }
-        let theirs = clone(&other.get().read(py));
+        let theirs = other.get().read(py).clone();
         slf.get().filter.write(py).merge(&theirs).map_err(error::value)
     }
 
@@ -300,14 +300,14 @@ impl Filter {
 
     fn __or__(slf: &Bound<'_, Self>, other: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
         let py = slf.py();
-        let mut both = clone(&slf.get().read(py));
+        let mut both = slf.get().read(py).clone();
         both.merge(&other.get().read(py)).map_err(error::value)?;
         to_python(py, both)
     }
 
     /// A filter of its own with the same items.
     fn copy(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        let copy = clone(&self.read(py));
+        let copy = self.read(py).clone();
         to_python(py, copy)
     }
 
@@ -391,14 +391,6 @@ impl Filter {
         let guard = filter.read(slf.py());
         let curve = filter_chart(std::slice::from_ref(&*guard), filter.metric).to_svg();
         Ok(draw::html(&name, &words, &curve))
-    }
-}
-
-fn clone(filter: &AnyFilter<'static>) -> AnyFilter<'static> {
-    match filter {
-        AnyFilter::Near(filter) => AnyFilter::Near(filter.clone()),
-        AnyFilter::Exact(filter) => AnyFilter::Exact(filter.clone()),
-        _ => unreachable!("no other kinds are made here"),
     }
 }
 

@@ -4,8 +4,9 @@ use super::*;
 use crate::{
     BitString, Check, ExactSpec, Family, Layout, Seed, Spec, Table,
     family::BitSampling,
-    filter::{Construction, Probing},
+    filter::{Construction, Probing, SpecError},
     hash::Rng,
+    plan::TextDedup,
 };
 
 const BITS: u32 = 128;
@@ -470,4 +471,84 @@ fn unrelated_items_are_accepted_by_chance_only() {
         let unrelated = filter.acceptance_probability(filter.filters()[0].unrelated());
         assert!((0.0..1e-6).contains(&unrelated), "{family:?}: {unrelated}");
     }
+}
+
+/// A filter cut into slices of bands, each of them a filter of its own, answers as the whole one is predicted to.
+#[test]
+fn slices_that_are_counted_together_keep_the_promise() {
+    let whole = TextDedup::default().spec(400).unwrap();
+    let bands = whole.rule.bands();
+    let cuts = [0, 31, 70, bands];
+    let slice = |range: &[u32]| {
+        let spec = PlannedSpec::Near(whole.slice(range[0]..range[1]).unwrap());
+        Generations::from_plan(&spec, terms(WhenFull::Refuse)).unwrap()
+    };
+    let terms_of_all = Terms { capacity: 400, ..terms(WhenFull::Refuse) };
+    let mut slices: Vec<Generations<'static>> = cuts.windows(2).map(slice).collect();
+    slices.iter_mut().for_each(|slice| slice.terms = Some(terms_of_all));
+    let (hasher, mut room) = (Hasher::new(&whole).unwrap(), Hashed::new());
+    let bits = whole.bits_per_band() * u64::from(bands);
+    let mut rng = Rng::new(Seed::new(16));
+    let sets: Vec<Vec<u64>> = (0..400).map(|_| (0..40).map(|_| rng.next_u64()).collect()).collect();
+    let mut ask = |set: &[u64], insert: bool| {
+        hasher.hash(set, &mut room).unwrap();
+        let (mut hits, mut set_bits) = (0, 0);
+        for (slice, range) in slices.iter_mut().zip(cuts.windows(2)) {
+            let keys = &room.keys[range[0] as usize..range[1] as usize];
+            let counted = if insert {
+                slice.insert_keys_counting(keys).unwrap()
+            } else {
+                slice.contains_keys_counting(keys).unwrap()
+            };
+            hits += counted[0].hits;
+            set_bits += counted[0].set_bits.unwrap();
+        }
+        hits >= whole.rule.threshold_at(set_bits as f64 / bits as f64).unwrap()
+    };
+    assert!(sets.iter().filter(|set| ask(set, true)).count() <= 3, "unrelated items are new");
+    assert!(sets.iter().all(|set| ask(set, false)), "a repeat is not found");
+    let mut single = NearFilter::from_spec(whole.clone()).unwrap();
+    single.insert_all(sets.iter().map(|set| &set[..])).unwrap();
+    for replaced in [3, 5, 7] {
+        // Each of 2,000 queries shares 40 - replaced of 40 + replaced elements with one set; 6 sigma, and the seed is fixed.
+        let draws = 2_000;
+        let similar = |draw: usize| {
+            let mut set = sets[draw % sets.len()].clone();
+            set[..replaced].iter_mut().for_each(|element| *element = rng.next_u64());
+            set
+        };
+        let accepted = (0..draws).map(similar).filter(|set| ask(set, false)).count() as f64 / draws as f64;
+        let distance = Distance::new(2.0 * replaced as f64 / (40.0 + replaced as f64)).unwrap();
+        let expected = single.acceptance_probability(distance);
+        let sigma = libm::sqrt(expected * (1.0 - expected) / draws as f64).max(1.0 / draws as f64);
+        assert!((accepted - expected).abs() <= 6.0 * sigma, "{replaced}: {accepted}, not {expected} within {sigma}");
+    }
+}
+
+#[test]
+fn what_has_no_slices_says_so() {
+    let whole = TextDedup::default().spec(100).unwrap();
+    let all = whole.rule.bands();
+    for range in [0..0, 3..all + 1, all..all] {
+        assert!(matches!(whole.slice(range), Err(SpecError::Slice { .. })));
+    }
+    assert!(whole.slice(0..all).is_ok());
+    let probed = &specs()[3].1;
+    assert_eq!(probed.near().unwrap().slice(0..2), Err(SpecError::Undivided));
+}
+
+#[test]
+fn growth_ends_somewhere_and_a_scan_needs_none() {
+    let one = Terms { capacity: 1, ..terms(WhenFull::Grow) };
+    let items = strings(3_000, 17);
+    let mut direct = Generations::from_plan(&specs()[1].1, one).unwrap();
+    let mut room = Hashed::new();
+    let error = items.iter().find_map(|item| direct.insert(item, &mut room).err()).unwrap();
+    assert_eq!(error, InsertError::TooManyGenerations { capacity: 1 });
+    assert_eq!(direct.filters().len(), MOST_GENERATIONS);
+    let before = direct.len();
+    assert!(direct.insert(&items[2_999], &mut room).is_err() && direct.len() == before);
+    let mut scan = Generations::from_plan(&specs()[6].1, one).unwrap();
+    scan.insert_all(&items).unwrap();
+    assert_eq!((scan.filters().len(), scan.load()), (1, 3_000));
 }
