@@ -33,6 +33,20 @@ enum Items<'a> {
     Copied(Chunk),
 }
 
+/// Items that are to be worked on.
+pub struct Input<'m, 'py> {
+    pub metric: Metric,
+    pub many: &'m Many<'py>,
+    /// The position of the first among all, where they are a part of more.
+    pub first: usize,
+}
+
+impl<'m, 'py> From<(Metric, &'m Many<'py>)> for Input<'m, 'py> {
+    fn from((metric, many): (Metric, &'m Many<'py>)) -> Self {
+        Self { metric, many, first: 0 }
+    }
+}
+
 /// An item that could not be taken, counted from 0.
 #[derive(Debug)]
 pub enum Fault {
@@ -102,21 +116,22 @@ pub fn room<T>(rows: usize, columns: usize) -> PyResult<Vec<T>> {
 }
 
 /// Runs `work` over all pieces on `threads` threads and `each` in order.
-pub fn run<R, T: Send>(
+pub fn run<'m, 'py: 'm, R, T: Send>(
     py: Python<'_>,
-    (metric, many): (Metric, &Many<'_>),
+    input: impl Into<Input<'m, 'py>>,
     threads: usize,
     progress: Option<&Py<PyAny>>,
     room: impl Fn() -> R + Sync + Send,
     work: impl Fn(&mut R, Piece<'_>) -> T + Sync + Send,
     each: impl FnMut(T) -> Result<(), Fault> + Send,
 ) -> PyResult<()> {
+    let Input { metric, many, first } = input.into();
     let view = many.view()?;
     py.detach(|| {
         thread::scope(|scope| {
             let (mut feed, queue) = queue(threads);
             let taker = scope.spawn(move || queue.take(room, work, each));
-            let fed = feed_all(metric, view, &mut feed, progress);
+            let fed = feed_all(metric, view, first, &mut feed, progress);
             drop(feed);
             let taken = taker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
             // What a taker failed at lies before whatever stopped the feeding.
@@ -129,10 +144,10 @@ pub fn run<R, T: Send>(
 fn feed_all<'a>(
     metric: Metric,
     view: View<'a>,
+    mut first: usize,
     feed: &mut Feed<Piece<'a>>,
     progress: Option<&Py<PyAny>>,
 ) -> PyResult<()> {
-    let mut first = 0;
     let after = |py: Python<'_>, count: usize| -> PyResult<()> {
         py.check_signals()?;
         progress.map_or(Ok(()), |progress| progress.call1(py, (count,)).map(drop))

@@ -89,6 +89,11 @@ pub fn decode(py: Python<'_>, bytes: &[u8]) -> PyResult<AnyFilter<'static>> {
     py.detach(|| Ok(AnyFilter::decode(bytes).map_err(|cause| error::decode(&cause))?.into_owned()))
 }
 
+/// What is said of filters that only programs make.
+pub fn no_items() -> PyErr {
+    PyTypeError::new_err("Python has no items for this filter's hash family: use the Rust library")
+}
+
 fn expect(filter: AnyFilter<'static>, near: bool) -> PyResult<AnyFilter<'static>> {
     match (&filter, near) {
         (AnyFilter::Near(_), true) | (AnyFilter::Exact(_), false) => Ok(filter),
@@ -102,12 +107,7 @@ fn expect(filter: AnyFilter<'static>, near: bool) -> PyResult<AnyFilter<'static>
 impl Filter {
     fn new(filter: AnyFilter<'static>) -> PyResult<Self> {
         let metric = filter.metric().filter(|&metric| item_field(metric).is_some() || metric.is_whole());
-        let Some(metric) = metric else {
-            return Err(PyTypeError::new_err(
-                "Python has no items for this filter's hash family: use the Rust library",
-            ));
-        };
-        Ok(Self { filter: Shared::new(filter), metric })
+        Ok(Self { filter: Shared::new(filter), metric: metric.ok_or_else(no_items)? })
     }
 
     /// The filter, to look into.

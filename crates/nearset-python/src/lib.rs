@@ -9,6 +9,7 @@ mod arrow;
 mod batch;
 mod bloom;
 mod dedup;
+mod description;
 mod draw;
 mod error;
 mod files;
@@ -53,6 +54,8 @@ mod _core {
     use super::bloom::BloomFilter;
     #[pymodule_export]
     use super::dedup::{TextDedup, dedup};
+    #[pymodule_export]
+    use super::description::Description;
     #[pymodule_export]
     use super::filter::{ExactNearFilter, Filter, NearFilter};
     #[pymodule_export]

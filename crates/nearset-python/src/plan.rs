@@ -1,5 +1,6 @@
 //! `plan`: what a filter will do and cost, before it is built.
 
+use nearset::generations::Terms;
 use nearset::plan::{FarModel, Goal, MetricName, Minimise, Plan as Planned, PlanError as LibraryError, Shape};
 use nearset_pipeline::AnyFilter;
 use nearset_pipeline::curves::plan_chart;
@@ -8,6 +9,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+use crate::description::Description;
 use crate::index::IndexPlan;
 use crate::options::{self, SeedArgument, Whole, seed_to_python};
 use crate::{draw, error, filter};
@@ -90,6 +92,17 @@ impl Plan {
     /// An empty filter: a :class:`NearFilter` or an :class:`ExactNearFilter`.
     fn filter(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         filter::to_python(py, self.empty_filter()?)
+    }
+
+    /// The filter that is planned, without its memory: for a server that is to hold it.
+    ///
+    /// Args:
+    ///     when_full: What happens when it holds ``capacity`` items: ``refuse``, or ``grow`` by a generation of twice the size.
+    ///         If nothing is said, nothing happens, and its errors grow.
+    #[pyo3(signature = (*, when_full=None))]
+    fn describe(&self, when_full: Option<&str>) -> PyResult<Description> {
+        let Planned { spec, goal, .. } = &self.0;
+        Description::of(spec.clone(), |when_full| Terms::of(goal, when_full), when_full)
     }
 
     /// What near means.

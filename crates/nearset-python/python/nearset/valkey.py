@@ -1,0 +1,591 @@
+"""Near filters inside Valkey and Redis, by redis-py or valkey-py.
+
+- `NearFilter`: a filter in a key of a server that has nearset's module, with the methods of `nearset.NearFilter`.
+- `SpreadFilter`: a filter that is too large for one key, spread over a cluster by its bands.
+
+Items are hashed here, by all cores, and only the keys of their bands travel; with `hash_on="server"` the items do. The answers are
+the same. Many items go in pipelines of commands that each carry some, so that neither side waits for the other.
+
+A client that sends a command again when a connection breaks may have had it carried out twice: the second time, every item has
+been seen before. Whoever drops what was seen gives the client no retries (`retry=Retry(NoBackoff(), 0)`).
+
+Needs redis-py or valkey-py: `pip install nearset[valkey]`.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+import uuid
+from collections.abc import Iterable, Iterator, Sequence
+from importlib import import_module
+from itertools import islice
+from pathlib import Path
+from typing import Any, Literal, NoReturn, Optional, Protocol, Union
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nearset import _core
+from nearset._core import Description, ExactNearFilter, Filter, Plan, PlanError, TextDedup
+
+__all__ = ["FullError", "NearFilter", "SpreadFilter"]
+
+_Path = Union[str, "os.PathLike[str]"]
+_Source = Union[bytes, _Path, Filter]
+
+# What clients that decode replies leave as it is, where a reply is bytes.
+_AS_BYTES = {"NEVER_DECODE": True}
+
+# Bytes of a command that carries items, about, and items of it, at most: the server does nothing else meanwhile.
+_COMMAND_BYTES = 1 << 20
+_COMMAND_ITEMS = 1024
+
+# Commands in a pipeline.
+_PIPELINE = 16
+
+# Bytes of a filter that travel at once.
+_CHUNK = 4 << 20
+
+
+class FullError(ValueError):
+    """A filter that refuses items beyond its capacity has got as many."""
+
+
+class _Client(Protocol):
+    def execute_command(self, *arguments: Any, **options: Any) -> Any: ...
+    def pipeline(self, transaction: bool = ...) -> Any: ...
+
+
+def _errors() -> tuple[type[Exception], ...]:
+    """What the installed clients raise where a server refuses a command."""
+    found = []
+    for name in ("redis", "valkey"):
+        try:
+            found.append(import_module(f"{name}.exceptions").ResponseError)
+        except ImportError:
+            continue
+    if not found:
+        raise ImportError("nearset.valkey needs redis-py or valkey-py: pip install redis, or pip install 'nearset[valkey]'")
+    return tuple(found)
+
+
+_REFUSED = _errors()
+
+
+def _fail(refusal: BaseException, key: str) -> NoReturn:
+    """Raises what a server's refusal means in Python."""
+    if not isinstance(refusal, _REFUSED):
+        raise refusal
+    message = str(refusal)
+    reason = message[4:] if message.startswith("ERR ") else message
+    if "unknown command" in message:
+        raise RuntimeError("the server does not know nearset's commands: it must load nearset's module") from refusal
+    if message.startswith("WRONGTYPE"):
+        raise TypeError(f"the key {key} holds something else than a filter") from refusal
+    if reason.startswith("the key does not exist"):
+        raise KeyError(key) from refusal
+    if reason.startswith("the filter is full"):
+        raise FullError(f"{key}: {reason}") from refusal
+    raise ValueError(f"{key}: {reason}") from refusal
+
+
+class _Server:
+    """A client, its errors as Python's."""
+
+    def __init__(self, client: _Client) -> None:
+        if inspect.iscoroutinefunction(getattr(client, "execute_command", None)):
+            raise TypeError("an asynchronous client was given where a synchronous one is needed, such as redis.Redis")
+        self.client = client
+
+    def call(self, command: str, key: str, *arguments: Any) -> Any:
+        try:
+            return self.client.execute_command(command, key, *arguments, **_AS_BYTES)
+        except _REFUSED as refusal:
+            _fail(refusal, key)
+
+    def call_all(self, commands: Sequence[tuple[Any, ...]]) -> list[Any]:
+        """Several commands at once, each with a key: all are sent before the first reply is read."""
+        if len(commands) == 1:
+            return [self.call(*commands[0])]
+        pipeline = self.client.pipeline(transaction=False)
+        for command in commands:
+            pipeline.execute_command(*command, **_AS_BYTES)
+        replies: list[Any] = pipeline.execute(raise_on_error=False)
+        for command, reply in zip(commands, replies):
+            if isinstance(reply, Exception):
+                _fail(reply, command[1])
+        return replies
+
+
+def _fields(reply: Any) -> dict[str, Any]:
+    """A map as either version of the protocol has it, with names as text."""
+    pairs = reply.items() if isinstance(reply, dict) else zip(reply[::2], reply[1::2])
+    return {_text(name): value for name, value in pairs}
+
+
+def _text(value: Any) -> str:
+    return value.decode() if isinstance(value, bytes) else str(value)
+
+
+def _number(value: Any) -> Any:
+    """A told value: the older protocol has no fractions, and sends them as text."""
+    if not isinstance(value, (bytes, str)):
+        return value
+    text = _text(value)
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
+def _pieces(items: Any, size: int) -> Iterator[tuple[int, Any]]:
+    """Items in pieces of at most `size`, each with the number of its first, read in place where they can be."""
+    if isinstance(items, (str, bytes)):
+        raise TypeError(f"{type(items).__name__} was given where a list, a column or a matrix of items is needed")
+    if isinstance(items, (list, tuple, np.ndarray)):
+        cut = lambda start: items[start : start + size]
+    elif hasattr(items, "iloc"):
+        cut = lambda start: items.iloc[start : start + size]
+    elif hasattr(items, "slice") and hasattr(items, "__len__"):
+        cut = lambda start: items.slice(start, size)
+    else:
+        iterator, first = iter(items), 0
+        while piece := list(islice(iterator, size)):
+            yield first, piece
+            first += len(piece)
+        return
+    for first in range(0, len(items), size):
+        yield first, cut(first)
+
+
+def _rows(keys: NDArray[np.uint64], bands: slice = slice(None)) -> list[bytes]:
+    """The keys of each item as the server takes them."""
+    wanted = np.ascontiguousarray(keys[:, bands], dtype="<u8")
+    data, width = wanted.tobytes(), wanted.shape[1] * 8
+    return [data[start : start + width] for start in range(0, len(data), width)]
+
+
+def _per_command(item_bytes: int) -> int:
+    return max(1, min(_COMMAND_ITEMS, _COMMAND_BYTES // max(1, item_bytes)))
+
+
+def _as_sent(description: Description, item: Any, position: int) -> bytes:
+    """An item as the server takes it."""
+    metric, found = description.metric, type(item).__name__
+    if item is None:
+        raise ValueError(f"item {position} is missing (None or null)")
+    try:
+        if metric in ("cosine", "l1", "l2"):
+            return np.asarray(item, dtype="<f4").tobytes()
+        if isinstance(item, str):
+            # A symbol is a byte here.
+            return item.encode("latin-1" if metric == "symbols" else "utf-8")
+        if metric in ("hamming", "symbols") and isinstance(item, (bytes, bytearray, memoryview)):
+            return bytes(item)
+        if metric == "hamming" and isinstance(item, np.ndarray):
+            if item.dtype == bool:
+                return np.packbits(item, bitorder="little").tobytes()
+            return item.astype(item.dtype.newbyteorder("<")).tobytes()[: -(-(description.length or 0) // 8)]
+        if metric == "symbols" and isinstance(item, np.ndarray) and item.dtype == np.uint8:
+            return item.tobytes()
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"item {position}: {error}") from error
+    raise TypeError(f"item {position}: {found} can't be sent to the server: hash it here, with hash_on='client'")
+
+
+class NearFilter:
+    """A filter in a key of a server.
+
+    Args:
+        client: A client of redis-py or valkey-py, for one server or a cluster; not an asynchronous one.
+        key: The filter's key, which `reserve` or `load` has made, or any other client.
+        hash_on: Where items are hashed: `client`, so that the server only sets and counts bits, or `server`, so that items
+            travel. Exact filters and those that look beside an item's buckets take items in either case.
+
+    What near means is asked for once: make a new object where a key was made anew.
+    """
+
+    def __init__(self, client: _Client, key: str, *, hash_on: Literal["client", "server"] = "client") -> None:
+        if hash_on not in ("client", "server"):
+            raise ValueError(f"hash_on={hash_on!r}: it is 'client' or 'server'")
+        self._server = _Server(client)
+        self._description: Optional[Description] = None
+        self._hash_on = hash_on
+        self.key = key
+
+    @classmethod
+    def reserve(
+        cls,
+        client: _Client,
+        key: str,
+        metric: str,
+        *,
+        near: float,
+        far: Optional[float] = None,
+        capacity: int,
+        length: Optional[int] = None,
+        shingling: Optional[str] = None,
+        max_false_negative: Optional[float] = None,
+        max_false_positive: Optional[float] = None,
+        minimise: Optional[Literal["bytes", "time"]] = None,
+        background: Optional[float] = None,
+        worst_case: bool = False,
+        seed: Union[int, str, bytes, None] = None,
+        when_full: Optional[Literal["grow", "refuse"]] = None,
+        expire_after: Optional[int] = None,
+        generations: Optional[int] = None,
+        hash_on: Literal["client", "server"] = "client",
+    ) -> NearFilter:
+        """Makes a filter in a key that is not there yet, planned by the server; what is left out is its default.
+
+        Args:
+            client: As for the class, and so are `key` and `hash_on`.
+            metric: As for `nearset.plan`, and so are `near` to `seed`. `far` may be left out for `jaccard`.
+            when_full: What happens to an item beyond the capacity: `grow` by another generation, or `refuse`.
+            expire_after: Remember at least so many of the last items, and forget older ones a generation of `capacity` items
+                at a time.
+            generations: The same, said by the number of generations that are kept.
+        """
+        if expire_after is not None and generations is not None:
+            raise ValueError("expire_after and generations say the same: leave one out")
+        options = {
+            "NEAR": near,
+            "FAR": far,
+            "CAPACITY": capacity,
+            "LENGTH": length,
+            "SHINGLE": shingling,
+            "MAXFN": max_false_negative,
+            "MAXFP": max_false_positive,
+            "MINIMISE": minimise,
+            "BACKGROUND": background,
+            "SEED": seed.hex() if isinstance(seed, bytes) else seed,
+            "WHENFULL": when_full,
+        }
+        told = [word for name, value in options.items() if value is not None for word in (name, value)]
+        told += ["WORSTCASE"] if worst_case else []
+        told += ["EXPIRE-AFTER", expire_after, "ITEMS"] if expire_after is not None else []
+        told += ["EXPIRE-AFTER", generations, "GENERATIONS"] if generations is not None else []
+        filter = cls(client, key, hash_on=hash_on)
+        filter._server.call("NEAR.RESERVE", key, "METRIC", metric, *told)
+        return filter
+
+    @classmethod
+    def load(
+        cls, client: _Client, key: str, source: _Source, *, replace: bool = False, hash_on: Literal["client", "server"] = "client"
+    ) -> NearFilter:
+        """Puts a filter into a key: one of Python's, a file's bytes, or the file of this name.
+
+        Args:
+            client: As for the class, and so are `key` and `hash_on`.
+            source: The filter.
+            replace: Whether to replace a filter that is there; it answers until the last byte of the new one has come.
+        """
+        filter = cls(client, key, hash_on=hash_on)
+        position = 0
+        for chunk in _read(source):
+            filter._server.call("NEAR.LOAD", key, position, chunk, *(["REPLACE"] if replace else []))
+            position += len(chunk)
+        return filter
+
+    @property
+    def description(self) -> Description:
+        """What the filter is."""
+        if self._description is None:
+            told = _fields(self._server.call("NEAR.SPEC", self.key))
+            self._description = Description.decode(told["description"])
+        return self._description
+
+    @property
+    def metric(self) -> str:
+        """What near means: `jaccard`, `hamming`, `cosine`, …"""
+        return self.description.metric
+
+    def insert(self, item: Any) -> bool:
+        """Inserts an item, in one step with the look: true when nothing near was there before."""
+        return bool(self.insert_all([item], threads=1)[0])
+
+    def contains_near(self, item: Any) -> bool:
+        """Whether something near was inserted; the same as `item in filter`."""
+        return bool(self.contains_all([item], threads=1)[0])
+
+    def __contains__(self, item: Any) -> bool:
+        return self.contains_near(item)
+
+    def insert_all(self, items: Any, *, threads: Optional[int] = None) -> NDArray[np.bool_]:
+        """Inserts items in order and says for each whether nothing near was there before.
+
+        Args:
+            items: As for `nearset.NearFilter.insert_all`.
+            threads: Threads that hash; one a core unless given.
+
+        If an item does not do, the error names it; some of those before it are inserted, the earlier first.
+        """
+        return self._ask("NEAR.ADDKEYS", "NEAR.MADD", items, threads)
+
+    def contains_all(self, items: Any, *, threads: Optional[int] = None) -> NDArray[np.bool_]:
+        """Whether something near was inserted, for each of many items."""
+        return self._ask("NEAR.EXISTSKEYS", "NEAR.MEXISTS", items, threads)
+
+    def hits(self, item: Any) -> tuple[int, int]:
+        """How many bands of an item hit, and of how many; of the generation in which most do."""
+        description = self.description
+        if self._takes_keys():
+            (row,) = _rows(description.keys([item], threads=1))
+            hit, _ = self._server.call("NEAR.EXISTSKEYS", self.key, "HITS", row)
+            return hit, description.bands or 0
+        hit, bands, _ = self._server.call("NEAR.HITS", self.key, _as_sent(description, item, 0))
+        return hit, bands
+
+    def _takes_keys(self) -> bool:
+        return self._hash_on == "client" and self.description.takes_keys
+
+    def _ask(self, by_keys: str, by_items: str, items: Any, threads: Optional[int]) -> NDArray[np.bool_]:
+        description, answers = self.description, []
+        command = by_keys if self._takes_keys() else by_items
+        for first, piece in _pieces(items, _PIPELINE * _per_command(8 * (description.bands or 0))):
+            if command == by_keys:
+                sent = _rows(description.keys(piece, threads=threads, first=first))
+            else:
+                sent = [_as_sent(description, item, first + i) for i, item in enumerate(_each(piece))]
+            commands = [(command, self.key, *part) for part in _parts(sent)]
+            for reply in self._server.call_all(commands):
+                answers += reply
+        return np.array(answers, dtype=np.bool_)
+
+    def __len__(self) -> int:
+        return int(self._server.call("NEAR.CARD", self.key))
+
+    def __bool__(self) -> bool:
+        return True
+
+    def info(self) -> dict[str, Any]:
+        """What the filter promised, and how it is now, under the names of `NEAR.INFO`."""
+        return {name: _number(value) for name, value in _fields(self._server.call("NEAR.INFO", self.key)).items()}
+
+    def merge(self, *others: NearFilter) -> None:
+        """Takes in all items of other filters of equal spec. In a cluster they must lie in one slot: give them a hash tag."""
+        self._server.call("NEAR.MERGE", self.key, *(other.key for other in others))
+
+    def chunks(self) -> Iterator[bytes]:
+        """The filter as the bytes of its file, in pieces.
+
+        A filter that is changed meanwhile raises `ValueError`.
+        """
+        cursor = 0
+        while True:
+            cursor, chunk = self._server.call("NEAR.DUMP", self.key, cursor, "COUNT", _CHUNK)
+            yield chunk
+            if cursor == 0:
+                return
+
+    def encode(self) -> bytes:
+        """The filter as the bytes of its file, which `nearset.NearFilter.decode` and the program read."""
+        return b"".join(self.chunks())
+
+    def filter(self) -> Union[_core.NearFilter, ExactNearFilter]:
+        """A copy of the filter, here. One that has grown or forgets is several: use `encode` and the program."""
+        kind = _core.NearFilter if self.description.bands else ExactNearFilter
+        return kind.decode(self.encode())
+
+    def save(self, path: _Path, *, force: bool = False) -> None:
+        """Saves the filter under a name, whole or not at all.
+
+        Args:
+            path: Where.
+            force: Whether to replace what is there.
+        """
+        target = Path(path)
+        if target.exists() and not force:
+            raise FileExistsError(f"{target}: exists already: choose another name, or pass force=True to replace it")
+        part = target.with_name(f".{target.name}.{uuid.uuid4().hex}")
+        try:
+            with open(part, "xb") as out:
+                for chunk in self.chunks():
+                    out.write(chunk)
+            os.replace(part, target)
+        finally:
+            part.unlink(missing_ok=True)
+
+    def __repr__(self) -> str:
+        return f"<nearset.valkey.NearFilter {self.key}>"
+
+
+def _read(source: _Source) -> Iterator[bytes]:
+    """A filter's file in chunks."""
+    if isinstance(source, (str, os.PathLike)):
+        with open(source, "rb") as file:
+            while chunk := file.read(_CHUNK):
+                yield chunk
+        return
+    data = source.encode() if isinstance(source, Filter) else bytes(source)
+    for start in range(0, max(1, len(data)), _CHUNK):
+        yield data[start : start + _CHUNK]
+
+
+def _each(piece: Any) -> Iterable[Any]:
+    """Items one by one; those of a column of pyarrow's as Python's own."""
+    return piece.to_pylist() if hasattr(piece, "to_pylist") else piece
+
+
+def _parts(sent: list[bytes]) -> Iterator[list[bytes]]:
+    """Items in parts that a command carries."""
+    part: list[bytes] = []
+    size = 0
+    for item in sent:
+        if part and (len(part) == _COMMAND_ITEMS or size + len(item) > _COMMAND_BYTES):
+            yield part
+            part, size = [], 0
+        part.append(item)
+        size += len(item)
+    if part:
+        yield part
+
+
+class SpreadFilter:
+    """A filter whose bands lie in several keys, so that none outgrows a node of a cluster.
+
+    Each key is a filter that holds some of the bands; the keys are named `{name:0}`, `{name:1}`, …, and `name` itself is a hash that
+    says what the whole is. Items are hashed here, all keys are asked at once, and hits and set bits are added up: what decides
+    is the rule of the whole filter, so its promise is kept. `insert` looks and adds in one step in each key, but not in all
+    keys together: of two clients that insert near items in the same moment, both may be told that theirs is new.
+
+    Args:
+        client: A client of redis-py or valkey-py, usually for a cluster.
+        name: What `reserve` was given.
+    """
+
+    def __init__(self, client: _Client, name: str) -> None:
+        self._server = _Server(client)
+        self.name = name
+        told = _fields(self._server.call("HGETALL", name))
+        if not told:
+            raise KeyError(name)
+        self.description = Description.decode(told["description"])
+        self._bands = _divided(self.description, int(told["slices"]))
+
+    @classmethod
+    def reserve(cls, client: _Client, name: str, plan: Union[Plan, Description], *, slices: int) -> SpreadFilter:
+        """Makes a filter whose keys are not there yet.
+
+        Args:
+            client: As for the class, and so is `name`.
+            plan: What `nearset.plan` gave. A planned filter refuses items beyond its capacity, with `FullError`.
+            slices: In how many keys it is to lie, at most one a band. Each takes an equal part of the memory.
+        """
+        server = _Server(client)
+        description = plan.describe(when_full="refuse") if isinstance(plan, Plan) else plan
+        bands = _divided(description, slices)
+        keys = [_slice_key(name, i) for i in range(slices)]
+        made: list[str] = []
+        try:
+            for key, part in zip(keys, bands):
+                server.call("NEAR.RESERVE", key, "DESCRIPTION", description.slice(part.start, part.stop).encode())
+                made.append(key)
+            # Last, so that who finds it finds all.
+            server.call("HSET", name, "description", description.encode(), "slices", slices)
+        except BaseException:
+            for key in made:
+                server.call("DEL", key)
+            raise
+        return cls(client, name)
+
+    @property
+    def keys(self) -> list[str]:
+        """The keys of its slices."""
+        return [_slice_key(self.name, i) for i in range(len(self._bands))]
+
+    @property
+    def metric(self) -> str:
+        """What near means: `jaccard`, `hamming`, `cosine`, …"""
+        return self.description.metric
+
+    def insert(self, item: Any) -> bool:
+        """Inserts an item. True when nothing near was there before."""
+        return bool(self.insert_all([item], threads=1)[0])
+
+    def contains_near(self, item: Any) -> bool:
+        """Whether something near was inserted; the same as `item in filter`."""
+        return bool(self.contains_all([item], threads=1)[0])
+
+    def __contains__(self, item: Any) -> bool:
+        return self.contains_near(item)
+
+    def insert_all(self, items: Any, *, threads: Optional[int] = None) -> NDArray[np.bool_]:
+        """Inserts items in order and says for each whether nothing near was there before.
+
+        Args:
+            items: As for `nearset.NearFilter.insert_all`.
+            threads: Threads that hash; one a core unless given.
+        """
+        return ~self._near("NEAR.ADDKEYS", items, threads)
+
+    def contains_all(self, items: Any, *, threads: Optional[int] = None) -> NDArray[np.bool_]:
+        """Whether something near was inserted, for each of many items."""
+        return self._near("NEAR.EXISTSKEYS", items, threads)
+
+    def hits(self, item: Any) -> tuple[int, int]:
+        """How many bands of an item hit, and of how many."""
+        hits, _ = self._count("NEAR.EXISTSKEYS", self.description.keys([item], threads=1))
+        return int(hits[0]), self.description.bands or 0
+
+    @property
+    def fill(self) -> float:
+        """The part of the bits that is set."""
+        nothing = np.zeros((1, self.description.bands or 0), dtype=np.uint64)
+        _, set_bits = self._count("NEAR.EXISTSKEYS", nothing)
+        return float(set_bits[0]) / (8 * self.description.bytes)
+
+    def _near(self, command: str, items: Any, threads: Optional[int]) -> NDArray[np.bool_]:
+        answers = [np.zeros(0, dtype=np.bool_)]
+        size = _PIPELINE * _per_command(8 * max(part.stop - part.start for part in self._bands)) // len(self._bands)
+        for first, piece in _pieces(items, max(1, size)):
+            keys = self.description.keys(piece, threads=threads, first=first)
+            answers.append(self.description.accepts(*self._count(command, keys)))
+        return np.concatenate(answers)
+
+    def _count(self, command: str, keys: NDArray[np.uint64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Hits of each item and bits that were set before it, over all slices."""
+        commands, counts = [], []
+        for key, part in zip(self.keys, self._bands):
+            before = len(commands)
+            commands += [(command, key, "HITS", *sent) for sent in _parts(_rows(keys, part))]
+            counts.append(len(commands) - before)
+        replies = iter(self._server.call_all(commands))
+        total = np.zeros((len(keys), 2), dtype=np.int64)
+        for count in counts:
+            counted = [number for reply in islice(replies, count) for number in reply]
+            total += np.array(counted, dtype=np.int64).reshape(-1, 2)
+        return total[:, 0].copy(), total[:, 1].copy()
+
+    def __len__(self) -> int:
+        return int(self._server.call("NEAR.CARD", self.keys[0]))
+
+    def __bool__(self) -> bool:
+        return True
+
+    def delete(self) -> None:
+        """Deletes all of its keys."""
+        self._server.call("DEL", self.name)
+        self._server.call_all([("DEL", key) for key in self.keys])
+
+    def __repr__(self) -> str:
+        return f"<nearset.valkey.SpreadFilter {self.name} in {len(self._bands)} keys>"
+
+
+def _slice_key(name: str, number: int) -> str:
+    return f"{{{name}:{number}}}"
+
+
+def _divided(description: Description, slices: int) -> list[slice]:
+    """The bands of each slice."""
+    if not description.takes_keys or description.bands is None:
+        raise TypeError("a filter can be spread where the keys of its bands are all that it needs of an item")
+    # That the number of hits decides; it raises otherwise.
+    description.accepts(np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64))
+    if not 1 <= slices <= description.bands:
+        raise ValueError(f"slices={slices}: there is from 1 to one a band, {description.bands}")
+    edges = [description.bands * i // slices for i in range(slices + 1)]
+    return [slice(start, stop) for start, stop in zip(edges, edges[1:])]

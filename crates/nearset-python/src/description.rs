@@ -1,0 +1,274 @@
+//! A filter without its items: what a server tells of one, and what hashes items for it where its tables are not.
+
+use std::collections::BTreeMap;
+use std::sync::OnceLock;
+
+use nearset::BitString;
+use nearset::family::{Hashed, Key};
+use nearset::filter::{Hasher, Spec};
+use nearset::generations::{Description as Library, Terms, WhenFull};
+use nearset::plan::{Metric, PlannedSpec};
+use nearset_pipeline::AnyFilter;
+use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1};
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyTuple};
+
+use crate::batch::{self, Fault, Input, present};
+use crate::items::Many;
+use crate::options::{self, Whole};
+use crate::{draw, error, filter};
+
+/// A filter without its items: what makes an equal empty one elsewhere, and hashes items for it.
+///
+/// Made by :meth:`Plan.describe`, or from the bytes that a server gives by ``NEAR.SPEC``.
+///
+/// >>> import nearset
+/// >>> plan = nearset.plan("jaccard", near=0.8, far=0.5, capacity=1000)
+/// >>> description = plan.describe(when_full="refuse")
+/// >>> description
+/// <Description: jaccard over shingles of words:5; 145 bands of 2 rows; made for 1,000 items, then it refuses; 25.2 kB>
+/// >>> keys = description.keys(["to be or not to be", "that is the question"])
+/// >>> keys.shape == (2, description.bands)
+/// True
+/// >>> nearset.Description.decode(description.encode()) == description
+/// True
+#[pyclass(frozen, module = "nearset")]
+pub struct Description {
+    described: Library,
+    metric: Metric,
+    hasher: OnceLock<Option<Hasher>>,
+}
+
+impl Description {
+    pub fn new(described: Library) -> PyResult<Self> {
+        let metric = described.metric().ok_or_else(filter::no_items)?;
+        Ok(Self { described, metric, hasher: OnceLock::new() })
+    }
+
+    /// A filter of this spec, which does so when it is full; without terms, if nothing is said of that.
+    pub fn of(spec: PlannedSpec, terms: impl FnOnce(WhenFull) -> Terms, when_full: Option<&str>) -> PyResult<Self> {
+        let when_full = match when_full {
+            Some("grow") => Some(WhenFull::Grow),
+            Some("refuse") => Some(WhenFull::Refuse),
+            Some(other) => return Err(PyValueError::new_err(format!("when_full={other:?}: it is 'grow' or 'refuse'"))),
+            None => None,
+        };
+        Self::new(Library::new(spec, when_full.map(terms)).map_err(error::value)?)
+    }
+
+    fn spec(&self) -> PyResult<&Spec> {
+        self.described.spec().near().ok_or_else(|| PyTypeError::new_err("only near filters have bands, and keys for them"))
+    }
+
+    /// What hashes, where keys are all that the filter needs of an item.
+    fn hasher(&self) -> PyResult<&Hasher> {
+        if self.spec()?.probing.is_some() {
+            return Err(PyTypeError::new_err(
+                "this filter looks beside an item's own buckets, for which it needs more than keys",
+            ));
+        }
+        self.hasher
+            .get_or_init(|| self.described.hasher())
+            .as_ref()
+            .ok_or_else(|| PyTypeError::new_err("only near filters have bands, and keys for them"))
+    }
+}
+
+#[pymethods]
+impl Description {
+    /// The description in the bytes of :meth:`encode`.
+    #[staticmethod]
+    fn decode(bytes: &[u8]) -> PyResult<Self> {
+        Self::new(Library::decode(bytes).map_err(|cause| error::decode(&cause))?)
+    }
+
+    /// The description as bytes, which ``NEAR.RESERVE key DESCRIPTION`` takes.
+    fn encode<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, &self.described.encode())
+    }
+
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTuple>> {
+        let decode = slf.get_type().getattr("decode")?;
+        (decode, (slf.get().encode(slf.py()),)).into_pyobject(slf.py())
+    }
+
+    fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
+        other.cast::<Self>().is_ok_and(|other| self.described == other.get().described)
+    }
+
+    /// What near means: ``jaccard``, ``hamming``, ``cosine``, …
+    #[getter]
+    fn metric(&self) -> &'static str {
+        self.metric.name().as_str()
+    }
+
+    /// Bands that an item has a key in; ``None`` for exact filters, which have none.
+    #[getter]
+    fn bands(&self) -> Option<u32> {
+        self.described.bands()
+    }
+
+    /// Functions in a band, where there are bands.
+    #[getter]
+    fn rows(&self) -> Option<u32> {
+        self.described.spec().near().map(|spec| spec.rows)
+    }
+
+    /// Whether :meth:`keys` are all that the filter needs of an item.
+    #[getter]
+    fn takes_keys(&self) -> bool {
+        self.hasher().is_ok()
+    }
+
+    /// Bits, symbols or components of an item, where they are fixed.
+    #[getter]
+    fn length(&self) -> Option<u32> {
+        match self.metric {
+            Metric::Hamming { bits: length }
+            | Metric::Symbols { length }
+            | Metric::Angle { dimension: length }
+            | Metric::L1 { dimension: length }
+            | Metric::L2 { dimension: length } => Some(length),
+            _ => None,
+        }
+    }
+
+    /// How many items it is made for; ``None`` if nothing was promised.
+    #[getter]
+    fn capacity(&self) -> Option<u64> {
+        self.described.terms().map(|terms| terms.capacity)
+    }
+
+    /// What happens then: ``grow``, ``refuse`` or ``forget``; ``None`` if nothing was promised.
+    #[getter]
+    fn when_full(&self) -> Option<&'static str> {
+        self.described.terms().and_then(|terms| match terms.when_full {
+            WhenFull::Grow => Some("grow"),
+            WhenFull::Refuse => Some("refuse"),
+            WhenFull::Forget { .. } => Some("forget"),
+            _ => None,
+        })
+    }
+
+    /// Memory of such a filter; where it grows or forgets, of one generation.
+    #[getter]
+    fn bytes(&self) -> u64 {
+        self.described.bytes()
+    }
+
+    /// An empty filter: a :class:`NearFilter` or an :class:`ExactNearFilter`.
+    fn filter(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        let empty = AnyFilter::from_planned(self.described.spec()).map_err(|cause| error::spec(&cause))?;
+        filter::to_python(py, empty)
+    }
+
+    /// The keys of items, one row an item and one column a band; 0 where an item has no value in a band.
+    ///
+    /// Args:
+    ///     items: As for :meth:`Filter.insert_all`.
+    ///     threads: Threads that hash; one a core unless given.
+    ///     first: The number of the first item, for the error that names one which does not do.
+    #[pyo3(signature = (items, *, threads=None, first=Whole(0)))]
+    fn keys<'py>(
+        &self,
+        py: Python<'py>,
+        items: &Bound<'py, PyAny>,
+        threads: Option<Whole<usize>>,
+        first: Whole<usize>,
+    ) -> PyResult<Bound<'py, PyArray2<u64>>> {
+        let hasher = self.hasher()?;
+        let bands = self.spec()?.rule.bands() as usize;
+        let many = Many::new(self.metric, items)?;
+        let mut all: Vec<u64> = batch::room(many.len().unwrap_or(0), bands)?;
+        batch::run(
+            py,
+            Input { metric: self.metric, many: &many, first: first.0 },
+            options::threads(threads)?,
+            None,
+            || (Hashed::new(), BitString::default()),
+            |(hashed, room), piece| {
+                let mut keys = Vec::with_capacity(piece.len() * bands);
+                piece.try_each(room, |i, item| {
+                    let position = piece.position(i);
+                    let hash = hasher.hash(present(position, item)?, hashed);
+                    hash.map_err(|cause| Fault::Item { position, cause })?;
+                    keys.extend(hashed.keys.iter().map(|key| key.map_or(0, Key::get)));
+                    Ok::<(), Fault>(())
+                })?;
+                Ok::<Vec<u64>, Fault>(keys)
+            },
+            |keys| {
+                all.extend(keys?);
+                Ok(())
+            },
+        )?;
+        let rows = all.len() / bands;
+        all.into_pyarray(py).reshape([rows, bands])
+    }
+
+    /// A filter that holds only some bands of this one, for spreading it over machines. Its terms are to refuse when it is full:
+    /// parts that grew would grow at different items.
+    ///
+    /// Args:
+    ///     start: The first band.
+    ///     stop: The band after the last.
+    fn slice(&self, start: Whole<u32>, stop: Whole<u32>) -> PyResult<Self> {
+        let slice = self.spec()?.slice(start.0..stop.0).map_err(|cause| error::spec(&cause))?;
+        let terms = self.described.terms().map(|&terms| Terms { when_full: WhenFull::Refuse, ..terms });
+        Self::new(Library::new(PlannedSpec::Near(slice), terms).map_err(error::value)?)
+    }
+
+    /// Whether items are near by this filter's rule, given what all of its slices say of them together.
+    ///
+    /// Args:
+    ///     hits: For each item, how many bands hit.
+    ///     set_bits: For each item, how many bits were set before it.
+    fn accepts<'py>(
+        &self,
+        py: Python<'py>,
+        hits: PyReadonlyArray1<'py, i64>,
+        set_bits: PyReadonlyArray1<'py, i64>,
+    ) -> PyResult<Bound<'py, PyArray1<bool>>> {
+        let spec = self.spec()?;
+        let bits = spec.bits_per_band() * u64::from(spec.rule.bands());
+        let (hits, set_bits) = (hits.as_array(), set_bits.as_array());
+        if hits.len() != set_bits.len() {
+            let (hits, set_bits) = (hits.len(), set_bits.len());
+            return Err(PyValueError::new_err(format!("hits of {hits} items and set bits of {set_bits}")));
+        }
+        // A threshold never falls as bits are added, so between two that are equal there is no other.
+        let mut known: BTreeMap<i64, u32> = BTreeMap::new();
+        let near = hits.iter().zip(set_bits).map(|(&hits, &ones)| {
+            let (below, above) = (known.range(..=ones).next_back(), known.range(ones..).next());
+            let threshold = match (below, above) {
+                (Some((_, &below)), Some((_, &above))) if below == above => below,
+                _ => {
+                    let threshold = spec.rule.threshold_at(ones as f64 / bits as f64).ok_or_else(cascade)?;
+                    known.insert(ones, threshold);
+                    threshold
+                }
+            };
+            Ok(hits >= i64::from(threshold))
+        });
+        Ok(near.collect::<PyResult<Vec<bool>>>()?.into_pyarray(py))
+    }
+
+    fn __repr__(&self) -> String {
+        let shape = match self.described.spec().near() {
+            Some(spec) => format!("{} bands of {} rows", spec.rule.bands(), spec.rows),
+            None => "exact".to_owned(),
+        };
+        let terms = match (self.capacity(), self.when_full()) {
+            (Some(capacity), Some(when_full)) => {
+                format!("; made for {} items, then it {when_full}s", draw::count(capacity))
+            }
+            _ => String::new(),
+        };
+        format!("<Description: {}; {shape}{terms}; {}>", self.metric, draw::bytes(self.bytes()))
+    }
+}
+
+fn cascade() -> PyErr {
+    PyTypeError::new_err("this filter decides by more than the number of hits")
+}
