@@ -21,6 +21,10 @@ pip install --quiet --disable-pip-version-check --force-reinstall --no-deps "$wo
 cargo build --quiet --package nearset-cli
 export NEARSET=$target/debug/nearset
 
+# What `nearset.valkey` is tested with; crates/nearset-valkey/test.sh builds it.
+module=${CARGO_TARGET_DIR:-$root/target}/debug/libnearset_valkey.so
+if [ -e "$module" ]; then export NEAR_MODULE=$module; fi
+
 echo "python: testing $(basename "$work"/wheels/*.whl)"
 # From elsewhere, so that what is imported is what was installed.
 cd "$work"

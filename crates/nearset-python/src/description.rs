@@ -58,7 +58,10 @@ impl Description {
     }
 
     fn spec(&self) -> PyResult<&Spec> {
-        self.described.spec().near().ok_or_else(|| PyTypeError::new_err("only near filters have bands, and keys for them"))
+        self.described
+            .spec()
+            .near()
+            .ok_or_else(|| PyTypeError::new_err("only near filters have bands, and keys for them"))
     }
 
     /// What hashes, where keys are all that the filter needs of an item.

@@ -5,11 +5,14 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[3]
+# Servers are started as the module's own tests start them.
+sys.path.append(str(ROOT / "crates" / "nearset-valkey" / "tests"))
 LICENCES = ROOT / "examples" / "licences.jsonl"
 
 
@@ -57,3 +60,51 @@ def spark():
     session.sparkContext.setLogLevel("OFF")
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session")
+def near_module() -> str:
+    """The module for Valkey and Redis; test.sh says where it is."""
+    path = os.environ.get("NEAR_MODULE")
+    if not path:
+        pytest.skip("NEAR_MODULE does not name the module: run crates/nearset-valkey/test.sh, then test.sh")
+    return path
+
+
+@pytest.fixture(scope="session", params=["redis", "valkey"])
+def near_binary(request, near_module) -> str:
+    """Each server that can be had."""
+    from servers import binaries
+
+    path = binaries().get(request.param)
+    if path is None:
+        pytest.skip(f"there is no {request.param}-server here")
+    return path
+
+
+@pytest.fixture(scope="session")
+def near_server(near_binary, near_module, tmp_path_factory):
+    """A server with the module."""
+    from servers import Server
+
+    with Server(near_binary, tmp_path_factory.mktemp("server"), near_module) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def near_cluster(near_binary, near_module, tmp_path_factory):
+    """Three nodes of a cluster with the module."""
+    from servers import Server
+
+    nodes = [Server(near_binary, tmp_path_factory.mktemp("node"), near_module, cluster=True).start() for _ in range(3)]
+    slots = (0, 5461, 10923, 16384)
+    for i, node in enumerate(nodes):
+        node.client().execute_command("CLUSTER", "ADDSLOTSRANGE", slots[i], slots[i + 1] - 1)
+        node.client().execute_command("CLUSTER", "MEET", "127.0.0.1", nodes[0].port)
+    deadline = time.monotonic() + 60
+    while not all(b"cluster_state:ok" in node.client().execute_command("CLUSTER", "INFO", NEVER_DECODE=True) for node in nodes):
+        assert time.monotonic() < deadline, nodes[0].log[-4000:]
+        time.sleep(0.05)
+    yield nodes
+    for node in nodes:
+        node.kill()

@@ -393,3 +393,15 @@ def test_the_same_names_take_the_same_arguments():
         mine, other = (importlib.import_module(f"{package}.{module}") for package in ("nearset.datasketch", "datasketch"))
         public = {name for name, value in vars(other).items() if getattr(value, "__module__", "") == other.__name__ and not name.startswith("_")}
         assert public <= set(vars(mine)), module
+
+
+def test_what_is_left_out_is_theirs_and_takes_our_signatures():
+    left_out = [name for name in theirs.__dict__ if inspect.isclass(getattr(theirs, name)) and name not in ours.__all__]
+    for name in left_out:
+        with pytest.raises(ImportError, match=f"no {name}: import it from datasketch"):
+            getattr(ours, name)
+    assert not hasattr(ours, "MinHashLsh")
+    signatures = ours.MinHash.bulk([[b"%d" % i for i in range(start, start + 20)] for start in range(30)])
+    ensemble = theirs.MinHashLSHEnsemble(threshold=0.7, num_perm=128, num_part=4)
+    ensemble.index((number, signature, 20) for number, signature in enumerate(signatures))
+    assert 3 in set(ensemble.query(signatures[3], 20))

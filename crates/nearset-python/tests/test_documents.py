@@ -7,6 +7,7 @@ import re
 import nearset.datasketch
 import nearset.datatrove
 import nearset.spark
+import nearset.valkey
 import pytest
 from conftest import ROOT
 
@@ -14,7 +15,7 @@ FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
 def documented():
-    for module in (nearset, nearset.datasketch, nearset.datatrove, nearset.spark):
+    for module in (nearset, nearset.datasketch, nearset.datatrove, nearset.spark, nearset.valkey):
         yield module.__name__, module
         for name in module.__all__:
             thing, name = getattr(module, name), f"{module.__name__}.{name}"
@@ -35,7 +36,7 @@ def test_public_names_are_documented_and_their_examples_run(name):
 
 
 def test_the_classes_and_functions_have_examples():
-    without = [name for name in ("BloomFilter", "ExactNearFilter", "HammingIndex", "LshIndex", "MinHash", "NearFilter", "TextDedup", "dedup", "plan", "plan_index")
+    without = [name for name in ("BloomFilter", "Description", "ExactNearFilter", "HammingIndex", "LshIndex", "MinHash", "NearFilter", "TextDedup", "dedup", "plan", "plan_index")
                if ">>>" not in (inspect.getdoc(getattr(nearset, name)) or "")]
     assert without == []
 

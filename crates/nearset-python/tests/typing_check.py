@@ -4,7 +4,10 @@ from typing import Union
 
 import nearset
 import nearset.spark
+import nearset.valkey
 import numpy as np
+import redis
+import valkey
 from numpy.typing import NDArray
 from pyspark.sql import DataFrame
 
@@ -44,6 +47,15 @@ def on_spark(df: DataFrame) -> DataFrame:
     first: nearset.NearFilter = filters[0]
     built: Union[nearset.NearFilter, nearset.ExactNearFilter] = nearset.spark.build(kept, "hash", plan)
     return nearset.spark.screen(nearset.spark.dedup(df, against=first), built, keep="near")
+
+
+def in_a_server(client: redis.Redis, other: valkey.Valkey, cluster: redis.RedisCluster) -> None:
+    seen = nearset.valkey.NearFilter.reserve(client, "seen", "jaccard", near=0.8, capacity=1000, when_full="grow")
+    new: NDArray[np.bool_] = seen.insert_all(["one"]) & nearset.valkey.NearFilter(other, "seen", hash_on="server").contains_all(["two"])
+    local: Union[nearset.NearFilter, nearset.ExactNearFilter] = seen.filter()
+    nearset.valkey.NearFilter.load(client, "twin", local, replace=True).merge(seen)
+    spread = nearset.valkey.SpreadFilter.reserve(cluster, "large", plan, slices=3)
+    hit, bands = spread.hits("one")
 
 
 keys.insert(3)  # type: ignore[arg-type]

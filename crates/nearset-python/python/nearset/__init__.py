@@ -10,12 +10,14 @@ documents, perceptual hashes, embeddings, records.
 - `MinHash`: signatures by which the similarity of texts and sets is told.
 - `nearset.datasketch`: the same names and arguments as datasketch's.
 - `nearset.spark` and `nearset.datatrove`: the same answers on a cluster.
+- `nearset.valkey`: filters in Valkey and Redis.
 
 All of it is the engine of the `nearset` program, and gives its answers.
 """
 
 from nearset._core import (
     BloomFilter,
+    Description,
     Estimate,
     ExactNearFilter,
     Filter,
@@ -38,6 +40,7 @@ from nearset._dedup import dedup
 
 __all__ = [
     "BloomFilter",
+    "Description",
     "Estimate",
     "ExactNearFilter",
     "Filter",

@@ -14,186 +14,27 @@ Needs redis-py or valkey-py: `pip install nearset[valkey]`.
 
 from __future__ import annotations
 
-import inspect
 import os
 import uuid
-from collections.abc import Iterable, Iterator, Sequence
-from importlib import import_module
-from itertools import islice
+from collections.abc import Iterator
+from itertools import accumulate, islice
 from pathlib import Path
-from typing import Any, Literal, NoReturn, Optional, Protocol, Union
+from typing import Any, Literal, Optional, Union
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nearset import _core
-from nearset._core import Description, ExactNearFilter, Filter, Plan, PlanError, TextDedup
+from nearset import _core, _server
+from nearset._core import Description, ExactNearFilter, Filter, Plan
+from nearset._server import Client, FullError, Server
 
 __all__ = ["FullError", "NearFilter", "SpreadFilter"]
 
 _Path = Union[str, "os.PathLike[str]"]
 _Source = Union[bytes, _Path, Filter]
 
-# What clients that decode replies leave as it is, where a reply is bytes.
-_AS_BYTES = {"NEVER_DECODE": True}
-
-# Bytes of a command that carries items, about, and items of it, at most: the server does nothing else meanwhile.
-_COMMAND_BYTES = 1 << 20
-_COMMAND_ITEMS = 1024
-
-# Commands in a pipeline.
-_PIPELINE = 16
-
-# Bytes of a filter that travel at once.
-_CHUNK = 4 << 20
-
-
-class FullError(ValueError):
-    """A filter that refuses items beyond its capacity has got as many."""
-
-
-class _Client(Protocol):
-    def execute_command(self, *arguments: Any, **options: Any) -> Any: ...
-    def pipeline(self, transaction: bool = ...) -> Any: ...
-
-
-def _errors() -> tuple[type[Exception], ...]:
-    """What the installed clients raise where a server refuses a command."""
-    found = []
-    for name in ("redis", "valkey"):
-        try:
-            found.append(import_module(f"{name}.exceptions").ResponseError)
-        except ImportError:
-            continue
-    if not found:
-        raise ImportError("nearset.valkey needs redis-py or valkey-py: pip install redis, or pip install 'nearset[valkey]'")
-    return tuple(found)
-
-
-_REFUSED = _errors()
-
-
-def _fail(refusal: BaseException, key: str) -> NoReturn:
-    """Raises what a server's refusal means in Python."""
-    if not isinstance(refusal, _REFUSED):
-        raise refusal
-    message = str(refusal)
-    reason = message[4:] if message.startswith("ERR ") else message
-    if "unknown command" in message:
-        raise RuntimeError("the server does not know nearset's commands: it must load nearset's module") from refusal
-    if message.startswith("WRONGTYPE"):
-        raise TypeError(f"the key {key} holds something else than a filter") from refusal
-    if reason.startswith("the key does not exist"):
-        raise KeyError(key) from refusal
-    if reason.startswith("the filter is full"):
-        raise FullError(f"{key}: {reason}") from refusal
-    raise ValueError(f"{key}: {reason}") from refusal
-
-
-class _Server:
-    """A client, its errors as Python's."""
-
-    def __init__(self, client: _Client) -> None:
-        if inspect.iscoroutinefunction(getattr(client, "execute_command", None)):
-            raise TypeError("an asynchronous client was given where a synchronous one is needed, such as redis.Redis")
-        self.client = client
-
-    def call(self, command: str, key: str, *arguments: Any) -> Any:
-        try:
-            return self.client.execute_command(command, key, *arguments, **_AS_BYTES)
-        except _REFUSED as refusal:
-            _fail(refusal, key)
-
-    def call_all(self, commands: Sequence[tuple[Any, ...]]) -> list[Any]:
-        """Several commands at once, each with a key: all are sent before the first reply is read."""
-        if len(commands) == 1:
-            return [self.call(*commands[0])]
-        pipeline = self.client.pipeline(transaction=False)
-        for command in commands:
-            pipeline.execute_command(*command, **_AS_BYTES)
-        replies: list[Any] = pipeline.execute(raise_on_error=False)
-        for command, reply in zip(commands, replies):
-            if isinstance(reply, Exception):
-                _fail(reply, command[1])
-        return replies
-
-
-def _fields(reply: Any) -> dict[str, Any]:
-    """A map as either version of the protocol has it, with names as text."""
-    pairs = reply.items() if isinstance(reply, dict) else zip(reply[::2], reply[1::2])
-    return {_text(name): value for name, value in pairs}
-
-
-def _text(value: Any) -> str:
-    return value.decode() if isinstance(value, bytes) else str(value)
-
-
-def _number(value: Any) -> Any:
-    """A told value: the older protocol has no fractions, and sends them as text."""
-    if not isinstance(value, (bytes, str)):
-        return value
-    text = _text(value)
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return text
-
-
-def _pieces(items: Any, size: int) -> Iterator[tuple[int, Any]]:
-    """Items in pieces of at most `size`, each with the number of its first, read in place where they can be."""
-    if isinstance(items, (str, bytes)):
-        raise TypeError(f"{type(items).__name__} was given where a list, a column or a matrix of items is needed")
-    if isinstance(items, (list, tuple, np.ndarray)):
-        cut = lambda start: items[start : start + size]
-    elif hasattr(items, "iloc"):
-        cut = lambda start: items.iloc[start : start + size]
-    elif hasattr(items, "slice") and hasattr(items, "__len__"):
-        cut = lambda start: items.slice(start, size)
-    else:
-        iterator, first = iter(items), 0
-        while piece := list(islice(iterator, size)):
-            yield first, piece
-            first += len(piece)
-        return
-    for first in range(0, len(items), size):
-        yield first, cut(first)
-
-
-def _rows(keys: NDArray[np.uint64], bands: slice = slice(None)) -> list[bytes]:
-    """The keys of each item as the server takes them."""
-    wanted = np.ascontiguousarray(keys[:, bands], dtype="<u8")
-    data, width = wanted.tobytes(), wanted.shape[1] * 8
-    return [data[start : start + width] for start in range(0, len(data), width)]
-
-
-def _per_command(item_bytes: int) -> int:
-    return max(1, min(_COMMAND_ITEMS, _COMMAND_BYTES // max(1, item_bytes)))
-
-
-def _as_sent(description: Description, item: Any, position: int) -> bytes:
-    """An item as the server takes it."""
-    metric, found = description.metric, type(item).__name__
-    if item is None:
-        raise ValueError(f"item {position} is missing (None or null)")
-    try:
-        if metric in ("cosine", "l1", "l2"):
-            return np.asarray(item, dtype="<f4").tobytes()
-        if isinstance(item, str):
-            # A symbol is a byte here.
-            return item.encode("latin-1" if metric == "symbols" else "utf-8")
-        if metric in ("hamming", "symbols") and isinstance(item, (bytes, bytearray, memoryview)):
-            return bytes(item)
-        if metric == "hamming" and isinstance(item, np.ndarray):
-            if item.dtype == bool:
-                return np.packbits(item, bitorder="little").tobytes()
-            return item.astype(item.dtype.newbyteorder("<")).tobytes()[: -(-(description.length or 0) // 8)]
-        if metric == "symbols" and isinstance(item, np.ndarray) and item.dtype == np.uint8:
-            return item.tobytes()
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"item {position}: {error}") from error
-    raise TypeError(f"item {position}: {found} can't be sent to the server: hash it here, with hash_on='client'")
+# Bytes of a filter that travel at once: the most that the server gives.
+_CHUNK = 16 << 20
 
 
 class NearFilter:
@@ -208,10 +49,10 @@ class NearFilter:
     What near means is asked for once: make a new object where a key was made anew.
     """
 
-    def __init__(self, client: _Client, key: str, *, hash_on: Literal["client", "server"] = "client") -> None:
+    def __init__(self, client: Client, key: str, *, hash_on: Literal["client", "server"] = "client") -> None:
         if hash_on not in ("client", "server"):
             raise ValueError(f"hash_on={hash_on!r}: it is 'client' or 'server'")
-        self._server = _Server(client)
+        self._server = Server(client)
         self._description: Optional[Description] = None
         self._hash_on = hash_on
         self.key = key
@@ -219,7 +60,7 @@ class NearFilter:
     @classmethod
     def reserve(
         cls,
-        client: _Client,
+        client: Client,
         key: str,
         metric: str,
         *,
@@ -274,7 +115,7 @@ class NearFilter:
 
     @classmethod
     def load(
-        cls, client: _Client, key: str, source: _Source, *, replace: bool = False, hash_on: Literal["client", "server"] = "client"
+        cls, client: Client, key: str, source: _Source, *, replace: bool = False, hash_on: Literal["client", "server"] = "client"
     ) -> NearFilter:
         """Puts a filter into a key: one of Python's, a file's bytes, or the file of this name.
 
@@ -294,7 +135,7 @@ class NearFilter:
     def description(self) -> Description:
         """What the filter is."""
         if self._description is None:
-            told = _fields(self._server.call("NEAR.SPEC", self.key))
+            told = _server.fields(self._server.call("NEAR.SPEC", self.key))
             self._description = Description.decode(told["description"])
         return self._description
 
@@ -321,7 +162,7 @@ class NearFilter:
             items: As for `nearset.NearFilter.insert_all`.
             threads: Threads that hash; one a core unless given.
 
-        If an item does not do, the error names it; some of those before it are inserted, the earlier first.
+        If an item does not do, the error names it; those that were on their way with it may be inserted.
         """
         return self._ask("NEAR.ADDKEYS", "NEAR.MADD", items, threads)
 
@@ -333,10 +174,10 @@ class NearFilter:
         """How many bands of an item hit, and of how many; of the generation in which most do."""
         description = self.description
         if self._takes_keys():
-            (row,) = _rows(description.keys([item], threads=1))
+            (row,) = _server.rows(description.keys([item], threads=1))
             hit, _ = self._server.call("NEAR.EXISTSKEYS", self.key, "HITS", row)
             return hit, description.bands or 0
-        hit, bands, _ = self._server.call("NEAR.HITS", self.key, _as_sent(description, item, 0))
+        hit, bands, _ = self._server.call("NEAR.HITS", self.key, _server.as_sent(description, item, 0))
         return hit, bands
 
     def _takes_keys(self) -> bool:
@@ -345,13 +186,15 @@ class NearFilter:
     def _ask(self, by_keys: str, by_items: str, items: Any, threads: Optional[int]) -> NDArray[np.bool_]:
         description, answers = self.description, []
         command = by_keys if self._takes_keys() else by_items
-        for first, piece in _pieces(items, _PIPELINE * _per_command(8 * (description.bands or 0))):
+        size = _server.PIPELINE * _server.items_per_command(8 * (description.bands or 0))
+        for first, piece in _server.pieces(items, size):
             if command == by_keys:
-                sent = _rows(description.keys(piece, threads=threads, first=first))
+                sent = _server.rows(description.keys(piece, threads=threads, first=first))
             else:
-                sent = [_as_sent(description, item, first + i) for i, item in enumerate(_each(piece))]
-            commands = [(command, self.key, *part) for part in _parts(sent)]
-            for reply in self._server.call_all(commands):
+                sent = [_server.as_sent(description, item, first + i) for i, item in enumerate(_server.each(piece))]
+            parts = list(_server.parts(sent))
+            firsts = accumulate((len(part) for part in parts), initial=first)
+            for reply in self._server.call_all([(command, self.key, *part) for part in parts], firsts):
                 answers += reply
         return np.array(answers, dtype=np.bool_)
 
@@ -363,7 +206,8 @@ class NearFilter:
 
     def info(self) -> dict[str, Any]:
         """What the filter promised, and how it is now, under the names of `NEAR.INFO`."""
-        return {name: _number(value) for name, value in _fields(self._server.call("NEAR.INFO", self.key)).items()}
+        told = _server.fields(self._server.call("NEAR.INFO", self.key))
+        return {name: _server.number(value) for name, value in told.items()}
 
     def merge(self, *others: NearFilter) -> None:
         """Takes in all items of other filters of equal spec. In a cluster they must lie in one slot: give them a hash tag."""
@@ -425,25 +269,6 @@ def _read(source: _Source) -> Iterator[bytes]:
         yield data[start : start + _CHUNK]
 
 
-def _each(piece: Any) -> Iterable[Any]:
-    """Items one by one; those of a column of pyarrow's as Python's own."""
-    return piece.to_pylist() if hasattr(piece, "to_pylist") else piece
-
-
-def _parts(sent: list[bytes]) -> Iterator[list[bytes]]:
-    """Items in parts that a command carries."""
-    part: list[bytes] = []
-    size = 0
-    for item in sent:
-        if part and (len(part) == _COMMAND_ITEMS or size + len(item) > _COMMAND_BYTES):
-            yield part
-            part, size = [], 0
-        part.append(item)
-        size += len(item)
-    if part:
-        yield part
-
-
 class SpreadFilter:
     """A filter whose bands lie in several keys, so that none outgrows a node of a cluster.
 
@@ -457,17 +282,17 @@ class SpreadFilter:
         name: What `reserve` was given.
     """
 
-    def __init__(self, client: _Client, name: str) -> None:
-        self._server = _Server(client)
+    def __init__(self, client: Client, name: str) -> None:
+        self._server = Server(client)
         self.name = name
-        told = _fields(self._server.call("HGETALL", name))
+        told = _server.fields(self._server.call("HGETALL", name))
         if not told:
             raise KeyError(name)
         self.description = Description.decode(told["description"])
         self._bands = _divided(self.description, int(told["slices"]))
 
     @classmethod
-    def reserve(cls, client: _Client, name: str, plan: Union[Plan, Description], *, slices: int) -> SpreadFilter:
+    def reserve(cls, client: Client, name: str, plan: Union[Plan, Description], *, slices: int) -> SpreadFilter:
         """Makes a filter whose keys are not there yet.
 
         Args:
@@ -475,7 +300,7 @@ class SpreadFilter:
             plan: What `nearset.plan` gave. A planned filter refuses items beyond its capacity, with `FullError`.
             slices: In how many keys it is to lie, at most one a band. Each takes an equal part of the memory.
         """
-        server = _Server(client)
+        server = Server(client)
         description = plan.describe(when_full="refuse") if isinstance(plan, Plan) else plan
         bands = _divided(description, slices)
         keys = [_slice_key(name, i) for i in range(slices)]
@@ -540,18 +365,19 @@ class SpreadFilter:
 
     def _near(self, command: str, items: Any, threads: Optional[int]) -> NDArray[np.bool_]:
         answers = [np.zeros(0, dtype=np.bool_)]
-        size = _PIPELINE * _per_command(8 * max(part.stop - part.start for part in self._bands)) // len(self._bands)
-        for first, piece in _pieces(items, max(1, size)):
+        most = _server.items_per_command(8 * max(part.stop - part.start for part in self._bands))
+        for first, piece in _server.pieces(items, max(1, _server.PIPELINE // len(self._bands)) * most):
             keys = self.description.keys(piece, threads=threads, first=first)
             answers.append(self.description.accepts(*self._count(command, keys)))
         return np.concatenate(answers)
 
     def _count(self, command: str, keys: NDArray[np.uint64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Hits of each item and bits that were set before it, over all slices."""
-        commands, counts = [], []
+        commands: list[tuple[Any, ...]] = []
+        counts = []
         for key, part in zip(self.keys, self._bands):
             before = len(commands)
-            commands += [(command, key, "HITS", *sent) for sent in _parts(_rows(keys, part))]
+            commands += [(command, key, "HITS", *sent) for sent in _server.parts(_server.rows(keys, part))]
             counts.append(len(commands) - before)
         replies = iter(self._server.call_all(commands))
         total = np.zeros((len(keys), 2), dtype=np.int64)

@@ -11,7 +11,8 @@
 ['first']
 
 Hash values are those of datasketch, so signatures that were stored go on being of use. Indexes are kept in memory: storage in
-Redis or Cassandra, the asynchronous index, HyperLogLog, HNSW and the ensemble are not here.
+Redis or Cassandra, the asynchronous index, HyperLogLog, HNSW, the ensemble and `MinHashLSHBloom` are not here. Those of
+datasketch itself take the signatures of this module.
 
 Whoever only wants the near-duplicates out of texts needs none of this: see `nearset.dedup`.
 """
@@ -40,3 +41,11 @@ __all__ = [
     "sha1_hash32",
     "sha1_hash64",
 ]
+
+_LEFT_OUT = ("AsyncMinHashLSH", "HNSW", "HyperLogLog", "HyperLogLogPlusPlus", "MinHashLSHBloom", "MinHashLSHEnsemble")
+
+
+def __getattr__(name: str) -> object:
+    if name in _LEFT_OUT:
+        raise ImportError(f"nearset.datasketch has no {name}: import it from datasketch, whose own takes these signatures")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
