@@ -4,8 +4,8 @@
 
 test: check
 	cargo test --workspace --exclude nearset-valkey --quiet
-	crates/nearset-python/test.sh
 	crates/nearset-valkey/test.sh
+	crates/nearset-python/test.sh
 	python3 -m unittest discover -s bench
 
 # The server's module needs clang: its own test.sh sees to that, and checks it.

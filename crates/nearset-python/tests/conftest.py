@@ -13,6 +13,8 @@ import pytest
 ROOT = Path(__file__).resolve().parents[3]
 # Servers are started as the module's own tests start them.
 sys.path.append(str(ROOT / "crates" / "nearset-valkey" / "tests"))
+from servers import Server, binaries  # noqa: E402
+
 LICENCES = ROOT / "examples" / "licences.jsonl"
 
 
@@ -67,15 +69,13 @@ def near_module() -> str:
     """The module for Valkey and Redis; test.sh says where it is."""
     path = os.environ.get("NEAR_MODULE")
     if not path:
-        pytest.skip("NEAR_MODULE does not name the module: run crates/nearset-valkey/test.sh, then test.sh")
+        pytest.skip("NEAR_MODULE does not name the module: run test.sh where there is clang")
     return path
 
 
 @pytest.fixture(scope="session", params=["redis", "valkey"])
 def near_binary(request, near_module) -> str:
     """Each server that can be had."""
-    from servers import binaries
-
     path = binaries().get(request.param)
     if path is None:
         pytest.skip(f"there is no {request.param}-server here")
@@ -85,8 +85,6 @@ def near_binary(request, near_module) -> str:
 @pytest.fixture(scope="session")
 def near_server(near_binary, near_module, tmp_path_factory):
     """A server with the module."""
-    from servers import Server
-
     with Server(near_binary, tmp_path_factory.mktemp("server"), near_module) as server:
         yield server
 
@@ -94,8 +92,6 @@ def near_server(near_binary, near_module, tmp_path_factory):
 @pytest.fixture(scope="session")
 def near_cluster(near_binary, near_module, tmp_path_factory):
     """Three nodes of a cluster with the module."""
-    from servers import Server
-
     nodes = [Server(near_binary, tmp_path_factory.mktemp("node"), near_module, cluster=True).start() for _ in range(3)]
     slots = (0, 5461, 10923, 16384)
     for i, node in enumerate(nodes):

@@ -17,6 +17,7 @@ import redis.asyncio
 import valkey
 from nearset import _server
 from nearset.valkey import FullError, NearFilter, SpreadFilter
+from servers import Server
 from test_filters import BITS, GOALS, VECTORS, items_of
 
 GOAL = GOALS["texts"]
@@ -366,7 +367,6 @@ def test_a_spread_filter_is_whole_or_not_there(client, texts):
 def test_clients_that_insert_at_once_lose_nothing(near_server, client, texts):
     SpreadFilter.reserve(client, "large", nearset.plan(**GOAL), slices=3)
     reserve(client, "seen", GOAL)
-    alone = reserve(client, "alone", GOAL)
     new = []
 
     def insert(start):
@@ -382,9 +382,9 @@ def test_clients_that_insert_at_once_lose_nothing(near_server, client, texts):
     told = [text != "" for text in texts]
     assert SpreadFilter(client, "large").contains_all(texts).tolist() == told
     seen = NearFilter(client, "seen")
-    alone.insert_all(texts)
     assert len(seen) == 4 * len(texts) and seen.contains_all(texts).tolist() == told
-    assert np.array(new).sum() >= alone.contains_all(texts).sum() - len(texts), "each client was told something"
+    # A text is new to one client at most, since looking and adding are one step; an empty one is near to nothing.
+    assert 0 < sum(new) <= len(set(texts) - {""}) + 4 * texts.count("")
 
 
 def test_a_cluster_of_three(near_cluster, near_server, client, texts):

@@ -42,7 +42,7 @@ def free_port() -> int:
 class Server:
     """A server of ours. Options are the server's own, without dashes: ``Server(binary, path, appendonly="yes")``."""
 
-    def __init__(self, binary: str, directory: Path, module: str, *, cluster: bool = False, **options: object) -> None:
+    def __init__(self, binary: str, directory: Path, module: str | None, *, cluster: bool = False, **options: object) -> None:
         self.binary, self.directory, self.module = binary, Path(directory), module
         self.port = free_port()
         self.options: dict[str, object] = {
@@ -63,7 +63,9 @@ class Server:
     def start(self) -> Server:
         """Starts it on the files that it left, and waits until it has loaded them."""
         self.directory.mkdir(parents=True, exist_ok=True)
-        command = [self.binary, "--port", self.port, "--dir", self.directory, "--loadmodule", self.module]
+        command = [self.binary, "--port", self.port, "--dir", self.directory]
+        if self.module is not None:
+            command += ["--loadmodule", self.module]
         for name, value in self.options.items():
             command += [f"--{name}", value]
         with open(self.directory / "log", "ab") as log:
