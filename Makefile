@@ -53,3 +53,8 @@ bench-pairs:
 .PHONY: bench-python
 bench-python:
 	python3 bench/python.py $(ARGS)
+
+# The module in a server over loopback, beside the library alone and beside SET and GET; about 3 minutes. ARGS=--quick for a sample.
+.PHONY: bench-service
+bench-service:
+	python3 bench/service.py $(ARGS)

@@ -1,0 +1,305 @@
+#!/usr/bin/env python3
+"""The module inside of a server, asked over loopback, beside the library alone and beside the server's own commands; writes
+`bench/results/service.md`.
+
+`make bench-service` runs it. Commands are encoded before the clock starts and sent by a thread that waits for no reply, so that the
+server is what is measured: the CPU time of its main thread, which others on the machine hardly change, and the time on the wall.
+"""
+
+import argparse
+import datetime
+import os
+import random
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import corpus
+import peers
+from environment import BENCH, ROOT, TARGET
+
+DATA = ROOT.parent / "shared" / "data"
+WORK = ROOT / "target" / "bench-service"
+MODULE = TARGET / "release" / "libnearset_valkey.so"
+BATCH = 64
+"""Items in a command that takes many."""
+HASHES = 200_000
+SHARE = 0.5
+"""The part of the library's speed that pipelined queries by text must reach."""
+
+
+@dataclass
+class Load:
+    """Commands as they are sent, and what comes back."""
+
+    name: str
+    sent: bytes
+    items: int
+    payload: int
+    """Bytes of items."""
+    replies: int
+    """Bytes that the replies have, which all answers have in common."""
+    library: str = ""
+    """What the library does for it."""
+    setup: tuple[bytes, ...] = ()
+    counted: bool = True
+    """Whether the replies are ones and zeros."""
+
+
+@dataclass
+class Run:
+    cpu_seconds: float
+    wall_seconds: float
+    ones: int
+
+
+class Server:
+    """A server with the module, on a port of its own, which keeps nothing."""
+
+    def __init__(self, binary: str, folder: Path) -> None:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.port = probe.getsockname()[1]
+        options = ["--port", str(self.port), "--bind", "127.0.0.1", "--save", "", "--dir", str(folder), "--loadmodule", str(MODULE)]
+        self.process = subprocess.Popen([binary, *options], stdout=subprocess.DEVNULL)
+        deadline = time.monotonic() + 30
+        while True:
+            try:
+                self.connection = socket.create_connection(("127.0.0.1", self.port))
+                break
+            except OSError:
+                if self.process.poll() is not None or time.monotonic() > deadline:
+                    raise SystemExit(f"{binary} does not start with {MODULE}") from None
+                time.sleep(0.05)
+
+    def call(self, *words: str | int | bytes) -> bytes:
+        """The reply to one command, as it comes."""
+        self.connection.sendall(command(*words))
+        reply = self.connection.recv(1 << 20)
+        if reply.startswith(b"-"):
+            raise SystemExit(f"{words[0]!r}: {reply.decode()}")
+        return reply
+
+    def cpu_seconds(self) -> float:
+        """What the main thread used, which carries commands out."""
+        line = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/schedstat").read_text()
+        return int(line.split()[0]) / 1e9
+
+    def run(self, load: Load) -> Run:
+        for words in load.setup:
+            self.call(*words.split(b" "))
+        replies = memoryview(bytearray(load.replies))
+        writer = threading.Thread(target=self.connection.sendall, args=(load.sent,))
+        cpu, wall = self.cpu_seconds(), time.monotonic()
+        writer.start()
+        at = 0
+        while at < len(replies):
+            got = self.connection.recv_into(replies[at:])
+            if got == 0 or replies[0] == ord("-"):
+                raise SystemExit(f"{load.name}: {bytes(replies[:200])!r}")
+            at += got
+        run = Run(self.cpu_seconds() - cpu, time.monotonic() - wall, 0)
+        writer.join()
+        if load.counted:
+            run.ones = bytes(replies).count(b":1\r\n")
+            assert run.ones + bytes(replies).count(b":0\r\n") == load.items, f"{load.name}: not every item was answered"
+        return run
+
+    def end(self) -> None:
+        self.connection.close()
+        self.process.terminate()
+        self.process.wait()
+
+
+def command(*words: str | int | bytes) -> bytes:
+    encoded = [word if isinstance(word, bytes) else str(word).encode() for word in words]
+    return b"*%d\r\n" % len(encoded) + b"".join(b"$%d\r\n%b\r\n" % (len(word), word) for word in encoded)
+
+
+def bulk(reply: bytes, name: bytes) -> bytes:
+    """The value after a name in a reply of strings."""
+    at = reply.index(b"\r\n%b\r\n$" % name) + len(name) + 5
+    length, rest = reply[at:].split(b"\r\n", 1)
+    return rest[: int(length)]
+
+
+def batches(items: list[bytes]) -> Iterator[list[bytes]]:
+    return (items[at : at + BATCH] for at in range(0, len(items), BATCH))
+
+
+def many(name: str, verb: str, key: str, items: list[bytes], library: str, setup: tuple[bytes, ...] = ()) -> Load:
+    """All items, some in each command; a reply is an array of one digit an item."""
+    sent = b"".join(command(verb, key, *part) for part in batches(items))
+    replies = sum(len(b"*%d\r\n" % len(part)) + 4 * len(part) for part in batches(items))
+    return Load(name, sent, len(items), sum(map(len, items)), replies, library, setup)
+
+
+def one_by_one(name: str, key: str, items: list[bytes], library: str) -> Load:
+    sent = b"".join(command("NEAR.EXISTS", key, item) for item in items)
+    return Load(name, sent, len(items), sum(map(len, items)), 4 * len(items), library)
+
+
+def plain(items: list[bytes]) -> list[Load]:
+    """The same bytes as values of the server's own."""
+    size = sum(map(len, items))
+    put = b"".join(command("SET", f"item:{i}", item) for i, item in enumerate(items))
+    get = b"".join(command("GET", f"item:{i}") for i in range(len(items)))
+    got = sum(len(b"$%d\r\n\r\n" % len(item)) + len(item) for item in items)
+    exists = b"".join(command("EXISTS", f"item:{i}") for i in range(len(items)))
+    return [
+        Load("`SET`, a text each", put, len(items), size, 5 * len(items), counted=False),
+        Load("`GET`, a text each", get, len(items), size, got, counted=False),
+        Load("`EXISTS`, a key each", exists, len(items), 0, 4 * len(items)),
+    ]
+
+
+def bloom(items: list[bytes]) -> list[Load]:
+    reserve = (b"DEL bloom", b"BF.RESERVE bloom 0.001 %d" % len(items))
+    half = items[: len(items) // 2]
+    return [
+        many(f"`BF.MADD`, {BATCH} texts each", "BF.MADD", "bloom", half, "", reserve),
+        many(f"`BF.MEXISTS`, {BATCH} texts each", "BF.MEXISTS", "bloom", items, ""),
+    ]
+
+
+def library(name: str, description: bytes, items: list[bytes], rounds: int) -> tuple[dict[str, tuple[float, int]], list[bytes]]:
+    """CPU seconds and answers of the library by what it did, and the items' keys."""
+    files = [WORK / f"{name}.{part}" for part in ("description", "items", "keys")]
+    files[0].write_bytes(description)
+    files[1].write_bytes(b"".join(len(item).to_bytes(4, "little") + item for item in items))
+    call = ["cargo", "bench", "--quiet", "-p", "nearset", "--bench", "service", "--"]
+    lines = subprocess.run(
+        [*call, str(files[0]), str(files[1]), str(BATCH), str(rounds), str(files[2])], check=True, stdout=subprocess.PIPE, text=True, cwd=ROOT
+    ).stdout.splitlines()
+    done = {did: (float(seconds), int(found)) for did, seconds, _, found in (line.split("\t") for line in lines)}
+    keys = files[2].read_bytes()
+    size = len(keys) // len(items)
+    return done, [keys[at : at + size] for at in range(0, len(keys), size)]
+
+
+def main() -> None:
+    arguments = argparse.ArgumentParser(description=__doc__)
+    arguments.add_argument("--quick", action="store_true", help="3,500 texts and one round; writes no results")
+    arguments.add_argument("--rounds", type=int, default=7, help="rounds; the least CPU time of each load counts (default 7)")
+    arguments.add_argument("--server", default="", help="the server's program (default: redis-server or valkey-server)")
+    arguments.add_argument("--bloom", default="", help="a module with BF.MADD, to be measured beside")
+    options = arguments.parse_args()
+    if absent := corpus.missing(DATA):
+        print(f"skipped: bench-service reads {', '.join(map(str, absent))}, which is not here")
+        return
+    binary = options.server or shutil.which("redis-server") or shutil.which("valkey-server")
+    if not binary:
+        print("skipped: bench-service needs redis-server or valkey-server")
+        return
+    rounds = 1 if options.quick else options.rounds
+    WORK.mkdir(parents=True, exist_ok=True)
+    subprocess.run(["cargo", "build", "--release", "--quiet", "--package", "nearset-valkey"], check=True, cwd=ROOT)
+    subprocess.run(["cargo", "bench", "--quiet", "-p", "nearset", "--bench", "service", "--no-run"], check=True, cwd=ROOT)
+
+    texts = [text.encode() for _, text in corpus.licences(DATA, options.quick)]
+    numbers = random.Random(1)
+    hashes = [numbers.randbytes(32) for _ in range(HASHES)]
+    with tempfile.TemporaryDirectory() as folder:
+        server = Server(binary, Path(folder))
+        try:
+            if options.bloom:
+                server.call("MODULE", "LOAD", options.bloom)
+            server_version = re.search(rb"(redis|valkey)_version:(\S+)", server.call("INFO", "server"))
+            goals = {
+                "texts": f"METRIC jaccard NEAR 0.8 CAPACITY {len(texts)}",
+                "hashes": f"METRIC hamming LENGTH 256 NEAR 8 FAR 80 CAPACITY {len(hashes)}",
+            }
+            alone: dict[str, dict[str, tuple[float, int]]] = {}
+            loads: list[Load] = []
+            for name, items in (("texts", texts), ("hashes", hashes)):
+                server.call("NEAR.RESERVE", name, *goals[name].split())
+                description = bulk(server.call("NEAR.SPEC", name), b"description")
+                alone[name], keys = library(name, description, items, rounds)
+                again = (b"DEL " + name.encode(), b"NEAR.RESERVE " + name.encode() + b" " + goals[name].encode())
+                half = items[: len(items) // 2]
+                loads += [
+                    many(f"`NEAR.MADD`, {BATCH} {name} each", "NEAR.MADD", name, half, "insert_all", again),
+                    many(f"`NEAR.MEXISTS`, {BATCH} {name} each", "NEAR.MEXISTS", name, items, "contains_all"),
+                    one_by_one(f"`NEAR.EXISTS`, one of the {name} each", name, items, "contains_near"),
+                    many(f"`NEAR.EXISTSKEYS`, the keys of {BATCH} {name} each", "NEAR.EXISTSKEYS", name, keys, "contains_keys"),
+                ]
+            loads += plain(texts) + (bloom(texts) if options.bloom else [])
+            best: dict[str, Run] = {}
+            # Round by round, so that a busy moment of the machine does not fall on one load alone.
+            for round in range(rounds):
+                for name, items in (("texts", texts), ("hashes", hashes)) if round else ():
+                    for did, (seconds, found) in library(name, (WORK / f"{name}.description").read_bytes(), items, 1)[0].items():
+                        assert found == alone[name][did][1], f"{did} finds now this, now that"
+                        alone[name][did] = (min(seconds, alone[name][did][0]), found)
+                for load in loads:
+                    run = server.run(load)
+                    kept = best.setdefault(load.name, run)
+                    best[load.name] = Run(min(run.cpu_seconds, kept.cpu_seconds), min(run.wall_seconds, kept.wall_seconds), run.ones)
+                    print(f"{load.name}: {run.cpu_seconds:.3f} s of CPU, {run.wall_seconds:.3f} s", flush=True)
+        finally:
+            server.end()
+    report(loads, best, alone, goals, b" ".join(server_version.groups()).decode(), rounds, len(texts), options)
+
+
+def report(loads, best, alone, goals, server: str, rounds: int, texts: int, options: argparse.Namespace) -> None:
+    rows, shares = [], {}
+    for load in loads:
+        run = best[load.name]
+        megabytes = f"{load.payload / run.cpu_seconds / 1e6:,.0f}" if load.payload else ""
+        row = [load.name, f"{load.items / run.cpu_seconds:,.0f}", megabytes, f"{load.items / run.wall_seconds:,.0f}"]
+        if load.library:
+            seconds, found = alone["texts" if "texts" in load.name else "hashes"][load.library]
+            assert found == run.ones, f"{load.name}: the server says {run.ones}, the library {found}"
+            shares[load.name] = seconds / run.cpu_seconds
+            row += [f"{load.items / seconds:,.0f}", f"{shares[load.name]:.2f}", f"{seconds / run.wall_seconds:.2f}"]
+        else:
+            row += ["", "", ""]
+        rows.append(row)
+    text_queries = [name for name in shares if name.startswith(("`NEAR.MEXISTS`", "`NEAR.EXISTS`")) and "texts" in name]
+    criteria = [[f"{name}: part of the library's speed", f"at least {SHARE}", f"{shares[name]:.2f}"] for name in text_queries]
+    by_name = {load.name: load.items / best[load.name].cpu_seconds for load in loads}
+    add, ask, put, get = (next(name for name in by_name if name.startswith(verb)) for verb in ("`NEAR.MADD`", "`NEAR.MEXISTS`", "`SET`", "`GET`"))
+    criteria += [["texts that `NEAR.MADD` takes, over `SET`", "", f"{by_name[add] / by_name[put]:.2f}"]]
+    criteria += [["texts that `NEAR.MEXISTS` takes, over `GET`", "", f"{by_name[ask] / by_name[get]:.2f}"]]
+    made = "make bench-service" + (" ARGS=" + repr(" ".join(sys.argv[1:])) if sys.argv[1:] else "")
+    told = lambda *words: subprocess.run(words, check=True, cwd=ROOT, stdout=subprocess.PIPE, text=True).stdout.strip()  # noqa: E731
+    versions = f"{server}, nearset {told('git', 'rev-parse', '--short', 'HEAD')}, {' '.join(told('rustc', '--version').split()[:2])}"
+    size = next(load.payload for load in loads if load.name.startswith("`SET`")) / 1e6
+    lines = [
+        "# The service beside the library",
+        "",
+        f"{datetime.date.today().isoformat()}, `{made}`, on {peers.machine()}. {versions}.",
+        "",
+        f"One server process with its default settings but for saving, which is off; one connection over loopback TCP. {texts:,} licence texts,",
+        f"{size:.1f} MB, and {HASHES:,} random hashes of 256 bits. Filters are those of `NEAR.RESERVE … {goals['texts']}` and",
+        f"`… {goals['hashes']}`. The first half of the items is added, then all are asked for. Commands are encoded before the clock starts",
+        "and sent without waiting for replies, so that as many are under way as the sockets hold. Per CPU second: of the server's main thread, and of the",
+        f"library's only one (`crates/nearset/benches/service.rs`: the same filter, items and batches); the least of {rounds} round(s) counts. The answers",
+        "of both are the same: the numbers of ones are compared.",
+        "",
+        *peers.markdown(
+            ["", "items per CPU s", "MB per CPU s", "items per s on the wall", "library, items per CPU s", "part of the library's speed", "the same by the wall"],
+            rows,
+        ),
+        "",
+        *peers.markdown(["", "wanted", "reached"], criteria),
+        "",
+        "`BF.MADD` " + ("is measured with the module that `--bloom` names." if options.bloom else "is not measured: neither Debian nor PyPI has a bloom module (`redisbloom` there is a client); `ARGS='--bloom PATH'` measures one beside."),
+    ]
+    folder = WORK if options.quick else BENCH / "results"
+    (folder / "service.md").write_text("\n".join(lines) + "\n")
+    print("\n".join(lines))
+    if not options.quick and any(shares[name] < SHARE for name in text_queries[:1]):
+        raise SystemExit("pipelined queries by text are slower than wanted")
+
+
+if __name__ == "__main__":
+    main()
