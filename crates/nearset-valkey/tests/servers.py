@@ -12,6 +12,8 @@ import time
 from pathlib import Path
 
 import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
 
 
 def binaries() -> dict[str, str]:
@@ -30,13 +32,16 @@ def packaged_valkey() -> str | None:
 
 
 def free_port() -> int:
-    """A port that nobody listens on; below 55535, since a cluster's nodes also use the port 10,000 above."""
+    """A port that nobody listens on, nor on the port 10,000 above, which a cluster's nodes also use."""
     while True:
-        with socket.socket() as probe:
+        with socket.socket() as probe, socket.socket() as above:
             probe.bind(("127.0.0.1", 0))
             port = probe.getsockname()[1]
-        if port < 55535:
-            return port
+            try:
+                above.bind(("127.0.0.1", port + 10_000))
+                return port
+            except (OSError, OverflowError):
+                continue
 
 
 class Server:
@@ -81,8 +86,9 @@ class Server:
                 time.sleep(0.02)
 
     def client(self, **options: object) -> redis.Redis:
-        """A new client, which answers in bytes."""
-        return redis.Redis(host="127.0.0.1", port=self.port, **options)  # type: ignore[arg-type]
+        """A new client, which answers in bytes. It sends a command once: a test counts what it sent."""
+        usual = {"host": "127.0.0.1", "port": self.port, "retry": Retry(NoBackoff(), 0), "socket_timeout": 60}
+        return redis.Redis(**usual | options)  # type: ignore[arg-type]
 
     def is_up(self) -> bool:
         return self.process is not None and self.process.poll() is None
