@@ -552,3 +552,20 @@ fn growth_ends_somewhere_and_a_scan_needs_none() {
     scan.insert_all(&items).unwrap();
     assert_eq!((scan.filters().len(), scan.load()), (1, 3_000));
 }
+
+#[test]
+fn aligned_files_are_used_in_place() {
+    use crate::simd::line::Line;
+    let mut filter = Generations::from_plan(&specs()[0].1, terms(WhenFull::Grow)).unwrap();
+    let items = strings(250, 18);
+    for part in items.chunks(125) {
+        filter.insert_all(part).unwrap();
+        let bytes = bytes(&filter);
+        let mut aligned = vec![Line([0; 8]); bytes.len() / 64];
+        bytemuck::cast_slice_mut(&mut aligned).copy_from_slice(&bytes);
+        let opened = Generations::decode(bytemuck::cast_slice(&aligned), Check::HeaderOnly).unwrap();
+        assert_eq!(opened.filters().len(), filter.filters().len());
+        assert!(near_filters(opened.filters()).all(|filter| filter.tables().bits().is_borrowed()));
+    }
+    assert!(filter.filters().len() > 1);
+}
