@@ -9,6 +9,8 @@
 
 use std::ops::Range;
 
+use nearset::simd::json::{append, string_end};
+
 use crate::error::RecordFault;
 
 /// How deep values may be nested, as in `serde_json`.
@@ -118,7 +120,7 @@ pub(crate) fn unescape(
             // The second half of a surrogate pair went with its first.
             continue;
         }
-        out.extend_from_slice(&bytes[at..escape]);
+        append(bytes, at..escape, out);
         at = escape + 2;
         out.push(match bytes[escape + 1] {
             b'n' => b'\n',
@@ -146,7 +148,7 @@ pub(crate) fn unescape(
             quote_or_slash => quote_or_slash,
         });
     }
-    out.extend_from_slice(&bytes[at..end]);
+    append(bytes, at..end, out);
     Ok(())
 }
 
@@ -363,38 +365,32 @@ impl<'a> Scanner<'a> {
 
     /// Steps over a string.
     fn string(&mut self) -> Result<Text, RecordFault> {
-        self.at += 1;
-        let (start, first_escape) = (self.at, self.escapes.len());
-        loop {
-            self.at += plain_prefix(&self.bytes[self.at..]);
-            match self.peek() {
-                Some(b'"') => {
-                    self.at += 1;
-                    return Ok(Text { range: start..self.at - 1, escapes: first_escape..self.escapes.len() });
-                }
-                Some(b'\\') => {
-                    self.escapes.push(self.at);
-                    self.escape()?;
-                }
-                Some(_) => return self.fault("a control character in a string must be escaped"),
-                None => return self.fault("the line ends within a string"),
+        let (start, first_escape) = (self.at + 1, self.escapes.len());
+        let end = string_end(self.bytes, start, self.escapes);
+        for escape in first_escape..self.escapes.len() {
+            self.at = self.escapes[escape];
+            self.check_escape()?;
+        }
+        self.at = end;
+        match self.peek() {
+            Some(b'"') => {
+                self.at += 1;
+                Ok(Text { range: start..end, escapes: first_escape..self.escapes.len() })
             }
+            Some(_) => self.fault("a control character in a string must be escaped"),
+            None => self.fault("the line ends within a string"),
         }
     }
 
-    fn escape(&mut self) -> Result<(), RecordFault> {
+    fn check_escape(&self) -> Result<(), RecordFault> {
         match self.bytes.get(self.at + 1) {
-            Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => self.at += 2,
-            Some(b'u') => {
-                let digits = self.bytes.get(self.at + 2..self.at + 6);
-                if !digits.is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit)) {
-                    return self.fault("\\u needs four hexadecimal digits");
-                }
-                self.at += 6;
-            }
-            _ => return self.fault("no escape of this kind exists"),
+            Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => Ok(()),
+            Some(b'u') => match self.bytes.get(self.at + 2..self.at + 6) {
+                Some(digits) if digits.iter().all(u8::is_ascii_hexdigit) => Ok(()),
+                _ => self.fault("\\u needs four hexadecimal digits"),
+            },
+            _ => self.fault("no escape of this kind exists"),
         }
-        Ok(())
     }
 }
 
@@ -403,34 +399,4 @@ fn below<'p>(path: &'p str, key: &[u8]) -> Option<&'p str> {
     let rest = path.as_bytes().strip_prefix(key)?;
     // A prefix that ends before a dot ends between characters.
     if rest.first() == Some(&b'.') { path.get(key.len() + 1..).filter(|rest| !rest.is_empty()) } else { None }
-}
-
-/// How many bytes come before the first quote, backslash or control character.
-///
-/// Whole chunks are passed over in vector registers; the place within a chunk is found eight bytes at a time in one word.
-/// Of the bytes marked in a word the first is exact; later ones may be marked by a borrow.
-fn plain_prefix(bytes: &[u8]) -> usize {
-    const ONES: u64 = u64::from_le_bytes([1; 8]);
-    const HIGH: u64 = u64::from_le_bytes([0x80; 8]);
-    let is_special = |byte: u8| (byte == b'"') | (byte == b'\\') | (byte < 0x20);
-    let mut at = 0;
-    // A fold without a way out is what the compiler turns into vector instructions.
-    while let Some(chunk) = bytes[at..].first_chunk::<32>() {
-        if chunk.iter().fold(false, |any, &byte| any | is_special(byte)) {
-            break;
-        }
-        at += 32;
-    }
-    while let Some(chunk) = bytes[at..].first_chunk::<8>() {
-        let word = u64::from_le_bytes(*chunk);
-        let control = word.wrapping_sub(ONES * 0x20);
-        let quote = (word ^ (ONES * b'"' as u64)).wrapping_sub(ONES);
-        let backslash = (word ^ (ONES * b'\\' as u64)).wrapping_sub(ONES);
-        let special = (control | quote | backslash) & !word & HIGH;
-        if special != 0 {
-            return at + special.trailing_zeros() as usize / 8;
-        }
-        at += 8;
-    }
-    at + bytes[at..].iter().position(|&byte| is_special(byte)).unwrap_or(bytes.len() - at)
 }

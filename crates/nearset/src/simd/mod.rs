@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 pub mod dot;
 pub mod hadamard;
 mod hamming;
+pub mod json;
 pub mod line;
 pub(crate) mod ranked;
 pub(crate) mod sketch;
