@@ -14,7 +14,10 @@ use crate::{
     family::Key,
     hash::{mix, reduce},
     plan::curve::bloom,
-    simd::line::{self, AtomicLine, Lanes, Line, Probe},
+    simd::{
+        line::{self, AtomicLine, Lanes, Line, Probe},
+        places::{NOWHERE, places},
+    },
 };
 
 /// Keys that are in the window at once: they stay in the second-level cache, and so do a few bands' tables, or the part of
@@ -58,6 +61,16 @@ struct Spot {
 
 impl Spot {
     #[inline(always)]
+    fn of_bit(bit: u64) -> Self {
+        Self { line: (bit / Line::BITS) as usize, within: bit % Line::BITS }
+    }
+
+    /// The bit that it is the spot of, in tables whose keys are one bit each.
+    fn bit(self) -> u64 {
+        self.line as u64 * Line::BITS + self.within
+    }
+
+    #[inline(always)]
     fn place(self, lanes: Lanes) -> line::Place {
         line::Place { line: self.line, probe: lanes.probe(self.within) }
     }
@@ -69,15 +82,6 @@ struct Spots {
     all: Vec<Spot>,
     /// `0..all.len()`.
     order: Vec<u64>,
-}
-
-impl Spots {
-    #[inline(always)]
-    fn prefetch(&self, lines: &[Line], i: usize) {
-        if let Some(spot) = self.all.get(i) {
-            line::prefetch(&lines[spot.line]);
-        }
-    }
 }
 
 impl Place {
@@ -118,14 +122,13 @@ impl Place {
 
     #[inline(always)]
     fn spot(&self, band: usize, key: Key) -> Spot {
-        let of_bit = |bit: u64| Spot { line: (bit / 512) as usize, within: bit % 512 };
         let hash = || mix(key.get() ^ self.seeds[band]);
         match self.table {
             Table::Direct => {
                 let (start, end) = (self.starts[band], self.starts[band + 1]);
-                of_bit(start + (key.get() & (end - start - 1)))
+                Spot::of_bit(start + (key.get() & (end - start - 1)))
             }
-            Table::Bits(bits) => of_bit(band as u64 * bits + reduce(hash(), bits)),
+            Table::Bits(bits) => Spot::of_bit(band as u64 * bits + reduce(hash(), bits)),
             Table::Lines { lines, .. } => {
                 let hash = hash();
                 Spot { line: (band as u64 * lines + reduce(hash, lines)) as usize, within: hash }
@@ -133,10 +136,57 @@ impl Place {
         }
     }
 
-    /// Takes a window of whole items after the other. In each it goes band by band, a group of bands at a time, which keeps to
-    /// few tables for long and gives the answers of item by item, since a band's table knows its own keys only. `visit` answers for the
-    /// spots of a group, and `each` gets an item's keys and hits. Keys that are none do not hit.
-    fn in_windows(
+    /// Takes a window of whole items after the other. In each it goes band by band, which keeps to few tables for long and gives
+    /// the answers of item by item, since a band's table knows its own keys only. `visit` answers for a key's spot, and gets one
+    /// that it will be asked for later; `each` gets an item's keys and hits. Keys that are none do not hit. For tables whose keys
+    /// are one bit each.
+    fn bit_by_bit(
+        &self,
+        keys: &[Option<Key>],
+        mut visit: impl FnMut(Spot, Option<Spot>) -> bool,
+        mut each: impl FnMut(&[Option<Key>], &mut [bool]),
+    ) {
+        let bands = self.bands;
+        let window = (WINDOW / bands).clamp(1, (keys.len() / bands).max(1));
+        let (mut bits, mut hits) = (vec![NOWHERE; window * bands], vec![false; window * bands]);
+        for keys in keys.chunks(window * bands) {
+            for (keys, bits) in keys.chunks(bands).zip(bits.chunks_mut(bands)) {
+                self.bits(keys, bits);
+            }
+            let (bits, items) = (&bits[..keys.len()], keys.len() / bands);
+            let (items_ahead, bands_ahead) = (AHEAD % items, AHEAD / items);
+            for band in 0..bands {
+                for at in (band..bits.len()).step_by(bands) {
+                    let mut ahead = at + items_ahead * bands;
+                    if ahead >= bits.len() {
+                        // The next band, from the first item on.
+                        ahead -= bits.len() - 1;
+                    }
+                    let later = bits.get(ahead + bands_ahead).filter(|bit| **bit != NOWHERE);
+                    hits[at] =
+                        bits[at] != NOWHERE && visit(Spot::of_bit(bits[at]), later.map(|bit| Spot::of_bit(*bit)));
+                }
+            }
+            for (item, hits) in keys.chunks(bands).zip(hits.chunks_mut(bands)) {
+                each(item, hits);
+            }
+        }
+    }
+
+    /// The bits of an item's keys, where a key is one bit.
+    fn bits(&self, keys: &[Option<Key>], out: &mut [u64]) {
+        match self.table {
+            Table::Bits(bits) => places(keys, &self.seeds, bits, out),
+            _ => {
+                for (band, (key, bit)) in keys.iter().zip(out).enumerate() {
+                    *bit = key.map_or(NOWHERE, |key| self.spot(band, key).bit());
+                }
+            }
+        }
+    }
+
+    /// [`Self::bit_by_bit`] for tables of lines: `visit` answers for the spots of a group of bands at a time.
+    fn line_by_line(
         &self,
         keys: &[Option<Key>],
         mut visit: impl FnMut(&Spots, &mut [bool]),
@@ -310,48 +360,41 @@ impl<'a> Tables<'a> {
         mut each: impl FnMut(&[Option<Key>], &mut [bool], u64),
     ) {
         let (place, ones, lines) = (&self.place, &mut self.ones, self.bits.lines_mut());
-        place.in_windows(
-            keys,
-            |spots, hits| match place.table {
-                Table::Lines { hashes, .. } => {
-                    let lanes = Lanes::new(hashes).expect("the spec was checked");
-                    line::insert_each(lines, &spots.order, hits, |i| spots.all[i as usize].place(lanes));
-                    // The kernel tells what is new.
-                    hits.iter_mut().for_each(|hit| *hit = !*hit);
-                }
-                Table::Direct | Table::Bits(_) => {
-                    for (i, (spot, hit)) in spots.all.iter().zip(hits).enumerate() {
-                        spots.prefetch(lines, i + AHEAD);
-                        *hit = place.set(&mut lines[spot.line], spot.within);
-                    }
-                }
-            },
-            |keys, hits| {
-                *ones += keys.iter().zip(&*hits).filter(|(key, hit)| key.is_some() && !**hit).count() as u64;
-                each(keys, hits, *ones);
-            },
-        );
+        let count = |keys: &[Option<Key>], hits: &mut [bool]| {
+            *ones += keys.iter().zip(&*hits).filter(|(key, hit)| key.is_some() && !**hit).count() as u64;
+            each(keys, hits, *ones);
+        };
+        let Table::Lines { hashes, .. } = place.table else {
+            let set = |spot: Spot, later: Option<Spot>| {
+                later.inspect(|later| line::prefetch(&lines[later.line]));
+                place.set(&mut lines[spot.line], spot.within)
+            };
+            return place.bit_by_bit(keys, set, count);
+        };
+        let lanes = Lanes::new(hashes).expect("the spec was checked");
+        let visit = |spots: &Spots, hits: &mut [bool]| {
+            line::insert_each(lines, &spots.order, hits, |i| spots.all[i as usize].place(lanes));
+            // The kernel tells what is new.
+            hits.iter_mut().for_each(|hit| *hit = !*hit);
+        };
+        place.line_by_line(keys, visit, count);
     }
 
     /// Gives each item's keys and which bands are hit.
     pub(crate) fn contains_ahead(&self, keys: &[Option<Key>], each: impl FnMut(&[Option<Key>], &mut [bool])) {
         let (place, lines) = (&self.place, self.bits.lines());
-        place.in_windows(
-            keys,
-            |spots, hits| match place.table {
-                Table::Lines { hashes, .. } => {
-                    let lanes = Lanes::new(hashes).expect("the spec was checked");
-                    line::contains_each(lines, &spots.order, hits, |i| spots.all[i as usize].place(lanes));
-                }
-                Table::Direct | Table::Bits(_) => {
-                    for (i, (spot, hit)) in spots.all.iter().zip(hits).enumerate() {
-                        spots.prefetch(lines, i + AHEAD);
-                        *hit = place.is_set(&lines[spot.line], spot.within);
-                    }
-                }
-            },
-            each,
-        );
+        let Table::Lines { hashes, .. } = place.table else {
+            let is_set = |spot: Spot, later: Option<Spot>| {
+                later.inspect(|later| line::prefetch(&lines[later.line]));
+                place.is_set(&lines[spot.line], spot.within)
+            };
+            return place.bit_by_bit(keys, is_set, each);
+        };
+        let lanes = Lanes::new(hashes).expect("the spec was checked");
+        let visit = |spots: &Spots, hits: &mut [bool]| {
+            line::contains_each(lines, &spots.order, hits, |i| spots.all[i as usize].place(lanes));
+        };
+        place.line_by_line(keys, visit, each);
     }
 
     pub(crate) fn shared(&mut self) -> TablesShared<'_> {

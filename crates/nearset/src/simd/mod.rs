@@ -11,6 +11,7 @@ pub mod hadamard;
 mod hamming;
 pub mod json;
 pub mod line;
+pub(crate) mod places;
 pub(crate) mod ranked;
 pub(crate) mod sketch;
 pub(crate) mod text;
