@@ -1,6 +1,6 @@
 //! Commands are made known to the server when the module is loaded.
 
-use std::ffi::{CStr, c_int};
+use std::ffi::{CStr, CString, c_int};
 use std::ptr;
 
 use redis_module::raw;
@@ -66,11 +66,23 @@ fn create(ctx: *mut raw::RedisModuleCtx, command: &Command, has_category: bool) 
         if created.is_null() || set(created, &raw mut info) != ok {
             return false;
         }
-        match raw::RedisModule_SetCommandACLCategories {
-            Some(set) if has_category => set(created, CATEGORY.as_ptr()) == ok,
-            _ => true,
-        }
+        raw::RedisModule_SetCommandACLCategories
+            .is_none_or(|set| set(created, categories(command, has_category).as_ptr()) == ok)
     }
+}
+
+/// The access categories of a command, which servers from 7.2 on want to be told, although its flags say the same.
+fn categories(command: &Command, has_category: bool) -> CString {
+    let flags = command.flags.to_bytes();
+    let has = |flag: &[u8]| flags.split(|byte| *byte == b' ').any(|word| word == flag);
+    let mut names = vec![
+        if has(b"write") { c"write" } else { c"read" }.to_bytes(),
+        if has(b"fast") { c"fast" } else { c"slow" }.to_bytes(),
+    ];
+    if has_category {
+        names.push(CATEGORY.to_bytes());
+    }
+    CString::new(names.join(&b' ')).unwrap_or_default()
 }
 
 fn key_spec(keys: &Keys) -> raw::RedisModuleCommandKeySpec {
