@@ -1,6 +1,7 @@
 //! `dedup`: the program's decisions on texts that Python has.
 
-use nearset::plan::{Metric, TextDedup as Wanted};
+use nearset::generations::Description as Described;
+use nearset::plan::{Metric, PlannedSpec, TextDedup as Wanted};
 use nearset::{BitString, Item};
 use nearset_pipeline::AnyFilter;
 use nearset_pipeline::dedup::{Against, Sketched, TextRun, TextSketcher};
@@ -10,6 +11,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::batch::{self, Fault};
+use crate::description::{self, Description};
 use crate::filter::{self, Filter};
 use crate::items::Many;
 use crate::options::{self, SeedArgument, Whole};
@@ -108,6 +110,23 @@ impl TextDedup {
         let mut filters = run.into_filters();
         let first = filters.pop().ok_or_else(|| PyValueError::new_err("a run has at least one filter"))?;
         filter::to_python(py, AnyFilter::Near(first))
+    }
+
+    /// Such a filter without its memory: for a server that is to hold it.
+    ///
+    /// Args:
+    ///     capacity: How many distinct texts are expected.
+    ///     when_full: As for :meth:`Plan.describe`.
+    #[pyo3(signature = (capacity, *, when_full=None))]
+    fn describe(&self, capacity: Whole<u64>, when_full: Option<&str>) -> PyResult<Description> {
+        let described = match description::when_full(when_full)? {
+            Some(when_full) => Described::of_texts(&self.0, capacity.0, when_full).map_err(error::value)?,
+            None => {
+                let spec = self.0.spec(capacity.0).map_err(|cause| error::text_dedup(&cause))?;
+                Described::new(PlannedSpec::Near(spec), None).map_err(error::value)?
+            }
+        };
+        Description::new(described)
     }
 
     /// The fill of such a filter at which :func:`dedup` takes a second one, because there are more texts than it was made for.

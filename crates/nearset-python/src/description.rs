@@ -15,20 +15,20 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
 
 use crate::batch::{self, Fault, Input, present};
-use crate::items::Many;
+use crate::items::{Chunk, Many};
 use crate::options::{self, Whole};
 use crate::{draw, error, filter};
 
 /// A filter without its items: what makes an equal empty one elsewhere, and hashes items for it.
 ///
-/// Made by :meth:`Plan.describe`, or from the bytes that a server gives by ``NEAR.SPEC``.
+/// Made by :meth:`Plan.describe` and :meth:`TextDedup.describe`, or from the bytes that a server gives by ``NEAR.SPEC``.
 ///
 /// >>> import nearset
 /// >>> plan = nearset.plan("jaccard", near=0.8, far=0.5, capacity=1000)
 /// >>> description = plan.describe(when_full="refuse")
 /// >>> description
 /// <Description: jaccard over shingles of words:5; 145 bands of 2 rows; made for 1,000 items, then it refuses; 25.2 kB>
-/// >>> keys = description.keys(["to be or not to be", "that is the question"])
+/// >>> keys = description.keys_all(["to be or not to be", "that is the question"])
 /// >>> keys.shape == (2, description.bands)
 /// True
 /// >>> nearset.Description.decode(description.encode()) == description
@@ -40,21 +40,20 @@ pub struct Description {
     hasher: OnceLock<Option<Hasher>>,
 }
 
+/// What happens to items beyond the capacity; if nothing is said, nothing was promised.
+pub fn when_full(said: Option<&str>) -> PyResult<Option<WhenFull>> {
+    match said {
+        Some("grow") => Ok(Some(WhenFull::Grow)),
+        Some("refuse") => Ok(Some(WhenFull::Refuse)),
+        Some(other) => Err(PyValueError::new_err(format!("when_full={other:?}: it is 'grow' or 'refuse'"))),
+        None => Ok(None),
+    }
+}
+
 impl Description {
     pub fn new(described: Library) -> PyResult<Self> {
         let metric = described.metric().ok_or_else(filter::no_items)?;
         Ok(Self { described, metric, hasher: OnceLock::new() })
-    }
-
-    /// A filter of this spec, which does so when it is full; without terms, if nothing is said of that.
-    pub fn of(spec: PlannedSpec, terms: impl FnOnce(WhenFull) -> Terms, when_full: Option<&str>) -> PyResult<Self> {
-        let when_full = match when_full {
-            Some("grow") => Some(WhenFull::Grow),
-            Some("refuse") => Some(WhenFull::Refuse),
-            Some(other) => return Err(PyValueError::new_err(format!("when_full={other:?}: it is 'grow' or 'refuse'"))),
-            None => None,
-        };
-        Self::new(Library::new(spec, when_full.map(terms)).map_err(error::value)?)
     }
 
     fn spec(&self) -> PyResult<&Spec> {
@@ -118,7 +117,7 @@ impl Description {
         self.described.spec().near().map(|spec| spec.rows)
     }
 
-    /// Whether :meth:`keys` are all that the filter needs of an item.
+    /// Whether its :meth:`keys` are all that the filter needs of an item.
     #[getter]
     fn takes_keys(&self) -> bool {
         self.hasher().is_ok()
@@ -166,14 +165,24 @@ impl Description {
         filter::to_python(py, empty)
     }
 
-    /// The keys of items, one row an item and one column a band; 0 where an item has no value in a band.
+    /// An item's keys, one a band; 0 where it has no value in a band.
+    fn keys<'py>(&self, py: Python<'py>, item: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyArray1<u64>>> {
+        let hasher = self.hasher()?;
+        let chunk = Chunk::one(self.metric, item)?;
+        let item = present(0, chunk.item(0)).map_err(|_| PyTypeError::new_err("None has no keys"))?;
+        let mut hashed = Hashed::new();
+        hasher.hash(item, &mut hashed).map_err(|cause| error::item(&cause))?;
+        Ok(words(&hashed).collect::<Vec<u64>>().into_pyarray(py))
+    }
+
+    /// The keys of items, one row an item and one column a band.
     ///
     /// Args:
     ///     items: As for :meth:`Filter.insert_all`.
     ///     threads: Threads that hash; one a core unless given.
     ///     first: The number of the first item, for the error that names one which does not do.
     #[pyo3(signature = (items, *, threads=None, first=Whole(0)))]
-    fn keys<'py>(
+    fn keys_all<'py>(
         &self,
         py: Python<'py>,
         items: &Bound<'py, PyAny>,
@@ -196,7 +205,7 @@ impl Description {
                     let position = piece.position(i);
                     let hash = hasher.hash(present(position, item)?, hashed);
                     hash.map_err(|cause| Fault::Item { position, cause })?;
-                    keys.extend(hashed.keys.iter().map(|key| key.map_or(0, Key::get)));
+                    keys.extend(words(hashed));
                     Ok::<(), Fault>(())
                 })?;
                 Ok::<Vec<u64>, Fault>(keys)
@@ -270,6 +279,11 @@ impl Description {
         };
         format!("<Description: {}; {shape}{terms}; {}>", self.metric, draw::bytes(self.bytes()))
     }
+}
+
+/// Keys as numbers.
+fn words(hashed: &Hashed) -> impl Iterator<Item = u64> {
+    hashed.keys.iter().map(|key| key.map_or(0, Key::get))
 }
 
 fn cascade() -> PyErr {

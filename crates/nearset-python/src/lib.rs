@@ -51,6 +51,9 @@ fn open(py: Python<'_>, path: PathBuf) -> PyResult<Py<PyAny>> {
 #[pymodule]
 mod _core {
     #[pymodule_export]
+    #[expect(non_upper_case_globals)]
+    const __version__: &str = env!("CARGO_PKG_VERSION");
+    #[pymodule_export]
     use super::bloom::BloomFilter;
     #[pymodule_export]
     use super::dedup::{TextDedup, dedup};

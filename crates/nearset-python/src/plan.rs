@@ -1,6 +1,6 @@
 //! `plan`: what a filter will do and cost, before it is built.
 
-use nearset::generations::Terms;
+use nearset::generations::{Description as Described, Terms};
 use nearset::plan::{FarModel, Goal, MetricName, Minimise, Plan as Planned, PlanError as LibraryError, Shape};
 use nearset_pipeline::AnyFilter;
 use nearset_pipeline::curves::plan_chart;
@@ -9,7 +9,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::description::Description;
+use crate::description::{self, Description};
 use crate::index::IndexPlan;
 use crate::options::{self, SeedArgument, Whole, seed_to_python};
 use crate::{draw, error, filter};
@@ -102,7 +102,8 @@ impl Plan {
     #[pyo3(signature = (*, when_full=None))]
     fn describe(&self, when_full: Option<&str>) -> PyResult<Description> {
         let Planned { spec, goal, .. } = &self.0;
-        Description::of(spec.clone(), |when_full| Terms::of(goal, when_full), when_full)
+        let terms = description::when_full(when_full)?.map(|when_full| Terms::of(goal, when_full));
+        Description::new(Described::new(spec.clone(), terms).map_err(error::value)?)
     }
 
     /// What near means.

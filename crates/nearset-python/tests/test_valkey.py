@@ -113,6 +113,9 @@ def test_an_item_that_does_not_do_is_named(client, texts, monkeypatch):
         assert len(filter) == 16, "whole pieces before it are in"
         with pytest.raises(TypeError, match="str was given where a list"):
             filter.insert_all("text")
+        for wrong in (None, 5):
+            with pytest.raises((TypeError, ValueError)):
+                filter.insert(wrong)
     with pytest.raises(TypeError, match="item 3: int"):
         here.contains_all([*texts[:3], 5])
     with pytest.raises(TypeError, match="set can't be sent to the server: hash it here"):
@@ -252,6 +255,15 @@ def test_filters_grow_refuse_and_forget(client):
     assert reserve(client, "two", small, generations=2).info()["generations-kept"] == 2
 
 
+def test_filters_are_made_as_described(client, texts):
+    planned = reserve(client, "planned", {**GOAL, "capacity": 100}, when_full="grow")
+    twin = NearFilter.reserve_described(client, "twin", planned.description)
+    other = NearFilter.reserve_described(client, "other", nearset.plan(**{**GOAL, "capacity": 100}).describe(when_full="grow"))
+    for filter in (planned, twin, other):
+        filter.insert_all(texts)
+    assert planned.info()["generations"] > 1 and planned.encode() == twin.encode() == other.encode()
+
+
 def test_merging(client, texts):
     left, right, whole = (reserve(client, name, GOAL) for name in ("left", "right", "whole"))
     left.insert_all(texts[:300])
@@ -268,18 +280,23 @@ def test_descriptions(texts):
     assert (description.capacity, description.when_full, description.bytes) == (1000, "refuse", plan.bytes)
     assert plan.describe().capacity is None and plan.describe() != description == pickle.loads(pickle.dumps(description))
     assert description.filter().encode() == plan.filter().encode()
-    keys = description.keys(texts)
+    keys = description.keys_all(texts)
     assert keys.dtype == np.uint64 and keys.shape == (len(texts), plan.bands)
-    assert (keys == description.keys((text for text in texts), threads=3)).all()
+    assert (keys == description.keys_all((text for text in texts), threads=3)).all()
+    assert all((description.keys(text) == row).all() for text, row in zip(texts[:20], keys))
     assert (keys[texts.index("")] == 0).all() if "" in texts else True
     with pytest.raises(ValueError, match="item 42 is missing"):
-        description.keys([texts[0], None], first=41)
+        description.keys_all([texts[0], None], first=41)
     with pytest.raises(TypeError, match="item 41: int"):
-        description.keys([4], first=41)
+        description.keys_all([4], first=41)
+    wanted = nearset.TextDedup(0.9)
+    for when_full in (None, "grow"):
+        described = wanted.describe(1e3, when_full=when_full)
+        assert described.filter().encode() == wanted.filter(1000).encode() and described.when_full == when_full
     exact = nearset.plan(**GOALS["exact bits"]).describe()
     assert exact.bands is None and not exact.takes_keys and exact.length == 64
     with pytest.raises(TypeError, match="only near filters have bands"):
-        exact.keys(["0" * 16])
+        exact.keys("0" * 16)
     for damaged in (b"", description.encode()[:-1], plan.filter().encode()):
         with pytest.raises(ValueError):
             nearset.Description.decode(damaged)
@@ -331,6 +348,20 @@ def test_a_spread_filter_keeps_its_promise(client):
     assert abs(missed - predicted) <= 6 * (predicted * (1 - predicted) / 2000) ** 0.5
     hit, bands = spread.hits(near[0])
     assert bands == plan.bands and spread.hits(stored[0]) == (bands, bands) and 0 < hit < bands
+
+
+def test_any_hit_may_be_enough(client):
+    plan = nearset.plan("jaccard", near=0.9, far=0.1, capacity=1000, minimise="time")
+    assert plan.structure == "banded" and plan.threshold == 1
+    spread = SpreadFilter.reserve(client, "large", plan, slices=3)
+    stored, near = shared(1000, 90, 95, first=0)
+    # 90 of 100 in all are common, and 17 of 173.
+    far = shared(1000, 17, 95, first=0)[1]
+    spread.insert_all(stored)
+    assert spread.contains_all(stored).all() and np.isnan(spread.fill)
+    # 6 sigma over 1,000 queries.
+    assert 1 - spread.contains_all(near).mean() <= 0.02 + 6 * (0.02 * 0.98 / 1000) ** 0.5
+    assert spread.contains_all(far).mean() <= 0.001 + 6 * (0.001 * 0.999 / 1000) ** 0.5
 
 
 def test_a_spread_filter_is_whole_or_not_there(client, texts):

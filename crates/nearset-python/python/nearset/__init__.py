@@ -32,6 +32,7 @@ from nearset._core import (
     PlanError,
     Signature,
     TextDedup,
+    __version__,
     open,
     plan,
     plan_index,

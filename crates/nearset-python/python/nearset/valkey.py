@@ -114,6 +114,20 @@ class NearFilter:
         return filter
 
     @classmethod
+    def reserve_described(
+        cls, client: Client, key: str, description: Description, *, hash_on: Literal["client", "server"] = "client"
+    ) -> NearFilter:
+        """Makes a filter in a key that is not there yet, equal to the one described, which may have been planned elsewhere.
+
+        Args:
+            client: As for the class, and so are `key` and `hash_on`.
+            description: What `nearset.Plan.describe` gave, or another filter's `description`.
+        """
+        filter = cls(client, key, hash_on=hash_on)
+        filter._server.call("NEAR.RESERVE", key, "DESCRIPTION", description.encode())
+        return filter
+
+    @classmethod
     def load(
         cls, client: Client, key: str, source: _Source, *, replace: bool = False, hash_on: Literal["client", "server"] = "client"
     ) -> NearFilter:
@@ -146,11 +160,11 @@ class NearFilter:
 
     def insert(self, item: Any) -> bool:
         """Inserts an item, in one step with the look: true when nothing near was there before."""
-        return bool(self.insert_all([item], threads=1)[0])
+        return self._ask("NEAR.ADDKEYS", "NEAR.MADD", item)
 
     def contains_near(self, item: Any) -> bool:
         """Whether something near was inserted; the same as `item in filter`."""
-        return bool(self.contains_all([item], threads=1)[0])
+        return self._ask("NEAR.EXISTSKEYS", "NEAR.MEXISTS", item)
 
     def __contains__(self, item: Any) -> bool:
         return self.contains_near(item)
@@ -164,32 +178,40 @@ class NearFilter:
 
         If an item does not do, the error names it; those that were on their way with it may be inserted.
         """
-        return self._ask("NEAR.ADDKEYS", "NEAR.MADD", items, threads)
+        return self._ask_all("NEAR.ADDKEYS", "NEAR.MADD", items, threads)
 
     def contains_all(self, items: Any, *, threads: Optional[int] = None) -> NDArray[np.bool_]:
         """Whether something near was inserted, for each of many items."""
-        return self._ask("NEAR.EXISTSKEYS", "NEAR.MEXISTS", items, threads)
+        return self._ask_all("NEAR.EXISTSKEYS", "NEAR.MEXISTS", items, threads)
 
     def hits(self, item: Any) -> tuple[int, int]:
         """How many bands of an item hit, and of how many; of the generation in which most do."""
         description = self.description
         if self._takes_keys():
-            (row,) = _server.rows(description.keys([item], threads=1))
-            hit, _ = self._server.call("NEAR.EXISTSKEYS", self.key, "HITS", row)
+            hit, _ = self._server.call("NEAR.EXISTSKEYS", self.key, "HITS", self._sent(item))
             return hit, description.bands or 0
-        hit, bands, _ = self._server.call("NEAR.HITS", self.key, _server.as_sent(description, item, 0))
+        hit, bands, _ = self._server.call("NEAR.HITS", self.key, self._sent(item))
         return hit, bands
 
     def _takes_keys(self) -> bool:
         return self._hash_on == "client" and self.description.takes_keys
 
-    def _ask(self, by_keys: str, by_items: str, items: Any, threads: Optional[int]) -> NDArray[np.bool_]:
+    def _sent(self, item: Any) -> bytes:
+        if self._takes_keys():
+            return self.description.keys(item).astype("<u8").tobytes()
+        return _server.as_sent(self.description, item, 0)
+
+    def _ask(self, by_keys: str, by_items: str, item: Any) -> bool:
+        (answer,) = self._server.call(by_keys if self._takes_keys() else by_items, self.key, self._sent(item))
+        return bool(answer)
+
+    def _ask_all(self, by_keys: str, by_items: str, items: Any, threads: Optional[int]) -> NDArray[np.bool_]:
         description, answers = self.description, []
         command = by_keys if self._takes_keys() else by_items
         size = _server.PIPELINE * _server.items_per_command(8 * (description.bands or 0))
         for first, piece in _server.pieces(items, size):
             if command == by_keys:
-                sent = _server.rows(description.keys(piece, threads=threads, first=first))
+                sent = _server.rows(description.keys_all(piece, threads=threads, first=first))
             else:
                 sent = [_server.as_sent(description, item, first + i) for i, item in enumerate(_server.each(piece))]
             parts = list(_server.parts(sent))
@@ -297,7 +319,7 @@ class SpreadFilter:
 
         Args:
             client: As for the class, and so is `name`.
-            plan: What `nearset.plan` gave. A planned filter refuses items beyond its capacity, with `FullError`.
+            plan: What `nearset.plan` gave, or a description. Beyond its capacity the filter refuses items, with `FullError`.
             slices: In how many keys it is to lie, at most one a band. Each takes an equal part of the memory.
         """
         server = Server(client)
@@ -307,7 +329,7 @@ class SpreadFilter:
         made: list[str] = []
         try:
             for key, part in zip(keys, bands):
-                server.call("NEAR.RESERVE", key, "DESCRIPTION", description.slice(part.start, part.stop).encode())
+                NearFilter.reserve_described(client, key, description.slice(part.start, part.stop))
                 made.append(key)
             # Last, so that who finds it finds all.
             server.call("HSET", name, "description", description.encode(), "slices", slices)
@@ -329,11 +351,11 @@ class SpreadFilter:
 
     def insert(self, item: Any) -> bool:
         """Inserts an item. True when nothing near was there before."""
-        return bool(self.insert_all([item], threads=1)[0])
+        return not self._is_near("NEAR.ADDKEYS", item)
 
     def contains_near(self, item: Any) -> bool:
         """Whether something near was inserted; the same as `item in filter`."""
-        return bool(self.contains_all([item], threads=1)[0])
+        return self._is_near("NEAR.EXISTSKEYS", item)
 
     def __contains__(self, item: Any) -> bool:
         return self.contains_near(item)
@@ -345,29 +367,32 @@ class SpreadFilter:
             items: As for `nearset.NearFilter.insert_all`.
             threads: Threads that hash; one a core unless given.
         """
-        return ~self._near("NEAR.ADDKEYS", items, threads)
+        return ~self._are_near("NEAR.ADDKEYS", items, threads)
 
     def contains_all(self, items: Any, *, threads: Optional[int] = None) -> NDArray[np.bool_]:
         """Whether something near was inserted, for each of many items."""
-        return self._near("NEAR.EXISTSKEYS", items, threads)
+        return self._are_near("NEAR.EXISTSKEYS", items, threads)
 
     def hits(self, item: Any) -> tuple[int, int]:
         """How many bands of an item hit, and of how many."""
-        hits, _ = self._count("NEAR.EXISTSKEYS", self.description.keys([item], threads=1))
+        hits, _ = self._count("NEAR.EXISTSKEYS", self.description.keys(item)[np.newaxis])
         return int(hits[0]), self.description.bands or 0
 
     @property
     def fill(self) -> float:
-        """The part of the bits that is set."""
+        """The part of the bits that is set; not a number where a key is several bits, which nobody counts."""
         nothing = np.zeros((1, self.description.bands or 0), dtype=np.uint64)
         _, set_bits = self._count("NEAR.EXISTSKEYS", nothing)
-        return float(set_bits[0]) / (8 * self.description.bytes)
+        return float(set_bits[0]) / (8 * self.description.bytes) if set_bits[0] >= 0 else float("nan")
 
-    def _near(self, command: str, items: Any, threads: Optional[int]) -> NDArray[np.bool_]:
+    def _is_near(self, command: str, item: Any) -> bool:
+        return bool(self.description.accepts(*self._count(command, self.description.keys(item)[np.newaxis]))[0])
+
+    def _are_near(self, command: str, items: Any, threads: Optional[int]) -> NDArray[np.bool_]:
         answers = [np.zeros(0, dtype=np.bool_)]
         most = _server.items_per_command(8 * max(part.stop - part.start for part in self._bands))
         for first, piece in _server.pieces(items, max(1, _server.PIPELINE // len(self._bands)) * most):
-            keys = self.description.keys(piece, threads=threads, first=first)
+            keys = self.description.keys_all(piece, threads=threads, first=first)
             answers.append(self.description.accepts(*self._count(command, keys)))
         return np.concatenate(answers)
 
