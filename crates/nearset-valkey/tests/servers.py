@@ -47,7 +47,9 @@ def free_port() -> int:
 class Server:
     """A server of ours. Options are the server's own, without dashes: ``Server(binary, path, appendonly="yes")``."""
 
-    def __init__(self, binary: str, directory: Path, module: str | None, *, cluster: bool = False, **options: object) -> None:
+    def __init__(
+        self, binary: str, directory: Path, module: str | None, *, cluster: bool = False, **options: object
+    ) -> None:
         self.binary, self.directory, self.module = binary, Path(directory), module
         self.port = free_port()
         self.options: dict[str, object] = {

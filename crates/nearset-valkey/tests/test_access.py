@@ -83,7 +83,9 @@ def test_readers_read_and_writers_write(someone, client: redis.Redis) -> None:
     neither = someone("+@all", "-@read", "-@write", "~*")
     assert not any(may(neither, name) for name in COMMANDS)
     fast = someone("+@fast", "~*")
-    assert {name for name in COMMANDS if may(fast, name)} == {name for name, (flags, _, _) in COMMANDS.items() if "fast" in flags}
+    assert {name for name in COMMANDS if may(fast, name)} == {
+        name for name, (flags, _, _) in COMMANDS.items() if "fast" in flags
+    }
 
 
 def test_single_commands_are_given_and_taken(someone) -> None:
@@ -148,7 +150,11 @@ def test_the_server_knows_each_command(client: redis.Redis, name: str) -> None:
     assert set(map(text, told_flags)) == flags | {"module"}
     assert positions == [1, -1 if name == "NEAR.MERGE" else 1, 1]
     assert [text(key) for key in client.execute_command("COMMAND GETKEYS", name, *arguments)] == keys
-    expected = set() if not has_categories(client) else {"@write" if "write" in flags else "@read", "@fast" if "fast" in flags else "@slow"}
+    expected = (
+        set()
+        if not has_categories(client)
+        else {"@write" if "write" in flags else "@read", "@fast" if "fast" in flags else "@slow"}
+    )
     assert expected <= set(map(text, categories))
     [docs] = map(pairs, pairs(client.execute_command("COMMAND DOCS", name)).values())
     assert docs["module"] == b"near" and len(docs["summary"]) > 20 and docs["complexity"].startswith(b"O(")
@@ -160,7 +166,10 @@ def text(value: object) -> str:
 
 def test_the_rights_to_keys_are_told(client: redis.Redis) -> None:
     def rights(*command: str) -> dict[str, set[str]]:
-        return {text(key): {text(flag) for flag in flags} for key, flags in client.execute_command("COMMAND GETKEYSANDFLAGS", *command)}
+        return {
+            text(key): {text(flag) for flag in flags}
+            for key, flags in client.execute_command("COMMAND GETKEYSANDFLAGS", *command)
+        }
 
     assert rights("NEAR.EXISTS", "k", "item") == {"k": {"RO", "access"}}
     assert rights("NEAR.ADD", "k", "item") == {"k": {"RW", "access", "insert"}}

@@ -143,7 +143,9 @@ def test_what_comes_during_a_rewrite_is_kept(start) -> None:
 def test_large_filters_are_rewritten_in_pieces(start) -> None:
     server = start(**ALWAYS, aof_use_rdb_preamble="no")
     client = server.client()
-    client.execute_command("NEAR.RESERVE", "large", "METRIC", "hamming", "NEAR", "4", "FAR", "60", "CAPACITY", "1500000", "LENGTH", "256")
+    client.execute_command(
+        "NEAR.RESERVE", "large", "METRIC", "hamming", "NEAR", "4", "FAR", "60", "CAPACITY", "1500000", "LENGTH", "256"
+    )
     items = [item_of("hamming", random.Random(24)) for _ in range(5000)]
     client.execute_command("NEAR.MADD", "large", *items)
     before = digest(client, "large")

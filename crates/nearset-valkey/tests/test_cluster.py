@@ -1,4 +1,4 @@
-"""A cluster of three primaries and three replicas: keys on all nodes, slots that move under load, a primary that dies."""
+"""A cluster of three primaries and three replicas: keys on all nodes, slots that move, a primary that dies."""
 
 from __future__ import annotations
 
@@ -215,7 +215,10 @@ def test_filters_of_one_slot_merge(cluster: Cluster) -> None:
         for day in range(3):
             client.execute_command("NEAR.RESERVE", f"{tag}day:{day}", *RESERVE["hamming"])
             client.execute_command("NEAR.MADD", f"{tag}day:{day}", *items[20 * day : 20 * day + 20])
-    assert client.execute_command("NEAR.MERGE", "{seen}all", *(f"{{seen}}day:{day}" for day in range(3))) in (b"OK", True)
+    assert client.execute_command("NEAR.MERGE", "{seen}all", *(f"{{seen}}day:{day}" for day in range(3))) in (
+        b"OK",
+        True,
+    )
     assert client.execute_command("NEAR.MEXISTS", "{seen}all", *items) == [1] * 60
     # The client sees it before it sends; so does the server.
     with pytest.raises(RedisClusterException, match="same key slot"):

@@ -132,7 +132,9 @@ def test_memory_usage_is_what_the_server_pays(start) -> None:
     used = client.info("memory")["used_memory"]
     for capacity in ("100000", "1000000"):
         key = f"for:{capacity}"
-        client.execute_command("NEAR.RESERVE", key, "METRIC", "hamming", "NEAR", "4", "FAR", "60", "CAPACITY", capacity, "LENGTH", "256")
+        client.execute_command(
+            "NEAR.RESERVE", key, "METRIC", "hamming", "NEAR", "4", "FAR", "60", "CAPACITY", capacity, "LENGTH", "256"
+        )
         paid, used = client.info("memory")["used_memory"] - used, client.info("memory")["used_memory"]
         told = client.memory_usage(key)
         assert told >= client.execute_command("NEAR.INFO", key, "bytes")
@@ -175,10 +177,28 @@ def test_freeing_gives_memory_back_on_any_thread(start) -> None:
         return used
 
     before = client.info("memory")["used_memory"] + (256 << 10)
-    for free in (client.delete, client.unlink, lambda *_: client.flushall(), lambda *_: client.flushall(asynchronous=True)):
+    for free in (
+        client.delete,
+        client.unlink,
+        lambda *_: client.flushall(),
+        lambda *_: client.flushall(asynchronous=True),
+    ):
         # More than a megabyte each, which the server frees on another thread where it may.
         for key in ("a", "b", "c"):
-            client.execute_command("NEAR.RESERVE", key, "METRIC", "hamming", "NEAR", "4", "FAR", "60", "CAPACITY", "1000000", "LENGTH", "256")
+            client.execute_command(
+                "NEAR.RESERVE",
+                key,
+                "METRIC",
+                "hamming",
+                "NEAR",
+                "4",
+                "FAR",
+                "60",
+                "CAPACITY",
+                "1000000",
+                "LENGTH",
+                "256",
+            )
         assert client.info("memory")["used_memory"] > before + (3 << 20)
         free("a", "b", "c")
         assert used_once_freed(before) <= before

@@ -86,10 +86,19 @@ class Traffic:
         if roll < 0.72:
             return ["NEAR.MADD", key, *(self.item(kind) for _ in range(draw.randrange(1, 8)))]
         if roll < 0.80:
-            return ["NEAR.ADDKEYS", key, *(["HITS"] if draw.random() < 0.3 else []), draw.randbytes(8 * self.bands[kind])]
+            return [
+                "NEAR.ADDKEYS",
+                key,
+                *(["HITS"] if draw.random() < 0.3 else []),
+                draw.randbytes(8 * self.bands[kind]),
+            ]
         if roll < 0.86:
             # Planning takes most of the time, so that most filters are made from what was planned before.
-            return ["NEAR.RESERVE", key, *(KINDS[kind] if draw.random() < 0.02 else ["DESCRIPTION", self.descriptions[kind]])]
+            return [
+                "NEAR.RESERVE",
+                key,
+                *(KINDS[kind] if draw.random() < 0.02 else ["DESCRIPTION", self.descriptions[kind]]),
+            ]
         if roll < 0.89:
             others = [f"{kind}:{draw.randrange(3)}" for _ in range(draw.randrange(1, 4))]
             return ["NEAR.MERGE", key, *(others if draw.random() < 0.9 else [draw.choice(self.keys)])]
@@ -254,9 +263,14 @@ def test_transactions_and_scripts_are_replicated(start) -> None:
     assert new == 100 and refused == 1 and there == client.execute_command("NEAR.CARD", "copy")
     # A script that ends with an error has done what it did before.
     with pytest.raises(redis.ResponseError, match="32 bytes"):
-        client.eval("redis.call('NEAR.ADD', KEYS[1], ARGV[1]); redis.call('NEAR.ADD', KEYS[1], 'short')", 1, "seen", b"x" * 32)
+        client.eval(
+            "redis.call('NEAR.ADD', KEYS[1], ARGV[1]); redis.call('NEAR.ADD', KEYS[1], 'short')", 1, "seen", b"x" * 32
+        )
     # Scripts that only read may look, and not add.
-    assert client.execute_command("EVAL_RO", "return redis.call('NEAR.EXISTS', KEYS[1], ARGV[1])", 1, "seen", b"x" * 32) == 1
+    assert (
+        client.execute_command("EVAL_RO", "return redis.call('NEAR.EXISTS', KEYS[1], ARGV[1])", 1, "seen", b"x" * 32)
+        == 1
+    )
     with pytest.raises(redis.ResponseError, match="(?i)write commands"):
         client.execute_command("EVAL_RO", "return redis.call('NEAR.ADD', KEYS[1], ARGV[1])", 1, "seen", b"y" * 32)
     caught_up(client)
