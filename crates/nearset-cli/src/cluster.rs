@@ -1,13 +1,12 @@
 //! `nearset cluster`: every record with its cluster.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use nearset_pipeline::join::{ClusterOptions, ClusterSummary, cluster};
 
-use crate::join::{self, Join};
-use crate::options::print_json;
+use crate::join::{self, Join, Talk};
 use crate::show;
 
 const EXAMPLES: &str = "\
@@ -47,21 +46,11 @@ pub struct Args {
 pub fn run(args: Args) -> Result<ExitCode> {
     let mut options = ClusterOptions::new(args.join.options(), &args.output);
     options.follow_chains = args.chain;
-    let quiet = args.join.quiet;
-    let sources = args.join.input.sources(quiet)?;
-    if !quiet {
-        join::print_plan(&options.join.plan()?);
-    }
-    let total = sources.total_bytes();
-    let summary = join::watched(total, quiet, |progress| cluster(sources.list, &options, progress))??;
-    if !quiet {
-        print_summary(&summary);
-    }
-    if args.join.json {
-        let value = serde_json::to_value(&summary).context("cannot write the summary as JSON")?;
-        print_json(&value, args.output == std::path::Path::new("-"))?;
-    }
-    Ok(ExitCode::SUCCESS)
+    let plan = options.join.plan()?;
+    let stdout_taken = args.output == Path::new("-");
+    let talk = Talk { quiet: args.join.quiet, json: args.join.json, stdout_taken };
+    let work = |sources, progress: &_| cluster(sources, &options, progress);
+    join::carry_out(&args.join.input, &plan, &talk, work, print_summary)
 }
 
 fn print_summary(summary: &ClusterSummary) {

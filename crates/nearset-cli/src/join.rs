@@ -1,5 +1,6 @@
 //! What `pairs`, `cluster` and `dedup --verify` share: options, the plan, the run, and what is said about it.
 
+use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
@@ -7,9 +8,11 @@ use nearset::plan::TextJoin;
 use nearset::{Seed, Shingling};
 use nearset_pipeline::ItemField;
 use nearset_pipeline::dedup::Progress;
-use nearset_pipeline::join::{Alarm, Cause, Counts, JoinOptions, JoinPlan};
+use nearset_pipeline::input::Source;
+use nearset_pipeline::join::{Alarm, Cause, Counts, JoinError, JoinOptions, JoinPlan};
+use serde::Serialize;
 
-use crate::options::{Input, Work};
+use crate::options::{Input, Work, print_json};
 use crate::show::{self, ProgressLine};
 
 /// Options of `pairs` and `cluster`.
@@ -67,6 +70,38 @@ impl Join {
     }
 }
 
+/// What a command says besides its output.
+pub struct Talk {
+    pub quiet: bool,
+    pub json: bool,
+    /// Whether the output takes standard output, which the JSON summary then leaves to it.
+    pub stdout_taken: bool,
+}
+
+/// Says the plan, does the work, and says what came of it.
+pub fn carry_out<S: Serialize>(
+    input: &Input,
+    plan: &JoinPlan,
+    talk: &Talk,
+    work: impl FnOnce(Vec<Source>, &Progress) -> Result<S, JoinError>,
+    print_summary: impl FnOnce(&S),
+) -> Result<ExitCode> {
+    let sources = input.sources(talk.quiet)?;
+    if !talk.quiet {
+        print_plan(plan);
+    }
+    let total = sources.total_bytes();
+    let summary = watched(total, talk.quiet, |progress| work(sources.list, progress))??;
+    if !talk.quiet {
+        print_summary(&summary);
+    }
+    if talk.json {
+        let value = serde_json::to_value(&summary).context("cannot write the summary as JSON")?;
+        print_json(&value, talk.stdout_taken)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
 /// Runs under a progress line, to be stopped by Ctrl-C: the first one ends the run in good order, the second one finds the
 /// default handler's patience at an end.
 pub fn watched<T>(total: Option<u64>, quiet: bool, run: impl FnOnce(&Progress) -> T) -> Result<T> {
@@ -87,7 +122,7 @@ pub fn watched<T>(total: Option<u64>, quiet: bool, run: impl FnOnce(&Progress) -
 }
 
 /// Says what will be done.
-pub fn print_plan(plan: &JoinPlan) {
+fn print_plan(plan: &JoinPlan) {
     eprintln!("plan      near {} by Jaccard similarity of {} shingles, compared exactly", plan.near, plan.shingling);
     eprintln!(
         "promise   nothing below {0} is taken for near; {1} missed at exactly {0}",

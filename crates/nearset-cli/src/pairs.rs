@@ -1,14 +1,13 @@
 //! `nearset pairs`: which records are near which.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use nearset::index::NearPairs;
 use nearset_pipeline::join::{PairsOptions, PairsSummary, pairs};
 
-use crate::join::{self, Join};
-use crate::options::print_json;
+use crate::join::{self, Join, Talk};
 use crate::show;
 
 const EXAMPLES: &str = "\
@@ -48,21 +47,11 @@ pub struct Args {
 pub fn run(args: Args) -> Result<ExitCode> {
     let mut options = PairsOptions::new(args.join.options(), &args.output);
     options.most_copies = args.max_copies;
-    let quiet = args.join.quiet;
-    let sources = args.join.input.sources(quiet)?;
-    if !quiet {
-        join::print_plan(&options.join.plan()?);
-    }
-    let total = sources.total_bytes();
-    let summary = join::watched(total, quiet, |progress| pairs(sources.list, &options, progress))??;
-    if !quiet {
-        print_summary(&summary);
-    }
-    if args.join.json {
-        let value = serde_json::to_value(&summary).context("cannot write the summary as JSON")?;
-        print_json(&value, args.output == std::path::Path::new("-"))?;
-    }
-    Ok(ExitCode::SUCCESS)
+    let plan = options.join.plan()?;
+    let stdout_taken = args.output == Path::new("-");
+    let talk = Talk { quiet: args.join.quiet, json: args.join.json, stdout_taken };
+    let work = |sources, progress: &_| pairs(sources, &options, progress);
+    join::carry_out(&args.join.input, &plan, &talk, work, print_summary)
 }
 
 fn print_summary(summary: &PairsSummary) {

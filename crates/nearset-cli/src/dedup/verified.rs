@@ -2,13 +2,13 @@
 
 use std::process::ExitCode;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use nearset::plan::TextJoin;
 use nearset_pipeline::ItemField;
 use nearset_pipeline::join::{JoinOptions, Keep, VerifiedDedupOptions, VerifiedDedupSummary, verified_dedup};
 
 use super::Args;
-use crate::join;
+use crate::join::{self, Talk};
 use crate::options::{self, Usage};
 use crate::show;
 
@@ -50,20 +50,11 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     options.annotate = args.annotate;
     options.out = args.output.clone();
     options.removed = args.removed.clone();
-    let sources = args.input.sources(args.quiet)?;
-    if !args.quiet {
-        join::print_plan(&options.join.plan()?);
-    }
-    let total = sources.total_bytes();
-    let summary = join::watched(total, args.quiet, |progress| verified_dedup(sources.list, &options, progress))??;
-    if !args.quiet {
-        print_summary(&summary, args);
-    }
-    if args.json {
-        let value = serde_json::to_value(&summary).context("cannot write the summary as JSON")?;
-        options::print_json(&value, [&args.output, &args.removed].into_iter().any(options::is_stdout))?;
-    }
-    Ok(ExitCode::SUCCESS)
+    let plan = options.join.plan()?;
+    let stdout_taken = [&args.output, &args.removed].into_iter().any(options::is_stdout);
+    let talk = Talk { quiet: args.quiet, json: args.json, stdout_taken };
+    let work = |sources, progress: &_| verified_dedup(sources, &options, progress);
+    join::carry_out(&args.input, &plan, &talk, work, |summary| print_summary(summary, args))
 }
 
 fn print_summary(summary: &VerifiedDedupSummary, args: &Args) {
