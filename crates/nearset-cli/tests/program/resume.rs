@@ -85,6 +85,37 @@ fn killed_and_resumed_runs_end_with_the_same_bytes() {
     assert!(kills > 6, "killed only {kills} times");
 }
 
+/// A run that is killed between the removal of its state and that of the state's folder has finished, and leaves the folder.
+#[test]
+fn an_empty_folder_of_a_finished_run_is_in_nobodys_way() {
+    let shop = Workshop::new();
+    let (texts, _) = corpus(300);
+    shop.write("in.jsonl", jsonl(&texts));
+    let leave_folder = || std::fs::create_dir(shop.path("out.jsonl.resume")).unwrap();
+    leave_folder();
+    shop.ok("dedup in.jsonl -o out.jsonl --resume -q");
+    assert_eq!(shop.names(), ["in.jsonl", "out.jsonl"]);
+    let kept = shop.read("out.jsonl");
+
+    leave_folder();
+    for arguments in ["dedup in.jsonl -o out.jsonl -q", "dedup in.jsonl -o out.jsonl -q --resume"] {
+        let ran = shop.command(arguments).output().unwrap();
+        let said = String::from_utf8_lossy(&ran.stderr).into_owned();
+        assert!(ran.status.code() == Some(1) && said.contains("--force"), "{arguments}: {said}");
+        assert_eq!(shop.names(), ["in.jsonl", "out.jsonl"], "{arguments}");
+    }
+    leave_folder();
+    shop.ok("dedup in.jsonl -o out.jsonl --force -q");
+    assert_eq!(shop.names(), ["in.jsonl", "out.jsonl"]);
+    assert!(shop.read("out.jsonl") == kept);
+
+    // An unfinished output beside it may be that of a run at work, so a run that gives up leaves both alone.
+    leave_folder();
+    shop.write("out.jsonl.partial", "half");
+    assert_eq!(shop.command("dedup in.jsonl -o out.jsonl -q").output().unwrap().status.code(), Some(1));
+    assert_eq!(shop.names(), ["in.jsonl", "out.jsonl", "out.jsonl.partial", "out.jsonl.resume"]);
+}
+
 /// Leaves an unfinished run behind.
 fn stop_half_way(shop: &Workshop, arguments: &str) {
     for patience in (5..2000).step_by(5) {

@@ -157,6 +157,9 @@ impl Dedup {
             let saved = state.outputs.saved.iter().map(|(path, _)| path.clone()).collect();
             return Ok(Summary::new(plan, state.tally.clone(), outcome, &self.options, saved, started));
         }
+        if let (Some(folder), Some(out)) = (&self.folder, &self.options.out) {
+            folder.remove_leftover(out)?;
+        }
         // From here on the outputs are locked: what lies under their partial names is this run's and no other's.
         let lengths = self.resumed.as_ref().map(|state| &state.outputs);
         let outputs = Outputs::open(&self.options, &self.sources, lengths, self.folder.is_some(), plan.bands)?;

@@ -19,7 +19,7 @@ use super::summary::{Outcome, Tally};
 use crate::capacity::Capacity;
 use crate::error::OutputError;
 use crate::input::Position;
-use crate::output::{Checkpoint, OutputFile, OutputOptions};
+use crate::output::{Checkpoint, OutputFile, OutputOptions, partial_path};
 
 const STATE: &str = "state.json";
 
@@ -107,6 +107,13 @@ impl StateFolder {
             Err(cause) if cause.kind() != std::io::ErrorKind::NotFound => Err(OutputError::from_io(&self.path, cause)),
             _ => Ok(()),
         }
+    }
+
+    /// Removes what a run leaves that is killed while it removes its state: the folder without one. A run that is at work may have
+    /// one too, but it has a partial output.
+    pub fn remove_leftover(&self, out: &Path) -> Result<(), OutputError> {
+        let is_leftover = self.path.is_dir() && !self.exists() && !partial_path(out).exists();
+        if is_leftover { self.remove() } else { Ok(()) }
     }
 
     /// Reads the state, if there is one.
