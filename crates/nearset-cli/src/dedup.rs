@@ -11,6 +11,7 @@ use nearset::{Seed, Shingling};
 use nearset_pipeline::ItemField;
 use nearset_pipeline::capacity::Known;
 use nearset_pipeline::dedup::{Dedup, DedupError, DedupOptions, DedupPlan, Summary, is_resumable};
+use nearset_pipeline::words;
 
 use crate::goal::parse_count;
 use crate::join;
@@ -219,12 +220,8 @@ fn print_plan(plan: &DedupPlan) {
         _ => "a guess, since a pipe does not tell its length; it grows where that is too few".to_owned(),
     };
     eprintln!("plan      near {} by Jaccard similarity of {} shingles", plan.near, plan.shingling);
-    let (missed, wrong) = (show::percent(plan.max_false_negative), show::percent(plan.max_false_positive));
-    eprintln!("promise   at most {missed} missed at exactly {}, at most {wrong} dropped at {:.2}", plan.near, plan.far);
-    let caught = |point: &nearset_pipeline::dedup::CurvePoint| {
-        format!("{} at {:.2}", show::percent(point.caught), point.similarity)
-    };
-    eprintln!("caught    {}", plan.curve.iter().map(caught).collect::<Vec<_>>().join(", "));
+    eprintln!("caught    {}", words::caught(&plan.stated));
+    eprintln!("lost      {}", words::lost(&plan.stated));
     eprintln!("capacity  {} records, {known}", show::count(plan.capacity.records));
     let each = plan.bytes as f64 / plan.capacity.records as f64;
     let (rows, bands) = (plan.rows, plan.bands);
@@ -270,13 +267,13 @@ fn print_summary(summary: &Summary, annotated: bool) {
     if summary.generations.len() > 1 {
         let (number, wrong) = (summary.generations.len(), show::percent(summary.false_positive));
         eprintln!(
-            "filter    grew to {number} generations of {} in all: {} was too few records; {} missed at exactly {}, {wrong} \
-             dropped at {:.2}",
+            "filter    grew to {number} generations of {} in all: {} was too few records; {} caught at similarity {}, \
+             {wrong} lost at {}",
             show::bytes(bytes),
             show::count(summary.plan.capacity.records),
-            show::percent(summary.false_negative),
-            summary.plan.near,
-            summary.plan.far,
+            show::percent(1.0 - summary.false_negative),
+            words::similarity(summary.plan.near),
+            words::similarity(summary.plan.far),
         );
     } else {
         eprintln!("filter    {}, {fills} of its bits set", show::bytes(bytes));

@@ -3,6 +3,8 @@
 use nearset::filter::Construction;
 use nearset::plan::{Metric, Plan, PlannedSpec};
 
+use crate::dedup::{CurvePoint, Stated};
+
 /// `1,234,567`.
 pub fn count(number: u64) -> String {
     let digits = number.to_string();
@@ -37,6 +39,26 @@ pub fn percent(rate: f64) -> String {
         value if value >= 0.01 => format!("{value:.2} %"),
         value => format!("{value:.0e} %"),
     }
+}
+
+/// A similarity without the dust of binary fractions: `0.85`.
+pub fn similarity(value: f64) -> String {
+    let text = format!("{value:.3}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+/// What is caught: `49.7 % at similarity 0.8 (promised: at least 45.0 %), 96.8 % at 0.85, 100.0 % at 0.9`.
+pub fn caught(stated: &Stated) -> String {
+    let at = |point: &CurvePoint| (percent(point.caught), similarity(point.similarity));
+    let ((caught, near), least) = (at(&stated.near), percent(stated.least_near));
+    let above = stated.above.iter().map(at).map(|(caught, similarity)| format!(", {caught} at {similarity}"));
+    format!("{caught} at similarity {near} (promised: at least {least}){}", above.collect::<String>())
+}
+
+/// What is lost though it is not near: `1.71 % at similarity 0.7 (promised: at most 2.00 %), 0.02 % of what is unrelated`.
+pub fn lost(stated: &Stated) -> String {
+    let (lost, at, most) = (percent(stated.far.caught), similarity(stated.far.similarity), percent(stated.most_far));
+    format!("{lost} at similarity {at} (promised: at most {most}), {} of what is unrelated", percent(stated.unrelated))
 }
 
 /// `2 h 3 min`, `4 min 5 s`, `1.2 s`.

@@ -16,7 +16,7 @@ use super::options::{DedupOptions, OnError};
 use super::progress::Progress;
 use super::report::{Place, is_sampled, page_of_run};
 use super::state::{Lengths, Phase, State, StateFolder};
-use super::summary::{DedupPlan, Outcome, Tally};
+use super::summary::{DedupPlan, Outcome, Stated, Tally};
 use crate::capacity::Capacity;
 use crate::extract::{Arena, Fields, extract};
 use crate::input::{Batch, Position, Source};
@@ -176,7 +176,10 @@ impl Committer<'_> {
     pub fn report(&self, sources: &Arc<[Source]>, plan: &DedupPlan) -> Result<String, DedupError> {
         let promised = super::curve(&self.generations, (0..=100).map(|hundredth| f64::from(hundredth) / 100.0));
         let run = (sources, self.options, plan);
-        page_of_run(run, &self.tally, &self.outcome(), promised, self.progress)
+        let stated = Stated::new(&self.options.wanted, |similarity| {
+            Ok::<_, DedupError>(super::caught(&self.generations, similarity))
+        })?;
+        page_of_run(run, &self.tally, &self.outcome(), (promised, stated), self.progress)
     }
 }
 

@@ -42,7 +42,7 @@ pub use job::{Against, TextSketcher};
 pub use options::{DedupOptions, OnError};
 pub use progress::Progress;
 pub(crate) use summary::Errors;
-pub use summary::{CurvePoint, DedupPlan, GenerationSummary, SourceSummary, Summary};
+pub use summary::{CurvePoint, DedupPlan, GenerationSummary, SourceSummary, Stated, Summary};
 pub use texts::{Sketched, TextRun};
 
 use crate::capacity::{self, Capacity, Known};
@@ -136,6 +136,7 @@ impl Dedup {
             capacity: self.capacity,
             bytes: spec.bytes(),
             curve,
+            stated: Stated::new(wanted, |similarity| wanted.caught(similarity))?,
             threads: self.options.threads.max(1),
             bytes_per_second: self.speed,
             resumed_records: self.resumed.as_ref().map_or(0, |state| state.tally.records),

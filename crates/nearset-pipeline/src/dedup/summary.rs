@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Instant;
 
+use nearset::plan::TextDedup;
 use serde::{Deserialize, Serialize};
 
 use super::options::DedupOptions;
@@ -118,13 +119,47 @@ pub struct GenerationSummary {
 }
 
 /// How likely a record is caught whose nearest earlier one has a similarity.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct CurvePoint {
     /// The similarity.
     pub similarity: f64,
     /// The probability.
     pub caught: f64,
+}
+
+/// What becomes of records by how like the nearest earlier one they are, in the few numbers that matter.
+#[derive(Debug, Clone, PartialEq, Default)]
+#[non_exhaustive]
+pub struct Stated {
+    /// What is caught at `near`.
+    pub near: CurvePoint,
+    /// The least that is promised to be caught at exactly `near`.
+    pub least_near: f64,
+    /// What is caught a little above it.
+    pub above: Vec<CurvePoint>,
+    /// What is lost at `far`, though it is not near.
+    pub far: CurvePoint,
+    /// The most that is promised to be lost at exactly `far`.
+    pub most_far: f64,
+    /// What is lost of records that have nothing in common with an earlier one.
+    pub unrelated: f64,
+}
+
+impl Stated {
+    /// Asks the probability of being caught at each similarity.
+    pub(super) fn new<E>(wanted: &TextDedup, caught: impl Fn(f64) -> Result<f64, E>) -> Result<Self, E> {
+        let point = |similarity: f64| Ok(CurvePoint { similarity, caught: caught(similarity)? });
+        let above = [0.05, 0.1].map(|more| wanted.near + more).into_iter().filter(|&similarity| similarity < 0.995);
+        Ok(Self {
+            near: point(wanted.near)?,
+            least_near: 1.0 - wanted.max_false_negative,
+            above: above.map(point).collect::<Result<_, E>>()?,
+            far: point(wanted.far)?,
+            most_far: wanted.max_false_positive,
+            unrelated: caught(0.0)?,
+        })
+    }
 }
 
 /// What will be done, before it is.
@@ -151,6 +186,9 @@ pub struct DedupPlan {
     pub bytes: u64,
     /// The probability of being caught, at capacity.
     pub curve: Vec<CurvePoint>,
+    /// What of that is told to people.
+    #[serde(skip)]
+    pub stated: Stated,
     /// Threads that hash.
     pub threads: usize,
     /// How fast it should be, from hashing the first records; `None` for a pipe.

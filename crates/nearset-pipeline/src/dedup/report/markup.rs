@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+pub(super) use crate::words::similarity;
+
 /// Text as HTML shows it. Control characters, which a browser may drop or act on, are made visible.
 pub(super) fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 16);
@@ -49,12 +51,6 @@ pub(super) fn percent(part: f64) -> String {
     }
     let text = format!("{shown:.1}");
     format!("{}\u{a0}%", text.strip_suffix(".0").unwrap_or(&text))
-}
-
-/// A similarity without the dust of binary fractions.
-pub(super) fn similarity(value: f64) -> String {
-    let text = format!("{value:.3}");
-    text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
 /// Bytes in decimal units.

@@ -19,7 +19,7 @@ mod tests;
 pub(super) use run::page_of_run;
 pub(super) use samples::{Place, SAMPLED, Samples, is_sampled};
 
-use super::{CurvePoint, SourceSummary};
+use super::{CurvePoint, SourceSummary, Stated};
 use measured::Measured;
 
 /// Everything that the page tells.
@@ -37,10 +37,10 @@ struct Report {
     bytes: u64,
     /// Bytes of the filter.
     filter_bytes: u64,
-    /// What was asked for.
-    promise: Promise,
     /// How likely a record is caught whose nearest earlier one has a similarity, as the filter states.
     promised: Vec<CurvePoint>,
+    /// What of it is said in words.
+    stated: Stated,
     /// The same, as measured by comparing a sample exactly.
     measured: Vec<Measured>,
     /// How many records were compared exactly.
@@ -55,19 +55,6 @@ struct Report {
     plan: Vec<Fact>,
     /// What the run was told, by name.
     options: Vec<Fact>,
-}
-
-/// What was asked for: similarities, and the rates of error allowed at them.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
-struct Promise {
-    /// The similarity from which on records are duplicates.
-    near: f64,
-    /// The similarity below which they are not.
-    far: f64,
-    /// The most of what lies at exactly `near` that may be missed.
-    max_false_negative: f64,
-    /// The most of what lies at exactly `far` that may be removed.
-    max_false_positive: f64,
 }
 
 /// A record that came again and again.

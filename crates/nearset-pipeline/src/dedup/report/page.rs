@@ -6,9 +6,10 @@ use super::{
     Excerpt, Fact, Removal, Repeated, Report, SourceSummary,
     differences::{Stretch, differences, words},
     figures,
-    markup::{bytes, count, escape, percent, similarity},
+    markup::{bytes, count, escape, percent},
     samples::LONGEST,
 };
+use crate::words::{caught, lost};
 
 const STYLE: &str = include_str!("style.css");
 
@@ -97,15 +98,13 @@ fn curve(page: &mut String, report: &Report) {
     if report.promised.is_empty() {
         return;
     }
-    let promise = &report.promise;
+    let tied = |text: String| escape(&text).replace(" %", "\u{a0}%");
     let _ = write!(
         page,
-        "<h2>The promise, and what came of it</h2>\n<p>Promised: of records whose nearest earlier one has a similarity of exactly {} at \
-         most {} are missed, and of those at {} at most {} are removed.</p>\n<figure>{}<figcaption>",
-        similarity(promise.near),
-        escape(&percent(promise.max_false_negative)),
-        similarity(promise.far),
-        escape(&percent(promise.max_false_positive)),
+        "<h2>The promise, and what came of it</h2>\n<p>By their similarity with the nearest earlier record there are caught {}. Lost, though \
+         not near, are {}.</p>\n<figure>{}<figcaption>",
+        tied(caught(&report.stated)),
+        tied(lost(&report.stated)),
         figures::curve(report)
     );
     page.push_str("Line: the probability that the filter states for one neighbour of that similarity. ");

@@ -7,10 +7,10 @@ use super::markup::{bytes, count, percent, similarity};
 use super::measured::{Checked, measured};
 use super::recheck::{Match, Rechecked, recheck};
 use super::samples::Place;
-use super::{Excerpt, Fact, Promise, Removal, Repeated, Report, page};
+use super::{Excerpt, Fact, Removal, Repeated, Report, page};
 use crate::capacity::Known;
 use crate::dedup::summary::{Outcome, Tally};
-use crate::dedup::{CurvePoint, DedupError, DedupOptions, DedupPlan, OnError, Progress};
+use crate::dedup::{CurvePoint, DedupError, DedupOptions, DedupPlan, OnError, Progress, Stated};
 use crate::input::Source;
 
 /// Removals that the page shows.
@@ -27,7 +27,7 @@ pub(in crate::dedup) fn page_of_run(
     (sources, options, plan): (&Arc<[Source]>, &DedupOptions, &DedupPlan),
     tally: &Tally,
     outcome: &Outcome,
-    promised: Vec<CurvePoint>,
+    (promised, stated): (Vec<CurvePoint>, Stated),
     progress: &Progress,
 ) -> Result<String, DedupError> {
     let pipe = sources.iter().find(|source| source.bytes.is_none());
@@ -71,13 +71,8 @@ pub(in crate::dedup) fn page_of_run(
         sources: tally.sources.clone(),
         bytes: tally.bytes,
         filter_bytes: outcome.generations.iter().map(|generation| generation.bytes).sum(),
-        promise: Promise {
-            near: plan.near,
-            far: plan.far,
-            max_false_negative: plan.max_false_negative,
-            max_false_positive: plan.max_false_positive,
-        },
         promised,
+        stated,
         compared: checked.len() as u64,
         measured: measured(&checked, samples.removed().of, samples.kept().of),
         unchecked: pipe.map(|pipe| {
@@ -156,8 +151,8 @@ fn plan_facts(plan: &DedupPlan, outcome: &Outcome) -> Vec<Fact> {
         Fact::new("holds", format!("{} records", count(items))),
         Fact::new("memory", bytes(outcome.generations.iter().map(|generation| generation.bytes).sum())),
         Fact::new("bits set", percent(fill)),
-        Fact::new(format!("missed at {}", similarity(plan.near)), percent(outcome.false_negative)),
-        Fact::new(format!("caught at {}", similarity(plan.far)), percent(outcome.false_positive)),
+        Fact::new(format!("caught at {}", similarity(plan.near)), percent(1.0 - outcome.false_negative)),
+        Fact::new(format!("lost at {}", similarity(plan.far)), percent(outcome.false_positive)),
     ]
 }
 

@@ -19,7 +19,14 @@ fn report_of(word: &str) -> Report {
         title: word.to_owned(),
         made_by: word.to_owned(),
         sources: vec![source.clone(), source],
-        promise: Promise { near: 0.8, far: 0.7, max_false_negative: 0.02, max_false_positive: 0.02 },
+        stated: Stated {
+            near: CurvePoint { similarity: 0.8, caught: 0.985 },
+            least_near: 0.98,
+            above: vec![CurvePoint { similarity: 0.85, caught: 0.999 }],
+            far: CurvePoint { similarity: 0.7, caught: 0.01 },
+            most_far: 0.02,
+            unrelated: 1e-4,
+        },
         promised: (0..=20)
             .map(|i| f64::from(i) / 20.0)
             .map(|s| CurvePoint { similarity: s, caught: s.powi(9) })
@@ -97,7 +104,8 @@ fn every_part_is_on_the_page() {
         ">580</b><span>removed, 29 %<",
         ">3.4 MB</b><span>filter, 1700 B a record<",
         "250 near an earlier record",
-        "exactly 0.8 at most 2 % are missed",
+        "caught 98.5 % at similarity 0.8 (promised: at least 98.0 %), 99.9 % at 0.85.",
+        "1.00 % at similarity 0.7 (promised: at most 2.00 %), 0.01 % of what is unrelated.",
         ">0.812</b>",
         "one <mark>two</mark> three four",
         "one <mark>2</mark> three four",
