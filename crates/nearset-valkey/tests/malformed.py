@@ -336,7 +336,7 @@ class Malformed:
         ]
 
     def twisted_reads(self, count: int) -> list[list[bytes]]:
-        """Commands that only look, parts of them dropped, doubled, swapped, cut, flipped or replaced. Some stay sound."""
+        """Commands that only look, parts of them dropped, doubled, swapped, cut, flipped, replaced. Some stay sound."""
         draw, twisted = self.draw, []
         for _ in range(count):
             key = self.key()

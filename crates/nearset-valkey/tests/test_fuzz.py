@@ -54,7 +54,7 @@ class Line:
 
 
 def memory(client: redis.Redis, lines: list[Line]) -> tuple[int, int]:
-    """What the server asked for, and what it has of the system, without what it keeps for connections, which are closed."""
+    """What the server asked for, and what it has of the system; connections are closed, and what they hold is gone."""
     for line in lines:
         line.socket.close()
     while client.info("clients")["connected_clients"] > 1:
@@ -94,7 +94,7 @@ def test_malformed_commands_change_nothing(start) -> None:
 
 
 def test_files_with_any_bit_wrong_are_refused_or_never_whole(client: redis.Redis) -> None:
-    """Every bit of a header, and some of the rest: where the length is wrong, the server waits for more until it is told not to."""
+    """All bits of a header, some of the rest. Where the length is wrong, the server waits until it is told not to."""
     malformed = Malformed(62)
     malformed.prepare(client)
     draw = random.Random(63)

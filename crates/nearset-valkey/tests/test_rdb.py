@@ -43,7 +43,7 @@ def fill(client: redis.Redis) -> dict[str, list[bytes]]:
 
 
 def check(client: redis.Redis, items: dict[str, list[bytes]]) -> None:
-    """That every key answers as `fill` left it, half-loaded ones included: the rest of their chunks makes them whole."""
+    """That every key answers as `fill` left it, and that the rest of their chunks makes half-loaded ones whole."""
     for key, wanted in items.items():
         assert client.execute_command("NEAR.MEXISTS", key, *wanted) == [1] * len(wanted), key
     assert client.execute_command("NEAR.CARD", "window") == 250
