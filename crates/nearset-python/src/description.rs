@@ -159,6 +159,12 @@ impl Description {
         self.described.bytes()
     }
 
+    /// Bits of all bands' tables; ``None`` for exact filters, which have none.
+    #[getter]
+    fn num_bits(&self) -> Option<u64> {
+        self.described.spec().near().map(|spec| spec.bits_per_band() * u64::from(spec.rule.bands()))
+    }
+
     /// An empty filter: a :class:`NearFilter` or an :class:`ExactNearFilter`.
     fn filter(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         let empty = AnyFilter::from_planned(self.described.spec()).map_err(|cause| error::spec(&cause))?;
@@ -242,8 +248,7 @@ impl Description {
         hits: PyReadonlyArray1<'py, i64>,
         set_bits: PyReadonlyArray1<'py, i64>,
     ) -> PyResult<Bound<'py, PyArray1<bool>>> {
-        let spec = self.spec()?;
-        let bits = spec.bits_per_band() * u64::from(spec.rule.bands());
+        let (spec, bits) = (self.spec()?, self.num_bits().unwrap_or(1));
         let (hits, set_bits) = (hits.as_array(), set_bits.as_array());
         if hits.len() != set_bits.len() {
             let (hits, set_bits) = (hits.len(), set_bits.len());

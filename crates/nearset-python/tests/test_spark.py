@@ -203,6 +203,10 @@ def test_wrong_arguments_say_so(frame, texts):
         nearset.spark.dedup(df, capacity=1)
     with pytest.raises(ValueError, match="no column body: there are id, text"):
         nearset.spark.dedup(df, text="body")
+    with pytest.raises(TypeError, match="DataFrame of pandas was given where one of Spark"):
+        nearset.spark.dedup(df.toPandas())
+    with pytest.raises(ValueError, match="no column a.b to Python: rename it"):
+        nearset.spark.dedup(df.withColumnRenamed("id", "a.b"))
     with pytest.raises(TypeError, match="column id is of int: texts are strings"):
         nearset.spark.dedup(df, text="id")
     with pytest.raises(ValueError, match="'fail' or 'skip'"):

@@ -166,6 +166,10 @@ def test_failures_are_of_the_right_kind(client, texts, near_server):
         NearFilter(redis.asyncio.Redis(), "seen")
     with pytest.raises(KeyError, match="nowhere"):
         SpreadFilter(client, "nowhere")
+    client.hset("hash", "field", "value")
+    for other in ("hash", "text", "seen"):
+        with pytest.raises(TypeError, match=f"key {other} holds something else"):
+            SpreadFilter(client, other)
     client.execute_command("ACL", "SETUSER", "reader", "on", ">secret", "~*", "+@all", "-near.addkeys")
     reader = NearFilter(near_server.client(username="reader", password="secret"), "seen")
     with pytest.raises(redis.exceptions.NoPermissionError):
@@ -264,6 +268,16 @@ def test_filters_are_made_as_described(client, texts):
     assert planned.info()["generations"] > 1 and planned.encode() == twin.encode() == other.encode()
 
 
+def test_numbers_come_as_to_the_library(client):
+    numbers = {"near": np.float64(0.8), "far": np.float32(0.5), "capacity": 1e3}
+    assert reserve(client, "a", {**GOAL, **numbers}).description == reserve(client, "b", {**GOAL}).description
+    assert reserve(client, "c", {**GOAL, "capacity": np.int64(100)}, expire_after=1e3).info()["generations-kept"] == 11
+    with pytest.raises(ValueError, match="CAPACITY"):
+        reserve(client, "d", {**GOAL, "capacity": 0.5})
+    secret = bytes(range(16))
+    assert reserve(client, "e", {**GOAL, "seed": secret}).filter().seed == secret
+
+
 def test_merging(client, texts):
     left, right, whole = (reserve(client, name, GOAL) for name in ("left", "right", "whole"))
     left.insert_all(texts[:300])
@@ -306,7 +320,7 @@ def test_descriptions(texts):
 
 def test_a_spread_filter_decides_by_the_rule_of_the_whole():
     description = nearset.plan(**GOAL).describe()
-    bits, bands = 8 * description.bytes, description.bands
+    bits, bands = description.num_bits, description.bands
     hits, set_bits = (part.ravel() for part in np.meshgrid(np.arange(bands + 1), np.arange(0, bits, bits // 90)))
     near = description.accepts(hits, set_bits)
     one_by_one = [bool(description.accepts(hits[i : i + 1], set_bits[i : i + 1])[0]) for i in range(len(hits))]
@@ -332,7 +346,7 @@ def test_a_spread_filter_keeps_its_promise(client):
     assert len(spread) == 2000 and spread.contains_all(stored).all()
     library = plan.filter()
     library.insert_all(stored)
-    bits = 8 * spread.description.bytes
+    bits = spread.description.num_bits
     # One bit a key, at random places: the sigma of how many are set is below that of as many coins.
     assert abs(spread.fill - library.fill) <= 6 * (0.25 / bits) ** 0.5
 

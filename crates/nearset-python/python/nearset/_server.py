@@ -125,6 +125,12 @@ def number(value: Any) -> Any:
     return text
 
 
+def argument(value: Any) -> Any:
+    """A number as the server reads it: clients write numpy's with its type, and whole ones may come as `1e6`."""
+    plain = value.item() if isinstance(value, np.generic) else value
+    return int(plain) if isinstance(plain, float) and plain.is_integer() else plain
+
+
 def pieces(items: Any, size: int) -> Iterator[tuple[int, Any]]:
     """Items in pieces of at most `size`, each with the number of its first, read in place where they can be."""
     if isinstance(items, (str, bytes)):

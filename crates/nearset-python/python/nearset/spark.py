@@ -384,8 +384,14 @@ def screen(
 def _column(df: DataFrame, name: str, missing: str) -> _Column:
     if missing not in ("fail", "skip"):
         raise ValueError(f"missing={missing!r}: it is 'fail' or 'skip'")
+    if not hasattr(df, "mapInArrow"):
+        raise TypeError(f"a DataFrame of {type(df).__module__.split('.')[0]} was given where one of Spark is needed: see nearset.dedup")
     if name not in df.columns:
         raise ValueError(f"there is no column {name}: there are {', '.join(df.columns)}")
+    # PySpark takes such names for fields of structures on the way to `mapInArrow`.
+    dotted = [column for column in df.columns if "." in column or "`" in column]
+    if dotted:
+        raise ValueError(f"Spark gives no column {dotted[0]} to Python: rename it, so that its name has no dots and backticks")
     return _Column(name, missing == "skip")
 
 

@@ -66,7 +66,7 @@ class NearFilter:
         *,
         near: float,
         far: Optional[float] = None,
-        capacity: int,
+        capacity: float,
         length: Optional[int] = None,
         shingling: Optional[str] = None,
         max_false_negative: Optional[float] = None,
@@ -76,7 +76,7 @@ class NearFilter:
         worst_case: bool = False,
         seed: Union[int, str, bytes, None] = None,
         when_full: Optional[Literal["grow", "refuse"]] = None,
-        expire_after: Optional[int] = None,
+        expire_after: Optional[float] = None,
         generations: Optional[int] = None,
         hash_on: Literal["client", "server"] = "client",
     ) -> NearFilter:
@@ -104,11 +104,11 @@ class NearFilter:
             "BACKGROUND": background,
             "SEED": seed.hex() if isinstance(seed, bytes) else seed,
             "WHENFULL": when_full,
+            "EXPIRE-AFTER": expire_after if generations is None else generations,
         }
-        told = [word for name, value in options.items() if value is not None for word in (name, value)]
+        told = [word for name, value in options.items() if value is not None for word in (name, _server.argument(value))]
+        told += ["GENERATIONS"] if generations is not None else []
         told += ["WORSTCASE"] if worst_case else []
-        told += ["EXPIRE-AFTER", expire_after, "ITEMS"] if expire_after is not None else []
-        told += ["EXPIRE-AFTER", generations, "GENERATIONS"] if generations is not None else []
         filter = cls(client, key, hash_on=hash_on)
         filter._server.call("NEAR.RESERVE", key, "METRIC", metric, *told)
         return filter
@@ -310,6 +310,8 @@ class SpreadFilter:
         told = _server.fields(self._server.call("HGETALL", name))
         if not told:
             raise KeyError(name)
+        if not {"description", "slices"} <= told.keys():
+            raise TypeError(f"the key {name} holds something else than a spread filter")
         self.description = Description.decode(told["description"])
         self._bands = _divided(self.description, int(told["slices"]))
 
@@ -319,7 +321,8 @@ class SpreadFilter:
 
         Args:
             client: As for the class, and so is `name`.
-            plan: What `nearset.plan` gave, or a description. Beyond its capacity the filter refuses items, with `FullError`.
+            plan: What `nearset.plan` gave, or a description. Beyond its capacity the filter refuses items, with `FullError`,
+                unless nothing was promised of that.
             slices: In how many keys it is to lie, at most one a band. Each takes an equal part of the memory.
         """
         server = Server(client)
@@ -383,7 +386,7 @@ class SpreadFilter:
         """The part of the bits that is set; not a number where a key is several bits, which nobody counts."""
         nothing = np.zeros((1, self.description.bands or 0), dtype=np.uint64)
         _, set_bits = self._count("NEAR.EXISTSKEYS", nothing)
-        return float(set_bits[0]) / (8 * self.description.bytes) if set_bits[0] >= 0 else float("nan")
+        return float(set_bits[0]) / (self.description.num_bits or 1) if set_bits[0] >= 0 else float("nan")
 
     def _is_near(self, command: str, item: Any) -> bool:
         return bool(self.description.accepts(*self._count(command, self.description.keys(item)[np.newaxis]))[0])
