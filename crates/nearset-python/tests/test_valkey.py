@@ -3,6 +3,8 @@
 import itertools
 import json
 import pickle
+import subprocess
+import sys
 import threading
 
 import nearset
@@ -181,6 +183,12 @@ def test_a_server_without_the_module_says_so(near_binary, tmp_path):
     with Server(near_binary, tmp_path, None) as server:
         with pytest.raises(RuntimeError, match="must load nearset's module"):
             reserve(server.client(), "seen", GOAL)
+
+
+def test_without_a_client_it_says_what_to_install():
+    code = "import sys; sys.modules.update(redis=None, valkey=None); import nearset.valkey"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, encoding="utf-8")
+    assert "ImportError: nearset.valkey needs redis-py or valkey-py: pip install" in done.stderr
 
 
 def test_filters_travel_both_ways(client, texts, tmp_path, monkeypatch, nearset_program):
@@ -432,6 +440,22 @@ def test_clients_that_insert_at_once_lose_nothing(near_server, client, texts):
     assert 0 < sum(new) <= len(set(texts) - {""}) + 4 * texts.count("")
 
 
+def move(cluster, nodes, key):
+    """Moves a key's slot to another node, and stops on the way."""
+    slot, source = cluster.keyslot(key), cluster.get_node_from_key(key).port
+    target = next(node.port for node in nodes if node.port != source)
+    clients = {node.port: node.client() for node in nodes}
+    ids = {port: client.execute_command("CLUSTER", "MYID").decode() for port, client in clients.items()}
+    clients[target].execute_command("CLUSTER", "SETSLOT", slot, "IMPORTING", ids[source])
+    clients[source].execute_command("CLUSTER", "SETSLOT", slot, "MIGRATING", ids[target])
+    yield "announced"
+    clients[source].execute_command("MIGRATE", "127.0.0.1", target, "", 0, 10_000, "KEYS", key)
+    yield "gone from its node, which still has the slot"
+    for port in (target, source, *clients):
+        clients[port].execute_command("CLUSTER", "SETSLOT", slot, "NODE", ids[target])
+    yield "moved"
+
+
 def test_a_cluster_of_three(near_cluster, near_server, client, texts):
     cluster = redis.RedisCluster(host="127.0.0.1", port=near_cluster[0].port)
     single = near_server.client()
@@ -443,6 +467,10 @@ def test_a_cluster_of_three(near_cluster, near_server, client, texts):
         assert spread.insert_all(part).tolist() == same.insert_all(part).tolist()
     assert spread.contains_all(texts).tolist() == same.contains_all(texts).tolist()
     assert spread.fill == same.fill and len(spread) == len(texts)
+    for _ in move(cluster, near_cluster, spread.keys[0]):
+        more = distinct(20, first=1000 * len(spread))
+        assert spread.insert_all(more).tolist() == same.insert_all(more).tolist(), "while and after a slice moves"
+        assert spread.contains_all(texts).tolist() == same.contains_all(texts).tolist() and texts[0] in spread
 
     filter = reserve(cluster, "{seen}", GOAL)
     library = plan.filter()
