@@ -28,6 +28,10 @@ pub struct Room {
     pub copies: Copies,
 }
 
+/// What hashing a command's items may leave behind in the room is in proportion to their bytes; after more than this it is given
+/// back.
+const KEPT: usize = 1 << 20;
+
 /// Items that can't be used where they lie.
 #[derive(Default)]
 pub struct Copies {
@@ -42,9 +46,15 @@ thread_local! {
     static ROOM: RefCell<Room> = RefCell::default();
 }
 
-/// Lends the room to a command.
-pub fn with_room<T>(work: impl FnOnce(&mut Room) -> T) -> T {
-    ROOM.with_borrow_mut(work)
+/// Lends the room to a command with these items.
+pub fn with_room<T>(items: Arguments<'_>, work: impl FnOnce(&mut Room) -> T) -> T {
+    ROOM.with_borrow_mut(|room| {
+        let done = work(room);
+        if items.map(<[u8]>::len).sum::<usize>() > KEPT {
+            *room = Room::default();
+        }
+        done
+    })
 }
 
 /// The only item that the arguments say.

@@ -285,3 +285,24 @@ def test_keys_expire_by_the_server_s_own_clock(client: redis.Redis) -> None:
     client.execute_command("NEAR.RESERVE", "volatile", *hamming(100))
     assert client.ttl("volatile") == -1 and client.execute_command("NEAR.EXISTS", "volatile", item) == 0
     assert client.execute_command("NEAR.EXISTS", "kept", item) == 1
+
+
+def test_a_batch_s_keys_are_held_against_the_limit(client: redis.Redis) -> None:
+    client.execute_command("NEAR.RESERVE", "seen", *RESERVE["jaccard"])
+    client.config_set("near.memory-limit", "1mb")
+    # 8 bytes for each of 124 bands; what is below 64 MiB is always allowed for a moment.
+    assert client.execute_command("NEAR.MEXISTS", "seen", *["x"] * 60_000) == [0] * 60_000
+    for command in ("NEAR.MADD", "NEAR.MEXISTS"):
+        with pytest.raises(redis.ResponseError, match="hashing so many items at once"):
+            client.execute_command(command, "seen", *["x"] * 70_000)
+    assert client.execute_command("NEAR.CARD", "seen") == 0
+
+
+def test_what_a_giant_batch_needed_is_given_back(client: redis.Redis) -> None:
+    client.execute_command("NEAR.RESERVE", "seen", *RESERVE["cosine"])
+    before = client.info("memory")["used_memory"]
+    draw = random.Random(3)
+    client.execute_command("NEAR.MEXISTS", "seen", *[item_of("cosine", draw) for _ in range(50_000)])
+    # The vectors alone were 6 MB; the server keeps buffers of its own for the client.
+    client.close()
+    assert client.info("memory")["used_memory"] < before + (6 << 20)

@@ -71,7 +71,7 @@ fn add(call: &Call<'_>) -> Outcome {
     let (counting, items) = parse(call)?;
     let mut key = call.write(1)?;
     let filter = expect_mut(&mut key)?;
-    with_room(|room| {
+    with_room(items, |room| {
         read(filter, items, &mut room.keys)?;
         hold_room(call, filter, items.len())?;
         if counting {
@@ -94,7 +94,7 @@ fn exist(call: &Call<'_>) -> Outcome {
         return Ok(());
     }
     let filter = expect(&key)?;
-    with_room(|room| {
+    with_room(items, |room| {
         read(filter, items, &mut room.keys)?;
         if counting {
             let counted = filter.contains_keys_counting(&room.keys).map_err(Refusal::because)?;

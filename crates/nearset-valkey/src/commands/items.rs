@@ -1,10 +1,14 @@
 //! `NEAR.ADD`, `NEAR.MADD`, `NEAR.EXISTS`, `NEAR.MEXISTS`, `NEAR.HITS`: items, as [`crate::items`] reads them.
 
+use nearset::Generations;
+use nearset::family::Key;
+use nearset::generations::AnyFilter;
+
 use super::docs::{Argument, Command, Keys, entry};
 use super::{expect, expect_mut, hold_against_limit};
 use crate::items::{read_all, read_one, with_room};
 use crate::refusal::{Outcome, Refusal};
-use crate::server::{Call, Key};
+use crate::server::{self, Call};
 
 const ITEM: Argument = Argument::one_of(
     c"item",
@@ -74,14 +78,27 @@ pub const HITS: Command = Command {
 };
 
 /// What insertion may have to allocate is held against the limit first.
-pub fn hold_room(call: &Call<'_>, filter: &nearset::Generations<'_>, items: usize) -> Outcome {
+pub fn hold_room(call: &Call<'_>, filter: &Generations<'_>, items: usize) -> Outcome {
     match filter.room_needed(items as u64) {
         0 => Ok(()),
         room => hold_against_limit(call, filter.bytes().saturating_add(room), "the filter, grown,"),
     }
 }
 
-pub fn inserted(call: &Call<'_>, key: &Key<'_>) {
+/// Room that a batch may take for a moment whatever the limit, which is about what keys hold.
+const BATCH: u64 = 64 << 20;
+
+/// The keys of a batch are all made before the first is used, and may take far more than the items did.
+fn hold_batch(call: &Call<'_>, filter: &Generations<'_>, items: usize) -> Outcome {
+    let Some(AnyFilter::Near(newest)) = filter.filters().last() else { return Ok(()) };
+    let of_item = size_of::<Key>() as u64 * u64::from(newest.spec().rule.bands());
+    match of_item.saturating_mul(items as u64) {
+        ..=BATCH => Ok(()),
+        bytes => hold_against_limit(call, bytes, "hashing so many items at once"),
+    }
+}
+
+pub fn inserted(call: &Call<'_>, key: &server::Key<'_>) {
     call.replicate();
     key.changed(c"near.add");
 }
@@ -89,8 +106,9 @@ pub fn inserted(call: &Call<'_>, key: &Key<'_>) {
 fn add(call: &Call<'_>) -> Outcome {
     let mut key = call.write(1)?;
     let filter = expect_mut(&mut key)?;
-    let new = with_room(|room| {
-        let item = read_one(filter.metric(), call.arguments_from(2), &mut room.copies)?;
+    let arguments = call.arguments_from(2);
+    let new = with_room(arguments, |room| {
+        let item = read_one(filter.metric(), arguments, &mut room.copies)?;
         hold_room(call, filter, 1)?;
         filter.insert(item, &mut room.hashed).map_err(Refusal::because)
     })?;
@@ -102,8 +120,10 @@ fn add(call: &Call<'_>) -> Outcome {
 fn add_many(call: &Call<'_>) -> Outcome {
     let mut key = call.write(1)?;
     let filter = expect_mut(&mut key)?;
-    let new = with_room(|room| {
-        let items = read_all(filter.metric(), call.arguments_from(2), &mut room.copies)?;
+    let arguments = call.arguments_from(2);
+    let new = with_room(arguments, |room| {
+        let items = read_all(filter.metric(), arguments, &mut room.copies)?;
+        hold_batch(call, filter, items.len())?;
         hold_room(call, filter, items.len())?;
         filter.insert_all(items).map_err(Refusal::because)
     })?;
@@ -120,8 +140,9 @@ fn exists(call: &Call<'_>) -> Outcome {
         return Ok(());
     }
     let filter = expect(&key)?;
-    let near = with_room(|room| {
-        let item = read_one(filter.metric(), call.arguments_from(2), &mut room.copies)?;
+    let arguments = call.arguments_from(2);
+    let near = with_room(arguments, |room| {
+        let item = read_one(filter.metric(), arguments, &mut room.copies)?;
         filter.contains_near(item, &mut room.hashed).map_err(Refusal::because)
     })?;
     call.integer(near.into());
@@ -135,8 +156,10 @@ fn exist(call: &Call<'_>) -> Outcome {
         return Ok(());
     }
     let filter = expect(&key)?;
-    let near = with_room(|room| {
-        let items = read_all(filter.metric(), call.arguments_from(2), &mut room.copies)?;
+    let arguments = call.arguments_from(2);
+    let near = with_room(arguments, |room| {
+        let items = read_all(filter.metric(), arguments, &mut room.copies)?;
+        hold_batch(call, filter, items.len())?;
         filter.contains_all(items).map_err(Refusal::because)
     })?;
     reply_all(call, &near);
@@ -146,8 +169,9 @@ fn exist(call: &Call<'_>) -> Outcome {
 fn hits(call: &Call<'_>) -> Outcome {
     let key = call.read(1)?;
     let filter = expect(&key)?;
-    let hits = with_room(|room| {
-        let item = read_one(filter.metric(), call.arguments_from(2), &mut room.copies)?;
+    let arguments = call.arguments_from(2);
+    let hits = with_room(arguments, |room| {
+        let item = read_one(filter.metric(), arguments, &mut room.copies)?;
         filter.hits(item, &mut room.hashed).map_err(Refusal::because)
     })?;
     call.array(3);

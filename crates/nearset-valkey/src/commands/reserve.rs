@@ -12,7 +12,7 @@ pub const RESERVE: Command = Command {
     entry: entry!(reserve),
     flags: c"write deny-oom",
     summary: c"Makes a filter from what is near, what is far, how many items are expected and which errors may be made, and says what it promises",
-    complexity: c"O(1) in the items; planning takes milliseconds",
+    complexity: c"O(bytes of the filter); planning takes up to seconds where near and far are close, unless the description of a plan is given",
     arity: -4,
     keys: &[Keys::CREATE],
     arguments: &[

@@ -86,7 +86,7 @@ impl Goal {
             return Err(GoalError::NoCapacity);
         }
         let rate = |name, found: f64, least: f64| match found {
-            found if found >= least && found < 1.0 => Ok(()),
+            found if found >= least && found <= 1.0 - LOWEST_RATE => Ok(()),
             found => Err(GoalError::NotARate { name, found, least }),
         };
         rate("false-negative", self.max_false_negative, 0.0)?;
@@ -101,7 +101,7 @@ impl Goal {
     }
 }
 
-/// Promises below this can't be told from none.
+/// Promises below this can't be told from none, nor those as near to 1 from 1.
 const LOWEST_RATE: f64 = 1e-12;
 
 /// What to have least of, the other deciding between equals.
@@ -262,7 +262,9 @@ pub enum GoalError {
     #[error("a filter is planned for at least 1 item: give the number of distinct items that you expect")]
     NoCapacity,
     /// Not a rate.
-    #[error("the {name} rate {found} is not a rate that can be promised: it must be at least {least} and below 1")]
+    #[error(
+        "the {name} rate {found} is not a rate that can be promised: it must be at least {least}, and below 1 by 1e-12"
+    )]
     NotARate {
         /// Which.
         name: &'static str,

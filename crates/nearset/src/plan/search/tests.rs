@@ -216,6 +216,8 @@ fn time_is_bought_with_bytes() {
 
 #[test]
 fn impossible_goals_say_what_is_possible() {
+    // A promise that is none is refused rather than searched for.
+    assert!(matches!(plan(&goal(jaccard(), 0.99, 0.9, 1 << 40, 0.5, 1.0 - 1e-16)), Err(PlanError::Goal(_))));
     let zero = plan(&goal(jaccard(), 0.8, 0.5, 1_000, 0.0, 0.01)).unwrap_err();
     assert!(zero.to_string().contains("allow some false negatives"), "{zero}");
 
