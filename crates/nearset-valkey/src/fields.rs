@@ -41,16 +41,16 @@ pub fn promise(description: &Description) -> Fields {
     let mut fields = Fields::new();
     if let Some(metric) = description.metric() {
         fields.push(("metric", Field::Text(metric.name().to_string())));
-        fields.push(match metric {
+        fields.extend(match metric {
             Metric::Jaccard { shingling } | Metric::WeightedJaccard { shingling } => {
-                ("shingle", Field::Text(shingling.to_string()))
+                Some(("shingle", Field::Text(shingling.to_string())))
             }
             Metric::Hamming { bits: length }
             | Metric::Symbols { length }
             | Metric::Angle { dimension: length }
             | Metric::L1 { dimension: length }
-            | Metric::L2 { dimension: length } => ("length", Field::Count(length.into())),
-            other => ("items", Field::Text(other.to_string())),
+            | Metric::L2 { dimension: length } => Some(("length", Field::Count(length.into()))),
+            _ => None,
         });
         if let Some(terms) = description.terms() {
             fields.push(("near", Field::Number(metric.own_unit(terms.near))));

@@ -27,21 +27,11 @@ impl Value {
 
     /// The filter, unless it has not come in whole.
     pub fn filter(&self) -> Outcome<&Generations<'static>> {
-        self.filter.as_ref().ok_or_else(|| self.not_yet())
+        self.filter.as_ref().ok_or_else(|| not_yet(self.incoming.as_ref()))
     }
 
     pub fn filter_mut(&mut self) -> Outcome<&mut Generations<'static>> {
-        if self.filter.is_none() {
-            return Err(self.not_yet());
-        }
-        self.filter.as_mut().ok_or(Refusal::Arity)
-    }
-
-    fn not_yet(&self) -> Refusal {
-        let (found, length) = self.incoming.as_ref().map_or((0, 0), |incoming| (incoming.len(), incoming.length()));
-        Refusal::Because(format!(
-            "the key is being loaded, {found} of {length} bytes are in: send the rest with NEAR.LOAD, or DEL the key"
-        ))
+        self.filter.as_mut().ok_or_else(|| not_yet(self.incoming.as_ref()))
     }
 
     /// Memory, both parts together.
@@ -56,6 +46,13 @@ impl Value {
     pub fn copy(&self) -> Self {
         Self { filter: self.filter.clone(), incoming: self.incoming.clone() }
     }
+}
+
+fn not_yet(incoming: Option<&Incoming>) -> Refusal {
+    let (found, length) = incoming.map_or((0, 0), |incoming| (incoming.len(), incoming.length()));
+    Refusal::Because(format!(
+        "the key is being loaded, {found} of {length} bytes are in: send the rest with NEAR.LOAD, or DEL the key"
+    ))
 }
 
 /// A file of which the first bytes have come.
