@@ -53,8 +53,8 @@ pub fn promise(description: &Description) -> Fields {
             _ => None,
         });
         if let Some(terms) = description.terms() {
-            fields.push(("near", Field::Number(metric.own_unit(terms.near))));
-            fields.push(("far", Field::Number(metric.own_unit(terms.far))));
+            fields.push(("near", Field::Number(shortened(metric.own_unit(terms.near)))));
+            fields.push(("far", Field::Number(shortened(metric.own_unit(terms.far)))));
         }
     }
     if let Some(terms) = description.terms() {
@@ -70,6 +70,12 @@ pub fn promise(description: &Description) -> Fields {
         _ => {}
     }
     fields
+}
+
+/// Without what a distance and back costs of the last digits: 0.7 rather than 0.7000000000000001.
+fn shortened(value: f64) -> f64 {
+    let short = (value * 1e12).round() / 1e12;
+    if (short - value).abs() <= 1e-12 * value.abs() { short } else { value }
 }
 
 fn promised(terms: &Terms, fields: &mut Fields) {

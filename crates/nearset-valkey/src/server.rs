@@ -94,9 +94,17 @@ impl<'a> Call<'a> {
         self.integer(i64::try_from(value).unwrap_or(i64::MAX));
     }
 
+    /// A fraction. The older protocol has none, and the server would write all digits of one, such as 0.80000000000000004: there
+    /// it is a text with as few as say the same.
     pub fn double(&self, value: f64) {
-        // SAFETY: as above.
-        unsafe { api!(RedisModule_ReplyWithDouble(self.ctx, value)) };
+        if self.has_flag(raw::REDISMODULE_CTX_FLAGS_RESP3) {
+            // SAFETY: as above.
+            unsafe { api!(RedisModule_ReplyWithDouble(self.ctx, value)) };
+        } else if value != 0.0 && value.abs() < 1e-4 {
+            self.bulk(format!("{value:e}").as_bytes());
+        } else {
+            self.bulk(value.to_string().as_bytes());
+        }
     }
 
     pub fn bulk(&self, bytes: &[u8]) {
@@ -131,10 +139,14 @@ impl<'a> Call<'a> {
 
     /// Whether a client asks for this, rather than the primary or the server's own file, which are obeyed without limits.
     pub fn limits_apply(&self) -> bool {
-        const OBEYED: u32 = raw::REDISMODULE_CTX_FLAGS_REPLICATED | raw::REDISMODULE_CTX_FLAGS_LOADING;
+        !self.has_flag(raw::REDISMODULE_CTX_FLAGS_REPLICATED | raw::REDISMODULE_CTX_FLAGS_LOADING)
+    }
+
+    /// Whether any of these is said of the command's circumstances.
+    fn has_flag(&self, flags: u32) -> bool {
         // SAFETY: as above.
-        let flags = unsafe { api!(RedisModule_GetContextFlags(self.ctx)) };
-        flags & OBEYED as c_int == 0
+        let said = unsafe { api!(RedisModule_GetContextFlags(self.ctx)) };
+        said & flags as c_int != 0
     }
 
     /// Sends the command on to replicas and into the append-only file as it came.

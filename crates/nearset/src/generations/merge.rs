@@ -44,7 +44,7 @@ impl Generations<'_> {
     /// Those of [`Self::merge`].
     pub fn expect_mergeable(&self, other: &Generations<'_>) -> Result<(), MergeError> {
         if let (Some(ours), Some(theirs)) = (&self.terms, &other.terms) {
-            MergeError::unless_equal("terms", ours, theirs)?;
+            ours.expect_equal(theirs)?;
         }
         let Matching { from, matched, .. } = self.matching(other, self.terms.as_ref().or(other.terms.as_ref()));
         self.filters[from..].iter().zip(matched).try_for_each(|(ours, theirs)| ours.expect_equal(theirs))

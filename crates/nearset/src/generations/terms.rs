@@ -3,7 +3,7 @@
 use super::{AnyFilter, Generations, MOST_GENERATIONS};
 use crate::{
     Distance, LshFamily,
-    filter::{Hasher, SpecError},
+    filter::{Hasher, MergeError, SpecError},
     item::Similarity,
     plan::{Goal, Metric, PlannedSpec, TextDedup, TextDedupError},
 };
@@ -51,6 +51,17 @@ pub struct Terms {
 }
 
 impl Terms {
+    /// That these are the other's too, or the first difference.
+    pub(super) fn expect_equal(&self, other: &Self) -> Result<(), MergeError> {
+        let Self { near, far, max_false_negative, max_false_positive, capacity, when_full } = self;
+        MergeError::unless_equal("near distance", &near.value(), &other.near.value())?;
+        MergeError::unless_equal("far distance", &far.value(), &other.far.value())?;
+        MergeError::unless_equal("promised false negatives", max_false_negative, &other.max_false_negative)?;
+        MergeError::unless_equal("promised false positives", max_false_positive, &other.max_false_positive)?;
+        MergeError::unless_equal("capacity", capacity, &other.capacity)?;
+        MergeError::unless_equal("way of being full", when_full, &other.when_full)
+    }
+
     /// The terms of a goal.
     pub fn of(goal: &Goal, when_full: WhenFull) -> Self {
         Self {

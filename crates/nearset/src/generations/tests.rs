@@ -319,7 +319,7 @@ fn unlike_filters_are_not_merged() {
     let before = bytes(&one);
     let refused = |one: &mut Generations<'_>, other: Generations<'_>| one.merge(&other).unwrap_err().to_string();
     let other_terms = Generations::from_plan(spec, terms(WhenFull::Refuse)).unwrap();
-    assert!(refused(&mut one, other_terms).contains("terms"));
+    assert!(refused(&mut one, other_terms).contains("way of being full: Grow here, Refuse there"));
     for (_, other) in &specs()[1..] {
         refused(&mut one, Generations::from_plan(other, terms(WhenFull::Grow)).unwrap());
     }
