@@ -280,3 +280,16 @@ fn exact_filters_that_are_planned_miss_nothing_and_accept_as_little_as_stated() 
         assert!((accepted(60) - expected).abs() <= 5.0 * expected.sqrt().max(1.0), "{expected}");
     }
 }
+
+/// However long the strings are, few enough cells are tried that a server can plan between two commands.
+#[test]
+fn zero_false_negatives_of_any_length_keep_to_the_most_functions() {
+    for (length, near, far) in [(323_950, 0, 181_928), (586_617, 54_355, 488_152), (u32::MAX, 1, 1u32 << 31)] {
+        for metric in [Metric::Hamming { bits: length }, Metric::Symbols { length }] {
+            let goal = goal(metric, f64::from(near), f64::from(far), 700, 0.0, 0.01);
+            if let Ok(Plan { spec: PlannedSpec::Near(spec), .. }) = plan(&goal) {
+                assert!(spec.rows * spec.rule.bands() <= MOST_SAMPLED, "{spec:?}");
+            }
+        }
+    }
+}

@@ -5,7 +5,12 @@
 //! bands at the same number of uses only help, so each whole number of uses is tried with all the bands that it allows, and
 //! a single use with fewer as well.
 
-use super::{Candidate, Failure, MOST_BITS, Objective, model::Model, tables, threshold::largest_hit};
+use super::{
+    Candidate, Failure, MOST_BITS, Objective,
+    model::Model,
+    tables,
+    threshold::{largest_hit, steps},
+};
 use crate::{
     Layout, LshFamily, Spec, Table,
     plan::{
@@ -22,6 +27,9 @@ const TRIES: usize = 4;
 
 /// So many numbers of bands are tried between the fewest and the most.
 const BANDS: u32 = 64;
+
+/// Numbers of rows are tried one by one while this is less than a step, and then at this ratio.
+const ROWS: f64 = 0.002;
 
 /// All numbers from `from` up to `to`, or, where they are many, `BANDS` of them at equal ratios: their costs differ by less
 /// than the ratio of neighbours.
@@ -45,10 +53,14 @@ pub(super) fn search(model: &Model<'_>, length: u32, objective: &Objective) -> R
     let goal = model.goal;
     let radius = goal.near.value() as u32;
     let mut cells: Vec<(f64, Layout, u32, f64, bool)> = Vec::new();
-    for rows in 1..=(length / radius.max(1)).min(super::most_rows(&model.family)) {
+    let most_functions = super::most_functions(&model.family);
+    for rows in steps(1, (length / radius.max(1)).min(most_functions / (radius + 1)), ROWS) {
         let band = model.band(rows);
-        let full = (1..=MOST_USES).map(|uses| uses * length / rows);
-        for bands in spread(radius + 1, length / rows).chain(full) {
+        let most = most_functions / rows;
+        let full = (1..=MOST_USES).map(|uses| u64::from(uses) * u64::from(length) / u64::from(rows));
+        let full = full.map_while(|bands| u32::try_from(bands).ok().filter(|bands| *bands <= most));
+        let last = (length / rows > most).then_some(most);
+        for bands in spread(radius + 1, (length / rows).min(most)).chain(full).chain(last) {
             let Some(threshold) = (Balanced { length, radius, rows, tables: bands }).threshold() else { continue };
             let agree = band.far_hit(0.0);
             if binomial::at_least(bands, agree, threshold) > goal.max_false_positive {
