@@ -15,4 +15,4 @@ export NEAR_MODULE=$target/debug/libnearset_valkey.so
 # Whose files the module must read and write.
 export NEARSET=$target/debug/nearset
 
-python -m pytest --quiet -p no:cacheprovider "$@" tests
+python -m pytest --quiet -p no:cacheprovider -o tmp_path_retention_policy=failed "$@" tests
