@@ -228,7 +228,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         server = Server(binary, Path(folder), [str(MODULE), *filter(None, [options.bloom])])
         try:
-            version = re.search(rb"(redis|valkey)_version:(\S+)", server.call("INFO", "server"))
+            # Valkey says which Redis it is compatible with, too.
+            told = server.call("INFO", "server")
+            version = re.search(rb"(valkey)_version:(\S+)", told) or re.search(rb"(redis)_version:(\S+)", told)
             alone: dict[str, Alone] = {}
             loads: list[Load] = []
             for name, goal in goals.items():

@@ -101,8 +101,10 @@ fn cut(mut bytes: &[u8]) -> Vec<&[u8]> {
     items
 }
 
-/// Time that this thread had a core: what other processes take does not count.
+/// Time that this thread had a core: what other processes take does not count. The kernel counts when a thread gives its core
+/// away, or milliseconds later.
 fn cpu_seconds() -> f64 {
+    std::thread::yield_now();
     let line = fs::read_to_string("/proc/thread-self/schedstat").expect("Linux tells what a thread used");
     line.split_whitespace().next().and_then(|field| field.parse::<f64>().ok()).expect("nanoseconds") / 1e9
 }
