@@ -309,7 +309,7 @@ def report(loads: list[Load], best: dict[str, Run], alone: dict[str, Alone], goa
         "",
         *peers.markdown(["", "wanted", "reached"], criteria),
         "",
-        "`BF.MADD` " + ("is measured with the module that `--bloom` names." if options.bloom else "is not measured: neither Debian nor PyPI has a bloom module (`redisbloom` there is a client); `ARGS='--bloom PATH'` measures one beside."),
+        "`BF.MADD` " + ("is measured with the module that `--bloom` names." if options.bloom else "is not measured: no bloom module was found in Debian's packages or on PyPI (whose `redisbloom` is a client); `ARGS='--bloom PATH'` measures one beside."),
     ]
     folder = WORK if options.quick else BENCH / "results"
     (folder / "service.md").write_text("\n".join(lines) + "\n")
