@@ -14,6 +14,9 @@ pub enum Sampling {
     Balanced,
 }
 
+/// So many rows are multiplied one by one.
+const MOST_FACTORS: u32 = 1024;
+
 impl Sampling {
     /// Whether positions can be drawn at all.
     pub(crate) fn check(self, length: u32, layout: Layout) -> Result<(), FamilyError> {
@@ -38,13 +41,24 @@ impl Sampling {
     }
 
     /// `Pr` that `rows` sampled positions all miss the `differing` ones of `length`.
+    ///
+    /// Balanced sampling multiplies row by row up to [`MOST_FACTORS`] rows. Beyond, quotients of factorials take the product's
+    /// place, which are good to eight digits or more: a planner asks for thousands of rows thousands of times.
     pub(crate) fn band_probability(self, differing: f64, length: f64, rows: u32) -> f64 {
         match self {
             Sampling::Uniform => libm::pow((1.0 - differing / length).max(0.0), f64::from(rows)),
-            Sampling::Balanced => (0..rows)
+            Sampling::Balanced if rows <= MOST_FACTORS => (0..rows)
                 .map(|row| (length - differing - f64::from(row)) / (length - f64::from(row)))
                 .map(|factor| factor.max(0.0))
                 .product(),
+            Sampling::Balanced => {
+                let (rows, equal) = (f64::from(rows), length - differing);
+                if rows > equal {
+                    return 0.0;
+                }
+                let falling = |from: f64| libm::lgamma(from + 1.0) - libm::lgamma(from - rows + 1.0);
+                libm::exp(falling(equal) - falling(length)).min(1.0)
+            }
         }
     }
 
@@ -169,6 +183,17 @@ fn balanced(rng: &mut Rng, layout: Layout, length: u32) -> Vec<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn many_rows_by_factorials_continue_few_rows_by_factors() {
+        for (differing, length) in [(4.0, 65_536.0), (1_000.0, 65_536.0), (2.5, 16_777_216.0), (64_600.0, 65_536.0)] {
+            let at = |rows| Sampling::Balanced.band_probability(differing, length, rows);
+            let next = at(MOST_FACTORS)
+                * ((length - differing - f64::from(MOST_FACTORS)) / (length - f64::from(MOST_FACTORS))).max(0.0);
+            let found = at(MOST_FACTORS + 1);
+            assert!((found - next).abs() <= 1e-7 * next, "{found} for {next}: {differing} of {length}");
+        }
+    }
 
     #[test]
     fn dealt_differences_miss_as_many_bands_as_counted() {
