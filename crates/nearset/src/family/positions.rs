@@ -77,6 +77,11 @@ impl Sampling {
         if self == Sampling::Uniform || layout.functions() > length as usize || steps > MOST_STEPS {
             return None;
         }
+        if differing == 0 {
+            let mut all = vec![0.0; bands + 1];
+            all[bands] = 1.0;
+            return Some(all);
+        }
         // chance[dealt][missed]
         let mut chance = vec![vec![0.0; bands + 1]; most_dealt + 1];
         chance[0][0] = 1.0;
@@ -213,6 +218,15 @@ mod tests {
             let sigma = (expected * (1.0 - expected) / f64::from(tries)).sqrt();
             assert!((seen - expected).abs() <= 6.0 * sigma + 1e-9, "{seen} for {expected}");
         }
+    }
+
+    /// Band by band this would take hours.
+    #[test]
+    fn without_differences_all_of_any_number_of_bands_agree() {
+        let bands = 1_000_000;
+        let distribution = Sampling::Balanced.agreeing_bands(0.0, bands, Layout::new(1, bands)).unwrap();
+        assert_eq!((distribution.len(), distribution.last()), (bands as usize + 1, Some(&1.0)));
+        assert_eq!(distribution.iter().sum::<f64>(), 1.0);
     }
 
     #[test]
