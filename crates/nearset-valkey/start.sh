@@ -12,7 +12,7 @@ listens() { (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null; }
 if [ -z "$module" ]; then
   need cc build-essential
   need clang clang libclang-dev
-  command -v cargo >/dev/null || { echo "cargo is needed: install Rust, see https://rustup.rs" >&2; exit 1; }
+  command -v cargo >/dev/null || { echo "cargo is needed: install Rust first" >&2; exit 1; }
   echo "building the module, which takes some minutes the first time"
   (cd "$root" && cargo build --release --quiet --package nearset-valkey)
   module=$target/release/libnearset_valkey.so
