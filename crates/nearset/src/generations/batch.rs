@@ -1,7 +1,7 @@
 //! Many items at once: all are hashed before the first is inserted, and memory is fetched ahead of its use.
 //!
 //! Claim: the answers are those of one insertion after the other, wherever generations end; and a batch with an item that has no hash,
-//! or one for which a filter that refuses has no room, changes nothing.
+//! or one for which a filter has no room on its terms, changes nothing.
 
 use super::{AnyFilter, Generations, InsertError, KeysError, ends::new_bits, near_filters};
 use crate::{
@@ -69,8 +69,8 @@ impl Generations<'_> {
     /// Inserts items in order; the answers are those of inserting one after the other.
     ///
     /// # Errors
-    /// If an item has no hash, or the filter refuses because all of them would be too many: nothing is inserted then. If there is
-    /// no memory to grow: the items that go into the present generation are.
+    /// If an item has no hash, the filter refuses because all of them would be too many, or they might make it grow more often than
+    /// it may: nothing is inserted then. If there is no memory to grow: the items that go into the present generation are.
     pub fn insert_all<'i, I>(&mut self, items: I) -> Result<Vec<bool>, InsertError>
     where
         I: IntoIterator,

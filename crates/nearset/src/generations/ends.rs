@@ -91,14 +91,21 @@ impl Generations<'_> {
         Ok(())
     }
 
-    /// That a filter which refuses has room for so many items. `new_bits` tells how many bits they would set, where a key is one
-    /// bit; elsewhere each is taken to be distinct from all others.
+    /// That so many items are not stopped half way: a filter which refuses has room for them, and one that grows can't come to
+    /// more generations than there may be. `new_bits` tells how many bits they would set, where a key is one bit; elsewhere each
+    /// is taken to be distinct from all others.
     pub(super) fn expect_room(
         &self,
         items: u64,
         new_bits: impl FnOnce(&NearFilter<'_>) -> u64,
     ) -> Result<(), InsertError> {
-        let Some(Terms { capacity, when_full: WhenFull::Refuse, .. }) = self.terms else { return Ok(()) };
+        let Some(Terms { capacity, when_full, .. }) = self.terms else { return Ok(()) };
+        match when_full {
+            WhenFull::Refuse => {}
+            // Tables that double can't be so many.
+            WhenFull::Grow if self.filters[0].table() == Some(Table::Direct) => return self.expect_generations(items),
+            WhenFull::Grow | WhenFull::Forget { .. } => return Ok(()),
+        }
         if self.newest().len().saturating_add(items) <= capacity {
             return Ok(());
         }
@@ -110,6 +117,15 @@ impl Generations<'_> {
             return Ok(());
         }
         Err(InsertError::Full { capacity, load: libm::round(load) as u64 })
+    }
+
+    fn expect_generations(&self, items: u64) -> Result<(), InsertError> {
+        let Some(Terms { capacity, .. }) = self.terms else { return Ok(()) };
+        let more = items.saturating_sub(self.until_full()).div_ceil(capacity);
+        if more <= (MOST_GENERATIONS - self.filters.len()) as u64 {
+            return Ok(());
+        }
+        Err(InsertError::TooManyGenerations { capacity })
     }
 
     /// How many bytes [`Self::bytes`] may grow by when so many items are inserted next, at most: for a caller that holds it against

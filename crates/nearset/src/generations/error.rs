@@ -27,9 +27,10 @@ pub enum InsertError {
         /// What its load would have been.
         load: u64,
     },
-    /// It grew as often as it may.
+    /// It grew as often as it may, or all of a batch might make it.
     #[error(
-        "the filter grew {MOST_GENERATIONS} times, from {capacity} items: reserve one whose capacity is what is expected"
+        "the filter would have more than {MOST_GENERATIONS} generations, from {capacity} items on: reserve one whose capacity is \
+         what is expected"
     )]
     TooManyGenerations {
         /// How many items the first generation was made for.

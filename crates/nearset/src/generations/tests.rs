@@ -548,6 +548,10 @@ fn growth_ends_somewhere_and_a_scan_needs_none() {
     assert_eq!(direct.filters().len(), MOST_GENERATIONS);
     let before = direct.len();
     assert!(direct.insert(&items[2_999], &mut room).is_err() && direct.len() == before);
+    let mut batch = Generations::from_plan(&specs()[1].1, one).unwrap();
+    assert_eq!(batch.insert_all(&items), Err(error));
+    assert!(batch.is_empty(), "a batch that might be too many is refused whole");
+    batch.insert_all(&items[..MOST_GENERATIONS]).unwrap();
     let mut scan = Generations::from_plan(&specs()[6].1, one).unwrap();
     scan.insert_all(&items).unwrap();
     assert_eq!((scan.filters().len(), scan.load()), (1, 3_000));
