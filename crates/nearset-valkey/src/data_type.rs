@@ -151,8 +151,8 @@ fn take_piece(incoming: &mut Option<Incoming>, piece: &[u8]) -> Result<bool, Str
     if incoming.is_none() {
         *incoming = Some(Incoming::begin(piece).map_err(|error| error.to_string())?);
     }
-    let pushed = incoming.as_mut().map_or(Ok(()), |incoming| incoming.push(piece));
-    pushed.map(|()| true).map_err(|_| "it is longer than its header says: the data is damaged".to_owned())
+    incoming.as_mut().map_or(Ok(()), |incoming| incoming.push(piece))?;
+    Ok(true)
 }
 
 unsafe extern "C" fn rewrite(io: *mut raw::RedisModuleIO, key: *mut raw::RedisModuleString, value: *mut c_void) {

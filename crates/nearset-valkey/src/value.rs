@@ -10,7 +10,7 @@ use std::io;
 use nearset::codec::{self, DecodeError};
 use nearset::{Check, Generations};
 
-use crate::refusal::{Outcome, Refusal, refuse};
+use crate::refusal::{Outcome, Refusal};
 
 /// So many bytes go into one string of the server's files, and are the most that saving a filter takes beside it.
 pub const PIECE: usize = 1 << 20;
@@ -36,8 +36,7 @@ impl Value {
 
     /// Memory, both parts together.
     pub fn bytes(&self) -> u64 {
-        let of_filter = |filter: &Generations<'_>| filter.bytes() + filter.describe().bytes_of_functions();
-        let filter = self.filter.as_ref().map_or(0, of_filter);
+        let filter = self.filter.as_ref().map_or(0, weight);
         let incoming = self.incoming.as_ref().map_or(0, |incoming| incoming.bytes.capacity() as u64);
         size_of::<Self>() as u64 + filter + incoming
     }
@@ -46,6 +45,11 @@ impl Value {
     pub fn copy(&self) -> Self {
         Self { filter: self.filter.clone(), incoming: self.incoming.clone() }
     }
+}
+
+/// Memory of a filter, its functions included: what counts against the limit.
+pub fn weight(filter: &Generations<'_>) -> u64 {
+    filter.bytes().saturating_add(filter.describe().bytes_of_functions())
 }
 
 fn not_yet(incoming: Option<&Incoming>) -> Refusal {
@@ -81,15 +85,16 @@ impl Incoming {
     }
 
     /// Takes the next bytes. What they need is allocated as they come, so that a header can't claim memory.
-    pub fn push(&mut self, chunk: &[u8]) -> Outcome {
+    pub fn push(&mut self, chunk: &[u8]) -> Result<(), String> {
         let after = self.bytes.len() + chunk.len();
         if after > self.length {
-            return refuse!("the file has {} bytes, and {after} would be in: the dump is damaged", self.length);
+            let length = self.length;
+            return Err(format!("the file has {length} bytes, and {after} would be in: the dump is damaged"));
         }
         if after > self.bytes.capacity() {
             let wanted = (2 * after).min(self.length);
             let more = wanted - self.bytes.len();
-            self.bytes.try_reserve_exact(more).map_err(|_| Refusal::because("no memory for the next bytes"))?;
+            self.bytes.try_reserve_exact(more).map_err(|_| "no memory for the next bytes".to_owned())?;
         }
         self.bytes.extend_from_slice(chunk);
         Ok(())

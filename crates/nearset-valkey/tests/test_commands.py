@@ -6,7 +6,7 @@ import random
 
 import pytest
 import redis
-from filters import RESERVE, dump, fp32, item_of, pairs, reserve
+from filters import RESERVE, digest, dump, fp32, item_of, pairs, reserve
 
 
 @pytest.mark.parametrize("name", RESERVE)
@@ -173,6 +173,24 @@ def test_merging_is_inserting_into_one(client: redis.Redis, texts: list[str]) ->
         client.execute_command("NEAR.MERGE", "fresh", "b", "other")
     assert client.execute_command("DEBUG", "DIGEST-VALUE", "a") == digests[0], "all or nothing"
     assert client.exists("fresh") == 0
+
+
+def test_sources_on_different_terms_are_merged_into_none(client: redis.Redis) -> None:
+    """Nor into a filter on no terms, such as the program builds, which would take on those of the first."""
+    draw = random.Random(8)
+    for key, when_full in (("grows", "GROW"), ("refuses", "REFUSE")):
+        reserve(client, key, "hamming", "WHENFULL", when_full)
+        client.execute_command("NEAR.MADD", key, *(item_of("hamming", draw) for _ in range(20)))
+    # The file of the only generation, which is there whole.
+    ((_, file),) = dump(client, "grows")
+    client.execute_command("NEAR.LOAD", "bare", 0, file[file.index(b"\x89NEARSET", 8) :])
+    before = digest(client, "bare")
+    for keys in (("bare", "refuses", "grows"), ("new", "bare", "refuses", "grows")):
+        with pytest.raises(redis.ResponseError, match="way of being full"):
+            client.execute_command("NEAR.MERGE", *keys)
+    assert digest(client, "bare") == before and client.exists("new") == 0
+    assert client.execute_command("NEAR.MERGE", "bare", "refuses") == b"OK"
+    assert client.execute_command("NEAR.INFO", "bare", "when-full") == b"refuse"
 
 
 @pytest.mark.parametrize("name", RESERVE)

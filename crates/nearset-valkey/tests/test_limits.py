@@ -62,6 +62,10 @@ def test_the_functions_of_vectors_count(client: redis.Redis) -> None:
     client.execute_command("NEAR.ADD", "seen", fp32([1.0] * 512))
     told, paid = client.memory_usage("seen"), client.info("memory")["used_memory"] - used
     assert told > 100_000 and 0.75 * told - 65536 <= paid <= 1.25 * told + 65536, (told, paid)
+    # They still count when it grows, though they grow no more.
+    client.config_set("near.memory-limit", told)
+    draw = random.Random(93)
+    refused(client, "NEAR.MADD", "seen", *(fp32([draw.gauss(0, 10) for _ in range(512)]) for _ in range(300)))
 
 
 def test_growth_stops_at_the_limit_and_resumes_when_it_is_raised(client: redis.Redis) -> None:
@@ -296,6 +300,15 @@ def test_a_batch_s_keys_are_held_against_the_limit(client: redis.Redis) -> None:
         with pytest.raises(redis.ResponseError, match="hashing so many items at once"):
             client.execute_command(command, "seen", *["x"] * 70_000)
     assert client.execute_command("NEAR.CARD", "seen") == 0
+
+
+def test_keys_that_are_too_short_claim_nothing(client: redis.Redis) -> None:
+    client.execute_command("NEAR.RESERVE", "seen", *RESERVE["jaccard"])
+    before = client.info("memory")["used_memory"]
+    with pytest.raises(redis.ResponseError, match="item 0: .* bands are .* bytes, 8 each; 1 were sent"):
+        client.execute_command("NEAR.ADDKEYS", "seen", *["x"] * 50_000)
+    # So many whole items would have been 50 MB.
+    assert client.info("memory")["used_memory"] < before + (8 << 20)
 
 
 def test_what_a_giant_batch_needed_is_given_back(client: redis.Redis) -> None:

@@ -55,7 +55,8 @@ fn read(filter: &Generations<'_>, items: Arguments<'_>, keys: &mut Vec<Option<Ba
     };
     let bands = newest.spec().rule.bands();
     keys.clear();
-    keys.reserve(items.len() * bands as usize);
+    // By what was sent, not by what should have been: items may be too short.
+    keys.reserve(items.map(<[u8]>::len).sum::<usize>() / 8);
     for (position, bytes) in items.enumerate() {
         let (words, rest) = bytes.as_chunks::<8>();
         if words.len() != bands as usize || !rest.is_empty() {

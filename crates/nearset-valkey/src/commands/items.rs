@@ -9,6 +9,7 @@ use super::{expect, expect_mut, hold_against_limit};
 use crate::items::{read_all, read_one, with_room};
 use crate::refusal::{Outcome, Refusal};
 use crate::server::{self, Call};
+use crate::value::weight;
 
 const ITEM: Argument = Argument::one_of(
     c"item",
@@ -81,7 +82,7 @@ pub const HITS: Command = Command {
 pub fn hold_room(call: &Call<'_>, filter: &Generations<'_>, items: usize) -> Outcome {
     match filter.room_needed(items as u64) {
         0 => Ok(()),
-        room => hold_against_limit(call, filter.bytes().saturating_add(room), "the filter, grown,"),
+        room => hold_against_limit(call, weight(filter).saturating_add(room), "the filter, grown,"),
     }
 }
 

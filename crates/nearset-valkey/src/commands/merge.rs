@@ -5,7 +5,7 @@ use super::{expect, hold_against_limit};
 use crate::items::shown;
 use crate::refusal::{Outcome, Refusal};
 use crate::server::{Call, Key};
-use crate::value::Value;
+use crate::value::{Value, weight};
 use nearset::Generations;
 use redis_module::raw;
 
@@ -61,9 +61,12 @@ fn merge(call: &Call<'_>) -> Outcome {
 
 /// That nothing will fail half way: the filters fit together, and what they come to is allowed.
 fn check(call: &Call<'_>, filter: &Generations<'_>, sources: &[&Generations<'static>]) -> Outcome {
-    let mut bytes = filter.bytes();
+    let mut bytes = weight(filter);
+    // A filter on no terms takes on those of the first source that has some, which all others are then held to.
+    let on_terms = sources.iter().copied().find(|source| source.terms().is_some());
     for source in sources {
         filter.expect_mergeable(source).map_err(Refusal::because)?;
+        on_terms.map_or(Ok(()), |first| first.expect_mergeable(source)).map_err(Refusal::because)?;
         bytes = bytes.saturating_add(filter.room_to_merge(source));
     }
     hold_against_limit(call, bytes, "the merged filter")

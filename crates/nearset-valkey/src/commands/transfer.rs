@@ -1,9 +1,10 @@
 //! `NEAR.DUMP` and `NEAR.LOAD`: filters as nearset's own file, in chunks.
 //!
 //! A cursor is the position of a chunk in the file. Those that DUMP gives have a mark of the filter's state in their upper bits,
-//! so that a filter that changed in between is dumped again from the start rather than half old and half new; LOAD does not
-//! look at it. `NEAR.LOAD key ABANDON ""` lets go of what has come so far, which replicas are told when the last chunk shows that
-//! a file is damaged: the error itself would be theirs too.
+//! so that a filter that changed in between is dumped again from the start rather than half old and half new; where a change
+//! leaves the mark as it was, the file's checksums tell. LOAD does not look at the mark. `NEAR.LOAD key ABANDON ""` lets go of
+//! what has come so far, which replicas are told when the last chunk shows that a file is damaged: the error itself would be
+//! theirs too.
 
 use std::io;
 
@@ -14,7 +15,7 @@ use super::{expect, hold_against_limit};
 use crate::items::{number, shown};
 use crate::refusal::{Outcome, Refusal, refuse};
 use crate::server::{Call, Key};
-use crate::value::{Incoming, Value};
+use crate::value::{Incoming, Value, weight};
 
 /// The most that DUMP gives at once, and what it gives unless it is asked for less.
 const CHUNK: usize = 16 << 20;
@@ -150,7 +151,7 @@ fn begin(call: &Call<'_>, key: &mut Key<'_>, chunk: &[u8], replace: bool) -> Out
     }
     let mut incoming = Incoming::begin(chunk).map_err(Refusal::because)?;
     hold_against_limit(call, incoming.length() as u64, "the filter's file")?;
-    incoming.push(chunk)?;
+    incoming.push(chunk).map_err(Refusal::Because)?;
     match key.value_mut() {
         Some(value) => value.incoming = Some(incoming),
         None => key.set(Value { filter: None, incoming: Some(incoming) }),
@@ -171,7 +172,7 @@ fn go_on(key: &mut Key<'_>, position: u64, chunk: &[u8]) -> Outcome {
     if chunk.is_empty() {
         return refuse!("the chunk is empty");
     }
-    incoming.push(chunk)
+    incoming.push(chunk).map_err(Refusal::Because)
 }
 
 /// Makes the filter if all of it is there.
@@ -182,8 +183,7 @@ fn finish(call: &Call<'_>, key: &mut Key<'_>) -> Outcome {
         return Ok(());
     };
     let filter = incoming.finish().map_err(Refusal::because).and_then(|filter| {
-        let functions = filter.describe().bytes_of_functions();
-        hold_against_limit(call, filter.bytes().saturating_add(functions), "the filter")?;
+        hold_against_limit(call, weight(&filter), "the filter")?;
         Ok(filter)
     });
     match filter {
