@@ -102,7 +102,10 @@ impl Wishes {
             b"CAPACITY" => once("CAPACITY", &mut self.capacity, value("CAPACITY", rest, whole)?),
             b"MAXFN" => once("MAXFN", &mut self.max_false_negative, value("MAXFN", rest, real)?),
             b"MAXFP" => once("MAXFP", &mut self.max_false_positive, value("MAXFP", rest, real)?),
-            b"LENGTH" | b"DIM" => once("LENGTH", &mut self.length, value("LENGTH", rest, whole)?),
+            // As the program's options and vector sets call it.
+            b"LENGTH" | b"BITS" | b"DIMENSION" | b"DIM" => {
+                once("LENGTH", &mut self.length, value("LENGTH", rest, whole)?)
+            }
             b"SHINGLE" => once("SHINGLE", &mut self.shingling, value("SHINGLE", rest, named)?),
             b"SEED" => once("SEED", &mut self.seed, value("SEED", rest, named)?),
             b"WHENFULL" => {

@@ -43,6 +43,14 @@ def test_a_batch_answers_as_its_items_one_by_one(client: redis.Redis, texts: lis
     assert client.execute_command("DEBUG", "DIGEST-VALUE", "one") == client.execute_command("DEBUG", "DIGEST-VALUE", "batch")
 
 
+def test_the_length_has_the_programs_names_too(client: redis.Redis) -> None:
+    goal = ["METRIC", "hamming", "NEAR", 4, "FAR", 60, "CAPACITY", 100]
+    promises = [client.execute_command("NEAR.RESERVE", name, *goal, name, 256) for name in ("LENGTH", "BITS", "dimension", "Dim")]
+    assert promises == promises[:1] * 4
+    with pytest.raises(redis.ResponseError, match="LENGTH was given twice"):
+        client.execute_command("NEAR.RESERVE", "twice", *goal, "BITS", 256, "LENGTH", 256)
+
+
 def test_vectors_are_read_as_vector_sets_read_them(client: redis.Redis) -> None:
     reserve(client, "seen", "cosine")
     draw = random.Random(2)
