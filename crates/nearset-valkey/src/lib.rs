@@ -38,7 +38,10 @@ const VERSION: i32 = 100;
 fn start(context: &Context, _arguments: &[RedisString]) -> Status {
     let ctx = context.get_raw();
     if !config::register(ctx) || !commands::register(ctx) {
-        server::log(ctx, "nearset needs version 7 or newer of the server");
+        server::log(
+            ctx,
+            "nearset can't start: it needs version 7 or newer of the server, and near.* settings that it knows",
+        );
         return Status::Err;
     }
     server::announce(ctx);
