@@ -78,7 +78,7 @@ pub struct Args {
     shingle: Shingling,
 
     /// The field or column of the text
-    #[arg(long, value_name = "NAME", default_value = "text")]
+    #[arg(long, visible_alias = "field", value_name = "NAME", default_value = "text")]
     text_field: String,
 
     /// Compare each record exactly with a kept one before it is dropped, and name that in --removed

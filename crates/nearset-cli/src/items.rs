@@ -80,13 +80,18 @@ impl Faults {
 
     /// Takes note of a record.
     pub fn record(&mut self, error: RecordError) -> Result<()> {
-        self.note(error.into())
+        let cure = error.cure();
+        self.note_with(error.into(), cure)
     }
 
     /// Takes note of any error.
     pub fn note(&mut self, error: anyhow::Error) -> Result<()> {
+        self.note_with(error, "use --on-error skip to leave such records out")
+    }
+
+    fn note_with(&mut self, error: anyhow::Error, cure: &'static str) -> Result<()> {
         if self.on_error == OnError::Fail {
-            return Err(error.context("use --on-error skip to leave such records out"));
+            return Err(error.context(cure));
         }
         self.count += 1;
         if self.count <= Self::SHOWN {

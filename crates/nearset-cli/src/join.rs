@@ -34,7 +34,7 @@ pub struct Join {
     shingle: Shingling,
 
     /// The field or column of the text
-    #[arg(long, value_name = "NAME", default_value = "text")]
+    #[arg(long, visible_alias = "field", value_name = "NAME", default_value = "text")]
     text_field: String,
 
     #[command(flatten)]

@@ -44,7 +44,7 @@ pub enum InputError {
          closed swallows what follows)"
     )]
     RecordTooLong { name: Arc<str>, line: u64, limit: usize },
-    #[error("{name}: no column is called {column:?}: there are {}", list(found))]
+    #[error("{name}: no column is called {column:?}: there are {}; --field names another", list(found))]
     MissingColumn { name: Arc<str>, column: String, found: Vec<String> },
     #[error("{name}: the header line is broken: {cause}")]
     BadHeader { name: Arc<str>, cause: RecordFault },
@@ -160,6 +160,18 @@ pub enum RecordFault {
     BadNumber { field: String, found: String },
     #[error("column {column:?} is null or empty here")]
     Null { column: String },
+}
+
+impl RecordError {
+    /// What can be done about it, beside mending the record.
+    pub fn cure(&self) -> &'static str {
+        match self.fault {
+            RecordFault::MissingField { .. } => {
+                "name another with --field, or use --on-error skip to leave such records out"
+            }
+            _ => "use --on-error skip to leave such records out",
+        }
+    }
 }
 
 /// Names for a message, not more of them than a reader takes in.

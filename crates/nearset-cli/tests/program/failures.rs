@@ -9,7 +9,10 @@ fn a_broken_record_fails_with_its_line_or_is_skipped() {
     let shop = Workshop::new();
     for (bad, what) in [
         (&b"{\"text\": \"cut off\n"[..], "invalid JSON"),
-        (b"{\"body\": \"no text here\"}\n", "no field \"text\": there are \"body\""),
+        (
+            b"{\"body\": \"no text here\"}\n",
+            "no field \"text\": there are \"body\" (name another with --field, or use --on-error skip",
+        ),
         (b"{\"text\": 7}\n", "is a number, not a string"),
         (b"{\"text\": \"\xff\xfe\"}\n", "invalid UTF-8"),
         (b"[1]\n", "an array instead of a JSON object"),

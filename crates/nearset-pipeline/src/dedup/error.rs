@@ -21,7 +21,7 @@ pub enum DedupError {
     Shingling(#[from] ShinglingError),
     #[error(transparent)]
     Input(#[from] InputError),
-    #[error("{0} (use --on-error skip to leave such records out)")]
+    #[error("{0} ({cure})", cure = .0.cure())]
     Record(RecordError),
     #[error(transparent)]
     Output(#[from] OutputError),
