@@ -43,6 +43,12 @@ impl Generations<'_> {
     /// # Errors
     /// Those of [`Self::merge`].
     pub fn expect_mergeable(&self, other: &Generations<'_>) -> Result<(), MergeError> {
+        // Before the terms: a similarity beside a number of bits does not tell that the items are of different kinds.
+        if let (Some(ours), Some(theirs)) = (self.metric(), other.metric())
+            && ours != theirs
+        {
+            return Err(MergeError { what: "metric", ours: ours.to_string(), theirs: theirs.to_string() });
+        }
         if let (Some(ours), Some(theirs)) = (&self.terms, &other.terms) {
             ours.expect_equal(theirs)?;
         }

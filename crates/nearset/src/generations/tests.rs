@@ -323,6 +323,18 @@ fn unlike_filters_are_not_merged() {
     for (_, other) in &specs()[1..] {
         refused(&mut one, Generations::from_plan(other, terms(WhenFull::Grow)).unwrap());
     }
+    let texts = Goal::new(
+        Metric::Jaccard { shingling: Default::default() },
+        Distance::new(0.2).unwrap(),
+        Distance::new(0.5).unwrap(),
+        100,
+    );
+    let plan = Generations::plan(&texts, WhenFull::Grow).unwrap();
+    let of_texts = Generations::from_plan(&plan.spec, Terms::of(&texts, WhenFull::Grow)).unwrap();
+    assert!(
+        refused(&mut one, of_texts)
+            .contains("metric: hamming over 128 bits here, jaccard over shingles of words:5 there")
+    );
     // The second generation's table is not the first one's.
     let second = Generations::from_filter(one.filters()[1].clone());
     assert!(refused(&mut one, second).contains("table"));
