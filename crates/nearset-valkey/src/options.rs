@@ -5,7 +5,7 @@
 use std::str::FromStr;
 
 use nearset::generations::{Description, Generations, Terms, WhenFull};
-use nearset::plan::{FarModel, Goal, Metric, MetricName, Minimise, Shape, TextDedup};
+use nearset::plan::{FarModel, Goal, Metric, MetricError, MetricName, Minimise, Shape, TextDedup};
 use nearset::{Seed, Shingling};
 
 use crate::config;
@@ -144,6 +144,9 @@ impl Wishes {
         if unit.eq_ignore_ascii_case(b"ITEMS") {
             rest.next();
         }
+        if count == 0 {
+            return refuse!("EXPIRE-AFTER: 0 items would be remembered: say how many, or leave it out to forget none");
+        }
         Ok(Expiry::Items(count))
     }
 
@@ -152,7 +155,12 @@ impl Wishes {
         let Some(near) = self.near else { return refuse!("NEAR is missing: up to where are items near?") };
         let Some(capacity) = self.capacity else { return refuse!("CAPACITY is missing: how many items are expected?") };
         let shape = Shape { length: self.length, shingling: self.shingling };
-        let metric = name.with(shape).map_err(Refusal::because)?;
+        let metric = name.with(shape).map_err(|error| match error {
+            MetricError::NoLength { .. } => Refusal::Because(format!(
+                "LENGTH is missing, or 0: how many bits, symbols or components has an item of {name}?"
+            )),
+            other => Refusal::because(other),
+        })?;
         let of_texts = matches!(metric, Metric::Jaccard { .. } | Metric::WeightedJaccard { .. });
         if of_texts && self.length.is_some() {
             return refuse!("LENGTH says nothing about {name}: its items are of any length");
