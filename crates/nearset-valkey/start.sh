@@ -41,7 +41,7 @@ while listens "$port"; do
   port=$((port + 1))
 done
 
-mkdir -p "$data"
+mkdir -p "$data" && [ -w "$data" ] || { echo "nothing can be written to $data: name another folder, DATA=…" >&2; exit 1; }
 # Two servers would write into each other's files. The lock is the server's for as long as it lives.
 exec 9>"$data/lock"
 flock --nonblock 9 || { echo "a server works in $data already: talk to that one, or name another folder, DATA=…" >&2; exit 1; }
