@@ -211,7 +211,10 @@ pub fn dedup<'py>(
                     pushed.map_err(|cause| Fault::Item { position: piece.position(i), cause })
                 }
                 Some(_) => Err(Fault::Other(PyTypeError::new_err(format!("item {} is no text", piece.position(i))))),
-                None => Err(Fault::Missing { position: piece.position(i) }),
+                None => Err(Fault::Other(PyValueError::new_err(format!(
+                    "item {} is missing (None or null): missing='skip' leaves such texts out",
+                    piece.position(i)
+                )))),
             });
             (piece.len(), missing, outcome.map(|()| sketched))
         },

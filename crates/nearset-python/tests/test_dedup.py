@@ -77,11 +77,17 @@ def test_what_is_missing_fails_or_is_left_out():
         if isinstance(column, pandas.Series) and column.dtype != object:
             column = column.to_list()
             column = [None if text is pandas.NA else text for text in column]
-        with pytest.raises(ValueError, match="item 1 is missing"):
+        with pytest.raises(ValueError, match="item 1 is missing.*missing='skip'"):
             nearset.dedup(column)
         assert nearset.dedup(column, missing="skip").tolist() == [0, 2]
     with pytest.raises(ValueError, match="'fail' or 'skip'"):
         nearset.dedup(texts, missing="ignore")
+
+
+def test_a_file_of_a_filter_is_opened_first(tmp_path):
+    for name in ("seen.nearset", tmp_path / "seen.nearset"):
+        with pytest.raises(TypeError, match="nearset.open"):
+            nearset.dedup(["some text"], against=name)
 
 
 def test_filters_of_one_run_screen_the_next(texts, nearset_program, tmp_path):
@@ -200,7 +206,7 @@ def test_missing_texts_are_skipped_however_they_are_marked():
     ]
     for column in columns:
         assert nearset.dedup(column, missing="skip").tolist() == [0, 2]
-        with pytest.raises(ValueError, match="item 1 is missing"):
+        with pytest.raises(ValueError, match="item 1 is missing.*missing='skip'"):
             nearset.dedup(column)
     assert nearset.dedup(pyarrow.nulls(3), missing="skip").tolist() == []
     with pytest.raises(ValueError, match="item 1 is no text: .*surrogates"):

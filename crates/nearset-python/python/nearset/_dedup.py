@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable
 from contextlib import AbstractContextManager, nullcontext
+from os import PathLike
 from typing import TYPE_CHECKING, Any, Callable, Literal, Optional, Union, overload
 
 from nearset import _core
@@ -80,6 +81,8 @@ def dedup(
     """
     if missing not in ("fail", "skip"):
         raise ValueError(f"missing={missing!r}: it is 'fail' or 'skip'")
+    if isinstance(against, (str, PathLike)):
+        raise TypeError(f"against={str(against)!r} is the name of a file: nearset.open reads a filter from it")
     wanted = near if isinstance(near, TextDedup) else TextDedup(near)
     screens = [against] if isinstance(against, NearFilter) else list(against)
     with _bar(texts, progress) as update:
