@@ -91,7 +91,7 @@ impl Faults {
 
     fn note_with(&mut self, error: anyhow::Error, cure: &'static str) -> Result<()> {
         if self.on_error == OnError::Fail {
-            return Err(error.context(cure));
+            bail!("{error:#} ({cure})");
         }
         self.count += 1;
         if self.count <= Self::SHOWN {
