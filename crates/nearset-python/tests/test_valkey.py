@@ -166,6 +166,8 @@ def test_failures_are_of_the_right_kind(client, texts, near_server):
         NearFilter(client, "seen", hash_on="here")
     with pytest.raises(TypeError, match="asynchronous"):
         NearFilter(redis.asyncio.Redis(), "seen")
+    with pytest.raises(TypeError, match="str was given where a client is needed"):
+        NearFilter("localhost", "seen")
     with pytest.raises(KeyError, match="nowhere"):
         SpreadFilter(client, "nowhere")
     client.hset("hash", "field", "value")

@@ -77,7 +77,10 @@ class Server:
     """A client, its errors as Python's."""
 
     def __init__(self, client: Client) -> None:
-        if inspect.iscoroutinefunction(getattr(client, "execute_command", None)):
+        execute = getattr(client, "execute_command", None)
+        if execute is None:
+            raise TypeError(f"{type(client).__name__} was given where a client is needed, such as redis.Redis()")
+        if inspect.iscoroutinefunction(execute):
             raise TypeError("an asynchronous client was given where a synchronous one is needed, such as redis.Redis")
         self.client = client
 
