@@ -68,20 +68,24 @@ def test_the_functions_of_vectors_count(client: redis.Redis) -> None:
     refused(client, "NEAR.MADD", "seen", *(fp32([draw.gauss(0, 10) for _ in range(512)]) for _ in range(300)))
 
 
+def add_until_refused(client: redis.Redis, items: list[bytes]) -> tuple[int, str]:
+    """How many went into `seen` one by one, and why the next did not, which changed nothing."""
+    for added, item in enumerate(items):
+        before = digest(client, "seen")
+        try:
+            client.execute_command("NEAR.ADD", "seen", item)
+        except redis.ResponseError as error:
+            assert digest(client, "seen") == before
+            return added, str(error)
+    pytest.fail("nothing was refused")
+
+
 def test_growth_stops_at_the_limit_and_resumes_when_it_is_raised(client: redis.Redis) -> None:
     items = hashes(4000, 81)
     first = pairs(client.execute_command("NEAR.RESERVE", "seen", *hamming(300)))["bytes"]
     client.config_set("near.memory-limit", 2 * client.memory_usage("seen"))
-    added = 0
-    for item in items:
-        before = digest(client, "seen")
-        try:
-            client.execute_command("NEAR.ADD", "seen", item)
-            added += 1
-        except redis.ResponseError as error:
-            assert "the filter, grown, takes" in str(error) and "near.memory-limit" in str(error)
-            break
-    assert digest(client, "seen") == before
+    added, why = add_until_refused(client, items)
+    assert "the filter, grown, takes" in why and "near.memory-limit" in why
     info = pairs(client.execute_command("NEAR.INFO", "seen"))
     assert 300 <= added < len(items) and info["items"] == added
     assert first <= info["bytes"] <= 2 * client.memory_usage("seen")
@@ -252,18 +256,10 @@ def test_a_window_that_was_allowed_rolls_within_the_limit(client: redis.Redis, n
 def test_a_full_filter_that_refuses_says_so(client: redis.Redis) -> None:
     items = hashes(1000, 90)
     client.execute_command("NEAR.RESERVE", "seen", *hamming(200, "WHENFULL", "REFUSE"))
-    added = 0
-    for item in items:
-        before = digest(client, "seen")
-        try:
-            client.execute_command("NEAR.ADD", "seen", item)
-            added += 1
-        except redis.ResponseError as error:
-            assert "full" in str(error)
-            break
+    added, why = add_until_refused(client, items)
+    assert "full" in why
     # Within what counting set bits can tell: a few hundredths.
     assert 190 <= added <= 230
-    assert digest(client, "seen") == before
     info = pairs(client.execute_command("NEAR.INFO", "seen"))
     assert (
         info["when-full"] == b"refuse" and info["items"] == added and info["load"] >= 190 and info["generations"] == 1
