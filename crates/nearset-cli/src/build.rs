@@ -5,14 +5,15 @@ mod index;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::{Context, Result, bail};
-use nearset::Item;
-use nearset::family::Key;
-use nearset::plan::{Metric, MetricName, PlanError, PlannedSpec, Shape, TextDedup, plan};
-use nearset_pipeline::capacity::{self, Known};
+use anyhow::{Context, Result};
+use nearset::Generations;
+use nearset::family::{Hashed, Key};
+use nearset::generations::{Description, InsertError, Terms, WhenFull};
+use nearset::plan::{Metric, MetricName, PlanError, Shape, TextDedup};
+use nearset_pipeline::capacity::{self, Capacity, Known};
 use nearset_pipeline::scan::scan;
 use nearset_pipeline::{
-    AnyFilter, Arena, OutputOptions, ReadOptions, Reader, RecordError, RecordFault, Source, extract, save_filter,
+    Arena, OutputOptions, ReadOptions, Reader, RecordError, RecordFault, Source, extract, save_filter,
 };
 
 use crate::goal::{GoalOptions, parse_count};
@@ -70,7 +71,8 @@ pub struct Args {
     #[arg(long, value_name = "NAME")]
     field: Option<String>,
 
-    /// How many distinct items to make room for: 1000000, 1_000_000, 1e6 or 1M; otherwise counted, or estimated from a sample
+    /// How many distinct items to make room for: 1000000, 1_000_000, 1e6 or 1M; otherwise counted, or estimated from a sample. A
+    /// filter grows beyond it, at some cost in memory
     #[arg(long, value_name = "N", value_parser = parse_count)]
     capacity: Option<u64>,
 
@@ -92,18 +94,14 @@ pub struct Args {
 
 impl Args {
     /// How many items to make room for.
-    fn capacity(&self, sources: &[Source], read: &ReadOptions) -> Result<u64> {
-        if let Some(items) = self.capacity {
-            return Ok(items);
+    fn capacity(&self, sources: &[Source], read: &ReadOptions) -> Capacity {
+        match self.capacity {
+            Some(records) => Capacity { records, known: Known::Given, mean_bytes: None },
+            None => capacity::estimate(sources, read),
         }
-        let estimate = capacity::estimate(sources, read);
-        if estimate.known == Known::Guessed {
-            bail!("a pipe does not tell how many items will come: pass --capacity");
-        }
-        Ok(estimate.records)
     }
 
-    fn planned(&self, metric: Metric, shape: Shape, capacity: u64) -> Result<PlannedSpec> {
+    fn described(&self, metric: Metric, shape: Shape, capacity: u64) -> Result<Description> {
         let Some(far) = self.far else {
             let Metric::Jaccard { shingling } = metric else {
                 return Err(Usage(format!("--far is needed for {metric}: from where on are items not near?")).into());
@@ -119,18 +117,18 @@ impl Args {
                 seed: self.wanted.seed,
                 ..usual
             };
-            return Ok(PlannedSpec::Near(wanted.spec(capacity)?));
+            return Ok(Description::of_texts(&wanted, capacity, WhenFull::Grow)?);
         };
         let sampled = self.wanted.sampled(self.metric, shape, self.field.as_deref(), self.input.format)?;
         let goal = self.wanted.goal(metric, far, capacity, sampled.as_ref())?;
-        let plan = match plan(&goal) {
+        let plan = match Generations::plan(&goal, WhenFull::Grow) {
             Err(PlanError::Goal(error)) => return Err(self.wanted.explain(self.metric, far, error).into()),
             plan => plan?,
         };
         if !self.quiet {
             eprint!("{plan}");
         }
-        Ok(plan.spec)
+        Ok(Description::new(plan.spec, Some(Terms::of(&goal, WhenFull::Grow)))?)
     }
 }
 
@@ -143,20 +141,18 @@ pub fn run(args: Args) -> Result<ExitCode> {
     if args.index {
         return index::run(&args, metric, shape, sources.list, &fields);
     }
-    let capacity = args.capacity(&sources.list, &read)?;
-    let planned = args.planned(metric, shape, capacity)?;
-    let mut filter = AnyFilter::from_planned(&planned)?;
+    let capacity = args.capacity(&sources.list, &read).records;
+    let described = args.described(metric, shape, capacity)?;
+    let mut filter = described.make()?;
     let mut output = OutputOptions::protecting(&sources.list);
     output.force = args.force;
     // Found out now rather than after the work.
     drop(nearset_pipeline::OutputFile::create(&args.output, &output)?);
     let mut faults = Faults::new(args.work.on_error);
     let reader = Reader::new(sources.list, read);
-    let hasher = match &filter {
-        AnyFilter::Near(filter) if filter.spec().probing.is_none() => Some(filter.hasher()),
-        _ => None,
-    };
-    let mut arena = Arena::new();
+    let takes_keys = described.spec().near().is_some_and(|spec| spec.probing.is_none());
+    let hasher = filter.hasher().filter(|_| takes_keys);
+    let (mut arena, mut room) = (Arena::new(), Hashed::new());
     scan(
         reader,
         &fields,
@@ -186,30 +182,28 @@ pub fn run(args: Args) -> Result<ExitCode> {
             for error in errors {
                 faults.record(error)?;
             }
-            match &mut filter {
-                AnyFilter::Near(filter) if hasher.is_some() => {
-                    filter.insert_keys(&keys);
-                }
-                filter => {
-                    let extracted = extract(&batch, &fields, &mut arena);
-                    for i in 0..extracted.len() {
-                        let inserted = match extracted.item(i) {
-                            Ok(item) => insert(filter, item).map_err(|cause| {
-                                extracted.error(i, RecordFault::Unhashable { field: fields.item.clone(), cause })
-                            }),
-                            Err(error) => Err(error.clone()),
-                        };
-                        if let Err(error) = inserted {
-                            faults.record(error)?;
+            if hasher.is_some() {
+                filter.insert_keys(&keys)?;
+                return Ok(());
+            }
+            let extracted = extract(&batch, &fields, &mut arena);
+            for i in 0..extracted.len() {
+                let error = match extracted.item(i) {
+                    Ok(item) => match filter.insert(item, &mut room) {
+                        Ok(_) => continue,
+                        Err(InsertError::Item(cause)) => {
+                            extracted.error(i, RecordFault::Unhashable { field: fields.item.clone(), cause })
                         }
-                    }
-                }
+                        Err(cause) => return Err(cause.into()),
+                    },
+                    Err(error) => error.clone(),
+                };
+                faults.record(error)?;
             }
             Ok(())
         },
     )?;
     save_filter(&filter, &args.output, &output)?;
-    let over = filter.len() > capacity;
     if !args.quiet {
         eprintln!(
             "built     {}: {} items, {}",
@@ -217,19 +211,16 @@ pub fn run(args: Args) -> Result<ExitCode> {
             show::count(filter.len()),
             show::bytes(filter.bytes())
         );
-        if over {
-            eprintln!("warning: made for {} items: build it again with a larger --capacity", show::count(capacity));
+        if filter.filters().len() > 1 {
+            let (capacity, generations) = (show::count(capacity), filter.filters().len());
+            eprintln!("grew      to {generations} generations: {capacity} items was too few; a larger --capacity takes less memory");
         }
     }
     if args.json {
         let summary = serde_json::json!({
-            "items": filter.len(), "capacity": capacity, "bytes": filter.bytes(), "skipped": faults.count,
+            "items": filter.len(), "capacity": filter.capacity(), "generations": filter.filters().len(), "bytes": filter.bytes(), "skipped": faults.count,
         });
         print_json(&summary, false).context("cannot print the summary")?;
     }
     Ok(ExitCode::SUCCESS)
-}
-
-fn insert(filter: &mut AnyFilter<'_>, item: Item<'_>) -> Result<(), nearset::ItemError> {
-    filter.insert(item).map(drop)
 }

@@ -69,7 +69,7 @@ pub struct Args {
 
 pub fn run(args: Args) -> Result<ExitCode> {
     let file = FilterFile::open(&args.filter)?;
-    let filter = file.generations()?;
+    let filter = file.filter()?;
     let Some(metric) = filter.metric() else {
         bail!("{}: its items cannot be read from files; use the library", args.filter.display());
     };

@@ -8,14 +8,14 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 use nearset::plan::TextDedup;
 use nearset::{Seed, Shingling};
-use nearset_pipeline::ItemField;
+use nearset_pipeline::{FilterFileError, ItemField};
 use nearset_pipeline::capacity::Known;
 use nearset_pipeline::dedup::{Dedup, DedupError, DedupOptions, DedupPlan, Summary, is_resumable};
 use nearset_pipeline::words;
 
 use crate::goal::parse_count;
 use crate::join;
-use crate::options::{self, Input, Work};
+use crate::options::{self, Input, Trust, Work};
 use crate::show;
 
 const EXAMPLES: &str = "\
@@ -45,7 +45,7 @@ Exit codes: 0 done, 1 failed (no output appears), 2 wrong command line.";
 /// Remove the records of a corpus that are near an earlier one
 ///
 /// Reads records in order and drops, or with --annotate marks, each whose text is near an earlier record's. All of it is one
-/// pass, in memory that the printed plan states (about 62 bytes a document at the defaults). Kept records come out byte for byte
+/// pass, in memory that the printed plan states (about 86 bytes per document at the defaults). Kept records come out byte for byte
 /// and in order; the same records give the same output for any number of threads.
 ///
 /// With --verify a record is dropped only if a kept one has the similarity --near or more, counted exactly over their shingles;
@@ -98,7 +98,10 @@ pub struct Args {
     #[arg(long, value_name = "FILTER")]
     against: Vec<PathBuf>,
 
-    /// Save the filter; if it had to grow, each generation goes to a numbered file
+    #[command(flatten)]
+    trust: Trust,
+
+    /// Save the filter, for --against in a later run
     #[arg(long, value_name = "FILTER")]
     save: Option<PathBuf>,
 
@@ -170,6 +173,7 @@ impl Args {
         options.report = self.report.clone();
         options.save = self.save.clone();
         options.against = self.against.clone();
+        options.allow_overfull = self.trust.allow_overfull;
         options.force = self.force;
         options.resume = self.resume;
         options.checkpoint_bytes = self.checkpoint_bytes;
@@ -195,7 +199,13 @@ pub fn run(args: Args) -> Result<ExitCode> {
     {
         eprintln!("note: what was done so far is kept; --resume goes on from there once the cause is gone");
     }
-    let summary = outcome?;
+    let summary = match outcome {
+        Err(DedupError::Filter(cause @ FilterFileError::Overfull { .. })) => return Err(options::overfull(&cause)),
+        outcome => outcome?,
+    };
+    for cause in &summary.overfull {
+        eprintln!("warning: {cause}");
+    }
     if !args.quiet {
         print_summary(&summary, args.annotate);
         if let Some(report) = &args.report {
@@ -278,10 +288,7 @@ fn print_summary(summary: &Summary, annotated: bool) {
     } else {
         eprintln!("filter    {}, {fills} of its bits set", show::bytes(bytes));
     }
-    for path in &summary.saved {
+    if let Some(path) = &summary.saved {
         eprintln!("saved     {}", path.display());
-    }
-    if summary.saved.len() > 1 {
-        eprintln!("          one file a generation: give each to --against, or run with a larger --capacity for one");
     }
 }

@@ -112,7 +112,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
     if file.kind()?.is_index() {
         return of_index(&args, &file);
     }
-    let filter = file.generations()?;
+    let filter = file.filter()?;
     let metric = filter.metric();
     let points = metric.map(|metric| filter_curve(filter.filters(), metric, PRINTED)).unwrap_or_default();
     if let Some(path) = &args.plot {
@@ -149,6 +149,16 @@ pub fn run(args: Args) -> Result<ExitCode> {
         _ => {}
     }
     facts.push(("items", show::count(filter.len())));
+    let unrelated = filter.unrelated_acceptance();
+    let made_for = match filter.capacity() {
+        Some(capacity) => format!(" of the {} that it is made for", show::count(capacity)),
+        None => "; nothing says how many it is made for".to_owned(),
+    };
+    facts.push(("load", format!("about {} distinct items{made_for}", show::count(filter.load()))));
+    facts.push(("unrelated", format!("{} of unrelated items are called near", show::percent(unrelated))));
+    if let Err(cause) = filter.expect_not_overfull() {
+        facts.push(("warning", cause.to_string()));
+    }
     if let (Some(terms), Some(metric), Some(errors)) = (filter.terms(), metric, filter.predicted_errors()) {
         facts.push(("reserved", reserved_for(terms)));
         let at = |distance| number(metric.own_unit(distance));
@@ -164,6 +174,10 @@ pub fn run(args: Args) -> Result<ExitCode> {
     if args.json {
         let mut value = serde_json::json!({
             "items": filter.len(),
+            "capacity": filter.capacity(),
+            "load": filter.load(),
+            "unrelated": unrelated,
+            "overfull": filter.expect_not_overfull().is_err(),
             "generations": filter.filters().len(),
             "bytes": filter.bytes(),
             "file_bytes": file.bytes(),

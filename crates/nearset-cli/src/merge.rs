@@ -4,13 +4,14 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
-use nearset_pipeline::{FilterFile, OutputOptions, save_generations, save_index};
+use nearset_pipeline::{FilterFile, OutputOptions, save_filter, save_index};
 
+use crate::options::{self, Trust};
 use crate::show;
 
 const EXAMPLES: &str = "\
 Examples:
-  Filters built on many machines, with the same options and the same --capacity:
+  Filters built on many machines, with the same options and one --capacity for all items together:
     nearset merge part-*.nearset -o all.nearset
 
   Indexes of one kind of item:
@@ -18,7 +19,8 @@ Examples:
 
 /// Merge filters of one spec, or indexes, into one that holds all their items
 ///
-/// Filters must have been built with equal options, seed and capacity; otherwise the first difference is named.
+/// Filters must have been built with equal options, seed and capacity, which is that of all items together; otherwise the first
+/// difference is named.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -29,6 +31,9 @@ pub struct Args {
     /// Where the merged one goes
     #[arg(short, long, value_name = "FILTER")]
     output: PathBuf,
+
+    #[command(flatten)]
+    trust: Trust,
 
     /// Replace an existing file
     #[arg(long)]
@@ -54,11 +59,16 @@ pub fn run(args: Args) -> Result<ExitCode> {
         save_index(&merged, &args.output, &options)?;
         ("indexes", merged.len(), merged.bytes())
     } else {
-        let mut merged = first.generations()?.into_owned();
+        let mut merged = first.filter()?.into_owned();
         for path in &args.filters[1..] {
-            merged.merge(&FilterFile::open(path)?.generations()?).with_context(|| unlike(path))?;
+            merged.merge(&FilterFile::open(path)?.filter()?).with_context(|| unlike(path))?;
         }
-        save_generations(&merged, &args.output, &options)?;
+        match merged.expect_not_overfull() {
+            Err(cause) if args.trust.allow_overfull => eprintln!("warning: merged, {cause}"),
+            Err(cause) => return Err(options::overfull(&cause)).context("merged"),
+            Ok(()) => {}
+        }
+        save_filter(&merged, &args.output, &options)?;
         ("filters", merged.len(), merged.bytes())
     };
     if !args.quiet {

@@ -2,9 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
 use clap::{Args, ValueEnum};
-use nearset_pipeline::{Fields, Format, ItemField, OutputFile, OutputOptions, Sources, resolve};
+use nearset::Generations;
+use nearset_pipeline::{
+    Fields, FilterFile, FilterFileError, Format, ItemField, OutputFile, OutputOptions, Sources, resolve,
+};
 
 /// What is read.
 #[derive(Args)]
@@ -82,6 +85,33 @@ fn parse_threads(text: &str) -> Result<usize, String> {
         Ok(threads) => Ok(threads),
         Err(error) => Err(format!("{error}")),
     }
+}
+
+/// Which filters are believed.
+#[derive(Args)]
+pub struct Trust {
+    /// Use a filter that holds more items than it is made for, with a warning: it calls unrelated items near
+    #[arg(long)]
+    pub allow_overfull: bool,
+}
+
+impl Trust {
+    /// The filter in a file, whose answers are to be acted on.
+    pub fn filter<'f>(&self, file: &'f FilterFile) -> Result<Generations<'f>> {
+        match file.filter_to_trust() {
+            Err(cause @ FilterFileError::Overfull { .. }) if self.allow_overfull => {
+                eprintln!("warning: {cause}");
+                Ok(file.filter()?)
+            }
+            Err(cause @ FilterFileError::Overfull { .. }) => Err(overfull(&cause)),
+            outcome => Ok(outcome?),
+        }
+    }
+}
+
+/// The error about a filter that holds too much, with what the program offers beside building it again.
+pub fn overfull(cause: &dyn std::error::Error) -> anyhow::Error {
+    anyhow!("{cause}, or use it as it is with --allow-overfull")
 }
 
 /// A wrong command line, as opposed to a failure.

@@ -14,7 +14,7 @@ use nearset_pipeline::{
 };
 
 use crate::items::{Faults, fields_for};
-use crate::options::{Input, Usage, Work, is_stdout, print_json};
+use crate::options::{Input, Trust, Usage, Work, is_stdout, print_json};
 use crate::show;
 
 const EXAMPLES: &str = "\
@@ -70,6 +70,9 @@ pub struct Args {
     field: Option<String>,
 
     #[command(flatten)]
+    trust: Trust,
+
+    #[command(flatten)]
     work: Work,
 
     /// Replace an existing output
@@ -87,7 +90,7 @@ pub struct Args {
 
 pub fn run(args: Args) -> Result<ExitCode> {
     let file = FilterFile::open(&args.filter)?;
-    let filter = file.generations()?;
+    let filter = args.trust.filter(&file)?;
     let Some(metric) = filter.metric() else {
         bail!("{}: its items cannot be read from files; use the library", args.filter.display());
     };

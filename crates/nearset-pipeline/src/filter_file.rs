@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 
 use memmap2::Mmap;
 use nearset::codec::Kind;
-use nearset::{AnyFilter, Check, DecodeError, Generations, NearFilter};
+use nearset::generations::Overfull;
+use nearset::{Check, DecodeError, Generations};
 
 use crate::any_index::AnyIndex;
 use crate::error::OutputError;
@@ -23,10 +24,8 @@ pub enum FilterFileError {
     Unreadable { path: PathBuf, cause: io::Error },
     #[error("{}: {cause}", path.display())]
     Decode { path: PathBuf, cause: DecodeError },
-    #[error(
-        "{}: holds a filter of {generations} generations, which only answer together: ask it with `nearset query`", path.display()
-    )]
-    Several { path: PathBuf, generations: usize },
+    #[error("{}: {cause}", path.display())]
+    Overfull { path: PathBuf, cause: Overfull },
     #[error("{}: holds {found}, not a filter: ask it with `nearset search`", path.display())]
     IsIndex { path: PathBuf, found: Kind },
     #[error("{}: holds {found}, which keeps no items: build an index with `nearset build --index`", path.display())]
@@ -62,15 +61,6 @@ impl FilterFile {
         self.map.len()
     }
 
-    /// The filter in it, of whatever kind.
-    ///
-    /// # Errors
-    /// If the file is damaged, another structure, of several generations or newer than this build.
-    pub fn any(&self) -> Result<AnyFilter<'_>, FilterFileError> {
-        self.expect_filter()?;
-        AnyFilter::decode(&self.map).map_err(|cause| self.undecodable(cause))
-    }
-
     /// What it holds, by its header.
     ///
     /// # Errors
@@ -91,35 +81,31 @@ impl FilterFile {
         AnyIndex::decode(&self.map).map_err(|cause| self.undecodable(cause))
     }
 
-    /// The filter in it, of whatever kind and of however many generations.
+    /// The filter in it, of whatever kind and of however many generations. Its tables stay in the file.
     ///
     /// # Errors
-    /// As [`FilterFile::any`].
-    pub fn generations(&self) -> Result<Generations<'_>, FilterFileError> {
-        self.expect_filter()?;
-        Generations::decode(&self.map, Check::Everything).map_err(|cause| self.undecodable(cause))
-    }
-
-    fn expect_filter(&self) -> Result<(), FilterFileError> {
+    /// If the file is damaged, another structure or newer than this build.
+    pub fn filter(&self) -> Result<Generations<'_>, FilterFileError> {
         match self.kind()? {
             found if found.is_index() => Err(FilterFileError::IsIndex { path: self.path.clone(), found }),
-            _ => Ok(()),
+            _ => Generations::decode(&self.map, Check::Everything).map_err(|cause| self.undecodable(cause)),
+        }
+    }
+
+    /// [`FilterFile::filter`], for those who act on its answers: it must not hold more than it is made for.
+    ///
+    /// # Errors
+    /// If it holds more, too.
+    pub fn filter_to_trust(&self) -> Result<Generations<'_>, FilterFileError> {
+        let filter = self.filter()?;
+        match filter.expect_not_overfull() {
+            Ok(()) => Ok(filter),
+            Err(cause) => Err(FilterFileError::Overfull { path: self.path.clone(), cause }),
         }
     }
 
     fn undecodable(&self, cause: DecodeError) -> FilterFileError {
-        match cause {
-            DecodeError::Several { generations } => FilterFileError::Several { path: self.path.clone(), generations },
-            cause => FilterFileError::Decode { path: self.path.clone(), cause },
-        }
-    }
-
-    /// The near filter in it, whose tables stay in the file.
-    ///
-    /// # Errors
-    /// If the file is damaged, of another kind or newer than this build.
-    pub fn filter(&self) -> Result<NearFilter<'_>, FilterFileError> {
-        NearFilter::decode(&self.map, Check::Everything).map_err(|cause| self.undecodable(cause))
+        FilterFileError::Decode { path: self.path.clone(), cause }
     }
 }
 
@@ -134,7 +120,7 @@ fn map(file: &File) -> io::Result<Mmap> {
 ///
 /// # Errors
 /// If the device is full or fails.
-pub fn write_filter(filter: &NearFilter<'_>, out: &mut OutputFile) -> Result<(), OutputError> {
+pub fn write_filter(filter: &Generations<'_>, out: &mut OutputFile) -> Result<(), OutputError> {
     write_with(out, |writing| filter.encode(writing))
 }
 
@@ -142,15 +128,7 @@ pub fn write_filter(filter: &NearFilter<'_>, out: &mut OutputFile) -> Result<(),
 ///
 /// # Errors
 /// If it exists and may not be replaced, or the device is full or fails.
-pub fn save_filter(filter: &AnyFilter<'_>, path: &Path, options: &OutputOptions) -> Result<(), OutputError> {
-    save_with(path, options, |writing| filter.encode(writing))
-}
-
-/// Saves generations under their name, whole or not at all.
-///
-/// # Errors
-/// As [`save_filter`].
-pub fn save_generations(filter: &Generations<'_>, path: &Path, options: &OutputOptions) -> Result<(), OutputError> {
+pub fn save_filter(filter: &Generations<'_>, path: &Path, options: &OutputOptions) -> Result<(), OutputError> {
     save_with(path, options, |writing| filter.encode(writing))
 }
 

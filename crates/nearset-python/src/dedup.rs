@@ -1,9 +1,8 @@
 //! `dedup`: the program's decisions on texts that Python has.
 
 use nearset::generations::Description as Described;
-use nearset::plan::{Metric, PlannedSpec, TextDedup as Wanted};
+use nearset::plan::{Metric, TextDedup as Wanted};
 use nearset::{BitString, Item};
-use nearset_pipeline::AnyFilter;
 use nearset_pipeline::dedup::{Against, Sketched, TextRun, TextSketcher};
 use numpy::{IntoPyArray, PyArray1};
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -34,9 +33,16 @@ use crate::{error, options::seed_to_python};
 /// >>> round(wanted.caught(0.9), 3) > 0.99, wanted.caught(0.6) < 0.01
 /// (True, True)
 /// >>> wanted.filter(capacity=1000)
-/// <NearFilter: jaccard over shingles of words:5; 124 bands of 8 rows, enough must hit; 0 items, 0 % of 62.4 kB set>
+/// <NearFilter: jaccard over shingles of words:5; 112 bands of 8 rows, enough must hit; 0 of 1,000 items, 0 % of 86.2 kB set>
 #[pyclass(frozen, module = "nearset")]
 pub struct TextDedup(Wanted);
+
+impl TextDedup {
+    fn described(&self, capacity: u64, when_full: &str) -> PyResult<Described> {
+        let when_full = description::when_full(when_full)?;
+        Described::of_texts(&self.0, capacity, when_full).map_err(|cause| error::reserve(&cause))
+    }
+}
 
 #[pymethods]
 impl TextDedup {
@@ -104,36 +110,25 @@ impl TextDedup {
         self.0.caught(similarity).map_err(|cause| error::text_dedup(&cause))
     }
 
-    /// An empty filter for so many texts: the one that :func:`dedup` starts with.
-    fn filter(&self, py: Python<'_>, capacity: Whole<u64>) -> PyResult<Py<PyAny>> {
-        let run = TextRun::new(self.0, Some(capacity.0)).map_err(|cause| error::text_dedup(&cause))?;
-        let mut filters = run.into_filters();
-        let first = filters.pop().ok_or_else(|| PyValueError::new_err("a run has at least one filter"))?;
-        filter::to_python(py, AnyFilter::Near(first))
+    /// An empty filter for so many texts.
+    ///
+    /// Args:
+    ///     capacity: How many distinct texts are expected.
+    ///     when_full: As for :meth:`Plan.filter`.
+    #[pyo3(signature = (capacity, *, when_full="grow"))]
+    fn filter(&self, py: Python<'_>, capacity: Whole<u64>, when_full: &str) -> PyResult<Py<PyAny>> {
+        let described = self.described(capacity.0, when_full)?;
+        filter::to_python(py, described.make().map_err(|cause| error::spec(&cause))?)
     }
 
     /// Such a filter without its memory: for a server that is to hold it.
     ///
     /// Args:
     ///     capacity: How many distinct texts are expected.
-    ///     when_full: As for :meth:`Plan.describe`.
-    #[pyo3(signature = (capacity, *, when_full=None))]
-    fn describe(&self, capacity: Whole<u64>, when_full: Option<&str>) -> PyResult<Description> {
-        let described = match description::when_full(when_full)? {
-            Some(when_full) => Described::of_texts(&self.0, capacity.0, when_full).map_err(error::value)?,
-            None => {
-                let spec = self.0.spec(capacity.0).map_err(|cause| error::text_dedup(&cause))?;
-                Described::new(PlannedSpec::Near(spec), None).map_err(error::value)?
-            }
-        };
-        Description::new(described)
-    }
-
-    /// The fill of such a filter at which :func:`dedup` takes a second one, because there are more texts than it was made for.
-    #[getter]
-    fn fill_when_full(&self) -> PyResult<f64> {
-        let run = TextRun::new(self.0, Some(1)).map_err(|cause| error::text_dedup(&cause))?;
-        Ok(run.fill_when_full())
+    ///     when_full: As for :meth:`Plan.filter`.
+    #[pyo3(signature = (capacity, *, when_full="grow"))]
+    fn describe(&self, capacity: Whole<u64>, when_full: &str) -> PyResult<Description> {
+        Description::new(self.described(capacity.0, when_full)?)
     }
 
     fn __getnewargs_ex__<'py>(&self, py: Python<'py>) -> PyResult<((f64,), Bound<'py, PyDict>)> {
@@ -157,8 +152,8 @@ impl TextDedup {
     }
 }
 
-/// The positions of the texts that are kept, and the filters that the run has filled.
-type Kept<'py> = (Bound<'py, PyArray1<i64>>, Vec<Py<PyAny>>);
+/// The positions of the texts that are kept, and the filter that the run has filled.
+type Kept<'py> = (Bound<'py, PyArray1<i64>>, Py<PyAny>);
 
 /// Decides on texts, as the program does on records.
 #[pyfunction]
@@ -177,18 +172,14 @@ pub fn dedup<'py>(
     let metric = Metric::Jaccard { shingling: wanted.0.shingling };
     let many = Many::new(metric, texts)?;
     let capacity = capacity.map(|capacity| capacity.0).or(many.len().map(|len| len as u64));
-    let mut run = TextRun::new(wanted.0, capacity).map_err(|cause| error::text_dedup(&cause))?;
+    let mut run = TextRun::new(wanted.0, capacity).map_err(|cause| error::reserve(&cause))?;
     let hasher = run.hasher();
     let held: Vec<_> = against.iter().map(|filter| filter.read(py)).collect();
-    let own = run.filters()[0].spec().clone();
+    let described = run.filter().describe();
+    let own = described.spec().near().expect("a filter of texts has bands");
     let screens = held
         .iter()
-        .map(|filter| match &**filter {
-            AnyFilter::Near(filter) => {
-                Against::new(filter, &own).map_err(|cause| PyTypeError::new_err(cause.to_string()))
-            }
-            _ => Err(PyTypeError::new_err("only filters over texts can be deduplicated against")),
-        })
+        .map(|filter| Against::new(filter, own).map_err(|cause| PyTypeError::new_err(cause.to_string())))
         .collect::<PyResult<Vec<Against<'_>>>>()?;
     let mut kept = Vec::new();
     let mut position = 0i64;
@@ -231,11 +222,10 @@ pub fn dedup<'py>(
                 next += 1;
             });
             position += len as i64;
-            decided.map_err(|cause| Fault::Other(error::spec(&cause)))
+            decided.map_err(|cause| Fault::Other(error::insert(&cause)))
         },
     )?;
     drop(screens);
     drop(held);
-    let filters = run.into_filters().into_iter().map(|filter| filter::to_python(py, AnyFilter::Near(filter)));
-    Ok((kept.into_pyarray(py), filters.collect::<PyResult<_>>()?))
+    Ok((kept.into_pyarray(py), filter::to_python(py, run.into_filter())?))
 }

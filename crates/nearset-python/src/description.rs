@@ -8,7 +8,6 @@ use nearset::family::{Hashed, Key};
 use nearset::filter::{Hasher, Spec};
 use nearset::generations::{Description as Library, Terms, WhenFull};
 use nearset::plan::{Metric, PlannedSpec};
-use nearset_pipeline::AnyFilter;
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -40,13 +39,22 @@ pub struct Description {
     hasher: OnceLock<Option<Hasher>>,
 }
 
-/// What happens to items beyond the capacity; if nothing is said, nothing was promised.
-pub fn when_full(said: Option<&str>) -> PyResult<Option<WhenFull>> {
+/// What happens to items beyond the capacity.
+pub fn when_full(said: &str) -> PyResult<WhenFull> {
     match said {
-        Some("grow") => Ok(Some(WhenFull::Grow)),
-        Some("refuse") => Ok(Some(WhenFull::Refuse)),
-        Some(other) => Err(PyValueError::new_err(format!("when_full={other:?}: it is 'grow' or 'refuse'"))),
-        None => Ok(None),
+        "grow" => Ok(WhenFull::Grow),
+        "refuse" => Ok(WhenFull::Refuse),
+        other => Err(PyValueError::new_err(format!("when_full={other:?}: it is 'grow' or 'refuse'"))),
+    }
+}
+
+/// What Python calls it.
+pub fn name_of(when_full: WhenFull) -> &'static str {
+    match when_full {
+        WhenFull::Grow => "grow",
+        WhenFull::Refuse => "refuse",
+        WhenFull::Forget { .. } => "forget",
+        _ => "unknown",
     }
 }
 
@@ -145,12 +153,7 @@ impl Description {
     /// What happens then: ``grow``, ``refuse`` or ``forget``; ``None`` if nothing was promised.
     #[getter]
     fn when_full(&self) -> Option<&'static str> {
-        self.described.terms().and_then(|terms| match terms.when_full {
-            WhenFull::Grow => Some("grow"),
-            WhenFull::Refuse => Some("refuse"),
-            WhenFull::Forget { .. } => Some("forget"),
-            _ => None,
-        })
+        self.described.terms().map(|terms| name_of(terms.when_full))
     }
 
     /// Memory of such a filter; where it grows or forgets, of one generation.
@@ -167,8 +170,7 @@ impl Description {
 
     /// An empty filter: a :class:`NearFilter` or an :class:`ExactNearFilter`.
     fn filter(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        let empty = AnyFilter::from_planned(self.described.spec()).map_err(|cause| error::spec(&cause))?;
-        filter::to_python(py, empty)
+        filter::to_python(py, self.described.make().map_err(|cause| error::spec(&cause))?)
     }
 
     /// An item's keys, one a band; 0 where it has no value in a band.

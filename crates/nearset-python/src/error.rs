@@ -4,6 +4,7 @@ use std::fmt::Display;
 use std::path::Path;
 
 use nearset::filter::{BatchError, BitArrayError, BloomError, SpecError};
+use nearset::generations::{InsertError, Overfull, ReserveError};
 use nearset::plan::TextDedupError;
 use nearset::{DecodeError, ItemError};
 use nearset_pipeline::{FilterFileError, OutputError};
@@ -12,6 +13,13 @@ use pyo3::exceptions::{
     PyTypeError, PyUnicodeEncodeError, PyValueError,
 };
 use pyo3::prelude::*;
+
+pyo3::create_exception!(
+    nearset,
+    FullError,
+    PyValueError,
+    "A filter has no room for more items, or holds more than it is made for."
+);
 
 /// A value that does not do.
 pub fn value(error: impl Display) -> PyErr {
@@ -75,6 +83,32 @@ pub fn text_dedup(error: &TextDedupError) -> PyErr {
     }
 }
 
+/// A filter that can't be reserved.
+pub fn reserve(error: &ReserveError) -> PyErr {
+    match error {
+        ReserveError::Spec(cause) => spec(cause),
+        ReserveError::Texts(cause) => text_dedup(cause),
+        _ => value(error),
+    }
+}
+
+/// An item that is not inserted.
+pub fn insert(error: &InsertError) -> PyErr {
+    match error {
+        InsertError::Item(cause) => item(cause),
+        InsertError::Batch(cause) => batch(cause),
+        InsertError::Spec(cause) => spec(cause),
+        InsertError::Full { .. } | InsertError::TooManyGenerations { .. } => FullError::new_err(error.to_string()),
+        InsertError::Overfull(cause) => FullError::new_err(cause.to_string()),
+        _ => value(error),
+    }
+}
+
+/// A filter that holds too much to be used.
+pub fn overfull(error: &Overfull) -> PyErr {
+    FullError::new_err(format!("{error}, or use it as it is with allow_overfull=True"))
+}
+
 /// Bytes that are no filter.
 pub fn decode(error: &DecodeError) -> PyErr {
     value(error)
@@ -84,6 +118,9 @@ pub fn decode(error: &DecodeError) -> PyErr {
 pub fn filter_file(error: &FilterFileError) -> PyErr {
     match error {
         FilterFileError::Unreadable { cause, .. } => io(cause.kind(), error),
+        FilterFileError::Overfull { .. } => {
+            FullError::new_err(format!("{error}, or use it as it is with allow_overfull=True"))
+        }
         _ => value(error),
     }
 }

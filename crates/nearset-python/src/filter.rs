@@ -6,10 +6,11 @@ use std::sync::RwLockReadGuard;
 use nearset::family::{Hashed, Key};
 use nearset::filter::Decision;
 use nearset::plan::Metric;
-use nearset::{BitString, Distance};
+use nearset::{BitString, Check, Distance, Generations};
+use nearset::generations::{AnyFilter, InsertError};
 use nearset_pipeline::curves::filter_chart;
 use nearset_pipeline::extract::item_field;
-use nearset_pipeline::{AnyFilter, FilterFile, save_filter};
+use nearset_pipeline::{FilterFile, save_filter};
 use numpy::{IntoPyArray, PyArray1};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -20,15 +21,18 @@ use crate::items::{Chunk, Many};
 use crate::options::{self, Whole, seed_to_python};
 use crate::plan::Plan;
 use crate::shared::Shared;
-use crate::{draw, error, files};
+use crate::{description, draw, error, files};
 
 /// A set of items that knows whether anything near was put into it: a :class:`NearFilter` or an :class:`ExactNearFilter`.
+///
+/// It knows how many items it is made for (``capacity``) and how many are in it (``load``). Beyond its capacity it grows, or it
+/// refuses more by a :class:`FullError`.
 ///
 /// Items are what the metric says: texts (``str``), sets (of whole numbers below 2^64), bit strings (hexadecimal digits,
 /// bytes, numpy arrays of ``uint8``, ``uint64`` or ``bool``), vectors (anything that numpy takes for ``float32``).
 #[pyclass(frozen, subclass, module = "nearset")]
 pub struct Filter {
-    filter: Shared<AnyFilter<'static>>,
+    filter: Shared<Generations<'static>>,
     metric: Metric,
 }
 
@@ -36,6 +40,7 @@ pub struct Filter {
 ///
 /// Args:
 ///     plan: What :func:`plan` returned.
+///     when_full: What happens to items beyond the plan's capacity: the filter grows (``grow``), or it refuses them (``refuse``).
 ///
 /// >>> import nearset
 /// >>> plan = nearset.plan("jaccard", near=0.8, far=0.5, capacity=1000)
@@ -55,6 +60,7 @@ pub struct NearFilter;
 ///
 /// Args:
 ///     plan: What :func:`plan` returned for ``max_false_negative=0``.
+///     when_full: As for :class:`NearFilter`.
 ///
 /// >>> import nearset
 /// >>> plan = nearset.plan("hamming", near=2, far=20, capacity=1_000_000, length=64, max_false_negative=0)
@@ -67,8 +73,8 @@ pub struct NearFilter;
 pub struct ExactNearFilter;
 
 /// A filter as the Python object of its class.
-pub fn to_python(py: Python<'_>, filter: AnyFilter<'static>) -> PyResult<Py<PyAny>> {
-    let is_near = matches!(filter, AnyFilter::Near(_));
+pub fn to_python(py: Python<'_>, filter: Generations<'static>) -> PyResult<Py<PyAny>> {
+    let is_near = is_near(&filter);
     let base = PyClassInitializer::from(Filter::new(filter)?);
     Ok(match is_near {
         true => Bound::new(py, base.add_subclass(NearFilter))?.into_any().unbind(),
@@ -76,17 +82,28 @@ pub fn to_python(py: Python<'_>, filter: AnyFilter<'static>) -> PyResult<Py<PyAn
     })
 }
 
-/// The filter in a file.
-pub fn open(py: Python<'_>, path: PathBuf) -> PyResult<AnyFilter<'static>> {
+/// The filter in a file, which must not hold more than it is made for unless that is allowed.
+pub fn open(py: Python<'_>, path: PathBuf, allow_overfull: bool) -> PyResult<Generations<'static>> {
     py.detach(|| {
         let file = FilterFile::open(&path).map_err(|cause| error::filter_file(&cause))?;
-        Ok(file.any().map_err(|cause| error::filter_file(&cause))?.into_owned())
+        let filter = if allow_overfull { file.filter() } else { file.filter_to_trust() };
+        Ok(filter.map_err(|cause| error::filter_file(&cause))?.into_owned())
     })
 }
 
-/// The filter in bytes.
-pub fn decode(py: Python<'_>, bytes: &[u8]) -> PyResult<AnyFilter<'static>> {
-    py.detach(|| Ok(AnyFilter::decode(bytes).map_err(|cause| error::decode(&cause))?.into_owned()))
+/// The filter in bytes, likewise.
+pub fn decode(py: Python<'_>, bytes: &[u8], allow_overfull: bool) -> PyResult<Generations<'static>> {
+    py.detach(|| {
+        let filter = Generations::decode(bytes, Check::Everything).map_err(|cause| error::decode(&cause))?;
+        if !allow_overfull {
+            filter.expect_not_overfull().map_err(|cause| error::overfull(&cause))?;
+        }
+        Ok(filter.into_owned())
+    })
+}
+
+fn is_near(filter: &Generations<'_>) -> bool {
+    matches!(filter.filters().first(), Some(AnyFilter::Near(_)))
 }
 
 /// What is said of filters that only programs make.
@@ -94,24 +111,34 @@ pub fn no_items() -> PyErr {
     PyTypeError::new_err("Python has no items for this filter's hash family: use the Rust library")
 }
 
-fn expect(filter: AnyFilter<'static>, near: bool) -> PyResult<AnyFilter<'static>> {
-    match (&filter, near) {
-        (AnyFilter::Near(_), true) | (AnyFilter::Exact(_), false) => Ok(filter),
-        _ => Err(PyValueError::new_err(format!(
-            "it is an {}: open it by nearset.open, or by its own class",
-            filter.kind()
-        ))),
+fn expect(filter: Generations<'static>, near: bool) -> PyResult<Generations<'static>> {
+    if is_near(&filter) == near {
+        return Ok(filter);
     }
+    let kind = filter.kind();
+    Err(PyValueError::new_err(format!("it is an {kind}: open it by nearset.open, or by its own class")))
+}
+
+/// Takes in the items of another filter, unless that makes more than there is room for.
+fn merge(ours: &mut Generations<'static>, theirs: &Generations<'_>) -> PyResult<()> {
+    if ours.capacity().is_some_and(|capacity| ours.len().saturating_add(theirs.len()) <= capacity) {
+        return ours.merge(theirs).map_err(error::value);
+    }
+    let mut both = ours.clone();
+    both.merge(theirs).map_err(error::value)?;
+    both.expect_not_overfull().map_err(|cause| error::overfull(&cause))?;
+    *ours = both;
+    Ok(())
 }
 
 impl Filter {
-    fn new(filter: AnyFilter<'static>) -> PyResult<Self> {
+    fn new(filter: Generations<'static>) -> PyResult<Self> {
         let metric = filter.metric().filter(|&metric| item_field(metric).is_some() || metric.is_whole());
         Ok(Self { filter: Shared::new(filter), metric: metric.ok_or_else(no_items)? })
     }
 
     /// The filter, to look into.
-    pub fn read(&self, py: Python<'_>) -> RwLockReadGuard<'_, AnyFilter<'static>> {
+    pub fn read(&self, py: Python<'_>) -> RwLockReadGuard<'_, Generations<'static>> {
         self.filter.read(py)
     }
 
@@ -123,7 +150,7 @@ impl Filter {
     fn words(&self, py: Python<'_>) -> Vec<(&'static str, String)> {
         let filter = self.read(py);
         let mut words = vec![("metric", self.metric.to_string())];
-        let (shape, set) = match &*filter {
+        let (shape, set) = match newest(&filter) {
             AnyFilter::Near(filter) => {
                 let spec = filter.spec();
                 let when = match (spec.rule.decision(), spec.rule.threshold_at(filter.chance_hit())) {
@@ -143,8 +170,16 @@ impl Filter {
             }
             _ => (filter.kind().to_owned(), draw::bytes(filter.bytes())),
         };
+        let (shape, set) = match filter.filters().len() {
+            1 => (shape, set),
+            several => (format!("{several} generations, the newest of {shape}"), draw::bytes(filter.bytes())),
+        };
+        let items = match filter.capacity() {
+            Some(capacity) => format!("{} of {}", draw::count(filter.len()), draw::count(capacity)),
+            None => draw::count(filter.len()),
+        };
         words.push(("shape", shape));
-        words.push(("items", draw::count(filter.len())));
+        words.push(("items", items));
         words.push(("memory", set));
         words
     }
@@ -156,7 +191,7 @@ impl Filter {
     fn insert(&self, py: Python<'_>, item: &Bound<'_, PyAny>) -> PyResult<bool> {
         let chunk = Chunk::one(self.metric, item)?;
         let item = present(0, chunk.item(0)).map_err(|_| PyTypeError::new_err("None cannot be inserted"))?;
-        self.filter.write(py).insert(item).map_err(|cause| error::item(&cause))
+        self.filter.write(py).insert(item, &mut Hashed::new()).map_err(|cause| error::insert(&cause))
     }
 
     /// Whether something near was inserted; the same as ``item in filter``.
@@ -178,7 +213,8 @@ impl Filter {
     ///         the last two are read in place.
     ///     threads: Threads that hash; one a core unless given.
     ///
-    /// Returns a numpy array of ``bool``. If an item does not do, those before it are inserted, and the error names it.
+    /// Returns a numpy array of ``bool``. If an item does not do, those before it are inserted, and the error names it. A filter
+    /// that refuses takes pieces of a batch until one has no room.
     #[pyo3(signature = (items, *, threads=None))]
     fn insert_all<'py>(
         &self,
@@ -188,9 +224,10 @@ impl Filter {
     ) -> PyResult<Bound<'py, PyArray1<bool>>> {
         let many = Many::new(self.metric, items)?;
         let mut new = Vec::with_capacity(many.len().unwrap_or(0));
-        let hasher = match &*self.read(py) {
-            AnyFilter::Near(filter) if filter.spec().probing.is_none() => Some(filter.hasher()),
-            _ => None,
+        let hasher = {
+            let filter = self.read(py);
+            let takes_keys = filter.describe().spec().near().is_some_and(|spec| spec.probing.is_none());
+            filter.hasher().filter(|_| takes_keys)
         };
         match hasher {
             Some(hasher) => batch::run(
@@ -211,10 +248,8 @@ impl Filter {
                     (keys, outcome)
                 },
                 |(keys, outcome)| {
-                    let mut filter = self.filter.write_detached();
-                    if let AnyFilter::Near(filter) = &mut *filter {
-                        filter.insert_keys_counting(&keys, |is_new, _| new.push(is_new));
-                    }
+                    let inserted = self.filter.write_detached().insert_keys(&keys);
+                    new.extend(inserted.map_err(|cause| Fault::Other(error::insert(&cause)))?);
                     outcome
                 },
             )?,
@@ -227,11 +262,14 @@ impl Filter {
                 BitString::default,
                 |room, piece| {
                     let mut filter = self.filter.write_detached();
-                    let mut new = Vec::with_capacity(piece.len());
+                    let (mut new, mut hashed) = (Vec::with_capacity(piece.len()), Hashed::new());
                     let outcome = piece.try_each(room, |i, item| {
                         let position = piece.position(i);
-                        let inserted = filter.insert(present(position, item)?);
-                        new.push(inserted.map_err(|cause| Fault::Item { position, cause })?);
+                        let inserted = filter.insert(present(position, item)?, &mut hashed);
+                        new.push(inserted.map_err(|cause| match cause {
+                            InsertError::Item(cause) => Fault::Item { position, cause },
+                            cause => Fault::Other(error::insert(&cause)),
+                        })?);
                         Ok::<(), Fault>(())
                     });
                     outcome.map(|()| new)
@@ -284,14 +322,15 @@ impl Filter {
         Ok(near.into_pyarray(py))
     }
 
-    /// Takes in all items of another filter of the same spec; the same as ``filter |= other``.
+    /// Takes in all items of another filter of the same spec; the same as ``filter |= other``. The filter must have room for them:
+    /// parts that are to be merged are made with the capacity of the whole.
     fn merge(slf: &Bound<'_, Self>, other: &Bound<'_, Self>) -> PyResult<()> {
         let py = slf.py();
         if slf.is(other) {
             return Ok(());
         }
         let theirs = other.get().read(py).clone();
-        slf.get().filter.write(py).merge(&theirs).map_err(error::value)
+        merge(&mut slf.get().filter.write(py), &theirs)
     }
 
     fn __ior__(slf: &Bound<'_, Self>, other: &Bound<'_, Self>) -> PyResult<()> {
@@ -301,7 +340,7 @@ impl Filter {
     fn __or__(slf: &Bound<'_, Self>, other: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
         let py = slf.py();
         let mut both = slf.get().read(py).clone();
-        both.merge(&other.get().read(py)).map_err(error::value)?;
+        merge(&mut both, &other.get().read(py))?;
         to_python(py, both)
     }
 
@@ -349,7 +388,43 @@ impl Filter {
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTuple>> {
         let decode = slf.get_type().getattr("decode")?;
-        (decode, (slf.get().encode(slf.py())?,)).into_pyobject(slf.py())
+        (decode, (slf.get().encode(slf.py())?, true)).into_pyobject(slf.py())
+    }
+
+    /// How many distinct items it is made for as it is now; ``None`` if nothing was said when it was made.
+    #[getter]
+    fn capacity(&self, py: Python<'_>) -> Option<u64> {
+        self.read(py).capacity()
+    }
+
+    /// How many distinct items its set bits amount to, repeats and near ones counting for little.
+    #[getter]
+    fn load(&self, py: Python<'_>) -> u64 {
+        self.read(py).load()
+    }
+
+    /// What happens to items beyond its capacity: ``grow``, ``refuse`` or ``forget``; ``None`` if nothing was said.
+    #[getter]
+    fn when_full(&self, py: Python<'_>) -> Option<&'static str> {
+        self.read(py).terms().map(|terms| description::name_of(terms.when_full))
+    }
+
+    /// How many generations it has: one, until it grows.
+    #[getter]
+    fn generations(&self, py: Python<'_>) -> usize {
+        self.read(py).filters().len()
+    }
+
+    /// Whether the next new item makes it grow, or is refused.
+    #[getter]
+    fn is_full(&self, py: Python<'_>) -> bool {
+        self.read(py).is_full()
+    }
+
+    /// The part of unrelated items that it calls near, as it is now.
+    #[getter]
+    fn unrelated_acceptance(&self, py: Python<'_>) -> f64 {
+        self.read(py).unrelated_acceptance()
     }
 
     /// What near means: ``jaccard``, ``hamming``, ``cosine``, …
@@ -389,7 +464,7 @@ impl Filter {
         let filter = slf.get();
         let words = filter.words(slf.py());
         let guard = filter.read(slf.py());
-        let curve = filter_chart(std::slice::from_ref(&*guard), filter.metric).to_svg();
+        let curve = filter_chart(guard.filters(), filter.metric).to_svg();
         Ok(draw::html(&name, &words, &curve))
     }
 }
@@ -397,21 +472,25 @@ impl Filter {
 #[pymethods]
 impl NearFilter {
     #[new]
-    fn new(plan: &Plan) -> PyResult<PyClassInitializer<Self>> {
-        let filter = expect(plan.empty_filter()?, true)?;
+    #[pyo3(signature = (plan, *, when_full="grow"))]
+    fn new(plan: &Plan, when_full: &str) -> PyResult<PyClassInitializer<Self>> {
+        let filter = expect(plan.empty_filter(when_full)?, true)?;
         Ok(PyClassInitializer::from(Filter::new(filter)?).add_subclass(Self))
     }
 
-    /// The near filter in a file.
+    /// The near filter in a file. One that holds more than it is made for calls unrelated items near, and is refused by a
+    /// :class:`FullError` unless ``allow_overfull`` is true.
     #[staticmethod]
-    fn open(py: Python<'_>, path: PathBuf) -> PyResult<Py<PyAny>> {
-        to_python(py, expect(open(py, path)?, true)?)
+    #[pyo3(signature = (path, *, allow_overfull=false))]
+    fn open(py: Python<'_>, path: PathBuf, allow_overfull: bool) -> PyResult<Py<PyAny>> {
+        to_python(py, expect(open(py, path, allow_overfull)?, true)?)
     }
 
     /// The near filter in the bytes of a file.
     #[staticmethod]
-    fn decode(py: Python<'_>, bytes: &[u8]) -> PyResult<Py<PyAny>> {
-        to_python(py, expect(decode(py, bytes)?, true)?)
+    #[pyo3(signature = (bytes, allow_overfull=false))]
+    fn decode(py: Python<'_>, bytes: &[u8], allow_overfull: bool) -> PyResult<Py<PyAny>> {
+        to_python(py, expect(decode(py, bytes, allow_overfull)?, true)?)
     }
 
     /// How many bands of an item hit, and of how many.
@@ -419,13 +498,8 @@ impl NearFilter {
         let filter = slf.as_super().get();
         let chunk = Chunk::one(filter.metric, item)?;
         let item = present(0, chunk.item(0)).map_err(|_| PyTypeError::new_err("None cannot be looked up"))?;
-        match &*filter.read(slf.py()) {
-            AnyFilter::Near(near) => {
-                let hits = near.hits(item).map_err(|cause| error::item(&cause))?;
-                Ok((hits.hit, hits.bands))
-            }
-            _ => unreachable!("the class holds near filters only"),
-        }
+        let hits = filter.read(slf.py()).hits(item, &mut Hashed::new()).map_err(|cause| error::item(&cause))?;
+        Ok((hits.hit, hits.bands))
     }
 
     /// Functions in a band.
@@ -440,13 +514,13 @@ impl NearFilter {
         of_near(slf, |filter| filter.spec().rule.bands())
     }
 
-    /// How many bands must hit as the filter is now; ``None`` where one number does not decide.
+    /// How many bands must hit as the filter is now, the newest generation of one that has grown; ``None`` where one number does not decide.
     #[getter]
     fn threshold(slf: &Bound<'_, Self>) -> Option<u32> {
         of_near(slf, |filter| filter.spec().rule.threshold_at(filter.chance_hit()))
     }
 
-    /// The part of the bits that is set.
+    /// The part of the bits that is set, in the newest generation of a filter that has grown.
     #[getter]
     fn fill(slf: &Bound<'_, Self>) -> f64 {
         of_near(slf, |filter| filter.fill())
@@ -460,36 +534,44 @@ impl NearFilter {
 }
 
 fn of_near<T>(slf: &Bound<'_, NearFilter>, get: impl FnOnce(&nearset::NearFilter<'static>) -> T) -> T {
-    match &*slf.as_super().get().read(slf.py()) {
+    match newest(&slf.as_super().get().read(slf.py())) {
         AnyFilter::Near(filter) => get(filter),
         _ => unreachable!("the class holds near filters only"),
     }
 }
 
+/// The generation that takes the items.
+fn newest<'f>(filter: &'f Generations<'static>) -> &'f AnyFilter<'static> {
+    filter.filters().last().expect("a filter has a generation")
+}
+
 #[pymethods]
 impl ExactNearFilter {
     #[new]
-    fn new(plan: &Plan) -> PyResult<PyClassInitializer<Self>> {
-        let filter = expect(plan.empty_filter()?, false)?;
+    #[pyo3(signature = (plan, *, when_full="grow"))]
+    fn new(plan: &Plan, when_full: &str) -> PyResult<PyClassInitializer<Self>> {
+        let filter = expect(plan.empty_filter(when_full)?, false)?;
         Ok(PyClassInitializer::from(Filter::new(filter)?).add_subclass(Self))
     }
 
-    /// The exact near filter in a file.
+    /// The exact near filter in a file; ``allow_overfull`` as for :meth:`NearFilter.open`.
     #[staticmethod]
-    fn open(py: Python<'_>, path: PathBuf) -> PyResult<Py<PyAny>> {
-        to_python(py, expect(open(py, path)?, false)?)
+    #[pyo3(signature = (path, *, allow_overfull=false))]
+    fn open(py: Python<'_>, path: PathBuf, allow_overfull: bool) -> PyResult<Py<PyAny>> {
+        to_python(py, expect(open(py, path, allow_overfull)?, false)?)
     }
 
     /// The exact near filter in the bytes of a file.
     #[staticmethod]
-    fn decode(py: Python<'_>, bytes: &[u8]) -> PyResult<Py<PyAny>> {
-        to_python(py, expect(decode(py, bytes)?, false)?)
+    #[pyo3(signature = (bytes, allow_overfull=false))]
+    fn decode(py: Python<'_>, bytes: &[u8], allow_overfull: bool) -> PyResult<Py<PyAny>> {
+        to_python(py, expect(decode(py, bytes, allow_overfull)?, false)?)
     }
 
     /// Nothing within so many bits of a stored string is missed.
     #[getter]
     fn radius(slf: &Bound<'_, Self>) -> u32 {
-        match &*slf.as_super().get().read(slf.py()) {
+        match newest(&slf.as_super().get().read(slf.py())) {
             AnyFilter::Exact(filter) => filter.spec().radius,
             _ => unreachable!("the class holds exact near filters only"),
         }

@@ -33,17 +33,20 @@ use pyo3::prelude::*;
 ///
 /// Args:
 ///     path: What ``save`` or the program wrote.
+///     allow_overfull: Whether a filter may hold more items than it is made for; it calls unrelated items near, and is refused by
+///         a :class:`FullError` otherwise.
 ///
 /// Returns a :class:`NearFilter`, :class:`ExactNearFilter`, :class:`BloomFilter`, :class:`LshIndex` or :class:`HammingIndex`.
 #[pyfunction]
-fn open(py: Python<'_>, path: PathBuf) -> PyResult<Py<PyAny>> {
+#[pyo3(signature = (path, *, allow_overfull=false))]
+fn open(py: Python<'_>, path: PathBuf, allow_overfull: bool) -> PyResult<Py<PyAny>> {
     let mut start = Vec::new();
     let read = File::open(&path).and_then(|file| file.take(64).read_to_end(&mut start));
     read.map_err(|cause| error::unreadable(&path, &cause))?;
     match Kind::of(&start) {
         Ok(Kind::Bloom) => Ok(Py::new(py, bloom::BloomFilter::open(path)?)?.into_any()),
         Ok(Kind::Lsh | Kind::Hamming) => index::open(py, path),
-        _ => filter::to_python(py, filter::open(py, path)?),
+        _ => filter::to_python(py, filter::open(py, path, allow_overfull)?),
     }
 }
 
@@ -59,6 +62,8 @@ mod _core {
     use super::dedup::{TextDedup, dedup};
     #[pymodule_export]
     use super::description::Description;
+    #[pymodule_export]
+    use super::error::FullError;
     #[pymodule_export]
     use super::filter::{ExactNearFilter, Filter, NearFilter};
     #[pymodule_export]

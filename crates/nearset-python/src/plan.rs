@@ -1,8 +1,8 @@
 //! `plan`: what a filter will do and cost, before it is built.
 
+use nearset::Generations;
 use nearset::generations::{Description as Described, Terms};
 use nearset::plan::{FarModel, Goal, MetricName, Minimise, Plan as Planned, PlanError as LibraryError, Shape};
-use nearset_pipeline::AnyFilter;
 use nearset_pipeline::curves::plan_chart;
 use numpy::{IntoPyArray, PyArray1};
 use pyo3::exceptions::PyValueError;
@@ -30,8 +30,14 @@ pub struct Plan(Planned, Said);
 
 impl Plan {
     /// The filter that is planned.
-    pub fn empty_filter(&self) -> PyResult<AnyFilter<'static>> {
-        AnyFilter::from_planned(&self.0.spec).map_err(|cause| error::spec(&cause))
+    pub fn empty_filter(&self, when_full: &str) -> PyResult<Generations<'static>> {
+        self.described(when_full)?.make().map_err(|cause| error::spec(&cause))
+    }
+
+    fn described(&self, when_full: &str) -> PyResult<Described> {
+        let Planned { spec, goal, .. } = &self.0;
+        let terms = Terms::of(goal, description::when_full(when_full)?);
+        Described::new(spec.clone(), Some(terms)).map_err(error::value)
     }
 }
 
@@ -90,20 +96,21 @@ impl Plan {
     }
 
     /// An empty filter: a :class:`NearFilter` or an :class:`ExactNearFilter`.
-    fn filter(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        filter::to_python(py, self.empty_filter()?)
+    ///
+    /// Args:
+    ///     when_full: What happens when it holds ``capacity`` items: ``grow`` by a generation for twice as many, or ``refuse``.
+    #[pyo3(signature = (*, when_full="grow"))]
+    fn filter(&self, py: Python<'_>, when_full: &str) -> PyResult<Py<PyAny>> {
+        filter::to_python(py, self.empty_filter(when_full)?)
     }
 
     /// The filter that is planned, without its memory: for a server that is to hold it.
     ///
     /// Args:
-    ///     when_full: What happens when it holds ``capacity`` items: ``refuse``, or ``grow`` by a generation of twice the size.
-    ///         If nothing is said, nothing happens, and its errors grow.
-    #[pyo3(signature = (*, when_full=None))]
-    fn describe(&self, when_full: Option<&str>) -> PyResult<Description> {
-        let Planned { spec, goal, .. } = &self.0;
-        let terms = description::when_full(when_full)?.map(|when_full| Terms::of(goal, when_full));
-        Description::new(Described::new(spec.clone(), terms).map_err(error::value)?)
+    ///     when_full: As for :meth:`filter`.
+    #[pyo3(signature = (*, when_full="grow"))]
+    fn describe(&self, when_full: &str) -> PyResult<Description> {
+        Description::new(self.described(when_full)?)
     }
 
     /// What near means.

@@ -100,8 +100,12 @@ pub fn state(filter: &Generations<'_>) -> Fields {
         ("items", Field::Count(filter.len())),
         ("generations", Field::Count(filter.filters().len() as u64)),
         ("load", Field::Count(filter.load())),
+        ("unrelated", Field::Number(filter.unrelated_acceptance())),
         ("bytes", Field::Count(filter.bytes())),
     ];
+    if let Some(capacity) = filter.capacity() {
+        fields.push(("capacity", Field::Count(capacity)));
+    }
     if let Some(errors) = filter.predicted_errors() {
         fields.push(("predicted-false-negative", Field::Number(errors.false_negative)));
         fields.push(("predicted-false-positive", Field::Number(errors.false_positive)));

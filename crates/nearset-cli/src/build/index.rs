@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 use nearset::index::{HammingIndex, HammingSpec, IndexError, LshIndex};
 use nearset::plan::{Goal, Metric, PlanError, Shape, plan_index};
+use nearset_pipeline::capacity::{Capacity, Known};
 use nearset_pipeline::scan::scan;
 use nearset_pipeline::{
     AnyIndex, Arena, Fields, OutputFile, OutputOptions, ReadOptions, Reader, RecordFault, Source, extract, save_index,
@@ -74,7 +75,13 @@ pub(super) fn run(
     sources: Vec<Source>,
     fields: &Fields,
 ) -> Result<ExitCode> {
-    let mut index = empty(args, metric, shape, || args.capacity(&sources, &ReadOptions::new(fields.clone())))?;
+    let capacity = || match args.capacity(&sources, &ReadOptions::new(fields.clone())) {
+        Capacity { known: Known::Guessed, .. } => {
+            Err(Usage("a pipe does not tell how many items will come: pass --capacity".to_owned()).into())
+        }
+        capacity => Ok(capacity.records),
+    };
+    let mut index = empty(args, metric, shape, capacity)?;
     let mut output = OutputOptions::protecting(&sources);
     output.force = args.force;
     // Found out now rather than after the work.

@@ -1,6 +1,6 @@
 //! What is kept, whatever the threads and however the input is split.
 
-use crate::support::{Workshop, corpus, jsonl, kept};
+use crate::support::{Numbers, Workshop, corpus, jsonl, kept, words};
 
 #[test]
 fn near_duplicates_are_removed_and_the_rest_kept_byte_for_byte() {
@@ -73,7 +73,7 @@ fn annotating_keeps_every_record() {
         let record: serde_json::Value = serde_json::from_str(line).unwrap();
         assert_eq!(record["near_duplicate"], near);
         assert_eq!(record["text"], **text);
-        assert!(record["hits"].as_u64().is_some_and(|hits| hits <= 124));
+        assert!(record["hits"].as_u64().is_some_and(|hits| hits <= 112));
     }
 }
 
@@ -110,18 +110,32 @@ fn a_filter_that_is_too_small_grows_and_says_so() {
     let out = shop.text("out.jsonl");
     let expected = kept(&lines, &near);
     assert!(out.lines().all(|line| expected.contains(line)), "growing forgets nothing");
-    // Each of 1,000 new records is taken for near by the full first generation with a chance of 1 in 2,000.
-    assert!(out.lines().count() >= 1000 - 4, "{} of 1000 are kept", out.lines().count());
+    // Each of 1,000 new records is taken for near with a chance of 1 in 10,000 at most.
+    assert!(out.lines().count() >= 1000 - 2, "{} of 1000 are kept", out.lines().count());
     let said = ran.stderr();
-    assert!(said.contains("grew to 3 generations") && said.contains("saved     seen.3.nearset"), "{said}");
-    assert!(!shop.exists("seen.nearset"));
-    let against: String = (1..=3).map(|i| format!(" --against seen.{i}.nearset")).collect();
-    shop.ok(&format!("dedup in.jsonl -o none.jsonl{against}"));
+    assert!(said.contains("grew to 4 generations") && said.contains("saved     seen.nearset"), "{said}");
+    assert_eq!(shop.names(), ["in.jsonl", "out.jsonl", "seen.nearset"], "one file, under the name that was given");
+    shop.ok("dedup in.jsonl -o none.jsonl --against seen.nearset");
     assert_eq!(shop.text("none.jsonl"), "", "everything was seen before");
     // A pipe is guessed to be of a modest length.
     let ran = shop.ok_with_stdin("dedup - -o -", lines.as_bytes());
     assert!(ran.stdout() == kept(&lines, &near).as_bytes());
     assert!(ran.stderr().contains("a guess"));
+}
+
+/// The plan bounds what is lost of unrelated texts at 1 in 10,000, however strict `--near` is.
+#[test]
+fn a_stricter_near_does_not_lose_more_strangers() {
+    let shop = Workshop::new();
+    let mut numbers = Numbers(11);
+    let texts: Vec<String> = (0..20_000).map(|_| words(&mut numbers, 40).join(" ")).collect();
+    shop.write("in.jsonl", jsonl(&texts));
+    for near in ["0.8", "0.95", "0.99"] {
+        let ran = shop.ok(&format!("dedup in.jsonl --dry-run --json --near {near}"));
+        let summary: serde_json::Value = serde_json::from_slice(ran.stdout()).unwrap();
+        // At most 2 are expected, and 8 or more come by chance in 1 of 900 draws; the seed is fixed.
+        assert!(summary["near"].as_u64().unwrap() < 8, "{near}: {} of 20,000", summary["near"]);
+    }
 }
 
 #[test]

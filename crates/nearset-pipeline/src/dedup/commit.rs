@@ -7,10 +7,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use nearset::Item;
+use nearset::filter::Hasher;
+use nearset::{Generations, Item};
 
 use super::DedupError;
-use super::generations::Generations;
 use super::job::{Job, Verdict};
 use super::options::{DedupOptions, OnError};
 use super::progress::Progress;
@@ -24,14 +24,16 @@ use crate::input::{Batch, Position, Source};
 /// All that changes as records go by.
 pub(super) struct Committer<'r> {
     pub options: &'r DedupOptions,
-    pub generations: Generations,
+    pub filter: Generations<'static>,
     pub tally: Tally,
+    pub hasher: Hasher,
+    pub bands: usize,
     pub capacity: Capacity,
     pub fingerprint: BTreeMap<String, String>,
     /// Where checkpoints go, if the run can be resumed.
     pub folder: Option<&'r StateFolder>,
-    /// The filters' files of the last checkpoint.
-    pub filters: Vec<String>,
+    /// The filter's file of the last checkpoint.
+    pub saved: Option<String>,
     pub progress: &'r Progress,
 }
 
@@ -68,7 +70,7 @@ impl Committer<'_> {
         set(&self.progress.disk_bytes, job.batch.disk_bytes());
         set(&self.progress.removed, self.tally.near + self.tally.against.iter().sum::<u64>());
         set(&self.progress.faulty, self.tally.faulty);
-        set(&self.progress.filter_bytes, self.generations.bytes());
+        set(&self.progress.filter_bytes, self.filter.bytes());
     }
 
     /// Decides on the records `from..to`; those before are decided.
@@ -76,14 +78,15 @@ impl Committer<'_> {
         if from == to {
             return Ok(());
         }
-        let bands = self.generations.bands();
+        let bands = self.bands;
         let faults_before = |record: usize| job.faults.partition_point(|&(faulty, _)| faulty < record);
         let (first_fault, end_fault) = (faults_before(from), faults_before(to));
         if let (OnError::Fail, Some((_, error))) = (self.options.on_error, job.faults.get(first_fault)) {
             return Err(error.clone().into());
         }
         let keys = &job.keys[(from - first_fault) * bands..(to - end_fault) * bands];
-        let mut answers = self.generations.insert(keys)?.iter().zip(keys.chunks(bands));
+        let answers = self.filter.insert_keys_counting(keys)?;
+        let mut answers = answers.iter().zip(keys.chunks(bands));
         let mut faults = job.faults[first_fault..end_fault].iter().peekable();
         let mut against = job.against[job.against.partition_point(|&(record, ..)| record < from)..].iter().peekable();
         let tally = &mut self.tally;
@@ -143,12 +146,12 @@ impl Committer<'_> {
         Ok(())
     }
 
-    /// Saves the filters as they are behind the first `records` records, and asks the writer for the rest.
+    /// Saves the filter as it is behind the first `records` records, and asks the writer for the rest.
     fn checkpoint(&mut self, job: &mut Job, records: usize) -> Result<(), DedupError> {
         let Some(folder) = self.folder else { return Ok(()) };
         self.tally.checkpoints += 1;
-        self.tally.next_checkpoint = self.tally.bytes + folder.interval(self.generations.bytes());
-        self.filters = folder.save_filters(&self.generations, self.tally.checkpoints, &self.filters)?;
+        self.tally.next_checkpoint = self.tally.bytes + folder.interval(self.filter.bytes());
+        self.saved = Some(folder.save_filter(&self.filter, self.tally.checkpoints)?);
         let state = self.state(Phase::Reading, job.position_behind(records));
         job.checkpoints.push((records, Box::new(state)));
         Ok(())
@@ -161,23 +164,23 @@ impl Committer<'_> {
             position,
             capacity: self.capacity,
             tally: self.tally.clone(),
-            filters: self.filters.clone(),
+            filter: self.saved.clone(),
             outputs: Lengths::default(),
             outcome: None,
         }
     }
 
-    /// What the filters have come to.
+    /// What the filter has come to.
     pub fn outcome(&self) -> Outcome {
-        super::outcome(&self.generations, &self.options.wanted)
+        super::outcome(&self.filter, &self.options.wanted)
     }
 
     /// The page about the run, when all records are decided on; the inputs are read once more.
     pub fn report(&self, sources: &Arc<[Source]>, plan: &DedupPlan) -> Result<String, DedupError> {
-        let promised = super::curve(&self.generations, (0..=100).map(|hundredth| f64::from(hundredth) / 100.0));
+        let promised = super::curve(&self.filter, (0..=100).map(|hundredth| f64::from(hundredth) / 100.0));
         let run = (sources, self.options, plan);
         let stated = Stated::new(&self.options.wanted, |similarity| {
-            Ok::<_, DedupError>(super::caught(&self.generations, similarity))
+            Ok::<_, DedupError>(super::caught(&self.filter, similarity))
         })?;
         page_of_run(run, &self.tally, &self.outcome(), (promised, stated), self.progress)
     }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use nearset::filter::SpecError;
+use nearset::generations::{InsertError, ReserveError};
 use nearset::plan::TextDedupError;
 use nearset::{DecodeError, ItemError, ShinglingError};
 
@@ -27,8 +28,10 @@ pub enum DedupError {
     Output(#[from] OutputError),
     #[error(transparent)]
     Filter(#[from] FilterFileError),
+    #[error(transparent)]
+    Reserve(#[from] ReserveError),
     #[error("the filter cannot grow: {0}")]
-    Grow(SpecError),
+    Grow(InsertError),
     #[error("{}: holds no texts ({cause}): only filters over shingles can be used with --against", path.display())]
     AgainstKind { path: PathBuf, cause: ItemError },
     #[error(
@@ -66,6 +69,12 @@ impl From<RecordError> for DedupError {
 
 impl From<SpecError> for DedupError {
     fn from(error: SpecError) -> Self {
+        DedupError::Grow(error.into())
+    }
+}
+
+impl From<InsertError> for DedupError {
+    fn from(error: InsertError) -> Self {
         DedupError::Grow(error)
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use nearset::family::{Hashed, Key};
 use nearset::filter::{Hasher, Spec};
-use nearset::{Item, ItemError, NearFilter};
+use nearset::{Generations, Item, ItemError};
 
 use super::state::State;
 use crate::error::{InputError, RecordError, RecordFault};
@@ -105,7 +105,7 @@ impl Ids {
 
 /// A filter built before, and how to hash for it.
 pub struct Against<'a> {
-    filter: &'a NearFilter<'a>,
+    filter: &'a Generations<'a>,
     hasher: Hasher,
     /// Whether the run's own keys are also this filter's.
     same_keys: bool,
@@ -116,14 +116,16 @@ impl<'a> Against<'a> {
     ///
     /// # Errors
     /// If it is a filter of other items than texts.
-    pub fn new(filter: &'a NearFilter<'a>, own: &Spec) -> Result<Self, ItemError> {
-        let hasher = filter.hasher();
-        hasher.hash("any text", &mut Hashed::new())?;
-        let theirs = filter.spec();
-        let same_keys = theirs.probing.is_none()
-            && theirs.family == own.family
-            && theirs.seed == own.seed
-            && theirs.layout() == own.layout();
+    pub fn new(filter: &'a Generations<'a>, own: &Spec) -> Result<Self, ItemError> {
+        filter.contains_near("any text", &mut Hashed::new())?;
+        let hasher = filter.hasher().expect("a filter that takes texts has bands");
+        let described = filter.describe();
+        let same_keys = described.spec().near().is_some_and(|theirs| {
+            theirs.probing.is_none()
+                && theirs.family == own.family
+                && theirs.seed == own.seed
+                && theirs.layout() == own.layout()
+        });
         Ok(Self { filter, hasher, same_keys })
     }
 
@@ -136,7 +138,8 @@ impl<'a> Against<'a> {
             self.hasher.hash(item, room).ok()?;
             room
         };
-        self.filter.contains_hashed(hashed).then(|| self.filter.hits_hashed(hashed).hit)
+        let found = self.filter.find_hashed(hashed);
+        found.near.then(|| found.hits.unwrap_or(0))
     }
 }
 

@@ -11,12 +11,11 @@
 //! at one capacity, for one file or the same records split over many. A run that was stopped at any moment and resumed ends
 //! with the same bytes.
 //! Invariant: a fixed number of jobs goes round, so memory is the filter and a bounded number of batches, whatever the input.
-//! Every record is inserted, kept or not, so what is near is decided against all records before (DESIGN: prefix-OR).
+//! Every record is inserted, kept or not, so what is near is decided against all records before.
 //! Not here: how to print anything.
 
 mod commit;
 mod error;
-mod generations;
 mod job;
 mod options;
 mod progress;
@@ -32,8 +31,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
+use nearset::generations::{AnyFilter, Description, ReserveError, WhenFull};
 use nearset::plan::TextDedup;
-use nearset::{NearFilter, Similarity};
+use nearset::{Generations, Similarity};
 
 pub(crate) use commit::record_bytes;
 pub use error::DedupError;
@@ -46,12 +46,11 @@ pub use summary::{CurvePoint, DedupPlan, GenerationSummary, SourceSummary, State
 pub use texts::{Sketched, TextRun};
 
 use crate::capacity::{self, Capacity, Known};
-use crate::filter_file::FilterFile;
+use crate::filter_file::{FilterFile, FilterFileError};
 use crate::format::Format;
 use crate::input::{Position, ReadOptions, Source};
 use crate::output::OutputFile;
 use commit::Committer;
-use generations::Generations;
 use report::{SAMPLED, Samples};
 use state::{Phase, State, StateFolder};
 use summary::{Outcome, Tally};
@@ -110,7 +109,7 @@ impl Dedup {
         };
         let wanted_bytes = capacity.mean_bytes.unwrap_or(0.0) * RECORDS_A_BATCH;
         read.batch_bytes = wanted_bytes.clamp(*BATCH_BYTES.start(), *BATCH_BYTES.end()) as usize;
-        let hasher = Generations::new(options.wanted, 1, false)?.hasher();
+        let hasher = describe(&options.wanted, 1)?.hasher().expect("a filter of texts has bands");
         let speed = speed::expected(&sources, &read, hasher, options.threads);
         Ok(Self { sources, options, read, capacity, folder, resumed, speed })
     }
@@ -121,7 +120,8 @@ impl Dedup {
     /// If no such filter can be.
     pub fn plan(&self) -> Result<DedupPlan, DedupError> {
         let wanted = &self.options.wanted;
-        let spec = Generations::from_filters(*wanted, self.capacity.records, self.guessed(), Vec::new()).spec(0)?;
+        let described = describe(wanted, self.capacity.records)?;
+        let spec = described.spec().near().expect("a filter of texts has bands");
         let curve = similarities(wanted)
             .map(|similarity| Ok(CurvePoint { similarity, caught: wanted.caught(similarity)? }))
             .collect::<Result<_, DedupError>>()?;
@@ -155,8 +155,7 @@ impl Dedup {
             write::finish_named(&self.options, &self.sources, state)?;
             self.remove_state()?;
             let outcome = state.outcome.clone().unwrap_or_else(Outcome::unknown);
-            let saved = state.outputs.saved.iter().map(|(path, _)| path.clone()).collect();
-            return Ok(Summary::new(plan, state.tally.clone(), outcome, &self.options, saved, started));
+            return Ok(Summary::new(plan, state.tally.clone(), outcome, &self.options, started));
         }
         if let (Some(folder), Some(out)) = (&self.folder, &self.options.out) {
             folder.remove_leftover(out)?;
@@ -177,10 +176,6 @@ impl Dedup {
         })
     }
 
-    fn guessed(&self) -> bool {
-        self.capacity.known == Known::Guessed
-    }
-
     fn remove_state(&self) -> Result<(), DedupError> {
         Ok(self.folder.as_ref().map_or(Ok(()), StateFolder::remove)?)
     }
@@ -196,33 +191,42 @@ impl Dedup {
         write::check_save(options, sources)?;
         let files = options.against.iter().map(|path| FilterFile::open(path)).collect::<Result<Vec<_>, _>>()?;
         let own = options.wanted.spec(self.capacity.records)?;
-        let filters = files.iter().map(FilterFile::filter).collect::<Result<Vec<_>, _>>()?;
+        let (mut filters, mut overfull) = (Vec::with_capacity(files.len()), Vec::new());
+        for file in &files {
+            filters.push(match file.filter_to_trust() {
+                Err(cause @ FilterFileError::Overfull { .. }) if options.allow_overfull => {
+                    overfull.push(cause.to_string());
+                    file.filter()?
+                }
+                outcome => outcome?,
+            });
+        }
         let screen = |(filter, path): (_, &PathBuf)| {
             Against::new(filter, &own).map_err(|cause| DedupError::AgainstKind { path: path.clone(), cause })
         };
         let against = filters.iter().zip(&options.against).map(screen).collect::<Result<Vec<_>, DedupError>>()?;
-        let (generations, tally, filters, position) = match (resumed, folder) {
+        let described = describe(&options.wanted, self.capacity.records)?;
+        let (filter, tally, saved, position) = match (resumed, folder) {
             (Some(state), Some(folder)) => {
-                let filters = folder.load_filters(state)?;
-                let generations =
-                    Generations::from_filters(options.wanted, self.capacity.records, self.guessed(), filters);
-                (generations, state.tally.clone(), state.filters.clone(), state.position)
+                (folder.load_filter(state)?, state.tally.clone(), state.filter.clone(), state.position)
             }
             _ => {
                 self.remove_state()?;
-                let generations = Generations::new(options.wanted, self.capacity.records, self.guessed())?;
-                let tally = self.empty_tally(generations.bytes());
-                (generations, tally, Vec::new(), Position::default())
+                let filter = described.make()?;
+                let tally = self.empty_tally(filter.bytes());
+                (filter, tally, None, Position::default())
             }
         };
         let mut committer = Committer {
             options,
-            generations,
+            hasher: filter.hasher().expect("a filter of texts has bands"),
+            bands: plan.bands as usize,
+            filter,
             tally,
             capacity: self.capacity,
             fingerprint: options.fingerprint(sources),
             folder: folder.as_ref(),
-            filters,
+            saved,
             progress,
         };
         let reader = crate::input::Reader::open_at(Arc::clone(sources), self.read.clone(), position);
@@ -232,36 +236,32 @@ impl Dedup {
             report.write(committer.report(sources, plan)?.as_bytes())?;
         }
         let report_seconds = reporting.elapsed().as_secs_f64();
-        let saved = self.finish(&committer, outputs)?;
+        self.finish(&committer, outputs)?;
         let outcome = committer.outcome();
-        let mut summary = Summary::new(plan.clone(), committer.tally, outcome, options, saved, started);
+        let mut summary = Summary::new(plan.clone(), committer.tally, outcome, options, started);
+        summary.overfull = overfull;
         summary.commit_seconds = commit_seconds;
         summary.report_seconds = report_seconds;
         Ok(summary)
     }
 
     /// Completes the outputs, says so, and only then lets them appear: if it is stopped in between, resuming does the rest.
-    fn finish(&self, committer: &Committer<'_>, mut outputs: Outputs) -> Result<Vec<PathBuf>, DedupError> {
-        let filters: &[NearFilter<'static>] = committer.generations.filters();
-        let mut saved = write::write_saved(&self.options, &self.sources, filters)?;
-        let paths = saved.iter().map(|out| out.path().to_owned()).collect();
+    fn finish(&self, committer: &Committer<'_>, mut outputs: Outputs) -> Result<(), DedupError> {
+        let mut saved = write::write_saved(&self.options, &self.sources, &committer.filter)?;
         if let Some(folder) = &self.folder {
             let mut state = committer.state(Phase::Finishing, Position::default());
             state.outputs = outputs.lengths()?;
             state.outputs.report = outputs.report.as_mut().map(OutputFile::checkpoint).transpose()?;
-            for out in &mut saved {
-                state.outputs.saved.push((out.path().to_owned(), out.checkpoint()?));
-            }
+            state.outputs.saved = saved.as_mut().map(OutputFile::checkpoint).transpose()?;
             state.outcome = Some(committer.outcome());
             folder.save(&state)?;
             saved.iter_mut().for_each(OutputFile::keep_partial);
         }
-        for out in saved {
+        if let Some(out) = saved {
             out.finish()?;
         }
         outputs.finish()?;
-        self.remove_state()?;
-        Ok(paths)
+        self.remove_state()
     }
 
     fn empty_tally(&self, filter_bytes: u64) -> Tally {
@@ -274,6 +274,11 @@ impl Dedup {
             ..Tally::default()
         }
     }
+}
+
+/// The filter of a run over about so many texts.
+fn describe(wanted: &TextDedup, capacity: u64) -> Result<Description, ReserveError> {
+    Description::of_texts(wanted, capacity, WhenFull::Grow)
 }
 
 /// Whether an unfinished run towards this output can be resumed.
@@ -297,27 +302,27 @@ fn similarities(wanted: &TextDedup) -> impl Iterator<Item = f64> + use<> {
     (first..=last).map(|step| f64::from(step) / 20.0).filter(|&similarity| similarity < 1.0)
 }
 
-/// The probability, as the filters are now, of being caught at similarities.
-fn curve(generations: &Generations, similarities: impl Iterator<Item = f64>) -> Vec<CurvePoint> {
-    similarities.map(|similarity| CurvePoint { similarity, caught: caught(generations, similarity) }).collect()
+/// The probability, as the filter is now, of being caught at similarities.
+fn curve(filter: &Generations<'_>, similarities: impl Iterator<Item = f64>) -> Vec<CurvePoint> {
+    similarities.map(|similarity| CurvePoint { similarity, caught: caught(filter, similarity) }).collect()
 }
 
-fn caught(generations: &Generations, similarity: f64) -> f64 {
+fn caught(filter: &Generations<'_>, similarity: f64) -> f64 {
     let distance = Similarity::jaccard(similarity).map(Similarity::jaccard_distance);
-    distance.map_or(f64::NAN, |distance| generations.acceptance(distance))
+    distance.map_or(f64::NAN, |distance| filter.acceptance_probability(distance))
 }
 
-fn outcome(generations: &Generations, wanted: &TextDedup) -> Outcome {
-    let describe = |(i, filter): (usize, &NearFilter<'_>)| GenerationSummary {
-        capacity: generations.capacity_of(i),
+fn outcome(filter: &Generations<'_>, wanted: &TextDedup) -> Outcome {
+    let describe = |(filter, capacity): (&AnyFilter<'_>, u64)| GenerationSummary {
+        capacity,
         items: filter.len(),
-        fill: filter.fill(),
-        bytes: filter.spec().bytes(),
+        fill: if let AnyFilter::Near(filter) = filter { filter.fill() } else { 0.0 },
+        bytes: filter.bytes(),
     };
     Outcome {
-        generations: generations.filters().iter().enumerate().map(describe).collect(),
-        curve: curve(generations, similarities(wanted)),
-        false_negative: 1.0 - caught(generations, wanted.near),
-        false_positive: caught(generations, wanted.far),
+        generations: filter.filters().iter().zip(filter.capacities()).map(describe).collect(),
+        curve: curve(filter, similarities(wanted)),
+        false_negative: 1.0 - caught(filter, wanted.near),
+        false_positive: caught(filter, wanted.far),
     }
 }

@@ -42,6 +42,8 @@ pub struct DedupOptions {
     pub save: Option<PathBuf>,
     /// Filters built before: what is near anything in them is left out too.
     pub against: Vec<PathBuf>,
+    /// Whether filters built before may hold more than they are made for.
+    pub allow_overfull: bool,
     /// Whether existing outputs may be replaced.
     pub force: bool,
     /// Whether to go on where a run that was stopped took its last checkpoint.
@@ -67,6 +69,7 @@ impl DedupOptions {
             removed: None,
             save: None,
             against: Vec::new(),
+            allow_overfull: false,
             force: false,
             resume: false,
             threads: std::thread::available_parallelism().map_or(1, usize::from),
@@ -94,6 +97,7 @@ impl DedupOptions {
             removed,
             save,
             against,
+            allow_overfull: _,
             force: _,
             resume: _,
             threads: _,

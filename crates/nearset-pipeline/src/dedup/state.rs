@@ -10,16 +10,15 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use nearset::{Check, NearFilter};
+use nearset::{Check, Generations};
 use serde::{Deserialize, Serialize};
 
 use super::DedupError;
-use super::generations::Generations;
 use super::summary::{Outcome, Tally};
 use crate::capacity::Capacity;
 use crate::error::OutputError;
 use crate::input::Position;
-use crate::output::{Checkpoint, OutputFile, OutputOptions, partial_path};
+use crate::output::{Checkpoint, OutputOptions, partial_path};
 
 const STATE: &str = "state.json";
 
@@ -46,8 +45,8 @@ pub(super) struct State {
     pub position: Position,
     pub capacity: Capacity,
     pub tally: Tally,
-    /// The files of the filters, oldest generation first.
-    pub filters: Vec<String>,
+    /// The file of the filter.
+    pub filter: Option<String>,
     pub outputs: Lengths,
     /// What the filters came to, when all outputs are complete.
     pub outcome: Option<Outcome>,
@@ -60,8 +59,8 @@ pub(super) struct Lengths {
     pub removed: Option<u64>,
     /// The page about the run; only when all outputs are complete.
     pub report: Option<u64>,
-    /// The saved filters, one a generation; only when all outputs are complete.
-    pub saved: Vec<(PathBuf, u64)>,
+    /// The saved filter; only when all outputs are complete.
+    pub saved: Option<u64>,
 }
 
 /// The folder of a run's state.
@@ -130,44 +129,27 @@ impl StateFolder {
         }
     }
 
-    /// Reads the filters of a state.
-    pub fn load_filters(&self, state: &State) -> Result<Vec<NearFilter<'static>>, DedupError> {
-        let load = |name: &String| {
-            let path = self.path.join(name);
-            let bytes = fs::read(&path)
-                .map_err(|cause| DedupError::BadState { path: path.clone(), cause: cause.to_string() })?;
-            let filter = NearFilter::decode(&bytes, Check::Everything)
-                .map_err(|cause| DedupError::BadSnapshot { path, cause })?;
-            Ok(filter.into_owned())
+    /// Reads the filter of a state.
+    pub fn load_filter(&self, state: &State) -> Result<Generations<'static>, DedupError> {
+        let Some(name) = &state.filter else {
+            let path = self.path.join(STATE);
+            return Err(DedupError::BadState { path, cause: "it names no filter".to_owned() });
         };
-        state.filters.iter().map(load).collect()
+        let path = self.path.join(name);
+        let bytes =
+            fs::read(&path).map_err(|cause| DedupError::BadState { path: path.clone(), cause: cause.to_string() })?;
+        let filter = Generations::decode(&bytes, Check::Everything)
+            .map_err(|cause| DedupError::BadSnapshot { path, cause })?;
+        Ok(filter.into_owned())
     }
 
-    /// Saves the filters for a checkpoint. `before` are the files of the one before: a generation that is full does not
-    /// change, so its file is kept.
-    pub fn save_filters(
-        &self,
-        generations: &Generations,
-        checkpoint: u64,
-        before: &[String],
-    ) -> Result<Vec<String>, OutputError> {
+    /// Saves the filter for a checkpoint, beside that of the one before.
+    pub fn save_filter(&self, filter: &Generations<'_>, checkpoint: u64) -> Result<String, OutputError> {
         fs::create_dir_all(&self.path).map_err(|cause| OutputError::from_io(&self.path, cause))?;
-        let filters = generations.filters();
-        let frozen_before = before.len().saturating_sub(1);
-        let mut names = Vec::with_capacity(filters.len());
-        for (i, filter) in filters.iter().enumerate() {
-            if i < frozen_before {
-                names.push(before[i].clone());
-                continue;
-            }
-            let name = format!("filter-{checkpoint}-{i}.nearset");
-            let options = OutputOptions { force: true, ..OutputOptions::default() };
-            let mut out = OutputFile::create(&self.path.join(&name), &options)?;
-            crate::filter_file::write_filter(filter, &mut out)?;
-            out.finish()?;
-            names.push(name);
-        }
-        Ok(names)
+        let name = format!("filter-{checkpoint}.nearset");
+        let options = OutputOptions { force: true, ..OutputOptions::default() };
+        crate::filter_file::save_filter(filter, &self.path.join(&name), &options)?;
+        Ok(name)
     }
 
     /// Makes a state the present one.
@@ -195,9 +177,9 @@ impl StateFolder {
             let name = entry.file_name().to_string_lossy().into_owned();
             let older = name
                 .strip_prefix("filter-")
-                .and_then(|rest| rest.split_once('-'))
+                .and_then(|rest| rest.split_once('.'))
                 .is_some_and(|(number, _)| number.parse::<u64>().is_ok_and(|number| number < state.tally.checkpoints));
-            if older && !state.filters.contains(&name) {
+            if older && state.filter.as_ref() != Some(&name) {
                 let _ = fs::remove_file(entry.path());
             }
         }

@@ -229,8 +229,10 @@ pub struct Summary {
     pub false_negative: f64,
     /// What would be caught at exactly `far`, as the filters were in the end.
     pub false_positive: f64,
-    /// Where the filter was saved: one file, or one a generation where it has grown.
-    pub saved: Vec<PathBuf>,
+    /// Where the filter was saved.
+    pub saved: Option<PathBuf>,
+    /// Filters built before that hold more than they are made for, where that was allowed: which, and what it does.
+    pub overfull: Vec<String>,
     /// Seconds that this run took.
     pub seconds: f64,
     /// Seconds in which the ordered commit was at work, of these.
@@ -245,7 +247,6 @@ impl Summary {
         tally: Tally,
         outcome: Outcome,
         options: &DedupOptions,
-        saved: Vec<PathBuf>,
         started: Instant,
     ) -> Self {
         let Tally { records, bytes, kept, near, against, faulty, errors, sources, .. } = tally;
@@ -266,7 +267,8 @@ impl Summary {
             curve,
             false_negative,
             false_positive,
-            saved,
+            saved: options.save.clone(),
+            overfull: Vec::new(),
             seconds: started.elapsed().as_secs_f64(),
             commit_seconds: 0.0,
             report_seconds: 0.0,

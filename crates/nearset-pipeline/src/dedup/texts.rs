@@ -18,11 +18,12 @@
 //! ```
 
 use nearset::family::Key;
-use nearset::filter::{Hasher, SpecError};
-use nearset::plan::{TextDedup, TextDedupError};
-use nearset::{ItemError, NearFilter};
+use nearset::filter::Hasher;
+use nearset::generations::{InsertError, ReserveError};
+use nearset::plan::TextDedup;
+use nearset::{Generations, ItemError};
 
-use super::generations::Generations;
+use super::describe;
 use super::job::TextSketcher;
 use crate::capacity::PIPE;
 
@@ -51,7 +52,8 @@ impl Sketched {
 
 /// A run over texts.
 pub struct TextRun {
-    generations: Generations,
+    filter: Generations<'static>,
+    hasher: Hasher,
 }
 
 impl TextRun {
@@ -59,41 +61,36 @@ impl TextRun {
     ///
     /// # Errors
     /// If the promise can't be made.
-    pub fn new(wanted: TextDedup, capacity: Option<u64>) -> Result<Self, TextDedupError> {
-        let generations = Generations::new(wanted, capacity.unwrap_or(PIPE), capacity.is_none())?;
-        Ok(Self { generations })
+    pub fn new(wanted: TextDedup, capacity: Option<u64>) -> Result<Self, ReserveError> {
+        let filter = describe(&wanted, capacity.map_or(PIPE, |texts| texts.max(1)))?.make()?;
+        let hasher = filter.hasher().expect("a filter of texts has bands");
+        Ok(Self { filter, hasher })
     }
 
     /// What hashes texts for this run.
     pub fn hasher(&self) -> Hasher {
-        self.generations.hasher()
+        self.hasher.clone()
     }
 
     /// Decides on the next texts, in order: `each` gets whether a text is kept.
     ///
     /// # Errors
     /// If there is no memory to grow.
-    pub fn decide(&mut self, sketched: &Sketched, mut each: impl FnMut(bool)) -> Result<(), SpecError> {
+    pub fn decide(&mut self, sketched: &Sketched, mut each: impl FnMut(bool)) -> Result<(), InsertError> {
         let mut screened = sketched.screened.iter().peekable();
-        for (text, answer) in self.generations.insert(&sketched.keys)?.iter().enumerate() {
+        for (text, answer) in self.filter.insert_keys_counting(&sketched.keys)?.iter().enumerate() {
             each(screened.next_if(|&&near| near == text).is_none() && !answer.near);
         }
         Ok(())
     }
 
-    /// The fill of the present filter at which the run takes a further one. Who divides a run over filters of one spec, to
-    /// merge them, must end below.
-    pub fn fill_when_full(&self) -> f64 {
-        self.generations.fill_when_full()
-    }
-
-    /// The filters that the run has filled: one, unless there were more texts than it was made for.
-    pub fn filters(&self) -> &[NearFilter<'static>] {
-        self.generations.filters()
+    /// The filter that the run has filled; it has grown if there were more texts than it was made for.
+    pub fn filter(&self) -> &Generations<'static> {
+        &self.filter
     }
 
     /// The same, to keep.
-    pub fn into_filters(self) -> Vec<NearFilter<'static>> {
-        self.generations.into_filters()
+    pub fn into_filter(self) -> Generations<'static> {
+        self.filter
     }
 }

@@ -49,7 +49,7 @@ pub(super) fn run(
     thread::spawn(move || read_all(reader, &pool, &work_in, &reading));
     let wants_ids = options.removed.is_some() || committer.tally.samples.is_wanted();
     let folder = committer.folder;
-    let hasher = committer.generations.hasher();
+    let hasher = committer.hasher.clone();
     thread::scope(|scope| {
         for _ in 0..num_workers {
             let mut worker = Worker::new(&options.fields, hasher.clone(), against, wants_ids);

@@ -1,10 +1,10 @@
 //! The writing thread: records and the list of removals, in order.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use crossbeam_channel::{Receiver, Sender};
-use nearset::NearFilter;
+use nearset::Generations;
 
 use super::job::{Job, Verdict};
 use super::options::DedupOptions;
@@ -40,21 +40,16 @@ fn options_for(options: &DedupOptions, sources: &[Source], keep_partial: bool) -
     output
 }
 
-/// Writes each generation's filter beside its place: to the path itself if there is one, else numbered.
+/// Writes the filter beside its place, if it is to be saved.
 pub(super) fn write_saved(
     options: &DedupOptions,
     sources: &[Source],
-    filters: &[NearFilter<'_>],
-) -> Result<Vec<OutputFile>, OutputError> {
-    let Some(path) = &options.save else { return Ok(Vec::new()) };
-    let output = options_for(options, sources, false);
-    let write = |(i, filter): (usize, &NearFilter<'_>)| {
-        let path = if filters.len() == 1 { path.clone() } else { numbered(path, i + 1) };
-        let mut out = OutputFile::create(&path, &output)?;
-        crate::filter_file::write_filter(filter, &mut out)?;
-        Ok(out)
-    };
-    filters.iter().enumerate().map(write).collect()
+    filter: &Generations<'_>,
+) -> Result<Option<OutputFile>, OutputError> {
+    let Some(path) = &options.save else { return Ok(None) };
+    let mut out = OutputFile::create(path, &options_for(options, sources, false))?;
+    crate::filter_file::write_filter(filter, &mut out)?;
+    Ok(Some(out))
 }
 
 /// That the filter can be saved, found out before the work is done.
@@ -63,17 +58,6 @@ pub(super) fn check_save(options: &DedupOptions, sources: &[Source]) -> Result<(
         Some(path) => OutputFile::create(path, &options_for(options, sources, false)).map(drop),
         None => Ok(()),
     }
-}
-
-/// `seen.nearset` as `seen.2.nearset`.
-fn numbered(path: &Path, number: usize) -> PathBuf {
-    let mut name = path.file_stem().unwrap_or_default().to_owned();
-    name.push(format!(".{number}"));
-    if let Some(extension) = path.extension() {
-        name.push(".");
-        name.push(extension);
-    }
-    path.with_file_name(name)
 }
 
 impl Outputs {
@@ -217,10 +201,10 @@ impl Outputs {
 pub(super) fn finish_named(options: &DedupOptions, sources: &[Source], state: &State) -> Result<(), OutputError> {
     let output = options_for(options, sources, true);
     let waits = |path: &Path| partial_path(path).exists();
-    let saved = state.outputs.saved.iter().map(|(path, length)| (path, *length));
+    let saved = options.save.as_ref().zip(state.outputs.saved);
     let removed = options.removed.as_ref().zip(state.outputs.removed);
     let report = options.report.as_ref().zip(state.outputs.report);
-    for (path, length) in saved.chain(removed).chain(report) {
+    for (path, length) in saved.into_iter().chain(removed).chain(report) {
         // One that is neither waiting nor there was lost, which resuming says.
         if waits(path) || !path.exists() {
             OutputFile::resume(path, length, &output)?.finish()?;

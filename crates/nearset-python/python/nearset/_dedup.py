@@ -73,7 +73,7 @@ def dedup(
         threads: Threads that hash; one a core unless given.
         progress: Whether to show a progress bar, by tqdm. Unless given, one is shown if tqdm is there, somebody is
             watching, and it takes longer than a second.
-        return_filters: Whether to return the filters, too: one, unless there were more texts than `capacity`.
+        return_filters: Whether to return the filter, too, as a list of one.
 
     >>> import nearset
     >>> nearset.dedup(["to be or not to be", "that is the question", "To be, or not to be!"]).tolist()
@@ -86,8 +86,8 @@ def dedup(
     wanted = near if isinstance(near, TextDedup) else TextDedup(near)
     screens = [against] if isinstance(against, NearFilter) else list(against)
     with _bar(texts, progress) as update:
-        kept, filters = _core.dedup(wanted, texts, capacity, screens, missing == "skip", threads, update)
-    return (kept, filters) if return_filters else kept
+        kept, filter = _core.dedup(wanted, texts, capacity, screens, missing == "skip", threads, update)
+    return (kept, [filter]) if return_filters else kept
 
 
 class _Bar:

@@ -3,7 +3,7 @@
 Claim: a part whose texts are inserted into the OR of the filters of all parts before it is answered as in a single run,
 because every text is inserted, kept or not, and the filter's threshold is a function of its bits.
 Invariant: all parts are of one spec, made for all texts together, and their OR is not so full that a single run would
-have taken a second filter; `check_room` refuses that. A part's texts are the same when its filter is built and when they
+have grown; `check_room` refuses that. A part's texts are the same when its filter is built and when they
 are decided on, or one that has moved to a later part would be taken for its own duplicate; `check_same` refuses that.
 Not here: how filters travel, and what a part is.
 """
@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Union
 
-from nearset._core import NearFilter, TextDedup
+from nearset._core import FullError, NearFilter, TextDedup
 
 
 def as_wanted(near: Union[float, TextDedup, None]) -> TextDedup:
@@ -26,20 +26,27 @@ def as_list(filters: Union[NearFilter, Iterable[NearFilter]]) -> list[NearFilter
     return [filters] if isinstance(filters, NearFilter) else list(filters)
 
 
-def merge_all(wanted: TextDedup, total: NearFilter, parts: Iterable[NearFilter]) -> None:
+def merge_all(total: NearFilter, parts: Iterable[NearFilter]) -> None:
     """Merges parts into `total`, which must not be full then."""
     for part in parts:
-        total.merge(part)
-    check_room(wanted, total)
+        try:
+            total.merge(part)
+        except FullError as error:
+            raise _no_room(total) from error
+    check_room(total)
 
 
-def check_room(wanted: TextDedup, total: NearFilter) -> None:
-    """Fails where a single run would have taken a second filter."""
-    if total.fill >= wanted.fill_when_full:
-        raise ValueError(
-            f"the filter is full ({total.fill:.1%} of its bits after {len(total)} texts): a run over parts can't grow on "
-            "its way, so capacity must be at least the number of all texts"
-        )
+def check_room(total: NearFilter) -> None:
+    """Fails where a single run would have grown."""
+    if total.is_full or total.generations > 1:
+        raise _no_room(total)
+
+
+def _no_room(total: NearFilter) -> FullError:
+    return FullError(
+        f"the filter is full, after {len(total)} texts of {total.capacity}: a run over parts can't grow on its way, so "
+        "capacity must be at least the number of all texts"
+    )
 
 
 def check_same(name: str, filter: NearFilter, texts: int, part: NearFilter) -> None:

@@ -16,7 +16,7 @@ from typing import Any, NoReturn, Protocol, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from nearset._core import Description
+from nearset._core import Description, FullError
 
 # What clients that decode replies leave as it is, where a reply is bytes.
 _AS_BYTES = {"NEVER_DECODE": True}
@@ -27,10 +27,6 @@ _COMMAND_ITEMS = 1024
 
 # Commands in a pipeline.
 PIPELINE = 16
-
-
-class FullError(ValueError):
-    """A filter that refuses items beyond its capacity has got as many."""
 
 
 class Client(Protocol):

@@ -61,7 +61,7 @@ class BuildFilters(PipelineStep):
             for document in batch:
                 self.update_doc_stats(document)
                 yield document
-        check_room(self.wanted, filter)
+        check_room(filter)
         with self.folder.open(_name(rank), "wb") as out:
             out.write(filter.encode())
 
@@ -102,7 +102,7 @@ class NearDedup(PipelineStep):
 
     def run(self, data: DocumentsPipeline, rank: int = 0, world_size: int = 1) -> DocumentsPipeline:
         seen, total = self.wanted.filter(self.capacity), 0
-        merge_all(self.wanted, seen, (self._part(before) for before in range(rank)))
+        merge_all(seen, (self._part(before) for before in range(rank)))
         with self.exclusion_writer or nullcontext() as writer:
             for batch in batched(data, _BATCH):
                 with self.track_time("batch"):
@@ -120,7 +120,7 @@ class NearDedup(PipelineStep):
                         document.metadata["filter_reason"] = reason
                         writer.write(document, rank)
         check_same(f"task {rank}", seen, total, self._part(rank))
-        check_room(self.wanted, seen)
+        check_room(seen)
 
     def _reasons(self, seen: NearFilter, texts: list[str]) -> list[Optional[str]]:
         """Why each of the next texts is dropped, if it is."""

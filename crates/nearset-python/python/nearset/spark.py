@@ -312,7 +312,7 @@ def dedup(
     total = wanted.filter(df.count() if capacity is None else capacity)
     empty = _Packed.of(total)
     parts = _build(df, column, empty, directory)
-    merge_all(wanted, total, (part.filter() for part in parts.values()))
+    merge_all(total, (part.filter() for part in parts.values()))
     share = df.sparkSession.sparkContext.broadcast
     name = "near_duplicate" if annotate else None
     screens = [share(_Packed.of(filter)) for filter in as_list(against)]

@@ -59,7 +59,10 @@ fn info(call: &Call<'_>) -> Outcome {
     let key = call.read(1)?;
     let filter = expect(&key)?;
     let mut all = fields::promise(&filter.describe());
-    all.extend(fields::state(filter));
+    // A filter that has grown is made for more than what was reserved.
+    let state = fields::state(filter);
+    all.retain(|(name, _)| state.iter().all(|(now, _)| now != name));
+    all.extend(state);
     let Some(wanted) = call.arguments_from(2).next() else {
         fields::reply(call, &all);
         return Ok(());

@@ -15,6 +15,7 @@ use crate::{
         exact::{Store, folds::Folds},
         tables::Place,
     },
+    plan::PlannedSpec,
 };
 
 pub(super) fn write_spec(spec: &ExactSpec) -> Vec<u8> {
@@ -84,16 +85,16 @@ impl<'a> ExactNearFilter<'a> {
         Self::decode_after(only_generation(bytes, check)?, check, None)
     }
 
-    /// Opens a file that holds nothing else, and if it is to follow another filter, the one whose spec is known.
+    /// Opens a file that holds nothing else, and if it is to follow another filter, has one of the specs that may follow.
     pub(super) fn decode_after(
         bytes: &'a [u8],
         check: Check,
-        after: Option<(&ExactNearFilter<'_>, &ExactSpec)>,
+        after: Option<(&ExactNearFilter<'_>, &[PlannedSpec])>,
     ) -> Result<Self, DecodeError> {
         let mut frame = Frame::open(bytes, Kind::ExactNear, check)?;
         frame.expect_only(&[SPEC, COUNTS])?;
         let spec = read_spec(frame.section(SPEC, "the spec")?)?;
-        if after.is_some_and(|(_, expected)| *expected != spec) {
+        if after.is_some_and(|(_, specs)| !specs.contains(&PlannedSpec::Exact(spec))) {
             return Err(unlike_the_first());
         }
         let (items, stored) = read_counts(&frame)?;

@@ -13,7 +13,7 @@ use crate::{
     Distance, ExactNearFilter, NearFilter,
     generations::{
         AnyFilter, Description, Generations, MOST_GENERATIONS, ReserveError, Terms, WhenFull, most_generations,
-        next_spec,
+        next_specs_in_files,
     },
     plan::PlannedSpec,
 };
@@ -142,24 +142,23 @@ impl<'a> AnyFilter<'a> {
         Self::decode_after(only_generation(bytes, Check::Everything)?, Check::Everything, None)
     }
 
-    /// Opens a file that holds nothing else, and if it is to follow another filter, the one whose spec is known.
+    /// Opens a file that holds nothing else, and if it is to follow another filter, has one of the specs that may follow.
     fn decode_after(
         bytes: &'a [u8],
         check: Check,
-        after: Option<(&AnyFilter<'_>, &PlannedSpec)>,
+        after: Option<(&AnyFilter<'_>, &[PlannedSpec])>,
     ) -> Result<Self, DecodeError> {
         Ok(match after {
             None if Kind::of(bytes)? == Kind::ExactNear => {
                 AnyFilter::Exact(ExactNearFilter::decode_after(bytes, check, None)?)
             }
             None => AnyFilter::Near(NearFilter::decode_after(bytes, check, None)?),
-            Some((AnyFilter::Near(older), PlannedSpec::Near(spec))) => {
-                AnyFilter::Near(NearFilter::decode_after(bytes, check, Some((older, spec)))?)
+            Some((AnyFilter::Near(older), specs)) => {
+                AnyFilter::Near(NearFilter::decode_after(bytes, check, Some((older, specs)))?)
             }
-            Some((AnyFilter::Exact(older), PlannedSpec::Exact(spec))) => {
-                AnyFilter::Exact(ExactNearFilter::decode_after(bytes, check, Some((older, spec)))?)
+            Some((AnyFilter::Exact(older), specs)) => {
+                AnyFilter::Exact(ExactNearFilter::decode_after(bytes, check, Some((older, specs)))?)
             }
-            Some(_) => return Err(unlike_the_first()),
         })
     }
 }
@@ -230,8 +229,8 @@ impl<'a> Generations<'a> {
             let filter = match filters.last() {
                 None => AnyFilter::decode_after(file, check, None)?,
                 Some(older) => {
-                    let spec = next_spec(&older.spec(), terms.when_full)?;
-                    AnyFilter::decode_after(file, check, Some((older, &spec)))?
+                    let specs = next_specs_in_files(&older.spec(), terms.when_full, filters.len())?;
+                    AnyFilter::decode_after(file, check, Some((older, &specs)))?
                 }
             };
             filters.push(filter);

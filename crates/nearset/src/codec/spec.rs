@@ -17,7 +17,7 @@ use crate::{
         near::verification_seed,
         tables::{Place, Tables},
     },
-    plan::curve::amplify::Step,
+    plan::{PlannedSpec, curve::amplify::Step},
 };
 
 /// The section that says what a structure is.
@@ -234,16 +234,16 @@ impl<'a> NearFilter<'a> {
         Self::decode_after(only_generation(bytes, check)?, check, None)
     }
 
-    /// Opens a file that holds nothing else, and if it is to follow another filter, the one whose spec is known.
+    /// Opens a file that holds nothing else, and if it is to follow another filter, has one of the specs that may follow.
     pub(super) fn decode_after(
         bytes: &'a [u8],
         check: Check,
-        after: Option<(&NearFilter<'_>, &Spec)>,
+        after: Option<(&NearFilter<'_>, &[PlannedSpec])>,
     ) -> Result<Self, DecodeError> {
         let mut frame = Frame::open(bytes, Kind::Near, check)?;
         frame.expect_only(&[SPEC, COUNTS])?;
         let spec = read_spec(frame.section(SPEC, "the spec")?)?;
-        if after.is_some_and(|(_, expected)| *expected != spec) {
+        if after.is_some_and(|(_, specs)| !specs.iter().any(|expected| expected.near() == Some(&spec))) {
             return Err(unlike_the_first());
         }
         let (items, ones) = read_counts(&frame)?;

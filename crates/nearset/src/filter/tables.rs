@@ -290,14 +290,15 @@ impl<'a> Tables<'a> {
         !matches!(self.place.table, Table::Lines { .. })
     }
 
-    /// How many distinct items of random keys would set as many bits and `more`.
+    /// How many distinct items of random keys would set as many bits and `more`. Full tables tell no more than that it takes at least
+    /// so many items to fill all but half a bit.
     pub(crate) fn load_with(&self, more: u64) -> f64 {
         let hashes = match self.place.table {
             Table::Direct | Table::Bits(_) => 1,
             Table::Lines { hashes, .. } => hashes,
         };
         let (bits, ones) = (self.num_bits() as f64, (self.ones() + more) as f64);
-        bloom::keys_from_fill(bits / self.place.bands as f64, f64::from(hashes), (ones / bits).min(1.0))
+        bloom::keys_from_fill(bits / self.place.bands as f64, f64::from(hashes), ones.min(bits - 0.5) / bits)
     }
 
     pub(crate) fn clear(&mut self) {

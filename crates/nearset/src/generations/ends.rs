@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// A generation is full at this many times its capacity: its load is an estimate, which must not end it early.
-const TOLERANCE: f64 = 1.02;
+pub(super) const TOLERANCE: f64 = 1.02;
 
 /// The load of a generation that has what it was made for is looked at after every part of its capacity as small as this.
 const LOOKS: u64 = 64;
@@ -24,12 +24,41 @@ pub(super) fn new_bits(keys: &[Option<Key>], hits: u32) -> u64 {
     keys.iter().flatten().count() as u64 - u64::from(hits)
 }
 
-/// What follows a generation of this spec.
-pub(crate) fn next_spec(spec: &PlannedSpec, when_full: WhenFull) -> Result<PlannedSpec, SpecError> {
-    Ok(match (when_full, spec) {
-        (WhenFull::Grow, PlannedSpec::Near(spec)) => PlannedSpec::Near(spec.with_tables_scaled(2)?),
-        (WhenFull::Grow, PlannedSpec::Exact(spec)) => PlannedSpec::Exact(spec.with_tables_scaled(2)?),
-        (_, spec) => spec.clone(),
+/// How many times larger than the first generation's the tables of the second one are, for twice the items.
+///
+/// Every generation adds its chance hits to those of the others, so that generations as full as the first would soon accept what is
+/// unrelated. All that come by growth are half as full, where chance hits are far rarer: the promise of the first is nearly that of all.
+const FIRST_GROWTH: u64 = 4;
+
+/// How many times larger than their predecessors' the tables of all further ones are.
+const GROWTH: u64 = 2;
+
+/// What follows the newest of `generations` generations, whose spec this is.
+pub(crate) fn next_spec(spec: &PlannedSpec, when_full: WhenFull, generations: usize) -> Result<PlannedSpec, SpecError> {
+    let factor = if generations == 1 { FIRST_GROWTH } else { GROWTH };
+    match when_full {
+        WhenFull::Grow => scaled(spec, factor),
+        WhenFull::Refuse | WhenFull::Forget { .. } => Ok(spec.clone()),
+    }
+}
+
+/// All specs that may follow in a file: the first version's second generation was as full as its first.
+pub(crate) fn next_specs_in_files(
+    spec: &PlannedSpec,
+    when_full: WhenFull,
+    generations: usize,
+) -> Result<Vec<PlannedSpec>, SpecError> {
+    let next = next_spec(spec, when_full, generations)?;
+    Ok(match (when_full, generations) {
+        (WhenFull::Grow, 1) => vec![next, scaled(spec, GROWTH)?],
+        _ => vec![next],
+    })
+}
+
+fn scaled(spec: &PlannedSpec, factor: u64) -> Result<PlannedSpec, SpecError> {
+    Ok(match spec {
+        PlannedSpec::Near(spec) => PlannedSpec::Near(spec.with_tables_scaled(factor)?),
+        PlannedSpec::Exact(spec) => PlannedSpec::Exact(spec.with_tables_scaled(factor)?),
     })
 }
 
@@ -45,7 +74,7 @@ pub(crate) fn most_generations(when_full: WhenFull) -> usize {
 impl Generations<'_> {
     /// How many items a generation is made for, counted from the oldest. Direct tables can't be larger, so that each is made for as
     /// many as the first.
-    fn capacity_of(&self, terms: &Terms, generation: usize) -> u64 {
+    pub(super) fn capacity_of(&self, terms: &Terms, generation: usize) -> u64 {
         if terms.when_full == WhenFull::Grow && self.filters[0].table() != Some(Table::Direct) {
             terms.capacity.saturating_mul(1u64.checked_shl(generation as u32).unwrap_or(u64::MAX))
         } else {
@@ -79,7 +108,7 @@ impl Generations<'_> {
             return Ok(());
         }
         if self.filters.len() < most_generations(terms.when_full) {
-            let next = next_spec(&self.newest().spec(), terms.when_full)?;
+            let next = next_spec(&self.newest().spec(), terms.when_full, self.filters.len())?;
             self.filters.push(self.newest().beside(&next)?);
         } else if let WhenFull::Forget { .. } = terms.when_full {
             // The oldest one's memory serves again, so that a window that is full allocates nothing.
@@ -99,7 +128,10 @@ impl Generations<'_> {
         items: u64,
         new_bits: impl FnOnce(&NearFilter<'_>) -> u64,
     ) -> Result<(), InsertError> {
-        let Some(Terms { capacity, when_full, .. }) = self.terms else { return Ok(()) };
+        let Some(Terms { capacity, when_full, .. }) = self.terms else {
+            let looks = items >= LOOKS || self.newest().len().is_multiple_of(LOOKS);
+            return if looks { Ok(self.expect_not_overfull()?) } else { Ok(()) };
+        };
         match when_full {
             WhenFull::Refuse => {}
             // Tables that double can't be so many.
@@ -141,7 +173,7 @@ impl Generations<'_> {
             if taken >= items {
                 break;
             }
-            let Ok(next) = next_spec(&spec, terms.when_full) else { return u64::MAX };
+            let Ok(next) = next_spec(&spec, terms.when_full, generation) else { return u64::MAX };
             room = room.saturating_add(next.bytes());
             taken = taken.saturating_add(self.capacity_of(terms, generation));
             spec = next;

@@ -27,6 +27,9 @@ pub enum InsertError {
         /// What its load would have been.
         load: u64,
     },
+    /// More is in it than it is made for, and nothing was said about what happens then.
+    #[error(transparent)]
+    Overfull(#[from] Overfull),
     /// It grew as often as it may, or all of a batch might make it.
     #[error(
         "the filter would have more than {MOST_GENERATIONS} generations, from {capacity} items on: reserve one whose capacity is \
@@ -42,6 +45,24 @@ pub enum InsertError {
     /// There is no memory for a new generation, or none can be so large.
     #[error("no room to grow: {0}")]
     Spec(#[from] SpecError),
+}
+
+/// A filter that holds more than it is made for.
+#[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
+#[error(
+    "the filter is overfull: {}it holds about {load}, and calls {:.3} % of all unrelated items near; build it again with a capacity \
+     for all of its items",
+    capacity.map_or_else(String::new, |capacity| format!("it is made for {capacity} items, ")),
+    100.0 * unrelated
+)]
+#[non_exhaustive]
+pub struct Overfull {
+    /// How many items it is made for, where that was said.
+    pub capacity: Option<u64>,
+    /// How many distinct items its set bits amount to.
+    pub load: u64,
+    /// The part of unrelated items that it accepts.
+    pub unrelated: f64,
 }
 
 /// Why keys are not an item's.

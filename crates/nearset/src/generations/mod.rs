@@ -21,8 +21,8 @@ mod tests;
 
 pub use any::{AnyFilter, Found};
 pub use batch::Counted;
-pub(crate) use ends::{most_generations, next_spec};
-pub use error::{InsertError, KeysError};
+pub(crate) use ends::{most_generations, next_specs_in_files};
+pub use error::{InsertError, KeysError, Overfull};
 pub use terms::{Description, ReserveError, Terms, WhenFull};
 
 use crate::{
@@ -31,6 +31,12 @@ use crate::{
     filter::{Hasher, Hits, PredictedErrors},
     plan::{Goal, Metric, Plan, PlanError, PlannedSpec, curve::amplify, plan},
 };
+
+/// A generation is overfull at so many times its capacity: loads are estimates, and a generation that grows is looked at now and then.
+const OVERFULL: f64 = 1.1;
+
+/// A filter on no terms is overfull when it accepts more than this of what is unrelated to all that it holds.
+const MOST_UNRELATED: f64 = 0.01;
 
 /// The most generations that there may be: each is asked for every item.
 pub(crate) const MOST_GENERATIONS: usize = 1024;
@@ -155,12 +161,57 @@ impl<'a> Generations<'a> {
         self.filters.iter().map(AnyFilter::bytes).sum()
     }
 
-    /// How many distinct items the newest generation's set bits amount to, if keys are random; of a scan, how many it holds. Items
-    /// that share keys count for less than one, and repeats for nothing.
+    /// How many distinct items the set bits amount to, if keys are random; of a scan, how many it holds. Items that share keys count
+    /// for less than one, and repeats for nothing.
     ///
     /// Where a key is several bits they are counted, which takes a look at all tables.
     pub fn load(&self) -> u64 {
-        libm::round(self.newest().load()) as u64
+        self.filters.iter().map(|filter| libm::round(filter.load()) as u64).fold(0, u64::saturating_add)
+    }
+
+    /// How many distinct items it is made for as it is now, all generations together; `None` if nothing was said.
+    pub fn capacity(&self) -> Option<u64> {
+        self.terms.as_ref()?;
+        Some(self.capacities().fold(0, u64::saturating_add))
+    }
+
+    /// How many items each generation is made for, oldest first; none if nothing was said.
+    pub fn capacities(&self) -> impl Iterator<Item = u64> {
+        self.terms.iter().flat_map(|terms| (0..self.filters.len()).map(|i| self.capacity_of(terms, i)))
+    }
+
+    /// Whether the newest generation holds what it is made for, so that the next new item makes the filter grow, or is refused.
+    pub fn is_full(&self) -> bool {
+        let Some(capacity) = self.capacities().last() else { return false };
+        self.newest().len() >= capacity && self.newest().load() >= ends::TOLERANCE * capacity as f64
+    }
+
+    /// The probability, as the filters are now, that an item is accepted which has nothing in common with any that is stored.
+    pub fn unrelated_acceptance(&self) -> f64 {
+        let refused = self.filters.iter().map(|filter| 1.0 - filter.acceptance_probability(filter.unrelated()));
+        1.0 - refused.product::<f64>()
+    }
+
+    /// Checks that no more is in the filter than it is made for, so that its answers mean what was promised. Whoever removes or
+    /// skips data by a filter asks this first.
+    ///
+    /// Filters on terms never take too many items themselves, but merging can bring them together. A filter on no terms is overfull
+    /// when it accepts more than 1 % of what is unrelated.
+    ///
+    /// # Errors
+    /// If there is more in it, saying how much.
+    pub fn expect_not_overfull(&self) -> Result<(), Overfull> {
+        let is_overfull = match &self.terms {
+            None => self.unrelated_acceptance() > MOST_UNRELATED,
+            // A scan keeps its items apart, however many there are.
+            Some(_) => self.filters.iter().zip(self.capacities()).any(|(filter, capacity)| {
+                filter.table().is_some() && filter.len() > capacity && filter.load() > OVERFULL * capacity as f64
+            }),
+        };
+        if !is_overfull {
+            return Ok(());
+        }
+        Err(Overfull { capacity: self.capacity(), load: self.load(), unrelated: self.unrelated_acceptance() })
     }
 
     /// What hashes items for it, if it has bands.
@@ -227,12 +278,16 @@ impl<'a> Generations<'a> {
         match &self.filters[0] {
             AnyFilter::Near(filter) => {
                 filter.hash(item, room)?;
-                let hits = self.most_hits(room).hit;
-                let near = near_filters(&self.filters).any(|filter| filter.contains_hashed(room));
-                Ok(Found { near, hits: Some(hits) })
+                Ok(self.find_hashed(room))
             }
             AnyFilter::Exact(_) => Ok(Found { near: self.contains_near(item, room)?, hits: None }),
         }
+    }
+
+    /// Looks up an item that its [`Self::hasher`] hashed. Exact near filters have none, and find nothing this way.
+    pub fn find_hashed(&self, hashed: &Hashed) -> Found {
+        let near = near_filters(&self.filters).any(|filter| filter.contains_hashed(hashed));
+        Found { near, hits: near_filters(&self.filters).map(|filter| filter.hits_hashed(hashed).hit).max() }
     }
 
     /// How many bands hit in the generation where most do. An exact near filter has one band, as it were: it hits or it does not.

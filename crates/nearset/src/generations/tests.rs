@@ -585,3 +585,68 @@ fn aligned_files_are_used_in_place() {
     }
     assert!(filter.filters().len() > 1);
 }
+
+/// What grows is emptier than what it grew from, so that many generations accept little more of what is unrelated than the first.
+#[test]
+fn growth_keeps_strangers_out() {
+    let mut filter = Description::of_texts(&TextDedup::default(), CAPACITY, WhenFull::Grow).unwrap().make().unwrap();
+    let bands = filter.describe().bands().unwrap() as usize;
+    let mut rng = Rng::new(Seed::new(21));
+    let mut keys = || (0..bands).map(|_| crate::family::Key::new(rng.next_u64() | 1)).collect::<Vec<_>>();
+    let mut worst = [0.0; 6];
+    for (generations, worst) in (1..).zip(&mut worst) {
+        while filter.filters().len() == generations {
+            if filter.is_full() {
+                *worst = filter.unrelated_acceptance().max(*worst);
+                let capacity = filter.capacity().unwrap();
+                assert_eq!(capacity, ((1 << generations) - 1) * CAPACITY);
+                assert!(filter.load().abs_diff(capacity) <= capacity / 20, "{} of {capacity}", filter.load());
+                filter.expect_not_overfull().unwrap();
+            }
+            filter.insert_keys(&keys()).unwrap();
+        }
+    }
+    assert!(worst.iter().all(|&worst| worst > 0.0 && worst <= crate::plan::MAX_UNRELATED), "{worst:?}");
+    assert!(worst[5] <= worst[0] + 1e-5, "{worst:?}");
+}
+
+#[test]
+fn merging_can_overfill_and_it_is_said() {
+    for (name, spec) in specs() {
+        let full = |seed| {
+            let mut filter = Generations::from_plan(&spec, terms(WhenFull::Refuse)).unwrap();
+            filter.insert_all(&strings(CAPACITY as usize, seed)).unwrap();
+            filter
+        };
+        let mut merged = full(1);
+        merged.expect_not_overfull().unwrap();
+        merged.merge(&full(2)).unwrap();
+        match merged.expect_not_overfull() {
+            Ok(()) => assert_eq!(name, "scan", "twice the items are too many"),
+            Err(error) => {
+                assert_eq!(error.capacity, Some(CAPACITY), "{name}");
+                assert!(error.load.abs_diff(2 * CAPACITY) <= CAPACITY / 4, "{name}: {error}");
+            }
+        }
+    }
+}
+
+/// Nothing says what it is made for, so what it accepts by chance decides.
+#[test]
+fn a_filter_on_no_terms_refuses_items_when_it_accepts_strangers() {
+    for (name, spec) in specs() {
+        let mut filter = Generations::from_filter(AnyFilter::from_planned(&spec).unwrap());
+        assert_eq!(filter.capacity(), None);
+        let outcome = strings(6400, 3).chunks(64).map(|batch| filter.insert_all(batch)).find_map(Result::err);
+        match outcome {
+            Some(InsertError::Overfull(error)) => assert!(error.unrelated > 0.01, "{name}: {error}"),
+            Some(other) => panic!("{name}: {other}"),
+            None => assert_eq!(name, "scan"),
+        }
+        // Tables that are full to the last bit tell a number all the same.
+        let AnyFilter::Near(near) = &mut filter.filters[0] else { continue };
+        near.insert_all(&strings(60_000, 4)).unwrap();
+        assert!(filter.load() < 1 << 20, "{name}: {}", filter.load());
+        assert!(filter.unrelated_acceptance() > 0.9, "{name}");
+    }
+}

@@ -187,7 +187,7 @@ fn damage_within_a_generation_is_refused_or_understood() {
 /// Generations that no filter would have made of each other.
 #[test]
 fn generations_that_do_not_follow_from_each_other_are_refused() {
-    let sample = samples::all().into_iter().find(|sample| sample.name == "generations-grown").unwrap();
+    let sample = samples::all().into_iter().find(|sample| sample.name == "generations-grown-emptier").unwrap();
     let bytes = sample.bytes();
     let start = payload_start(&bytes).unwrap();
     let first = u64::from_le_bytes(bytes[start + 16..start + 24].try_into().unwrap()) as usize;

@@ -13,7 +13,7 @@ use nearset::{
     generations::{Description, Terms, WhenFull},
     hash::Rng,
     index::{LshIndex, LshSpec},
-    plan::{PlannedSpec, TextDedup, curve::amplify::Step},
+    plan::{PlannedSpec, curve::amplify::Step},
 };
 
 use crate::any::Any;
@@ -181,6 +181,29 @@ fn generations(spec: PlannedSpec, capacity: u64, when_full: WhenFull) -> Any<'st
         when_full,
     };
     Any::Generations(Generations::from_plan(&spec, terms).expect("samples have valid specs"))
+}
+
+/// A filter of texts as the first version planned it: 22 % full, and 0.1 between near and far.
+fn texts(near: f64, rows: u32, bands: u32, bits: u64, capacity: u64, when_full: WhenFull) -> Description {
+    let spec = Spec {
+        family: MinHash { shingling: Shingling::Words(5) }.into(),
+        seed: seed(),
+        rows,
+        rule: Rule::promise(bands, libm::pow(near, rows.into()), 0.55).expect("a valid rule"),
+        table: Table::Bits(bits),
+        verification: None,
+        probing: None,
+    };
+    let distance = |similarity: f64| Distance::new(1.0 - similarity).expect("a distance");
+    let terms = Terms {
+        near: distance(near),
+        far: distance(near - 0.1),
+        max_false_negative: 0.55,
+        max_false_positive: 0.02,
+        capacity,
+        when_full,
+    };
+    Description::new(PlannedSpec::Near(spec), Some(terms)).expect("a valid filter")
 }
 
 fn index(spec: LshSpec) -> Any<'static> {
@@ -370,19 +393,18 @@ pub fn all() -> Vec<Sample> {
             let family = PStable { dimension: 16, width: 4.0, stable: Stable::Gaussian };
             index(LshSpec { probes: 3, keeps_items: false, ..index_of(family, 3, 4) })
         }),
-        ("generations-grown", bits::<100>(), || {
+        ("generations-grown-emptier", bits::<100>(), || {
             let spec = Spec::new(BitSampling::new(100), Layout::new(8, 12), 5, Table::Bits(100), seed());
             generations(PlannedSpec::Near(spec.expect("a valid spec")), 2, WhenFull::Grow)
         }),
-        ("generations-grown-exact", bits::<64>(), || {
+        ("generations-grown-emptier-exact", bits::<64>(), || {
             let construction = Construction::Pigeonhole { blocks: 2, table: Table::Lines { lines: 1, hashes: 4 } };
             let spec = ExactSpec { bits: 64, radius: 3, seed: seed(), construction };
             generations(PlannedSpec::Exact(spec), 1, WhenFull::Grow)
         }),
         ("generations-window", TEXTS, || {
-            let window = WhenFull::Forget { generations: 2 };
-            let described = Description::of_texts(&TextDedup { seed: seed(), ..TextDedup::new(0.8) }, 2, window);
-            Any::Generations(described.expect("a valid filter").make().expect("little memory"))
+            let described = texts(0.8, 8, 160, 9, 2, WhenFull::Forget { generations: 2 });
+            Any::Generations(described.make().expect("little memory"))
         }),
         ("generations-scan", bits::<100>(), || {
             let spec = ExactSpec::folded_scan(100, 4, 64, seed()).expect("a valid spec");
@@ -395,8 +417,7 @@ pub fn all() -> Vec<Sample> {
             generations(PlannedSpec::Near(spec), 9, WhenFull::Forget { generations: 1024 })
         }),
         ("description-empty-text", TEXTS, || {
-            let wanted = TextDedup { seed: seed(), ..TextDedup::new(0.7) };
-            Any::Description(Description::of_texts(&wanted, 1 << 20, WhenFull::Grow).expect("a valid filter"))
+            Any::Description(texts(0.7, 5, 188, 4_220_278, 1 << 20, WhenFull::Grow))
         }),
         ("description-empty-exact", bits::<64>(), || {
             let spec = ExactSpec::pigeonhole(64, 3, 2, 1 << 30, 1e-6, seed()).expect("a valid spec");
