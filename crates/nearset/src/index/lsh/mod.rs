@@ -34,7 +34,7 @@ pub use spec::{LshSpec, LshSpecError};
 use super::{IndexError, Labels, Neighbour};
 use crate::{
     Distance, Item, ItemError, LshFamily,
-    family::{Functions, Hashed, Key, functions_seed},
+    family::{Functions, Hashed, Key, WorkLimit, functions_seed},
     hash::mix,
 };
 
@@ -168,7 +168,15 @@ impl LshIndex<'static> {
     /// # Errors
     /// If no index has this spec.
     pub fn from_spec(spec: LshSpec) -> Result<Self, LshSpecError> {
-        spec.check()?;
+        Self::from_spec_within(spec, WorkLimit::Usual)
+    }
+
+    /// [`Self::from_spec`] by another limit on work.
+    ///
+    /// # Errors
+    /// As [`Self::from_spec`].
+    pub fn from_spec_within(spec: LshSpec, limit: WorkLimit) -> Result<Self, LshSpecError> {
+        spec.check_within(limit)?;
         Ok(Self::from_parts(spec, 0, Cow::default(), None, None, Labels::default()))
     }
 }
@@ -183,7 +191,7 @@ impl<'a> LshIndex<'a> {
         kept: Option<Kept<'a>>,
         labels: Labels<'a>,
     ) -> Self {
-        debug_assert!(spec.check().is_ok());
+        debug_assert!(spec.check_possible().is_ok());
         let salt = spec.seed.derive("index", 0).words()[0];
         let kept = kept.or_else(|| spec.keeps_items.then(|| Kept::new(&spec.family)));
         let (functions, removed, runs) = (OnceLock::new(), Removed::default(), run.into_iter().collect());
@@ -540,7 +548,12 @@ impl<'a> LshIndex<'a> {
     /// If the family can't look into so many.
     pub fn with_probes(mut self, probes: u32) -> Result<Self, LshSpecError> {
         let spec = LshSpec { probes, ..self.spec.clone() };
-        spec.check()?;
+        // An index that was opened with more work than usual can still be asked for less.
+        if probes > self.spec.probes {
+            spec.check()?
+        } else {
+            spec.check_possible()?
+        }
         self.spec = spec;
         Ok(self)
     }
