@@ -4,8 +4,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
-use nearset_pipeline::{FilterFile, OutputOptions, save_generations, save_index};
+use nearset_pipeline::{OutputOptions, save_generations, save_index};
 
+use crate::options::Opening;
 use crate::show;
 
 const EXAMPLES: &str = "\
@@ -26,6 +27,9 @@ pub struct Args {
     #[arg(required = true, num_args = 2.., value_name = "FILTER")]
     filters: Vec<PathBuf>,
 
+    #[command(flatten)]
+    opening: Opening,
+
     /// Where the merged one goes
     #[arg(short, long, value_name = "FILTER")]
     output: PathBuf,
@@ -43,12 +47,12 @@ pub fn run(args: Args) -> Result<ExitCode> {
     let mut options = OutputOptions::default();
     options.force = args.force;
     options.inputs = args.filters.clone();
-    let first = FilterFile::open(&args.filters[0])?;
+    let first = args.opening.file(&args.filters[0])?;
     let unlike = |path: &Path| format!("{} and {} cannot be merged", args.filters[0].display(), path.display());
     let (what, items, bytes) = if first.kind()?.is_index() {
         let mut merged = first.index()?.into_owned();
         for path in &args.filters[1..] {
-            merged.merge(&FilterFile::open(path)?.index()?).with_context(|| unlike(path))?;
+            merged.merge(&args.opening.file(path)?.index()?).with_context(|| unlike(path))?;
         }
         merged.compact();
         save_index(&merged, &args.output, &options)?;
@@ -56,7 +60,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
     } else {
         let mut merged = first.generations()?.into_owned();
         for path in &args.filters[1..] {
-            merged.merge(&FilterFile::open(path)?.generations()?).with_context(|| unlike(path))?;
+            merged.merge(&args.opening.file(path)?.generations()?).with_context(|| unlike(path))?;
         }
         save_generations(&merged, &args.output, &options)?;
         ("filters", merged.len(), merged.bytes())

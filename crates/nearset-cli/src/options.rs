@@ -4,7 +4,11 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
-use nearset_pipeline::{Fields, Format, ItemField, OutputFile, OutputOptions, Sources, resolve};
+use nearset::DecodeError;
+use nearset::family::WorkLimit;
+use nearset_pipeline::{
+    Fields, FilterFile, FilterFileError, Format, ItemField, OutputFile, OutputOptions, Sources, resolve,
+};
 
 /// What is read.
 #[derive(Args)]
@@ -82,6 +86,29 @@ fn parse_threads(text: &str) -> Result<usize, String> {
         Ok(threads) => Ok(threads),
         Err(error) => Err(format!("{error}")),
     }
+}
+
+/// How filters and indexes are opened.
+#[derive(Args)]
+pub struct Opening {
+    /// Open files whose items take longer than usual, a seventh of a second or more each: for files that you trust
+    #[arg(long)]
+    unlimited_work: bool,
+}
+
+impl Opening {
+    /// The file of a filter or index.
+    pub fn file(&self, path: &Path) -> Result<FilterFile> {
+        let work = if self.unlimited_work { WorkLimit::Unlimited } else { WorkLimit::Usual };
+        Ok(FilterFile::open(path)?.within(work))
+    }
+}
+
+/// What to type where a file was refused for the work that it asks for.
+pub fn hint(error: &anyhow::Error) -> Option<&'static str> {
+    let refused =
+        |cause: &FilterFileError| matches!(cause, FilterFileError::Decode { cause: DecodeError::Work(_), .. });
+    error.downcast_ref().is_some_and(refused).then_some("--unlimited-work lifts the limit")
 }
 
 /// A wrong command line, as opposed to a failure.

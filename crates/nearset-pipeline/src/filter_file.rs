@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 
 use memmap2::Mmap;
 use nearset::codec::Kind;
-use nearset::{AnyFilter, Check, DecodeError, Generations, NearFilter};
+use nearset::family::WorkLimit;
+use nearset::{AnyFilter, DecodeError, Generations, NearFilter};
 
 use crate::any_index::AnyIndex;
 use crate::error::OutputError;
@@ -37,6 +38,7 @@ pub enum FilterFileError {
 pub struct FilterFile {
     path: PathBuf,
     map: Mmap,
+    work: WorkLimit,
 }
 
 impl FilterFile {
@@ -47,9 +49,14 @@ impl FilterFile {
     pub fn open(path: &Path) -> Result<Self, FilterFileError> {
         let map = File::open(path).and_then(|file| map(&file));
         match map {
-            Ok(map) => Ok(Self { path: path.to_owned(), map }),
+            Ok(map) => Ok(Self { path: path.to_owned(), map, work: WorkLimit::Usual }),
             Err(cause) => Err(FilterFileError::Unreadable { path: path.to_owned(), cause }),
         }
+    }
+
+    /// The same file, its spec held against another limit on work.
+    pub fn within(self, work: WorkLimit) -> Self {
+        Self { work, ..self }
     }
 
     /// Where the file lies.
@@ -68,7 +75,7 @@ impl FilterFile {
     /// If the file is damaged, another structure, of several generations or newer than this build.
     pub fn any(&self) -> Result<AnyFilter<'_>, FilterFileError> {
         self.expect_filter()?;
-        AnyFilter::decode(&self.map).map_err(|cause| self.undecodable(cause))
+        AnyFilter::decode_within(&self.map, self.work).map_err(|cause| self.undecodable(cause))
     }
 
     /// What it holds, by its header.
@@ -88,7 +95,7 @@ impl FilterFile {
         if !found.is_index() {
             return Err(FilterFileError::IsFilter { path: self.path.clone(), found });
         }
-        AnyIndex::decode(&self.map).map_err(|cause| self.undecodable(cause))
+        AnyIndex::decode(&self.map, self.work).map_err(|cause| self.undecodable(cause))
     }
 
     /// The filter in it, of whatever kind and of however many generations.
@@ -97,7 +104,7 @@ impl FilterFile {
     /// As [`FilterFile::any`].
     pub fn generations(&self) -> Result<Generations<'_>, FilterFileError> {
         self.expect_filter()?;
-        Generations::decode(&self.map, Check::Everything).map_err(|cause| self.undecodable(cause))
+        Generations::decode(&self.map, self.work).map_err(|cause| self.undecodable(cause))
     }
 
     fn expect_filter(&self) -> Result<(), FilterFileError> {
@@ -119,7 +126,7 @@ impl FilterFile {
     /// # Errors
     /// If the file is damaged, of another kind or newer than this build.
     pub fn filter(&self) -> Result<NearFilter<'_>, FilterFileError> {
-        NearFilter::decode(&self.map, Check::Everything).map_err(|cause| self.undecodable(cause))
+        NearFilter::decode(&self.map, self.work).map_err(|cause| self.undecodable(cause))
     }
 }
 

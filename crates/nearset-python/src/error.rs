@@ -77,13 +77,21 @@ pub fn text_dedup(error: &TextDedupError) -> PyErr {
 
 /// Bytes that are no filter.
 pub fn decode(error: &DecodeError) -> PyErr {
-    value(error)
+    match error {
+        DecodeError::Work(_) => unusual_work(error),
+        _ => value(error),
+    }
+}
+
+fn unusual_work(error: impl Display) -> PyErr {
+    PyValueError::new_err(format!("{error} (unlimited_work=True lifts it)"))
 }
 
 /// A file that can't be opened.
 pub fn filter_file(error: &FilterFileError) -> PyErr {
     match error {
         FilterFileError::Unreadable { cause, .. } => io(cause.kind(), error),
+        FilterFileError::Decode { cause: DecodeError::Work(_), .. } => unusual_work(error),
         _ => value(error),
     }
 }

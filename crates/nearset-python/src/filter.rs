@@ -77,16 +77,18 @@ pub fn to_python(py: Python<'_>, filter: AnyFilter<'static>) -> PyResult<Py<PyAn
 }
 
 /// The filter in a file.
-pub fn open(py: Python<'_>, path: PathBuf) -> PyResult<AnyFilter<'static>> {
+pub fn open(py: Python<'_>, path: PathBuf, unlimited_work: bool) -> PyResult<AnyFilter<'static>> {
     py.detach(|| {
         let file = FilterFile::open(&path).map_err(|cause| error::filter_file(&cause))?;
+        let file = file.within(options::work_limit(unlimited_work));
         Ok(file.any().map_err(|cause| error::filter_file(&cause))?.into_owned())
     })
 }
 
 /// The filter in bytes.
-pub fn decode(py: Python<'_>, bytes: &[u8]) -> PyResult<AnyFilter<'static>> {
-    py.detach(|| Ok(AnyFilter::decode(bytes).map_err(|cause| error::decode(&cause))?.into_owned()))
+pub fn decode(py: Python<'_>, bytes: &[u8], unlimited_work: bool) -> PyResult<AnyFilter<'static>> {
+    let limit = options::work_limit(unlimited_work);
+    py.detach(|| Ok(AnyFilter::decode_within(bytes, limit).map_err(|cause| error::decode(&cause))?.into_owned()))
 }
 
 /// What is said of filters that only programs make.
@@ -349,7 +351,8 @@ impl Filter {
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTuple>> {
         let decode = slf.get_type().getattr("decode")?;
-        (decode, (slf.get().encode(slf.py())?,)).into_pyobject(slf.py())
+        // Who unpickles trusts the bytes.
+        (decode, (slf.get().encode(slf.py())?, true)).into_pyobject(slf.py())
     }
 
     /// What near means: ``jaccard``, ``hamming``, ``cosine``, …
@@ -404,14 +407,16 @@ impl NearFilter {
 
     /// The near filter in a file.
     #[staticmethod]
-    fn open(py: Python<'_>, path: PathBuf) -> PyResult<Py<PyAny>> {
-        to_python(py, expect(open(py, path)?, true)?)
+    #[pyo3(signature = (path, *, unlimited_work=false))]
+    fn open(py: Python<'_>, path: PathBuf, unlimited_work: bool) -> PyResult<Py<PyAny>> {
+        to_python(py, expect(open(py, path, unlimited_work)?, true)?)
     }
 
     /// The near filter in the bytes of a file.
     #[staticmethod]
-    fn decode(py: Python<'_>, bytes: &[u8]) -> PyResult<Py<PyAny>> {
-        to_python(py, expect(decode(py, bytes)?, true)?)
+    #[pyo3(signature = (bytes, unlimited_work=false))]
+    fn decode(py: Python<'_>, bytes: &[u8], unlimited_work: bool) -> PyResult<Py<PyAny>> {
+        to_python(py, expect(decode(py, bytes, unlimited_work)?, true)?)
     }
 
     /// How many bands of an item hit, and of how many.
@@ -476,14 +481,16 @@ impl ExactNearFilter {
 
     /// The exact near filter in a file.
     #[staticmethod]
-    fn open(py: Python<'_>, path: PathBuf) -> PyResult<Py<PyAny>> {
-        to_python(py, expect(open(py, path)?, false)?)
+    #[pyo3(signature = (path, *, unlimited_work=false))]
+    fn open(py: Python<'_>, path: PathBuf, unlimited_work: bool) -> PyResult<Py<PyAny>> {
+        to_python(py, expect(open(py, path, unlimited_work)?, false)?)
     }
 
     /// The exact near filter in the bytes of a file.
     #[staticmethod]
-    fn decode(py: Python<'_>, bytes: &[u8]) -> PyResult<Py<PyAny>> {
-        to_python(py, expect(decode(py, bytes)?, false)?)
+    #[pyo3(signature = (bytes, unlimited_work=false))]
+    fn decode(py: Python<'_>, bytes: &[u8], unlimited_work: bool) -> PyResult<Py<PyAny>> {
+        to_python(py, expect(decode(py, bytes, unlimited_work)?, false)?)
     }
 
     /// Nothing within so many bits of a stored string is missed.

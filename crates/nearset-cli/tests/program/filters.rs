@@ -1,5 +1,9 @@
 //! Filters built, queried, merged, shown and measured.
 
+use nearset::family::{MinHash, WorkLimit};
+use nearset::filter::Rule;
+use nearset::{NearFilter, Seed, Spec, Table};
+
 use crate::support::{Numbers, Workshop, corpus, jsonl, parquet, parquet_rows};
 
 /// Hashes of 256 bits as hexadecimal lines, and the same with a few bits flipped.
@@ -246,4 +250,25 @@ fn filters_of_several_generations_answer_together() {
     assert_eq!(shop.text("again.jsonl").lines().map(near).collect::<Vec<_>>(), answers);
     let ran = shop.run("dedup queries.jsonl -o out.jsonl --against generations-window.nearset");
     assert!(ran.code() == 1 && ran.stderr().contains("2 generations"), "{}", ran.stderr());
+}
+
+#[test]
+fn a_file_that_asks_for_too_much_work_is_refused_unless_it_is_trusted() {
+    let shop = Workshop::new();
+    let rule = Rule::threshold(1, 1).unwrap();
+    let (family, seed, table) = (MinHash::default().into(), Seed::new(1), Table::Bits(64));
+    let spec = Spec { family, seed, rows: 1_000_000, rule, table, verification: None, probing: None };
+    let filter = NearFilter::from_spec_within(spec, WorkLimit::Unlimited).unwrap();
+    let mut bytes = Vec::new();
+    filter.encode(&mut bytes).unwrap();
+    shop.write("f.nearset", &bytes);
+    shop.write("in.jsonl", "{\"text\":\"some words that are fine\"}\n");
+    for command in ["info f.nearset", "query f.nearset in.jsonl", "merge f.nearset f.nearset -o g.nearset"] {
+        let ran = shop.run(command);
+        assert_eq!(ran.code(), 1, "{command}");
+        let said = ran.stderr();
+        assert!(said.contains("f.nearset: the file is refused: each item would take about"), "{said}");
+        assert!(said.contains("hint: --unlimited-work lifts the limit"), "{said}");
+    }
+    shop.ok("info f.nearset --unlimited-work");
 }

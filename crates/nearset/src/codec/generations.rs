@@ -148,7 +148,15 @@ impl<'a> AnyFilter<'a> {
     /// # Errors
     /// If the bytes are not an intact filter that this build reads, alone or as the only generation of a file of [`Generations`].
     pub fn decode(bytes: &'a [u8]) -> Result<Self, DecodeError> {
-        Self::decode_after(only_generation(bytes, Check::Everything)?, Check::Everything.into(), None)
+        Self::decode_within(bytes, WorkLimit::Usual)
+    }
+
+    /// [`Self::decode`] by another limit on work.
+    ///
+    /// # Errors
+    /// As [`Self::decode`].
+    pub fn decode_within(bytes: &'a [u8], limit: WorkLimit) -> Result<Self, DecodeError> {
+        Self::decode_after(only_generation(bytes, Check::Everything)?, limit.into(), None)
     }
 
     /// Opens a file that holds nothing else, and if it is to follow another filter, the one whose spec is known.

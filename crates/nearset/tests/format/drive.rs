@@ -158,8 +158,8 @@ impl Any<'_> {
             (Any::Near(ours), Any::Near(theirs)) => ours.merge(theirs).is_ok(),
             (Any::ExactNear(ours), Any::ExactNear(theirs)) => ours.merge(theirs).is_ok(),
             (Any::Hamming(ours), Any::Hamming(theirs)) => ours.merge(theirs).is_ok(),
-            // Ids may run out.
-            (Any::Lsh(ours), Any::Lsh(theirs)) => ours.merge(theirs).is_ok() || ours.next_id() > u32::MAX / 2,
+            // Ids may run out, or be too many for names.
+            (Any::Lsh(ours), Any::Lsh(theirs)) => ours.merge(theirs).is_ok() || ours.next_id() > 1 << 19,
             // Several generations are not merged, and a filter that refuses may be full.
             (Any::Generations(ours), Any::Generations(theirs)) => {
                 let _ = ours.merge(theirs);

@@ -41,6 +41,11 @@ use crate::{
 /// A run is left alone while it is more than so many times as large as the one after it.
 const FANOUT: u64 = 4;
 
+/// Ids that an index with names may have given for each item that is left, when it takes in another.
+const IDS_PER_NAMED_ITEM: u32 = 64;
+/// As many ids are never too many: their names take 8 MB.
+const MOST_SPARSE_IDS: u32 = 1 << 20;
+
 /// An index that finds near items by their keys.
 ///
 /// ```
@@ -401,7 +406,13 @@ impl<'a> LshIndex<'a> {
     pub fn merge(&mut self, other: &LshIndex<'_>) -> Result<u32, IndexError> {
         self.spec.expect_equal(&other.spec)?;
         let (first, shift) = (self.next, self.slots());
-        self.next = first.checked_add(other.next).ok_or(IndexError::Full)?;
+        let next = first.checked_add(other.next).ok_or(IndexError::Full)?;
+        // A file may state any id, and a name takes room for every id before its own.
+        let items = self.slots().saturating_add(other.slots());
+        if !other.labels.is_empty() && next > IDS_PER_NAMED_ITEM.saturating_mul(items).max(MOST_SPARSE_IDS) {
+            return Err(IndexError::SparseNames { ids: next, items });
+        }
+        self.next = next;
         let mut compacted;
         let other = if other.is_compact() {
             other
