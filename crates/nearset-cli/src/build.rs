@@ -213,7 +213,9 @@ pub fn run(args: Args) -> Result<ExitCode> {
         );
         if filter.filters().len() > 1 {
             let (capacity, generations) = (show::count(capacity), filter.filters().len());
-            eprintln!("grew      to {generations} generations: {capacity} items was too few; a larger --capacity takes less memory");
+            eprintln!(
+                "grew      to {generations} generations: {capacity} items was too few; a larger --capacity takes less memory"
+            );
         }
     }
     if args.json {

@@ -9,10 +9,10 @@ use nearset::Seed;
 use nearset::family::Hashed;
 use nearset_pipeline::measure::{Keeper, Query, measure};
 use nearset_pipeline::scan::scan;
-use nearset_pipeline::{Arena, Batch, FilterFile, ReadOptions, Reader, extract, resolve};
+use nearset_pipeline::{Arena, Batch, ReadOptions, Reader, extract, resolve};
 
 use crate::items::{Faults, fields_for};
-use crate::options::{Input, Work, print_json};
+use crate::options::{Input, Opening, Work, print_json};
 use crate::show;
 
 const EXAMPLES: &str = "\
@@ -31,6 +31,9 @@ pub struct Args {
     /// The filter
     #[arg(value_name = "FILTER")]
     filter: PathBuf,
+
+    #[command(flatten)]
+    opening: Opening,
 
     #[command(flatten)]
     input: Input,
@@ -68,7 +71,7 @@ pub struct Args {
 }
 
 pub fn run(args: Args) -> Result<ExitCode> {
-    let file = FilterFile::open(&args.filter)?;
+    let file = args.opening.file(&args.filter)?;
     let filter = file.filter()?;
     let Some(metric) = filter.metric() else {
         bail!("{}: its items cannot be read from files; use the library", args.filter.display());

@@ -8,14 +8,14 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 use nearset::plan::TextDedup;
 use nearset::{Seed, Shingling};
-use nearset_pipeline::{FilterFileError, ItemField};
+use nearset_pipeline::ItemField;
 use nearset_pipeline::capacity::Known;
 use nearset_pipeline::dedup::{Dedup, DedupError, DedupOptions, DedupPlan, Summary, is_resumable};
 use nearset_pipeline::words;
 
 use crate::goal::parse_count;
 use crate::join;
-use crate::options::{self, Input, Trust, Work};
+use crate::options::{self, Input, Opening, Trust, Work};
 use crate::show;
 
 const EXAMPLES: &str = "\
@@ -101,6 +101,9 @@ pub struct Args {
     #[command(flatten)]
     trust: Trust,
 
+    #[command(flatten)]
+    opening: Opening,
+
     /// Save the filter, for --against in a later run
     #[arg(long, value_name = "FILTER")]
     save: Option<PathBuf>,
@@ -174,6 +177,7 @@ impl Args {
         options.save = self.save.clone();
         options.against = self.against.clone();
         options.allow_overfull = self.trust.allow_overfull;
+        options.work = self.opening.work();
         options.force = self.force;
         options.resume = self.resume;
         options.checkpoint_bytes = self.checkpoint_bytes;
@@ -199,10 +203,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
     {
         eprintln!("note: what was done so far is kept; --resume goes on from there once the cause is gone");
     }
-    let summary = match outcome {
-        Err(DedupError::Filter(cause @ FilterFileError::Overfull { .. })) => return Err(options::overfull(&cause)),
-        outcome => outcome?,
-    };
+    let summary = outcome?;
     for cause in &summary.overfull {
         eprintln!("warning: {cause}");
     }

@@ -10,7 +10,7 @@ use nearset_pipeline::curves::{ascending, filter_chart, filter_curve, half};
 use nearset_pipeline::words::number;
 use nearset_pipeline::{AnyFilter, AnyIndex, FilterFile};
 
-use crate::options::{print_json, write_picture};
+use crate::options::{Opening, print_json, write_picture};
 use crate::plan::words::width;
 use crate::{show, terminal};
 
@@ -32,6 +32,9 @@ pub struct Args {
     /// The filter or index
     #[arg(value_name = "FILTER")]
     filter: PathBuf,
+
+    #[command(flatten)]
+    opening: Opening,
 
     /// Draw the curve of acceptance as SVG
     #[arg(long, value_name = "FILE")]
@@ -108,7 +111,7 @@ fn reserved_for(terms: &Terms) -> String {
 }
 
 pub fn run(args: Args) -> Result<ExitCode> {
-    let file = FilterFile::open(&args.filter)?;
+    let file = args.opening.file(&args.filter)?;
     if file.kind()?.is_index() {
         return of_index(&args, &file);
     }

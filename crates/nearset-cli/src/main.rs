@@ -67,6 +67,9 @@ fn main() -> ExitCode {
         }
         Err(error) => {
             eprintln!("error: {error:#}");
+            if let Some(hint) = options::hint(&error) {
+                eprintln!("hint: {hint}");
+            }
             ExitCode::FAILURE
         }
     }

@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
-use nearset_pipeline::{FilterFile, OutputOptions, save_filter, save_index};
+use nearset_pipeline::{OutputOptions, save_filter, save_index};
 
-use crate::options::{self, Trust};
+use crate::options::{Opening, Trust};
 use crate::show;
 
 const EXAMPLES: &str = "\
@@ -28,6 +28,9 @@ pub struct Args {
     #[arg(required = true, num_args = 2.., value_name = "FILTER")]
     filters: Vec<PathBuf>,
 
+    #[command(flatten)]
+    opening: Opening,
+
     /// Where the merged one goes
     #[arg(short, long, value_name = "FILTER")]
     output: PathBuf,
@@ -48,12 +51,12 @@ pub fn run(args: Args) -> Result<ExitCode> {
     let mut options = OutputOptions::default();
     options.force = args.force;
     options.inputs = args.filters.clone();
-    let first = FilterFile::open(&args.filters[0])?;
+    let first = args.opening.file(&args.filters[0])?;
     let unlike = |path: &Path| format!("{} and {} cannot be merged", args.filters[0].display(), path.display());
     let (what, items, bytes) = if first.kind()?.is_index() {
         let mut merged = first.index()?.into_owned();
         for path in &args.filters[1..] {
-            merged.merge(&FilterFile::open(path)?.index()?).with_context(|| unlike(path))?;
+            merged.merge(&args.opening.file(path)?.index()?).with_context(|| unlike(path))?;
         }
         merged.compact();
         save_index(&merged, &args.output, &options)?;
@@ -61,11 +64,11 @@ pub fn run(args: Args) -> Result<ExitCode> {
     } else {
         let mut merged = first.filter()?.into_owned();
         for path in &args.filters[1..] {
-            merged.merge(&FilterFile::open(path)?.filter()?).with_context(|| unlike(path))?;
+            merged.merge(&args.opening.file(path)?.filter()?).with_context(|| unlike(path))?;
         }
         match merged.expect_not_overfull() {
             Err(cause) if args.trust.allow_overfull => eprintln!("warning: merged, {cause}"),
-            Err(cause) => return Err(options::overfull(&cause)).context("merged"),
+            Err(cause) => return Err(cause).context("merged"),
             Ok(()) => {}
         }
         save_filter(&merged, &args.output, &options)?;

@@ -2,9 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
-use nearset::Generations;
+use nearset::family::WorkLimit;
+use nearset::generations::Overfull;
+use nearset::{DecodeError, Generations};
+use nearset_pipeline::dedup::DedupError;
 use nearset_pipeline::{
     Fields, FilterFile, FilterFileError, Format, ItemField, OutputFile, OutputOptions, Sources, resolve,
 };
@@ -103,16 +106,45 @@ impl Trust {
                 eprintln!("warning: {cause}");
                 Ok(file.filter()?)
             }
-            Err(cause @ FilterFileError::Overfull { .. }) => Err(overfull(&cause)),
             outcome => Ok(outcome?),
         }
     }
 }
 
-/// The error about a filter that holds too much, with what the program offers beside building it again.
-pub fn overfull(cause: &dyn std::error::Error) -> anyhow::Error {
-    anyhow!("{cause}, or use it as it is with --allow-overfull")
+/// How filters and indexes are opened.
+#[derive(Args)]
+pub struct Opening {
+    /// Open files whose items take longer than usual, a seventh of a second or more each: for files that you trust
+    #[arg(long)]
+    unlimited_work: bool,
 }
+
+impl Opening {
+    /// How much work each item may take.
+    pub fn work(&self) -> WorkLimit {
+        if self.unlimited_work { WorkLimit::Unlimited } else { WorkLimit::Usual }
+    }
+
+    /// The file of a filter or index.
+    pub fn file(&self, path: &Path) -> Result<FilterFile> {
+        Ok(FilterFile::open(path)?.within(self.work()))
+    }
+}
+
+/// What to type where a file was refused that can be used all the same.
+pub fn hint(error: &anyhow::Error) -> Option<&'static str> {
+    let file = error.downcast_ref::<FilterFileError>().or_else(|| match error.downcast_ref() {
+        Some(DedupError::Filter(cause)) => Some(cause),
+        _ => None,
+    });
+    match file {
+        Some(FilterFileError::Decode { cause: DecodeError::Work(_), .. }) => Some("--unlimited-work lifts the limit"),
+        Some(FilterFileError::Overfull { .. }) => Some(USE_OVERFULL),
+        _ => error.is::<Overfull>().then_some(USE_OVERFULL),
+    }
+}
+
+const USE_OVERFULL: &str = "--allow-overfull takes it as it is";
 
 /// A wrong command line, as opposed to a failure.
 #[derive(Debug, thiserror::Error)]

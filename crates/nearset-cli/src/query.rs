@@ -10,11 +10,11 @@ use nearset::generations::Found;
 use nearset_pipeline::output::Value;
 use nearset_pipeline::scan::scan;
 use nearset_pipeline::{
-    Added, AddedKind, AnyWriter, FilterFile, OutputOptions, ReadOptions, Reader, RecordError, RecordFault, Source,
+    Added, AddedKind, AnyWriter, OutputOptions, ReadOptions, Reader, RecordError, RecordFault, Source,
 };
 
 use crate::items::{Faults, fields_for};
-use crate::options::{Input, Trust, Usage, Work, is_stdout, print_json};
+use crate::options::{Input, Opening, Trust, Usage, Work, is_stdout, print_json};
 use crate::show;
 
 const EXAMPLES: &str = "\
@@ -49,6 +49,9 @@ pub struct Args {
     /// The filter
     #[arg(value_name = "FILTER")]
     filter: PathBuf,
+
+    #[command(flatten)]
+    opening: Opening,
 
     #[command(flatten)]
     input: Input,
@@ -89,7 +92,7 @@ pub struct Args {
 }
 
 pub fn run(args: Args) -> Result<ExitCode> {
-    let file = FilterFile::open(&args.filter)?;
+    let file = args.opening.file(&args.filter)?;
     let filter = args.trust.filter(&file)?;
     let Some(metric) = filter.metric() else {
         bail!("{}: its items cannot be read from files; use the library", args.filter.display());

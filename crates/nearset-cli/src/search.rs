@@ -8,10 +8,10 @@ use nearset::Neighbour;
 use nearset::index::{IndexError, USUAL_TOP};
 use nearset_pipeline::output::{TableFile, Value};
 use nearset_pipeline::scan::scan;
-use nearset_pipeline::{FilterFile, OutputOptions, ReadOptions, Reader, RecordError, RecordFault};
+use nearset_pipeline::{OutputOptions, ReadOptions, Reader, RecordError, RecordFault};
 
 use crate::items::{Faults, fields_for};
-use crate::options::{Input, Usage, Work, print_json};
+use crate::options::{Input, Opening, Usage, Work, print_json};
 use crate::show;
 
 const EXAMPLES: &str = "\
@@ -38,6 +38,9 @@ pub struct Args {
     /// The index, built with `nearset build --index`
     #[arg(value_name = "INDEX")]
     index: PathBuf,
+
+    #[command(flatten)]
+    opening: Opening,
 
     #[command(flatten)]
     input: Input,
@@ -78,7 +81,7 @@ pub struct Args {
 type Answer = (String, Vec<Neighbour>);
 
 pub fn run(args: Args) -> Result<ExitCode> {
-    let file = FilterFile::open(&args.index)?;
+    let file = args.opening.file(&args.index)?;
     let index = file.index()?;
     let Some(metric) = index.metric() else {
         bail!("{}: its items cannot be read from files; use the library", args.index.display());

@@ -3,9 +3,10 @@
 use std::io;
 
 use nearset::codec::Kind;
+use nearset::family::WorkLimit;
 use nearset::index::{HammingIndex, IndexError, LshIndex};
 use nearset::plan::Metric;
-use nearset::{Check, DecodeError, Distance, Item, Neighbour};
+use nearset::{DecodeError, Distance, Item, Neighbour};
 
 /// An index of any kind.
 #[derive(Clone)]
@@ -18,14 +19,14 @@ pub enum AnyIndex<'a> {
 }
 
 impl<'a> AnyIndex<'a> {
-    /// Opens a file's bytes.
+    /// Opens a file's bytes, its spec held against a limit on work.
     ///
     /// # Errors
     /// If they are damaged, newer than this build, or no index.
-    pub fn decode(bytes: &'a [u8]) -> Result<Self, DecodeError> {
+    pub fn decode(bytes: &'a [u8], work: WorkLimit) -> Result<Self, DecodeError> {
         match Kind::of(bytes)? {
-            Kind::Lsh => Ok(AnyIndex::Lsh(LshIndex::decode(bytes, Check::Everything)?)),
-            _ => Ok(AnyIndex::Hamming(HammingIndex::decode(bytes, Check::Everything)?)),
+            Kind::Lsh => Ok(AnyIndex::Lsh(LshIndex::decode(bytes, work)?)),
+            _ => Ok(AnyIndex::Hamming(HammingIndex::decode(bytes, work)?)),
         }
     }
 

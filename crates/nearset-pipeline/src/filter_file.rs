@@ -8,8 +8,9 @@ use std::path::{Path, PathBuf};
 
 use memmap2::Mmap;
 use nearset::codec::Kind;
+use nearset::family::WorkLimit;
 use nearset::generations::Overfull;
-use nearset::{Check, DecodeError, Generations};
+use nearset::{DecodeError, Generations};
 
 use crate::any_index::AnyIndex;
 use crate::error::OutputError;
@@ -36,6 +37,7 @@ pub enum FilterFileError {
 pub struct FilterFile {
     path: PathBuf,
     map: Mmap,
+    work: WorkLimit,
 }
 
 impl FilterFile {
@@ -46,9 +48,14 @@ impl FilterFile {
     pub fn open(path: &Path) -> Result<Self, FilterFileError> {
         let map = File::open(path).and_then(|file| map(&file));
         match map {
-            Ok(map) => Ok(Self { path: path.to_owned(), map }),
+            Ok(map) => Ok(Self { path: path.to_owned(), map, work: WorkLimit::Usual }),
             Err(cause) => Err(FilterFileError::Unreadable { path: path.to_owned(), cause }),
         }
+    }
+
+    /// The same file, its spec held against another limit on work.
+    pub fn within(self, work: WorkLimit) -> Self {
+        Self { work, ..self }
     }
 
     /// Where the file lies.
@@ -78,7 +85,7 @@ impl FilterFile {
         if !found.is_index() {
             return Err(FilterFileError::IsFilter { path: self.path.clone(), found });
         }
-        AnyIndex::decode(&self.map).map_err(|cause| self.undecodable(cause))
+        AnyIndex::decode(&self.map, self.work).map_err(|cause| self.undecodable(cause))
     }
 
     /// The filter in it, of whatever kind and of however many generations. Its tables stay in the file.
@@ -88,7 +95,7 @@ impl FilterFile {
     pub fn filter(&self) -> Result<Generations<'_>, FilterFileError> {
         match self.kind()? {
             found if found.is_index() => Err(FilterFileError::IsIndex { path: self.path.clone(), found }),
-            _ => Generations::decode(&self.map, Check::Everything).map_err(|cause| self.undecodable(cause)),
+            _ => Generations::decode(&self.map, self.work).map_err(|cause| self.undecodable(cause)),
         }
     }
 

@@ -89,8 +89,10 @@ impl Description {
 impl Description {
     /// The description in the bytes of :meth:`encode`.
     #[staticmethod]
-    fn decode(bytes: &[u8]) -> PyResult<Self> {
-        Self::new(Library::decode(bytes).map_err(|cause| error::decode(&cause))?)
+    #[pyo3(signature = (bytes, unlimited_work=false))]
+    fn decode(bytes: &[u8], unlimited_work: bool) -> PyResult<Self> {
+        let limit = options::work_limit(unlimited_work);
+        Self::new(Library::decode_within(bytes, limit).map_err(|cause| error::decode(&cause))?)
     }
 
     /// The description as bytes, which ``NEAR.RESERVE key DESCRIPTION`` takes.
@@ -100,7 +102,8 @@ impl Description {
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTuple>> {
         let decode = slf.get_type().getattr("decode")?;
-        (decode, (slf.get().encode(slf.py()),)).into_pyobject(slf.py())
+        // Who unpickles trusts the bytes.
+        (decode, (slf.get().encode(slf.py()), true)).into_pyobject(slf.py())
     }
 
     fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {

@@ -111,7 +111,14 @@ pub fn overfull(error: &Overfull) -> PyErr {
 
 /// Bytes that are no filter.
 pub fn decode(error: &DecodeError) -> PyErr {
-    value(error)
+    match error {
+        DecodeError::Work(_) => unusual_work(error),
+        _ => value(error),
+    }
+}
+
+fn unusual_work(error: impl Display) -> PyErr {
+    PyValueError::new_err(format!("{error} (unlimited_work=True lifts it)"))
 }
 
 /// A file that can't be opened.
@@ -121,6 +128,7 @@ pub fn filter_file(error: &FilterFileError) -> PyErr {
         FilterFileError::Overfull { .. } => {
             FullError::new_err(format!("{error}, or use it as it is with allow_overfull=True"))
         }
+        FilterFileError::Decode { cause: DecodeError::Work(_), .. } => unusual_work(error),
         _ => value(error),
     }
 }

@@ -5,9 +5,9 @@ use std::sync::RwLockReadGuard;
 
 use nearset::family::{Hashed, Key};
 use nearset::filter::Decision;
+use nearset::generations::{AnyFilter, InsertError};
 use nearset::plan::Metric;
 use nearset::{BitString, Check, Distance, Generations};
-use nearset::generations::{AnyFilter, InsertError};
 use nearset_pipeline::curves::filter_chart;
 use nearset_pipeline::extract::item_field;
 use nearset_pipeline::{FilterFile, save_filter};
@@ -83,18 +83,30 @@ pub fn to_python(py: Python<'_>, filter: Generations<'static>) -> PyResult<Py<Py
 }
 
 /// The filter in a file, which must not hold more than it is made for unless that is allowed.
-pub fn open(py: Python<'_>, path: PathBuf, allow_overfull: bool) -> PyResult<Generations<'static>> {
+pub fn open(
+    py: Python<'_>,
+    path: PathBuf,
+    unlimited_work: bool,
+    allow_overfull: bool,
+) -> PyResult<Generations<'static>> {
     py.detach(|| {
         let file = FilterFile::open(&path).map_err(|cause| error::filter_file(&cause))?;
+        let file = file.within(options::work_limit(unlimited_work));
         let filter = if allow_overfull { file.filter() } else { file.filter_to_trust() };
         Ok(filter.map_err(|cause| error::filter_file(&cause))?.into_owned())
     })
 }
 
 /// The filter in bytes, likewise.
-pub fn decode(py: Python<'_>, bytes: &[u8], allow_overfull: bool) -> PyResult<Generations<'static>> {
+pub fn decode(
+    py: Python<'_>,
+    bytes: &[u8],
+    unlimited_work: bool,
+    allow_overfull: bool,
+) -> PyResult<Generations<'static>> {
     py.detach(|| {
-        let filter = Generations::decode(bytes, Check::Everything).map_err(|cause| error::decode(&cause))?;
+        let limit = options::work_limit(unlimited_work);
+        let filter = Generations::decode(bytes, limit).map_err(|cause| error::decode(&cause))?;
         if !allow_overfull {
             filter.expect_not_overfull().map_err(|cause| error::overfull(&cause))?;
         }
@@ -388,7 +400,8 @@ impl Filter {
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTuple>> {
         let decode = slf.get_type().getattr("decode")?;
-        (decode, (slf.get().encode(slf.py())?, true)).into_pyobject(slf.py())
+        // Who unpickles trusts the bytes.
+        (decode, (slf.get().encode(slf.py())?, true, true)).into_pyobject(slf.py())
     }
 
     /// How many distinct items it is made for as it is now; ``None`` if nothing was said when it was made.
@@ -481,16 +494,16 @@ impl NearFilter {
     /// The near filter in a file. One that holds more than it is made for calls unrelated items near, and is refused by a
     /// :class:`FullError` unless ``allow_overfull`` is true.
     #[staticmethod]
-    #[pyo3(signature = (path, *, allow_overfull=false))]
-    fn open(py: Python<'_>, path: PathBuf, allow_overfull: bool) -> PyResult<Py<PyAny>> {
-        to_python(py, expect(open(py, path, allow_overfull)?, true)?)
+    #[pyo3(signature = (path, *, unlimited_work=false, allow_overfull=false))]
+    fn open(py: Python<'_>, path: PathBuf, unlimited_work: bool, allow_overfull: bool) -> PyResult<Py<PyAny>> {
+        to_python(py, expect(open(py, path, unlimited_work, allow_overfull)?, true)?)
     }
 
     /// The near filter in the bytes of a file.
     #[staticmethod]
-    #[pyo3(signature = (bytes, allow_overfull=false))]
-    fn decode(py: Python<'_>, bytes: &[u8], allow_overfull: bool) -> PyResult<Py<PyAny>> {
-        to_python(py, expect(decode(py, bytes, allow_overfull)?, true)?)
+    #[pyo3(signature = (bytes, unlimited_work=false, allow_overfull=false))]
+    fn decode(py: Python<'_>, bytes: &[u8], unlimited_work: bool, allow_overfull: bool) -> PyResult<Py<PyAny>> {
+        to_python(py, expect(decode(py, bytes, unlimited_work, allow_overfull)?, true)?)
     }
 
     /// How many bands of an item hit, and of how many.
@@ -556,16 +569,16 @@ impl ExactNearFilter {
 
     /// The exact near filter in a file; ``allow_overfull`` as for :meth:`NearFilter.open`.
     #[staticmethod]
-    #[pyo3(signature = (path, *, allow_overfull=false))]
-    fn open(py: Python<'_>, path: PathBuf, allow_overfull: bool) -> PyResult<Py<PyAny>> {
-        to_python(py, expect(open(py, path, allow_overfull)?, false)?)
+    #[pyo3(signature = (path, *, unlimited_work=false, allow_overfull=false))]
+    fn open(py: Python<'_>, path: PathBuf, unlimited_work: bool, allow_overfull: bool) -> PyResult<Py<PyAny>> {
+        to_python(py, expect(open(py, path, unlimited_work, allow_overfull)?, false)?)
     }
 
     /// The exact near filter in the bytes of a file.
     #[staticmethod]
-    #[pyo3(signature = (bytes, allow_overfull=false))]
-    fn decode(py: Python<'_>, bytes: &[u8], allow_overfull: bool) -> PyResult<Py<PyAny>> {
-        to_python(py, expect(decode(py, bytes, allow_overfull)?, false)?)
+    #[pyo3(signature = (bytes, unlimited_work=false, allow_overfull=false))]
+    fn decode(py: Python<'_>, bytes: &[u8], unlimited_work: bool, allow_overfull: bool) -> PyResult<Py<PyAny>> {
+        to_python(py, expect(decode(py, bytes, unlimited_work, allow_overfull)?, false)?)
     }
 
     /// Nothing within so many bits of a stored string is missed.

@@ -109,19 +109,21 @@ fn to_python(py: Python<'_>, index: AnyIndex<'static>) -> PyResult<Py<PyAny>> {
 }
 
 /// The index in a file, of whichever kind.
-pub fn open(py: Python<'_>, path: PathBuf) -> PyResult<Py<PyAny>> {
-    to_python(py, opened(py, path)?)
+pub fn open(py: Python<'_>, path: PathBuf, unlimited_work: bool) -> PyResult<Py<PyAny>> {
+    to_python(py, opened(py, path, unlimited_work)?)
 }
 
-fn opened(py: Python<'_>, path: PathBuf) -> PyResult<AnyIndex<'static>> {
+fn opened(py: Python<'_>, path: PathBuf, unlimited_work: bool) -> PyResult<AnyIndex<'static>> {
     py.detach(|| {
         let file = FilterFile::open(&path).map_err(|cause| error::filter_file(&cause))?;
+        let file = file.within(options::work_limit(unlimited_work));
         Ok(file.index().map_err(|cause| error::filter_file(&cause))?.into_owned())
     })
 }
 
-fn decoded(py: Python<'_>, bytes: &[u8]) -> PyResult<AnyIndex<'static>> {
-    py.detach(|| Ok(AnyIndex::decode(bytes).map_err(|cause| error::decode(&cause))?.into_owned()))
+fn decoded(py: Python<'_>, bytes: &[u8], unlimited_work: bool) -> PyResult<AnyIndex<'static>> {
+    let limit = options::work_limit(unlimited_work);
+    py.detach(|| Ok(AnyIndex::decode(bytes, limit).map_err(|cause| error::decode(&cause))?.into_owned()))
 }
 
 fn expect(index: AnyIndex<'static>, lsh: bool) -> PyResult<AnyIndex<'static>> {
@@ -359,7 +361,8 @@ impl Index {
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTuple>> {
         let decode = slf.get_type().getattr("decode")?;
-        (decode, (slf.get().encode(slf.py())?,)).into_pyobject(slf.py())
+        // Who unpickles trusts the bytes.
+        (decode, (slf.get().encode(slf.py())?, true)).into_pyobject(slf.py())
     }
 
     fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
@@ -397,14 +400,16 @@ impl LshIndex {
 
     /// The LSH index in a file.
     #[staticmethod]
-    fn open(py: Python<'_>, path: PathBuf) -> PyResult<Py<PyAny>> {
-        to_python(py, expect(opened(py, path)?, true)?)
+    #[pyo3(signature = (path, *, unlimited_work=false))]
+    fn open(py: Python<'_>, path: PathBuf, unlimited_work: bool) -> PyResult<Py<PyAny>> {
+        to_python(py, expect(opened(py, path, unlimited_work)?, true)?)
     }
 
     /// The LSH index in the bytes of a file.
     #[staticmethod]
-    fn decode(py: Python<'_>, bytes: &[u8]) -> PyResult<Py<PyAny>> {
-        to_python(py, expect(decoded(py, bytes)?, true)?)
+    #[pyo3(signature = (bytes, unlimited_work=false))]
+    fn decode(py: Python<'_>, bytes: &[u8], unlimited_work: bool) -> PyResult<Py<PyAny>> {
+        to_python(py, expect(decoded(py, bytes, unlimited_work)?, true)?)
     }
 }
 
@@ -420,14 +425,16 @@ impl HammingIndex {
 
     /// The Hamming index in a file.
     #[staticmethod]
-    fn open(py: Python<'_>, path: PathBuf) -> PyResult<Py<PyAny>> {
-        to_python(py, expect(opened(py, path)?, false)?)
+    #[pyo3(signature = (path, *, unlimited_work=false))]
+    fn open(py: Python<'_>, path: PathBuf, unlimited_work: bool) -> PyResult<Py<PyAny>> {
+        to_python(py, expect(opened(py, path, unlimited_work)?, false)?)
     }
 
     /// The Hamming index in the bytes of a file.
     #[staticmethod]
-    fn decode(py: Python<'_>, bytes: &[u8]) -> PyResult<Py<PyAny>> {
-        to_python(py, expect(decoded(py, bytes)?, false)?)
+    #[pyo3(signature = (bytes, unlimited_work=false))]
+    fn decode(py: Python<'_>, bytes: &[u8], unlimited_work: bool) -> PyResult<Py<PyAny>> {
+        to_python(py, expect(decoded(py, bytes, unlimited_work)?, false)?)
     }
 }
 

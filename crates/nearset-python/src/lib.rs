@@ -33,20 +33,22 @@ use pyo3::prelude::*;
 ///
 /// Args:
 ///     path: What ``save`` or the program wrote.
+///     unlimited_work: Open it although each item takes longer than usual, a seventh of a second or more: for files that you
+///         trust.
 ///     allow_overfull: Whether a filter may hold more items than it is made for; it calls unrelated items near, and is refused by
 ///         a :class:`FullError` otherwise.
 ///
 /// Returns a :class:`NearFilter`, :class:`ExactNearFilter`, :class:`BloomFilter`, :class:`LshIndex` or :class:`HammingIndex`.
 #[pyfunction]
-#[pyo3(signature = (path, *, allow_overfull=false))]
-fn open(py: Python<'_>, path: PathBuf, allow_overfull: bool) -> PyResult<Py<PyAny>> {
+#[pyo3(signature = (path, *, unlimited_work=false, allow_overfull=false))]
+fn open(py: Python<'_>, path: PathBuf, unlimited_work: bool, allow_overfull: bool) -> PyResult<Py<PyAny>> {
     let mut start = Vec::new();
     let read = File::open(&path).and_then(|file| file.take(64).read_to_end(&mut start));
     read.map_err(|cause| error::unreadable(&path, &cause))?;
     match Kind::of(&start) {
         Ok(Kind::Bloom) => Ok(Py::new(py, bloom::BloomFilter::open(path)?)?.into_any()),
-        Ok(Kind::Lsh | Kind::Hamming) => index::open(py, path),
-        _ => filter::to_python(py, filter::open(py, path, allow_overfull)?),
+        Ok(Kind::Lsh | Kind::Hamming) => index::open(py, path, unlimited_work),
+        _ => filter::to_python(py, filter::open(py, path, unlimited_work, allow_overfull)?),
     }
 }
 

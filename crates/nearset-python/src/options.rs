@@ -1,5 +1,6 @@
 //! Arguments that several functions take.
 
+use nearset::family::WorkLimit;
 use nearset::{Seed, Shingling};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -84,4 +85,9 @@ pub fn threads(given: Option<Whole<usize>>) -> PyResult<usize> {
         Some(threads) => Ok(threads),
         None => Ok(std::thread::available_parallelism().map_or(1, usize::from)),
     }
+}
+
+/// The limit on work that a caller's ``unlimited_work`` means.
+pub fn work_limit(unlimited_work: bool) -> WorkLimit {
+    if unlimited_work { WorkLimit::Unlimited } else { WorkLimit::Usual }
 }

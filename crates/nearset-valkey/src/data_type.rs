@@ -12,9 +12,11 @@ use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::{ptr, slice};
 
+use nearset::family::WorkLimit;
 use redis_module::native_types::RedisType;
 use redis_module::raw;
 
+use crate::config;
 use crate::server::{api, log};
 use crate::value::{Incoming, Pieces, Value};
 
@@ -103,6 +105,14 @@ unsafe extern "C" fn load(io: *mut raw::RedisModuleIO, encoding: c_int) -> *mut 
     ptr::null_mut()
 }
 
+/// A client's `RESTORE` is held against the limit on work; the server's own file and its primary are obeyed without.
+fn work_limit(io: *mut raw::RedisModuleIO) -> WorkLimit {
+    // SAFETY: the stream is the server's own, and so is the context that it gives.
+    let flags = unsafe { api!(RedisModule_GetContextFlags(api!(RedisModule_GetContextFromIO(io)))) };
+    let obeyed = raw::REDISMODULE_CTX_FLAGS_LOADING | raw::REDISMODULE_CTX_FLAGS_SLAVE;
+    if flags & obeyed as c_int != 0 { WorkLimit::Unlimited } else { config::work_limit() }
+}
+
 fn read(io: *mut raw::RedisModuleIO) -> Result<Value, String> {
     // SAFETY: the stream is the server's own.
     let present = unsafe { api!(RedisModule_LoadUnsigned(io)) };
@@ -115,7 +125,8 @@ fn read(io: *mut raw::RedisModuleIO) -> Result<Value, String> {
     }
     let mut value = Value { filter: None, incoming: None };
     if present & FILTER != 0 {
-        value.filter = Some(read_part(io)?.finish().map_err(|error| error.to_string())?);
+        let filter = read_part(io)?.finish(work_limit(io)).map_err(|error| error.to_string())?;
+        value.filter = Some(filter);
     }
     if present & INCOMING != 0 {
         value.incoming = Some(read_part(io)?);

@@ -4,6 +4,7 @@
 
 use std::str::FromStr;
 
+use nearset::family::WorkLimit;
 use nearset::generations::{Description, Generations, Terms, WhenFull};
 use nearset::plan::{FarModel, Goal, Metric, MetricError, MetricName, Minimise, Shape, TextDedup};
 use nearset::{Seed, Shingling};
@@ -41,13 +42,13 @@ enum Far {
     WorstCase,
 }
 
-/// The filter that the options ask for, nothing of it allocated.
-pub fn describe(mut arguments: Arguments<'_>) -> Outcome<Description> {
+/// The filter that the options ask for, nothing of it allocated; a description is held against a limit on work.
+pub fn describe(mut arguments: Arguments<'_>, limit: WorkLimit) -> Outcome<Description> {
     if let Some(first) = arguments.get(0)
         && first.eq_ignore_ascii_case(b"DESCRIPTION")
     {
         let (Some(blob), 2) = (arguments.get(1), arguments.len()) else { return Err(Refusal::Arity) };
-        return Description::decode(blob).map_err(Refusal::because);
+        return Description::decode_within(blob, limit).map_err(Refusal::because);
     }
     let mut wishes = Wishes::default();
     while let Some(name) = arguments.next() {

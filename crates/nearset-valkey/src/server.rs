@@ -9,8 +9,10 @@ use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::slice;
 
+use nearset::family::WorkLimit;
 use redis_module::raw;
 
+use crate::config;
 use crate::data_type::FILTER_TYPE;
 use crate::refusal::{Outcome, Refusal};
 use crate::value::Value;
@@ -140,6 +142,11 @@ impl<'a> Call<'a> {
     /// Whether a client asks for this, rather than the primary or the server's own file, which are obeyed without limits.
     pub fn limits_apply(&self) -> bool {
         !self.has_flag(raw::REDISMODULE_CTX_FLAGS_REPLICATED | raw::REDISMODULE_CTX_FLAGS_LOADING)
+    }
+
+    /// How much work a filter may ask for that comes with this command.
+    pub fn work_limit(&self) -> WorkLimit {
+        if self.limits_apply() { config::work_limit() } else { WorkLimit::Unlimited }
     }
 
     /// Whether any of these is said of the command's circumstances.

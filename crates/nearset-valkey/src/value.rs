@@ -7,8 +7,9 @@
 
 use std::io;
 
+use nearset::Generations;
 use nearset::codec::{self, DecodeError};
-use nearset::{Check, Generations};
+use nearset::family::WorkLimit;
 
 use crate::refusal::{Outcome, Refusal};
 
@@ -104,9 +105,9 @@ impl Incoming {
         self.bytes.len() == self.length
     }
 
-    /// The filter, every byte checked.
-    pub fn finish(self) -> Result<Generations<'static>, DecodeError> {
-        Generations::decode(&self.bytes, Check::Everything).map(Generations::into_owned)
+    /// The filter, every byte checked, and its spec held against a limit on work.
+    pub fn finish(self, limit: WorkLimit) -> Result<Generations<'static>, DecodeError> {
+        Generations::decode(&self.bytes, limit).map(Generations::into_owned)
     }
 
     /// What has come, as a file is written.

@@ -1,5 +1,10 @@
 //! Filters built, queried, merged, shown and measured.
 
+use nearset::family::{MinHash, WorkLimit};
+use nearset::filter::Rule;
+use nearset::plan::TextDedup;
+use nearset::{NearFilter, Seed, Spec, Table};
+
 use crate::support::{Numbers, Workshop, corpus, jsonl, parquet, parquet_rows, words};
 
 /// Hashes of 256 bits as hexadecimal lines, and the same with a few bits flipped.
@@ -159,7 +164,10 @@ fn info_shows_the_curve_and_refuses_damage() {
     let info = json(shop.ok("info a.nearset --json").stdout());
     assert_eq!((&info["capacity"], &info["overfull"]), (&200.into(), &false.into()));
     // A third of the texts are copies, which count for less than one.
-    assert!((140..=180).contains(&info["load"].as_u64().unwrap()) && info["unrelated"].as_f64().unwrap() < 1e-4, "{info}");
+    assert!(
+        (140..=180).contains(&info["load"].as_u64().unwrap()) && info["unrelated"].as_f64().unwrap() < 1e-4,
+        "{info}"
+    );
     assert_eq!((&info["items"], &info["rows"], &info["bands"]), (&200.into(), &8.into(), &112.into()));
     let curve: Vec<f64> = info["curve"].as_array().unwrap().iter().map(|p| p["accepted"].as_f64().unwrap()).collect();
     assert!(curve[0] > 0.999 && curve[20] < 0.01 && curve.is_sorted_by(|a, b| a >= b), "{curve:?}");
@@ -278,7 +286,7 @@ fn an_overfull_filter_is_refused_by_everything_that_acts_on_it() {
     let shop = Workshop::new();
     let mut numbers = Numbers(6);
     let texts: Vec<String> = (0..3200).map(|_| words(&mut numbers, 30).join(" ")).collect();
-    let mut filter = nearset::NearFilter::from_spec(nearset::plan::TextDedup::default().spec(100).unwrap()).unwrap();
+    let mut filter = NearFilter::from_spec(TextDedup::default().spec(100).unwrap()).unwrap();
     filter.insert_all(texts[..3000].iter()).unwrap();
     let mut bytes = Vec::new();
     filter.encode(&mut bytes).unwrap();
@@ -292,7 +300,11 @@ fn an_overfull_filter_is_refused_by_everything_that_acts_on_it() {
         assert!(!shop.exists("out.jsonl"));
     }
     let ran = shop.run("query old.nearset new.jsonl -q --allow-overfull");
-    assert!(ran.code() == 10 && ran.stderr().contains("warning: old.nearset: the filter is overfull"), "{}", ran.stderr());
+    assert!(
+        ran.code() == 10 && ran.stderr().contains("warning: old.nearset: the filter is overfull"),
+        "{}",
+        ran.stderr()
+    );
     let ran = shop.ok("dedup new.jsonl -o out.jsonl -q --against old.nearset --allow-overfull");
     assert!(ran.stderr().contains("warning: old.nearset: the filter is overfull"), "{}", ran.stderr());
     let info = json(shop.ok("info old.nearset --json").stdout());
@@ -315,4 +327,25 @@ fn merging_more_than_there_is_room_for_is_refused() {
     let ran = shop.ok("merge a.nearset b.nearset -o both.nearset --allow-overfull -q");
     assert!(ran.stderr().contains("warning"), "{}", ran.stderr());
     assert_eq!(shop.run("query both.nearset a.jsonl -q").code(), 1);
+}
+
+#[test]
+fn a_file_that_asks_for_too_much_work_is_refused_unless_it_is_trusted() {
+    let shop = Workshop::new();
+    let rule = Rule::threshold(1, 1).unwrap();
+    let (family, seed, table) = (MinHash::default().into(), Seed::new(1), Table::Bits(64));
+    let spec = Spec { family, seed, rows: 1_000_000, rule, table, verification: None, probing: None };
+    let filter = NearFilter::from_spec_within(spec, WorkLimit::Unlimited).unwrap();
+    let mut bytes = Vec::new();
+    filter.encode(&mut bytes).unwrap();
+    shop.write("f.nearset", &bytes);
+    shop.write("in.jsonl", "{\"text\":\"some words that are fine\"}\n");
+    for command in ["info f.nearset", "query f.nearset in.jsonl", "merge f.nearset f.nearset -o g.nearset"] {
+        let ran = shop.run(command);
+        assert_eq!(ran.code(), 1, "{command}");
+        let said = ran.stderr();
+        assert!(said.contains("f.nearset: the file is refused: each item would take about"), "{said}");
+        assert!(said.contains("hint: --unlimited-work lifts the limit"), "{said}");
+    }
+    shop.ok("info f.nearset --unlimited-work");
 }

@@ -189,7 +189,8 @@ impl Dedup {
     ) -> Result<Summary, DedupError> {
         let Self { sources, options, folder, resumed, .. } = self;
         write::check_save(options, sources)?;
-        let files = options.against.iter().map(|path| FilterFile::open(path)).collect::<Result<Vec<_>, _>>()?;
+        let open = |path: &PathBuf| FilterFile::open(path).map(|file| file.within(options.work));
+        let files = options.against.iter().map(open).collect::<Result<Vec<_>, _>>()?;
         let own = options.wanted.spec(self.capacity.records)?;
         let (mut filters, mut overfull) = (Vec::with_capacity(files.len()), Vec::new());
         for file in &files {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
+use nearset::family::WorkLimit;
 use nearset::plan::TextDedup;
 
 use crate::extract::{Fields, ItemField};
@@ -44,6 +45,8 @@ pub struct DedupOptions {
     pub against: Vec<PathBuf>,
     /// Whether filters built before may hold more than they are made for.
     pub allow_overfull: bool,
+    /// How much work filters built before may ask for.
+    pub work: WorkLimit,
     /// Whether existing outputs may be replaced.
     pub force: bool,
     /// Whether to go on where a run that was stopped took its last checkpoint.
@@ -70,6 +73,7 @@ impl DedupOptions {
             save: None,
             against: Vec::new(),
             allow_overfull: false,
+            work: WorkLimit::Usual,
             force: false,
             resume: false,
             threads: std::thread::available_parallelism().map_or(1, usize::from),
@@ -98,6 +102,7 @@ impl DedupOptions {
             save,
             against,
             allow_overfull: _,
+            work: _,
             force: _,
             resume: _,
             threads: _,

@@ -138,8 +138,8 @@ impl StateFolder {
         let path = self.path.join(name);
         let bytes =
             fs::read(&path).map_err(|cause| DedupError::BadState { path: path.clone(), cause: cause.to_string() })?;
-        let filter = Generations::decode(&bytes, Check::Everything)
-            .map_err(|cause| DedupError::BadSnapshot { path, cause })?;
+        let filter =
+            Generations::decode(&bytes, Check::Everything).map_err(|cause| DedupError::BadSnapshot { path, cause })?;
         Ok(filter.into_owned())
     }
 

@@ -85,7 +85,7 @@ fn reserve(call: &Call<'_>) -> Outcome {
         value.filter()?;
         return refuse!("the key exists: DEL it first, or take another name");
     }
-    let description = options::describe(call.arguments_from(2))?;
+    let description = options::describe(call.arguments_from(2), call.work_limit())?;
     // What is bounded is held against the limit as it will be one day, rather than failing then.
     let bytes = description.most_bytes().unwrap_or_else(|| description.bytes());
     hold_against_limit(call, bytes.saturating_add(description.bytes_of_functions()), "the filter")?;

@@ -182,7 +182,7 @@ fn finish(call: &Call<'_>, key: &mut Key<'_>) -> Outcome {
         loaded(call, key);
         return Ok(());
     };
-    let filter = incoming.finish().map_err(Refusal::because).and_then(|filter| {
+    let filter = incoming.finish(call.work_limit()).map_err(Refusal::because).and_then(|filter| {
         hold_against_limit(call, weight(&filter), "the filter")?;
         Ok(filter)
     });

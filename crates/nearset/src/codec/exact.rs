@@ -3,13 +3,14 @@
 use std::borrow::Cow;
 
 use super::{
-    Body, Check, DecodeError, Frame, Kind, Reader, Writer, encode,
+    Body, Check, DecodeError, Frame, Kind, Opening, Reader, Writer, encode,
     frame::to_bytes,
     generations::{only_generation, unlike_the_first},
     spec::{COUNTS, SPEC, read_counts, read_table, read_tables, unknown, write_table},
 };
 use crate::{
     Seed,
+    family::WorkLimit,
     filter::{
         Construction, ExactNearFilter, ExactSpec,
         exact::{Store, folds::Folds},
@@ -32,7 +33,7 @@ pub(super) fn write_spec(spec: &ExactSpec) -> Vec<u8> {
     out.bytes
 }
 
-pub(super) fn read_spec(mut reader: Reader<'_>) -> Result<ExactSpec, DecodeError> {
+pub(super) fn read_spec(mut reader: Reader<'_>, limit: WorkLimit) -> Result<ExactSpec, DecodeError> {
     let (bits, radius) = (reader.u32()?, reader.u32()?);
     let seed = Seed::from_bytes(reader.array()?);
     let construction = match reader.u8()? {
@@ -43,7 +44,7 @@ pub(super) fn read_spec(mut reader: Reader<'_>) -> Result<ExactSpec, DecodeError
     };
     reader.finish("the spec")?;
     let spec = ExactSpec { bits, radius, seed, construction };
-    spec.check()?;
+    spec.check_within(limit)?;
     Ok(spec)
 }
 
@@ -81,19 +82,20 @@ impl<'a> ExactNearFilter<'a> {
     /// # Errors
     /// If the bytes are not an intact exact near filter that this build reads, alone or as the only generation of a file of
     /// [`Generations`](crate::Generations).
-    pub fn decode(bytes: &'a [u8], check: Check) -> Result<Self, DecodeError> {
-        Self::decode_after(only_generation(bytes, check)?, check, None)
+    pub fn decode(bytes: &'a [u8], opening: impl Into<Opening>) -> Result<Self, DecodeError> {
+        let opening = opening.into();
+        Self::decode_after(only_generation(bytes, opening.check)?, opening, None)
     }
 
     /// Opens a file that holds nothing else, and if it is to follow another filter, has one of the specs that may follow.
     pub(super) fn decode_after(
         bytes: &'a [u8],
-        check: Check,
+        Opening { check, work }: Opening,
         after: Option<(&ExactNearFilter<'_>, &[PlannedSpec])>,
     ) -> Result<Self, DecodeError> {
         let mut frame = Frame::open(bytes, Kind::ExactNear, check)?;
         frame.expect_only(&[SPEC, COUNTS])?;
-        let spec = read_spec(frame.section(SPEC, "the spec")?)?;
+        let spec = read_spec(frame.section(SPEC, "the spec")?, work)?;
         if after.is_some_and(|(_, specs)| !specs.contains(&PlannedSpec::Exact(spec))) {
             return Err(unlike_the_first());
         }

@@ -6,11 +6,12 @@
 use std::{borrow::Cow, io};
 
 use super::{
-    Body, Check, DecodeError, Frame, Kind, Reader, Writer, encode, exact, head,
+    Body, Check, DecodeError, Frame, Kind, Opening, Reader, Writer, encode, exact, head,
     spec::{self, SPEC, unknown},
 };
 use crate::{
     Distance, ExactNearFilter, NearFilter,
+    family::WorkLimit,
     generations::{
         AnyFilter, Description, Generations, MOST_GENERATIONS, ReserveError, Terms, WhenFull, most_generations,
         next_specs_in_files,
@@ -60,7 +61,7 @@ fn read_terms(mut reader: Reader<'_>) -> Result<Terms, DecodeError> {
 
 fn bad_terms(error: ReserveError) -> DecodeError {
     match error {
-        ReserveError::Spec(error) => DecodeError::Spec(error),
+        ReserveError::Spec(error) => error.into(),
         other => DecodeError::BadValue { what: "a part of the terms", found: other.to_string() },
     }
 }
@@ -93,18 +94,26 @@ impl Description {
     /// # Errors
     /// If the bytes are not an intact description that this build reads.
     pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
+        Self::decode_within(bytes, WorkLimit::Usual)
+    }
+
+    /// [`Self::decode`] by another limit on work.
+    ///
+    /// # Errors
+    /// As [`Self::decode`].
+    pub fn decode_within(bytes: &[u8], limit: WorkLimit) -> Result<Self, DecodeError> {
         let frame = Frame::open(bytes, Kind::Description, Check::Everything)?;
         frame.expect_only(&[SPEC, TERMS])?;
         let mut spec = frame.section(SPEC, "the spec")?;
         let spec = match spec.u8()? {
-            number if number == Kind::Near.number() => PlannedSpec::Near(spec::read_spec(spec)?),
-            number if number == Kind::ExactNear.number() => PlannedSpec::Exact(exact::read_spec(spec)?),
+            number if number == Kind::Near.number() => PlannedSpec::Near(spec::read_spec(spec, limit)?),
+            number if number == Kind::ExactNear.number() => PlannedSpec::Exact(exact::read_spec(spec, limit)?),
             found => return Err(unknown("kind of filter", found)),
         };
         let terms = frame.section(TERMS, "the terms")?;
         let terms = if terms.is_empty() { None } else { Some(read_terms(terms)?) };
         frame.finish()?;
-        Self::new(spec, terms).map_err(bad_terms)
+        Self::new_within(spec, terms, limit).map_err(bad_terms)
     }
 }
 
@@ -139,25 +148,33 @@ impl<'a> AnyFilter<'a> {
     /// # Errors
     /// If the bytes are not an intact filter that this build reads, alone or as the only generation of a file of [`Generations`].
     pub fn decode(bytes: &'a [u8]) -> Result<Self, DecodeError> {
-        Self::decode_after(only_generation(bytes, Check::Everything)?, Check::Everything, None)
+        Self::decode_within(bytes, WorkLimit::Usual)
+    }
+
+    /// [`Self::decode`] by another limit on work.
+    ///
+    /// # Errors
+    /// As [`Self::decode`].
+    pub fn decode_within(bytes: &'a [u8], limit: WorkLimit) -> Result<Self, DecodeError> {
+        Self::decode_after(only_generation(bytes, Check::Everything)?, limit.into(), None)
     }
 
     /// Opens a file that holds nothing else, and if it is to follow another filter, has one of the specs that may follow.
     fn decode_after(
         bytes: &'a [u8],
-        check: Check,
+        opening: Opening,
         after: Option<(&AnyFilter<'_>, &[PlannedSpec])>,
     ) -> Result<Self, DecodeError> {
         Ok(match after {
             None if Kind::of(bytes)? == Kind::ExactNear => {
-                AnyFilter::Exact(ExactNearFilter::decode_after(bytes, check, None)?)
+                AnyFilter::Exact(ExactNearFilter::decode_after(bytes, opening, None)?)
             }
-            None => AnyFilter::Near(NearFilter::decode_after(bytes, check, None)?),
+            None => AnyFilter::Near(NearFilter::decode_after(bytes, opening, None)?),
             Some((AnyFilter::Near(older), specs)) => {
-                AnyFilter::Near(NearFilter::decode_after(bytes, check, Some((older, specs)))?)
+                AnyFilter::Near(NearFilter::decode_after(bytes, opening, Some((older, specs)))?)
             }
             Some((AnyFilter::Exact(older), specs)) => {
-                AnyFilter::Exact(ExactNearFilter::decode_after(bytes, check, Some((older, specs)))?)
+                AnyFilter::Exact(ExactNearFilter::decode_after(bytes, opening, Some((older, specs)))?)
             }
         })
     }
@@ -219,18 +236,25 @@ impl<'a> Generations<'a> {
     ///
     /// # Errors
     /// If the bytes are not an intact filter that this build reads.
-    pub fn decode(bytes: &'a [u8], check: Check) -> Result<Self, DecodeError> {
+    pub fn decode(bytes: &'a [u8], opening: impl Into<Opening>) -> Result<Self, DecodeError> {
+        let opening = opening.into();
         if Kind::of(bytes)? != Kind::Generations {
-            return Ok(Self::from_filter(AnyFilter::decode_after(bytes, check, None)?));
+            return Ok(Self::from_filter(AnyFilter::decode_after(bytes, opening, None)?));
         }
-        let (terms, files) = open(bytes, check)?;
+        let (terms, files) = open(bytes, opening.check)?;
+        let window = if let WhenFull::Forget { generations } = terms.when_full { generations as usize } else { 1 };
+        let generations = files.len().max(window);
         let mut filters: Vec<AnyFilter<'a>> = Vec::with_capacity(files.len());
         for file in files {
             let filter = match filters.last() {
-                None => AnyFilter::decode_after(file, check, None)?,
+                None => {
+                    let first = AnyFilter::decode_after(file, opening, None)?;
+                    opening.work.check(&first.spec().work_bound().in_each_of(generations))?;
+                    first
+                }
                 Some(older) => {
                     let specs = next_specs_in_files(&older.spec(), terms.when_full, filters.len())?;
-                    AnyFilter::decode_after(file, check, Some((older, &specs)))?
+                    AnyFilter::decode_after(file, opening, Some((older, &specs)))?
                 }
             };
             filters.push(filter);

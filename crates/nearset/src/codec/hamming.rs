@@ -3,7 +3,7 @@
 use std::{borrow::Cow, io};
 
 use super::{
-    Body, Check, DecodeError, Frame, Kind, Reader, Writer, encode,
+    Body, Check, DecodeError, Frame, Kind, Opening, Reader, Writer, encode,
     frame::to_bytes,
     spec::{COUNTS, SPEC},
 };
@@ -62,7 +62,8 @@ impl<'a> HammingIndex<'a> {
     ///
     /// # Errors
     /// If the bytes are not an intact Hamming index that this build reads.
-    pub fn decode(bytes: &'a [u8], check: Check) -> Result<Self, DecodeError> {
+    pub fn decode(bytes: &'a [u8], opening: impl Into<Opening>) -> Result<Self, DecodeError> {
+        let check = opening.into().check;
         let mut frame = Frame::open(bytes, Kind::Hamming, check)?;
         frame.expect_only(&[SPEC, COUNTS])?;
         let (spec, cuts) = read_spec(frame.section(SPEC, "the spec")?)?;

@@ -3,12 +3,13 @@
 use std::borrow::Cow;
 
 use super::{
-    Body, Check, DecodeError, Frame, Kind, Reader, Writer, encode,
+    Body, Check, DecodeError, Frame, Kind, Opening, Reader, Writer, encode,
     frame::to_bytes,
     spec::{COUNTS, SPEC, read_counts, read_family, unknown, write_family},
 };
 use crate::{
     Layout, Seed,
+    family::WorkLimit,
     index::{
         Labels, LshIndex, LshSpec,
         lsh::{Kept, Parts, Run, Shape, addresses},
@@ -26,7 +27,7 @@ fn write_spec(spec: &LshSpec) -> Vec<u8> {
     out.bytes
 }
 
-fn read_spec(mut reader: Reader<'_>) -> Result<LshSpec, DecodeError> {
+fn read_spec(mut reader: Reader<'_>, limit: WorkLimit) -> Result<LshSpec, DecodeError> {
     let family = read_family(&mut reader)?;
     let seed = Seed::from_bytes(reader.array()?);
     let layout = Layout::new(reader.u32()?, reader.u32()?);
@@ -38,7 +39,7 @@ fn read_spec(mut reader: Reader<'_>) -> Result<LshSpec, DecodeError> {
     };
     reader.finish("the spec")?;
     let spec = LshSpec { family, seed, layout, probes, keeps_items };
-    spec.check()?;
+    spec.check_within(limit)?;
     Ok(spec)
 }
 
@@ -96,10 +97,11 @@ impl<'a> LshIndex<'a> {
     ///
     /// # Errors
     /// If the bytes are not an intact near-neighbour index that this build reads.
-    pub fn decode(bytes: &'a [u8], check: Check) -> Result<Self, DecodeError> {
+    pub fn decode(bytes: &'a [u8], opening: impl Into<Opening>) -> Result<Self, DecodeError> {
+        let Opening { check, work } = opening.into();
         let mut frame = Frame::open(bytes, Kind::Lsh, check)?;
         frame.expect_only(&[SPEC, COUNTS, NAMES])?;
-        let spec = read_spec(frame.section(SPEC, "the spec")?)?;
+        let spec = read_spec(frame.section(SPEC, "the spec")?, work)?;
         let (items, next) = read_counts(&frame)?;
         let bad = |what, found: String| Err(DecodeError::BadValue { what, found });
         let (Ok(items), Ok(next)) = (u32::try_from(items), u32::try_from(next)) else {

@@ -19,7 +19,11 @@ pub(crate) use bytes::{Reader, Writer};
 pub(crate) use frame::{Body, Frame, encode, head};
 pub use frame::{Kind, length_of};
 
-use crate::{filter::SpecError, index::LshSpecError};
+use crate::{
+    family::{WorkError, WorkLimit},
+    filter::SpecError,
+    index::LshSpecError,
+};
 
 /// Whether to read every byte before trusting a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -30,6 +34,38 @@ pub enum Check {
     /// Header and spec. A flipped bit in a table then goes unseen, and is a wrong answer rather than an error; for files that
     /// were checked before, and are too large to be read at every start.
     HeaderOnly,
+}
+
+/// How bytes are opened: what is read before they are trusted, and how much work their spec may ask for.
+///
+/// ```
+/// use nearset::{Check, DecodeError, NearFilter, codec::Opening, family::WorkLimit};
+///
+/// fn open_my_own(bytes: &[u8]) -> Result<NearFilter<'_>, DecodeError> {
+///     NearFilter::decode(bytes, Opening { check: Check::Everything, work: WorkLimit::Unlimited })
+/// }
+/// # assert!(open_my_own(b"").is_err());
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Opening {
+    /// What is read first.
+    pub check: Check,
+    /// How much work each item may take.
+    pub work: WorkLimit,
+}
+
+impl From<Check> for Opening {
+    /// By the usual limit on work.
+    fn from(check: Check) -> Self {
+        Self { check, work: WorkLimit::Usual }
+    }
+}
+
+impl From<WorkLimit> for Opening {
+    /// Everything is checked.
+    fn from(work: WorkLimit) -> Self {
+        Self { check: Check::Everything, work }
+    }
 }
 
 /// Why bytes are not a filter or an index that this build can use.
@@ -112,8 +148,29 @@ pub enum DecodeError {
     },
     /// A spec that no filter has.
     #[error("the file's spec can't be: {0}")]
-    Spec(#[from] SpecError),
+    Spec(SpecError),
     /// A spec that no index has.
     #[error("the file's spec can't be: {0}")]
-    LshSpec(#[from] LshSpecError),
+    LshSpec(LshSpecError),
+    /// A spec that asks for more work than may be.
+    #[error("the file is refused: {0}")]
+    Work(#[from] WorkError),
+}
+
+impl From<SpecError> for DecodeError {
+    fn from(error: SpecError) -> Self {
+        match error {
+            SpecError::Work(error) => DecodeError::Work(error),
+            other => DecodeError::Spec(other),
+        }
+    }
+}
+
+impl From<LshSpecError> for DecodeError {
+    fn from(error: LshSpecError) -> Self {
+        match error {
+            LshSpecError::Work(error) => DecodeError::Work(error),
+            other => DecodeError::LshSpec(other),
+        }
+    }
 }

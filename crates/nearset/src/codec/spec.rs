@@ -3,14 +3,14 @@
 use std::borrow::Cow;
 
 use super::{
-    Body, Check, DecodeError, Frame, Kind, Reader, Writer, encode,
+    Body, Check, DecodeError, Frame, Kind, Opening, Reader, Writer, encode,
     generations::{only_generation, unlike_the_first},
 };
 use crate::{
     Family, Seed, Shingling,
     family::{
         BitSampling, CrossPolytope, Hyperplane, MinHash, Minutiae, PStable, Sampling, Stable, Symbol, SymbolSampling,
-        WeightedMinHash,
+        WeightedMinHash, WorkLimit,
     },
     filter::{
         BitArray, BloomFilter, Decision, NearFilter, Probing, Rule, Spec, SpecError, Table, Verification,
@@ -172,7 +172,7 @@ pub(super) fn write_spec(spec: &Spec) -> Vec<u8> {
     out.bytes
 }
 
-pub(super) fn read_spec(mut reader: Reader<'_>) -> Result<Spec, DecodeError> {
+pub(super) fn read_spec(mut reader: Reader<'_>, limit: WorkLimit) -> Result<Spec, DecodeError> {
     let family = read_family(&mut reader)?;
     let seed = Seed::from_bytes(reader.array()?);
     let rows = reader.u32()?;
@@ -197,7 +197,7 @@ pub(super) fn read_spec(mut reader: Reader<'_>) -> Result<Spec, DecodeError> {
     };
     reader.finish("the spec")?;
     let spec = Spec { family, seed, rows, rule, table, verification, probing };
-    spec.check()?;
+    spec.check_within(limit)?;
     Ok(spec)
 }
 
@@ -230,19 +230,20 @@ impl<'a> NearFilter<'a> {
     /// # Errors
     /// If the bytes are not an intact near filter that this build reads, alone or as the only generation of a file of
     /// [`Generations`](crate::Generations).
-    pub fn decode(bytes: &'a [u8], check: Check) -> Result<Self, DecodeError> {
-        Self::decode_after(only_generation(bytes, check)?, check, None)
+    pub fn decode(bytes: &'a [u8], opening: impl Into<Opening>) -> Result<Self, DecodeError> {
+        let opening = opening.into();
+        Self::decode_after(only_generation(bytes, opening.check)?, opening, None)
     }
 
     /// Opens a file that holds nothing else, and if it is to follow another filter, has one of the specs that may follow.
     pub(super) fn decode_after(
         bytes: &'a [u8],
-        check: Check,
+        Opening { check, work }: Opening,
         after: Option<(&NearFilter<'_>, &[PlannedSpec])>,
     ) -> Result<Self, DecodeError> {
         let mut frame = Frame::open(bytes, Kind::Near, check)?;
         frame.expect_only(&[SPEC, COUNTS])?;
-        let spec = read_spec(frame.section(SPEC, "the spec")?)?;
+        let spec = read_spec(frame.section(SPEC, "the spec")?, work)?;
         if after.is_some_and(|(_, specs)| !specs.iter().any(|expected| expected.near() == Some(&spec))) {
             return Err(unlike_the_first());
         }

@@ -2,7 +2,7 @@
 
 use super::{
     BitSampling, CrossPolytope, FamilyError, Functions, Hyperplane, Layout, LshFamily, MinHash, Minutiae, PStable,
-    SymbolSampling, WeightedMinHash,
+    SymbolSampling, WeightedMinHash, WorkBound,
 };
 use crate::{
     Seed,
@@ -90,6 +90,10 @@ impl LshFamily for Family {
 
     fn values_are_bits(&self) -> bool {
         self.inner().values_are_bits()
+    }
+
+    fn work_bound(&self, layout: Layout) -> WorkBound {
+        self.inner().work_bound(layout)
     }
 
     fn bytes_of_functions(&self, layout: Layout) -> u64 {

@@ -6,7 +6,7 @@
 //!
 //! With [`Sampling::Balanced`] a band's positions are distinct, and `Pr[band agrees]` is `C(l-d, rows) / C(l, rows)`.
 
-use super::{FamilyError, Functions, Hashed, Key, Layout, LshFamily, Sampling, key, key_of_rows};
+use super::{FamilyError, Functions, Hashed, Key, Layout, LshFamily, Sampling, WorkBound, key, key_of_rows};
 use crate::{
     Seed,
     item::{Bits, Distance, Item, ItemError},
@@ -69,6 +69,12 @@ impl LshFamily for BitSampling {
 
     fn values_are_bits(&self) -> bool {
         true
+    }
+
+    fn work_bound(&self, layout: Layout) -> WorkBound {
+        let hash = 2 * layout.functions() as u64 + 3 * u64::from(layout.bands);
+        let item_bytes = u64::from(self.bits.div_ceil(8));
+        WorkBound { draw: self.sampling.work_of_drawing(layout, self.bits), hash, item_bytes, ..WorkBound::default() }
     }
 
     fn distance(&self, a: Item<'_>, b: Item<'_>) -> Result<Distance, ItemError> {

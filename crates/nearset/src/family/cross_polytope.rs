@@ -20,8 +20,8 @@
 mod curve;
 
 use super::{
-    FamilyError, Functions, Hashed, Layout, LshFamily, key_of_rows,
-    projection::{bytes_of_matrix, check_size, matrix},
+    FamilyError, Functions, Hashed, Layout, LshFamily, WorkBound, key_of_rows, product,
+    projection::{GAUSSIAN_WORK, bytes_of_matrix, check_size, matrix},
 };
 use crate::{
     Seed,
@@ -84,6 +84,23 @@ impl LshFamily for CrossPolytope {
 
     fn collision_probability(&self, distance: Distance) -> f64 {
         curve::collision_probability(self.coordinates(), distance.value())
+    }
+
+    fn work_bound(&self, layout: Layout) -> WorkBound {
+        let (coordinates, size) = (self.coordinates(), self.size() as u64);
+        let (number, rotation) = match coordinates {
+            ..=MOST_GAUSSIAN => (GAUSSIAN_WORK, size + 80),
+            // Eight additions to an operation, and every word of signs is drawn.
+            _ => (2, (rounds(coordinates) * coordinates) as u64 * u64::from(coordinates.ilog2()) / 8 + 100),
+        };
+        let functions = layout.functions() as u64;
+        let item_bytes = size_of::<f32>() as u64 * u64::from(self.dimension);
+        WorkBound {
+            draw: product([functions, size, number]),
+            hash: product([functions, rotation]),
+            item_bytes,
+            ..WorkBound::default()
+        }
     }
 
     fn bytes_of_functions(&self, layout: Layout) -> u64 {

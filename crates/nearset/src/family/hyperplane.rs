@@ -13,8 +13,8 @@
 use std::f64::consts::{FRAC_1_SQRT_2, PI};
 
 use super::{
-    FamilyError, Functions, Hashed, Key, Layout, LshFamily, probing,
-    projection::{band_rows, bytes_of_matrix, check_size, key_with, matrix, set_keys},
+    FamilyError, Functions, Hashed, Key, Layout, LshFamily, WorkBound, probing,
+    projection::{self, GAUSSIAN_WORK, band_rows, bytes_of_matrix, check_size, key_with, matrix, set_keys},
 };
 use crate::{
     Seed,
@@ -73,6 +73,10 @@ impl LshFamily for Hyperplane {
 
     fn can_probe(&self) -> bool {
         true
+    }
+
+    fn work_bound(&self, layout: Layout) -> WorkBound {
+        projection::work_bound(self.dimension, layout, GAUSSIAN_WORK)
     }
 
     fn bytes_of_functions(&self, layout: Layout) -> u64 {

@@ -8,7 +8,7 @@
 //! Under the notes' model, a square is occupied with probability .2, and with .8 where the other print of the same finger
 //! has a minutia: one finger collides with `.2^3 x .8^3 = .004096`, two fingers with `.2^6 = .000064`.
 
-use super::{FamilyError, Functions, Hashed, Key, Layout, LshFamily};
+use super::{FamilyError, Functions, Hashed, Key, Layout, LshFamily, WorkBound};
 use crate::{
     Seed,
     hash::Rng,
@@ -44,6 +44,12 @@ impl LshFamily for Minutiae {
     fn collision_probability(&self, distance: Distance) -> f64 {
         let common = (f64::from(self.occupied) - distance.value() / 2.0).max(0.0);
         (0..SQUARES).map(|i| (common - f64::from(i)).max(0.0) / f64::from(self.squares - i)).product()
+    }
+
+    fn work_bound(&self, layout: Layout) -> WorkBound {
+        let functions = layout.functions() as u64;
+        let item_bytes = u64::from(self.squares.div_ceil(8));
+        WorkBound { draw: 200 * functions, hash: 5 * functions, item_bytes, ..WorkBound::default() }
     }
 
     fn distance(&self, a: Item<'_>, b: Item<'_>) -> Result<Distance, ItemError> {

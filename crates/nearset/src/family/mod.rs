@@ -22,6 +22,7 @@ mod probing;
 mod projection;
 mod symbol_sampling;
 mod weighted_minhash;
+mod work;
 
 use std::num::NonZeroU64;
 
@@ -38,6 +39,8 @@ pub use probing::MOST_PROBES;
 pub(crate) use projection::pairs;
 pub use symbol_sampling::{Symbol, SymbolSampling};
 pub use weighted_minhash::{ConsistentMinHash, WeightedMinHash};
+pub(crate) use work::product;
+pub use work::{WorkBound, WorkError, WorkLimit};
 
 use crate::{
     Seed,
@@ -148,6 +151,9 @@ pub trait LshFamily {
     fn values_are_bits(&self) -> bool {
         false
     }
+
+    /// The most that drawing functions in this layout costs, and hashing an item by them; nothing is looked up.
+    fn work_bound(&self, layout: Layout) -> WorkBound;
 
     /// About how many bytes drawn functions take: what a limit on memory has to count beside tables.
     fn bytes_of_functions(&self, layout: Layout) -> u64 {

@@ -21,8 +21,10 @@ use std::{
 };
 
 use super::{
-    FamilyError, Functions, Hashed, Key, Layout, LshFamily, probing,
-    projection::{band_rows, bytes_of_matrix, check_size, key_with, matrix, set_keys},
+    FamilyError, Functions, Hashed, Key, Layout, LshFamily, WorkBound, probing,
+    projection::{
+        self, CAUCHY_WORK, GAUSSIAN_WORK, band_rows, bytes_of_matrix, check_size, key_with, matrix, set_keys,
+    },
 };
 use crate::{
     Seed,
@@ -168,6 +170,17 @@ impl LshFamily for PStable {
 
     fn can_probe(&self) -> bool {
         true
+    }
+
+    fn work_bound(&self, layout: Layout) -> WorkBound {
+        projection::work_bound(
+            self.dimension,
+            layout,
+            match self.stable {
+                Stable::Gaussian => GAUSSIAN_WORK,
+                Stable::Cauchy => CAUCHY_WORK,
+            },
+        )
     }
 
     fn bytes_of_functions(&self, layout: Layout) -> u64 {

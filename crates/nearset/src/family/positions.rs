@@ -40,6 +40,16 @@ impl Sampling {
         }
     }
 
+    /// Operations that [`Self::draw`] takes.
+    pub(crate) fn work_of_drawing(self, layout: Layout, length: u32) -> u64 {
+        let functions = layout.functions() as u64;
+        match self {
+            Sampling::Uniform => 5 * functions,
+            // Whole orders are shuffled, so that the last one may serve few functions.
+            Sampling::Balanced => 20 * (functions + u64::from(length)),
+        }
+    }
+
     /// `Pr` that `rows` sampled positions all miss the `differing` ones of `length`.
     ///
     /// Balanced sampling multiplies row by row up to [`MOST_FACTORS`] rows. Beyond, quotients of factorials take the product's
@@ -164,21 +174,22 @@ fn balanced(rng: &mut Rng, layout: Layout, length: u32) -> Vec<u32> {
     let (rows, total) = (layout.rows as usize, layout.functions());
     let mut positions: Vec<u32> = Vec::with_capacity(total + length as usize);
     let mut order: Vec<u32> = (0..length).collect();
+    let mut is_open = vec![false; length as usize];
     while positions.len() < total {
         rng.shuffle(&mut order);
         let open_band = &positions[positions.len() - positions.len() % rows..];
         let wanted = if open_band.is_empty() { 0 } else { rows - open_band.len() };
         // The first `wanted` that are not in the open band come first; all others keep their random order.
-        let mut head = 0;
-        for i in 0..order.len() {
-            if head == wanted {
-                break;
-            }
-            if !open_band.contains(&order[i]) {
-                order[head..=i].rotate_right(1);
-                head += 1;
-            }
+        open_band.iter().for_each(|&position| is_open[position as usize] = true);
+        let (mut head, mut skipped) = (Vec::with_capacity(wanted), Vec::new());
+        let mut rest = order.iter().copied();
+        while head.len() < wanted
+            && let Some(position) = rest.next()
+        {
+            if is_open[position as usize] { skipped.push(position) } else { head.push(position) }
         }
+        open_band.iter().for_each(|&position| is_open[position as usize] = false);
+        order = head.into_iter().chain(skipped).chain(rest).collect();
         positions.extend_from_slice(&order);
     }
     positions.truncate(total);

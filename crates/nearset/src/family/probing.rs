@@ -147,6 +147,10 @@ pub(super) struct Differences<'f> {
 /// standard error is about 2 % of the part that probing adds.
 const DRAWS: u32 = 500;
 
+/// Functions that are drawn in all at most: bands of more than 256 rows are averaged over fewer draws, since a file may state any
+/// number of rows.
+const MOST_DRAWN: u32 = 256 * DRAWS;
+
 /// For each distance, the chances that an item there lies in the first bucket, in one of the first two, and so on. The first,
 /// `own`, is known exactly.
 pub(super) fn probabilities(
@@ -163,7 +167,8 @@ pub(super) fn probabilities(
     }
     let mut beside = vec![vec![0.0; probes as usize]; distances.len()];
     let mut rng = Rng::new(Seed::new(0).derive("multi-probe", u64::from(rows)));
-    for _ in 0..DRAWS {
+    let draws = DRAWS.min(MOST_DRAWN / rows.max(1)).max(1);
+    for _ in 0..draws {
         let offsets: Vec<f64> = (0..rows).map(|_| (differences.offset)(&mut rng)).collect();
         let steps = offsets.iter().enumerate().flat_map(|(row, &offset)| {
             let both = (differences.moves)(offset).into_iter().flatten();
@@ -187,7 +192,7 @@ pub(super) fn probabilities(
     for (all, beside) in all.iter_mut().zip(beside) {
         let mut sum = 0.0;
         for (chance, beside) in all.iter_mut().zip(beside) {
-            sum += beside / f64::from(DRAWS);
+            sum += beside / f64::from(draws);
             *chance = (*chance + sum).min(1.0);
         }
     }

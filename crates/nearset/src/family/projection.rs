@@ -1,6 +1,6 @@
 //! What the families that project vectors on random rows share: the matrix, band keys of its values, their neighbours.
 
-use super::{FamilyError, Hashed, Key, Layout, key_of_rows};
+use super::{FamilyError, Hashed, Key, Layout, WorkBound, key_of_rows};
 
 /// The most components a vector may have.
 const MOST_COMPONENTS: u32 = 1 << 24;
@@ -10,6 +10,19 @@ const MOST_NUMBERS: usize = 1 << 28;
 /// A matrix with one row of `dimension` numbers for each function; [`check_size`] comes before.
 pub(super) fn matrix(dimension: u32, functions: usize, mut draw: impl FnMut() -> f64) -> Vec<f32> {
     (0..dimension as usize * functions).map(|_| draw() as f32).collect()
+}
+
+/// Operations that drawing a Gaussian number takes.
+pub(super) const GAUSSIAN_WORK: u64 = 28;
+/// The same of a Cauchy number.
+pub(super) const CAUCHY_WORK: u64 = 15;
+
+/// The work of a matrix with one row of `dimension` numbers for each function, each drawn in `number` operations.
+pub(super) fn work_bound(dimension: u32, layout: Layout, number: u64) -> WorkBound {
+    let (dimension, functions) = (u64::from(dimension), layout.functions() as u64);
+    let numbers = dimension.saturating_mul(functions);
+    let (draw, hash) = (numbers.saturating_mul(number), numbers.saturating_add(25 * functions));
+    WorkBound { draw, hash, item_bytes: size_of::<f32>() as u64 * dimension, ..WorkBound::default() }
 }
 
 /// Bytes of functions that hold `numbers` numbers each.

@@ -6,7 +6,7 @@
 //! `p(d) = 1 - d/(2l)`. It addresses direct tables of `2^rows` bits; with hashed tables it only costs rows, and is here to be
 //! compared with.
 
-use super::{FamilyError, Functions, Hashed, Layout, LshFamily, Sampling, key, key_of_rows};
+use super::{FamilyError, Functions, Hashed, Layout, LshFamily, Sampling, WorkBound, key, key_of_rows};
 use crate::{
     Seed,
     hash::Rng,
@@ -71,6 +71,14 @@ impl LshFamily for SymbolSampling {
 
     fn values_are_bits(&self) -> bool {
         self.symbol == Symbol::OneBit
+    }
+
+    fn work_bound(&self, layout: Layout) -> WorkBound {
+        let functions = layout.functions() as u64;
+        let one_bit = if self.symbol == Symbol::OneBit { 4 * functions } else { 0 };
+        let draw = self.sampling.work_of_drawing(layout, self.length) + one_bit;
+        let hash = 3 * functions + 3 * u64::from(layout.bands);
+        WorkBound { draw, hash, item_bytes: u64::from(self.length), ..WorkBound::default() }
     }
 
     fn distance(&self, a: Item<'_>, b: Item<'_>) -> Result<Distance, ItemError> {

@@ -20,7 +20,7 @@ use super::{
     tables::{Added, Place, Tables},
 };
 use crate::{
-    family::{Functions, Hashed, Key, LshFamily, functions_seed, key_of_rows},
+    family::{Functions, Hashed, Key, LshFamily, WorkLimit, functions_seed, key_of_rows},
     item::{Distance, Item, ItemError},
 };
 
@@ -103,7 +103,12 @@ impl Hasher {
     /// If no filter has this spec.
     pub fn new(spec: &Spec) -> Result<Self, SpecError> {
         spec.check()?;
-        Ok(Self(draw(spec)))
+        Ok(Self::of_checked(spec))
+    }
+
+    /// The same where the spec was checked before.
+    pub(crate) fn of_checked(spec: &Spec) -> Self {
+        Self(draw(spec))
     }
 
     /// As [`NearFilter::hash`].
@@ -139,7 +144,15 @@ impl NearFilter<'static> {
     /// # Errors
     /// If no filter has this spec, or memory for it can't be had.
     pub fn from_spec(spec: Spec) -> Result<Self, SpecError> {
-        spec.check()?;
+        Self::from_spec_within(spec, WorkLimit::Usual)
+    }
+
+    /// [`Self::from_spec`] by another limit on work.
+    ///
+    /// # Errors
+    /// As [`Self::from_spec`].
+    pub fn from_spec_within(spec: Spec, limit: WorkLimit) -> Result<Self, SpecError> {
+        spec.check_within(limit)?;
         let place = Place::new(spec.table, spec.rows_by_band(), spec.seed);
         Self::empty(spec, place)
     }
@@ -171,7 +184,7 @@ impl<'a> NearFilter<'a> {
         verification: Option<BloomFilter<'a>>,
         items: u64,
     ) -> Self {
-        debug_assert!(spec.check().is_ok());
+        debug_assert!(spec.check_possible().is_ok());
         // Counting the ones of lines reads them all, which opening a memory map must not, unless the rule asks for it.
         let ones = if spec.rule.follows_fill() { tables.ones() } else { 0 };
         let threshold = Threshold::at(&spec.rule, ones, tables.num_bits());
@@ -184,7 +197,7 @@ impl<'a> NearFilter<'a> {
 
     /// An empty filter of a spec that differs in the size of its tables only. The two share their functions.
     pub(crate) fn beside(&self, spec: Spec) -> Result<NearFilter<'static>, SpecError> {
-        spec.check()?;
+        spec.check_possible()?;
         let place = self.tables.place().with_table(spec.table);
         Ok(NearFilter::empty(spec, place)?.sharing_functions_of(self))
     }
@@ -208,7 +221,8 @@ impl<'a> NearFilter<'a> {
         &self.spec
     }
 
-    /// How many items were inserted, repeats and near ones included.
+    /// How many items were inserted, repeats and near ones included. A file may state any number, so that counting stops at the
+    /// largest.
     pub fn len(&self) -> u64 {
         self.items
     }
@@ -281,7 +295,7 @@ impl<'a> NearFilter<'a> {
         {
             near &= !verification.insert_hash(joint.get());
         }
-        self.items += 1;
+        self.items = self.items.saturating_add(1);
         !near
     }
 
@@ -444,7 +458,7 @@ impl<'a> NearFilter<'a> {
             let seen = verification
                 .as_mut()
                 .is_none_or(|verification| joint_key(item).is_none_or(|joint| !verification.insert_hash(joint.get())));
-            *items += 1;
+            *items = items.saturating_add(1);
             each(!(near && seen), hits);
         });
     }
@@ -500,7 +514,7 @@ impl<'a> NearFilter<'a> {
         if let (Some(ours), Some(theirs)) = (&mut self.verification, &other.verification) {
             ours.merge(theirs)?;
         }
-        self.items += other.items;
+        self.items = self.items.saturating_add(other.items);
         self.refresh_threshold();
         Ok(())
     }
@@ -539,7 +553,7 @@ impl<'a> NearFilter<'a> {
     /// If no filter has that threshold: it is 0 or above the bands, or verification needs them all.
     pub fn with_threshold(mut self, threshold: u32) -> Result<Self, SpecError> {
         let spec = Spec { rule: Rule::threshold(self.spec.rule.bands(), threshold)?, ..self.spec.clone() };
-        spec.check()?;
+        spec.check_possible()?;
         self.threshold = Threshold::at(&spec.rule, self.tables.ones(), self.tables.num_bits());
         self.spec = spec;
         Ok(self)

@@ -6,7 +6,12 @@
 use std::{fmt, ops::Range};
 
 use super::{BitArrayError, BloomError, Rule, RuleError};
-use crate::{Family, Layout, LshFamily, Seed, family::FamilyError, item::Distance, plan::curve::binomial};
+use crate::{
+    Family, Layout, LshFamily, Seed,
+    family::{FamilyError, WorkBound, WorkError, WorkLimit, product},
+    item::Distance,
+    plan::curve::binomial,
+};
 
 /// A band's table: where its keys go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -149,11 +154,48 @@ impl Spec {
         64 * (self.table_lines() + self.verification.map_or(0, |verification| verification.lines))
     }
 
-    /// That a filter of this spec can be.
+    /// The most that hashing and looking up one item costs. A spec that no filter has costs more than any limit.
+    pub fn work_bound(&self) -> WorkBound {
+        if self.check_possible().is_ok() { self.work_of_possible() } else { WorkBound::ENDLESS }
+    }
+
+    fn work_of_possible(&self) -> WorkBound {
+        let (rows, bands) = (u64::from(self.rows), u64::from(self.rule.bands()));
+        let look_up = LOOK_UP_WORK * bands + self.verification.map_or(0, |_| bands + VERIFICATION_WORK);
+        let beside = self.probing.map_or(0, |Probing { bands: made_good, reach }| {
+            let buckets = u64::from(self.family.neighbour_buckets(self.rows, reach));
+            // Every band may miss; to make a neighbour's key takes all of its rows.
+            let visits = product([bands, buckets, rows + LOOK_UP_WORK]);
+            let tuples = match self.verification {
+                Some(_) => {
+                    product([bands + VERIFICATION_WORK, buckets.saturating_pow(made_good.min(self.rule.bands()))])
+                }
+                None => 0,
+            };
+            visits.saturating_add(tuples)
+        });
+        WorkBound { look_up: look_up.saturating_add(beside), ..self.family.work_bound(self.layout()) }
+    }
+
+    /// Checks that a filter of this spec can be, and that its [`work_bound`](Self::work_bound) keeps the usual limit.
     ///
     /// # Errors
-    /// If it can't, saying why.
+    /// If not, saying why.
     pub fn check(&self) -> Result<(), SpecError> {
+        self.check_within(WorkLimit::Usual)
+    }
+
+    /// [`Self::check`] by another limit on work.
+    ///
+    /// # Errors
+    /// If no filter has this spec, or it asks for too much work.
+    pub fn check_within(&self, limit: WorkLimit) -> Result<(), SpecError> {
+        self.check_possible()?;
+        Ok(limit.check(&self.work_of_possible())?)
+    }
+
+    /// Checks that a filter of this spec can be, whatever work it is: enough for what follows from a spec that was checked.
+    pub(crate) fn check_possible(&self) -> Result<(), SpecError> {
         if self.table == Table::Direct && !self.family.values_are_bits() {
             return Err(SpecError::NotBits);
         }
@@ -191,7 +233,7 @@ impl Spec {
             .verification
             .map(|Verification { lines, hashes }| Verification { lines: lines.saturating_mul(factor), hashes });
         let spec = Self { table: self.table.scaled(factor), verification, ..self.clone() };
-        spec.check()?;
+        spec.check_possible()?;
         Ok(spec)
     }
 
@@ -225,7 +267,7 @@ impl Spec {
         let rule = Rule::threshold(bands.end - bands.start, 1)?;
         let seed = self.seed.derive("slice", bands.start.into());
         let spec = Self { seed, rule, ..self.clone() };
-        spec.check()?;
+        spec.check_possible()?;
         Ok(spec)
     }
 
@@ -307,11 +349,12 @@ impl Beside {
     /// The chance that verification lets any of the tuples pass that stand-ins for `missing` bands make with each of `tuples`
     /// others.
     fn passed_falsely(&self, missing: u32, tuples: f64, false_verification: f64) -> f64 {
-        // Beyond this depth the sum over all numbers of stand-ins is replaced by their mean.
-        const EXACT: u32 = 2;
+        // Beyond this depth the sum over all numbers of stand-ins is replaced by their mean; where there are many, at once.
+        const FEW: u32 = 256;
+        let exact = if self.buckets <= FEW { 2 } else { 0 };
         match missing {
             0 => 1.0 - libm::pow(1.0 - false_verification, tuples),
-            1..=EXACT => (1..=self.buckets)
+            _ if missing <= exact => (1..=self.buckets)
                 .map(|set| {
                     let p = binomial::pmf(self.buckets, self.chance, set);
                     p * self.passed_falsely(missing - 1, tuples * f64::from(set), false_verification)
@@ -319,7 +362,7 @@ impl Beside {
                 .sum(),
             _ => {
                 let mean = f64::from(self.buckets) * self.chance;
-                self.passed_falsely(EXACT, tuples * libm::pow(mean, f64::from(missing - EXACT)), false_verification)
+                self.passed_falsely(exact, tuples * libm::pow(mean, f64::from(missing - exact)), false_verification)
             }
         }
     }
@@ -347,6 +390,12 @@ fn choose(n: f64, k: f64) -> f64 {
     libm::round(libm::exp(libm::lgamma(n + 1.0) - libm::lgamma(k + 1.0) - libm::lgamma(n - k + 1.0)))
 }
 
+/// Operations of one look-up in a band's table.
+pub(crate) const LOOK_UP_WORK: u64 = 2;
+
+/// Operations of one look-up among all keys together, beside one for each key.
+const VERIFICATION_WORK: u64 = 10;
+
 /// Direct tables of more bits than this are refused: hash the keys instead.
 const MOST_DIRECT_ROWS: u32 = 34;
 
@@ -363,6 +412,9 @@ pub enum SpecError {
     /// The family has no such functions.
     #[error(transparent)]
     Family(#[from] FamilyError),
+    /// An item would take too long.
+    #[error(transparent)]
+    Work(#[from] WorkError),
     /// A direct table of values that are not bits.
     #[error("only families whose functions are single bits can address a direct table: use hashed bits")]
     NotBits,

@@ -461,13 +461,13 @@ impl<'a> Added<'a> {
     }
 
     fn now(&self) -> u64 {
-        *self.total + self.added.load(Ordering::Relaxed)
+        self.total.saturating_add(self.added.load(Ordering::Relaxed))
     }
 }
 
 impl Drop for Added<'_> {
     fn drop(&mut self) {
-        *self.total += *self.added.get_mut();
+        *self.total = self.total.saturating_add(*self.added.get_mut());
     }
 }
 

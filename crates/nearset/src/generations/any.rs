@@ -2,7 +2,7 @@
 
 use crate::{
     Distance, ExactNearFilter, Family, Item, ItemError, LshFamily, NearFilter,
-    family::Hashed,
+    family::{Hashed, WorkLimit},
     filter::{MergeError, SpecError, Table, exact::Store},
     plan::{Metric, PlannedSpec},
 };
@@ -33,9 +33,13 @@ impl AnyFilter<'static> {
     /// # Errors
     /// If no filter has this spec, or memory for it can't be had.
     pub fn from_planned(planned: &PlannedSpec) -> Result<Self, SpecError> {
+        Self::from_planned_within(planned, WorkLimit::Usual)
+    }
+
+    pub(super) fn from_planned_within(planned: &PlannedSpec, limit: WorkLimit) -> Result<Self, SpecError> {
         Ok(match planned {
-            PlannedSpec::Near(spec) => AnyFilter::Near(NearFilter::from_spec(spec.clone())?),
-            PlannedSpec::Exact(spec) => AnyFilter::Exact(ExactNearFilter::from_spec(*spec)?),
+            PlannedSpec::Near(spec) => AnyFilter::Near(NearFilter::from_spec_within(spec.clone(), limit)?),
+            PlannedSpec::Exact(spec) => AnyFilter::Exact(ExactNearFilter::from_spec_within(*spec, limit)?),
         })
     }
 }

@@ -148,7 +148,7 @@ impl<'a> Generations<'a> {
 
     /// Items inserted and not forgotten, repeats included.
     pub fn len(&self) -> u64 {
-        self.filters.iter().map(AnyFilter::len).sum()
+        self.filters.iter().map(AnyFilter::len).fold(0, u64::saturating_add)
     }
 
     /// Whether nothing is in it.

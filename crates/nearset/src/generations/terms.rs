@@ -3,6 +3,7 @@
 use super::{AnyFilter, Generations, MOST_GENERATIONS};
 use crate::{
     Distance, LshFamily,
+    family::{WorkBound, WorkLimit},
     filter::{Hasher, MergeError, SpecError},
     item::Similarity,
     plan::{Goal, Metric, PlannedSpec, TextDedup, TextDedupError},
@@ -133,14 +134,30 @@ impl Description {
     /// # Errors
     /// If no filter has this spec, or the terms make no sense.
     pub fn new(spec: PlannedSpec, terms: Option<Terms>) -> Result<Self, ReserveError> {
+        Self::new_within(spec, terms, WorkLimit::Usual)
+    }
+
+    /// [`Self::new`] by another limit on work.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn new_within(spec: PlannedSpec, terms: Option<Terms>, limit: WorkLimit) -> Result<Self, ReserveError> {
         match &spec {
-            PlannedSpec::Near(spec) => spec.check()?,
-            PlannedSpec::Exact(spec) => spec.check()?,
+            PlannedSpec::Near(spec) => spec.check_possible()?,
+            PlannedSpec::Exact(spec) => spec.check_possible()?,
         }
         if let Some(terms) = &terms {
             terms.check()?;
         }
-        Ok(Self { spec, terms })
+        let description = Self { spec, terms };
+        limit.check(&description.work_bound()).map_err(SpecError::from)?;
+        Ok(description)
+    }
+
+    /// The most that an item costs in all generations of a window; of a filter that grows, in the first one.
+    pub fn work_bound(&self) -> WorkBound {
+        let generations = self.terms.map_or(1, |terms| terms.when_full.shares());
+        self.spec.work_bound().in_each_of(generations as usize)
     }
 
     /// The filter that removes near-duplicate texts, on the terms of those wishes.
@@ -212,7 +229,7 @@ impl Description {
     /// What hashes items for the filter, if it has bands. No tables are allocated.
     pub fn hasher(&self) -> Option<Hasher> {
         let spec = self.spec.near()?;
-        Some(Hasher::new(spec).expect("the spec was checked"))
+        Some(Hasher::of_checked(spec))
     }
 
     /// The filter, empty.
@@ -220,7 +237,7 @@ impl Description {
     /// # Errors
     /// If memory for it can't be had.
     pub fn make(&self) -> Result<Generations<'static>, SpecError> {
-        Ok(Generations::with_terms(vec![AnyFilter::from_planned(&self.spec)?], self.terms))
+        Ok(Generations::with_terms(vec![AnyFilter::from_planned_within(&self.spec, WorkLimit::Unlimited)?], self.terms))
     }
 }
 

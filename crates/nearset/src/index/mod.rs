@@ -69,6 +69,16 @@ pub enum IndexError {
     /// No id is left.
     #[error("the index has given all of its ids: start another one")]
     Full,
+    /// Names that would take far more memory than their items.
+    #[error(
+        "ids run up to {ids} for {items} items, and names are kept for every id: build the index again, which gives its items new ids"
+    )]
+    SparseNames {
+        /// The id that the next item gets.
+        ids: u32,
+        /// Items that are in.
+        items: u32,
+    },
     /// There is no such index.
     #[error(transparent)]
     Spec(#[from] SpecError),

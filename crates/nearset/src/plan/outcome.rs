@@ -5,6 +5,7 @@ use std::fmt;
 use super::{Advice, Goal, GoalError, Metric, Minimise};
 use crate::{
     Distance, Family, Layout, LshFamily, Spec,
+    family::WorkBound,
     filter::{Decision, ExactSpec},
 };
 
@@ -79,7 +80,8 @@ impl fmt::Display for Structure {
 /// A model with assumed weights, to rank filters by; it was not fitted to timings. Reading a cache line takes [`Work::LINE`]
 /// steps, a sampled position 1, a slot of a signature 2, a projection a quarter of a step for every component (f64) or an eighth (f32), and a
 /// rotation an eighth of a step for every addition.
-/// Cutting an item into shingles costs every filter the same and is left out.
+/// Cutting an item into shingles costs every filter the same and is left out. How long a query can take at worst is what
+/// [`Spec::work_bound`] says.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Work {
     /// Cache lines that a query touches, at most.
@@ -151,6 +153,14 @@ impl PlannedSpec {
         match self {
             PlannedSpec::Near(spec) => Metric::of_family(spec.family),
             PlannedSpec::Exact(spec) => Some(Metric::Hamming { bits: spec.bits }),
+        }
+    }
+
+    /// The most that hashing and looking up one item costs.
+    pub fn work_bound(&self) -> WorkBound {
+        match self {
+            PlannedSpec::Near(spec) => spec.work_bound(),
+            PlannedSpec::Exact(spec) => spec.work_bound(),
         }
     }
 

@@ -1,13 +1,17 @@
 //! Damage of every sort, to a small file of every kind.
 
 use nearset::{
-    AnyFilter, BloomFilter, Check, DecodeError, ExactNearFilter, HammingIndex, NearFilter, codec::Kind,
-    generations::Description, index::LshIndex,
+    AnyFilter, BloomFilter, Check, DecodeError, ExactNearFilter, HammingIndex, NearFilter,
+    codec::{Kind, Opening},
+    family::WorkLimit,
+    generations::Description,
+    index::LshIndex,
 };
 use proptest::prelude::*;
 
 use crate::{
     any::{Any, payload_start, sign},
+    fields::sign_all,
     samples,
 };
 
@@ -339,6 +343,58 @@ fn unchecked_tables_answer_whatever_they_hold() {
             }
             bytes[at] ^= 0xff;
         }
+    }
+}
+
+/// A near filter's file with a field changed and its tables made to fit, half full.
+fn changed(sample: &str, change: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
+    let sample = samples::all().into_iter().find(|found| found.name == sample).unwrap();
+    let mut bytes = sample.bytes();
+    change(&mut bytes);
+    sign_all(&mut bytes);
+    bytes
+}
+
+fn put(bytes: &mut [u8], at: usize, value: u32) {
+    bytes[at..at + 4].copy_from_slice(&value.to_le_bytes());
+}
+
+/// Every combination of stand-ins is tried through verification: 384^4 of them at a reach of 64.
+#[test]
+fn probing_that_tries_endless_combinations_is_refused_with_the_cure() {
+    let with = |reach: u32| {
+        changed("near-gaussian-verified-probed", |bytes| {
+            // The last fields of the spec, whose length stands before it.
+            let end = 70 + u32::from_le_bytes(bytes[66..70].try_into().unwrap()) as usize;
+            put(bytes, end - 8, 4);
+            put(bytes, end - 4, reach);
+        })
+    };
+    assert!(Any::open(&with(1), Check::Everything).is_ok());
+    for reach in [16, 64, 1 << 20, u32::MAX] {
+        let error = refusal("probed", &with(reach));
+        assert!(matches!(error, DecodeError::Work(_)), "{error}");
+        assert!(error.to_string().contains("use fewer rows, bands, probes"), "{error}");
+    }
+    let work = Opening { check: Check::Everything, work: WorkLimit::Unlimited };
+    assert!(NearFilter::decode(&with(64), work).is_ok(), "an explicit wish opens it");
+}
+
+/// Rows cost nothing in a file.
+#[test]
+fn rows_that_take_seconds_an_item_are_refused() {
+    let with_rows = |sample: &str, at: usize, rows: u32| changed(sample, |bytes| put(bytes, at, rows));
+    // Behind the family's fields and the seed, in the spec that starts at 70.
+    for (sample, at, most, too_many) in [
+        ("near-weighted-minhash", 70 + 4 + 16, 2_000, 100_000),
+        ("near-cross-polytope", 70 + 5 + 16, 2_000, 100_000),
+        ("near-cauchy", 70 + 14 + 16, 10_000, 1_000_000),
+        ("lsh-empty", 70 + 4 + 16, 1_000, 838_860),
+    ] {
+        let (few, many) = (with_rows(sample, at, most), with_rows(sample, at, too_many));
+        assert!(Any::open(&few, Check::Everything).is_ok(), "{sample}: {most} rows are few");
+        let error = refusal(sample, &many);
+        assert!(matches!(error, DecodeError::Work(_)), "{sample}: {error}");
     }
 }
 

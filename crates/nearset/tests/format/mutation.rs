@@ -4,7 +4,8 @@ use nearset::{Check, Seed, hash::Rng};
 
 use crate::{
     any::{Any, payload_start, sign},
-    samples,
+    drive::{Step, drive},
+    fields, samples,
 };
 
 /// Some seconds on a slow machine.
@@ -70,4 +71,49 @@ fn mutate(bytes: &mut Vec<u8>, samples: &[(&str, Vec<u8>)], rng: &mut Rng) {
             bytes[16..24].copy_from_slice(&length);
         }
     }
+}
+
+/// Files whose fields were changed one by one, put through everything: none takes longer than its spec states.
+#[test]
+fn files_with_changed_fields_take_no_longer_than_their_specs_state() {
+    drive_many(3_000);
+}
+
+/// The same at length: `cargo test -p nearset --test format -- --ignored --nocapture changed_fields_at_length`.
+#[test]
+#[ignore = "takes minutes"]
+fn files_with_changed_fields_at_length() {
+    drive_many(100_000);
+}
+
+fn drive_many(cases: u64) {
+    let samples: Vec<(&str, Vec<u8>)> = samples::all().iter().map(|sample| (sample.name, sample.bytes())).collect();
+    let (mut refused, mut opened) = (0, 0);
+    let mut worst: Vec<(f64, String)> = Vec::new();
+    for case in 0..cases {
+        let mut rng = Rng::new(Seed::new(98).derive("case", case));
+        let (name, original) = &samples[rng.below(samples.len() as u64) as usize];
+        let mut bytes = original.clone();
+        fields::mutate(&mut bytes, &mut rng);
+        let part = |step: &Step| step.took.as_secs_f64() / step.allowed.as_secs_f64();
+        let (mut steps, outcome) = drive(&bytes, case);
+        if steps.iter().any(|step| step.took > step.allowed) {
+            // Once more, because the machine may have been at fault.
+            let again = drive(&bytes, case).0;
+            steps.iter_mut().zip(again).for_each(|(step, again)| step.took = step.took.min(again.took));
+        }
+        for step in &steps {
+            let Step { name: what, took, allowed } = step;
+            let words = format!("case {case}, {name}: to {what} took {took:?} of {allowed:?}");
+            assert!(took <= allowed, "{words}: {bytes:02x?}");
+            worst.push((part(step), words));
+        }
+        worst.sort_unstable_by(|a, b| b.0.total_cmp(&a.0));
+        worst.truncate(20);
+        if outcome.is_ok() { opened += 1 } else { refused += 1 }
+    }
+    println!("{opened} opened, {refused} refused; the part of what is allowed that the worst took:");
+    worst.iter().for_each(|(part, step)| println!("{part:.3} {step}"));
+    // Both must happen, or the changes test nothing.
+    assert!(refused > cases / 10 && opened > cases / 10, "{refused} refused, {opened} opened");
 }

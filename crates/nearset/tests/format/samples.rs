@@ -416,9 +416,7 @@ pub fn all() -> Vec<Sample> {
             let spec = Spec { verification, probing: ONCE, ..spec.expect("a valid spec") };
             generations(PlannedSpec::Near(spec), 9, WhenFull::Forget { generations: 1024 })
         }),
-        ("description-empty-text", TEXTS, || {
-            Any::Description(texts(0.7, 5, 188, 4_220_278, 1 << 20, WhenFull::Grow))
-        }),
+        ("description-empty-text", TEXTS, || Any::Description(texts(0.7, 5, 188, 4_220_278, 1 << 20, WhenFull::Grow))),
         ("description-empty-exact", bits::<64>(), || {
             let spec = ExactSpec::pigeonhole(64, 3, 2, 1 << 30, 1e-6, seed()).expect("a valid spec");
             Any::Description(Description::new(PlannedSpec::Exact(spec), None).expect("a valid filter"))

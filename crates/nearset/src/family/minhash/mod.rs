@@ -19,7 +19,7 @@ pub use signature::{Estimate, Signature, SignatureError};
 use sketch::FastSketch;
 
 use super::{
-    FamilyError, Functions, Hashed, KEY_BASE, Layout, LshFamily, key,
+    FamilyError, Functions, Hashed, KEY_BASE, Layout, LshFamily, WorkBound, key,
     weighted_minhash::{Darts, weights},
 };
 use crate::{
@@ -57,6 +57,16 @@ impl LshFamily for MinHash {
         (1.0 - distance.value()).max(0.0)
     }
 
+    fn work_bound(&self, layout: Layout) -> WorkBound {
+        let slots = layout.functions();
+        WorkBound {
+            draw: 3 * slots as u64,
+            hash: FastSketch::work_bound(slots),
+            element: ELEMENT_WORK,
+            ..WorkBound::default()
+        }
+    }
+
     fn distance(&self, a: Item<'_>, b: Item<'_>) -> Result<Distance, ItemError> {
         set_distance(self.shingling, a, b)
     }
@@ -67,6 +77,9 @@ impl LshFamily for MinHash {
         Ok(Box::new(Banded { shingler: Shingler::new(self.shingling, seed)?, sketch, layout }))
     }
 }
+
+/// Operations that each element of a set takes, or each byte of a text: it is shingled, mixed and thrown a few times.
+const ELEMENT_WORK: u64 = 100;
 
 /// Overwrites `out` by what an item is a set of: a set's elements, or a text's shingles, in any order and with repeats.
 fn elements(shingler: &Shingler, item: Item<'_>, out: &mut Vec<u64>) -> Result<(), ItemError> {

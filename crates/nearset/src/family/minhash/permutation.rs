@@ -5,7 +5,7 @@
 use super::{Banded, Sketch, set_distance};
 use crate::{
     Seed,
-    family::{FamilyError, Functions, Layout, LshFamily},
+    family::{FamilyError, Functions, Layout, LshFamily, WorkBound},
     hash::{Rng, mix},
     item::{Distance, Item, ItemError, Shingler, Shingling},
 };
@@ -25,6 +25,11 @@ impl LshFamily for PermutationMinHash {
 
     fn collision_probability(&self, distance: Distance) -> f64 {
         (1.0 - distance.value()).max(0.0)
+    }
+
+    fn work_bound(&self, layout: Layout) -> WorkBound {
+        let slots = layout.functions() as u64;
+        WorkBound { draw: 3 * slots, hash: 3 * slots, element: 2 * slots, ..WorkBound::default() }
     }
 
     fn distance(&self, a: Item<'_>, b: Item<'_>) -> Result<Distance, ItemError> {

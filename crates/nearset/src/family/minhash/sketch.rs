@@ -30,6 +30,7 @@
 use super::Sketch;
 use crate::{
     Seed,
+    family::work::log,
     hash::Rng,
     simd::sketch::{self as kernel, MOST_ROUNDS},
 };
@@ -52,6 +53,16 @@ impl FastSketch {
         let mut multipliers = |count| (0..count).map(|_| rng.next_u64() >> 32 | 1 << 31 | 1).collect();
         let rounds = slots.div_ceil(SLOTS_PER_ROUND).min(MOST_ROUNDS);
         Self { key, rounds: multipliers(rounds), slots: multipliers(slots) }
+    }
+
+    /// Operations that a signature takes, of a set of whatever size.
+    ///
+    /// Throws fill `k` slots after about `k ln k` of them. Where `R` rounds make fewer, `n` elements leave `k e^(-nR/k)` slots
+    /// to the last resort, in `n` steps of a third of an operation each: most for `n = k/R`, where that is `k^2 / (eR)`.
+    pub(super) fn work_bound(slots: usize) -> u64 {
+        let rounds = slots.div_ceil(SLOTS_PER_ROUND).min(MOST_ROUNDS) as u64;
+        let slots = slots as u64;
+        10 * slots * log(slots) + slots * slots / (9 * rounds)
     }
 
     pub(super) fn slots(&self) -> usize {

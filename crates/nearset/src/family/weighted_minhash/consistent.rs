@@ -8,7 +8,7 @@
 use super::{Banded, WeightedSketch, weighted_distance};
 use crate::{
     Seed,
-    family::{FamilyError, Functions, Layout, LshFamily},
+    family::{FamilyError, Functions, Layout, LshFamily, WorkBound},
     hash::{Rng, mix},
     item::{Distance, Item, ItemError, Shingler, Shingling},
 };
@@ -28,6 +28,11 @@ impl LshFamily for ConsistentMinHash {
 
     fn collision_probability(&self, distance: Distance) -> f64 {
         (1.0 - distance.value()).max(0.0)
+    }
+
+    fn work_bound(&self, layout: Layout) -> WorkBound {
+        let slots = layout.functions() as u64;
+        WorkBound { draw: 3 * slots, hash: 3 * slots, element: 100 * slots, ..WorkBound::default() }
     }
 
     fn distance(&self, a: Item<'_>, b: Item<'_>) -> Result<Distance, ItemError> {

@@ -41,9 +41,12 @@ impl Masks {
 
     /// How many positions each mask chooses.
     pub(super) fn weights(&self) -> impl Iterator<Item = u32> {
-        (1..1u8 << self.dimensions).map(|mask| {
-            let chosen = self.positions.iter().filter(|(vector, _)| (vector & mask).count_ones() % 2 == 1);
-            chosen.count() as u32
+        // By vector first, so that long strings are read once and not once a mask.
+        let mut positions = [0u32; MOST_VECTORS];
+        self.positions.iter().for_each(|&(vector, _)| positions[usize::from(vector)] += 1);
+        (1..1u8 << self.dimensions).map(move |mask| {
+            let vectors = (0u8..).zip(positions);
+            vectors.filter(|(vector, _)| (vector & mask).count_ones() % 2 == 1).map(|(_, count)| count).sum()
         })
     }
 }

@@ -33,7 +33,7 @@ use super::{
     tables::{Place, Tables},
 };
 use crate::{
-    family::Key,
+    family::{Key, WorkLimit},
     item::{Bits, Distance, Item, ItemError},
     plan::curve::{binomial, zero_fn},
 };
@@ -90,7 +90,15 @@ impl ExactNearFilter<'static> {
     /// # Errors
     /// If no filter has this spec, or memory for it can't be had.
     pub fn from_spec(spec: ExactSpec) -> Result<Self, SpecError> {
-        spec.check()?;
+        Self::from_spec_within(spec, WorkLimit::Usual)
+    }
+
+    /// [`Self::from_spec`] by another limit on work.
+    ///
+    /// # Errors
+    /// As [`Self::from_spec`].
+    pub fn from_spec_within(spec: ExactSpec, limit: WorkLimit) -> Result<Self, SpecError> {
+        spec.check_within(limit)?;
         let store = match spec.construction.table() {
             Some(table) => Store::Keys(Tables::new(Place::new(table, spec.key_bits(), spec.seed))?),
             None => Store::Folds(Folds::new(spec.fold_words())),
@@ -105,7 +113,7 @@ const WINDOW: usize = 32;
 impl<'a> ExactNearFilter<'a> {
     /// A filter from parts that fit together.
     pub(crate) fn from_parts(spec: ExactSpec, store: Store<'a>, items: u64) -> Self {
-        debug_assert!(spec.check().is_ok());
+        debug_assert!(spec.check_possible().is_ok());
         Self { spec, functions: Arc::default(), store, items }
     }
 
@@ -126,7 +134,7 @@ impl<'a> ExactNearFilter<'a> {
 
     /// An empty filter of a spec that differs in the size of its tables only. The two share their functions.
     pub(crate) fn beside(&self, spec: ExactSpec) -> Result<ExactNearFilter<'static>, SpecError> {
-        spec.check()?;
+        spec.check_possible()?;
         let store = match (&self.store, spec.construction.table()) {
             (Store::Keys(tables), Some(table)) => Store::Keys(Tables::new(tables.place().with_table(table))?),
             _ => Store::Folds(Folds::new(spec.fold_words())),
@@ -152,7 +160,8 @@ impl<'a> ExactNearFilter<'a> {
         &self.spec
     }
 
-    /// How many items were inserted, repeats and near ones included.
+    /// How many items were inserted, repeats and near ones included. A file may state any number, so that counting stops at the
+    /// largest.
     pub fn len(&self) -> u64 {
         self.items
     }
@@ -219,7 +228,7 @@ impl<'a> ExactNearFilter<'a> {
             }
             Store::Folds(folds) => folds.insert(&sketch.fold),
         }
-        self.items += 1;
+        self.items = self.items.saturating_add(1);
         Ok(!near)
     }
 
@@ -258,7 +267,7 @@ impl<'a> ExactNearFilter<'a> {
                     near
                 }
             };
-            filter.items += 1;
+            filter.items = filter.items.saturating_add(1);
             answers.push(!near);
         });
         if let Store::Folds(folds) = &mut self.store {
@@ -285,7 +294,7 @@ impl<'a> ExactNearFilter<'a> {
                 }
                 Store::Folds(_) => recent.extend_from_slice(&sketch.fold),
             }
-            filter.items += 1;
+            filter.items = filter.items.saturating_add(1);
         });
         if let Store::Folds(folds) = &mut self.store {
             folds.union(recent);
@@ -319,7 +328,7 @@ impl<'a> ExactNearFilter<'a> {
             (Store::Folds(ours), Store::Folds(theirs)) => ours.union_sorted(theirs.rows()),
             _ => unreachable!("equal specs have equal stores"),
         }
-        self.items += other.items;
+        self.items = self.items.saturating_add(other.items);
         Ok(())
     }
 

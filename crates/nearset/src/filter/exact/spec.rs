@@ -2,6 +2,7 @@
 
 use crate::{
     Seed,
+    family::{WorkBound, WorkLimit},
     filter::{BloomFilter, MergeError, SpecError, Table},
     plan::curve::zero_fn::{Pigeonhole, covering_masks},
 };
@@ -58,8 +59,10 @@ impl Construction {
 /// The longest bit string: 2 MiB.
 pub(crate) const MOST_BITS: u32 = 1 << 24;
 const MOST_BLOCKS: u32 = 1 << 12;
-/// Keys that one query may look up: some tenths of a second.
+/// Keys that one query may look up, whatever the limit on work.
 const MOST_PROBES: f64 = (1u32 << 24) as f64;
+/// Operations that each of them takes: some are not in the cache.
+const PROBE_WORK: u64 = 6;
 const MOST_COVERED: u32 = 6;
 
 impl ExactSpec {
@@ -119,11 +122,53 @@ impl ExactSpec {
         Ok(self)
     }
 
-    /// That a filter of this spec can be.
+    /// The most that hashing and looking up one item costs; a scan looks at every item that is stored on top of it. A spec that no
+    /// filter has costs more than any limit.
+    pub fn work_bound(&self) -> WorkBound {
+        if self.check_possible().is_ok() { self.work_of_possible() } else { WorkBound::ENDLESS }
+    }
+
+    fn work_of_possible(&self) -> WorkBound {
+        let bits = u64::from(self.bits);
+        let (keys, look_up) = match self.construction {
+            Construction::Pigeonhole { blocks, .. } => {
+                let probes = Pigeonhole::new(self.bits, self.radius, blocks).map_or(0.0, |cut| cut.probes());
+                (u64::from(blocks), PROBE_WORK * probes as u64)
+            }
+            Construction::Covering { .. } => {
+                let masks = covering_masks(self.radius) as u64;
+                (10 * masks, PROBE_WORK * masks)
+            }
+            Construction::FoldedScan { .. } => (0, 0),
+        };
+        WorkBound {
+            draw: 20 * bits,
+            hash: 3 * bits + keys,
+            look_up,
+            item_bytes: bits.div_ceil(8),
+            ..WorkBound::default()
+        }
+    }
+
+    /// Checks that a filter of this spec can be, and that its [`work_bound`](Self::work_bound) keeps the usual limit.
     ///
     /// # Errors
-    /// If it can't, saying why.
+    /// If not, saying why.
     pub fn check(&self) -> Result<(), SpecError> {
+        self.check_within(WorkLimit::Usual)
+    }
+
+    /// [`Self::check`] by another limit on work.
+    ///
+    /// # Errors
+    /// If no filter has this spec, or it asks for too much work.
+    pub fn check_within(&self, limit: WorkLimit) -> Result<(), SpecError> {
+        self.check_possible()?;
+        Ok(limit.check(&self.work_of_possible())?)
+    }
+
+    /// Checks that a filter of this spec can be, whatever work it is: enough for what follows from a spec that was checked.
+    pub(crate) fn check_possible(&self) -> Result<(), SpecError> {
         let Self { bits, radius, construction, .. } = *self;
         if !(1..=MOST_BITS).contains(&bits) {
             return Err(ExactSpecError::Bits { found: bits }.into());
@@ -178,7 +223,9 @@ impl ExactSpec {
             Construction::Covering { table } => Construction::Covering { table: table.scaled(factor) },
             scan @ Construction::FoldedScan { .. } => scan,
         };
-        Self { construction, ..*self }.checked()
+        let spec = Self { construction, ..*self };
+        spec.check_possible()?;
+        Ok(spec)
     }
 
     /// Bits of each block or mask, which say how large a direct table is; none for a scan.

@@ -27,6 +27,7 @@ use self::{
 use super::{IndexError, Labels, Neighbour};
 use crate::{
     Seed,
+    family::WorkBound,
     filter::{BatchError, ExactSpecError, MOST_BITS, MergeError, SpecError},
     item::{Bits, Distance, Item, ItemError},
     simd::{hamming, scan_within, select_within},
@@ -54,6 +55,13 @@ impl HammingSpec {
         } else {
             Err(ExactSpecError::Bits { found: self.bits }.into())
         }
+    }
+
+    /// The most that looking up one item costs beside what is stored, which is looked at on top of it. It grows with the item's length
+    /// alone, so that no limit is needed.
+    pub fn work_bound(&self) -> WorkBound {
+        let bits = u64::from(self.bits);
+        WorkBound { draw: 20 * bits, hash: 3 * bits, item_bytes: bits.div_ceil(8), ..WorkBound::default() }
     }
 
     pub(crate) fn words(&self) -> usize {

@@ -34,12 +34,17 @@ pub use spec::{LshSpec, LshSpecError};
 use super::{IndexError, Labels, Neighbour};
 use crate::{
     Distance, Item, ItemError, LshFamily,
-    family::{Functions, Hashed, Key, functions_seed},
+    family::{Functions, Hashed, Key, WorkLimit, functions_seed},
     hash::mix,
 };
 
 /// A run is left alone while it is more than so many times as large as the one after it.
 const FANOUT: u64 = 4;
+
+/// Ids that an index with names may have given for each item that is left, when it takes in another.
+const IDS_PER_NAMED_ITEM: u32 = 64;
+/// As many ids are never too many: their names take 8 MB.
+const MOST_SPARSE_IDS: u32 = 1 << 20;
 
 /// An index that finds near items by their keys.
 ///
@@ -168,7 +173,15 @@ impl LshIndex<'static> {
     /// # Errors
     /// If no index has this spec.
     pub fn from_spec(spec: LshSpec) -> Result<Self, LshSpecError> {
-        spec.check()?;
+        Self::from_spec_within(spec, WorkLimit::Usual)
+    }
+
+    /// [`Self::from_spec`] by another limit on work.
+    ///
+    /// # Errors
+    /// As [`Self::from_spec`].
+    pub fn from_spec_within(spec: LshSpec, limit: WorkLimit) -> Result<Self, LshSpecError> {
+        spec.check_within(limit)?;
         Ok(Self::from_parts(spec, 0, Cow::default(), None, None, Labels::default()))
     }
 }
@@ -183,7 +196,7 @@ impl<'a> LshIndex<'a> {
         kept: Option<Kept<'a>>,
         labels: Labels<'a>,
     ) -> Self {
-        debug_assert!(spec.check().is_ok());
+        debug_assert!(spec.check_possible().is_ok());
         let salt = spec.seed.derive("index", 0).words()[0];
         let kept = kept.or_else(|| spec.keeps_items.then(|| Kept::new(&spec.family)));
         let (functions, removed, runs) = (OnceLock::new(), Removed::default(), run.into_iter().collect());
@@ -393,7 +406,13 @@ impl<'a> LshIndex<'a> {
     pub fn merge(&mut self, other: &LshIndex<'_>) -> Result<u32, IndexError> {
         self.spec.expect_equal(&other.spec)?;
         let (first, shift) = (self.next, self.slots());
-        self.next = first.checked_add(other.next).ok_or(IndexError::Full)?;
+        let next = first.checked_add(other.next).ok_or(IndexError::Full)?;
+        // A file may state any id, and a name takes room for every id before its own.
+        let items = self.slots().saturating_add(other.slots());
+        if !other.labels.is_empty() && next > IDS_PER_NAMED_ITEM.saturating_mul(items).max(MOST_SPARSE_IDS) {
+            return Err(IndexError::SparseNames { ids: next, items });
+        }
+        self.next = next;
         let mut compacted;
         let other = if other.is_compact() {
             other
@@ -540,7 +559,12 @@ impl<'a> LshIndex<'a> {
     /// If the family can't look into so many.
     pub fn with_probes(mut self, probes: u32) -> Result<Self, LshSpecError> {
         let spec = LshSpec { probes, ..self.spec.clone() };
-        spec.check()?;
+        // An index that was opened with more work than usual can still be asked for less.
+        if probes > self.spec.probes {
+            spec.check()?
+        } else {
+            spec.check_possible()?
+        }
         self.spec = spec;
         Ok(self)
     }

@@ -2,7 +2,7 @@
 
 use crate::{
     Distance, Family, Layout, Seed,
-    family::{FamilyError, LshFamily, MOST_PROBES},
+    family::{FamilyError, LshFamily, MOST_PROBES, WorkBound, WorkError, WorkLimit, product},
     filter::MergeError,
 };
 
@@ -32,11 +32,41 @@ impl LshSpec {
         Ok(spec)
     }
 
-    /// That an index of this spec can be.
+    /// The most that hashing and looking up one item costs; candidates that a search compares come on top of it. A spec that no index
+    /// has costs more than any limit.
+    pub fn work_bound(&self) -> WorkBound {
+        if self.check_possible().is_ok() { self.work_of_possible() } else { WorkBound::ENDLESS }
+    }
+
+    fn work_of_possible(&self) -> WorkBound {
+        let (rows, bands) = (u64::from(self.layout.rows), u64::from(self.layout.bands));
+        let beside = match u64::from(self.probes) {
+            1 => 0,
+            // All steps of a band are sorted, then each bucket's key is made of all its rows.
+            probes => product([bands, rows * STEP_WORK + probes * (rows + BUCKET_WORK)]),
+        };
+        WorkBound { look_up: (BUCKET_WORK * bands).saturating_add(beside), ..self.family.work_bound(self.layout) }
+    }
+
+    /// Checks that an index of this spec can be, and that its [`work_bound`](Self::work_bound) keeps the usual limit.
     ///
     /// # Errors
-    /// If it can't, saying why.
+    /// If not, saying why.
     pub fn check(&self) -> Result<(), LshSpecError> {
+        self.check_within(WorkLimit::Usual)
+    }
+
+    /// [`Self::check`] by another limit on work.
+    ///
+    /// # Errors
+    /// If no index has this spec, or it asks for too much work.
+    pub fn check_within(&self, limit: WorkLimit) -> Result<(), LshSpecError> {
+        self.check_possible()?;
+        Ok(limit.check(&self.work_of_possible())?)
+    }
+
+    /// Checks that an index of this spec can be, whatever work it is.
+    pub(crate) fn check_possible(&self) -> Result<(), LshSpecError> {
         let most = if self.family.can_probe() { MOST_PROBES } else { 1 };
         if !(1..=most).contains(&self.probes) {
             return Err(LshSpecError::Probes { probes: self.probes, most });
@@ -76,6 +106,12 @@ impl LshSpec {
     }
 }
 
+/// Operations of finding a bucket in the runs of a band.
+const BUCKET_WORK: u64 = 50;
+
+/// Operations of sorting a step from a function's value to a neighbouring one.
+const STEP_WORK: u64 = 40;
+
 /// Why no index has a spec.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
@@ -83,6 +119,9 @@ pub enum LshSpecError {
     /// The family has no such functions.
     #[error(transparent)]
     Family(#[from] FamilyError),
+    /// An item would take too long.
+    #[error(transparent)]
+    Work(#[from] WorkError),
     /// More buckets than can be tried.
     #[error("{probes} buckets a table were asked for: this family can look into 1 to {most}")]
     Probes {

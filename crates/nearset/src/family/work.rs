@@ -1,0 +1,158 @@
+//! The most that hashing and looking up one item costs, told before anything is hashed.
+//!
+//! Claim: an operation stands for about a nanosecond of one core, whatever the family or structure. What a spec states is an
+//! upper bound to within a small factor: `cargo run -p nearset --example work` prints the measured time beside it, and the
+//! tests of the file format hold every operation on a mutated file against it.
+//! Invariant: the work follows from the spec alone. What grows with the number of stored items (a scan, an index's candidates)
+//! is not in it, since a file has to hold those items.
+//!
+//! A spec of a few bytes can ask for any number of functions or combinations, and a file is often a stranger's. So specs are
+//! refused whose work is out of proportion to the items that they are for: see [`WorkLimit`].
+
+/// The most that a spec asks for, in nominal operations of about a nanosecond each.
+///
+/// The planner ranks filters by what a query takes as a rule, which is [`plan::Work`](crate::plan::Work).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct WorkBound {
+    /// Drawing the functions: once, when the first item is hashed.
+    pub draw: u64,
+    /// Hashing an item, of the most expensive size where sizes vary. What each element adds comes on top of it.
+    pub hash: u64,
+    /// Reading one more element of an item, or byte of a text, where sizes vary.
+    pub element: u64,
+    /// Looking up an item that is hashed, in all tables and with every stand-in that probing can try.
+    pub look_up: u64,
+    /// Bytes of an item; 0 where sizes vary.
+    pub item_bytes: u64,
+}
+
+/// Operations that any item may take: about a seventh of a second. Planned filters mostly take less than a thousandth of it.
+/// What comes near the limit are exact near filters that look up 2^24 keys, and 2^16 bands in 1024 generations.
+const MOST_WORK: u64 = 150_000_000;
+
+/// Operations that each byte of an item may add. A vector of any length can then be projected on some 800 rows; shorter ones,
+/// by [`MOST_WORK`], on many more.
+const MOST_WORK_PER_BYTE: u64 = 1 << 7;
+
+/// As many items' work as drawing may take: a random number costs some 40 times as much as its use.
+const ITEMS_PER_DRAW: u64 = 32;
+
+/// How much work a spec may ask for.
+///
+/// The usual limit is about a seventh of a second per item, longer for items of megabytes, and 32 times as much for drawing the
+/// functions once. Every planned filter keeps it. Lift it for specs and files whose makers are trusted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum WorkLimit {
+    /// Refuses what takes too long for the items that it is for.
+    #[default]
+    Usual,
+    /// Refuses nothing.
+    Unlimited,
+}
+
+impl WorkLimit {
+    /// Checks that this much work may be asked for.
+    ///
+    /// # Errors
+    /// If it is too much.
+    pub fn check(self, work: &WorkBound) -> Result<(), WorkError> {
+        if self == WorkLimit::Unlimited {
+            return Ok(());
+        }
+        let most = MOST_WORK.saturating_add(MOST_WORK_PER_BYTE.saturating_mul(work.item_bytes));
+        let most_draw = most.saturating_mul(ITEMS_PER_DRAW);
+        if work.per_item() > most {
+            return Err(WorkError::Item { found: work.per_item(), most });
+        }
+        if work.draw > most_draw {
+            return Err(WorkError::Draw { found: work.draw, most: most_draw });
+        }
+        Ok(())
+    }
+}
+
+impl WorkBound {
+    /// The work of what can't be done at all.
+    pub(crate) const ENDLESS: Self =
+        Self { draw: u64::MAX, hash: u64::MAX, element: u64::MAX, look_up: u64::MAX, item_bytes: 0 };
+
+    /// Operations for an item, its elements apart where their number varies.
+    pub fn per_item(&self) -> u64 {
+        self.hash.saturating_add(self.look_up)
+    }
+
+    /// The work of looking an item up in so many structures that share their functions.
+    pub fn in_each_of(self, structures: usize) -> Self {
+        Self { look_up: self.look_up.saturating_mul(structures as u64), ..self }
+    }
+
+    /// The most that one operation on an item of so many elements can take, drawing included: what a caller with a deadline
+    /// asks for.
+    pub fn of_first_item(&self, elements: u64) -> u64 {
+        self.draw.saturating_add(self.per_item()).saturating_add(self.element.saturating_mul(elements))
+    }
+}
+
+/// More work than a spec may ask for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum WorkError {
+    /// For each item.
+    #[error(
+        "each item would take about {} ms, more than {} ms: use fewer rows, bands, probes or generations, or lift the limit on work if whoever made this is trusted",
+        milliseconds(*found), milliseconds(*most)
+    )]
+    Item {
+        /// Nominal operations that an item takes.
+        found: u64,
+        /// The most.
+        most: u64,
+    },
+    /// Before the first item.
+    #[error(
+        "drawing the hash functions would take about {} ms, more than {} ms: use fewer rows or bands, or lift the limit on work if whoever made this is trusted",
+        milliseconds(*found), milliseconds(*most)
+    )]
+    Draw {
+        /// Nominal operations that drawing takes.
+        found: u64,
+        /// The most.
+        most: u64,
+    },
+}
+
+fn milliseconds(operations: u64) -> u64 {
+    operations / 1_000_000
+}
+
+/// A product that stays the largest number where it would overflow.
+pub(crate) fn product(factors: impl IntoIterator<Item = u64>) -> u64 {
+    factors.into_iter().fold(1, u64::saturating_mul)
+}
+
+/// `ln n` rounded up, at least 1.
+pub(super) fn log(n: u64) -> u64 {
+    libm::ceil(libm::log(n.max(2) as f64)) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_items_may_take_longer_and_no_sum_overflows() {
+        let of = |hash, item_bytes| WorkLimit::Usual.check(&WorkBound { hash, item_bytes, ..WorkBound::default() });
+        assert!(of(MOST_WORK, 0).is_ok() && of(MOST_WORK + 1, 0).is_err());
+        assert!(of(MOST_WORK + MOST_WORK_PER_BYTE, 1).is_ok());
+        let huge = WorkBound::ENDLESS;
+        assert_eq!((huge.in_each_of(1024).per_item(), huge.of_first_item(9)), (u64::MAX, u64::MAX));
+        let error = WorkLimit::Usual.check(&huge).unwrap_err();
+        assert!(error.to_string().contains("more than 150 ms: use fewer rows"), "{error}");
+        assert_eq!(WorkLimit::Unlimited.check(&huge), Ok(()));
+        let drawn =
+            WorkLimit::Usual.check(&WorkBound { draw: 32 * MOST_WORK + 1, ..WorkBound::default() }).unwrap_err();
+        assert!(matches!(drawn, WorkError::Draw { .. }), "{drawn}");
+    }
+}

@@ -1,0 +1,227 @@
+//! A file is opened and put through everything that can be done with it, each step held against what its spec states.
+
+use std::time::{Duration, Instant};
+
+use nearset::{
+    BitString, Check, DecodeError, Distance, Family, Seed,
+    family::{CrossPolytope, Hashed, Hyperplane, PStable, WorkBound},
+    hash::Rng,
+    plan::PlannedSpec,
+};
+
+use crate::{any::Any, samples::Item};
+
+/// What any step may take, beside what the spec states.
+pub const ALLOWED: Duration = Duration::from_millis(50);
+
+/// What a nominal operation may take: the bound is of an idle core and optimised code.
+pub const NANOSECONDS_PER_OPERATION: u64 = 4;
+
+/// Items with more elements than this are not made, to keep a run short: their work is in proportion to their length.
+const MOST_ELEMENTS: u32 = 1 << 20;
+
+/// How long a step took.
+#[derive(Debug, Clone, Copy)]
+pub struct Step {
+    pub name: &'static str,
+    pub took: Duration,
+    pub allowed: Duration,
+}
+
+/// The time this thread has spent on a core: other programs do not count. Wall time where the system does not tell.
+fn now(started: Instant) -> Duration {
+    let told = std::fs::read_to_string("/proc/thread-self/schedstat").ok();
+    let on_core = told.and_then(|told| told.split(' ').next()?.parse().ok());
+    on_core.map_or_else(|| started.elapsed(), Duration::from_nanos)
+}
+
+struct Watch {
+    started: Instant,
+    steps: Vec<Step>,
+}
+
+impl Watch {
+    fn step<T>(&mut self, name: &'static str, operations: u64, run: impl FnOnce() -> T) -> T {
+        let before = now(self.started);
+        let result = run();
+        let took = now(self.started).saturating_sub(before);
+        let stated = Duration::from_nanos(operations.saturating_mul(NANOSECONDS_PER_OPERATION));
+        self.steps.push(Step { name, took, allowed: ALLOWED.saturating_add(stated) });
+        result
+    }
+}
+
+/// An item that suits a family; `None` where that would be too long.
+fn item_of(family: &Family, rng: &mut Rng) -> Option<Item> {
+    let vector = |dimension: u32, rng: &mut Rng| {
+        (dimension <= MOST_ELEMENTS).then(|| Item::Vector((0..dimension).map(|_| rng.gaussian() as f32).collect()))
+    };
+    match *family {
+        Family::BitSampling(family) => bits(family.bits, rng),
+        Family::Minutiae(family) => bits(family.squares, rng),
+        Family::SymbolSampling(family) => (family.length <= MOST_ELEMENTS)
+            .then(|| Item::Symbols((0..family.length).map(|_| rng.below(20) as u32).collect())),
+        Family::MinHash(_) if rng.chance(0.5) => Some(Item::Set((0..rng.below(500)).map(|_| rng.next_u64()).collect())),
+        Family::WeightedMinHash(_) if rng.chance(0.5) => {
+            Some(Item::Weighted((0..1 + rng.below(50)).map(|element| (element, 0.01 + rng.unit())).collect()))
+        }
+        Family::MinHash(_) | Family::WeightedMinHash(_) => {
+            let words: Vec<String> = (0..rng.below(60)).map(|_| format!("word{}", rng.below(500))).collect();
+            Some(Item::Text(words.join(" ")))
+        }
+        Family::Hyperplane(Hyperplane { dimension })
+        | Family::CrossPolytope(CrossPolytope { dimension })
+        | Family::PStable(PStable { dimension, .. }) => vector(dimension, rng),
+        ref other => panic!("{other:?} has no items here: add them"),
+    }
+}
+
+fn bits(length: u32, rng: &mut Rng) -> Option<Item> {
+    if length > MOST_ELEMENTS {
+        return None;
+    }
+    let bytes: Vec<u8> = (0..length.div_ceil(8)).map(|_| rng.next_u64() as u8).collect();
+    let longer = BitString::from_bytes(&bytes);
+    let mut item = BitString::zeros(length as usize);
+    (0..length as usize).for_each(|position| item.set(position, longer.bits().bit(position)));
+    Some(Item::Bits(item))
+}
+
+fn elements(item: &Item) -> u64 {
+    match item {
+        Item::Set(set) => set.len() as u64,
+        Item::Weighted(set) => set.len() as u64,
+        Item::Text(text) => text.len() as u64,
+        // Of one length, which is in the bound.
+        Item::Bits(_) | Item::Symbols(_) | Item::Vector(_) => 0,
+    }
+}
+
+fn family_of(spec: &PlannedSpec) -> Result<Family, u32> {
+    match spec {
+        PlannedSpec::Near(spec) => Ok(spec.family),
+        PlannedSpec::Exact(spec) => Err(spec.bits),
+        other => panic!("{other:?} has no items here: add them"),
+    }
+}
+
+impl Any<'_> {
+    fn work_bound(&self) -> WorkBound {
+        match self {
+            Any::Bloom(_) => WorkBound::default(),
+            Any::Near(filter) => filter.spec().work_bound(),
+            Any::ExactNear(filter) => filter.spec().work_bound(),
+            Any::Hamming(index) => index.spec().work_bound(),
+            Any::Lsh(index) => index.spec().work_bound(),
+            Any::Generations(filter) => filter.describe().work_bound().in_each_of(filter.filters().len()),
+            Any::Description(description) => description.work_bound(),
+        }
+    }
+
+    fn item(&self, rng: &mut Rng) -> Option<Item> {
+        let of = |family: Result<Family, u32>, rng: &mut Rng| match family {
+            Ok(family) => item_of(&family, rng),
+            Err(length) => bits(length, rng),
+        };
+        match self {
+            Any::Bloom(_) => Some(Item::Text(format!("text {}", rng.below(100)))),
+            Any::Near(filter) => item_of(&filter.spec().family, rng),
+            Any::ExactNear(filter) => bits(filter.spec().bits, rng),
+            Any::Hamming(index) => bits(index.spec().bits, rng),
+            Any::Lsh(index) => item_of(&index.spec().family, rng),
+            Any::Generations(filter) => of(family_of(&filter.describe().spec().clone()), rng),
+            Any::Description(description) => of(family_of(description.spec()), rng),
+        }
+    }
+
+    fn insert_if_room(&mut self, item: &Item) {
+        match self {
+            Any::Generations(filter) => drop(filter.insert(item.view(), &mut Hashed::new())),
+            other => drop(other.insert(item)),
+        }
+    }
+
+    /// A point of the curve that `nearset info` shows.
+    fn acceptance(&self, at: Distance) -> f64 {
+        match self {
+            Any::Near(filter) => filter.acceptance_probability(at),
+            Any::ExactNear(filter) => filter.acceptance_probability(at),
+            Any::Generations(filter) => filter.acceptance_probability(at),
+            Any::Lsh(index) => index.spec().success_probability(at),
+            Any::Bloom(_) | Any::Hamming(_) | Any::Description(_) => 0.0,
+        }
+    }
+
+    fn merge(&mut self, other: &Any<'_>) {
+        let merged = match (self, other) {
+            (Any::Bloom(ours), Any::Bloom(theirs)) => ours.merge(theirs).is_ok(),
+            (Any::Near(ours), Any::Near(theirs)) => ours.merge(theirs).is_ok(),
+            (Any::ExactNear(ours), Any::ExactNear(theirs)) => ours.merge(theirs).is_ok(),
+            (Any::Hamming(ours), Any::Hamming(theirs)) => ours.merge(theirs).is_ok(),
+            // Ids may run out, or be too many for names.
+            (Any::Lsh(ours), Any::Lsh(theirs)) => ours.merge(theirs).is_ok() || ours.next_id() > 1 << 19,
+            // Several generations are not merged, and a filter that refuses may be full.
+            (Any::Generations(ours), Any::Generations(theirs)) => {
+                let _ = ours.merge(theirs);
+                true
+            }
+            _ => true,
+        };
+        assert!(merged, "a filter can't be merged with itself");
+    }
+}
+
+/// Opens a file by the usual limit, and if it opens, queries, inserts, merges, describes and saves it.
+///
+/// # Errors
+/// Why it was refused, which is as good an end.
+pub fn drive(bytes: &[u8], seed: u64) -> (Vec<Step>, Result<(), DecodeError>) {
+    let mut watch = Watch { started: Instant::now(), steps: Vec::new() };
+    let outcome = drive_watched(bytes, seed, &mut watch);
+    (watch.steps, outcome)
+}
+
+fn drive_watched(bytes: &[u8], seed: u64, watch: &mut Watch) -> Result<(), DecodeError> {
+    let mut rng = Rng::new(Seed::new(seed));
+    let _ = watch.step("open, tables unchecked", 0, || Any::open(bytes, Check::HeaderOnly).map(drop));
+    let mut opened = watch.step("open", 0, || Any::open(bytes, Check::Everything))?;
+    let bound = opened.work_bound();
+    // Functions are drawn at the first question, also by what describes an exact filter.
+    for value in [0.0, 0.3, 2.0, 40.0] {
+        let at = Distance::new(value).expect("a distance");
+        let chance = watch.step("describe", bound.draw, || opened.acceptance(at));
+        assert!((-1e-9..=1.0 + 1e-9).contains(&chance), "{chance} is no chance");
+    }
+    let saved = watch.step("save", 0, || opened.encode());
+    if let Any::Description(description) = &opened {
+        if description.bytes() > 1 << 22 {
+            return Ok(());
+        }
+        let Ok(made) = watch.step("make", 0, || description.make()) else { return Ok(()) };
+        opened = Any::Generations(made);
+    }
+    for _ in 0..2 {
+        let Some(item) = opened.item(&mut rng) else { return Ok(()) };
+        let operations = bound.of_first_item(elements(&item));
+        let found = watch.step("query", operations, || opened.contains(&item));
+        // Insertion asks as well, and a generation that is full makes another one of its size.
+        if found.is_ok() && opened.may_insert() {
+            watch.step("insert", operations.saturating_mul(2), || opened.insert_if_room(&item));
+        }
+    }
+    let again = Any::open(&saved, Check::Everything).unwrap_or_else(|error| panic!("saved, but refused: {error}"));
+    watch.step("merge", 0, || opened.merge(&again));
+    watch.step("save again", 0, || opened.encode());
+    Ok(())
+}
+
+impl Any<'_> {
+    /// Whether an insertion is one of a filter's own, and neither refused nor out of ids.
+    fn may_insert(&self) -> bool {
+        match self {
+            Any::Generations(filter) => filter.room_needed(1) < 1 << 22,
+            Any::Lsh(index) => index.next_id() < u32::MAX,
+            _ => true,
+        }
+    }
+}
