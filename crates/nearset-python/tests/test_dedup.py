@@ -113,18 +113,52 @@ def test_what_is_wanted_is_pickled_whole():
         assert repr(pickle.loads(pickle.dumps(wanted))) == repr(wanted)
 
 
-def test_a_filter_is_full_soon_after_its_capacity():
-    words = [" ".join(f"w{i}x{j}" for j in range(30)) for i in range(1200)]
-    wanted, filter = nearset.TextDedup(), nearset.TextDedup().filter(1000)
-    filter.insert_all(words[:1000])
-    assert filter.fill < wanted.fill_when_full
-    filter.insert_all(words[1000:])
-    assert filter.fill > wanted.fill_when_full
+def strangers(count):
+    return [" ".join(f"w{i}x{j}" for j in range(30)) for i in range(count)]
+
+
+def test_a_filter_beyond_its_capacity_grows_and_stays_right():
+    texts, filter = strangers(20_000), nearset.TextDedup().filter(1000)
+    assert (filter.capacity, filter.load, filter.when_full, filter.generations) == (1000, 0, "grow", 1)
+    filter.insert_all(texts[:1000])
+    assert not filter.is_full and filter.generations == 1 and 980 <= filter.load <= 1020
+    # At most 2 of these are expected to be called near, with nothing near before them.
+    assert filter.insert_all(texts[1000:]).sum() >= 19_000 - 8
+    assert (filter.generations, filter.capacity) == (5, 31_000) and 19_800 <= filter.load <= 20_200
+    assert filter.unrelated_acceptance < 1e-4 and filter.contains_all(texts).all()
+    assert nearset.NearFilter.decode(filter.encode()).capacity == 31_000
+
+
+def test_a_filter_that_refuses_takes_no_more_than_its_capacity():
+    texts, filter = strangers(1200), nearset.TextDedup().filter(1000, when_full="refuse")
+    filter.insert_all(texts[:1000])
+    with pytest.raises(nearset.FullError, match="made for 1000 items"):
+        filter.insert_all(texts[1000:])
+    assert len(filter) == 1000 and filter.contains_all(texts[1000:]).sum() == 0
+
+
+def test_what_is_overfull_is_refused(nearset_program, tmp_path):
+    texts = strangers(2000)
+    one, two = (nearset.TextDedup().filter(1000) for _ in range(2))
+    one.insert_all(texts[:1000])
+    two.insert_all(texts[1000:])
+    before = one.encode()
+    for merge in (lambda: one.merge(two), lambda: one | two):
+        with pytest.raises(nearset.FullError, match="made for 1000 items"):
+            merge()
+        assert one.encode() == before
+    one.save(tmp_path / "one")
+    two.save(tmp_path / "two")
+    nearset_program("merge", tmp_path / "one", tmp_path / "two", "-o", tmp_path / "both", "--allow-overfull")
+    for opener in (nearset.open, nearset.NearFilter.open):
+        with pytest.raises(nearset.FullError, match="allow_overfull=True"):
+            opener(tmp_path / "both")
+        assert 1900 <= opener(tmp_path / "both", allow_overfull=True).load <= 2100
 
 
 def test_a_capacity_that_is_too_small_grows(texts, nearset_program, tmp_path):
     kept, filters = nearset.dedup(texts, capacity=1, return_filters=True)
-    assert len(filters) > 1
+    assert len(filters) == 1 and filters[0].generations > 1 and len(filters[0]) == len(texts)
     assert kept.tolist() == kept_by_program(nearset_program, tmp_path, texts, "--capacity", 1)
 
 
