@@ -309,6 +309,16 @@ impl<'a> Tables<'a> {
         Tables { place: self.place, bits: self.bits.into_owned(), ones: self.ones }
     }
 
+    /// [`Self::into_owned`], where a refused copy is an error.
+    pub(crate) fn try_into_owned(self) -> Result<Tables<'static>, SpecError> {
+        Ok(Tables { place: self.place, bits: self.bits.try_into_owned()?, ones: self.ones })
+    }
+
+    /// The same tables, their lines borrowed.
+    pub(crate) fn view(&self) -> Tables<'_> {
+        Tables { place: self.place.clone(), bits: self.bits.view(), ones: self.ones }
+    }
+
     pub(crate) fn merge(&mut self, other: &Tables<'_>) {
         self.bits.union(&other.bits);
         self.ones = self.bits.ones();
