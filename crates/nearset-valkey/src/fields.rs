@@ -1,7 +1,7 @@
 //! What is told of a filter, under the names that RESERVE, SPEC and INFO share.
 
 use nearset::Generations;
-use nearset::generations::{Description, Terms, WhenFull};
+use nearset::generations::{AnyFilter, Description, Terms, WhenFull};
 use nearset::plan::{Metric, PlannedSpec};
 
 use crate::server::Call;
@@ -96,10 +96,12 @@ fn promised(terms: &Terms, fields: &mut Fields) {
 
 /// How a filter is now.
 pub fn state(filter: &Generations<'_>) -> Fields {
+    // Different items are at most as many as there are: where all bits are set, an estimate by bits knows no bound.
+    let newest = filter.filters().last().map_or(0, AnyFilter::len);
     let mut fields = vec![
         ("items", Field::Count(filter.len())),
         ("generations", Field::Count(filter.filters().len() as u64)),
-        ("load", Field::Count(filter.load())),
+        ("load", Field::Count(filter.load().min(newest))),
         ("bytes", Field::Count(filter.bytes())),
     ];
     if let Some(errors) = filter.predicted_errors() {

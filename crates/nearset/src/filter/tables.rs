@@ -290,13 +290,23 @@ impl<'a> Tables<'a> {
         !matches!(self.place.table, Table::Lines { .. })
     }
 
-    /// How many distinct items of random keys would set as many bits and `more`.
-    pub(crate) fn load_with(&self, more: u64) -> f64 {
-        let hashes = match self.place.table {
+    /// Bits that a key sets.
+    fn hashes(&self) -> u32 {
+        match self.place.table {
             Table::Direct | Table::Bits(_) => 1,
             Table::Lines { hashes, .. } => hashes,
-        };
-        let (bits, ones) = (self.num_bits() as f64, (self.ones() + more) as f64);
+        }
+    }
+
+    /// [`Self::load_with`] the bits of so many items, none of which was set before.
+    pub(crate) fn most_load_with(&self, items: u64) -> f64 {
+        self.load_with(items.saturating_mul(self.place.bands as u64 * u64::from(self.hashes())))
+    }
+
+    /// How many distinct items of random keys would set as many bits and `more`.
+    pub(crate) fn load_with(&self, more: u64) -> f64 {
+        let hashes = self.hashes();
+        let (bits, ones) = (self.num_bits() as f64, self.ones().saturating_add(more) as f64);
         bloom::keys_from_fill(bits / self.place.bands as f64, f64::from(hashes), (ones / bits).min(1.0))
     }
 

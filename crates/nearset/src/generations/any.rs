@@ -221,6 +221,17 @@ impl<'a> AnyFilter<'a> {
         }
     }
 
+    /// The most that [`Self::load`] can be after so many more items: were all their bits new.
+    pub(super) fn most_load_with(&self, items: u64) -> f64 {
+        match self {
+            AnyFilter::Near(filter) => filter.tables().most_load_with(items),
+            AnyFilter::Exact(filter) => match filter.store() {
+                Store::Keys(tables) => tables.most_load_with(items),
+                Store::Folds(folds) => folds.len() as f64 + items as f64,
+            },
+        }
+    }
+
     /// An empty filter of a spec that differs in the size of its tables only.
     pub(super) fn beside(&self, spec: &PlannedSpec) -> Result<AnyFilter<'static>, SpecError> {
         Ok(match (self, spec) {

@@ -140,6 +140,12 @@ impl Generations<'_> {
     pub(super) fn generations_ahead(&self, items: u64) -> Result<Vec<PlannedSpec>, SpecError> {
         let mut ahead = Vec::new();
         let (Some(terms), mut taken) = (&self.terms, self.until_full()) else { return Ok(ahead) };
+        if taken < items && terms.when_full == WhenFull::Grow {
+            let capacity = self.capacity_of(terms, self.filters.len() - 1);
+            if self.newest().most_load_with(items) < TOLERANCE * capacity as f64 {
+                return Ok(ahead);
+            }
+        }
         for generation in self.filters.len()..most_generations(terms.when_full) {
             if taken >= items {
                 break;
