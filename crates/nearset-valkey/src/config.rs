@@ -1,5 +1,5 @@
-//! What an operator may set: `CONFIG SET near.memory-limit 1gb`, `CONFIG SET near.when-full refuse`,
-//! `CONFIG SET near.unlimited-work yes`.
+//! What an operator may set: `CONFIG SET near.memory-limit 1gb`, `CONFIG SET near.batch-limit 32mb`,
+//! `CONFIG SET near.when-full refuse`, `CONFIG SET near.unlimited-work yes`, `CONFIG SET near.allow-overfull yes`.
 //!
 //! They speak when a client's command is carried out. What was carried out on a primary is never refused by a replica or while
 //! the server loads its files, whatever these say there.
@@ -16,12 +16,20 @@ use redis_module::raw;
 static MEMORY_LIMIT: AtomicI64 = AtomicI64::new(DEFAULT_LIMIT);
 const DEFAULT_LIMIT: i64 = 512 << 20;
 
+/// Bytes of items that one command may bring. A server does nothing else while it hashes them: about 30 ms by the rate of texts
+/// that `make bench-service` measures.
+static BATCH_LIMIT: AtomicI64 = AtomicI64::new(DEFAULT_BATCH);
+const DEFAULT_BATCH: i64 = 8 << 20;
+
 static WHEN_FULL: AtomicI32 = AtomicI32::new(GROW);
 const GROW: c_int = 0;
 const REFUSE: c_int = 1;
 
 /// Whether filters are taken that keep the server busy for longer than usual with each item.
 static UNLIMITED_WORK: AtomicBool = AtomicBool::new(false);
+
+/// Whether files are taken of filters that hold more than they are made for.
+static ALLOW_OVERFULL: AtomicBool = AtomicBool::new(false);
 
 /// Bytes that one key may take.
 pub fn memory_limit() -> u64 {
@@ -33,22 +41,43 @@ pub fn work_limit() -> WorkLimit {
     if UNLIMITED_WORK.load(Ordering::Relaxed) { WorkLimit::Unlimited } else { WorkLimit::Usual }
 }
 
+/// Whether a client's file may hold a filter with more in it than it is made for.
+pub fn allows_overfull() -> bool {
+    ALLOW_OVERFULL.load(Ordering::Relaxed)
+}
+
+/// Bytes of items that one command may bring.
+pub fn batch_limit() -> u64 {
+    BATCH_LIMIT.load(Ordering::Relaxed).unsigned_abs()
+}
+
 /// What filters do when they are full, unless they were reserved with another wish.
 pub fn when_full() -> WhenFull {
     if WHEN_FULL.load(Ordering::Relaxed) == REFUSE { WhenFull::Refuse } else { WhenFull::Grow }
 }
 
-extern "C" fn limit(_name: *const c_char, _data: *mut c_void) -> c_longlong {
-    MEMORY_LIMIT.load(Ordering::Relaxed)
+/// The number that a setting's private data points to.
+///
+/// # Safety
+/// The pointer must be one that [`register`] gave to the server.
+unsafe fn number_of(data: *mut c_void) -> &'static AtomicI64 {
+    // SAFETY: the caller promises it, and both are static.
+    unsafe { &*data.cast::<AtomicI64>() }
 }
 
-extern "C" fn set_limit(
+unsafe extern "C" fn limit(_name: *const c_char, data: *mut c_void) -> c_longlong {
+    // SAFETY: the server passes what was registered.
+    unsafe { number_of(data) }.load(Ordering::Relaxed)
+}
+
+unsafe extern "C" fn set_limit(
     _name: *const c_char,
     value: c_longlong,
-    _data: *mut c_void,
+    data: *mut c_void,
     _error: *mut *mut raw::RedisModuleString,
 ) -> c_int {
-    MEMORY_LIMIT.store(value, Ordering::Relaxed);
+    // SAFETY: as above.
+    unsafe { number_of(data) }.store(value, Ordering::Relaxed);
     raw::REDISMODULE_OK as c_int
 }
 
@@ -66,17 +95,28 @@ extern "C" fn set_full(
     raw::REDISMODULE_OK as c_int
 }
 
-extern "C" fn unlimited_work(_name: *const c_char, _data: *mut c_void) -> c_int {
-    UNLIMITED_WORK.load(Ordering::Relaxed).into()
+/// The answer that a setting's private data points to.
+///
+/// # Safety
+/// The pointer must be one that [`register`] gave to the server.
+unsafe fn answer_of(data: *mut c_void) -> &'static AtomicBool {
+    // SAFETY: the caller promises it, and both are static.
+    unsafe { &*data.cast::<AtomicBool>() }
 }
 
-extern "C" fn set_unlimited_work(
+unsafe extern "C" fn answer(_name: *const c_char, data: *mut c_void) -> c_int {
+    // SAFETY: the server passes what was registered.
+    unsafe { answer_of(data) }.load(Ordering::Relaxed).into()
+}
+
+unsafe extern "C" fn set_answer(
     _name: *const c_char,
     value: c_int,
-    _data: *mut c_void,
+    data: *mut c_void,
     _error: *mut *mut raw::RedisModuleString,
 ) -> c_int {
-    UNLIMITED_WORK.store(value != 0, Ordering::Relaxed);
+    // SAFETY: as above.
+    unsafe { answer_of(data) }.store(value != 0, Ordering::Relaxed);
     raw::REDISMODULE_OK as c_int
 }
 
@@ -98,18 +138,34 @@ pub fn register(ctx: *mut raw::RedisModuleCtx) -> bool {
             return false;
         };
         let ok = raw::REDISMODULE_OK as c_int;
-        numeric(
-            ctx,
-            c"memory-limit".as_ptr(),
-            DEFAULT_LIMIT,
-            raw::REDISMODULE_CONFIG_MEMORY,
-            1,
-            c_longlong::MAX,
-            Some(limit),
-            Some(set_limit),
-            None,
-            ptr::null_mut(),
-        ) == ok
+        let bytes = |name: &CStr, default: i64, value: &'static AtomicI64| {
+            numeric(
+                ctx,
+                name.as_ptr(),
+                default,
+                raw::REDISMODULE_CONFIG_MEMORY,
+                1,
+                c_longlong::MAX,
+                Some(limit),
+                Some(set_limit),
+                None,
+                ptr::from_ref(value).cast_mut().cast(),
+            ) == ok
+        };
+        let no_unless_said = |name: &CStr, value: &'static AtomicBool| {
+            yes_or_no(
+                ctx,
+                name.as_ptr(),
+                0,
+                raw::REDISMODULE_CONFIG_DEFAULT,
+                Some(answer),
+                Some(set_answer),
+                None,
+                ptr::from_ref(value).cast_mut().cast(),
+            ) == ok
+        };
+        bytes(c"memory-limit", DEFAULT_LIMIT, &MEMORY_LIMIT)
+            && bytes(c"batch-limit", DEFAULT_BATCH, &BATCH_LIMIT)
             && choice(
                 ctx,
                 c"when-full".as_ptr(),
@@ -123,16 +179,8 @@ pub fn register(ctx: *mut raw::RedisModuleCtx) -> bool {
                 None,
                 ptr::null_mut(),
             ) == ok
-            && yes_or_no(
-                ctx,
-                c"unlimited-work".as_ptr(),
-                0,
-                raw::REDISMODULE_CONFIG_DEFAULT,
-                Some(unlimited_work),
-                Some(set_unlimited_work),
-                None,
-                ptr::null_mut(),
-            ) == ok
+            && no_unless_said(c"unlimited-work", &UNLIMITED_WORK)
+            && no_unless_said(c"allow-overfull", &ALLOW_OVERFULL)
             && load(ctx) == ok
     }
 }

@@ -16,9 +16,9 @@ use nearset::family::WorkLimit;
 use redis_module::native_types::RedisType;
 use redis_module::raw;
 
-use crate::config;
-use crate::server::{api, log};
+use crate::server::{api, log, memory_is_over};
 use crate::value::{Incoming, Pieces, Value};
+use crate::{config, memory};
 
 /// The newest encoding of keys in RDB files.
 const ENCODING: c_int = 1;
@@ -125,8 +125,7 @@ fn read(io: *mut raw::RedisModuleIO) -> Result<Value, String> {
     }
     let mut value = Value { filter: None, incoming: None };
     if present & FILTER != 0 {
-        let filter = read_part(io)?.finish(work_limit(io)).map_err(|error| error.to_string())?;
-        value.filter = Some(filter);
+        value.filter = Some(read_part(io)?.decode(work_limit(io)).map_err(|error| error.to_string())?);
     }
     if present & INCOMING != 0 {
         value.incoming = Some(read_part(io)?);
@@ -162,7 +161,7 @@ fn take_piece(incoming: &mut Option<Incoming>, piece: &[u8]) -> Result<bool, Str
     if incoming.is_none() {
         *incoming = Some(Incoming::begin(piece).map_err(|error| error.to_string())?);
     }
-    incoming.as_mut().map_or(Ok(()), |incoming| incoming.push(piece))?;
+    incoming.as_mut().map_or(Ok(()), |incoming| incoming.push(piece)).map_err(|why| why.to_string())?;
     Ok(true)
 }
 
@@ -210,9 +209,13 @@ unsafe extern "C" fn free(value: *mut c_void) {
     drop(unsafe { Box::from_raw(value.cast::<Value>()) });
 }
 
-/// Giving back pages is what takes time, so a large filter is freed on another thread where the server does that.
+/// Giving back pages is what takes time, so a large filter is freed on another thread where the server does that; but not while
+/// it evicts keys: it counts what it has got by each, and would evict one after the other while the first is still being freed.
 unsafe extern "C" fn effort(_key: *mut raw::RedisModuleString, value: *const c_void) -> usize {
     const STEP: u64 = 16 << 10;
+    if memory_is_over() {
+        return 1;
+    }
     // SAFETY: the server passes one of our values.
     (unsafe { value_of(value) }.bytes() / STEP) as usize + 1
 }
@@ -222,8 +225,17 @@ unsafe extern "C" fn copy(
     _to: *mut raw::RedisModuleString,
     value: *const c_void,
 ) -> *mut c_void {
-    // SAFETY: the server passes one of our values, and owns what is returned.
-    Box::into_raw(Box::new(unsafe { value_of(value) }.copy())).cast()
+    // SAFETY: the server passes one of our values, and owns what is returned. Of null it says to the client that the key was not
+    // copied, and leaves everything as it is.
+    let value = unsafe { value_of(value) };
+    let copy = memory::allow_copy(value.bytes()).and_then(|_floor| value.copy());
+    match copy {
+        Ok(copy) => Box::into_raw(Box::new(copy)).cast(),
+        Err(why) => {
+            log(ptr::null_mut(), &format!("nearset: a key can't be copied: {why}"));
+            ptr::null_mut()
+        }
+    }
 }
 
 /// Moves what is small. Tables are whole pages, which do not fragment.

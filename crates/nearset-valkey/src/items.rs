@@ -30,7 +30,7 @@ pub struct Room {
 
 /// What hashing a command's items may leave behind in the room is in proportion to their bytes; after more than this it is given
 /// back.
-const KEPT: usize = 1 << 20;
+const KEPT: usize = 1 << 17;
 
 /// Items that can't be used where they lie.
 #[derive(Default)]

@@ -3,9 +3,9 @@
 //! Claim: one module file for Redis 7 and Valkey 8 and 9. Persistence, replication, clustering, access control and clients come
 //! from the server; every answer, plan, default and check comes from `nearset`. What is here reads arguments, writes replies and
 //! keeps filters in keys.
-//! Invariants: a command that is refused leaves its key as it was, unless the system denies memory in the middle of a batch
-//! that the limit allows; what is carried out on a primary is sent on in a form that can't fail on a replica, which plans
-//! nothing and has no limits; nothing is allocated for a client before it was held against `near.memory-limit`.
+//! Invariants: a command that is refused leaves its key as it was; what is carried out on a primary is sent on in a form that can't
+//! fail on a replica, which plans nothing and has no limits; nothing is allocated for a client before it was held against
+//! `near.memory-limit`, `maxmemory` and what the system gives.
 //!
 //! `unsafe` is where the server's C functions are called, and nowhere else: `allocator`, `server`, `data_type`, `config`,
 //! `commands::register`.
@@ -22,6 +22,7 @@ mod config;
 mod data_type;
 mod fields;
 mod items;
+mod memory;
 mod options;
 mod refusal;
 #[allow(unsafe_code)]

@@ -11,8 +11,21 @@ pub enum Refusal {
     Arity,
     /// The key holds something else.
     WrongType,
+    /// There is no memory for it, by the server's limit or the system's, in a sentence that says what to do. Clients know this
+    /// kind of error from the server.
+    Memory(String),
     /// Anything else, in a sentence that says what to do.
     Because(String),
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(match self {
+            Refusal::Arity => "the number of arguments is wrong",
+            Refusal::WrongType => "the key holds something else",
+            Refusal::Memory(why) | Refusal::Because(why) => why,
+        })
+    }
 }
 
 impl Refusal {

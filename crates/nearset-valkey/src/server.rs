@@ -7,13 +7,17 @@
 use std::ffi::{CStr, CString, c_char, c_int, c_long, c_longlong};
 use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::slice;
+use std::{ptr, slice};
 
 use nearset::family::WorkLimit;
 use redis_module::raw;
 
+#[cfg(debug_assertions)]
+use crate::allocator::tally;
 use crate::config;
 use crate::data_type::FILTER_TYPE;
+#[cfg(debug_assertions)]
+use crate::memory;
 use crate::refusal::{Outcome, Refusal};
 use crate::value::Value;
 
@@ -39,6 +43,8 @@ pub fn answer(ctx: *mut raw::RedisModuleCtx, argv: *mut *mut raw::RedisModuleStr
     // SAFETY: the server passes `argc` arguments that live until the command ends.
     let arguments = unsafe { slice::from_raw_parts(argv, argc as usize) };
     let call = Call { ctx, arguments };
+    #[cfg(debug_assertions)]
+    tally::begin();
     // Whatever a panic leaves behind in a filter is bits that were set or not, each of which is a valid state.
     let outcome = catch_unwind(AssertUnwindSafe(|| run(&call)));
     match outcome {
@@ -50,9 +56,12 @@ pub fn answer(ctx: *mut raw::RedisModuleCtx, argv: *mut *mut raw::RedisModuleStr
         Ok(Err(Refusal::WrongType)) => {
             call.error("WRONGTYPE Operation against a key holding the wrong kind of value");
         }
+        Ok(Err(Refusal::Memory(why))) => call.error(&format!("OOM {why}")),
         Ok(Err(Refusal::Because(why))) => call.error(&format!("ERR {why}")),
         Err(_) => call.error("ERR nearset met a condition that should not arise; the server's log has the details"),
     }
+    #[cfg(debug_assertions)]
+    call.expect_foreseen();
     raw::REDISMODULE_OK as c_int
 }
 
@@ -139,6 +148,21 @@ impl<'a> Call<'a> {
         unsafe { api!(RedisModule_ReplyWithError(self.ctx, line.as_ptr())) };
     }
 
+    /// Logs a command that took more memory than it held against the limits.
+    #[cfg(debug_assertions)]
+    fn expect_foreseen(&self) {
+        let (taken, foreseen) = (tally::most(), memory::foreseen());
+        if self.limits_apply() && taken > foreseen.saturating_add(memory::UNFORESEEN) {
+            let name = self.argument(0).escape_ascii();
+            log(self.ctx, &format!("nearset: {name} took {taken} bytes where {foreseen} were foreseen"));
+        }
+    }
+
+    /// What the server holds its own memory against, if anything.
+    pub fn memory(&self) -> Option<ServerMemory> {
+        server_memory(self.ctx)
+    }
+
     /// Whether a client asks for this, rather than the primary or the server's own file, which are obeyed without limits.
     pub fn limits_apply(&self) -> bool {
         !self.has_flag(raw::REDISMODULE_CTX_FLAGS_REPLICATED | raw::REDISMODULE_CTX_FLAGS_LOADING)
@@ -154,6 +178,12 @@ impl<'a> Call<'a> {
         // SAFETY: as above.
         let said = unsafe { api!(RedisModule_GetContextFlags(self.ctx)) };
         said & flags as c_int != 0
+    }
+
+    /// Bytes of the server's own copies while [`Self::replicate`] sends the command on: as the append-only file has it, in that
+    /// file's buffer, and in that of replicas.
+    pub fn bytes_to_send_on(&self) -> u64 {
+        3 * self.arguments_from(0).map(|argument| argument.len() as u64).sum::<u64>()
     }
 
     /// Sends the command on to replicas and into the append-only file as it came.
@@ -298,6 +328,99 @@ impl Drop for Key<'_> {
         // SAFETY: the key is open, and closed once; the server takes a null pointer.
         unsafe { api!(RedisModule_CloseKey(self.key)) };
     }
+}
+
+/// The server's memory beside its limit, `maxmemory`.
+#[derive(Clone, Copy)]
+pub struct ServerMemory {
+    pub most: u64,
+    /// Counted as the server does before it evicts or refuses: without buffers of replicas.
+    pub used: u64,
+    /// What is no key's and can't be evicted.
+    pub own: u64,
+    /// Whether it evicts keys rather than going beyond.
+    pub evicts: bool,
+}
+
+/// What the server holds its own memory against, if anything.
+pub fn memory() -> Option<ServerMemory> {
+    server_memory(ptr::null_mut())
+}
+
+fn server_memory(ctx: *mut raw::RedisModuleCtx) -> Option<ServerMemory> {
+    // SAFETY: the function takes nothing.
+    let ratio = f64::from(unsafe { api!(RedisModule_GetUsedMemoryRatio()) });
+    if ratio == 0.0 {
+        return None;
+    }
+    let info = Info::of(ctx, c"memory");
+    let most = info.count(c"maxmemory");
+    let policy = info.text(c"maxmemory_policy");
+    // With nothing that may expire there is nothing for these to evict.
+    let evicts = match policy {
+        b"noeviction" => false,
+        policy if policy.starts_with(b"volatile") => may_expire(ctx),
+        _ => true,
+    };
+    Some(ServerMemory { most, used: (ratio * most as f64) as u64, own: info.count(c"used_memory_overhead"), evicts })
+}
+
+/// Whether the server has more memory than `maxmemory` allows.
+pub fn memory_is_over() -> bool {
+    // SAFETY: the function takes nothing.
+    unsafe { api!(RedisModule_GetUsedMemoryRatio()) > 1.0 }
+}
+
+/// Whether a key in one of the databases that there usually are has a time to live.
+fn may_expire(ctx: *mut raw::RedisModuleCtx) -> bool {
+    const DATABASES: u32 = 16;
+    let info = Info::of(ctx, c"keyspace");
+    (0..DATABASES).filter_map(|database| CString::new(format!("db{database}")).ok()).any(|database| {
+        let mut counts = info.text(&database).split(|byte| *byte == b',');
+        counts.any(|count| count.strip_prefix(b"expires=").is_some_and(|expires| expires != b"0"))
+    })
+}
+
+/// A section of what `INFO` says.
+struct Info {
+    ctx: *mut raw::RedisModuleCtx,
+    fields: *mut raw::RedisModuleServerInfoData,
+}
+
+impl Info {
+    fn of(ctx: *mut raw::RedisModuleCtx, section: &CStr) -> Self {
+        // SAFETY: the context is a command's own, or null, which the server takes; here and below.
+        Self { ctx, fields: unsafe { api!(RedisModule_GetServerInfo(ctx, section.as_ptr())) } }
+    }
+
+    /// A number; 0 if there is none.
+    fn count(&self, field: &CStr) -> u64 {
+        // SAFETY: the section was read and is freed below; the server takes a null pointer for the error.
+        unsafe { api!(RedisModule_ServerInfoGetFieldUnsigned(self.fields, field.as_ptr(), ptr::null_mut())) }
+    }
+
+    /// A text; empty if there is none.
+    fn text(&self, field: &CStr) -> &[u8] {
+        // SAFETY: as above. The server gives null, or a C string that lives as long as the section.
+        unsafe {
+            let start = api!(RedisModule_ServerInfoGetFieldC(self.fields, field.as_ptr()));
+            if start.is_null() { &[] } else { CStr::from_ptr(start).to_bytes() }
+        }
+    }
+}
+
+impl Drop for Info {
+    fn drop(&mut self) {
+        // SAFETY: the section was read, and is freed once.
+        unsafe { api!(RedisModule_FreeServerInfo(self.ctx, self.fields)) };
+    }
+}
+
+/// Whether a key is copied for a client, as far as the server tells who has no call: neither as a replica nor from its own file.
+pub fn limits_apply_to_copies() -> bool {
+    // SAFETY: the server takes a null context.
+    let said = unsafe { api!(RedisModule_GetContextFlags(ptr::null_mut())) };
+    said & (raw::REDISMODULE_CTX_FLAGS_SLAVE | raw::REDISMODULE_CTX_FLAGS_LOADING) as c_int == 0
 }
 
 /// Writes a line to the server's log.

@@ -11,7 +11,8 @@ use nearset::Generations;
 use nearset::codec::{self, DecodeError};
 use nearset::family::WorkLimit;
 
-use crate::refusal::{Outcome, Refusal};
+use crate::memory;
+use crate::refusal::{Outcome, Refusal, refuse};
 
 /// So many bytes go into one string of the server's files, and are the most that saving a filter takes beside it.
 pub const PIECE: usize = 1 << 20;
@@ -42,9 +43,12 @@ impl Value {
         size_of::<Self>() as u64 + filter + incoming
     }
 
-    /// A copy, as `COPY` makes it.
-    pub fn copy(&self) -> Self {
-        Self { filter: self.filter.clone(), incoming: self.incoming.clone() }
+    /// A copy, as `COPY` makes it; an error if there is no memory for it.
+    pub fn copy(&self) -> Outcome<Self> {
+        let filter = self.filter.as_ref().map(Generations::try_clone).transpose();
+        let filter = filter.map_err(|error| memory::refused("the copy", error))?;
+        let incoming = self.incoming.as_ref().map(Incoming::copy).transpose()?;
+        Ok(Self { filter, incoming })
     }
 }
 
@@ -61,7 +65,6 @@ fn not_yet(incoming: Option<&Incoming>) -> Refusal {
 }
 
 /// A file of which the first bytes have come.
-#[derive(Clone)]
 pub struct Incoming {
     bytes: Vec<u8>,
     length: usize,
@@ -85,20 +88,39 @@ impl Incoming {
         self.length
     }
 
-    /// Takes the next bytes. What they need is allocated as they come, so that a header can't claim memory.
-    pub fn push(&mut self, chunk: &[u8]) -> Result<(), String> {
+    /// Bytes that are allocated when so many come next: what they need is allocated as they come, so that a header can't claim
+    /// memory. All is copied, where it can't be extended in place.
+    pub fn room_for(&self, chunk: usize) -> usize {
+        let after = self.bytes.len().saturating_add(chunk);
+        if after <= self.bytes.capacity() { 0 } else { after.saturating_mul(2).min(self.length.max(after)) }
+    }
+
+    /// Takes the next bytes, or changes nothing.
+    pub fn push(&mut self, chunk: &[u8]) -> Outcome {
         let after = self.bytes.len() + chunk.len();
         if after > self.length {
             let length = self.length;
-            return Err(format!("the file has {length} bytes, and {after} would be in: the dump is damaged"));
+            return refuse!("the file has {length} bytes, and {after} would be in: the dump is damaged");
         }
-        if after > self.bytes.capacity() {
-            let wanted = (2 * after).min(self.length);
-            let more = wanted - self.bytes.len();
-            self.bytes.try_reserve_exact(more).map_err(|_| "no memory for the next bytes".to_owned())?;
+        let room = self.room_for(chunk.len());
+        if room > 0 {
+            let more = room - self.bytes.len();
+            self.bytes.try_reserve_exact(more).map_err(|_| memory::no_memory("the next bytes of the file"))?;
         }
         self.bytes.extend_from_slice(chunk);
         Ok(())
+    }
+
+    /// Lets go of all bytes but the first.
+    pub fn truncate(&mut self, length: usize) {
+        self.bytes.truncate(length);
+    }
+
+    fn copy(&self) -> Outcome<Self> {
+        let mut bytes = Vec::new();
+        bytes.try_reserve_exact(self.bytes.len()).map_err(|_| memory::no_memory("the copy"))?;
+        bytes.extend_from_slice(&self.bytes);
+        Ok(Self { bytes, length: self.length })
     }
 
     pub fn is_whole(&self) -> bool {
@@ -106,8 +128,8 @@ impl Incoming {
     }
 
     /// The filter, every byte checked, and its spec held against a limit on work.
-    pub fn finish(self, limit: WorkLimit) -> Result<Generations<'static>, DecodeError> {
-        Generations::decode(&self.bytes, limit).map(Generations::into_owned)
+    pub fn decode(&self, limit: WorkLimit) -> Result<Generations<'static>, DecodeError> {
+        Ok(Generations::decode(&self.bytes, limit)?.try_into_owned()?)
     }
 
     /// What has come, as a file is written.

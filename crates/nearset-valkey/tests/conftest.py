@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import re
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -52,12 +53,19 @@ def start(binary: str, module: str, tmp_path: Path) -> Iterator[Start]:
     for server in running:
         if server.is_up():
             server.kill()
+        assert_foreseen(server)
+
+
+def assert_foreseen(server: Server) -> None:
+    """That no command took more memory than it held against the limits first, which builds with debug assertions count."""
+    assert "were foreseen" not in server.log, re.findall(".*were foreseen.*", server.log)[-5:]
 
 
 @pytest.fixture(scope="session")
 def shared_server(binary: str, module: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     with Server(binary, tmp_path_factory.mktemp("shared"), module) as server:
         yield server
+        assert_foreseen(server)
 
 
 @pytest.fixture
@@ -66,6 +74,7 @@ def client(shared_server: Server) -> Iterator[redis.Redis]:
     client = shared_server.client()
     client.flushall()
     client.config_set("near.memory-limit", "512mb")
+    client.config_set("near.batch-limit", "8mb")
     client.config_set("near.when-full", "grow")
     yield client
     assert shared_server.is_up(), shared_server.log[-8000:]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
+import resource
 import shutil
 import signal
 import socket
@@ -94,6 +96,13 @@ class Server:
 
     def is_up(self) -> bool:
         return self.process is not None and self.process.poll() is None
+
+    def limit_memory(self, headroom: int) -> None:
+        """Lets the system refuse memory from so many bytes on beyond what the server has now: `prlimit --as`."""
+        assert self.process is not None
+        status = Path(f"/proc/{self.process.pid}/status").read_text()
+        now = 1024 * int(re.search(r"VmSize:\s+(\d+) kB", status)[1])
+        resource.prlimit(self.process.pid, resource.RLIMIT_AS, (now + headroom, resource.RLIM_INFINITY))
 
     def stop(self) -> None:
         """Ends it as an operator would; it then has written what it was told to keep."""

@@ -187,9 +187,12 @@ def test_filters_are_evicted_by_their_weight(start) -> None:
     limit = client.info("memory")["used_memory"] + (8 << 20)
     client.config_set("maxmemory", limit)
     for i in range(40):
-        # Two thirds of a megabyte each.
-        client.execute_command("NEAR.RESERVE", f"filter:{i}", *hamming(100_000, "SEED", i))
-        client.execute_command("NEAR.ADD", f"filter:{i}", hashes(1, i)[0])
+        # Two thirds of a megabyte each. In one transaction: to the server, keys of one second are equally old, and between the two
+        # commands it may evict the newest.
+        pipeline = client.pipeline(transaction=True)
+        pipeline.execute_command("NEAR.RESERVE", f"filter:{i}", *hamming(100_000, "SEED", i))
+        pipeline.execute_command("NEAR.ADD", f"filter:{i}", hashes(1, i)[0])
+        pipeline.execute()
     assert client.info("stats")["evicted_keys"] >= 25
     assert 3 <= client.dbsize() < 15
     assert client.info("memory")["used_memory"] <= limit + (1 << 20)

@@ -7,9 +7,10 @@ use nearset::family::Key as BandKey;
 use nearset::generations::{AnyFilter, Counted, KeysError};
 
 use super::docs::{Argument, Command, Keys, entry};
-use super::items::{hold_room, inserted, reply_all};
+use super::items::{hold_bytes, inserted, reply_all, reserve_room};
 use super::{expect, expect_mut};
 use crate::items::with_room;
+use crate::memory::{self, Need};
 use crate::refusal::{Outcome, Refusal, refuse};
 use crate::server::{Arguments, Call};
 
@@ -38,6 +39,9 @@ pub const EXISTSKEYS: Command = Command {
     arguments: ARGUMENTS,
 };
 
+/// Bytes per item for its counts, its answer, and the server's reply.
+const PER_ANSWER: u64 = 128;
+
 /// Whether hits are asked for, and the items.
 fn parse<'a>(call: &Call<'a>) -> Outcome<(bool, Arguments<'a>)> {
     let mut items = call.arguments_from(2);
@@ -49,14 +53,19 @@ fn parse<'a>(call: &Call<'a>) -> Outcome<(bool, Arguments<'a>)> {
     if items.len() == 0 { Err(Refusal::Arity) } else { Ok((counting, items)) }
 }
 
-fn read(filter: &Generations<'_>, items: Arguments<'_>, keys: &mut Vec<Option<BandKey>>) -> Outcome {
+fn read(call: &Call<'_>, filter: &Generations<'_>, items: Arguments<'_>, keys: &mut Vec<Option<BandKey>>) -> Outcome {
     let Some(AnyFilter::Near(newest)) = filter.filters().last() else {
         return Err(Refusal::because(KeysError::Exact));
     };
     let bands = newest.spec().rule.bands();
-    keys.clear();
     // By what was sent, not by what should have been: items may be too short.
-    keys.reserve(items.map(<[u8]>::len).sum::<usize>() / 8);
+    let bytes = hold_bytes(call, items)?;
+    let answers = items.len() as u64 * PER_ANSWER;
+    let passing = bytes.saturating_add(answers).saturating_add(call.bytes_to_send_on());
+    let floor = memory::allow(call, Need { what: "the items' keys", total: 0, more: 0, passing })?;
+    drop(floor);
+    keys.clear();
+    keys.reserve_exact(bytes as usize / 8);
     for (position, bytes) in items.enumerate() {
         let (words, rest) = bytes.as_chunks::<8>();
         if words.len() != bands as usize || !rest.is_empty() {
@@ -73,8 +82,8 @@ fn add(call: &Call<'_>) -> Outcome {
     let mut key = call.write(1)?;
     let filter = expect_mut(&mut key)?;
     with_room(items, |room| {
-        read(filter, items, &mut room.keys)?;
-        hold_room(call, filter, items.len())?;
+        read(call, filter, items, &mut room.keys)?;
+        reserve_room(call, filter, items.len())?;
         if counting {
             let counted = filter.insert_keys_counting(&room.keys).map_err(Refusal::because)?;
             reply_counted(call, &counted);
@@ -96,7 +105,7 @@ fn exist(call: &Call<'_>) -> Outcome {
     }
     let filter = expect(&key)?;
     with_room(items, |room| {
-        read(filter, items, &mut room.keys)?;
+        read(call, filter, items, &mut room.keys)?;
         if counting {
             let counted = filter.contains_keys_counting(&room.keys).map_err(Refusal::because)?;
             reply_counted(call, &counted);

@@ -2,13 +2,16 @@
 
 use nearset::Generations;
 use nearset::family::Key;
-use nearset::generations::AnyFilter;
+use nearset::generations::{AnyFilter, InsertError};
+use nearset::plan::Metric;
 
 use super::docs::{Argument, Command, Keys, entry};
-use super::{expect, expect_mut, hold_against_limit};
+use super::{expect, expect_mut};
+use crate::config;
 use crate::items::{read_all, read_one, with_room};
-use crate::refusal::{Outcome, Refusal};
-use crate::server::{self, Call};
+use crate::memory::{self, Need};
+use crate::refusal::{Outcome, Refusal, refuse};
+use crate::server::{self, Arguments, Call};
 use crate::value::weight;
 
 const ITEM: Argument = Argument::one_of(
@@ -78,25 +81,71 @@ pub const HITS: Command = Command {
     arguments: &[Argument::KEY, ITEM],
 };
 
-/// What insertion may have to allocate is held against the limit first.
-pub fn hold_room(call: &Call<'_>, filter: &Generations<'_>, items: usize) -> Outcome {
-    match filter.room_needed(items as u64) {
-        0 => Ok(()),
-        room => hold_against_limit(call, weight(filter).saturating_add(room), "the filter, grown,"),
+/// What grows, as errors name it.
+const GROWN: &str = "the filter, grown,";
+
+/// Allocates what insertion may need before the first item is inserted, if it is allowed.
+pub fn reserve_room(call: &Call<'_>, filter: &mut Generations<'_>, items: usize) -> Outcome {
+    let more = filter.room_needed(items as u64);
+    if more == 0 {
+        return Ok(());
     }
+    let total = weight(filter).saturating_add(more);
+    let floor = memory::allow(call, Need { what: GROWN, total, more, passing: call.bytes_to_send_on() })?;
+    filter.reserve(items as u64).map_err(|error| match error {
+        InsertError::Spec(error) => memory::refused(GROWN, error),
+        other => Refusal::because(other),
+    })?;
+    drop(floor);
+    Ok(())
 }
 
 /// Room that a batch may take for a moment whatever the limit, which is about what keys hold.
 const BATCH: u64 = 64 << 20;
 
-/// The keys of a batch are all made before the first is used, and may take far more than the items did.
-fn hold_batch(call: &Call<'_>, filter: &Generations<'_>, items: usize) -> Outcome {
-    let Some(AnyFilter::Near(newest)) = filter.filters().last() else { return Ok(()) };
-    let of_item = size_of::<Key>() as u64 * u64::from(newest.spec().rule.bands());
-    match of_item.saturating_mul(items as u64) {
-        ..=BATCH => Ok(()),
-        bytes => hold_against_limit(call, bytes, "hashing so many items at once"),
+/// Holds what a command works with against the limits before the first item is read: the items themselves, and their keys, which
+/// are all made before the first is used and may take far more than the items did.
+fn hold_batch(call: &Call<'_>, filter: &Generations<'_>, arguments: Arguments<'_>) -> Outcome {
+    let bytes = hold_bytes(call, arguments)?;
+    let items = arguments.len() as u64;
+    let bands = match filter.filters() {
+        [AnyFilter::Near(first), ..] => first.spec().rule.bands(),
+        _ => 0,
+    };
+    let keys = items.saturating_mul(size_of::<Key>() as u64 * u64::from(bands));
+    if keys > BATCH {
+        memory::hold_against_limit(call, keys, "hashing so many items at once")?;
     }
+    // Keys are made in room that doubles, and while it is moved both are there.
+    let hashing =
+        bytes.saturating_mul(per_byte(filter.metric())).saturating_add(items * PER_ITEM).saturating_add(3 * keys);
+    let passing = hashing.saturating_add(2 * filter.bytes_to_draw()).saturating_add(call.bytes_to_send_on());
+    memory::allow(call, Need { what: "hashing the items", total: 0, more: 0, passing }).map(drop)
+}
+
+/// Bytes that reading and hashing take per byte of an item, at most: texts of one-byte letters have as many shingles as bytes,
+/// which take 26 bytes each, or 40 where they are counted; other items are copied.
+fn per_byte(metric: Option<Metric>) -> u64 {
+    match metric {
+        Some(Metric::Jaccard { .. }) => 32,
+        Some(Metric::WeightedJaccard { .. }) => 48,
+        _ => 8,
+    }
+}
+
+/// The same per item, beside its keys: where it lies, the answer, and the server's reply.
+const PER_ITEM: u64 = 256;
+
+/// Holds a client's items against `near.batch-limit`; how many bytes they have.
+pub fn hold_bytes(call: &Call<'_>, items: Arguments<'_>) -> Outcome<u64> {
+    let (bytes, limit) = (items.map(|item| item.len() as u64).sum(), config::batch_limit());
+    if bytes <= limit || !call.limits_apply() {
+        return Ok(bytes);
+    }
+    refuse!(
+        "the items have {bytes} bytes, and near.batch-limit allows {limit} in one command, during which the server does nothing \
+         else: send fewer or shorter ones, or raise it"
+    )
 }
 
 pub fn inserted(call: &Call<'_>, key: &server::Key<'_>) {
@@ -109,8 +158,9 @@ fn add(call: &Call<'_>) -> Outcome {
     let filter = expect_mut(&mut key)?;
     let arguments = call.arguments_from(2);
     let new = with_room(arguments, |room| {
+        hold_batch(call, filter, arguments)?;
         let item = read_one(filter.metric(), arguments, &mut room.copies)?;
-        hold_room(call, filter, 1)?;
+        reserve_room(call, filter, 1)?;
         filter.insert(item, &mut room.hashed).map_err(Refusal::because)
     })?;
     inserted(call, &key);
@@ -123,9 +173,9 @@ fn add_many(call: &Call<'_>) -> Outcome {
     let filter = expect_mut(&mut key)?;
     let arguments = call.arguments_from(2);
     let new = with_room(arguments, |room| {
+        hold_batch(call, filter, arguments)?;
         let items = read_all(filter.metric(), arguments, &mut room.copies)?;
-        hold_batch(call, filter, items.len())?;
-        hold_room(call, filter, items.len())?;
+        reserve_room(call, filter, items.len())?;
         filter.insert_all(items).map_err(Refusal::because)
     })?;
     inserted(call, &key);
@@ -143,6 +193,7 @@ fn exists(call: &Call<'_>) -> Outcome {
     let filter = expect(&key)?;
     let arguments = call.arguments_from(2);
     let near = with_room(arguments, |room| {
+        hold_batch(call, filter, arguments)?;
         let item = read_one(filter.metric(), arguments, &mut room.copies)?;
         filter.contains_near(item, &mut room.hashed).map_err(Refusal::because)
     })?;
@@ -159,8 +210,8 @@ fn exist(call: &Call<'_>) -> Outcome {
     let filter = expect(&key)?;
     let arguments = call.arguments_from(2);
     let near = with_room(arguments, |room| {
+        hold_batch(call, filter, arguments)?;
         let items = read_all(filter.metric(), arguments, &mut room.copies)?;
-        hold_batch(call, filter, items.len())?;
         filter.contains_all(items).map_err(Refusal::because)
     })?;
     reply_all(call, &near);
@@ -172,6 +223,7 @@ fn hits(call: &Call<'_>) -> Outcome {
     let filter = expect(&key)?;
     let arguments = call.arguments_from(2);
     let hits = with_room(arguments, |room| {
+        hold_batch(call, filter, arguments)?;
         let item = read_one(filter.metric(), arguments, &mut room.copies)?;
         filter.hits(item, &mut room.hashed).map_err(Refusal::because)
     })?;

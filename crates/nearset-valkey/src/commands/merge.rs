@@ -1,12 +1,14 @@
 //! `NEAR.MERGE`: all items of several filters in one.
 
 use super::docs::{Argument, Command, Keys, entry};
-use super::{expect, hold_against_limit};
+use super::expect;
 use crate::items::shown;
+use crate::memory::{self, Floor, Need};
 use crate::refusal::{Outcome, Refusal};
 use crate::server::{Call, Key};
 use crate::value::{Value, weight};
 use nearset::Generations;
+use nearset::filter::SpecError;
 use redis_module::raw;
 
 pub const MERGE: Command = Command {
@@ -22,6 +24,9 @@ pub const MERGE: Command = Command {
     ],
     arguments: &[Argument::key(c"destination", 0), Argument::key(c"source", 1).several()],
 };
+
+/// What is made, as errors name it.
+const MERGED: &str = "the merged filter";
 
 fn merge(call: &Call<'_>) -> Outcome {
     let mut destination = call.write(1)?;
@@ -44,14 +49,16 @@ fn merge(call: &Call<'_>) -> Outcome {
                 call.ok();
                 return Ok(());
             };
-            check(call, filter, &sources)?;
+            let floor = check(call, filter, &sources, 0)?;
             merge_all(filter, &sources)?;
+            drop(floor);
         }
         None => {
             let Some((first, rest)) = sources.split_first() else { return Err(super::no_key()) };
-            check(call, first, rest)?;
-            let mut filter = (*first).clone();
+            let floor = check(call, first, rest, weight(first))?;
+            let mut filter = first.try_clone().map_err(no_room)?;
             merge_all(&mut filter, rest)?;
+            drop(floor);
             destination.set(Value::of(filter));
         }
     }
@@ -59,20 +66,32 @@ fn merge(call: &Call<'_>) -> Outcome {
     Ok(())
 }
 
-/// That nothing will fail half way: the filters fit together, and what they come to is allowed.
-fn check(call: &Call<'_>, filter: &Generations<'_>, sources: &[&Generations<'static>]) -> Outcome {
-    let mut bytes = weight(filter);
+/// That nothing will fail half way: the filters fit together, and what they come to is allowed, `copied` bytes of it for a new
+/// filter.
+fn check(call: &Call<'_>, filter: &Generations<'_>, sources: &[&Generations<'static>], copied: u64) -> Outcome<Floor> {
+    let mut room = 0u64;
     // A filter on no terms takes on those of the first source that has some, which all others are then held to.
     let on_terms = sources.iter().copied().find(|source| source.terms().is_some());
     for source in sources {
         filter.expect_mergeable(source).map_err(Refusal::because)?;
         on_terms.map_or(Ok(()), |first| first.expect_mergeable(source)).map_err(Refusal::because)?;
-        bytes = bytes.saturating_add(filter.room_to_merge(source));
+        room = room.saturating_add(filter.room_to_merge(source));
     }
-    hold_against_limit(call, bytes, "the merged filter")
+    let need = Need {
+        what: MERGED,
+        total: weight(filter).saturating_add(room),
+        more: copied.saturating_add(room),
+        passing: 0,
+    };
+    memory::allow(call, need)
+}
+
+fn no_room(error: SpecError) -> Refusal {
+    memory::refused(MERGED, error)
 }
 
 fn merge_all(filter: &mut Generations<'static>, sources: &[&Generations<'static>]) -> Outcome {
+    filter.reserve_to_merge(sources).map_err(no_room)?;
     sources.iter().try_for_each(|source| filter.merge(source)).map_err(Refusal::because)
 }
 

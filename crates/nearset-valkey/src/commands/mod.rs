@@ -12,9 +12,8 @@ mod transfer;
 
 pub use register::register;
 
-use crate::config;
-use crate::refusal::{Outcome, Refusal, refuse};
-use crate::server::{Call, Key};
+use crate::refusal::{Outcome, Refusal};
+use crate::server::Key;
 use crate::value::Value;
 use docs::Command;
 use nearset::Generations;
@@ -35,15 +34,6 @@ const COMMANDS: [&Command; 14] = [
     &transfer::DUMP,
     &transfer::LOAD,
 ];
-
-/// That a key may come to so many bytes, if it is a client who wants it.
-fn hold_against_limit(call: &Call<'_>, bytes: u64, what: &str) -> Outcome {
-    let limit = config::memory_limit();
-    if bytes <= limit || !call.limits_apply() {
-        return Ok(());
-    }
-    refuse!("{what} takes {bytes} bytes, and near.memory-limit allows {limit}: raise it, or ask for less")
-}
 
 /// The filter of a key that must have one.
 fn expect<'k>(key: &'k Option<Key<'_>>) -> Outcome<&'k Generations<'static>> {

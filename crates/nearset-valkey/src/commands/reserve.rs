@@ -1,8 +1,8 @@
 //! `NEAR.RESERVE`: plans a filter from what is wanted of it, and says what it promises.
 
 use super::docs::{Argument, Command, Keys, entry};
-use super::hold_against_limit;
-use crate::refusal::{Outcome, Refusal, refuse};
+use crate::memory::{self, Need};
+use crate::refusal::{Outcome, refuse};
 use crate::server::Call;
 use crate::value::Value;
 use crate::{fields, options};
@@ -88,8 +88,18 @@ fn reserve(call: &Call<'_>) -> Outcome {
     let description = options::describe(call.arguments_from(2), call.work_limit())?;
     // What is bounded is held against the limit as it will be one day, rather than failing then.
     let bytes = description.most_bytes().unwrap_or_else(|| description.bytes());
-    hold_against_limit(call, bytes.saturating_add(description.bytes_of_functions()), "the filter")?;
-    let filter = description.make().map_err(Refusal::because)?;
+    let functions = description.bytes_of_functions();
+    let floor = memory::allow(
+        call,
+        Need {
+            what: "the filter",
+            total: bytes.saturating_add(functions),
+            more: description.bytes().saturating_add(functions),
+            passing: 0,
+        },
+    )?;
+    let filter = description.make().map_err(|error| memory::refused("the filter", error))?;
+    drop(floor);
     let bytes = filter.bytes();
     key.set(Value::of(filter));
     call.replicate_as(RESERVE.name, &key, c"DESCRIPTION", &description.encode());

@@ -8,11 +8,14 @@
 
 use std::io;
 
-use nearset::Generations;
+use nearset::filter::{BitArrayError, SpecError};
+use nearset::{DecodeError, Generations};
 
 use super::docs::{Argument, Command, Keys, entry};
-use super::{expect, hold_against_limit};
+use super::expect;
+use crate::config;
 use crate::items::{number, shown};
+use crate::memory::{self, Need};
 use crate::refusal::{Outcome, Refusal, refuse};
 use crate::server::{Call, Key};
 use crate::value::{Incoming, Value, weight};
@@ -111,7 +114,13 @@ fn dump(call: &Call<'_>) -> Outcome {
     if marked != 0 && marked != mark {
         return refuse!("the filter changed since its dump began: begin again with cursor 0");
     }
-    let mut window = Window { skip: position(cursor), room, part: Vec::new(), more: false };
+    // A chunk is at most the file, which has little beside the tables; the server makes a copy of it.
+    let chunk = (room as u64).min(filter.bytes().saturating_add(memory::UNFORESEEN));
+    let floor = memory::allow(call, Need { what: "the chunk", total: 0, more: 0, passing: 2 * chunk })?;
+    drop(floor);
+    let mut part = Vec::new();
+    part.try_reserve_exact(chunk as usize).map_err(|_| memory::no_memory("the chunk"))?;
+    let mut window = Window { skip: position(cursor), room, part, more: false };
     // The only error is that the window is full.
     let _ = filter.encode(&mut window);
     if window.part.is_empty() {
@@ -137,12 +146,7 @@ fn load(call: &Call<'_>) -> Outcome {
         return Ok(());
     }
     let (position, chunk) = (position(cursor(call.argument(2))?), call.argument(3));
-    if position == 0 {
-        begin(call, &mut key, chunk, replace)?;
-    } else {
-        go_on(&mut key, position, chunk)?;
-    }
-    finish(call, &mut key)
+    if position == 0 { begin(call, &mut key, chunk, replace) } else { go_on(call, &mut key, position, chunk) }
 }
 
 fn begin(call: &Call<'_>, key: &mut Key<'_>, chunk: &[u8], replace: bool) -> Outcome {
@@ -150,49 +154,101 @@ fn begin(call: &Call<'_>, key: &mut Key<'_>, chunk: &[u8], replace: bool) -> Out
         return refuse!("the key exists: DEL it first, or say REPLACE");
     }
     let mut incoming = Incoming::begin(chunk).map_err(Refusal::because)?;
-    hold_against_limit(call, incoming.length() as u64, "the filter's file")?;
-    incoming.push(chunk).map_err(Refusal::Because)?;
+    take(call, &mut incoming, chunk)?;
+    if incoming.is_whole() {
+        let filter = finish(call, &incoming);
+        return loaded(call, key, filter);
+    }
     match key.value_mut() {
         Some(value) => value.incoming = Some(incoming),
         None => key.set(Value { filter: None, incoming: Some(incoming) }),
     }
+    taken(call, key);
     Ok(())
 }
 
-fn go_on(key: &mut Key<'_>, position: u64, chunk: &[u8]) -> Outcome {
+fn go_on(call: &Call<'_>, key: &mut Key<'_>, position: u64, chunk: &[u8]) -> Outcome {
     let Some(incoming) = key.value_mut().and_then(|value| value.incoming.as_mut()) else {
         return refuse!("nothing is being loaded into this key: begin with cursor 0");
     };
-    if position != incoming.len() as u64 {
-        let expected = incoming.len();
+    let before = incoming.len();
+    if position != before as u64 {
         return refuse!(
-            "the chunk at {expected} is next, not that at {position}: send chunks in order, or begin again with 0"
+            "the chunk at {before} is next, not that at {position}: send chunks in order, or begin again with 0"
         );
     }
     if chunk.is_empty() {
         return refuse!("the chunk is empty");
     }
-    incoming.push(chunk).map_err(Refusal::Because)
+    take(call, incoming, chunk)?;
+    if incoming.is_whole() {
+        let filter = finish(call, incoming);
+        if let Err(Unfinished::NoRoom(_)) = &filter {
+            incoming.truncate(before);
+        }
+        return loaded(call, key, filter);
+    }
+    taken(call, key);
+    Ok(())
 }
 
-/// Makes the filter if all of it is there.
-fn finish(call: &Call<'_>, key: &mut Key<'_>) -> Outcome {
-    let Some(value) = key.value_mut() else { return Err(super::no_key()) };
-    let Some(incoming) = value.incoming.take_if(|incoming| incoming.is_whole()) else {
-        loaded(call, key);
-        return Ok(());
+/// Takes a chunk, if there is room for it.
+fn take(call: &Call<'_>, incoming: &mut Incoming, chunk: &[u8]) -> Outcome {
+    let need = Need {
+        what: "the filter's file",
+        total: incoming.length() as u64,
+        more: incoming.room_for(chunk.len()) as u64,
+        passing: call.bytes_to_send_on(),
     };
-    let filter = incoming.finish(call.work_limit()).map_err(Refusal::because).and_then(|filter| {
-        hold_against_limit(call, weight(&filter), "the filter")?;
-        Ok(filter)
-    });
+    let floor = memory::allow(call, need)?;
+    incoming.push(chunk)?;
+    drop(floor);
+    Ok(())
+}
+
+/// Why a file that has come in whole is no filter.
+enum Unfinished {
+    /// There is no room, and there may be later: the last chunk can be sent again.
+    NoRoom(Refusal),
+    /// The file is damaged, and what has come of it is let go.
+    Damaged(Refusal),
+}
+
+/// The filter that has come in whole.
+fn finish(call: &Call<'_>, incoming: &Incoming) -> Result<Generations<'static>, Unfinished> {
+    let length = incoming.length() as u64;
+    let need = Need { what: "the filter", total: length, more: length, passing: call.bytes_to_send_on() };
+    let _floor = memory::allow(call, need).map_err(Unfinished::NoRoom)?;
+    let filter = incoming.decode(call.work_limit()).map_err(|error| match error {
+        DecodeError::Memory { .. } => Unfinished::NoRoom(memory::no_memory("the filter")),
+        DecodeError::Spec(error @ SpecError::Bits(BitArrayError::Memory { .. })) => {
+            Unfinished::NoRoom(memory::refused("the filter", error))
+        }
+        damage => Unfinished::Damaged(Refusal::because(damage)),
+    })?;
+    if call.limits_apply() && !config::allows_overfull() {
+        let cure =
+            |cause| Refusal::Because(format!("{cause}, or CONFIG SET near.allow-overfull yes to take it as it is"));
+        filter.expect_not_overfull().map_err(|cause| Unfinished::Damaged(cure(cause)))?;
+    }
+    // Its functions come on top of what the file has.
+    memory::hold_against_limit(call, weight(&filter), "the filter").map_err(Unfinished::NoRoom)?;
+    Ok(filter)
+}
+
+/// Puts the filter in its place.
+fn loaded(call: &Call<'_>, key: &mut Key<'_>, filter: Result<Generations<'static>, Unfinished>) -> Outcome {
     match filter {
         Ok(filter) => {
-            value.filter = Some(filter);
-            loaded(call, key);
+            match key.value_mut() {
+                Some(value) => *value = Value::of(filter),
+                None => key.set(Value::of(filter)),
+            }
+            taken(call, key);
             Ok(())
         }
-        Err(why) => {
+        Err(Unfinished::NoRoom(why)) => Err(why),
+        Err(Unfinished::Damaged(why)) => {
             abandon(call, key);
             Err(why)
         }
@@ -210,7 +266,7 @@ fn abandon(call: &Call<'_>, key: &mut Key<'_>) {
     key.changed(c"near.load");
 }
 
-fn loaded(call: &Call<'_>, key: &Key<'_>) {
+fn taken(call: &Call<'_>, key: &Key<'_>) {
     call.replicate();
     key.changed(c"near.load");
     call.ok();

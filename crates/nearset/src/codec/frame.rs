@@ -5,7 +5,10 @@ use std::{borrow::Cow, fmt, io};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 use super::{Check, DecodeError, Reader, Writer};
-use crate::{filter::BitArray, simd::line::Line};
+use crate::{
+    filter::{BitArray, BitArrayError},
+    simd::line::Line,
+};
 
 /// The first bytes of every file. The first is no ASCII, so that a text file is not taken for one.
 pub(crate) const MAGIC: [u8; 8] = *b"\x89NEARSET";
@@ -290,7 +293,10 @@ impl<'a> Frame<'a> {
     /// The next array, of so many lines.
     pub(crate) fn array(&mut self, lines: u64) -> Result<BitArray<'a>, DecodeError> {
         let array = self.payload(lines.saturating_mul(size_of::<Line>() as u64))?;
-        BitArray::from_bytes(array).map_err(|error| DecodeError::BadValue { what: "a table", found: error.to_string() })
+        BitArray::from_bytes(array).map_err(|error| match error {
+            BitArrayError::Memory { .. } => DecodeError::Memory { bytes: array.len() as u64 },
+            other => DecodeError::BadValue { what: "a table", found: other.to_string() },
+        })
     }
 
     /// The next array, of so many numbers: borrowed where the platform can read them in place, else copied.
@@ -306,8 +312,10 @@ impl<'a> Frame<'a> {
         {
             return Ok(Cow::Borrowed(borrowed));
         }
-        let numbers = array.chunks_exact(size_of::<T>()).map(bytemuck::pod_read_unaligned::<T>);
-        Ok(numbers.map(T::turned).collect())
+        let mut copy = Vec::new();
+        copy.try_reserve_exact(array.len() / size_of::<T>()).map_err(|_| DecodeError::Memory { bytes })?;
+        copy.extend(array.chunks_exact(size_of::<T>()).map(bytemuck::pod_read_unaligned::<T>).map(T::turned));
+        Ok(Cow::Owned(copy))
     }
 
     /// That no lines are left.

@@ -149,6 +149,12 @@ pub enum DecodeError {
     /// A spec that no filter has.
     #[error("the file's spec can't be: {0}")]
     Spec(SpecError),
+    /// What the file holds finds no room.
+    #[error("no memory for {bytes} bytes of the file: free some, or open it where there is more")]
+    Memory {
+        /// How many.
+        bytes: u64,
+    },
     /// A spec that no index has.
     #[error("the file's spec can't be: {0}")]
     LshSpec(LshSpecError),

@@ -128,6 +128,25 @@ impl<'a> BitArray<'a> {
         BitArray(Cow::Owned(self.0.into_owned()))
     }
 
+    /// [`Self::into_owned`], where a refused copy is an error.
+    pub(crate) fn try_into_owned(self) -> Result<BitArray<'static>, BitArrayError> {
+        match self.0 {
+            Cow::Owned(lines) => Ok(BitArray(Cow::Owned(lines))),
+            Cow::Borrowed(lines) => {
+                let refused = |_| BitArrayError::Memory { lines: lines.len() as u64 };
+                let mut owned = Vec::new();
+                owned.try_reserve_exact(lines.len()).map_err(refused)?;
+                owned.extend_from_slice(lines);
+                Ok(BitArray(Cow::Owned(owned)))
+            }
+        }
+    }
+
+    /// The same lines, borrowed.
+    pub(crate) fn view(&self) -> BitArray<'_> {
+        BitArray(Cow::Borrowed(&self.0))
+    }
+
     /// How many bits there are.
     pub fn len(&self) -> u64 {
         self.0.len() as u64 * Line::BITS

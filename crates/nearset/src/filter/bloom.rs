@@ -135,6 +135,16 @@ impl<'a> BloomFilter<'a> {
         BloomFilter { bits: self.bits.into_owned(), seed: self.seed, keys: self.keys }
     }
 
+    /// [`Self::into_owned`], where a refused copy is an error.
+    pub(crate) fn try_into_owned(self) -> Result<BloomFilter<'static>, BitArrayError> {
+        Ok(BloomFilter { bits: self.bits.try_into_owned()?, seed: self.seed, keys: self.keys })
+    }
+
+    /// The same filter, its lines borrowed.
+    pub(crate) fn view(&self) -> BloomFilter<'_> {
+        BloomFilter { bits: self.bits.view(), seed: self.seed, keys: self.keys }
+    }
+
     /// The hash by which this filter knows the bytes: inserting either is the same.
     #[inline]
     pub fn hash(&self, bytes: &[u8]) -> u64 {

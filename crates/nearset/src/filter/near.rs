@@ -571,6 +571,38 @@ impl<'a> NearFilter<'a> {
         }
     }
 
+    /// [`Self::into_owned`], where a refused copy is an error.
+    ///
+    /// # Errors
+    /// If memory for it can't be had.
+    pub(crate) fn try_into_owned(self) -> Result<NearFilter<'static>, SpecError> {
+        Ok(NearFilter {
+            spec: self.spec,
+            functions: self.functions,
+            tables: self.tables.try_into_owned()?,
+            verification: self.verification.map(BloomFilter::try_into_owned).transpose()?,
+            items: self.items,
+            threshold: self.threshold,
+        })
+    }
+
+    /// The same filter, its tables borrowed.
+    pub(crate) fn view(&self) -> NearFilter<'_> {
+        NearFilter {
+            spec: self.spec.clone(),
+            functions: Arc::clone(&self.functions),
+            tables: self.tables.view(),
+            verification: self.verification.as_ref().map(BloomFilter::view),
+            items: self.items,
+            threshold: self.threshold,
+        }
+    }
+
+    /// Whether an item was hashed before, or anything else needed the functions.
+    pub(crate) fn has_functions(&self) -> bool {
+        self.functions.get().is_some()
+    }
+
     pub(crate) fn tables(&self) -> &Tables<'a> {
         &self.tables
     }

@@ -290,15 +290,25 @@ impl<'a> Tables<'a> {
         !matches!(self.place.table, Table::Lines { .. })
     }
 
+    /// Bits that a key sets.
+    fn hashes(&self) -> u32 {
+        match self.place.table {
+            Table::Direct | Table::Bits(_) => 1,
+            Table::Lines { hashes, .. } => hashes,
+        }
+    }
+
+    /// [`Self::load_with`] the bits of so many items, none of which was set before.
+    pub(crate) fn most_load_with(&self, items: u64) -> f64 {
+        self.load_with(items.saturating_mul(self.place.bands as u64 * u64::from(self.hashes())))
+    }
+
     /// How many distinct items of random keys would set as many bits and `more`. Full tables tell no more than that it takes at least
     /// so many items to fill all but half a bit.
     pub(crate) fn load_with(&self, more: u64) -> f64 {
-        let hashes = match self.place.table {
-            Table::Direct | Table::Bits(_) => 1,
-            Table::Lines { hashes, .. } => hashes,
-        };
-        let (bits, ones) = (self.num_bits() as f64, (self.ones() + more) as f64);
-        bloom::keys_from_fill(bits / self.place.bands as f64, f64::from(hashes), ones.min(bits - 0.5) / bits)
+        let (bits, ones) = (self.num_bits() as f64, self.ones().saturating_add(more) as f64);
+        let fill = ones.min(bits - 0.5) / bits;
+        bloom::keys_from_fill(bits / self.place.bands as f64, f64::from(self.hashes()), fill)
     }
 
     pub(crate) fn clear(&mut self) {
@@ -308,6 +318,16 @@ impl<'a> Tables<'a> {
 
     pub(crate) fn into_owned(self) -> Tables<'static> {
         Tables { place: self.place, bits: self.bits.into_owned(), ones: self.ones }
+    }
+
+    /// [`Self::into_owned`], where a refused copy is an error.
+    pub(crate) fn try_into_owned(self) -> Result<Tables<'static>, SpecError> {
+        Ok(Tables { place: self.place, bits: self.bits.try_into_owned()?, ones: self.ones })
+    }
+
+    /// The same tables, their lines borrowed.
+    pub(crate) fn view(&self) -> Tables<'_> {
+        Tables { place: self.place.clone(), bits: self.bits.view(), ones: self.ones }
     }
 
     pub(crate) fn merge(&mut self, other: &Tables<'_>) {

@@ -201,6 +201,17 @@ impl<'a> AnyFilter<'a> {
         }
     }
 
+    /// Folds that it keeps.
+    pub(super) fn folds(&self) -> u64 {
+        match self {
+            AnyFilter::Exact(filter) => match filter.store() {
+                Store::Folds(folds) => folds.len() as u64,
+                Store::Keys(_) => 0,
+            },
+            AnyFilter::Near(_) => 0,
+        }
+    }
+
     /// How many distinct items its set bits amount to, if keys are random; of a scan, how many distinct folds it holds.
     ///
     /// Where a key is several bits they are counted, which takes a look at all tables.
@@ -210,6 +221,17 @@ impl<'a> AnyFilter<'a> {
             AnyFilter::Exact(filter) => match filter.store() {
                 Store::Keys(tables) => tables.load_with(0),
                 Store::Folds(folds) => folds.len() as f64,
+            },
+        }
+    }
+
+    /// The most that [`Self::load`] can be after so many more items: were all their bits new.
+    pub(super) fn most_load_with(&self, items: u64) -> f64 {
+        match self {
+            AnyFilter::Near(filter) => filter.tables().most_load_with(items),
+            AnyFilter::Exact(filter) => match filter.store() {
+                Store::Keys(tables) => tables.most_load_with(items),
+                Store::Folds(folds) => folds.len() as f64 + items as f64,
             },
         }
     }
@@ -236,6 +258,30 @@ impl<'a> AnyFilter<'a> {
         match self {
             AnyFilter::Near(filter) => filter.clear(),
             AnyFilter::Exact(filter) => filter.clear(),
+        }
+    }
+
+    /// [`Self::into_owned`], where a refused copy is an error.
+    pub(super) fn try_into_owned(self) -> Result<AnyFilter<'static>, SpecError> {
+        Ok(match self {
+            AnyFilter::Near(filter) => AnyFilter::Near(filter.try_into_owned()?),
+            AnyFilter::Exact(filter) => AnyFilter::Exact(filter.try_into_owned()?),
+        })
+    }
+
+    /// The same filter, its tables borrowed.
+    pub(super) fn view(&self) -> AnyFilter<'_> {
+        match self {
+            AnyFilter::Near(filter) => AnyFilter::Near(filter.view()),
+            AnyFilter::Exact(filter) => AnyFilter::Exact(filter.view()),
+        }
+    }
+
+    /// Makes room for what is kept of so many items beside the tables: their folds.
+    pub(super) fn reserve(&mut self, items: u64) -> Result<(), SpecError> {
+        match self {
+            AnyFilter::Near(_) => Ok(()),
+            AnyFilter::Exact(filter) => filter.reserve(items),
         }
     }
 

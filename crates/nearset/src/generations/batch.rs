@@ -1,7 +1,7 @@
 //! Many items at once: all are hashed before the first is inserted, and memory is fetched ahead of its use.
 //!
 //! Claim: the answers are those of one insertion after the other, wherever generations end; and a batch with an item that has no hash,
-//! or one for which a filter has no room on its terms, changes nothing.
+//! or one for which a filter has no room on its terms, or the system no memory, changes nothing.
 
 use super::{AnyFilter, Generations, InsertError, KeysError, ends::new_bits, near_filters};
 use crate::{
@@ -69,23 +69,32 @@ impl Generations<'_> {
     /// Inserts items in order; the answers are those of inserting one after the other.
     ///
     /// # Errors
-    /// If an item has no hash, the filter refuses because all of them would be too many, or they might make it grow more often than
-    /// it may: nothing is inserted then. If there is no memory to grow: the items that go into the present generation are.
+    /// If an item has no hash, the filter refuses because all of them would be too many, they might make it grow more often than
+    /// it may, or there is no memory to grow: nothing is inserted then.
     pub fn insert_all<'i, I>(&mut self, items: I) -> Result<Vec<bool>, InsertError>
     where
         I: IntoIterator,
         I::Item: Into<Item<'i>>,
     {
-        match self.hash_all(items)? {
+        let hashes = self.hash_all(items);
+        let inserted = hashes.map_err(InsertError::from).and_then(|hashes| self.insert_hashes(hashes));
+        self.release();
+        inserted
+    }
+
+    fn insert_hashes(&mut self, hashes: Hashes<'_>) -> Result<Vec<bool>, InsertError> {
+        match hashes {
             Hashes::Flat(keys) => self.insert_keys(&keys),
             Hashes::Each(all) => {
                 self.expect_room(all.len() as u64, |newest| {
                     all.iter().map(|hashed| new_bits(&hashed.keys, newest.hits_hashed(hashed).hit)).sum()
                 })?;
+                self.reserve(all.len() as u64)?;
                 all.iter().map(|hashed| self.insert_hashed(hashed)).collect()
             }
             Hashes::Items(items) => {
                 self.expect_room(items.len() as u64, |_| 0)?;
+                self.reserve(items.len() as u64)?;
                 self.insert_bits(&items)
             }
         }
@@ -164,13 +173,20 @@ impl Generations<'_> {
     ///
     /// # Errors
     /// As [`Self::insert_keys`].
-    pub fn insert_keys_counting(&mut self, mut keys: &[Option<Key>]) -> Result<Vec<Counted>, InsertError> {
+    pub fn insert_keys_counting(&mut self, keys: &[Option<Key>]) -> Result<Vec<Counted>, InsertError> {
+        let inserted = self.insert_whole_keys(keys);
+        self.release();
+        inserted
+    }
+
+    fn insert_whole_keys(&mut self, mut keys: &[Option<Key>]) -> Result<Vec<Counted>, InsertError> {
         let bands = self.expect_keys(keys)?;
         self.expect_room((keys.len() / bands) as u64, |newest| {
             let (mut items, mut bits) = (keys.chunks(bands), 0);
             newest.contains_keys_counting(keys, |_, hits| bits += items.next().map_or(0, |item| new_bits(item, hits)));
             bits
         })?;
+        self.reserve((keys.len() / bands) as u64)?;
         let mut answers = Vec::with_capacity(keys.len() / bands);
         while !keys.is_empty() {
             let part = self.next_part(keys.len() / bands)?;

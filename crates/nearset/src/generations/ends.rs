@@ -108,8 +108,8 @@ impl Generations<'_> {
             return Ok(());
         }
         if self.filters.len() < most_generations(terms.when_full) {
-            let next = next_spec(&self.newest().spec(), terms.when_full, self.filters.len())?;
-            self.filters.push(self.newest().beside(&next)?);
+            let next = self.next_generation(terms.when_full)?;
+            self.filters.push(next);
         } else if let WhenFull::Forget { .. } = terms.when_full {
             // The oldest one's memory serves again, so that a window that is full allocates nothing.
             self.filters.rotate_left(1);
@@ -163,21 +163,29 @@ impl Generations<'_> {
     /// How many bytes [`Self::bytes`] may grow by when so many items are inserted next, at most: for a caller that holds it against
     /// a limit before it inserts.
     pub fn room_needed(&self, items: u64) -> u64 {
-        let mut room = items.saturating_mul(self.newest().bytes_per_item());
-        let (Some(terms), mut taken) = (&self.terms, self.until_full()) else { return room };
-        if taken >= items {
-            return room;
+        let room = items.saturating_mul(self.newest().bytes_per_item());
+        let Ok(ahead) = self.generations_ahead(items) else { return u64::MAX };
+        ahead.iter().fold(room, |room, next| room.saturating_add(next.bytes()))
+    }
+
+    /// The generations that so many items may add at most, were each of them new.
+    pub(super) fn generations_ahead(&self, items: u64) -> Result<Vec<PlannedSpec>, SpecError> {
+        let mut ahead = Vec::new();
+        let (Some(terms), mut taken) = (&self.terms, self.until_full()) else { return Ok(ahead) };
+        if taken < items && terms.when_full == WhenFull::Grow {
+            let capacity = self.capacity_of(terms, self.filters.len() - 1);
+            if self.newest().most_load_with(items) < TOLERANCE * capacity as f64 {
+                return Ok(ahead);
+            }
         }
-        let mut spec = self.newest().spec();
         for generation in self.filters.len()..most_generations(terms.when_full) {
             if taken >= items {
                 break;
             }
-            let Ok(next) = next_spec(&spec, terms.when_full, generation) else { return u64::MAX };
-            room = room.saturating_add(next.bytes());
+            let next = next_spec(ahead.last().unwrap_or(&self.newest().spec()), terms.when_full, generation)?;
+            ahead.push(next);
             taken = taken.saturating_add(self.capacity_of(terms, generation));
-            spec = next;
         }
-        room
+        Ok(ahead)
     }
 }

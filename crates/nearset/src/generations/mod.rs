@@ -10,6 +10,7 @@
 //! Invariant: where a generation ends depends on the items before and on nothing else, batches and files included.
 //! Not here: limits on memory. Whoever has one asks [`Description::bytes`] and [`Generations::room_needed`] first.
 
+mod ahead;
 mod any;
 mod batch;
 mod ends;
@@ -25,10 +26,12 @@ pub(crate) use ends::{most_generations, next_specs_in_files};
 pub use error::{InsertError, KeysError, Overfull};
 pub use terms::{Description, ReserveError, Terms, WhenFull};
 
+use std::collections::VecDeque;
+
 use crate::{
     DecodeError, Distance, Item, ItemError, NearFilter,
     family::Hashed,
-    filter::{Hasher, Hits, PredictedErrors},
+    filter::{Hasher, Hits, PredictedErrors, SpecError},
     plan::{Goal, Metric, Plan, PlanError, PlannedSpec, curve::amplify, plan},
 };
 
@@ -67,6 +70,8 @@ pub struct Generations<'a> {
     terms: Option<Terms>,
     /// At least one, oldest first; without terms, exactly one.
     filters: Vec<AnyFilter<'a>>,
+    /// Empty generations for the insertion that comes next: see [`Self::reserve`].
+    ahead: VecDeque<AnyFilter<'a>>,
 }
 
 impl Generations<'static> {
@@ -105,7 +110,7 @@ impl<'a> Generations<'a> {
     /// Generations that fit together.
     pub(crate) fn with_terms(filters: Vec<AnyFilter<'a>>, terms: Option<Terms>) -> Self {
         debug_assert!(!filters.is_empty() && (terms.is_some() || filters.len() == 1));
-        Self { terms, filters }
+        Self { terms, filters, ahead: VecDeque::new() }
     }
 
     /// What the filter is, without its items.
@@ -162,11 +167,12 @@ impl<'a> Generations<'a> {
     }
 
     /// How many distinct items the set bits amount to, if keys are random; of a scan, how many it holds. Items that share keys count
-    /// for less than one, and repeats for nothing.
+    /// for less than one, and repeats for nothing; never more than were inserted.
     ///
     /// Where a key is several bits they are counted, which takes a look at all tables.
     pub fn load(&self) -> u64 {
-        self.filters.iter().map(|filter| libm::round(filter.load()) as u64).fold(0, u64::saturating_add)
+        let load = |filter: &AnyFilter<'_>| (libm::round(filter.load()) as u64).min(filter.len());
+        self.filters.iter().map(load).fold(0, u64::saturating_add)
     }
 
     /// How many distinct items it is made for as it is now, all generations together; `None` if nothing was said.
@@ -222,13 +228,26 @@ impl<'a> Generations<'a> {
         }
     }
 
+    /// About how many bytes of [`Description::bytes_of_functions`] are not allocated before an item is hashed; 0 once one was.
+    pub fn bytes_to_draw(&self) -> u64 {
+        match &self.filters[0] {
+            AnyFilter::Near(filter) if filter.has_functions() => 0,
+            _ => self.describe().bytes_of_functions(),
+        }
+    }
+
     /// Inserts an item. True when nothing near was there before. `room` is kept from item to item.
     ///
     /// # Errors
     /// If the item is of a wrong kind or length, the filter is full and refuses, or there is no memory to grow; nothing is changed
     /// then.
     pub fn insert<'i>(&mut self, item: impl Into<Item<'i>>, room: &mut Hashed) -> Result<bool, InsertError> {
-        let item = item.into();
+        let inserted = self.insert_one(item.into(), room);
+        self.release();
+        inserted
+    }
+
+    fn insert_one(&mut self, item: Item<'_>, room: &mut Hashed) -> Result<bool, InsertError> {
         match self.newest() {
             AnyFilter::Near(filter) => {
                 filter.hash(item, room)?;
@@ -238,6 +257,7 @@ impl<'a> Generations<'a> {
                 filter.bits_of(item)?;
                 self.expect_room(1, |_| 0)?;
                 self.make_room()?;
+                self.newest_mut().reserve(1)?;
                 let new = self.newest_mut().insert(item)?;
                 Ok(new && !any(self.older(), |older| older.contains_near(item))?)
             }
@@ -345,7 +365,25 @@ impl<'a> Generations<'a> {
 
     /// A copy that owns its tables.
     pub fn into_owned(self) -> Generations<'static> {
-        Generations { terms: self.terms, filters: self.filters.into_iter().map(AnyFilter::into_owned).collect() }
+        Generations::with_terms(self.filters.into_iter().map(AnyFilter::into_owned).collect(), self.terms)
+    }
+
+    /// [`Self::into_owned`] for those who survive a refusal of memory.
+    ///
+    /// # Errors
+    /// If memory for the tables can't be had.
+    pub fn try_into_owned(self) -> Result<Generations<'static>, SpecError> {
+        let filters = self.filters.into_iter().map(AnyFilter::try_into_owned).collect::<Result<_, _>>()?;
+        Ok(Generations::with_terms(filters, self.terms))
+    }
+
+    /// [`Clone::clone`] for those who survive a refusal of memory. The two share their functions.
+    ///
+    /// # Errors
+    /// If memory for the tables can't be had.
+    pub fn try_clone(&self) -> Result<Generations<'static>, SpecError> {
+        let copies = self.filters.iter().map(|filter| filter.view().try_into_owned()).collect::<Result<_, _>>()?;
+        Ok(Generations::with_terms(copies, self.terms))
     }
 }
 

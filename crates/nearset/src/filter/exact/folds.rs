@@ -8,7 +8,13 @@
 use std::borrow::Cow;
 
 use super::pigeonhole::each_set;
-use crate::{Seed, hash::Rng, item::Bits, simd::scan_within};
+use crate::{
+    Seed,
+    filter::{BitArrayError, SpecError},
+    hash::Rng,
+    item::Bits,
+    simd::{line::Line, scan_within},
+};
 
 /// Every position's cell.
 pub(super) struct Folder {
@@ -93,13 +99,9 @@ impl<'a> Folds<'a> {
     }
 
     pub(super) fn insert(&mut self, fold: &[u64]) {
-        let (mut low, mut high) = (0, self.len());
-        while low < high {
-            let middle = low.midpoint(high);
-            if self.row(middle) < fold { low = middle + 1 } else { high = middle }
-        }
-        if low == self.len() || self.row(low) != fold {
-            let at = low * self.words;
+        let row = self.position(fold);
+        if row == self.len() || self.row(row) != fold {
+            let at = row * self.words;
             self.rows.to_mut().splice(at..at, fold.iter().copied());
         }
     }
@@ -116,25 +118,85 @@ impl<'a> Folds<'a> {
         self.union_sorted(&sorted.concat());
     }
 
+    /// Makes room for so many more rows.
+    pub(super) fn reserve(&mut self, rows: u64) -> Result<(), SpecError> {
+        let more = usize::try_from(rows).unwrap_or(usize::MAX).saturating_mul(self.words);
+        if let Cow::Borrowed(borrowed) = self.rows {
+            self.rows = Cow::Owned(copied(borrowed)?);
+        }
+        let refused = no_memory(self.rows.len().saturating_add(more));
+        self.rows.to_mut().try_reserve(more).map_err(|_| refused)
+    }
+
     /// Takes in rows in strictly ascending order.
     pub(super) fn union_sorted(&mut self, others: &[u64]) {
-        if others.is_empty() {
+        let words = self.words;
+        let missing = others.chunks_exact(words).filter(|other| !self.contains(other)).count() * words;
+        if missing == 0 {
             return;
         }
-        let mut all = Vec::with_capacity(self.rows.len() + others.len());
-        let mut ours = self.rows.chunks_exact(self.words).peekable();
-        for other in others.chunks_exact(self.words) {
-            while let Some(row) = ours.next_if(|row| *row < other) {
-                all.extend_from_slice(row);
+        let rows = self.rows.to_mut();
+        let mut ours = rows.len();
+        rows.resize(ours + missing, 0);
+        // From the end on, so that no row is written over before it was moved: `end - ours` words are still to come of the others.
+        let mut end = rows.len();
+        for other in others.chunks_exact(words).rev() {
+            while ours > 0 && rows[ours - words..ours] > *other {
+                rows.copy_within(ours - words..ours, end - words);
+                (ours, end) = (ours - words, end - words);
             }
-            ours.next_if_eq(&other);
-            all.extend_from_slice(other);
+            if ours == 0 || rows[ours - words..ours] != *other {
+                rows[end - words..end].copy_from_slice(other);
+                end -= words;
+            }
+            if end == ours {
+                break;
+            }
         }
-        ours.for_each(|row| all.extend_from_slice(row));
-        self.rows = Cow::Owned(all);
+    }
+
+    /// Whether it has this row.
+    fn contains(&self, fold: &[u64]) -> bool {
+        let at = self.position(fold);
+        at < self.len() && self.row(at) == fold
+    }
+
+    /// How many rows are below this one.
+    fn position(&self, fold: &[u64]) -> usize {
+        let (mut low, mut high) = (0, self.len());
+        while low < high {
+            let middle = low.midpoint(high);
+            if self.row(middle) < fold { low = middle + 1 } else { high = middle }
+        }
+        low
     }
 
     pub(super) fn into_owned(self) -> Folds<'static> {
         Folds { words: self.words, rows: Cow::Owned(self.rows.into_owned()) }
     }
+
+    /// [`Self::into_owned`], where a refused copy is an error.
+    pub(super) fn try_into_owned(self) -> Result<Folds<'static>, SpecError> {
+        let rows = match self.rows {
+            Cow::Owned(rows) => rows,
+            Cow::Borrowed(rows) => copied(rows)?,
+        };
+        Ok(Folds { words: self.words, rows: Cow::Owned(rows) })
+    }
+
+    /// The same folds, borrowed.
+    pub(super) fn view(&self) -> Folds<'_> {
+        Folds { words: self.words, rows: Cow::Borrowed(&self.rows) }
+    }
+}
+
+fn copied(rows: &[u64]) -> Result<Vec<u64>, SpecError> {
+    let mut copy = Vec::new();
+    copy.try_reserve_exact(rows.len()).map_err(|_| no_memory(rows.len()))?;
+    copy.extend_from_slice(rows);
+    Ok(copy)
+}
+
+fn no_memory(words: usize) -> SpecError {
+    BitArrayError::Memory { lines: (size_of::<u64>() as u64 * words as u64).div_ceil(Line::BITS / 8) }.into()
 }

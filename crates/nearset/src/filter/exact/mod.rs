@@ -383,6 +383,32 @@ impl<'a> ExactNearFilter<'a> {
         ExactNearFilter { spec: self.spec, functions: self.functions, store, items: self.items }
     }
 
+    /// [`Self::into_owned`], where a refused copy is an error.
+    pub(crate) fn try_into_owned(self) -> Result<ExactNearFilter<'static>, SpecError> {
+        let store = match self.store {
+            Store::Keys(tables) => Store::Keys(tables.try_into_owned()?),
+            Store::Folds(folds) => Store::Folds(folds.try_into_owned()?),
+        };
+        Ok(ExactNearFilter { spec: self.spec, functions: self.functions, store, items: self.items })
+    }
+
+    /// The same filter, its tables or folds borrowed.
+    pub(crate) fn view(&self) -> ExactNearFilter<'_> {
+        let store = match &self.store {
+            Store::Keys(tables) => Store::Keys(tables.view()),
+            Store::Folds(folds) => Store::Folds(folds.view()),
+        };
+        ExactNearFilter { spec: self.spec, functions: Arc::clone(&self.functions), store, items: self.items }
+    }
+
+    /// Makes room for the folds of so many more items, so that inserting or merging them allocates nothing for what is kept.
+    pub(crate) fn reserve(&mut self, items: u64) -> Result<(), SpecError> {
+        match &mut self.store {
+            Store::Keys(_) => Ok(()),
+            Store::Folds(folds) => folds.reserve(items),
+        }
+    }
+
     pub(crate) fn store(&self) -> &Store<'a> {
         &self.store
     }

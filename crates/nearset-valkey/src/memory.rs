@@ -1,0 +1,176 @@
+//! Memory before it is taken: what a command will allocate is held against every limit first.
+//!
+//! There are three, each with its own cure: `near.memory-limit` of one key, the server's `maxmemory`, and what the system gives.
+//! The last one shows only in a refusal, which neither the server nor most Rust code survives. So a command that needs much takes
+//! [`FLOOR`] bytes and what it works with *beside* the tables, allocates the tables in a way that may fail, and gives the rest
+//! back: what the server and the command then allocate in ways that can't fail finds at least that much room.
+//!
+//! Claim: no command of a client takes more than it said here and [`UNFORESEEN`] bytes; builds with debug assertions count,
+//! and log one that does.
+//! Not here: what the primary or a file of the server's asks for, which is obeyed as long as the allocator can.
+
+use std::cell::Cell;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use memmap2::MmapMut;
+use nearset::filter::{BitArrayError, BloomError, SpecError};
+
+use crate::allocator::Block;
+use crate::config;
+use crate::refusal::{Outcome, Refusal, refuse};
+use crate::server::{self, Call, ServerMemory};
+
+/// What a command leaves to the server for the commands, replies and replicas that come next: twice a chunk of `NEAR.DUMP`, which
+/// is what a server takes to read one.
+const FLOOR: u64 = 32 << 20;
+
+/// What a command may allocate without saying so: messages, plans, windows of keys. The floor has room for it.
+pub const UNFORESEEN: u64 = 4 << 20;
+
+/// What a command is about to allocate.
+#[derive(Clone, Copy)]
+pub struct Need<'w> {
+    /// What takes it, as an error names it.
+    pub what: &'w str,
+    /// Bytes that the key will come to.
+    pub total: u64,
+    /// Bytes by which that is more than now.
+    pub more: u64,
+    /// Bytes that are given back when the command ends, the server's own copies of arguments and replies included.
+    pub passing: u64,
+}
+
+/// Room that stays free for as long as this lives, so that tables can't take it; but [`give_way`] to what is small.
+#[must_use]
+pub struct Floor {
+    _held: (),
+}
+
+/// What is held for a floor.
+struct Reserve {
+    /// In the server's own allocator, which keeps to itself what it once had of the system: so this is what the server gets.
+    _blocks: [Option<Block>; BLOCKS],
+    /// Of the system, for what a command works with: pieces so large that allocators keep them apart.
+    _mapped: Option<MmapMut>,
+}
+
+const BLOCKS: usize = 8;
+
+/// The reserve of the floor that is held. Commands run one at a time.
+static HELD: Mutex<Option<Reserve>> = Mutex::new(None);
+
+impl Floor {
+    /// No room is kept free.
+    fn none() -> Self {
+        Self { _held: () }
+    }
+
+    /// Keeps free what the server needs, and so many bytes more. None if there is not so much.
+    fn hold(more: u64) -> Option<Self> {
+        let mut blocks = [const { None }; BLOCKS];
+        for block in &mut blocks {
+            *block = Some(Block::take(FLOOR as usize / BLOCKS)?);
+        }
+        let mapped = if more == 0 { None } else { Some(MmapMut::map_anon(usize::try_from(more).ok()?).ok()?) };
+        *held() = Some(Reserve { _blocks: blocks, _mapped: mapped });
+        Some(Self::none())
+    }
+}
+
+impl Drop for Floor {
+    fn drop(&mut self) {
+        *held() = None;
+    }
+}
+
+fn held() -> MutexGuard<'static, Option<Reserve>> {
+    HELD.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Allocations below this size may be such as can't fail. Tables that are smaller than this are no danger to the floor.
+const SMALL: usize = 1 << 20;
+
+/// Gives up the floor for an allocation of this size that was refused. True if there is more room now.
+pub fn give_way(size: usize) -> bool {
+    // Whoever holds the lock takes or gives back a reserve, and allocates nothing here.
+    size < SMALL && HELD.try_lock().is_ok_and(|mut held| held.take().is_some())
+}
+
+thread_local! {
+    static FORESEEN: Cell<u64> = const { Cell::new(0) };
+}
+
+/// Bytes that commands on this thread said they would take, since this was asked last.
+pub fn foreseen() -> u64 {
+    FORESEEN.take()
+}
+
+/// Holds a client's need against all limits. What may fail is allocated while the floor is held, and what can't fail after it was
+/// dropped.
+pub fn allow(call: &Call<'_>, need: Need<'_>) -> Outcome<Floor> {
+    if !call.limits_apply() {
+        return Ok(Floor::none());
+    }
+    hold_against_limit(call, need.total, need.what)?;
+    let maxmemory = if need.more > 0 { call.memory() } else { None };
+    allow_in(maxmemory, need)
+}
+
+/// [`allow`] for what has no call: a copy of a key.
+pub fn allow_copy(bytes: u64) -> Outcome<Floor> {
+    if !server::limits_apply_to_copies() {
+        return Ok(Floor::none());
+    }
+    allow_in(server::memory(), Need { what: "the copy", total: bytes, more: bytes, passing: 0 })
+}
+
+fn allow_in(maxmemory: Option<ServerMemory>, need: Need<'_>) -> Outcome<Floor> {
+    if let Some(memory) = maxmemory {
+        hold_against_maxmemory(memory, need)?;
+    }
+    FORESEEN.set(FORESEEN.get().saturating_add(need.more).saturating_add(need.passing));
+    if need.more == 0 && need.passing <= UNFORESEEN {
+        return Ok(Floor::none());
+    }
+    Floor::hold(need.passing).ok_or_else(|| no_memory(need.what))
+}
+
+/// The refusal of what the system has no memory for.
+pub fn no_memory(what: impl std::fmt::Display) -> Refusal {
+    Refusal::Memory(format!(
+        "the system has no memory for {what} beside the {} MB that the server needs to go on: delete keys, send less at once, or \
+         give the process more",
+        FLOOR >> 20
+    ))
+}
+
+/// The refusal of tables: of those that the allocator had no memory for, or that can't be.
+pub fn refused(what: &str, error: SpecError) -> Refusal {
+    match error {
+        SpecError::Bits(BitArrayError::Memory { .. })
+        | SpecError::Verification(BloomError::BitArray(BitArrayError::Memory { .. })) => no_memory(what),
+        other => Refusal::because(other),
+    }
+}
+
+/// That a key may come to so many bytes, if it is a client who wants it.
+pub fn hold_against_limit(call: &Call<'_>, bytes: u64, what: &str) -> Outcome {
+    let limit = config::memory_limit();
+    if bytes <= limit || !call.limits_apply() {
+        return Ok(());
+    }
+    refuse!("{what} takes {bytes} bytes, and near.memory-limit allows {limit}: raise it, or ask for less")
+}
+
+/// Where the server evicts keys, it does so after the command, and makes room for anything that fits into it alone.
+fn hold_against_maxmemory(memory: ServerMemory, need: Need<'_>) -> Outcome {
+    let (wanted, taken) = if memory.evicts { (need.total, memory.own) } else { (need.more, memory.used) };
+    let left = memory.most.saturating_sub(taken);
+    if wanted <= left {
+        return Ok(());
+    }
+    let (what, most) = (need.what, memory.most);
+    Err(Refusal::Memory(format!(
+        "{what} takes {wanted} bytes, and of maxmemory's {most} there are {left} left for it: raise it, delete keys, or ask for less"
+    )))
+}

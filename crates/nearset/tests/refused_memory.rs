@@ -1,0 +1,194 @@
+//! What happens when the system refuses memory: an error, and nothing has changed.
+//!
+//! The allocator of this program refuses what is as large as a table while a test says so. A table that is allocated in a way
+//! that can't fail ends the program, and the test with it.
+
+#![allow(unsafe_code)]
+
+use std::{
+    alloc::{GlobalAlloc, Layout, System},
+    cell::Cell,
+    ptr,
+};
+
+use nearset::{
+    BitString, Check, Distance, ExactSpec, Generations, Seed, Spec, Table,
+    family::{BitSampling, Hashed},
+    filter::Construction,
+    generations::{Description, Terms, WhenFull},
+    plan::PlannedSpec,
+};
+
+thread_local! {
+    /// From this size on, memory is refused.
+    static REFUSED_FROM: Cell<usize> = const { Cell::new(usize::MAX) };
+}
+
+struct Refusing;
+
+// SAFETY: memory is the system's; a null pointer is an allocator's right.
+unsafe impl GlobalAlloc for Refusing {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        if layout.size() >= REFUSED_FROM.get() {
+            return ptr::null_mut();
+        }
+        // SAFETY: the caller's promise is passed on, here and below.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: as above.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static REFUSING: Refusing = Refusing;
+
+/// Memory is refused from this size on while `work` works.
+fn refusing<T>(from: usize, work: impl FnOnce() -> T) -> T {
+    REFUSED_FROM.set(from);
+    let done = work();
+    REFUSED_FROM.set(usize::MAX);
+    done
+}
+
+const BITS: u32 = 128;
+const CAPACITY: u64 = 400;
+/// Tables are larger, and everything else smaller.
+const TABLE: usize = 1 << 20;
+/// A list of folds that is worth mentioning. What a batch of them works with is as large, so that batches are tested on tables.
+const FOLDS: usize = 12_000;
+/// From which size on memory is refused to the filters here.
+const LARGE: [usize; 2] = [TABLE, FOLDS];
+
+fn strings(count: usize, seed: u64) -> Vec<BitString> {
+    // SplitMix64.
+    let mut state = seed.wrapping_mul(0x1234_5678_9abc_def1);
+    let mut next = || {
+        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (state ^ state >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (mixed ^ mixed >> 31).to_le_bytes()
+    };
+    (0..count).map(|_| BitString::from_bytes(&[next(), next()].concat())).collect()
+}
+
+/// A filter with bands, and one that keeps folds.
+fn filters(when_full: WhenFull) -> [Generations<'static>; 2] {
+    let terms = Terms {
+        near: Distance::from_count(3),
+        far: Distance::from_count(40),
+        max_false_negative: 0.05,
+        max_false_positive: 0.001,
+        capacity: CAPACITY,
+        when_full,
+    };
+    let layout = nearset::Layout::new(16, 12);
+    let near = Spec::new(BitSampling::new(BITS), layout, 6, Table::Bits(1_600_000), Seed::new(5)).unwrap();
+    let construction = Construction::FoldedScan { width: 128 };
+    let scan = ExactSpec { bits: BITS, radius: 3, seed: Seed::new(5), construction };
+    [PlannedSpec::Near(near), PlannedSpec::Exact(scan)]
+        .map(|spec| Description::new(spec, Some(terms)).unwrap().make().unwrap())
+}
+
+fn file(filter: &Generations<'_>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    filter.encode(&mut bytes).unwrap();
+    bytes
+}
+
+/// Runs `change` on a filter while memory is refused, then again while it is not: an error that changed nothing, and success.
+fn refused_then_allowed<E: std::fmt::Debug>(
+    large: usize,
+    filter: &mut Generations<'static>,
+    mut change: impl FnMut(&mut Generations<'static>) -> Result<(), E>,
+) {
+    let before = file(filter);
+    refusing(large, || change(filter)).expect_err("there was no memory");
+    assert!(file(filter) == before, "it changed though it was refused");
+    change(filter).unwrap();
+}
+
+#[test]
+fn a_batch_that_finds_no_memory_to_grow_inserts_nothing() {
+    let items = strings(3000, 1);
+    let [mut filter, _] = filters(WhenFull::Grow);
+    filter.insert_all(&items[..300]).unwrap();
+    refused_then_allowed(TABLE, &mut filter, |filter| filter.insert_all(&items[300..]).map(drop));
+    assert!(filter.contains_all(&items).unwrap().into_iter().all(|near| near));
+    assert!(filter.len() == 3000 && filter.filters().len() > 2);
+}
+
+#[test]
+fn an_item_that_finds_no_memory_to_grow_is_not_inserted() {
+    let (items, mut room) = (strings(3000, 2), Hashed::new());
+    for (mut filter, large) in filters(WhenFull::Grow).into_iter().zip(LARGE) {
+        let mut refusals = 0;
+        for item in &items {
+            let before = filter.len();
+            if refusing(large, || filter.insert(item, &mut room)).is_err() {
+                refusals += 1;
+                assert_eq!(filter.len(), before);
+                assert!(filter.insert(item, &mut room).is_ok());
+            }
+        }
+        assert!(refusals > 0 && filter.len() == 3000);
+    }
+}
+
+#[test]
+fn generations_that_were_reserved_and_not_needed_are_given_back() {
+    let items = strings(10, 3);
+    let [mut filter, _] = filters(WhenFull::Grow);
+    filter.reserve(10_000).unwrap();
+    // What was reserved serves, and whatever is left of it goes with the insertion.
+    refusing(TABLE, || filter.insert_all(&items)).unwrap();
+    assert_eq!(filter.filters().len(), 1);
+    refusing(TABLE, || filter.insert_all(&strings(2000, 4))).expect_err("it has to grow again");
+}
+
+#[test]
+fn copies_are_refused_or_equal() {
+    for (mut filter, large) in filters(WhenFull::Grow).into_iter().zip(LARGE) {
+        filter.insert_all(&strings(2000, 5)).unwrap();
+        assert!(refusing(large, || filter.try_clone()).is_err());
+        assert!(file(&filter.try_clone().unwrap()) == file(&filter));
+        // At any place in memory: where tables can be used in place, and where they are copied already.
+        let bytes = file(&filter);
+        for shift in [0, 1, 8] {
+            let shifted = [&vec![0; shift][..], &bytes].concat();
+            let open =
+                || Generations::decode(&shifted[shift..], Check::Everything)?.try_into_owned().map_err(Into::into);
+            let opened: Result<_, nearset::DecodeError> = refusing(large, open);
+            let why = opened.err().expect("there was no memory").to_string();
+            assert!(why.contains("no memory for") && !why.contains("damaged"), "{why}");
+            assert!(file(&open().unwrap()) == bytes);
+        }
+    }
+}
+
+#[test]
+fn a_merge_of_several_finds_memory_for_all_of_them_or_changes_nothing() {
+    for when_full in [WhenFull::Grow, WhenFull::Forget { generations: 4 }] {
+        let parts = [(0, 300), (1, 2500), (2, 1200)];
+        let all: Vec<_> = parts
+            .map(|(seed, count)| {
+                let mut both = filters(when_full);
+                both.iter_mut().for_each(|filter| drop(filter.insert_all(&strings(count, 10 + seed)).unwrap()));
+                both
+            })
+            .into();
+        for kind in 0..2 {
+            let mut merged = all[0][kind].clone();
+            let others = [&all[1][kind], &all[2][kind]];
+            let mut one_by_one = merged.clone();
+            others.iter().for_each(|other| one_by_one.merge(other).unwrap());
+
+            refused_then_allowed(LARGE[kind], &mut merged, |filter| filter.reserve_to_merge(&others));
+            // Nothing more is allocated, nor can it fail any more.
+            refusing(LARGE[kind], || others.iter().for_each(|other| merged.merge(other).unwrap()));
+            assert!(file(&merged) == file(&one_by_one), "{when_full:?}");
+        }
+    }
+}
