@@ -24,7 +24,7 @@ WISHES = [
     (["METRIC", "hamming", "NEAR", "1", "FAR", "2", "LENGTH", "256", "MAXFN", "0"], "hamming-exact"),
 ]
 # Few, so that filters can often be merged.
-CAPACITIES = [1000, 100_000, 2_000_000]
+CAPACITIES = [1000, 300_000, 1_000_000]
 
 
 def hamming(capacity: int, *more: object) -> list[object]:
@@ -311,6 +311,7 @@ class Twins:
 
     def both(self, *command: object) -> object:
         """The answer of both, or the error of the first."""
+        evicted = self.evicted()
         try:
             answer = self.small.execute_command(*command)
         except redis.ResponseError as error:
@@ -318,7 +319,10 @@ class Twins:
             answer = error
         except redis.ConnectionError:
             pytest.fail(f"{command[:8]} ended the server:\n{self.servers[0].log[-8000:]}")
-        if isinstance(answer, redis.ResponseError):
+        if self.evicted() != evicted:
+            # What came with the command was too much already, and nobody knows what it found.
+            self.forget_different()
+        elif isinstance(answer, redis.ResponseError):
             self.expect_equal(command[2 if command[0] == "COPY" else 1])
         else:
             assert self.free.execute_command(*command) == answer, command[:8]
@@ -335,6 +339,16 @@ class Twins:
         assert set(self.small.keys()) == set(self.free.keys())
         self.expect_equal(*sorted(self.kinds))
 
+    def evicted(self) -> int:
+        return self.small.info("stats")["evicted_keys"]
+
+    def forget_different(self) -> None:
+        for key in set(self.free.keys()) | set(self.small.keys()):
+            if digest(self.small, key) != digest(self.free, key):
+                self.small.delete(key)
+                self.free.delete(key)
+                self.kinds.pop(key.decode(), None)
+
     def forget_evicted(self) -> None:
         """Deletes from the other what the small server evicted."""
         for key in set(self.free.keys()) - set(self.small.keys()):
@@ -345,25 +359,29 @@ class Twins:
         if self.draw.random() < 0.05 and self.kinds:
             return self.load(self.draw.choice(sorted(self.kinds)), f"key:{self.draw.randrange(8)}")
         command = self.command()
+        key = str(command[1])
+        kind = self.kinds.get(key)
         answer = self.both(*command)
         if isinstance(answer, redis.ResponseError):
             return None
-        key = str(command[1])
         if command[0] == "NEAR.RESERVE":
             self.kinds[key] = next(kind for wish, kind in WISHES if wish == command[2:-2])
         elif command[0] == "DEL":
             self.kinds.pop(key, None)
-        elif command[0] == "COPY" and answer:
-            self.kinds[str(command[2])] = self.kinds[key]
+        elif command[0] == "COPY" and answer and kind:
+            self.kinds[str(command[2])] = kind
         return None
 
     def load(self, source: str, key: str) -> None:
         """The file of one key into another, chunk by chunk, until it is there or refused and abandoned."""
+        kind = self.kinds[source]
+        if not self.free.exists(source):
+            return
         for cursor, chunk in dump(self.free, source, 256 << 10):
             if isinstance(self.both("NEAR.LOAD", key, cursor, chunk, "REPLACE"), redis.ResponseError):
                 self.both("NEAR.LOAD", key, "ABANDON", "")
                 return
-        self.kinds[key] = self.kinds[source]
+        self.kinds[key] = kind
 
 
 def test_random_commands_where_the_system_refuses_memory(start) -> None:
@@ -378,15 +396,16 @@ def test_random_commands_where_the_system_refuses_memory(start) -> None:
 def test_random_commands_under_maxmemory(start, policy: str) -> None:
     """A filter that was evicted is gone from both servers: it is asked about before every command."""
     twins = Twins(start(maxmemory_policy=policy), start())
-    most = twins.small.info("memory")["used_memory"] + 40 * MB
+    most = twins.small.info("memory")["used_memory"] + 24 * MB
     twins.small.config_set("maxmemory", most)
     for _ in range(500):
         twins.forget_evicted()
         twins.step()
-        # What a command made was counted before; buffers of the server come on top, and evictions before the next command.
+        # What a command made was counted before. On top come buffers of the server, and what its allocator rounds up: by a quarter
+        # at most, where it is jemalloc. Evictions come before the next command.
         used = twins.small.info("memory")["used_memory"]
-        assert used <= most + 4 * MB or policy == "allkeys-lru", used
+        assert used <= 1.25 * most + 4 * MB or policy == "allkeys-lru", used
     twins.forget_evicted()
     evicted = twins.small.info("stats")["evicted_keys"]
-    assert (evicted > 10) == (policy == "allkeys-lru"), evicted
-    twins.expect_all_equal(least_refusals=20 if policy == "noeviction" else 0)
+    assert (evicted >= 3) == (policy == "allkeys-lru"), evicted
+    twins.expect_all_equal(least_refusals=10 if policy == "noeviction" else 0)
