@@ -45,8 +45,8 @@ impl Sampling {
         let functions = layout.functions() as u64;
         match self {
             Sampling::Uniform => 5 * functions,
-            // Whole orders are shuffled, so that the last one may serve few functions.
-            Sampling::Balanced => 20 * (functions + u64::from(length)),
+            // Whole orders are shuffled, long ones out of the cache; the last one may serve few functions.
+            Sampling::Balanced => 40 * (functions + u64::from(length)),
         }
     }
 

@@ -142,7 +142,7 @@ impl ExactSpec {
             Construction::FoldedScan { .. } => (0, 0),
         };
         WorkBound {
-            draw: 20 * bits,
+            draw: 40 * bits,
             hash: 3 * bits + keys,
             look_up,
             item_bytes: bits.div_ceil(8),

@@ -61,7 +61,7 @@ impl HammingSpec {
     /// alone, so that no limit is needed.
     pub fn work_bound(&self) -> WorkBound {
         let bits = u64::from(self.bits);
-        WorkBound { draw: 20 * bits, hash: 3 * bits, item_bytes: bits.div_ceil(8), ..WorkBound::default() }
+        WorkBound { draw: 40 * bits, hash: 3 * bits, item_bytes: bits.div_ceil(8), ..WorkBound::default() }
     }
 
     pub(crate) fn words(&self) -> usize {
