@@ -51,11 +51,8 @@ pub struct SortedSet(Box<[u64]>);
 
 impl From<&[u64]> for SortedSet {
     fn from(hashes: &[u64]) -> Self {
-        let mut sorted = distributed(hashes).unwrap_or_else(|| {
-            let mut copy = hashes.to_vec();
-            copy.sort_unstable();
-            copy
-        });
+        let mut sorted = vec![0; hashes.len()];
+        sort_into(hashes, &mut sorted, 0);
         sorted.dedup();
         Self(sorted.into_boxed_slice())
     }
@@ -67,43 +64,70 @@ impl From<Vec<u64>> for SortedSet {
     }
 }
 
-/// The elements in ascending order, by distribution: good hashes have nearly their final place in their high bits. `None` where
-/// there are too few for it to pay, or too many share a place, so that it would be quadratic.
-fn distributed(hashes: &[u64]) -> Option<Vec<u64>> {
+/// Writes the hashes in ascending order, all of which begin with the same `shared` bits. They are distributed to places by
+/// their next bits, as good hashes have nearly their final place there, and only those of one place are then compared.
+fn sort_into(hashes: &[u64], sorted: &mut [u64], shared: u32) {
     const FEWEST: usize = 32;
-    const MOST_AT_A_PLACE: u32 = 64;
+    /// More than these are distributed twice: at first to so few places that all stay in the CPU's caches.
+    const MOST_AT_ONCE: usize = 1 << 15;
+    const FIRST_BITS: u32 = 10;
+    /// Insertion is quadratic. Where more have one place, which takes repeats or poor hashes, they are sorted by comparing.
+    const MOST_INSERTED: u32 = 64;
+
     if hashes.len() < FEWEST || u32::try_from(hashes.len()).is_err() {
-        return None;
+        sorted.copy_from_slice(hashes);
+        return sorted.sort_unstable();
     }
-    let bits = hashes.len().ilog2();
-    let place = |hash: u64| (hash >> (64 - bits)) as usize;
+    let is_last = hashes.len() <= MOST_AT_ONCE;
+    let bits = if is_last { hashes.len().ilog2() } else { FIRST_BITS };
+    let place = |hash: u64| (hash << shared >> (64 - bits)) as usize;
     let mut ends = vec![0u32; 1 << bits];
     hashes.iter().for_each(|&hash| ends[place(hash)] += 1);
-    let mut end = 0;
+    let (mut end, mut most) = (0, 0);
     for count in &mut ends {
-        if *count > MOST_AT_A_PLACE {
-            return None;
-        }
+        most = most.max(*count);
         end += *count;
         *count = end;
     }
-    let mut sorted = vec![0; hashes.len()];
     for &hash in hashes {
         let end = &mut ends[place(hash)];
         *end -= 1;
         sorted[*end as usize] = hash;
     }
-    // Only elements of one place, one or two as a rule, can be out of order now.
-    for i in 1..sorted.len() {
-        let element = sorted[i];
+    if !is_last || most > MOST_INSERTED {
+        let mut room = Vec::new();
+        let mut rest = &mut *sorted;
+        // The end of each place has become its start.
+        for (start, end) in ends.iter().zip(ends[1..].iter().chain([&end])) {
+            let (at_place, others) = rest.split_at_mut((end - start) as usize);
+            rest = others;
+            let is_crowded = at_place.len() > hashes.len() >> (FIRST_BITS - 2);
+            if is_last && at_place.len() > MOST_INSERTED as usize || !is_last && is_crowded {
+                at_place.sort_unstable();
+            } else if !is_last {
+                room.clear();
+                room.extend_from_slice(at_place);
+                sort_into(&room, at_place, shared + bits);
+            }
+        }
+    }
+    if is_last {
+        insert_each(sorted);
+    }
+}
+
+/// Sorts elements that are nearly in order: only those of one place, one or two as a rule, can be out of it.
+#[inline(always)]
+fn insert_each(few: &mut [u64]) {
+    for i in 1..few.len() {
+        let element = few[i];
         let mut at = i;
-        while at > 0 && sorted[at - 1] > element {
-            sorted[at] = sorted[at - 1];
+        while at > 0 && few[at - 1] > element {
+            few[at] = few[at - 1];
             at -= 1;
         }
-        sorted[at] = element;
+        few[at] = element;
     }
-    Some(sorted)
 }
 
 impl SortedSet {
@@ -236,6 +260,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::{Seed, hash::Rng};
 
     #[test]
     fn an_empty_set_is_near_to_nothing() {
@@ -273,6 +298,21 @@ mod tests {
         ) {
             // Small numbers all fall to one place, and repeats occur.
             let elements: Vec<u64> = hashes.iter().map(|hash| hash >> shift).collect();
+            let tree: BTreeSet<u64> = elements.iter().copied().collect();
+            let set = SortedSet::from(elements);
+            prop_assert_eq!(set.as_slice(), Vec::from_iter(tree));
+        }
+
+        #[test]
+        fn large_sets_are_sorted_with_and_without_repeats(
+            seed in any::<u64>(),
+            count in (1usize << 15) - 2..1 << 16,
+            distinct in prop_oneof![1usize..4, 100usize..5000, Just(1 << 20)],
+            shift in prop_oneof![Just(0u32), 1u32..64],
+        ) {
+            let mut rng = Rng::new(Seed::new(seed));
+            let alphabet: Vec<u64> = (0..distinct.min(count)).map(|_| rng.next_u64() >> shift).collect();
+            let elements: Vec<u64> = (0..count).map(|_| alphabet[rng.below(alphabet.len() as u64) as usize]).collect();
             let tree: BTreeSet<u64> = elements.iter().copied().collect();
             let set = SortedSet::from(elements);
             prop_assert_eq!(set.as_slice(), Vec::from_iter(tree));

@@ -54,16 +54,29 @@ pub(crate) fn points(key: u64, values: &mut [u64]) {
     dispatch!(points(key, values))
 }
 
-/// Throws all points once a round. In round `i` a point falls, by the hash `point * multipliers[i]`, into one slot,
-/// which keeps the least of what it has got, earlier rounds first. Ends early once no slot is empty: later rounds
-/// then can't change anything.
+/// Throws all points once a round, from round `first` on. In round `i` a point falls, by the hash `point * multipliers[i]`,
+/// into one slot, which keeps the least of what it has got, earlier rounds first. Ends early once no slot is empty: later
+/// rounds then can't change anything.
 ///
 /// # Panics
 /// If there are more than [`MOST_ROUNDS`] rounds, or 2^32 slots.
-pub(crate) fn throw(points: &[u64], multipliers: &[u64], slots: &mut [u64]) {
+pub(crate) fn throw(points: &[u64], multipliers: &[u64], first: usize, slots: &mut [u64]) {
     assert!(multipliers.len() <= MOST_ROUNDS && slots.len() < 1 << 32);
     debug_assert!(multipliers.iter().all(|&multiplier| multiplier >> 32 == 0));
-    dispatch!(throw(points, multipliers, slots))
+    #[cfg(test)]
+    STEPS.set(STEPS.get() + points.len() * (multipliers.len() - first));
+    dispatch!(throw(points, multipliers, first, slots))
+}
+
+/// How many slots are empty.
+pub(crate) fn count_empty(slots: &[u64]) -> usize {
+    dispatch!(count_empty(slots))
+}
+
+#[cfg(test)]
+thread_local! {
+    /// Steps that throwing and filling have taken on this thread, at most: throws, and multiples that were compared.
+    pub(crate) static STEPS: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
 }
 
 /// Sets every empty slot `j` to the least of `point * multipliers[j]` over all points, tagged as if thrown in `round`.
@@ -76,12 +89,21 @@ pub(crate) fn fill(points: &[u64], multipliers: &[u64], round: usize, slots: &mu
     if points.is_empty() {
         return;
     }
-    // With few throws most slots are empty: it is cheaper then to work out all than to pick those that need it.
-    if 2 * points.len() * round < slots.len() {
+    if is_mostly_empty(points.len(), round, slots.len()) {
+        #[cfg(test)]
+        STEPS.set(STEPS.get() + points.len() * slots.len());
         return dispatch!(fill_all(points, multipliers, round, slots));
     }
     let empty = dispatch!(list_empty(slots, list));
+    #[cfg(test)]
+    STEPS.set(STEPS.get() + points.len() * empty);
     dispatch!(fill(points, multipliers, round, &list[..empty], slots))
+}
+
+/// Whether so few throws leave so many slots empty that [`fill`] works out all of them, which is cheaper then than to pick
+/// those that need it.
+pub(crate) fn is_mostly_empty(points: usize, rounds: usize, slots: usize) -> bool {
+    2 * points * rounds < slots
 }
 
 /// Mixes each column of a matrix into one word: rows of `out.len()` words lie one after the other in `words`, and a
@@ -109,14 +131,19 @@ mod scalar {
         values.iter_mut().for_each(|value| *value = mix(*value ^ key));
     }
 
-    pub(super) fn throw(points: &[u64], multipliers: &[u64], slots: &mut [u64]) {
+    pub(super) fn throw(points: &[u64], multipliers: &[u64], first: usize, slots: &mut [u64]) {
         let worth_a_look = worth_a_look(slots.len());
-        for (round, &multiplier) in multipliers.iter().enumerate() {
+        for (round, &multiplier) in multipliers.iter().enumerate().skip(first) {
             throw_once(points, multiplier, round, slots);
             if (round + 1) * points.len() >= worth_a_look && !slots.contains(&EMPTY) {
                 return;
             }
         }
+    }
+
+    #[inline(always)]
+    pub(super) fn count_empty(slots: &[u64]) -> usize {
+        slots.iter().filter(|&&slot| slot == EMPTY).count()
     }
 
     #[inline(always)]
@@ -244,10 +271,10 @@ mod avx2 {
     }
 
     #[target_feature(enable = "avx2,bmi2")]
-    pub(super) fn throw(points: &[u64], multipliers: &[u64], slots: &mut [u64]) {
+    pub(super) fn throw(points: &[u64], multipliers: &[u64], first: usize, slots: &mut [u64]) {
         let worth_a_look = worth_a_look(slots.len());
         let mut batch = Batch::new();
-        for (round, &multiplier) in multipliers.iter().enumerate() {
+        for (round, &multiplier) in multipliers.iter().enumerate().skip(first) {
             throw_once(points, multiplier, round, &mut batch, slots);
             if (round + 1) * points.len() >= worth_a_look && !slots.contains(&EMPTY) {
                 return;
@@ -279,6 +306,11 @@ mod avx2 {
             unsafe { batch.scatter(4 * part.len(), slots) };
         }
         scalar::throw_once(rest, multiplier, round, slots);
+    }
+
+    #[target_feature(enable = "avx2,bmi2")]
+    pub(super) fn count_empty(slots: &[u64]) -> usize {
+        scalar::count_empty(slots)
     }
 
     #[target_feature(enable = "avx2,bmi2")]
@@ -352,7 +384,15 @@ mod tests {
             let mut points = values.to_vec();
             super::points(0x1234_5678_9abc_def0, &mut points);
             let mut slots = vec![EMPTY; multipliers.len()];
-            throw(&points, &multipliers[..rounds.min(multipliers.len())], &mut slots);
+            let multipliers_of_rounds = &multipliers[..rounds.min(multipliers.len())];
+            // In two parts, which is the same as in one.
+            let first = rounds.min(1).min(multipliers.len());
+            throw(&points, &multipliers_of_rounds[..first], 0, &mut slots);
+            let mut at_once = vec![EMPTY; multipliers.len()];
+            throw(&points, multipliers_of_rounds, 0, &mut at_once);
+            throw(&points, multipliers_of_rounds, first, &mut slots);
+            assert_eq!(slots, at_once);
+            assert_eq!(count_empty(&slots), slots.iter().filter(|&&slot| slot == EMPTY).count());
             fill(&points, multipliers, rounds, &mut slots, &mut Vec::new());
             let mut keys = vec![1; bands];
             columns(0xd6e8_feb8_6659_fd93, &slots, &mut keys);
@@ -397,7 +437,7 @@ mod tests {
             let run = |level| {
                 at_level(level, || {
                     let mut slots = vec![EMPTY; 9];
-                    throw(&points[..take], &multipliers[..2], &mut slots);
+                    throw(&points[..take], &multipliers[..2], 0, &mut slots);
                     fill(&points[..take], &multipliers, 2, &mut slots, &mut Vec::new());
                     slots
                 })

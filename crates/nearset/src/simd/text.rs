@@ -121,6 +121,12 @@ fn short_ascii(bytes: &[u8], from: usize, length: usize) -> Option<[u64; 2]> {
     ((words[0] | words[1]) & HIGH_BITS == 0).then_some(words)
 }
 
+/// Whether [`hash_short_spans`] and [`join_short_spans`] take the span.
+#[inline(always)]
+pub(crate) fn is_short_ascii(bytes: &[u8], [from, to]: Span) -> bool {
+    short_ascii(bytes, from.into(), usize::from(to.wrapping_sub(from))).is_some()
+}
+
 #[inline(always)]
 fn join([low, high]: [u64; 2]) -> u128 {
     u128::from(low) | u128::from(high) << 64

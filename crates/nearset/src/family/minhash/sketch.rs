@@ -21,6 +21,13 @@
 //! the minimum is flat. The paper goes through `k` rounds and then as many last resorts; what it promises holds for
 //! any `R`.
 //!
+//! All that counts distinct elements, while texts repeat theirs: a megabyte of one sentence has a dozen, which fill a dozen
+//! slots a round, so that every round and most last resorts would go through all repeats. Hence the empty slots are looked at
+//! where repeats begin to cost: after the first round, if it could have filled most, and before last resorts. `e` of `k`
+//! slots that stayed empty through `i` rounds tell of about `k/i ln(k/e)` distinct elements ("linear counting"). If
+//! those are fewer than half of all, repeats are dropped first. An element that was thrown need not be thrown again, so the
+//! signature is the same with or without its repeats.
+//!
 //! Hashes are multiples: an element becomes a point `mix(x ^ key)`, and `h_i` and `g_j` multiply it, modulo 2^64, by
 //! odd numbers below 2^32 that belong to the round or slot. For points that are uniform and independent every such
 //! hash is so, too, whatever the multiplier; and two hashes of one point are jointly uniform up to frequencies of the
@@ -73,7 +80,155 @@ impl FastSketch {
 impl Sketch for FastSketch {
     fn sketch(&self, elements: &mut [u64], slots: &mut [u64], positions: &mut Vec<u32>) {
         kernel::points(self.key, elements);
-        kernel::throw(elements, &self.rounds, slots);
-        kernel::fill(elements, &self.slots, self.rounds.len(), slots, positions);
+        let rounds = self.rounds.len();
+        let mut points = elements;
+        let mut thrown = 0;
+        if 2 * points.len() >= slots.len() {
+            thrown = 1;
+            kernel::throw(points, &self.rounds[..thrown], 0, slots);
+            match kernel::count_empty(slots) {
+                0 => return,
+                empty => points = without_repeats(points, distinct(slots.len(), empty, thrown), positions),
+            }
+        }
+        kernel::throw(points, &self.rounds, thrown, slots);
+        if thrown == 0 && !kernel::is_mostly_empty(points.len(), rounds, slots.len()) {
+            match kernel::count_empty(slots) {
+                0 => return,
+                empty => points = without_repeats(points, distinct(slots.len(), empty, rounds), positions),
+            }
+        }
+        kernel::fill(points, &self.slots, rounds, slots, positions);
+    }
+}
+
+/// About how many distinct points leave so many slots empty in so many rounds.
+fn distinct(slots: usize, empty: usize, rounds: usize) -> usize {
+    (slots as f64 / rounds as f64 * libm::log(slots as f64 / empty as f64)) as usize + 1
+}
+
+/// The points without most of their repeats, if about `distinct` of them are distinct and those are less than half.
+/// `table` is room to work in.
+fn without_repeats<'a>(points: &'a mut [u64], distinct: usize, table: &mut Vec<u32>) -> &'a mut [u64] {
+    let mut length = points.len();
+    if 2 * distinct >= length || u32::try_from(length).is_err() {
+        return points;
+    }
+    let bits = (4 * distinct).next_power_of_two().ilog2();
+    // A place of the table says where among those kept the last point lies that fell there. In a table four times as large
+    // as it need be, a fifth of the points share a place, and evict each other; hardly any do so thrice.
+    for turn in [0, 20, 40] {
+        table.clear();
+        table.resize(1 << bits, 0);
+        let mut kept = 1;
+        for i in 1..length {
+            let point = points[i];
+            let place = &mut table[(point.rotate_left(turn) >> (64 - bits)) as usize];
+            if points[*place as usize] != point {
+                *place = kept as u32;
+                points[kept] = point;
+                kept += 1;
+            }
+        }
+        length = kept;
+        if length <= 2 * distinct {
+            break;
+        }
+    }
+    &mut points[..length]
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::{
+        hash::Rng,
+        simd::sketch::{EMPTY, STEPS},
+    };
+
+    /// The signature as the module's head writes it: for every slot, the least of `f_j` over the elements.
+    fn by_definition(sketch: &FastSketch, elements: &[u64]) -> Vec<u64> {
+        let mut points = elements.to_vec();
+        kernel::points(sketch.key, &mut points);
+        let mut slots = vec![EMPTY; sketch.slots()];
+        for point in points {
+            let mut own = vec![EMPTY; sketch.slots()];
+            kernel::throw(&[point], &sketch.rounds, 0, &mut own);
+            kernel::fill(&[point], &sketch.slots, sketch.rounds.len(), &mut own, &mut Vec::new());
+            slots.iter_mut().zip(own).for_each(|(slot, own)| *slot = (*slot).min(own));
+        }
+        slots
+    }
+
+    /// `count` elements of which `distinct` are distinct, one after the other or at random.
+    fn repeated(rng: &mut Rng, distinct: usize, count: usize, in_turn: bool) -> Vec<u64> {
+        let alphabet: Vec<u64> = (0..distinct).map(|_| rng.next_u64()).collect();
+        let pick = |i: usize, rng: &mut Rng| if in_turn { i % distinct } else { rng.below(distinct as u64) as usize };
+        (0..count).map(|i| alphabet[pick(i, rng)]).collect()
+    }
+
+    fn signature(sketch: &FastSketch, elements: &[u64]) -> Vec<u64> {
+        let mut slots = vec![EMPTY; sketch.slots()];
+        sketch.sketch(&mut elements.to_vec(), &mut slots, &mut Vec::new());
+        slots
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(100))]
+        #[test]
+        fn repeats_change_no_slot(
+            seed in any::<u64>(),
+            slots in prop_oneof![Just(1usize), 2usize..40, 100usize..400],
+            distinct in 1usize..300,
+            times in 1usize..20,
+            in_turn in any::<bool>(),
+        ) {
+            let mut rng = Rng::new(Seed::new(seed));
+            let sketch = FastSketch::new(Seed::new(seed), slots);
+            let elements = repeated(&mut rng, distinct, distinct * times, in_turn);
+            let mut set = elements.clone();
+            set.sort_unstable();
+            set.dedup();
+            prop_assert_eq!(signature(&sketch, &elements), by_definition(&sketch, &set));
+        }
+    }
+
+    /// Steps for one element, however often elements are repeated: one throw, and what distinct ones take, spread over all.
+    #[test]
+    fn repeats_cost_one_throw_each() {
+        let mut rng = Rng::new(Seed::new(3));
+        for slots in [16, 128, 256, 992, 4000] {
+            let sketch = FastSketch::new(Seed::new(4), slots);
+            for distinct in [1, 2, 3, 10, 30, 100, 300, 1000, 3000] {
+                for in_turn in [true, false] {
+                    let steps = |count: usize, rng: &mut Rng| {
+                        let elements = repeated(rng, distinct, count, in_turn);
+                        STEPS.set(0);
+                        signature(&sketch, &elements);
+                        STEPS.get()
+                    };
+                    let once = steps(distinct, &mut rng).max(slots);
+                    let many = steps(100_000, &mut rng);
+                    assert!(
+                        many <= 2 * (once + 100_000),
+                        "{slots} slots, {distinct} elements: {many} steps, once {once}"
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn repeats_are_dropped_and_nothing_else() {
+        let mut rng = Rng::new(Seed::new(5));
+        for distinct in [1, 2, 50, 2000] {
+            let mut points = repeated(&mut rng, distinct, 20 * distinct + 3, distinct % 2 == 0);
+            let expected = std::collections::BTreeSet::from_iter(points.clone());
+            let kept = without_repeats(&mut points, distinct, &mut vec![7; 5]);
+            assert!(kept.len() <= 2 * distinct, "{} of {distinct} are kept", kept.len());
+            assert_eq!(std::collections::BTreeSet::from_iter(kept.iter().copied()), expected);
+        }
     }
 }

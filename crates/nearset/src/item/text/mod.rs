@@ -20,6 +20,7 @@
 //!
 //! Each kind has a key of its own, so that equal bytes do not make equal shingles of different kinds.
 
+mod segment;
 mod shingling;
 mod table;
 mod tokenise;

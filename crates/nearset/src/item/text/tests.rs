@@ -1,6 +1,12 @@
-use proptest::prelude::*;
+use std::iter;
 
-use super::{words::words, *};
+use proptest::prelude::*;
+use unicode_normalization::{UnicodeNormalization, char::canonical_combining_class};
+
+use super::{
+    words::{Class, fold, words},
+    *,
+};
 use crate::{
     hash::{Rng, mix},
     simd::{Level, at_level},
@@ -110,17 +116,74 @@ fn long_words_of_other_scripts() {
     }
 }
 
-#[test]
-fn plain_characters_do_not_meddle_with_each_other() {
-    let plain: Vec<char> = ('\u{80}'..='\u{fffd}').filter(|&c| table::entry(c).plain).collect();
-    let mut rng = Rng::new(Seed::new(8));
+/// Compares the words of many random texts of six characters with the definition.
+fn check_mixtures(seed: u64, alphabets: &[&[char]]) {
+    let mut rng = Rng::new(Seed::new(seed));
     let seed = Seed::new(9);
     let shingler = Shingler::new(Shingling::Words(2), seed).unwrap();
     let mut out = Vec::new();
     for _ in 0..100_000 {
-        let text: String = (0..6).map(|_| plain[rng.below(plain.len() as u64) as usize]).collect();
+        let letter = |rng: &mut Rng| {
+            let alphabet = alphabets[rng.below(alphabets.len() as u64) as usize];
+            alphabet[rng.below(alphabet.len() as u64) as usize]
+        };
+        let text: String = (0..6).map(|_| letter(&mut rng)).collect();
         shingler.shingles(&text, &mut out);
         assert_eq!(out, by_definition(Shingling::Words(2), seed, &text), "{text:?}");
+    }
+}
+
+#[test]
+fn characters_that_join_or_begin_afresh_do_not_meddle_with_each_other() {
+    let free = |&c: &char| table::entry(c).joins || table::entry(c).begins_afresh;
+    let free: Vec<char> = ('\u{80}'..='\u{fffd}').filter(free).collect();
+    assert!(free.len() > 50_000);
+    check_mixtures(8, &[&free]);
+}
+
+#[test]
+fn characters_that_depend_on_each_other_are_normalised_as_defined() {
+    let is_dependent = |&c: &char| {
+        let entry = table::entry(c);
+        matches!(entry.class, Class::Letter | Class::Lone | Class::Mark) && !entry.begins_afresh
+    };
+    let dependent: Vec<char> = ('\u{80}'..=char::MAX).filter(is_dependent).collect();
+    let composing: Vec<char> = dependent.iter().copied().filter(|&c| table::entry(c).composes).collect();
+    assert!(dependent.len() > 500 && composing.len() > 50);
+    // What they may compose with, or be put in order with: letters that are taken apart, of which all Hangul would be too many.
+    let has_parts = |&c: &char| !table::entry(c).simple && table::entry(c).length > 0;
+    let composed: Vec<char> = ('\u{80}'..'\u{3400}').chain('\u{f900}'..='\u{1ffff}').filter(has_parts).collect();
+    let hangul: Vec<char> = ('\u{1100}'..='\u{11ff}').chain(('가'..='힣').step_by(14)).collect();
+    let latin_and_greek: Vec<char> = ('a'..='z').chain('α'..='ω').chain("AIİßẞΐᾳ\u{345}\u{ad}".chars()).collect();
+    check_mixtures(10, &[&dependent, &composing, &composed, &latin_and_greek]);
+    check_mixtures(11, &[&composing, &latin_and_greek]);
+    check_mixtures(12, &[&hangul]);
+}
+
+/// What `table` and `segment` rely on, of every character that there is.
+#[test]
+fn forms_fit_and_folding_moves_no_mark() {
+    let class_of = canonical_combining_class;
+    for c in '\0'..=char::MAX {
+        let entry = table::entry(c);
+        let in_words = matches!(entry.class, Class::Letter | Class::Lone | Class::Mark);
+        assert_eq!(in_words, entry.length > 0, "{c:?}");
+        if iter::once(c).nfd().eq([c]) {
+            let folded: Vec<u8> = fold(c).nfd().map(class_of).collect();
+            let kept = if class_of(c) == 0 { folded.iter().all(|&class| class == 0) } else { folded == [class_of(c)] };
+            assert!(kept || c == '\u{345}' && folded == [0], "{c:?} has class {}, then {folded:?}", class_of(c));
+        }
+    }
+}
+
+#[test]
+fn stacks_of_marks_as_high_as_you_like() {
+    for marks in ["\u{301}", "\u{301}\u{316}", "\u{345}\u{301}\u{344}", "\u{1161}\u{11a8}", "\u{93c}\u{94d}"] {
+        for letter in ["e", "α", "ᾳ", "\u{1112}", "한", "का", "字", "x\u{ad}"] {
+            for count in [1, 2, 9, 40, 1500] {
+                check(&format!("{letter}{} {letter}{}z", marks.repeat(count), marks.repeat(count)));
+            }
+        }
     }
 }
 

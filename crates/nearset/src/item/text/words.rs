@@ -95,7 +95,7 @@ pub(super) fn normalise(word: &str) -> String {
 }
 
 /// Upper case, then lower case, twice over, by character: no context such as the final sigma's.
-fn fold(c: char) -> impl Iterator<Item = char> {
+pub(super) fn fold(c: char) -> impl Iterator<Item = char> {
     let round = |c: char| c.to_uppercase().flat_map(char::to_lowercase);
     iter::once(c).flat_map(round).flat_map(round)
 }

@@ -47,11 +47,11 @@ impl Empty {
 }
 
 #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx512bw,avx512vbmi2,bmi2,popcnt")]
-pub(super) fn throw(points: &[u64], multipliers: &[u64], slots: &mut [u64]) {
+pub(super) fn throw(points: &[u64], multipliers: &[u64], first: usize, slots: &mut [u64]) {
     let mut batch = Batch::new();
     if slots.len() > MARKED {
         let worth_a_look = worth_a_look(slots.len());
-        for (round, &multiplier) in multipliers.iter().enumerate() {
+        for (round, &multiplier) in multipliers.iter().enumerate().skip(first) {
             throw_once(points, multiplier, round, &mut batch, slots);
             if (round + 1) * points.len() >= worth_a_look && !slots.contains(&EMPTY) {
                 return;
@@ -59,8 +59,9 @@ pub(super) fn throw(points: &[u64], multipliers: &[u64], slots: &mut [u64]) {
         }
         return;
     }
-    let (mut unseen, mut empty) = (0, None);
-    for (round, &multiplier) in multipliers.iter().enumerate() {
+    let mut unseen = 0;
+    let mut empty = if first > 0 { Empty::among(slots) } else { None };
+    for (round, &multiplier) in multipliers.iter().enumerate().skip(first) {
         match empty {
             Some(empty) => throw_at_empty(points, multiplier, round, empty, slots),
             None => throw_once(points, multiplier, round, &mut batch, slots),
@@ -133,6 +134,11 @@ fn throw_once(points: &[u64], multiplier: u64, round: usize, batch: &mut Batch, 
         unsafe { batch.scatter(8 * part.len(), slots) };
     }
     scalar::throw_once(rest, multiplier, round, slots);
+}
+
+#[target_feature(enable = "avx512f,avx512dq,avx512vl,avx512bw")]
+pub(super) fn count_empty(slots: &[u64]) -> usize {
+    scalar::count_empty(slots)
 }
 
 #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx512bw,popcnt")]
