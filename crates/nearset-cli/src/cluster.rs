@@ -34,7 +34,7 @@ pub struct Args {
     #[command(flatten)]
     join: Join,
 
-    /// Where rows go: .tsv, .csv or .jsonl, each also .gz or .zst; - for standard output, as TSV
+    /// Where rows go: .tsv, .csv or .jsonl, each also .gz, .zst, .bz2 or .xz; - for standard output, as TSV
     #[arg(short, long, value_name = "OUT", default_value = "-")]
     output: PathBuf,
 

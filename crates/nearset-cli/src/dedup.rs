@@ -56,7 +56,7 @@ pub struct Args {
     #[command(flatten)]
     input: Input,
 
-    /// Where kept records go, in the format of the input and compressed by its extension; - for standard output
+    /// Where kept records go, in the format of the input and compressed by its extension (.gz, .zst, .bz2, .xz); - for standard output
     #[arg(short, long, value_name = "OUT", required_unless_present = "dry_run")]
     output: Option<PathBuf>,
 

@@ -35,7 +35,7 @@ pub struct Args {
     #[command(flatten)]
     join: Join,
 
-    /// Where pairs go: .tsv, .csv or .jsonl, each also .gz or .zst; - for standard output, as TSV
+    /// Where pairs go: .tsv, .csv or .jsonl, each also .gz, .zst, .bz2 or .xz; - for standard output, as TSV
     #[arg(short, long, value_name = "OUT", default_value = "-")]
     output: PathBuf,
 

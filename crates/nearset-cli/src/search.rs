@@ -42,7 +42,7 @@ pub struct Args {
     #[command(flatten)]
     input: Input,
 
-    /// Where rows go: .tsv, .csv or .jsonl, each also .gz or .zst; - for standard output, as TSV
+    /// Where rows go: .tsv, .csv or .jsonl, each also .gz, .zst, .bz2 or .xz; - for standard output, as TSV
     #[arg(short, long, value_name = "OUT", default_value = "-")]
     output: PathBuf,
 

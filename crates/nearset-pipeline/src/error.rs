@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use nearset::ItemError;
 
-use crate::format::{KNOWN_EXTENSIONS, UnknownFormat};
+use crate::format::{KNOWN_EXTENSIONS, KNOWN_PACKINGS, UnknownFormat};
 
 /// Why an input cannot be read, or not to its end.
 #[derive(Debug, thiserror::Error)]
@@ -24,6 +24,11 @@ pub enum InputError {
     Unreadable { path: PathBuf, cause: io::Error },
     #[error("{}: the extension tells no format: name one with --format (known: {KNOWN_EXTENSIONS})", path.display())]
     UnknownExtension { path: PathBuf },
+    #[error(
+        "{}: .{packing} is not unpacked: unpack it first and name the file it gives, or pipe that to - (read are {KNOWN_PACKINGS})",
+        path.display()
+    )]
+    UnknownPacking { path: PathBuf, packing: &'static str },
     #[error(transparent)]
     UnknownFormat(#[from] UnknownFormat),
     #[error("{}: the folder holds no file of a known format (known: {KNOWN_EXTENSIONS})", path.display())]
@@ -32,9 +37,9 @@ pub enum InputError {
     ParquetNeedsFile { name: Arc<str> },
     #[error(
         "{name}: the {packing} stream ends too early, after {read} uncompressed bytes: the file is cut off; fetch it \
-         again, or recover the whole records before the cut with `{tool} -dc` and drop the last line"
+         again, or recover the whole records before the cut with `{packing} -dc` and drop the last line"
     )]
-    Truncated { name: Arc<str>, packing: &'static str, tool: &'static str, read: u64 },
+    Truncated { name: Arc<str>, packing: &'static str, read: u64 },
     #[error("{name}: the {packing} stream is damaged after {read} uncompressed bytes ({cause}): {}", cure_packing(*read))]
     Corrupt { name: Arc<str>, packing: &'static str, read: u64, cause: io::Error },
     #[error("{name}: cannot read on after {read} bytes: {cause}")]
@@ -78,6 +83,10 @@ pub enum OutputError {
     IsFolder { path: PathBuf },
     #[error("{}: the extension tells no format (known: {KNOWN_EXTENSIONS})", path.display())]
     UnknownExtension { path: PathBuf },
+    #[error(
+        "{}: .{packing} is not written: name it {KNOWN_PACKINGS}, or write to - and pipe that on", path.display()
+    )]
+    UnknownPacking { path: PathBuf, packing: &'static str },
     #[error("{}: no space left on the device; nothing was written under that name: free some and run again", path.display())]
     NoSpace { path: PathBuf },
     #[error("{}: permission denied: choose a folder you may write to", path.display())]

@@ -17,6 +17,17 @@ fn jsonl_in_every_packing() {
     shop.write("plain.jsonl", &lines);
     shop.write("g.jsonl.gz", gzip(&lines));
     shop.write("z.jsonl.zst", zstd::encode_all(lines.as_bytes(), 3).unwrap());
+    for packing in ["bz2", "xz"] {
+        shop.ok(&format!("dedup plain.jsonl -o out.jsonl.{packing} --removed removed.jsonl.{packing} -q"));
+        shop.ok(&format!("dedup out.jsonl.{packing} -o again.jsonl --force -q"));
+        assert!(shop.text("again.jsonl") == expected, "{packing}");
+        let removed = shop.read(&format!("removed.jsonl.{packing}"));
+        assert!(!removed.starts_with(b"{"), "what is called .{packing} is packed so");
+        // A whole line of JSON for each removed record, unpacked from a pipe by what it begins with.
+        let lines = shop.ok_with_stdin("dedup - -o - --field reason -q", &removed);
+        assert!(lines.stdout().starts_with(b"{\"id\":\"2\","));
+        shop.ok(&format!("pairs out.jsonl.{packing} -o pairs.tsv.{packing} -q"));
+    }
     for input in ["plain.jsonl", "g.jsonl.gz", "z.jsonl.zst"] {
         shop.ok(&format!("dedup {input} -o out.jsonl --force -q"));
         assert!(shop.text("out.jsonl") == expected, "{input}");

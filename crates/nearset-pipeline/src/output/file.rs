@@ -1,7 +1,7 @@
 //! One output file: compressed by its extension, written beside its place and renamed into it.
 //!
 //! Invariant: after [`OutputFile::checkpoint`] the partial file is a whole compressed file up to the returned length (a
-//! new gzip member or zstd frame starts behind it), so cutting it there is all that resuming takes. Where checkpoints
+//! new gzip member, zstd frame, or bzip2 or xz stream starts behind it), so cutting it there is all that resuming takes. Where checkpoints
 //! fall is therefore part of a compressed file's bytes: a run that must be reproducible takes them at record counts, not
 //! at times.
 
@@ -9,10 +9,12 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
+use bzip2::write::BzEncoder;
 use flate2::write::GzEncoder;
+use lzma_rust2::{XzOptions, XzWriter};
 
 use crate::error::OutputError;
-use crate::format::{Compression, detect};
+use crate::format::{Compression, detect, unsupported_packing};
 use crate::input::Source;
 
 const BUFFER: usize = 256 << 10;
@@ -22,6 +24,12 @@ const DEFAULT_ZSTD_LEVEL: i32 = 3;
 
 /// The gzip level where none is asked for, as in the `gzip` program.
 const DEFAULT_GZIP_LEVEL: u32 = 6;
+
+/// The bzip2 level where none is asked for, as in the `bzip2` program.
+const DEFAULT_BZIP2_LEVEL: u32 = 9;
+
+/// The xz level where none is asked for, as in the `xz` program.
+const DEFAULT_XZ_LEVEL: u32 = 6;
 
 /// How to write.
 #[derive(Debug, Clone, Default)]
@@ -164,6 +172,8 @@ impl OutputFile {
             Encoder::Plain(sink) => sink.write_all(bytes),
             Encoder::Gzip(encoder) => encoder.write_all(bytes),
             Encoder::Zstd(encoder) => encoder.write_all(bytes),
+            Encoder::Bzip2(encoder) => encoder.write_all(bytes),
+            Encoder::Xz(encoder) => encoder.write_all(bytes),
             Encoder::Idle(_) | Encoder::Failed => Err(io::Error::other("the output failed before")),
         }
     }
@@ -184,6 +194,14 @@ impl OutputFile {
                 encoder.include_checksum(true)?;
                 Encoder::Zstd(Box::new(encoder))
             }
+            Compression::Bzip2 => {
+                let level = self.level.map_or(DEFAULT_BZIP2_LEVEL, |level| level.clamp(1, 9) as u32);
+                Encoder::Bzip2(Box::new(BzEncoder::new(sink, bzip2::Compression::new(level))))
+            }
+            Compression::Xz => {
+                let level = self.level.map_or(DEFAULT_XZ_LEVEL, |level| level.clamp(0, 9) as u32);
+                Encoder::Xz(Box::new(XzWriter::new(sink, XzOptions::with_preset(level))?))
+            }
         };
         Ok(())
     }
@@ -193,6 +211,8 @@ impl OutputFile {
             Encoder::Idle(sink) | Encoder::Plain(sink) => sink,
             Encoder::Gzip(encoder) => encoder.finish()?,
             Encoder::Zstd(encoder) => encoder.finish()?,
+            Encoder::Bzip2(encoder) => encoder.finish()?,
+            Encoder::Xz(encoder) => encoder.finish()?,
             Encoder::Failed => return Err(io::Error::other("the output failed before")),
         };
         self.encoder = Encoder::Idle(sink);
@@ -266,6 +286,8 @@ impl Write for OutputFile {
             Encoder::Plain(sink) | Encoder::Idle(sink) => sink.flush(),
             Encoder::Gzip(encoder) => encoder.flush(),
             Encoder::Zstd(encoder) => encoder.flush(),
+            Encoder::Bzip2(encoder) => encoder.flush(),
+            Encoder::Xz(encoder) => encoder.flush(),
             Encoder::Failed => Err(io::Error::other("the output failed before")),
         }
     }
@@ -311,6 +333,9 @@ fn open_partial(path: &Path, partial: &Path) -> Result<File, OutputError> {
 }
 
 fn check_target(path: &Path, options: &OutputOptions) -> Result<(), OutputError> {
+    if let Some(packing) = unsupported_packing(path) {
+        return Err(OutputError::UnknownPacking { path: path.to_owned(), packing });
+    }
     let folder = folder_of(path);
     if !folder.is_dir() {
         return Err(OutputError::NoFolder { path: path.to_owned(), folder: folder.to_owned() });
@@ -348,6 +373,8 @@ enum Encoder {
     Plain(Sink),
     Gzip(Box<GzEncoder<Sink>>),
     Zstd(Box<zstd::Encoder<'static, Sink>>),
+    Bzip2(Box<BzEncoder<Sink>>),
+    Xz(Box<XzWriter<Sink>>),
     Failed,
 }
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use super::annotate::{Value, cell, json_string, json_value};
 use super::{OutputFile, OutputOptions};
 use crate::error::OutputError;
-use crate::format::{Format, detect};
+use crate::format::{Format, KNOWN_PACKINGS, detect};
 
 /// Writes rows as TSV or CSV with a header, or as JSON Lines, by the output's extension; to standard output as TSV.
 pub struct TableFile {
@@ -27,7 +27,8 @@ impl TableFile {
             Some(Format::Jsonl) => None,
             Some(Format::Tsv | Format::Csv) => detect(path).0.and_then(Format::delimiter),
             _ => {
-                let cause = "results are written as .tsv, .csv or .jsonl, each also .gz or .zst: name it so".to_owned();
+                let cause =
+                    format!("results are written as .tsv, .csv or .jsonl, each also {KNOWN_PACKINGS}: name it so");
                 return Err(OutputError::Unsupported { path: path.to_owned(), cause });
             }
         };

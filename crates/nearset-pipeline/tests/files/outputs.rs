@@ -13,6 +13,8 @@ fn unpack(path: &Path) -> Vec<u8> {
     match path.extension().unwrap().to_str().unwrap() {
         "gz" => gunzip(&bytes),
         "zst" => unzstd(&bytes),
+        "bz2" => bunzip2(&bytes),
+        "xz" => unxz(&bytes),
         _ => bytes,
     }
 }
@@ -26,7 +28,7 @@ fn copy_all(writer: &mut RecordWriter, batches: &[Batch]) {
     }
 }
 
-const NAMES: [&str; 3] = ["out.jsonl", "out.jsonl.gz", "out.jsonl.zst"];
+const NAMES: [&str; 5] = ["out.jsonl", "out.jsonl.gz", "out.jsonl.zst", "out.jsonl.bz2", "out.jsonl.xz"];
 
 #[test]
 fn ten_thousand_records_come_out_as_they_went_in() {
@@ -105,6 +107,8 @@ fn a_stopped_run_goes_on_to_the_same_bytes() {
         let out = folder.path(name);
         let mut output = OutputOptions::protecting(&sources);
         output.keep_partial = true;
+        // The usual level of xz takes 100 MB for each of the many streams.
+        output.level = Some(1);
         let mut checkpoints = Vec::new();
         let mut writer = RecordWriter::create(&out, Vec::new(), &output).unwrap();
         for batch in &all {
@@ -197,6 +201,18 @@ fn places_that_cannot_be_written_to_are_named() {
         error(Path::new("/proc/out.jsonl")),
         OutputError::NoPermission { .. } | OutputError::Write { .. }
     ));
+}
+
+#[test]
+fn packings_that_are_not_written_are_refused_by_name() {
+    let folder = Folder::new();
+    for ending in ["lz4", "br", "Z", "zip", "7z", "snappy"] {
+        let path = folder.path(&format!("out.jsonl.{ending}"));
+        let error = OutputFile::create(&path, &OutputOptions::default()).err().unwrap();
+        assert!(matches!(error, OutputError::UnknownPacking { .. }), "{error}");
+        assert!(error.to_string().contains("name it .gz, .zst, .bz2 or .xz"), "{error}");
+    }
+    assert_eq!(fs::read_dir(folder.path("")).unwrap().count(), 0);
 }
 
 #[cfg(target_os = "linux")]
