@@ -56,7 +56,8 @@ pub struct Args {
     #[command(flatten)]
     input: Input,
 
-    /// Where kept records go, in the format of the input and compressed by its extension (.gz, .zst, .bz2, .xz); - for standard output
+    /// Where kept records go, in the format of the input and compressed by its extension (.gz, .zst, .bz2, .xz); - for standard output.
+    /// Pipes and devices are written through, and take no --force
     #[arg(short, long, value_name = "OUT", required_unless_present = "dry_run")]
     output: Option<PathBuf>,
 
@@ -195,7 +196,8 @@ pub fn run(args: Args) -> Result<ExitCode> {
     {
         eprintln!("note: what was done so far is kept; --resume goes on from there once the cause is gone");
     }
-    let summary = outcome?;
+    let others = [&args.output, &args.removed, &args.save, &args.report];
+    let summary = outcome.map_err(|error| options::missing_outputs(error.into(), &others))?;
     if !args.quiet {
         print_summary(&summary, args.annotate);
         if let Some(report) = &args.report {

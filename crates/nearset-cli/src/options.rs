@@ -4,7 +4,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
-use nearset_pipeline::{Fields, Format, ItemField, OutputFile, OutputOptions, Sources, resolve};
+use nearset_pipeline::{Fields, Format, ItemField, OutputFile, OutputOptions, Sources, output, resolve};
+
+use crate::show;
 
 /// What is read.
 #[derive(Args)]
@@ -110,7 +112,23 @@ pub fn print_json(value: &serde_json::Value, stdout_taken: bool) -> Result<()> {
     writeln!(std::io::stdout(), "{text}").context("cannot write to standard output")
 }
 
-/// Whether an output is standard output.
+/// Whether an output is standard output, by whatever name.
 pub fn is_stdout(path: &Option<PathBuf>) -> bool {
-    path.as_deref() == Some(Path::new("-"))
+    path.as_deref().is_some_and(output::is_stdout)
+}
+
+/// An error over standard output that nobody reads any longer, which is none, as one: where other outputs were wanted too, they are missing.
+pub fn missing_outputs(error: anyhow::Error, outputs: &[&Option<PathBuf>]) -> anyhow::Error {
+    let missing: Vec<String> = outputs
+        .iter()
+        .filter(|path| !is_stdout(path))
+        .filter_map(|path| path.as_ref().map(|path| path.display().to_string()))
+        .collect();
+    if missing.is_empty() || !show::is_broken_pipe(&error) {
+        return error;
+    }
+    anyhow::anyhow!(
+        "standard output was closed before its end, so {} was not written: read it to its end, or write to a file",
+        missing.join(", ")
+    )
 }

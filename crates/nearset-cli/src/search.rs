@@ -1,12 +1,12 @@
 //! `nearset search`: which stored items are near, and how near.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 use nearset::Neighbour;
 use nearset::index::{IndexError, USUAL_TOP};
-use nearset_pipeline::output::{TableFile, Value};
+use nearset_pipeline::output::{TableFile, Value, is_stdout};
 use nearset_pipeline::scan::scan;
 use nearset_pipeline::{FilterFile, OutputOptions, ReadOptions, Reader, RecordError, RecordFault};
 
@@ -150,7 +150,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
         let summary = serde_json::json!({
             "queries": queries, "answered": answered, "found": rows, "skipped": faults.count,
         });
-        print_json(&summary, args.output == Path::new("-")).context("cannot print the summary")?;
+        print_json(&summary, is_stdout(&args.output)).context("cannot print the summary")?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -49,7 +49,7 @@ use crate::capacity::{self, Capacity, Known};
 use crate::filter_file::FilterFile;
 use crate::format::Format;
 use crate::input::{Position, ReadOptions, Source};
-use crate::output::OutputFile;
+use crate::output::{OutputFile, is_same_output, is_written_through};
 use commit::Committer;
 use generations::Generations;
 use report::{SAMPLED, Samples};
@@ -85,7 +85,8 @@ impl Dedup {
         let sources = sources.into();
         options.wanted.spec(1)?;
         let outputs: Vec<&Path> = options.outputs().map(PathBuf::as_path).collect();
-        if let Some(i) = (1..outputs.len()).find(|&i| outputs[..i].contains(&outputs[i])) {
+        let same_before = |&i: &usize| outputs[..i].iter().any(|before| is_same_output(before, outputs[i]));
+        if let Some(i) = (1..outputs.len()).find(same_before) {
             return Err(DedupError::SameOutput { path: outputs[i].to_owned() });
         }
         let folder = resumable_output(&options, &sources).map(|out| StateFolder::of(out, options.checkpoint_bytes));
@@ -281,13 +282,13 @@ pub fn is_resumable(out: &Path) -> bool {
     StateFolder::of(out, None).exists()
 }
 
-/// The output, if a run over these sources can be resumed: a pipe can't be read twice, and Parquet files and arrays are written
+/// The output, if a run over these sources can be resumed: a pipe can't be read or written twice, and Parquet files and arrays are written
 /// from their ends.
 fn resumable_output<'o>(options: &'o DedupOptions, sources: &[Source]) -> Option<&'o Path> {
     let files = sources.iter().all(|source| {
         source.bytes.is_some() && source.path().is_some() && !matches!(source.format, Format::Parquet | Format::Npy)
     });
-    let pipes = options.outputs().any(|path| path == Path::new("-"));
+    let pipes = options.outputs().any(|path| is_written_through(path));
     options.out.as_deref().filter(|_| files && !pipes)
 }
 

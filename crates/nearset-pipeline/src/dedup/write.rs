@@ -12,7 +12,8 @@ use super::state::{Lengths, State, StateFolder};
 use crate::error::OutputError;
 use crate::input::Source;
 use crate::output::{
-    Added, AddedKind, AnyWriter, OutputFile, OutputOptions, RecordWriter, Value, json_string, partial_path,
+    Added, AddedKind, AnyWriter, OutputFile, OutputOptions, RecordWriter, Value, is_written_through, json_string,
+    partial_path,
 };
 
 /// The fields that `--annotate` adds.
@@ -60,7 +61,7 @@ pub(super) fn write_saved(
 /// That the filter can be saved, found out before the work is done.
 pub(super) fn check_save(options: &DedupOptions, sources: &[Source]) -> Result<(), OutputError> {
     match &options.save {
-        Some(path) => OutputFile::create(path, &options_for(options, sources, false)).map(drop),
+        Some(path) => OutputFile::check(path, &options_for(options, sources, false)),
         None => Ok(()),
     }
 }
@@ -236,7 +237,8 @@ pub(super) fn finish_named(options: &DedupOptions, sources: &[Source], state: &S
 
 /// Removes what an unfinished run leaves under partial names. Saved filters remove their own.
 pub(super) fn remove_partial(options: &DedupOptions) {
-    for path in [&options.out, &options.removed, &options.report].into_iter().flatten() {
+    let all = [&options.out, &options.removed, &options.report].into_iter().flatten();
+    for path in all.filter(|path| !is_written_through(path)) {
         // What is not there need not be removed, and what cannot be removed is named as partial.
         let _ = std::fs::remove_file(partial_path(path));
     }

@@ -246,6 +246,56 @@ fn formats_are_not_converted_but_for_files_that_are_documents() {
     assert_eq!(value, serde_json::json!({"id": document.to_str().unwrap(), "text": "say \"hi\"\n\u{1}é", "n": -1}));
 }
 
+#[cfg(unix)]
+#[test]
+fn a_link_to_a_file_stays_and_the_file_is_replaced() {
+    use std::os::unix::fs::symlink;
+    let folder = Folder::new();
+    let file = folder.write("d/file.jsonl", "before");
+    let (link, dangling) = (folder.path("link.jsonl"), folder.path("dangling.jsonl"));
+    symlink("d/file.jsonl", &link).unwrap();
+    symlink("d/new.jsonl", &dangling).unwrap();
+    let mut options = OutputOptions::default();
+    assert!(matches!(OutputFile::create(&link, &options), Err(OutputError::Exists { .. })));
+    options.force = true;
+    for (name, target) in [(&link, &file), (&dangling, &folder.path("d/new.jsonl"))] {
+        let mut out = OutputFile::create(name, &options).unwrap();
+        assert_eq!(partial_path(name), partial_path(target), "beside the file, so that it can be renamed");
+        out.write(b"after").unwrap();
+        out.finish().unwrap();
+        assert!(name.is_symlink() && !target.is_symlink());
+        assert_eq!(fs::read(target).unwrap(), b"after");
+    }
+    symlink("b.jsonl", folder.path("a.jsonl")).unwrap();
+    symlink("a.jsonl", folder.path("b.jsonl")).unwrap();
+    let error = OutputFile::create(&folder.path("a.jsonl"), &options).err().unwrap();
+    assert!(error.to_string().contains("circle"), "{error}");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_socket_is_written_through() {
+    let folder = Folder::new();
+    let path = folder.path("out.jsonl.gz");
+    let listener = std::os::unix::net::UnixListener::bind(&path).unwrap();
+    let reading = std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        std::io::Read::read_to_end(&mut listener.accept().unwrap().0, &mut bytes).unwrap();
+        bytes
+    });
+    let mut options = OutputOptions::default();
+    OutputFile::check(&path, &options).unwrap();
+    options.keep_partial = true;
+    let mut out = OutputFile::create(&path, &options).unwrap();
+    out.write(b"over there").unwrap();
+    assert!(matches!(out.checkpoint(), Err(OutputError::NotResumable { .. })));
+    out.write(b", and on").unwrap();
+    out.finish().unwrap();
+    assert_eq!(gunzip(&reading.join().unwrap()), b"over there, and on");
+    assert!(matches!(OutputFile::resume(&path, 0, &options), Err(OutputError::NotResumable { .. })));
+    assert_eq!(fs::read_dir(folder.path("")).unwrap().count(), 1, "nothing was put beside it");
+}
+
 #[test]
 fn annotations_go_before_the_closing_brace() {
     let folder = Folder::new();
