@@ -1,6 +1,6 @@
 //! Options that several commands share.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
@@ -91,14 +91,29 @@ fn parse_threads(text: &str) -> Result<usize, String> {
 #[error("{0}")]
 pub struct Usage(pub String);
 
-/// Writes a picture whole or not at all, and never over the file that it is about.
-pub fn write_picture(path: &Path, svg: &str, about: Option<&str>) -> Result<()> {
-    let mut options = OutputOptions::default();
-    options.inputs = about.iter().map(PathBuf::from).collect();
-    options.force = true;
-    let mut file = OutputFile::create(path, &options)?;
-    file.write(svg.as_bytes())?;
-    file.finish().with_context(|| format!("cannot draw {}", path.display()))
+/// Where a picture goes.
+#[derive(Args)]
+pub struct Plot {
+    /// Draw the curve of acceptance as SVG
+    #[arg(long, value_name = "FILE")]
+    pub plot: Option<PathBuf>,
+
+    /// Replace an existing picture
+    #[arg(long, requires = "plot")]
+    force: bool,
+}
+
+impl Plot {
+    /// Writes the picture whole or not at all, and never over the file that it is about.
+    pub fn write(&self, svg: &str, about: Option<&str>) -> Result<()> {
+        let Some(path) = &self.plot else { return Ok(()) };
+        let mut options = OutputOptions::default();
+        options.inputs = about.iter().map(PathBuf::from).collect();
+        options.force = self.force;
+        let mut file = OutputFile::create(path, &options)?;
+        file.write(svg.as_bytes())?;
+        file.finish().with_context(|| format!("cannot draw {}", path.display()))
+    }
 }
 
 /// Writes a line of JSON where scripts look for it: to standard output, unless that is taken.

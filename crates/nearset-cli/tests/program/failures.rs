@@ -79,6 +79,7 @@ fn outputs_are_refused_where_they_would_destroy() {
         ("dedup in.jsonl -o out.jsonl.lz4", ".lz4 is not written: name it .gz, .zst, .bz2 or .xz"),
         ("dedup in.jsonl -o out.jsonl --removed out.jsonl.br", ".br is not written"),
         ("dedup in.jsonl -o out.jsonl --save there.jsonl/f.nearset", "does not exist"),
+        ("plan --metric hamming --bits 64 --near 3 --far 20 --capacity 100 --plot there.jsonl", "exists already"),
         ("dedup missing.jsonl -o out.jsonl", "missing.jsonl"),
         ("dedup in.jsonl -o out.jsonl --against there.jsonl", "not a nearset file"),
         ("dedup in.jsonl -o out.jsonl --near 1.5", "between 0 and 1"),

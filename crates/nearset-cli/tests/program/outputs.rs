@@ -10,6 +10,20 @@ fn small() -> (Workshop, String) {
     (shop, kept(&lines, &near))
 }
 
+#[test]
+fn pictures_are_replaced_only_by_force() {
+    let (shop, _) = small();
+    shop.ok("build in.jsonl -o seen.nearset --near 0.8 -q");
+    for command in ["info seen.nearset", "plan --metric jaccard --near 0.8 --far 0.5 --capacity 1000"] {
+        shop.write("curve.svg", "precious");
+        let ran = shop.run(&format!("{command} --plot curve.svg"));
+        assert!(ran.code() == 1 && ran.stderr().contains("pass --force to replace it"), "{}", ran.stderr());
+        assert_eq!(shop.text("curve.svg"), "precious");
+        shop.ok(&format!("{command} --plot curve.svg --force"));
+        assert!(shop.text("curve.svg").starts_with("<svg"));
+    }
+}
+
 #[cfg(unix)]
 mod through {
     use std::io::Read;
