@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use nearset::ItemError;
 
-use crate::format::{KNOWN_EXTENSIONS, KNOWN_PACKINGS, UnknownFormat};
+use crate::format::{Format, KNOWN_EXTENSIONS, KNOWN_PACKINGS, UnknownFormat};
 
 /// Why an input cannot be read, or not to its end.
 #[derive(Debug, thiserror::Error)]
@@ -99,6 +99,12 @@ pub enum OutputError {
     NotResumable { path: PathBuf, what: &'static str },
     #[error("{}: {cause}", path.display())]
     Unsupported { path: PathBuf, cause: String },
+    #[error(
+        "{}: {} is {} and {} is {}, and records come out as they went in: give each format an output of its own, or say with --format how \
+         all inputs are to be read",
+        path.display(), first.0, first.1, other.0, other.1
+    )]
+    MixedFormats { path: PathBuf, first: (Arc<str>, Format), other: (Arc<str>, Format) },
     #[error(
         "{}: the header of {name} differs from the first input's ({first}): give each kind of table its own output",
         path.display()

@@ -11,6 +11,37 @@ fn small() -> (Workshop, String) {
 }
 
 #[test]
+fn inputs_of_two_formats_are_refused_before_any_work() {
+    let (shop, _) = small();
+    shop.ok("build in.jsonl -o seen.nearset --near 0.8 -q");
+    shop.write("mixed/a.jsonl", shop.text("in.jsonl"));
+    shop.write("mixed/licence.txt", "Permission is hereby granted\n");
+    shop.write("tables/a.csv", "text\nx\n");
+    shop.write("tables/b.tsv", "text\ny\n");
+    let before = shop.names();
+    for arguments in [
+        "dedup mixed -o o.jsonl",
+        "dedup mixed -o o",
+        "dedup mixed -o - --annotate",
+        "dedup mixed -o o.jsonl --verify",
+        "query seen.nearset mixed -o o.jsonl --keep far",
+    ] {
+        let ran = shop.run(arguments);
+        let said = ran.stderr();
+        assert!(ran.code() == 1 && ran.stdout().is_empty(), "{arguments}: {said}");
+        assert!(said.contains("mixed/a.jsonl is jsonl and mixed/licence.txt is text"), "{arguments}: {said}");
+        assert!(said.contains("--format") && !said.contains("read  "), "{arguments}: {said}");
+    }
+    let ran = shop.run("dedup tables -o o.csv");
+    assert!(ran.code() == 1 && ran.stderr().contains("tables/b.tsv is tsv"), "{}", ran.stderr());
+    assert_eq!(shop.names(), before, "nothing is written");
+    shop.ok("dedup mixed --dry-run");
+    shop.ok("dedup mixed --format text -o o.txt -q");
+    let ran = shop.run("query seen.nearset mixed -q");
+    assert_eq!(ran.code(), 10, "what writes no records takes every format: {}", ran.stderr());
+}
+
+#[test]
 fn pictures_are_replaced_only_by_force() {
     let (shop, _) = small();
     shop.ok("build in.jsonl -o seen.nearset --near 0.8 -q");

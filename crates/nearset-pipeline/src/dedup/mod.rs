@@ -49,7 +49,7 @@ use crate::capacity::{self, Capacity, Known};
 use crate::filter_file::FilterFile;
 use crate::format::Format;
 use crate::input::{Position, ReadOptions, Source};
-use crate::output::{OutputFile, is_same_output, is_written_through};
+use crate::output::{OutputFile, check_sources, is_same_output, is_written_through};
 use commit::Committer;
 use generations::Generations;
 use report::{SAMPLED, Samples};
@@ -80,7 +80,8 @@ impl Dedup {
     /// Looks at the inputs and at what an earlier run left, and changes nothing.
     ///
     /// # Errors
-    /// If the promise can't be made, two outputs are one file, or the run to be resumed was another one.
+    /// If the promise can't be made, two outputs are one file, the records can't go to one output of this name, or the run to be resumed was
+    /// another one.
     pub fn prepare(sources: impl Into<Arc<[Source]>>, options: DedupOptions) -> Result<Self, DedupError> {
         let sources = sources.into();
         options.wanted.spec(1)?;
@@ -88,6 +89,9 @@ impl Dedup {
         let same_before = |&i: &usize| outputs[..i].iter().any(|before| is_same_output(before, outputs[i]));
         if let Some(i) = (1..outputs.len()).find(same_before) {
             return Err(DedupError::SameOutput { path: outputs[i].to_owned() });
+        }
+        if let Some(out) = &options.out {
+            check_sources(out, &sources, &write::added(&options))?;
         }
         let folder = resumable_output(&options, &sources).map(|out| StateFolder::of(out, options.checkpoint_bytes));
         let mut resumed = None;

@@ -16,9 +16,10 @@ use crate::output::{
     partial_path,
 };
 
-/// The fields that `--annotate` adds.
-fn added() -> Vec<Added> {
-    vec![Added::new("near_duplicate", AddedKind::Bool), Added::new("hits", AddedKind::Integer)]
+/// The fields that `--annotate` adds, if it was given.
+pub(super) fn added(options: &DedupOptions) -> Vec<Added> {
+    let fields = [Added::new("near_duplicate", AddedKind::Bool), Added::new("hits", AddedKind::Integer)];
+    if options.annotate { fields.to_vec() } else { Vec::new() }
 }
 
 /// Outputs of a run.
@@ -87,10 +88,9 @@ impl Outputs {
     ) -> Result<Self, OutputError> {
         // What is new is kept only when all of it could be opened; what is resumed, in any case.
         let output = options_for(options, sources, keep_partial && resumed.is_some());
-        let added = if options.annotate { added() } else { Vec::new() };
         let checkpoint = resumed.and_then(|lengths| lengths.out);
         let out = match &options.out {
-            Some(path) => Some(AnyWriter::open(path, sources, added, checkpoint, &output)?),
+            Some(path) => Some(AnyWriter::open(path, sources, added(options), checkpoint, &output)?),
             None => None,
         };
         let removed = match (&options.removed, resumed.and_then(|lengths| lengths.removed)) {

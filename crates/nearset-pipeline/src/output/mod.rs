@@ -16,6 +16,7 @@ pub use added::{Added, AddedKind};
 pub use annotate::Value;
 pub(crate) use annotate::json_string;
 pub use any::AnyWriter;
+pub(crate) use any::check_sources;
 pub use file::{OutputFile, OutputOptions, partial_path};
 pub use parquet::ParquetWriter;
 pub use records::{Checkpoint, RecordWriter};

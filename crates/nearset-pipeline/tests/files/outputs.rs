@@ -297,6 +297,19 @@ fn a_socket_is_written_through() {
 }
 
 #[test]
+fn sources_of_two_formats_have_no_common_output() {
+    let folder = Folder::new();
+    let jsonl = read(&folder.write("a.jsonl", corpus(2)), &text_fields());
+    let text = read(&folder.write("b.txt", "a line\n"), &text_fields());
+    for name in ["out.jsonl", "out"] {
+        let mut writer = RecordWriter::create(&folder.path(name), Vec::new(), &OutputOptions::default()).unwrap();
+        copy_all(&mut writer, &jsonl);
+        let error = writer.begin(&text[0]).unwrap_err();
+        assert!(matches!(error, OutputError::MixedFormats { .. }), "{error}");
+    }
+}
+
+#[test]
 fn annotations_go_before_the_closing_brace() {
     let folder = Folder::new();
     let lines = "{\"text\":\"a}\" }\r\n{ }\n{\"x\":{}}";
