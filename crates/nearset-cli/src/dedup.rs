@@ -111,7 +111,8 @@ pub struct Args {
     #[arg(long, value_name = "FILE.html")]
     report: Option<PathBuf>,
 
-    /// Keep all records and add the fields near_duplicate and hits to each
+    /// Keep all records and add the fields near_duplicate and hits to each, with --verify near_duplicate, duplicate_of and similarity. Those of
+    /// an earlier run are replaced where they stand; other fields of these names are refused
     #[arg(long)]
     annotate: bool,
 

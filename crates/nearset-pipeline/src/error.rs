@@ -175,6 +175,11 @@ pub enum RecordFault {
     BadNumber { field: String, found: String },
     #[error("column {column:?} is null or empty here")]
     Null { column: String },
+    #[error(
+        "field {field:?} is there already and holds {found}, which no earlier run of nearset has added: it would be overwritten; rename it \
+         first"
+    )]
+    FieldTaken { field: String, found: &'static str },
 }
 
 impl RecordError {

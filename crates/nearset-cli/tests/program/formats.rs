@@ -87,9 +87,19 @@ fn parquet_keeps_its_columns() {
         let own = format!("{{text: \"{}\", n: {i}, near_duplicate: {}, hits: ", texts[i], near[i]);
         assert!(row.starts_with(&own), "{row}");
     }
-    let ran = shop.run("dedup marked.parquet -o twice.parquet --annotate");
-    assert!(ran.code() == 1 && ran.stderr().contains("a column called \"near_duplicate\" already"), "{}", ran.stderr());
-    assert!(!shop.exists("twice.parquet") && !shop.exists("twice.parquet.partial"));
+    shop.ok("dedup marked.parquet -o twice.parquet --annotate -q");
+    assert!(parquet_rows(&shop.path("twice.parquet")) == rows, "each column is there once, as after one run");
+    shop.ok("dedup twice.parquet -o verified.parquet --annotate --verify -q");
+    for (i, row) in parquet_rows(&shop.path("verified.parquet")).iter().enumerate() {
+        let behind = row.strip_prefix(&format!("{{text: \"{}\", n: {i}, near_duplicate: ", texts[i])).unwrap();
+        let names = [", hits: ", ", duplicate_of: ", ", similarity: "].map(|name| behind.find(name).unwrap());
+        assert!(names.is_sorted() && row.matches("near_duplicate").count() == 1, "{row}");
+    }
+    shop.ok("build in.parquet -o seen.nearset --near 0.8 -q");
+    // `hits` is there, but `near`, which would stand for it, is not: so it is the user's own, as far as `query` can know.
+    let ran = shop.run("query seen.nearset marked.parquet -o tagged.parquet --tag");
+    assert!(ran.code() == 1 && ran.stderr().contains("a column called \"hits\" already"), "{}", ran.stderr());
+    assert!(!shop.exists("tagged.parquet") && !shop.exists("tagged.parquet.partial"));
     let ran = shop.run("dedup in.parquet -o other.jsonl");
     assert_eq!(ran.code(), 1);
     assert!(ran.stderr().contains("name it .parquet"), "{}", ran.stderr());

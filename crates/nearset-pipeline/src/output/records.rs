@@ -6,9 +6,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::annotate::{self, Value, json_string};
+use super::annotate::{self, Columns, Value, json_string};
 use super::{Added, OutputFile, OutputOptions, is_written_through};
-use crate::error::{OutputError, RecordError, RecordFault};
+use crate::error::{InputError, OutputError, RecordError, RecordFault};
 use crate::format::{Compression, Format, detect};
 use crate::input::{Batch, NpyHeader, Preamble};
 
@@ -38,6 +38,8 @@ pub struct RecordWriter {
     added: Vec<Added>,
     /// The preamble that was written, and whose it is.
     first: Option<First>,
+    /// Where the added fields go in a table's rows.
+    columns: Columns,
     started: bool,
     open_line: bool,
     rows: u64,
@@ -69,8 +71,18 @@ impl RecordWriter {
 
     fn over(path: &Path, out: OutputFile, added: Vec<Added>, checkpoint: Checkpoint) -> Self {
         let Checkpoint { started, open_line, .. } = checkpoint;
-        let path = path.to_owned();
-        Self { out, path, added, first: None, started, open_line, rows: 0, scratch: Vec::new() }
+        let columns = Columns::default();
+        Self {
+            out,
+            path: path.to_owned(),
+            added,
+            first: None,
+            columns,
+            started,
+            open_line,
+            rows: 0,
+            scratch: Vec::new(),
+        }
     }
 
     /// As [`OutputFile::keep_partial`].
@@ -110,6 +122,8 @@ impl RecordWriter {
             return Ok(());
         }
         check_format(&self.path, &self.added, batch.format(), batch.name())?;
+        self.columns = Columns::new(&preamble.columns, &self.added)
+            .map_err(|fault| self.unsupported(format!("{}: {fault}", batch.name())))?;
         let (name, format) = (Arc::clone(batch.name()), batch.format());
         self.first = Some(First { name, format, preamble: Arc::clone(preamble) });
         if self.started {
@@ -122,8 +136,9 @@ impl RecordWriter {
         }
         if let (Some(delimiter), false) = (format.delimiter(), self.added.is_empty()) {
             self.scratch.clear();
-            let names: Vec<Value<'_>> = self.added.iter().map(|added| Value::Text(&added.name)).collect();
-            annotate::row(raw, delimiter, &names, &mut self.scratch);
+            self.columns
+                .header(raw, delimiter, &self.added, &mut self.scratch)
+                .map_err(|cause| InputError::BadHeader { name: Arc::clone(batch.name()), cause })?;
             self.out.write(&self.scratch)?;
         } else {
             self.out.write(raw)?;
@@ -158,10 +173,11 @@ impl RecordWriter {
         self.out.write(record)
     }
 
-    /// Writes record `i` with the added fields set to `values`, in the order they were named.
+    /// Writes record `i` with the added fields set to `values`, in the order they were named. Those of an earlier run are replaced where they
+    /// stand.
     ///
     /// # Errors
-    /// If the record has no end to add them at, or the device is full or fails.
+    /// If the record has no end to add them at, it has a field of such a name that no earlier run has added, or the device is full or fails.
     ///
     /// # Panics
     /// If there is no record `i`, or there are more or fewer values than names.
@@ -173,11 +189,11 @@ impl RecordWriter {
         let record = batch.raw(i);
         self.next_record(batch, record)?;
         self.scratch.clear();
-        match batch.format().delimiter() {
-            Some(delimiter) => annotate::row(record, delimiter, values, &mut self.scratch),
-            None => annotate::json_object(record, &self.added, values, &mut self.scratch)
-                .map_err(|fault| self.record_error(batch, i, fault))?,
-        }
+        let written = match batch.format().delimiter() {
+            Some(delimiter) => self.columns.row(record, delimiter, &self.added, values, &mut self.scratch),
+            None => annotate::json_object(record, &self.added, values, &mut self.scratch),
+        };
+        written.map_err(|fault| self.record_error(batch, i, fault))?;
         self.out.write(&self.scratch)
     }
 

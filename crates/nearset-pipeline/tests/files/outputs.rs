@@ -309,6 +309,57 @@ fn sources_of_two_formats_have_no_common_output() {
     }
 }
 
+fn annotate_lines(lines: &str, added: &[Added], values: &[Value<'_>]) -> Result<String, OutputError> {
+    let folder = Folder::new();
+    let batch = &read(&folder.write("in.jsonl", lines), &text_fields())[0];
+    let out = folder.path("out.jsonl");
+    let mut writer = RecordWriter::create(&out, added.to_vec(), &OutputOptions::default())?;
+    writer.begin(batch)?;
+    for i in 0..batch.len() {
+        writer.annotate(batch, i, values)?;
+    }
+    writer.finish()?;
+    Ok(fs::read_to_string(out).unwrap())
+}
+
+#[test]
+fn annotations_of_an_earlier_run_are_replaced_where_they_stand() {
+    let added = [Added::new("near", AddedKind::Bool), Added::new("hits", AddedKind::Integer)];
+    let values = [Value::Bool(true), Value::Integer(7)];
+    for (line, expected) in [
+        // Where they stand, with the space around them; nested ones are others' business.
+        (
+            r#"{ "near" : false , "x": {"near": 1, "hits": [2]}, "hits":3 }"#,
+            r#"{ "near" : true , "x": {"near": 1, "hits": [2]}, "hits":7 }"#,
+        ),
+        (r#"{"text":"near","hits":null,"near":false}"#, r#"{"text":"near","hits":7,"near":true}"#),
+        // A key may be spelt with escapes, and stays so.
+        (r#"{"ne\u0061r":false,"text":"a"}"#, r#"{"ne\u0061r":true,"text":"a","hits":7}"#),
+        // What was written twice is there once; other keys stay as often as they are.
+        (r#"{"a":1,"near":true,"hits":1,"a":2, "near":false, "hits":2}"#, r#"{"a":1,"near":true,"hits":7,"a":2}"#),
+        (r#"{"near":null}"#, r#"{"near":true,"hits":7}"#),
+        (r#"{"near":true,"near":false ,"near":true }"#, r#"{"near":true ,"hits":7}"#),
+    ] {
+        assert_eq!(annotate_lines(line, &added, &values).unwrap(), expected);
+        let twice = annotate_lines(expected, &added, &values).unwrap();
+        assert_eq!(twice, expected, "once more changes nothing");
+    }
+}
+
+#[test]
+fn fields_that_no_earlier_run_has_added_are_not_overwritten() {
+    let added = [Added::new("near", AddedKind::Bool), Added::new("hits", AddedKind::Integer)];
+    for (line, field) in [
+        (r#"{"hits":1234}"#, "\"hits\" is there already and holds a number"),
+        (r#"{"near":"Paris","hits":1}"#, "\"near\" is there already and holds a string"),
+        (r#"{"near":true,"hits":"many"}"#, "\"hits\" is there already and holds a string"),
+        (r#"{"hits":5,"near":null}"#, "\"hits\" is there already and holds a number"),
+    ] {
+        let error = annotate_lines(&format!("{{}}\n{line}\n"), &added, &[Value::Bool(true), Value::Null]).unwrap_err();
+        assert!(error.to_string().contains(field) && error.to_string().contains("in.jsonl:2:"), "{error}");
+    }
+}
+
 #[test]
 fn annotations_go_before_the_closing_brace() {
     let folder = Folder::new();
