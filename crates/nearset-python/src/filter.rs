@@ -19,7 +19,7 @@ use crate::batch::{self, Fault, present};
 use crate::items::{Chunk, Many};
 use crate::options::{self, Whole, seed_to_python};
 use crate::plan::Plan;
-use crate::shared::Shared;
+use crate::shared::{Shared, reduce};
 use crate::{draw, error, files};
 
 /// A set of items that knows whether anything near was put into it: a :class:`NearFilter` or an :class:`ExactNearFilter`.
@@ -110,6 +110,11 @@ impl Filter {
         Ok(Self { filter: Shared::new(filter), metric: metric.ok_or_else(no_items)? })
     }
 
+    /// What holds the filter.
+    pub fn shared(&self) -> &Shared<AnyFilter<'static>> {
+        &self.filter
+    }
+
     /// The filter, to look into.
     pub fn read(&self, py: Python<'_>) -> RwLockReadGuard<'_, AnyFilter<'static>> {
         self.filter.read(py)
@@ -156,7 +161,7 @@ impl Filter {
     fn insert(&self, py: Python<'_>, item: &Bound<'_, PyAny>) -> PyResult<bool> {
         let chunk = Chunk::one(self.metric, item)?;
         let item = present(0, chunk.item(0)).map_err(|_| PyTypeError::new_err("None cannot be inserted"))?;
-        self.filter.write(py).insert(item).map_err(|cause| error::item(&cause))
+        self.filter.write(py)?.insert(item).map_err(|cause| error::item(&cause))
     }
 
     /// Whether something near was inserted; the same as ``item in filter``.
@@ -186,6 +191,7 @@ impl Filter {
         items: &Bound<'py, PyAny>,
         threads: Option<Whole<usize>>,
     ) -> PyResult<Bound<'py, PyArray1<bool>>> {
+        self.filter.check_home()?;
         let many = Many::new(self.metric, items)?;
         let mut new = Vec::with_capacity(many.len().unwrap_or(0));
         let hasher = match &*self.read(py) {
@@ -291,7 +297,7 @@ impl Filter {
             return Ok(());
         }
         let theirs = other.get().read(py).clone();
-        slf.get().filter.write(py).merge(&theirs).map_err(error::value)
+        slf.get().filter.write(py)?.merge(&theirs).map_err(error::value)
     }
 
     fn __ior__(slf: &Bound<'_, Self>, other: &Bound<'_, Self>) -> PyResult<()> {
@@ -348,8 +354,7 @@ impl Filter {
     }
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTuple>> {
-        let decode = slf.get_type().getattr("decode")?;
-        (decode, (slf.get().encode(slf.py())?,)).into_pyobject(slf.py())
+        reduce(slf.as_any(), slf.get().encode(slf.py())?)
     }
 
     /// What near means: ``jaccard``, ``hamming``, ``cosine``, …
