@@ -147,7 +147,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
     let mut output = OutputOptions::protecting(&sources.list);
     output.force = args.force;
     // Found out now rather than after the work.
-    drop(nearset_pipeline::OutputFile::create(&args.output, &output)?);
+    nearset_pipeline::OutputFile::check(&args.output, &output)?;
     let mut faults = Faults::new(args.work.on_error);
     let reader = Reader::new(sources.list, read);
     let takes_keys = described.spec().near().is_some_and(|spec| spec.probing.is_none());

@@ -1,10 +1,11 @@
 //! `nearset cluster`: every record with its cluster.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Result;
 use nearset_pipeline::join::{ClusterOptions, ClusterSummary, cluster};
+use nearset_pipeline::output;
 
 use crate::join::{self, Join, Talk};
 use crate::show;
@@ -34,7 +35,7 @@ pub struct Args {
     #[command(flatten)]
     join: Join,
 
-    /// Where rows go: .tsv, .csv or .jsonl, each also .gz or .zst; - for standard output, as TSV
+    /// Where rows go: .tsv, .csv or .jsonl, each also .gz, .zst, .bz2 or .xz; - for standard output, as TSV
     #[arg(short, long, value_name = "OUT", default_value = "-")]
     output: PathBuf,
 
@@ -47,7 +48,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
     let mut options = ClusterOptions::new(args.join.options(), &args.output);
     options.follow_chains = args.chain;
     let plan = options.join.plan()?;
-    let stdout_taken = args.output == Path::new("-");
+    let stdout_taken = output::is_stdout(&args.output);
     let talk = Talk { quiet: args.join.quiet, json: args.join.json, stdout_taken };
     let work = |sources, progress: &_| cluster(sources, &options, progress);
     join::carry_out(&args.join.input, &plan, &talk, work, print_summary)

@@ -56,7 +56,8 @@ pub struct Args {
     #[command(flatten)]
     input: Input,
 
-    /// Where kept records go, in the format of the input and compressed by its extension; - for standard output
+    /// Where kept records go, in the format of the input and compressed by its extension (.gz, .zst, .bz2, .xz); - for standard output.
+    /// Pipes and devices are written through, and take no --force
     #[arg(short, long, value_name = "OUT", required_unless_present = "dry_run")]
     output: Option<PathBuf>,
 
@@ -116,7 +117,8 @@ pub struct Args {
     #[arg(long, value_name = "FILE.html")]
     report: Option<PathBuf>,
 
-    /// Keep all records and add the fields near_duplicate and hits to each
+    /// Keep all records and add the fields near_duplicate and hits to each, with --verify near_duplicate, duplicate_of and similarity. Those of
+    /// an earlier run are replaced where they stand; other fields of these names are refused
     #[arg(long)]
     annotate: bool,
 
@@ -203,7 +205,8 @@ pub fn run(args: Args) -> Result<ExitCode> {
     {
         eprintln!("note: what was done so far is kept; --resume goes on from there once the cause is gone");
     }
-    let summary = outcome?;
+    let others = [&args.output, &args.removed, &args.save, &args.report];
+    let summary = outcome.map_err(|error| options::missing_outputs(error.into(), &others))?;
     for cause in &summary.overfull {
         eprintln!("warning: {cause}");
     }

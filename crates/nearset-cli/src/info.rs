@@ -10,7 +10,7 @@ use nearset_pipeline::curves::{ascending, filter_chart, filter_curve, half};
 use nearset_pipeline::words::number;
 use nearset_pipeline::{AnyFilter, AnyIndex, FilterFile};
 
-use crate::options::{Opening, print_json, write_picture};
+use crate::options::{Opening, Plot, print_json};
 use crate::plan::words::width;
 use crate::{show, terminal};
 
@@ -36,9 +36,8 @@ pub struct Args {
     #[command(flatten)]
     opening: Opening,
 
-    /// Draw the curve of acceptance as SVG
-    #[arg(long, value_name = "FILE")]
-    plot: Option<PathBuf>,
+    #[command(flatten)]
+    picture: Plot,
 
     /// Print a line of JSON
     #[arg(long)]
@@ -52,7 +51,7 @@ const DRAWN: u32 = 200;
 /// What an index is; it misses nothing or says how much, and has no curve to draw.
 fn of_index(args: &Args, file: &FilterFile) -> Result<ExitCode> {
     let index = file.index()?;
-    if args.plot.is_some() {
+    if args.picture.plot.is_some() {
         bail!("{}: an index answers with distances, and has no curve of acceptance to draw", args.filter.display());
     }
     let mut facts: Vec<(&str, String)> = vec![("kind", index.kind().to_owned())];
@@ -118,12 +117,12 @@ pub fn run(args: Args) -> Result<ExitCode> {
     let filter = file.filter()?;
     let metric = filter.metric();
     let points = metric.map(|metric| filter_curve(filter.filters(), metric, PRINTED)).unwrap_or_default();
-    if let Some(path) = &args.plot {
+    if args.picture.plot.is_some() {
         let Some(metric) = metric else {
             bail!("{}: its items have no distance to draw a curve over", args.filter.display());
         };
         let about = args.filter.to_string_lossy();
-        write_picture(path, &filter_chart(filter.filters(), metric).to_svg(), Some(&about))?;
+        args.picture.write(&filter_chart(filter.filters(), metric).to_svg(), Some(&about))?;
     }
     let mut facts: Vec<(&str, String)> = vec![("kind", filter.kind().to_owned())];
     if let Some(metric) = metric {
@@ -219,7 +218,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
         Ok(())
     };
     print().context("cannot write to standard output")?;
-    if let Some(path) = &args.plot {
+    if let Some(path) = &args.picture.plot {
         eprintln!("drawn     {}", path.display());
     }
     Ok(ExitCode::SUCCESS)

@@ -9,8 +9,10 @@ use nearset::generations::Overfull;
 use nearset::{DecodeError, Generations};
 use nearset_pipeline::dedup::DedupError;
 use nearset_pipeline::{
-    Fields, FilterFile, FilterFileError, Format, ItemField, OutputFile, OutputOptions, Sources, resolve,
+    Fields, FilterFile, FilterFileError, Format, ItemField, OutputFile, OutputOptions, Sources, output, resolve,
 };
+
+use crate::show;
 
 /// What is read.
 #[derive(Args)]
@@ -151,14 +153,29 @@ const USE_OVERFULL: &str = "--allow-overfull takes it as it is";
 #[error("{0}")]
 pub struct Usage(pub String);
 
-/// Writes a picture whole or not at all, and never over the file that it is about.
-pub fn write_picture(path: &Path, svg: &str, about: Option<&str>) -> Result<()> {
-    let mut options = OutputOptions::default();
-    options.inputs = about.iter().map(PathBuf::from).collect();
-    options.force = true;
-    let mut file = OutputFile::create(path, &options)?;
-    file.write(svg.as_bytes())?;
-    file.finish().with_context(|| format!("cannot draw {}", path.display()))
+/// Where a picture goes.
+#[derive(Args)]
+pub struct Plot {
+    /// Draw the curve of acceptance as SVG
+    #[arg(long, value_name = "FILE")]
+    pub plot: Option<PathBuf>,
+
+    /// Replace an existing picture
+    #[arg(long, requires = "plot")]
+    force: bool,
+}
+
+impl Plot {
+    /// Writes the picture whole or not at all, and never over the file that it is about.
+    pub fn write(&self, svg: &str, about: Option<&str>) -> Result<()> {
+        let Some(path) = &self.plot else { return Ok(()) };
+        let mut options = OutputOptions::default();
+        options.inputs = about.iter().map(PathBuf::from).collect();
+        options.force = self.force;
+        let mut file = OutputFile::create(path, &options)?;
+        file.write(svg.as_bytes())?;
+        file.finish().with_context(|| format!("cannot draw {}", path.display()))
+    }
 }
 
 /// Writes a line of JSON where scripts look for it: to standard output, unless that is taken.
@@ -172,7 +189,23 @@ pub fn print_json(value: &serde_json::Value, stdout_taken: bool) -> Result<()> {
     writeln!(std::io::stdout(), "{text}").context("cannot write to standard output")
 }
 
-/// Whether an output is standard output.
+/// Whether an output is standard output, by whatever name.
 pub fn is_stdout(path: &Option<PathBuf>) -> bool {
-    path.as_deref() == Some(Path::new("-"))
+    path.as_deref().is_some_and(output::is_stdout)
+}
+
+/// An error over standard output that nobody reads any longer, which is none, as one: where other outputs were wanted too, they are missing.
+pub fn missing_outputs(error: anyhow::Error, outputs: &[&Option<PathBuf>]) -> anyhow::Error {
+    let missing: Vec<String> = outputs
+        .iter()
+        .filter(|path| !is_stdout(path))
+        .filter_map(|path| path.as_ref().map(|path| path.display().to_string()))
+        .collect();
+    if missing.is_empty() || !show::is_broken_pipe(&error) {
+        return error;
+    }
+    anyhow::anyhow!(
+        "standard output was closed before its end, so {} was not written: read it to its end, or write to a file",
+        missing.join(", ")
+    )
 }

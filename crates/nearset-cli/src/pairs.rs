@@ -1,11 +1,12 @@
 //! `nearset pairs`: which records are near which.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Result;
 use nearset::index::NearPairs;
 use nearset_pipeline::join::{PairsOptions, PairsSummary, pairs};
+use nearset_pipeline::output;
 
 use crate::join::{self, Join, Talk};
 use crate::show;
@@ -35,7 +36,7 @@ pub struct Args {
     #[command(flatten)]
     join: Join,
 
-    /// Where pairs go: .tsv, .csv or .jsonl, each also .gz or .zst; - for standard output, as TSV
+    /// Where pairs go: .tsv, .csv or .jsonl, each also .gz, .zst, .bz2 or .xz; - for standard output, as TSV
     #[arg(short, long, value_name = "OUT", default_value = "-")]
     output: PathBuf,
 
@@ -48,7 +49,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
     let mut options = PairsOptions::new(args.join.options(), &args.output);
     options.most_copies = args.max_copies;
     let plan = options.join.plan()?;
-    let stdout_taken = args.output == Path::new("-");
+    let stdout_taken = output::is_stdout(&args.output);
     let talk = Talk { quiet: args.join.quiet, json: args.join.json, stdout_taken };
     let work = |sources, progress: &_| pairs(sources, &options, progress);
     join::carry_out(&args.join.input, &plan, &talk, work, print_summary)

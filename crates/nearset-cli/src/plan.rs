@@ -8,7 +8,6 @@ mod peers;
 pub mod words;
 
 use std::io::Write as _;
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Result;
@@ -18,7 +17,7 @@ use nearset_pipeline::background::Sampled;
 use nearset_pipeline::extract::item_field;
 
 use crate::goal::{GoalOptions, explain_metric, of_any_length, parse_count};
-use crate::options::write_picture;
+use crate::options::Plot;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -80,9 +79,8 @@ pub struct Args {
     #[arg(long, value_name = "FORMAT", requires = "sample")]
     format: Option<Format>,
 
-    /// Draw the curve of acceptance as SVG
-    #[arg(long, value_name = "FILE")]
-    plot: Option<PathBuf>,
+    #[command(flatten)]
+    picture: Plot,
 
     /// Print one JSON object instead of words
     #[arg(long)]
@@ -100,15 +98,15 @@ pub fn run(args: Args) -> Result<ExitCode> {
         Err(PlanError::LargerThanItems { plan, .. }) => Some(&**plan),
         Err(_) => None,
     };
-    if let (Some(path), Some(plan)) = (&args.plot, filter) {
-        write_picture(path, &chart::chart(plan).to_svg(), args.wanted.sample.as_deref())?;
+    if let (Some(_), Some(plan)) = (&args.picture.plot, filter) {
+        args.picture.write(&chart::chart(plan).to_svg(), args.wanted.sample.as_deref())?;
     }
     let answer = match args.json {
         true => json::answer(&goal, &outcome, sampled.as_ref()).to_string() + "\n",
         false => words::answer(&goal, &outcome, sampled.as_ref(), args.for_build()),
     };
     std::io::stdout().lock().write_all(answer.as_bytes())?;
-    if let (Some(path), Some(_), false) = (&args.plot, filter, args.json) {
+    if let (Some(path), Some(_), false) = (&args.picture.plot, filter, args.json) {
         eprintln!("drawn     {}", path.display());
     }
     Ok(if filter.is_some() { ExitCode::SUCCESS } else { ExitCode::FAILURE })

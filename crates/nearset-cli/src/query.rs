@@ -64,7 +64,8 @@ pub struct Args {
     #[arg(long, value_enum, conflicts_with = "tag", requires = "output")]
     keep: Option<Keep>,
 
-    /// Write all records, with the fields near and hits added to each
+    /// Write all records, with the fields near and hits added to each. Those of an earlier run are replaced where they stand; other fields
+    /// of these names are refused
     #[arg(long, requires = "output")]
     tag: bool,
 

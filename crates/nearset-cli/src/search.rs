@@ -1,12 +1,12 @@
 //! `nearset search`: which stored items are near, and how near.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 use nearset::Neighbour;
 use nearset::index::{IndexError, USUAL_TOP};
-use nearset_pipeline::output::{TableFile, Value};
+use nearset_pipeline::output::{TableFile, Value, is_stdout};
 use nearset_pipeline::scan::scan;
 use nearset_pipeline::{OutputOptions, ReadOptions, Reader, RecordError, RecordFault};
 
@@ -45,7 +45,7 @@ pub struct Args {
     #[command(flatten)]
     input: Input,
 
-    /// Where rows go: .tsv, .csv or .jsonl, each also .gz or .zst; - for standard output, as TSV
+    /// Where rows go: .tsv, .csv or .jsonl, each also .gz, .zst, .bz2 or .xz; - for standard output, as TSV
     #[arg(short, long, value_name = "OUT", default_value = "-")]
     output: PathBuf,
 
@@ -153,7 +153,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
         let summary = serde_json::json!({
             "queries": queries, "answered": answered, "found": rows, "skipped": faults.count,
         });
-        print_json(&summary, args.output == Path::new("-")).context("cannot print the summary")?;
+        print_json(&summary, is_stdout(&args.output)).context("cannot print the summary")?;
     }
     Ok(ExitCode::SUCCESS)
 }

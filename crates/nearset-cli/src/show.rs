@@ -8,27 +8,26 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use nearset_pipeline::dedup::Progress;
+use nearset_pipeline::dedup::{DedupError, Progress};
+use nearset_pipeline::join::JoinError;
 pub use nearset_pipeline::words::{bytes, count, percent, seconds};
+use nearset_pipeline::{OutputError, output};
 
-/// Whether somebody reads standard output no longer, which is no failure.
+/// Whether somebody reads standard output no longer, which is no failure. Of another pipe it is one: its output was asked for by name.
 pub fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    let kind = |error: &OutputError| match error {
+        OutputError::Write { path, cause } if output::is_stdout(path) => Some(cause.kind()),
+        _ => None,
+    };
     error.chain().any(|cause| {
         let io = cause.downcast_ref::<io::Error>().map(io::Error::kind);
-        let output = match cause.downcast_ref::<nearset_pipeline::OutputError>() {
-            Some(nearset_pipeline::OutputError::Write { cause, .. }) => Some(cause.kind()),
+        let output = cause.downcast_ref::<OutputError>().and_then(kind);
+        let dedup = match cause.downcast_ref() {
+            Some(DedupError::Output(error)) => kind(error),
             _ => None,
         };
-        let dedup = match cause.downcast_ref::<nearset_pipeline::dedup::DedupError>() {
-            Some(nearset_pipeline::dedup::DedupError::Output(nearset_pipeline::OutputError::Write {
-                cause, ..
-            })) => Some(cause.kind()),
-            _ => None,
-        };
-        let join = match cause.downcast_ref::<nearset_pipeline::join::JoinError>() {
-            Some(nearset_pipeline::join::JoinError::Output(nearset_pipeline::OutputError::Write { cause, .. })) => {
-                Some(cause.kind())
-            }
+        let join = match cause.downcast_ref() {
+            Some(JoinError::Output(error)) => kind(error),
             _ => None,
         };
         [io, output, dedup, join].contains(&Some(io::ErrorKind::BrokenPipe))

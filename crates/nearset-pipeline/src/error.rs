@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use nearset::ItemError;
 
-use crate::format::{KNOWN_EXTENSIONS, UnknownFormat};
+use crate::format::{Format, KNOWN_EXTENSIONS, KNOWN_PACKINGS, UnknownFormat};
 
 /// Why an input cannot be read, or not to its end.
 #[derive(Debug, thiserror::Error)]
@@ -24,6 +24,11 @@ pub enum InputError {
     Unreadable { path: PathBuf, cause: io::Error },
     #[error("{}: the extension tells no format: name one with --format (known: {KNOWN_EXTENSIONS})", path.display())]
     UnknownExtension { path: PathBuf },
+    #[error(
+        "{}: .{packing} is not unpacked: unpack it first and name the file it gives, or pipe that to - (read are {KNOWN_PACKINGS})",
+        path.display()
+    )]
+    UnknownPacking { path: PathBuf, packing: &'static str },
     #[error(transparent)]
     UnknownFormat(#[from] UnknownFormat),
     #[error("{}: the folder holds no file of a known format (known: {KNOWN_EXTENSIONS})", path.display())]
@@ -32,9 +37,9 @@ pub enum InputError {
     ParquetNeedsFile { name: Arc<str> },
     #[error(
         "{name}: the {packing} stream ends too early, after {read} uncompressed bytes: the file is cut off; fetch it \
-         again, or recover the whole records before the cut with `{tool} -dc` and drop the last line"
+         again, or recover the whole records before the cut with `{packing} -dc` and drop the last line"
     )]
-    Truncated { name: Arc<str>, packing: &'static str, tool: &'static str, read: u64 },
+    Truncated { name: Arc<str>, packing: &'static str, read: u64 },
     #[error("{name}: the {packing} stream is damaged after {read} uncompressed bytes ({cause}): {}", cure_packing(*read))]
     Corrupt { name: Arc<str>, packing: &'static str, read: u64, cause: io::Error },
     #[error("{name}: cannot read on after {read} bytes: {cause}")]
@@ -78,6 +83,10 @@ pub enum OutputError {
     IsFolder { path: PathBuf },
     #[error("{}: the extension tells no format (known: {KNOWN_EXTENSIONS})", path.display())]
     UnknownExtension { path: PathBuf },
+    #[error(
+        "{}: .{packing} is not written: name it {KNOWN_PACKINGS}, or write to - and pipe that on", path.display()
+    )]
+    UnknownPacking { path: PathBuf, packing: &'static str },
     #[error("{}: no space left on the device; nothing was written under that name: free some and run again", path.display())]
     NoSpace { path: PathBuf },
     #[error("{}: permission denied: choose a folder you may write to", path.display())]
@@ -90,6 +99,12 @@ pub enum OutputError {
     NotResumable { path: PathBuf, what: &'static str },
     #[error("{}: {cause}", path.display())]
     Unsupported { path: PathBuf, cause: String },
+    #[error(
+        "{}: {} is {} and {} is {}, and records come out as they went in: give each format an output of its own, or say with --format how \
+         all inputs are to be read",
+        path.display(), first.0, first.1, other.0, other.1
+    )]
+    MixedFormats { path: PathBuf, first: (Arc<str>, Format), other: (Arc<str>, Format) },
     #[error(
         "{}: the header of {name} differs from the first input's ({first}): give each kind of table its own output",
         path.display()
@@ -160,6 +175,11 @@ pub enum RecordFault {
     BadNumber { field: String, found: String },
     #[error("column {column:?} is null or empty here")]
     Null { column: String },
+    #[error(
+        "field {field:?} is there already and holds {found}, which no earlier run of nearset has added: it would be overwritten; rename it \
+         first"
+    )]
+    FieldTaken { field: String, found: &'static str },
 }
 
 impl RecordError {

@@ -30,8 +30,7 @@ pub enum Format {
 }
 
 /// The extensions that are known, as error messages list them.
-pub const KNOWN_EXTENSIONS: &str =
-    ".jsonl .ndjson .json-lines .json .txt .csv .tsv .parquet .npy .fvecs, each but .parquet also with .gz or .zst";
+pub const KNOWN_EXTENSIONS: &str = ".jsonl .ndjson .json-lines .json .txt .csv .tsv .parquet .npy .fvecs, each but .parquet also with .gz, .zst, .bz2 or .xz";
 
 /// The names that [`Format::from_str`] takes, as error messages list them.
 pub const KNOWN_FORMATS: &str = "jsonl, text, text-file, csv, tsv, parquet, npy, fvecs";
@@ -117,30 +116,72 @@ pub enum Compression {
     Gzip,
     /// Zstandard, of one or several frames.
     Zstd,
+    /// bzip2, of one or several streams.
+    Bzip2,
+    /// xz, of one or several streams.
+    Xz,
 }
 
 impl Compression {
+    /// How many bytes [`Compression::sniff`] looks at.
+    pub(crate) const SNIFFED: usize = 10;
+
     /// What the first bytes of a stream say.
     pub(crate) fn sniff(head: &[u8]) -> Self {
         match head {
             // The third byte is the method, of which there is only one.
             [0x1f, 0x8b, 8, ..] => Compression::Gzip,
             [0x28, 0xb5, 0x2f, 0xfd, ..] => Compression::Zstd,
+            // All of this is printable, so a text could begin with the first letters alone. What follows the level is a block, or
+            // the end of a stream that holds nothing.
+            [b'B', b'Z', b'h', b'1'..=b'9', b'1', b'A', b'Y', b'&', b'S', b'Y', ..]
+            | [b'B', b'Z', b'h', b'1'..=b'9', 0x17, 0x72, 0x45, 0x38, 0x50, 0x90, ..] => Compression::Bzip2,
+            [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => Compression::Xz,
             _ => Compression::None,
         }
     }
+
+    fn from_extension(extension: &str) -> Option<Self> {
+        Some(match extension {
+            "gz" | "gzip" => Compression::Gzip,
+            "zst" | "zstd" => Compression::Zstd,
+            "bz2" | "bzip2" => Compression::Bzip2,
+            "xz" => Compression::Xz,
+            _ => return None,
+        })
+    }
+
+    /// The program that packs and unpacks this way, which is also what messages call the packing.
+    pub(crate) fn tool(self) -> Option<&'static str> {
+        Some(match self {
+            Compression::None => return None,
+            Compression::Gzip => "gzip",
+            Compression::Zstd => "zstd",
+            Compression::Bzip2 => "bzip2",
+            Compression::Xz => "xz",
+        })
+    }
+}
+
+/// The packings that are written and read, as error messages list them.
+pub(crate) const KNOWN_PACKINGS: &str = ".gz, .zst, .bz2 or .xz";
+
+/// Endings of packings and archives that are neither read nor written. A file must not carry such a name and hold something else.
+const OTHER_PACKINGS: &[&str] =
+    &["7z", "br", "brotli", "lz", "lz4", "lzma", "lzo", "rar", "snappy", "sz", "tar", "tbz2", "tgz", "txz", "z", "zip"];
+
+/// The ending of a path that names a packing which is not supported.
+pub(crate) fn unsupported_packing(path: &Path) -> Option<&'static str> {
+    let name = path.file_name()?.to_string_lossy().to_ascii_lowercase();
+    let (_, extension) = name.rsplit_once('.')?;
+    OTHER_PACKINGS.iter().copied().find(|&other| other == extension)
 }
 
 /// What a path's extensions say; the format is `None` where none is known.
 pub fn detect(path: &Path) -> (Option<Format>, Compression) {
     let name = path.file_name().map(|name| name.to_string_lossy().to_ascii_lowercase()).unwrap_or_default();
-    let (stem, compression) = if let Some(stem) = name.strip_suffix(".gz") {
-        (stem, Compression::Gzip)
-    } else if let Some(stem) = name.strip_suffix(".zst") {
-        (stem, Compression::Zstd)
-    } else {
-        (name.as_str(), Compression::None)
-    };
+    let packed = name.rsplit_once('.').and_then(|(stem, ending)| Some((stem, Compression::from_extension(ending)?)));
+    let (stem, compression) = packed.unwrap_or((&name, Compression::None));
     let format = stem.rsplit_once('.').and_then(|(_, extension)| Format::from_extension(extension));
     // Parquet is compressed inside and read from its end, which a compressed stream cannot offer.
     let format = format.filter(|&format| format != Format::Parquet || compression == Compression::None);
@@ -159,8 +200,29 @@ mod tests {
         assert_eq!(told("a.tsv.zst"), (Some(Format::Tsv), Compression::Zstd));
         assert_eq!(told("a.parquet"), (Some(Format::Parquet), Compression::None));
         assert_eq!(told("a.parquet.gz"), (None, Compression::Gzip));
+        assert_eq!(told("a.csv.BZ2"), (Some(Format::Csv), Compression::Bzip2));
+        assert_eq!(told("a.jsonl.xz"), (Some(Format::Jsonl), Compression::Xz));
+        assert_eq!(told("a.jsonl.zstd"), (Some(Format::Jsonl), Compression::Zstd));
+        assert_eq!(told("gz"), (None, Compression::None));
         assert_eq!(told("a.docx"), (None, Compression::None));
         assert_eq!(told("jsonl"), (None, Compression::None));
+    }
+
+    #[test]
+    fn packings_that_are_not_supported_are_known_by_name() {
+        let told = |name: &str| unsupported_packing(Path::new(name));
+        for (name, packing) in [("a.jsonl.lz4", "lz4"), ("a.csv.br", "br"), ("a.jsonl.Z", "z"), ("dir/a.ZIP", "zip")] {
+            assert_eq!(told(name), Some(packing));
+        }
+        assert_eq!(["a.jsonl", "a.jsonl.gz", "a.bak", "zip", "a.lz4/b.txt"].map(told), [None; 5]);
+    }
+
+    #[test]
+    fn bytes_tell_a_packing_and_no_text_does() {
+        assert_eq!(Compression::sniff(b"BZh91AY&SY\x00"), Compression::Bzip2);
+        assert_eq!(Compression::sniff(b"BZh9\x17rE8P\x90"), Compression::Bzip2);
+        assert_eq!(Compression::sniff(b"\xfd7zXZ\0"), Compression::Xz);
+        assert_eq!(Compression::sniff(b"BZh9 is how a line may begin"), Compression::None);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString, PyTuple};
 
 use crate::options::{self, SeedArgument, Whole, seed_to_python};
-use crate::shared::Shared;
+use crate::shared::{Shared, reduce};
 use crate::{arrow, draw, error, files};
 
 /// A set of keys that may say yes to a key it does not hold, and never says no to one that it does.
@@ -47,6 +47,11 @@ fn key_bytes<'py>(key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
 impl BloomFilter {
     fn from_library(filter: Library<'static>) -> Self {
         Self(Shared::new(filter))
+    }
+
+    /// What holds the filter.
+    pub fn shared(&self) -> &Shared<Library<'static>> {
+        &self.0
     }
 
     /// Hashes of many keys: an array of them, or keys that are hashed here.
@@ -90,7 +95,7 @@ impl BloomFilter {
     /// Inserts a key. True when it was certainly not in before.
     fn insert(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<bool> {
         let key = key_bytes(key)?;
-        Ok(self.0.write(py).insert(key.as_bytes()))
+        Ok(self.0.write(py)?.insert(key.as_bytes()))
     }
 
     /// Whether a key was inserted, or looks as if it was; the same as ``key in filter``.
@@ -108,6 +113,7 @@ impl BloomFilter {
     /// Args:
     ///     keys: An iterable or column of ``str`` or ``bytes``, or a numpy array of 64-bit hashes (``uint64``).
     fn insert_all<'py>(&self, py: Python<'py>, keys: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyArray1<bool>>> {
+        self.0.check_home()?;
         let hashes = self.hashes(py, keys)?;
         let new = py.detach(|| {
             let mut filter = self.0.write_detached();
@@ -132,7 +138,7 @@ impl BloomFilter {
             return Ok(());
         }
         let theirs = other.get().0.read(slf.py()).clone();
-        slf.get().0.write(slf.py()).merge(&theirs).map_err(error::value)
+        slf.get().0.write(slf.py())?.merge(&theirs).map_err(error::value)
     }
 
     fn __ior__(slf: &Bound<'_, Self>, other: &Bound<'_, Self>) -> PyResult<()> {
@@ -233,8 +239,7 @@ impl BloomFilter {
     }
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTuple>> {
-        let decode = slf.get_type().getattr("decode")?;
-        (decode, (slf.get().encode(slf.py())?,)).into_pyobject(slf.py())
+        reduce(slf.as_any(), (slf.get().encode(slf.py())?,))
     }
 
     fn __repr__(&self, py: Python<'_>) -> String {

@@ -20,7 +20,7 @@ use crate::batch::{self, Fault, present};
 use crate::items::{Chunk, Many};
 use crate::options::{self, Whole, seed_to_python};
 use crate::plan::Plan;
-use crate::shared::Shared;
+use crate::shared::{Shared, reduce};
 use crate::{description, draw, error, files};
 
 /// A set of items that knows whether anything near was put into it: a :class:`NearFilter` or an :class:`ExactNearFilter`.
@@ -149,6 +149,11 @@ impl Filter {
         Ok(Self { filter: Shared::new(filter), metric: metric.ok_or_else(no_items)? })
     }
 
+    /// What holds the filter.
+    pub fn shared(&self) -> &Shared<Generations<'static>> {
+        &self.filter
+    }
+
     /// The filter, to look into.
     pub fn read(&self, py: Python<'_>) -> RwLockReadGuard<'_, Generations<'static>> {
         self.filter.read(py)
@@ -203,7 +208,7 @@ impl Filter {
     fn insert(&self, py: Python<'_>, item: &Bound<'_, PyAny>) -> PyResult<bool> {
         let chunk = Chunk::one(self.metric, item)?;
         let item = present(0, chunk.item(0)).map_err(|_| PyTypeError::new_err("None cannot be inserted"))?;
-        self.filter.write(py).insert(item, &mut Hashed::new()).map_err(|cause| error::insert(&cause))
+        self.filter.write(py)?.insert(item, &mut Hashed::new()).map_err(|cause| error::insert(&cause))
     }
 
     /// Whether something near was inserted; the same as ``item in filter``.
@@ -234,6 +239,7 @@ impl Filter {
         items: &Bound<'py, PyAny>,
         threads: Option<Whole<usize>>,
     ) -> PyResult<Bound<'py, PyArray1<bool>>> {
+        self.filter.check_home()?;
         let many = Many::new(self.metric, items)?;
         let mut new = Vec::with_capacity(many.len().unwrap_or(0));
         let hasher = {
@@ -342,7 +348,7 @@ impl Filter {
             return Ok(());
         }
         let theirs = other.get().read(py).clone();
-        merge(&mut slf.get().filter.write(py), &theirs)
+        merge(&mut *slf.get().filter.write(py)?, &theirs)
     }
 
     fn __ior__(slf: &Bound<'_, Self>, other: &Bound<'_, Self>) -> PyResult<()> {
@@ -399,9 +405,8 @@ impl Filter {
     }
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTuple>> {
-        let decode = slf.get_type().getattr("decode")?;
         // Who unpickles trusts the bytes.
-        (decode, (slf.get().encode(slf.py())?, true, true)).into_pyobject(slf.py())
+        reduce(slf.as_any(), (slf.get().encode(slf.py())?, true, true))
     }
 
     /// How many distinct items it is made for as it is now; ``None`` if nothing was said when it was made.

@@ -15,7 +15,7 @@ use crate::batch::{self, Fault, present};
 use crate::items::{Chunk, Many};
 use crate::options::{self, SeedArgument, Whole};
 use crate::plan::{Reduced, Said};
-use crate::shared::Shared;
+use crate::shared::{Shared, reduce};
 use crate::{draw, error, files};
 
 /// A stored item that was found, and how near it is. It unpacks: ``for id, near in index.nearest(item, 3)``.
@@ -141,6 +141,11 @@ impl Index {
         Ok(Self { index: Shared::new(index), metric })
     }
 
+    /// What holds the index.
+    pub fn shared(&self) -> &Shared<AnyIndex<'static>> {
+        &self.index
+    }
+
     fn neighbour(&self, found: &nearset::Neighbour) -> Neighbour {
         Neighbour { id: found.id, near: self.metric.own_unit(found.distance) }
     }
@@ -196,7 +201,7 @@ impl Index {
     fn insert(&self, py: Python<'_>, item: &Bound<'_, PyAny>) -> PyResult<u32> {
         let chunk = self.one(item)?;
         let item = present(0, chunk.item(0))?;
-        self.index.write(py).insert(item).map_err(|cause| failed(&cause))
+        self.index.write(py)?.insert(item).map_err(|cause| failed(&cause))
     }
 
     /// Inserts items in order and returns their ids.
@@ -204,6 +209,7 @@ impl Index {
     /// Args:
     ///     items: As for :meth:`Filter.insert_all`.
     fn insert_all<'py>(&self, py: Python<'py>, items: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyArray1<i64>>> {
+        self.index.check_home()?;
         let many = Many::new(self.metric, items)?;
         let mut ids: Vec<i64> = Vec::with_capacity(many.len().unwrap_or(0));
         batch::run(
@@ -232,8 +238,8 @@ impl Index {
     }
 
     /// Removes the item of this id. True if it was in. Its id is not given again.
-    fn remove(&self, py: Python<'_>, id: u32) -> bool {
-        self.index.write(py).remove(id)
+    fn remove(&self, py: Python<'_>, id: u32) -> PyResult<bool> {
+        Ok(self.index.write(py)?.remove(id))
     }
 
     /// The items that are nearest, the nearest first.
@@ -309,7 +315,21 @@ impl Index {
     /// Takes in all items of another index, in their order; each gets its old id plus the number that is returned.
     fn merge(slf: &Bound<'_, Self>, other: &Bound<'_, Self>) -> PyResult<u32> {
         let theirs = other.get().index.read(slf.py()).clone();
-        slf.get().index.write(slf.py()).merge(&theirs).map_err(|cause| failed(&cause))
+        slf.get().index.write(slf.py())?.merge(&theirs).map_err(|cause| failed(&cause))
+    }
+
+    /// An index of its own with the same items.
+    fn copy(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        let copy = self.index.read(py).clone();
+        to_python(py, copy)
+    }
+
+    fn __copy__(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        self.copy(py)
+    }
+
+    fn __deepcopy__(&self, py: Python<'_>, _memo: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        self.copy(py)
     }
 
     fn __len__(&self, py: Python<'_>) -> usize {
@@ -360,9 +380,8 @@ impl Index {
     }
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTuple>> {
-        let decode = slf.get_type().getattr("decode")?;
         // Who unpickles trusts the bytes.
-        (decode, (slf.get().encode(slf.py())?, true)).into_pyobject(slf.py())
+        reduce(slf.as_any(), (slf.get().encode(slf.py())?, true))
     }
 
     fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {

@@ -77,5 +77,7 @@ mod _core {
     #[pymodule_export]
     use super::plan::{_plan_again, Plan, PlanError, plan, plan_index};
     #[pymodule_export]
+    use super::shared::_unpickle;
+    #[pymodule_export]
     use super::sketches::{_affine32, _affine64, _legacy, _sha1_hashes32, _sha1_hashes64};
 }

@@ -85,7 +85,7 @@ pub(super) fn run(
     let mut output = OutputOptions::protecting(&sources);
     output.force = args.force;
     // Found out now rather than after the work.
-    drop(OutputFile::create(&args.output, &output)?);
+    OutputFile::check(&args.output, &output)?;
     let mut faults = Faults::new(args.work.on_error);
     let mut arena = Arena::new();
     scan(

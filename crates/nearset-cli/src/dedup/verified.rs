@@ -54,7 +54,8 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     let stdout_taken = [&args.output, &args.removed].into_iter().any(options::is_stdout);
     let talk = Talk { quiet: args.quiet, json: args.json, stdout_taken };
     let work = |sources, progress: &_| verified_dedup(sources, &options, progress);
-    join::carry_out(&args.input, &plan, &talk, work, |summary| print_summary(summary, args))
+    let done = join::carry_out(&args.input, &plan, &talk, work, |summary| print_summary(summary, args));
+    done.map_err(|error| options::missing_outputs(error, &[&args.output, &args.removed]))
 }
 
 fn print_summary(summary: &VerifiedDedupSummary, args: &Args) {

@@ -17,6 +17,17 @@ fn jsonl_in_every_packing() {
     shop.write("plain.jsonl", &lines);
     shop.write("g.jsonl.gz", gzip(&lines));
     shop.write("z.jsonl.zst", zstd::encode_all(lines.as_bytes(), 3).unwrap());
+    for packing in ["bz2", "xz"] {
+        shop.ok(&format!("dedup plain.jsonl -o out.jsonl.{packing} --removed removed.jsonl.{packing} -q"));
+        shop.ok(&format!("dedup out.jsonl.{packing} -o again.jsonl --force -q"));
+        assert!(shop.text("again.jsonl") == expected, "{packing}");
+        let removed = shop.read(&format!("removed.jsonl.{packing}"));
+        assert!(!removed.starts_with(b"{"), "what is called .{packing} is packed so");
+        // A whole line of JSON for each removed record, unpacked from a pipe by what it begins with.
+        let lines = shop.ok_with_stdin("dedup - -o - --field reason -q", &removed);
+        assert!(lines.stdout().starts_with(b"{\"id\":\"2\","));
+        shop.ok(&format!("pairs out.jsonl.{packing} -o pairs.tsv.{packing} -q"));
+    }
     for input in ["plain.jsonl", "g.jsonl.gz", "z.jsonl.zst"] {
         shop.ok(&format!("dedup {input} -o out.jsonl --force -q"));
         assert!(shop.text("out.jsonl") == expected, "{input}");
@@ -76,9 +87,19 @@ fn parquet_keeps_its_columns() {
         let own = format!("{{text: \"{}\", n: {i}, near_duplicate: {}, hits: ", texts[i], near[i]);
         assert!(row.starts_with(&own), "{row}");
     }
-    let ran = shop.run("dedup marked.parquet -o twice.parquet --annotate");
-    assert!(ran.code() == 1 && ran.stderr().contains("a column called \"near_duplicate\" already"), "{}", ran.stderr());
-    assert!(!shop.exists("twice.parquet") && !shop.exists("twice.parquet.partial"));
+    shop.ok("dedup marked.parquet -o twice.parquet --annotate -q");
+    assert!(parquet_rows(&shop.path("twice.parquet")) == rows, "each column is there once, as after one run");
+    shop.ok("dedup twice.parquet -o verified.parquet --annotate --verify -q");
+    for (i, row) in parquet_rows(&shop.path("verified.parquet")).iter().enumerate() {
+        let behind = row.strip_prefix(&format!("{{text: \"{}\", n: {i}, near_duplicate: ", texts[i])).unwrap();
+        let names = [", hits: ", ", duplicate_of: ", ", similarity: "].map(|name| behind.find(name).unwrap());
+        assert!(names.is_sorted() && row.matches("near_duplicate").count() == 1, "{row}");
+    }
+    shop.ok("build in.parquet -o seen.nearset --near 0.8 -q");
+    // `hits` is there, but `near`, which would stand for it, is not: so it is the user's own, as far as `query` can know.
+    let ran = shop.run("query seen.nearset marked.parquet -o tagged.parquet --tag");
+    assert!(ran.code() == 1 && ran.stderr().contains("a column called \"hits\" already"), "{}", ran.stderr());
+    assert!(!shop.exists("tagged.parquet") && !shop.exists("tagged.parquet.partial"));
     let ran = shop.run("dedup in.parquet -o other.jsonl");
     assert_eq!(ran.code(), 1);
     assert!(ran.stderr().contains("name it .parquet"), "{}", ran.stderr());

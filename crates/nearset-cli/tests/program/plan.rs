@@ -197,7 +197,7 @@ fn the_background_is_measured_on_a_sample() {
 fn the_picture_is_well_formed_and_labelled() {
     let workshop = Workshop::new();
     for goal in GOALS {
-        workshop.ok(&format!("plan {goal} --plot curve.svg --json"));
+        workshop.ok(&format!("plan {goal} --plot curve.svg --force --json"));
         let svg = workshop.text("curve.svg");
         let opened = check_well_formed(&svg);
         assert!(opened > 30, "{goal}");
@@ -216,7 +216,7 @@ fn the_picture_is_well_formed_and_labelled() {
         assert!(svg.contains(peer), "{goal}: {peer:?} is missing");
     }
     let twice = workshop.read("curve.svg");
-    workshop.ok(&format!("plan {} --plot curve.svg", GOALS[8]));
+    workshop.ok(&format!("plan {} --plot curve.svg --force", GOALS[8]));
     assert_eq!(workshop.read("curve.svg"), twice, "the same goal, the same bytes");
 }
 

@@ -49,7 +49,7 @@ use crate::capacity::{self, Capacity, Known};
 use crate::filter_file::{FilterFile, FilterFileError};
 use crate::format::Format;
 use crate::input::{Position, ReadOptions, Source};
-use crate::output::OutputFile;
+use crate::output::{OutputFile, check_sources, is_same_output, is_written_through};
 use commit::Committer;
 use report::{SAMPLED, Samples};
 use state::{Phase, State, StateFolder};
@@ -79,13 +79,18 @@ impl Dedup {
     /// Looks at the inputs and at what an earlier run left, and changes nothing.
     ///
     /// # Errors
-    /// If the promise can't be made, two outputs are one file, or the run to be resumed was another one.
+    /// If the promise can't be made, two outputs are one file, the records can't go to one output of this name, or the run to be resumed was
+    /// another one.
     pub fn prepare(sources: impl Into<Arc<[Source]>>, options: DedupOptions) -> Result<Self, DedupError> {
         let sources = sources.into();
         options.wanted.spec(1)?;
         let outputs: Vec<&Path> = options.outputs().map(PathBuf::as_path).collect();
-        if let Some(i) = (1..outputs.len()).find(|&i| outputs[..i].contains(&outputs[i])) {
+        let same_before = |&i: &usize| outputs[..i].iter().any(|before| is_same_output(before, outputs[i]));
+        if let Some(i) = (1..outputs.len()).find(same_before) {
             return Err(DedupError::SameOutput { path: outputs[i].to_owned() });
+        }
+        if let Some(out) = &options.out {
+            check_sources(out, &sources, &write::added(&options))?;
         }
         let folder = resumable_output(&options, &sources).map(|out| StateFolder::of(out, options.checkpoint_bytes));
         let mut resumed = None;
@@ -287,13 +292,13 @@ pub fn is_resumable(out: &Path) -> bool {
     StateFolder::of(out, None).exists()
 }
 
-/// The output, if a run over these sources can be resumed: a pipe can't be read twice, and Parquet files and arrays are written
+/// The output, if a run over these sources can be resumed: a pipe can't be read or written twice, and Parquet files and arrays are written
 /// from their ends.
 fn resumable_output<'o>(options: &'o DedupOptions, sources: &[Source]) -> Option<&'o Path> {
     let files = sources.iter().all(|source| {
         source.bytes.is_some() && source.path().is_some() && !matches!(source.format, Format::Parquet | Format::Npy)
     });
-    let pipes = options.outputs().any(|path| path == Path::new("-"));
+    let pipes = options.outputs().any(|path| is_written_through(path));
     options.out.as_deref().filter(|_| files && !pipes)
 }
 

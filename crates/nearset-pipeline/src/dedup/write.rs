@@ -12,12 +12,14 @@ use super::state::{Lengths, State, StateFolder};
 use crate::error::OutputError;
 use crate::input::Source;
 use crate::output::{
-    Added, AddedKind, AnyWriter, OutputFile, OutputOptions, RecordWriter, Value, json_string, partial_path,
+    Added, AddedKind, AnyWriter, OutputFile, OutputOptions, RecordWriter, Value, is_written_through, json_string,
+    partial_path,
 };
 
-/// The fields that `--annotate` adds.
-fn added() -> Vec<Added> {
-    vec![Added::new("near_duplicate", AddedKind::Bool), Added::new("hits", AddedKind::Integer)]
+/// The fields that `--annotate` adds, if it was given.
+pub(super) fn added(options: &DedupOptions) -> Vec<Added> {
+    let fields = [Added::new("near_duplicate", AddedKind::Bool), Added::new("hits", AddedKind::Integer)];
+    if options.annotate { fields.to_vec() } else { Vec::new() }
 }
 
 /// Outputs of a run.
@@ -55,7 +57,7 @@ pub(super) fn write_saved(
 /// That the filter can be saved, found out before the work is done.
 pub(super) fn check_save(options: &DedupOptions, sources: &[Source]) -> Result<(), OutputError> {
     match &options.save {
-        Some(path) => OutputFile::create(path, &options_for(options, sources, false)).map(drop),
+        Some(path) => OutputFile::check(path, &options_for(options, sources, false)),
         None => Ok(()),
     }
 }
@@ -70,10 +72,9 @@ impl Outputs {
     ) -> Result<Self, OutputError> {
         // What is new is kept only when all of it could be opened; what is resumed, in any case.
         let output = options_for(options, sources, keep_partial && resumed.is_some());
-        let added = if options.annotate { added() } else { Vec::new() };
         let checkpoint = resumed.and_then(|lengths| lengths.out);
         let out = match &options.out {
-            Some(path) => Some(AnyWriter::open(path, sources, added, checkpoint, &output)?),
+            Some(path) => Some(AnyWriter::open(path, sources, added(options), checkpoint, &output)?),
             None => None,
         };
         let removed = match (&options.removed, resumed.and_then(|lengths| lengths.removed)) {
@@ -220,7 +221,8 @@ pub(super) fn finish_named(options: &DedupOptions, sources: &[Source], state: &S
 
 /// Removes what an unfinished run leaves under partial names. Saved filters remove their own.
 pub(super) fn remove_partial(options: &DedupOptions) {
-    for path in [&options.out, &options.removed, &options.report].into_iter().flatten() {
+    let all = [&options.out, &options.removed, &options.report].into_iter().flatten();
+    for path in all.filter(|path| !is_written_through(path)) {
         // What is not there need not be removed, and what cannot be removed is named as partial.
         let _ = std::fs::remove_file(partial_path(path));
     }

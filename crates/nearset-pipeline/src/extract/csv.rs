@@ -16,6 +16,16 @@ pub(crate) struct Cell {
     pub escaped: bool,
 }
 
+impl Cell {
+    /// The cell with its quotes, where it has them.
+    pub fn raw<'r>(&self, row: &'r [u8]) -> &'r [u8] {
+        let Range { start, end } = self.range;
+        // Before a cell without quotes stands a separator, or nothing.
+        let quoted = start > 0 && row[start - 1] == b'"';
+        if quoted { &row[start - 1..end + 1] } else { &row[start..end] }
+    }
+}
+
 /// The row without its line end.
 pub(crate) fn strip_line_end(row: &[u8]) -> &[u8] {
     let row = row.strip_suffix(b"\n").unwrap_or(row);

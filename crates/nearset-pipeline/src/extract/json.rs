@@ -90,6 +90,39 @@ pub(crate) fn whole(line: &[u8], escapes: &mut Vec<usize>) -> Result<Value, Reco
     Ok(value)
 }
 
+/// A member of an object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Member {
+    /// Which of the names it has.
+    pub name: usize,
+    /// Where the member before it ends.
+    pub behind: usize,
+    /// Its value, quotes included.
+    pub span: Range<usize>,
+    pub kind: Kind,
+}
+
+/// The members of the one object on the line whose decoded keys `name` knows, in their order.
+pub(crate) fn members(line: &[u8], name: impl Fn(&[u8]) -> Option<usize>) -> Result<Vec<Member>, RecordFault> {
+    let mut escapes = Vec::new();
+    let mut scanner = Scanner::new(line, &mut escapes);
+    let (mut found, mut decoded, mut behind) = (Vec::new(), Vec::new(), 0);
+    scanner.space();
+    if scanner.peek() != Some(b'{') {
+        return scanner.fault("an object is needed here");
+    }
+    scanner.members(MAX_DEPTH, |scanner, key, depth| {
+        let name = name(scanner.key(key, &mut decoded));
+        let start = scanner.at;
+        let value = scanner.value(depth)?;
+        found.extend(name.map(|name| Member { name, behind, span: start..scanner.at, kind: value.kind }));
+        behind = scanner.at;
+        Ok(())
+    })?;
+    scanner.end()?;
+    Ok(found)
+}
+
 /// The keys of a valid object, for a message.
 pub(crate) fn keys(line: &str) -> Vec<String> {
     let mut escapes = Vec::new();
@@ -239,17 +272,24 @@ impl<'a> Scanner<'a> {
         }
     }
 
+    /// What a key stands for.
+    fn key<'k>(&self, key: Text, decoded: &'k mut Vec<u8>) -> &'k [u8]
+    where
+        'a: 'k,
+    {
+        if key.escapes.is_empty() {
+            return &self.bytes[key.range];
+        }
+        decoded.clear();
+        // A key with half a surrogate pair is no name that can be asked for.
+        let _ = unescape(self.bytes, key.range, &self.escapes[key.escapes], decoded);
+        decoded
+    }
+
     fn object(&mut self, wanted: Wanted<'_>, found: &mut Found, depth: usize) -> Result<(), RecordFault> {
         self.members(depth, |scanner, key, depth| {
-            let bytes = scanner.bytes;
             let mut decoded = Vec::new();
-            let key: &[u8] = if key.escapes.is_empty() {
-                &bytes[key.range]
-            } else {
-                // A key with half a surrogate pair is no name that can be asked for.
-                let _ = unescape(bytes, key.range, &scanner.escapes[key.escapes], &mut decoded);
-                &decoded
-            };
+            let key = scanner.key(key, &mut decoded);
             let below = wanted.map(|path| path.and_then(|path| below(path, key)));
             if below.iter().any(Option::is_some) && scanner.peek() == Some(b'{') {
                 let mut nested = Found::default();

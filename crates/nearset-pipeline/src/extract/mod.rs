@@ -4,7 +4,7 @@
 //! keeps from batch to batch. A faulty record is an error of its own and does not touch its neighbours.
 
 mod csv;
-mod json;
+pub(crate) mod json;
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -17,7 +17,7 @@ use crate::error::{RecordError, RecordFault};
 use crate::format::Format;
 use crate::input::Batch;
 
-pub(crate) use csv::{row_cells, strip_line_end};
+pub(crate) use csv::{Cells, row_cells, strip_line_end};
 
 /// What the item's field holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -5,7 +5,9 @@ use std::io::{self, BufRead, BufReader, Chain, Cursor, Read, Seek, SeekFrom};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use bzip2::bufread::MultiBzDecoder;
 use flate2::bufread::MultiGzDecoder;
+use lzma_rust2::XzReader;
 
 use super::{Location, Source};
 use crate::error::InputError;
@@ -15,6 +17,9 @@ const DISK_BUFFER: usize = 256 << 10;
 
 /// Files made with `zstd --long=31`, as some public corpora are, need a window of 2 GiB.
 const ZSTD_WINDOW_LOG_MAX: u32 = 31;
+
+/// The same bound for xz, in KiB: its largest preset takes 64 MiB, and a header can ask for 4 GiB before a byte is read.
+const XZ_MEMORY_KB_MAX: u32 = 2 << 20;
 
 /// Uncompressed bytes of a source.
 pub(crate) struct Stream {
@@ -108,16 +113,12 @@ impl Stream {
 
     fn explain(&self, cause: io::Error) -> InputError {
         let (name, read) = (Arc::clone(&self.name), self.read);
-        let (packing, tool) = match self.compression {
-            Compression::None => return InputError::Read { name, read, cause },
-            Compression::Gzip => ("gzip", "gzip"),
-            Compression::Zstd => ("zstd", "zstd"),
-        };
+        let Some(packing) = self.compression.tool() else { return InputError::Read { name, read, cause } };
         // An error with a code comes from the operating system; one without comes from the decoder.
         if cause.raw_os_error().is_some() {
             InputError::Read { name, read, cause }
         } else if cause.kind() == io::ErrorKind::UnexpectedEof {
-            InputError::Truncated { name, packing, tool, read }
+            InputError::Truncated { name, packing, read }
         } else {
             InputError::Corrupt { name, packing, read, cause }
         }
@@ -134,6 +135,8 @@ fn decoder<R: BufRead + Send + 'static>(compression: Compression, reader: R) -> 
             Ok(decoder) => Box::new(decoder),
             Err(error) => Box::new(Failing(Some(error))),
         },
+        Compression::Bzip2 => Box::new(MultiBzDecoder::new(reader)),
+        Compression::Xz => Box::new(XzReader::new_mem_limit(reader, true, XZ_MEMORY_KB_MAX)),
     }
 }
 
@@ -146,10 +149,10 @@ impl Read for Failing {
     }
 }
 
-/// The first four bytes, or fewer if there are no more, and the rest.
+/// The bytes that tell a packing, or fewer if there are no more, and the rest.
 fn peek<R: Read>(mut reader: R) -> io::Result<(Cursor<Vec<u8>>, R)> {
-    let mut head = Vec::with_capacity(4);
-    reader.by_ref().take(4).read_to_end(&mut head)?;
+    let mut head = Vec::with_capacity(Compression::SNIFFED);
+    reader.by_ref().take(Compression::SNIFFED as u64).read_to_end(&mut head)?;
     Ok((Cursor::new(head), reader))
 }
 

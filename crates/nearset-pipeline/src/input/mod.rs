@@ -12,6 +12,7 @@ mod split;
 mod vectors;
 
 pub use batch::{Batch, Preamble};
+pub(crate) use reader::BYTE_ORDER_MARK;
 pub use reader::{Position, ReadOptions, Reader};
 pub use resolve::{Location, Source, Sources, resolve};
 

@@ -15,7 +15,7 @@ use crate::error::InputError;
 use crate::extract::{Fields, row_cells};
 use crate::format::{Compression, Format};
 
-const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+pub(crate) const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// A place between two records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::error::InputError;
-use crate::format::{Compression, Format, detect};
+use crate::format::{Compression, Format, detect, unsupported_packing};
 
 /// Where a source's bytes come from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,6 +58,9 @@ impl Source {
     fn file(path: PathBuf, format: Option<Format>) -> Result<Self, InputError> {
         let (detected, compression) = detect(&path);
         let name: Arc<str> = path.to_string_lossy().into();
+        if let Some(packing) = unsupported_packing(&path) {
+            return Err(InputError::UnknownPacking { path, packing });
+        }
         let Some(format) = format.or(detected) else {
             return Err(InputError::UnknownExtension { path });
         };
@@ -81,7 +84,7 @@ fn look_at(path: &Path) -> io::Result<(Option<u64>, Vec<u8>)> {
     let metadata = file.metadata()?;
     let mut head = Vec::new();
     if metadata.is_file() {
-        file.take(8).read_to_end(&mut head)?;
+        file.take(Compression::SNIFFED as u64).read_to_end(&mut head)?;
     }
     Ok((metadata.is_file().then_some(metadata.len()), head))
 }
@@ -152,6 +155,15 @@ fn add_folder(sources: &mut Sources, folder: &Path, format: Option<Format>) -> R
     if sources.list.len() == before { Err(InputError::EmptyFolder { path: folder.to_owned() }) } else { Ok(()) }
 }
 
+/// The format that a name tells, also below a packing that is not supported: such a file holds records, so it must be refused rather than
+/// passed over.
+fn told_format(path: &Path) -> Option<Format> {
+    match unsupported_packing(path) {
+        Some(_) => detect(&path.with_extension("")).0,
+        None => detect(path).0,
+    }
+}
+
 fn walk(sources: &mut Sources, folder: &Path, format: Option<Format>) -> Result<(), InputError> {
     let unreadable = |cause| InputError::Unreadable { path: folder.to_owned(), cause };
     let mut entries = fs::read_dir(folder).map_err(unreadable)?.collect::<Result<Vec<_>, _>>().map_err(unreadable)?;
@@ -164,7 +176,7 @@ fn walk(sources: &mut Sources, folder: &Path, format: Option<Format>) -> Result<
         // A link to a folder may lead back up, so only real folders are entered.
         if entry.file_type().map_err(unreadable)?.is_dir() {
             walk(sources, &path, format)?;
-        } else if path.is_dir() || (format.is_none() && detect(&path).0.is_none()) {
+        } else if path.is_dir() || (format.is_none() && told_format(&path).is_none()) {
             sources.skipped.push(path);
         } else {
             sources.list.push(Source::file(path, format)?);

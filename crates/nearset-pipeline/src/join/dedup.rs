@@ -28,6 +28,7 @@ use super::write::{Outputs, Verdict};
 use super::{JoinOptions, JoinPlan};
 use crate::dedup::{Ids, Progress};
 use crate::input::Source;
+use crate::output::is_same_output;
 
 /// How to remove duplicates.
 #[derive(Debug, Clone)]
@@ -91,7 +92,7 @@ pub fn verified_dedup(
     let (sources, started) = (sources.into(), Instant::now());
     let plan = options.join.plan()?;
     if let (Some(out), Some(removed)) = (&options.out, &options.removed)
-        && out == removed
+        && is_same_output(out, removed)
     {
         return Err(JoinError::SameOutput { path: out.clone() });
     }

@@ -41,14 +41,15 @@ impl Added {
     }
 }
 
-/// The schema with the columns behind its own.
-pub(super) fn extended(schema: &TypePtr, added: &[Added]) -> Result<TypePtr, ParquetError> {
+/// The schema with the columns behind its own, or in the place of those that an earlier run has added; and, by added column, the field whose
+/// place it takes.
+pub(super) fn extended(schema: &TypePtr, added: &[Added]) -> Result<(TypePtr, Vec<Option<usize>>), ParquetError> {
     let mut fields = schema.get_fields().to_vec();
-    for Added { name, kind } in added {
-        if fields.iter().any(|field| field.name() == name) {
-            let cause = format!("there is a column called {name:?} already: rename it, or leave it out");
-            return Err(ParquetError::General(cause));
-        }
+    let place = |added: &Added| schema.get_fields().iter().position(|field| field.name() == added.name);
+    let places: Vec<Option<usize>> = added.iter().map(place).collect();
+    // The first one stands for the others, as in a record.
+    let annotated = places.first().is_some_and(Option::is_some);
+    for (Added { name, kind }, place) in added.iter().zip(&places) {
         let (physical, logical) = match kind {
             AddedKind::Bool => (PhysicalType::BOOLEAN, None),
             AddedKind::Integer => (PhysicalType::INT64, None),
@@ -59,9 +60,37 @@ pub(super) fn extended(schema: &TypePtr, added: &[Added]) -> Result<TypePtr, Par
             .with_repetition(Repetition::OPTIONAL)
             .with_logical_type(logical)
             .build()?;
-        fields.push(Arc::new(column));
+        match *place {
+            None => fields.push(Arc::new(column)),
+            Some(place) if annotated && kind.is_kind_of(&fields[place]) => fields[place] = Arc::new(column),
+            Some(_) => {
+                let cause = format!(
+                    "there is a column called {name:?} already, which no earlier run of nearset has added: it would be overwritten; rename \
+                     it first"
+                );
+                return Err(ParquetError::General(cause));
+            }
+        }
     }
-    Ok(Arc::new(Type::group_type_builder(schema.name()).with_fields(fields).build()?))
+    Ok((Arc::new(Type::group_type_builder(schema.name()).with_fields(fields).build()?), places))
+}
+
+impl AddedKind {
+    /// Whether a column holds values of this kind. Programs that rewrite a file may have changed a number's type.
+    fn is_kind_of(self, column: &Type) -> bool {
+        if !column.is_primitive() || column.get_basic_info().repetition() == Repetition::REPEATED {
+            return false;
+        }
+        let physical = column.get_physical_type();
+        match self {
+            AddedKind::Bool => physical == PhysicalType::BOOLEAN,
+            AddedKind::Integer | AddedKind::Number => matches!(
+                physical,
+                PhysicalType::INT32 | PhysicalType::INT64 | PhysicalType::FLOAT | PhysicalType::DOUBLE
+            ),
+            AddedKind::Text => physical == PhysicalType::BYTE_ARRAY,
+        }
+    }
 }
 
 /// The values of one column, for the kept rows of a row group.

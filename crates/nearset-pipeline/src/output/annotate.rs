@@ -1,13 +1,18 @@
-//! Fields added to a record, all of its own bytes kept.
+//! Fields added to a record, all other bytes of it kept.
 //!
-//! A JSON object gets them before its closing brace, so a field of the same name that was there before is overruled in
-//! every parser that lets the last one win. A row gets them as cells behind its last.
+//! A JSON object gets them before its closing brace, a row as cells behind those of its header. Where a record has been annotated before,
+//! its values are replaced where they stand, so that each field is there once, however often a run is repeated.
+//! Invariant: nothing that nearset has not written is overwritten. The first of the added fields is true or false, and stands for the others: a
+//! record that has it has been annotated, and one that has only another of them, or any of another kind, has a field of its own by that
+//! name and is refused. A null may be set either way.
 
 use std::io::Write;
 
-use super::Added;
+use super::{Added, AddedKind};
 use crate::error::RecordFault;
-use crate::extract::strip_line_end;
+use crate::extract::json::{self, Kind, Member};
+use crate::extract::{Cells, strip_line_end};
+use crate::input::BYTE_ORDER_MARK;
 
 /// What a field is set to.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -25,7 +30,7 @@ pub enum Value<'a> {
     Null,
 }
 
-/// Appends the object on the line with the fields added, line end included.
+/// Appends the object on the line with the fields set, line end included.
 pub(super) fn json_object(
     record: &[u8],
     added: &[Added],
@@ -37,9 +42,22 @@ pub(super) fn json_object(
         let cause = "a closing brace is needed at the end of the line";
         return Err(RecordFault::InvalidJson { column: content.len() + 1, cause });
     };
-    out.extend_from_slice(body);
+    let present = json::members(content, |key| added.iter().position(|added| added.name.as_bytes() == key))?;
+    check_members(&present, added)?;
+    let mut set = vec![false; added.len()];
+    let mut at = 0;
+    for Member { name, behind, span, .. } in present {
+        // Of equal keys the first is set and the others go, with the comma before them.
+        let is_first = !std::mem::replace(&mut set[name], true);
+        out.extend_from_slice(&record[at..if is_first { span.start } else { behind }]);
+        if is_first {
+            json_value(values[name], out);
+        }
+        at = span.end;
+    }
+    out.extend_from_slice(&body[at..]);
     let mut separator = if body.trim_ascii_end().ends_with(b"{") { "" } else { "," };
-    for (Added { name, .. }, value) in added.iter().zip(values) {
+    for ((Added { name, .. }, value), _) in added.iter().zip(values).zip(set).filter(|(_, set)| !set) {
         out.extend_from_slice(separator.as_bytes());
         separator = ",";
         json_string(name, out);
@@ -50,15 +68,170 @@ pub(super) fn json_object(
     Ok(())
 }
 
-/// Appends the row with the cells added, line end included.
-pub(super) fn row(record: &[u8], delimiter: u8, values: &[Value<'_>], out: &mut Vec<u8>) {
-    let content = strip_line_end(record);
-    out.extend_from_slice(content);
-    for &value in values {
-        out.push(delimiter);
-        cell(value, delimiter, out);
+/// Refuses values that no earlier run has written. Of equal keys the last one counts, as for every other reader.
+fn check_members(present: &[Member], added: &[Added]) -> Result<(), RecordFault> {
+    let annotated = present.iter().rfind(|member| member.name == 0).is_some_and(|mark| mark.kind == Kind::Bool);
+    let fits = |member: &Member| {
+        let fits = match added[member.name].kind {
+            AddedKind::Bool => member.kind == Kind::Bool,
+            AddedKind::Integer | AddedKind::Number => member.kind == Kind::Number,
+            AddedKind::Text => member.kind == Kind::String,
+        };
+        member.kind == Kind::Null || annotated && fits
+    };
+    match present.iter().find(|member| !fits(member)) {
+        Some(member) => {
+            let (field, found) = (added[member.name].name.clone(), member.kind.name());
+            Err(RecordFault::FieldTaken { field, found })
+        }
+        None => Ok(()),
     }
-    out.extend_from_slice(&record[content.len()..]);
+}
+
+/// Where added fields go in the rows of a table.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Columns {
+    /// By column of the table: what becomes of it.
+    own: Vec<Cell>,
+    /// Added fields that the table does not have, in their order.
+    new: Vec<usize>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Cell {
+    Kept,
+    /// Set to this added field.
+    Set(usize),
+    /// A second column of a name that is set.
+    Dropped,
+}
+
+impl Columns {
+    /// For a table with these columns.
+    ///
+    /// # Errors
+    /// If it has a column of an added name that no earlier run has added.
+    pub fn new(columns: &[String], added: &[Added]) -> Result<Self, RecordFault> {
+        let place = |added: &Added| columns.iter().position(|column| *column == added.name);
+        let places: Vec<Option<usize>> = added.iter().map(place).collect();
+        if let (Some(None), Some(taken)) = (places.first(), places.iter().position(Option::is_some)) {
+            return Err(RecordFault::FieldTaken { field: added[taken].name.clone(), found: "a column" });
+        }
+        let cell = |(i, column): (usize, &String)| match added.iter().position(|added| added.name == *column) {
+            Some(field) if places[field] == Some(i) => Cell::Set(field),
+            Some(_) => Cell::Dropped,
+            None => Cell::Kept,
+        };
+        let new = (0..added.len()).filter(|&field| places[field].is_none()).collect();
+        Ok(Self { own: columns.iter().enumerate().map(cell).collect(), new })
+    }
+
+    /// Appends the header with the names added, line end included.
+    ///
+    /// # Errors
+    /// If the header is no row.
+    pub fn header(&self, header: &[u8], delimiter: u8, added: &[Added], out: &mut Vec<u8>) -> Result<(), RecordFault> {
+        let names = header.strip_prefix(BYTE_ORDER_MARK).unwrap_or(header);
+        out.extend_from_slice(&header[..header.len() - names.len()]);
+        self.write(names, delimiter, out, |set, own, out| {
+            match own {
+                Some(own) => out.extend_from_slice(own),
+                None => cell(Value::Text(&added[set].name), delimiter, out),
+            }
+            Ok(())
+        })
+    }
+
+    /// Appends the row with the cells set, line end included.
+    ///
+    /// # Errors
+    /// If a cell holds what no earlier run has written, or cells can't be told apart.
+    pub fn row(
+        &self,
+        record: &[u8],
+        delimiter: u8,
+        added: &[Added],
+        values: &[Value<'_>],
+        out: &mut Vec<u8>,
+    ) -> Result<(), RecordFault> {
+        self.write(record, delimiter, out, |set, own, out| {
+            let text = own.map(String::from_utf8_lossy).unwrap_or_default();
+            let text = text.trim_matches('"');
+            let fits = match added[set].kind {
+                AddedKind::Bool => text.eq_ignore_ascii_case("true") || text.eq_ignore_ascii_case("false"),
+                AddedKind::Integer | AddedKind::Number => text.parse::<f64>().is_ok(),
+                AddedKind::Text => true,
+            };
+            if !fits && !text.is_empty() {
+                return Err(RecordFault::FieldTaken { field: added[set].name.clone(), found: "another kind of value" });
+            }
+            cell(values[set], delimiter, out);
+            Ok(())
+        })
+    }
+
+    /// Appends a row; `set` writes the cell of an added field, given what is there, as it stands in the row.
+    fn write(
+        &self,
+        record: &[u8],
+        delimiter: u8,
+        out: &mut Vec<u8>,
+        mut set: impl FnMut(usize, Option<&[u8]>, &mut Vec<u8>) -> Result<(), RecordFault>,
+    ) -> Result<(), RecordFault> {
+        let content = strip_line_end(record);
+        let line_end = &record[content.len()..];
+        let cells: Result<Vec<_>, RecordFault> = Cells::new(content, delimiter).collect();
+        let mut first = true;
+        let mut separate = |out: &mut Vec<u8>| {
+            if !std::mem::take(&mut first) {
+                out.push(delimiter);
+            }
+        };
+        let cells = match cells {
+            Ok(cells) => cells,
+            // What is broken behind the item may stay so, as long as nothing in it is to be set.
+            Err(_) if self.own.iter().all(|&cell| cell == Cell::Kept) => {
+                separate(out);
+                out.extend_from_slice(content);
+                for &field in &self.new {
+                    separate(out);
+                    set(field, None, out)?;
+                }
+                out.extend_from_slice(line_end);
+                return Ok(());
+            }
+            Err(fault) => return Err(fault),
+        };
+        // Short rows are filled up, and what a row has beyond its header stays behind what is added: each cell stands below its name.
+        for i in 0..cells.len().max(self.own.len()) + 1 {
+            if i == self.own.len() {
+                for &field in &self.new {
+                    separate(out);
+                    set(field, None, out)?;
+                }
+            }
+            let raw = cells.get(i).map(|cell| cell.raw(content));
+            match self.own.get(i) {
+                Some(Cell::Dropped) => {}
+                Some(&Cell::Set(field)) => {
+                    separate(out);
+                    set(field, raw.or(Some(b"")), out)?;
+                }
+                Some(Cell::Kept) => {
+                    separate(out);
+                    out.extend_from_slice(raw.unwrap_or_default());
+                }
+                None => {
+                    if let Some(raw) = raw {
+                        separate(out);
+                        out.extend_from_slice(raw);
+                    }
+                }
+            }
+        }
+        out.extend_from_slice(line_end);
+        Ok(())
+    }
 }
 
 /// Appends a cell of a table.

@@ -3,10 +3,37 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::{Added, Checkpoint, OutputOptions, ParquetWriter, RecordWriter, Value};
+use super::{Added, Checkpoint, OutputOptions, ParquetWriter, RecordWriter, Value, records};
 use crate::error::OutputError;
-use crate::format::{Format, detect};
+use crate::format::{Compression, Format, detect};
 use crate::input::{Batch, Source};
+
+/// Checks that records of all these sources can go to one output of this name, before any is read.
+pub(crate) fn check_sources(path: &Path, sources: &[Source], added: &[Added]) -> Result<(), OutputError> {
+    let Some(first) = sources.first() else { return Ok(()) };
+    if let Some(other) = sources.iter().find(|source| source.format != first.format) {
+        return Err(OutputError::MixedFormats {
+            path: path.to_owned(),
+            first: (Arc::clone(&first.name), first.format),
+            other: (Arc::clone(&other.name), other.format),
+        });
+    }
+    if first.format != Format::Parquet {
+        return records::check_format(path, added, first.format, &first.name);
+    }
+    let (named, packed) = detect(path);
+    let name = &first.name;
+    let cause = match named.filter(|&format| format != Format::Parquet) {
+        Some(other) => {
+            format!("named as {other}, but {name} is Parquet and rows come out as they went in: name it .parquet")
+        }
+        None if packed != Compression::None => {
+            format!("{name} is Parquet, which is compressed inside and not once more: name it .parquet")
+        }
+        None => return Ok(()),
+    };
+    Err(OutputError::Unsupported { path: path.to_owned(), cause })
+}
 
 /// Where records go.
 ///
@@ -23,7 +50,8 @@ impl AnyWriter {
     /// [`AnyWriter::annotate`] sets.
     ///
     /// # Errors
-    /// As [`RecordWriter::create`] and [`ParquetWriter::create`]; and if the output's name is that of another format.
+    /// As [`RecordWriter::create`] and [`ParquetWriter::create`]; and if the sources differ in format, or the output's name is that of
+    /// another one.
     pub fn open(
         path: &Path,
         sources: &Arc<[Source]>,
@@ -31,14 +59,8 @@ impl AnyWriter {
         resumed: Option<Checkpoint>,
         options: &OutputOptions,
     ) -> Result<Self, OutputError> {
-        if let Some(parquet) = sources.iter().find(|source| source.format == Format::Parquet) {
-            if let Some(other) = detect(path).0.filter(|&format| format != Format::Parquet) {
-                let name = &parquet.name;
-                let cause = format!(
-                    "named as {other}, but {name} is Parquet and rows come out as they went in: name it .parquet"
-                );
-                return Err(OutputError::Unsupported { path: path.to_owned(), cause });
-            }
+        check_sources(path, sources, &added)?;
+        if sources.iter().any(|source| source.format == Format::Parquet) {
             return Ok(Self::Parquet(Box::new(ParquetWriter::create(path, Arc::clone(sources), added, options)?)));
         }
         let writer = match resumed {

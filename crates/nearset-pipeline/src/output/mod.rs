@@ -1,7 +1,7 @@
 //! Outputs: whole or not at all.
 //!
 //! Claim: under the name the user gave there is either what was there before or the finished output, whatever happens in
-//! between; and no input is ever written to.
+//! between; and no input is ever written to. Pipes, devices and sockets are written through, and stay what they are.
 
 mod added;
 mod annotate;
@@ -10,12 +10,16 @@ mod file;
 mod parquet;
 mod records;
 mod table;
+mod target;
 
 pub use added::{Added, AddedKind};
 pub use annotate::Value;
 pub(crate) use annotate::json_string;
 pub use any::AnyWriter;
+pub(crate) use any::check_sources;
 pub use file::{OutputFile, OutputOptions, partial_path};
 pub use parquet::ParquetWriter;
 pub use records::{Checkpoint, RecordWriter};
 pub use table::TableFile;
+pub(crate) use target::is_same_output;
+pub use target::{is_stdout, is_written_through};

@@ -37,9 +37,10 @@ pub struct ParquetWriter {
     path: PathBuf,
     sources: Arc<[Source]>,
     writer: SerializedFileWriter<OutputFile>,
+    /// The first source's.
     schema: TypePtr,
-    /// Columns that annotating adds, behind those of the sources.
-    added: Vec<Column>,
+    /// Columns that annotating adds, and whose place each takes: by leaf column of the sources, or behind them.
+    added: Vec<(Column, Option<usize>)>,
     current: Current,
 }
 
@@ -53,10 +54,12 @@ struct Current {
 }
 
 impl ParquetWriter {
-    /// Starts an output with the schema of the first source and the `added` columns behind it.
+    /// Starts an output with the schema of the first source and the `added` columns, behind it or in the place of those that an earlier run has
+    /// added.
     ///
     /// # Errors
-    /// As [`OutputFile::create`]; and if there is no source, one is not Parquet, or a column of an added name is there.
+    /// As [`OutputFile::create`]; and if there is no source, one is not Parquet, or a column of an added name is there that no earlier run has
+    /// added.
     pub fn create(
         path: &Path,
         sources: impl Into<Arc<[Source]>>,
@@ -76,15 +79,20 @@ impl ParquetWriter {
             return Err(OutputError::Input(InputError::Nothing));
         };
         let file = open_parquet(first)?;
-        let own = file.metadata().file_metadata().schema_descr().root_schema_ptr();
-        let schema = extended(&own, &added).map_err(|cause| unsupported(format!("{}: {cause}", first.name)))?;
-        let properties = Arc::new(properties(file.metadata(), !added.is_empty()));
+        let described = file.metadata().file_metadata().schema_descr();
+        let schema = described.root_schema_ptr();
+        let (extended, fields) =
+            extended(&schema, &added).map_err(|cause| unsupported(format!("{}: {cause}", first.name)))?;
+        // A field whose place is taken is one column, so its root is no other's.
+        let leaf =
+            |field: usize| (0..described.num_columns()).find(|&leaf| described.get_column_root_idx(leaf) == field);
+        let added: Vec<(Column, Option<usize>)> =
+            added.iter().zip(fields).map(|(added, field)| (Column::new(added.kind), field.and_then(leaf))).collect();
+        let properties = Arc::new(properties(file.metadata(), &added));
         let options = OutputOptions { compression: Some(Compression::None), ..options.clone() };
         let out = OutputFile::create(path, &options)?;
-        let writer =
-            SerializedFileWriter::new(out, Arc::clone(&schema), properties).map_err(|cause| writing(path, cause))?;
+        let writer = SerializedFileWriter::new(out, extended, properties).map_err(|cause| writing(path, cause))?;
         let current = Current { index: 0, file, group: 0, keep: Vec::new() };
-        let added = added.iter().map(|added| Column::new(added.kind)).collect();
         Ok(Self { path: path.to_owned(), sources, writer, schema, added, current })
     }
 
@@ -110,7 +118,7 @@ impl ParquetWriter {
         self.current.keep.push(kept.is_some());
         if let Some(values) = kept {
             assert_eq!(values.len(), self.added.len(), "a value for each added column");
-            self.added.iter_mut().zip(values).for_each(|(column, &value)| column.push(value));
+            self.added.iter_mut().zip(values).for_each(|((column, _), &value)| column.push(value));
         }
         if self.current.keep.len() == rows {
             self.copy_group()?;
@@ -122,8 +130,7 @@ impl ParquetWriter {
         let source = &self.sources[index];
         let file = open_parquet(source)?;
         // Writers name the root as they please; what counts are the columns.
-        let own = self.schema.get_fields().len() - self.added.len();
-        if file.metadata().file_metadata().schema().get_fields() != &self.schema.get_fields()[..own] {
+        if file.metadata().file_metadata().schema().get_fields() != self.schema.get_fields() {
             return Err(OutputError::HeaderMismatch {
                 path: self.path.clone(),
                 name: Arc::clone(&source.name),
@@ -152,14 +159,18 @@ impl ParquetWriter {
             let read = |cause| OutputError::Input(InputError::Parquet { name: Arc::clone(name), cause });
             let rows = file.get_row_group(*group).map_err(read)?;
             let mut out = self.writer.next_row_group().map_err(|cause| writing(&self.path, cause))?;
-            for column in 0..rows.num_columns() {
-                let reader = rows.get_column_reader(column).map_err(read)?;
+            for leaf in 0..rows.num_columns() {
+                if let Some((column, _)) = self.added.iter_mut().find(|(_, place)| *place == Some(leaf)) {
+                    column.write(&mut out).map_err(|cause| writing(&self.path, cause))?;
+                    continue;
+                }
+                let reader = rows.get_column_reader(leaf).map_err(read)?;
                 copy_column(reader, &mut out, keep).map_err(|failure| match failure {
                     Failure::Read(cause) => read(cause),
                     Failure::Write(cause) => writing(&self.path, cause),
                 })?;
             }
-            for column in &mut self.added {
+            for (column, _) in self.added.iter_mut().filter(|(_, place)| place.is_none()) {
                 column.write(&mut out).map_err(|cause| writing(&self.path, cause))?;
             }
             out.close().map_err(|cause| writing(&self.path, cause))?;
@@ -199,14 +210,19 @@ impl Current {
 const ARROW_SCHEMA: &str = "ARROW:schema";
 
 /// The writer's settings that give a file like the one read, up to columns that are added.
-fn properties(metadata: &ParquetMetaData, adding: bool) -> WriterProperties {
+fn properties(metadata: &ParquetMetaData, added: &[(Column, Option<usize>)]) -> WriterProperties {
     let mut described = metadata.file_metadata().key_value_metadata().cloned();
-    if let (Some(pairs), true) = (&mut described, adding) {
+    if let (Some(pairs), false) = (&mut described, added.is_empty()) {
         pairs.retain(|pair| pair.key != ARROW_SCHEMA);
     }
     let mut builder = WriterProperties::builder().set_key_value_metadata(described).set_max_row_group_row_count(None);
     if let Some(group) = metadata.row_groups().first() {
-        builder = builder.set_sorting_columns(group.sorting_columns().cloned());
+        // Rows stay sorted by what comes before a column whose values are replaced.
+        let stays = |leaf: usize| added.iter().all(|(_, place)| *place != Some(leaf));
+        let sorted = group.sorting_columns().map(|columns| {
+            columns.iter().take_while(|column| stays(column.column_idx as usize)).cloned().collect::<Vec<_>>()
+        });
+        builder = builder.set_sorting_columns(sorted.filter(|columns| !columns.is_empty()));
         for column in group.columns() {
             let path = column.column_path().clone();
             builder = builder

@@ -3,12 +3,12 @@
 //! Invariant: the output is the first source's preamble and the kept records, in the order they are given; the only byte
 //! added is a line feed where a source ended without one and another record follows.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::annotate::{self, Value, json_string};
-use super::{Added, OutputFile, OutputOptions};
-use crate::error::{OutputError, RecordError, RecordFault};
+use super::annotate::{self, Columns, Value, json_string};
+use super::{Added, OutputFile, OutputOptions, is_written_through};
+use crate::error::{InputError, OutputError, RecordError, RecordFault};
 use crate::format::{Compression, Format, detect};
 use crate::input::{Batch, NpyHeader, Preamble};
 
@@ -23,14 +23,23 @@ pub struct Checkpoint {
     pub open_line: bool,
 }
 
+/// The first source that records came from, which all others must be like.
+struct First {
+    name: Arc<str>,
+    format: Format,
+    preamble: Arc<Preamble>,
+}
+
 /// Writes records of one format. Parquet has its own writer.
 pub struct RecordWriter {
     out: OutputFile,
-    /// The output's own format, where its name tells one.
-    format: Option<Format>,
+    /// The name that the output was given.
+    path: PathBuf,
     added: Vec<Added>,
     /// The preamble that was written, and whose it is.
-    preamble: Option<(Arc<str>, Arc<Preamble>)>,
+    first: Option<First>,
+    /// Where the added fields go in a table's rows.
+    columns: Columns,
     started: bool,
     open_line: bool,
     rows: u64,
@@ -44,7 +53,7 @@ impl RecordWriter {
     /// As [`OutputFile::create`]; and if the extension is that of another kind of file, or of one that cannot be written
     /// this way.
     pub fn create(path: &Path, added: Vec<Added>, options: &OutputOptions) -> Result<Self, OutputError> {
-        Self::over(OutputFile::create(path, options)?, added, Checkpoint::default())
+        Ok(Self::over(path, OutputFile::create(path, options)?, added, Checkpoint::default()))
     }
 
     /// Goes on behind a checkpoint.
@@ -57,13 +66,23 @@ impl RecordWriter {
         checkpoint: Checkpoint,
         options: &OutputOptions,
     ) -> Result<Self, OutputError> {
-        Self::over(OutputFile::resume(path, checkpoint.length, options)?, added, checkpoint)
+        Ok(Self::over(path, OutputFile::resume(path, checkpoint.length, options)?, added, checkpoint))
     }
 
-    fn over(out: OutputFile, added: Vec<Added>, checkpoint: Checkpoint) -> Result<Self, OutputError> {
-        let format = detect(out.path()).0;
+    fn over(path: &Path, out: OutputFile, added: Vec<Added>, checkpoint: Checkpoint) -> Self {
         let Checkpoint { started, open_line, .. } = checkpoint;
-        Ok(Self { out, format, added, preamble: None, started, open_line, rows: 0, scratch: Vec::new() })
+        let columns = Columns::default();
+        Self {
+            out,
+            path: path.to_owned(),
+            added,
+            first: None,
+            columns,
+            started,
+            open_line,
+            rows: 0,
+            scratch: Vec::new(),
+        }
     }
 
     /// As [`OutputFile::keep_partial`].
@@ -72,7 +91,7 @@ impl RecordWriter {
     }
 
     fn unsupported(&self, cause: String) -> OutputError {
-        OutputError::Unsupported { path: self.out.path().to_owned(), cause }
+        OutputError::Unsupported { path: self.path.clone(), cause }
     }
 
     /// Makes ready for the records of a batch; the first one's preamble is written. To be called once a batch, also when
@@ -81,67 +100,50 @@ impl RecordWriter {
     /// # Errors
     /// If the batch's format is not the output's, or its columns are not those of the batches before.
     pub fn begin(&mut self, batch: &Batch) -> Result<(), OutputError> {
-        if let Some((first, preamble)) = &self.preamble {
-            if Arc::ptr_eq(preamble, batch.preamble()) {
+        let preamble = batch.preamble();
+        if let Some(first) = &self.first {
+            if Arc::ptr_eq(&first.preamble, preamble) {
                 return Ok(());
             }
-            if preamble.columns != batch.preamble().columns || !same_array(preamble, batch.preamble()) {
+            if first.format != batch.format() {
+                return Err(OutputError::MixedFormats {
+                    path: self.path.clone(),
+                    first: (Arc::clone(&first.name), first.format),
+                    other: (Arc::clone(batch.name()), batch.format()),
+                });
+            }
+            if first.preamble.columns != preamble.columns || !same_array(&first.preamble, preamble) {
                 return Err(OutputError::HeaderMismatch {
-                    path: self.out.path().to_owned(),
+                    path: self.path.clone(),
                     name: Arc::clone(batch.name()),
-                    first: Arc::clone(first),
+                    first: Arc::clone(&first.name),
                 });
             }
             return Ok(());
         }
-        self.check_format(batch)?;
-        self.preamble = Some((Arc::clone(batch.name()), Arc::clone(batch.preamble())));
+        check_format(&self.path, &self.added, batch.format(), batch.name())?;
+        self.columns = Columns::new(&preamble.columns, &self.added)
+            .map_err(|fault| self.unsupported(format!("{}: {fault}", batch.name())))?;
+        let (name, format) = (Arc::clone(batch.name()), batch.format());
+        self.first = Some(First { name, format, preamble: Arc::clone(preamble) });
         if self.started {
             return Ok(());
         }
         self.started = true;
-        let raw = &batch.preamble().raw;
-        if Self::becomes_json(batch) {
+        let raw = &preamble.raw;
+        if becomes_json(format) {
             return Ok(());
         }
-        if let (Some(delimiter), false) = (batch.format().delimiter(), self.added.is_empty()) {
+        if let (Some(delimiter), false) = (format.delimiter(), self.added.is_empty()) {
             self.scratch.clear();
-            let names: Vec<Value<'_>> = self.added.iter().map(|added| Value::Text(&added.name)).collect();
-            annotate::row(raw, delimiter, &names, &mut self.scratch);
+            self.columns
+                .header(raw, delimiter, &self.added, &mut self.scratch)
+                .map_err(|cause| InputError::BadHeader { name: Arc::clone(batch.name()), cause })?;
             self.out.write(&self.scratch)?;
         } else {
             self.out.write(raw)?;
         }
-        self.open_line = batch.format().delimiter().is_some() && !raw.ends_with(b"\n");
-        Ok(())
-    }
-
-    /// A file a document has no place in one text file, so such documents come out as JSON objects.
-    fn becomes_json(batch: &Batch) -> bool {
-        batch.format() == Format::TextFile
-    }
-
-    fn check_format(&self, batch: &Batch) -> Result<(), OutputError> {
-        let (input, name) = (batch.format(), batch.name());
-        if input == Format::Parquet {
-            return Err(self.unsupported(format!("{name} is Parquet, which needs an output called .parquet")));
-        }
-        let wanted = if Self::becomes_json(batch) { Format::Jsonl } else { input };
-        if let Some(output) = self.format.filter(|&output| output != wanted) {
-            let cause = format!(
-                "named as {output}, but {name} is {input} and records come out as they went in: name it as {wanted}"
-            );
-            return Err(self.unsupported(cause));
-        }
-        if input == Format::Npy && self.out.compression() != Compression::None {
-            return Err(
-                self.unsupported("a NumPy array's row count is known last, so it cannot be compressed".to_owned())
-            );
-        }
-        if !self.added.is_empty() && input != Format::Jsonl && input.delimiter().is_none() && input != Format::TextFile
-        {
-            return Err(self.unsupported(format!("{input} has no fields to add to: annotate JSONL, CSV or TSV")));
-        }
+        self.open_line = format.delimiter().is_some() && !raw.ends_with(b"\n");
         Ok(())
     }
 
@@ -163,7 +165,7 @@ impl RecordWriter {
     /// # Panics
     /// If there is no record `i`.
     pub fn copy(&mut self, batch: &Batch, i: usize) -> Result<(), OutputError> {
-        if Self::becomes_json(batch) {
+        if becomes_json(batch.format()) {
             return self.write_document(batch, i, &[]);
         }
         let record = batch.raw(i);
@@ -171,26 +173,27 @@ impl RecordWriter {
         self.out.write(record)
     }
 
-    /// Writes record `i` with the added fields set to `values`, in the order they were named.
+    /// Writes record `i` with the added fields set to `values`, in the order they were named. Those of an earlier run are replaced where they
+    /// stand.
     ///
     /// # Errors
-    /// If the record has no end to add them at, or the device is full or fails.
+    /// If the record has no end to add them at, it has a field of such a name that no earlier run has added, or the device is full or fails.
     ///
     /// # Panics
     /// If there is no record `i`, or there are more or fewer values than names.
     pub fn annotate(&mut self, batch: &Batch, i: usize, values: &[Value<'_>]) -> Result<(), OutputError> {
         assert_eq!(values.len(), self.added.len(), "a value for each added field");
-        if Self::becomes_json(batch) {
+        if becomes_json(batch.format()) {
             return self.write_document(batch, i, values);
         }
         let record = batch.raw(i);
         self.next_record(batch, record)?;
         self.scratch.clear();
-        match batch.format().delimiter() {
-            Some(delimiter) => annotate::row(record, delimiter, values, &mut self.scratch),
-            None => annotate::json_object(record, &self.added, values, &mut self.scratch)
-                .map_err(|fault| self.record_error(batch, i, fault))?,
-        }
+        let written = match batch.format().delimiter() {
+            Some(delimiter) => self.columns.row(record, delimiter, &self.added, values, &mut self.scratch),
+            None => annotate::json_object(record, &self.added, values, &mut self.scratch),
+        };
+        written.map_err(|fault| self.record_error(batch, i, fault))?;
         self.out.write(&self.scratch)
     }
 
@@ -227,7 +230,7 @@ impl RecordWriter {
     }
 
     fn array_header(&self) -> Option<&Arc<Preamble>> {
-        self.preamble.as_ref().map(|(_, preamble)| preamble).filter(|preamble| preamble.raw.starts_with(b"\x93NUMPY"))
+        self.first.as_ref().map(|first| &first.preamble).filter(|preamble| preamble.raw.starts_with(b"\x93NUMPY"))
     }
 
     /// Lets the output appear under its name.
@@ -241,6 +244,36 @@ impl RecordWriter {
         }
         self.out.finish()
     }
+}
+
+/// A file a document has no place in one text file, so such documents come out as JSON objects.
+fn becomes_json(format: Format) -> bool {
+    format == Format::TextFile
+}
+
+/// Checks that records of a format, with these fields added, can go to an output of this name. `name` is whose they are.
+pub(super) fn check_format(path: &Path, added: &[Added], input: Format, name: &str) -> Result<(), OutputError> {
+    let unsupported = |cause| Err(OutputError::Unsupported { path: path.to_owned(), cause });
+    let (named, packed) = detect(path);
+    if input == Format::Parquet {
+        return unsupported(format!("{name} is Parquet, which needs an output called .parquet"));
+    }
+    let wanted = if becomes_json(input) { Format::Jsonl } else { input };
+    if let Some(output) = named.filter(|&output| output != wanted) {
+        return unsupported(format!(
+            "named as {output}, but {name} is {input} and records come out as they went in: name it as {wanted}"
+        ));
+    }
+    if input == Format::Npy && packed != Compression::None {
+        return unsupported("a NumPy array's row count is known last, so it cannot be compressed".to_owned());
+    }
+    if input == Format::Npy && is_written_through(path) {
+        return unsupported("a NumPy array's row count is known last, so it needs a file: name one".to_owned());
+    }
+    if !added.is_empty() && wanted != Format::Jsonl && input.delimiter().is_none() {
+        return unsupported(format!("{input} has no fields to add to: annotate JSONL, CSV or TSV"));
+    }
+    Ok(())
 }
 
 fn same_array(a: &Preamble, b: &Preamble) -> bool {

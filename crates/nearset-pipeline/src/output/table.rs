@@ -3,11 +3,12 @@
 use std::path::Path;
 
 use super::annotate::{Value, cell, json_string, json_value};
-use super::{OutputFile, OutputOptions};
+use super::{OutputFile, OutputOptions, is_written_through};
 use crate::error::OutputError;
-use crate::format::{Format, detect};
+use crate::format::{Format, KNOWN_PACKINGS, detect};
 
-/// Writes rows as TSV or CSV with a header, or as JSON Lines, by the output's extension; to standard output as TSV.
+/// Writes rows as TSV or CSV with a header, or as JSON Lines, by the output's extension; to standard output, and through pipes and devices
+/// whose name tells none of them, as TSV.
 pub struct TableFile {
     out: OutputFile,
     /// `None` for JSON Lines.
@@ -23,11 +24,12 @@ impl TableFile {
     /// As [`OutputFile::create`]; and if the extension is that of another kind of file.
     pub fn create(path: &Path, names: &'static [&'static str], options: &OutputOptions) -> Result<Self, OutputError> {
         let delimiter = match detect(path).0 {
-            _ if path == Path::new("-") => Some(b'\t'),
             Some(Format::Jsonl) => None,
             Some(Format::Tsv | Format::Csv) => detect(path).0.and_then(Format::delimiter),
+            None if is_written_through(path) => Some(b'\t'),
             _ => {
-                let cause = "results are written as .tsv, .csv or .jsonl, each also .gz or .zst: name it so".to_owned();
+                let cause =
+                    format!("results are written as .tsv, .csv or .jsonl, each also {KNOWN_PACKINGS}: name it so");
                 return Err(OutputError::Unsupported { path: path.to_owned(), cause });
             }
         };

@@ -16,14 +16,18 @@ fn in_three(bytes: &[u8], pack: impl Fn(&[u8]) -> Vec<u8>) -> Vec<u8> {
 }
 
 #[test]
-fn ten_thousand_records_are_the_same_plain_gzipped_and_zstandard_in_parts() {
+fn ten_thousand_records_are_the_same_plain_and_in_every_packing_in_parts() {
     let folder = Folder::new();
     let corpus = corpus(10_000);
     let plain = folder.write("a.jsonl", &corpus);
     let gz = folder.write("a.jsonl.gz", in_three(&corpus, gzip));
     let zst = folder.write("a.jsonl.zst", in_three(&corpus, zstd));
+    let bz2 = folder.write("a.jsonl.bz2", in_three(&corpus, bzip2));
+    // Between and behind streams of xz there may be padding, by fours.
+    let padded = |bytes: &[u8]| [xz(bytes), vec![0; 8]].concat();
+    let xz = folder.write("a.jsonl.xz", in_three(&corpus, padded));
     let fields = text_fields();
-    for path in [plain, gz, zst] {
+    for path in [plain, gz, zst, bz2, xz] {
         let batches = read(&path, &fields);
         assert_eq!(raw(&batches), corpus);
         let records = records(&batches, &fields);
@@ -97,7 +101,13 @@ fn a_file_can_be_one_document() {
 fn a_truncated_stream_delivers_its_whole_records_and_then_says_so() {
     let folder = Folder::new();
     let corpus = corpus(5_000);
-    for (name, packed) in [("a.jsonl.gz", gzip(&corpus)), ("a.jsonl.zst", zstd(&corpus))] {
+    for (name, packed) in [
+        ("a.jsonl.gz", gzip(&corpus)),
+        ("a.jsonl.zst", zstd(&corpus)),
+        ("a.jsonl.bz2", bzip2(&corpus)),
+        // What is packed as one piece is unpacked as one, and a piece of xz holds up to 2 MiB.
+        ("a.jsonl.xz", in_three(&corpus, xz)),
+    ] {
         let path = folder.write(name, &packed[..packed.len() * 2 / 3]);
         let next = folder.write("next.jsonl", "{\"text\":\"next\"}\n");
         let (batches, error) = batches(&sources(&[&path, &next], None), &small_batches(4096));
@@ -114,12 +124,26 @@ fn a_truncated_stream_delivers_its_whole_records_and_then_says_so() {
 #[test]
 fn a_damaged_stream_is_told_from_a_cut_one() {
     let folder = Folder::new();
-    let mut packed = gzip(&corpus(5_000));
-    let middle = packed.len() / 2;
-    packed[middle..middle + 64].fill(0xff);
-    let path = folder.write("a.jsonl.gz", &packed);
-    let (_, error) = batches(&sources(&[&path], None), &small_batches(4096));
-    assert!(matches!(error, Some(InputError::Corrupt { .. })), "{error:?}");
+    for (name, mut packed) in [
+        ("a.jsonl.gz", gzip(&corpus(5_000))),
+        ("a.jsonl.bz2", bzip2(&corpus(5_000))),
+        ("a.jsonl.xz", xz(&corpus(5_000))),
+    ] {
+        let middle = packed.len() / 2;
+        packed[middle..middle + 64].fill(0xff);
+        let path = folder.write(name, &packed);
+        let (_, error) = batches(&sources(&[&path], None), &small_batches(4096));
+        assert!(matches!(error, Some(InputError::Corrupt { .. })), "{name}: {error:?}");
+    }
+    for (name, whole) in [("behind.jsonl.bz2", bzip2(&corpus(100))), ("behind.jsonl.xz", xz(&corpus(100)))] {
+        let path = folder.write(name, [whole, b"{\"text\":\"not packed\"}\n".to_vec()].concat());
+        let (_, error) = batches(&sources(&[&path], None), &small_batches(4096));
+        assert!(matches!(error, Some(InputError::Corrupt { .. })), "{name}: {error:?}");
+    }
+    for name in ["plain.jsonl.bz2", "plain.jsonl.xz"] {
+        let (batches, error) = batches(&sources(&[&folder.write(name, corpus(10))], None), &small_batches(4096));
+        assert!(batches.is_empty() && matches!(error, Some(InputError::Corrupt { .. })), "{name}: {error:?}");
+    }
     let path = folder.write("plain.jsonl.zst", corpus(10));
     let (batches, error) = batches(&sources(&[&path], None), &small_batches(4096));
     assert!(batches.is_empty() && matches!(error, Some(InputError::Corrupt { .. })), "{error:?}");
@@ -134,10 +158,28 @@ fn what_is_packed_is_unpacked_whatever_its_name() {
         ("gzip.jsonl", gzip(&corpus)),
         ("gzip.jsonl.zst", gzip(&corpus)),
         ("zstd.jsonl", zstd::encode_all(&corpus[..], 3).unwrap()),
+        ("bzip2.jsonl", bzip2(&corpus)),
+        ("xz.jsonl.gz", xz(&corpus)),
     ] {
         let (batches, error) = batches(&sources(&[&folder.write(name, packed)], None), &small_batches(4096));
         assert!(error.is_none() && raw(&batches) == corpus, "{name}");
     }
+}
+
+#[test]
+fn a_header_of_xz_that_asks_for_more_memory_than_is_given_is_refused() {
+    let folder = Folder::new();
+    let mut packed = xz(&corpus(10));
+    // The size of the dictionary stands in the block's header, behind the stream's: flags, filter, size of its properties. 40 is 4 GiB.
+    assert_eq!(packed[14..16], [0x21, 1]);
+    packed[16] = 40;
+    let header = 12..12 + 4 * (usize::from(packed[12]) + 1);
+    let mut checksum = flate2::Crc::new();
+    checksum.update(&packed[header.start..header.end - 4]);
+    packed[header.end - 4..header.end].copy_from_slice(&checksum.sum().to_le_bytes());
+    let (_, error) = batches(&sources(&[&folder.write("a.jsonl.xz", packed)], None), &small_batches(4096));
+    assert!(matches!(error, Some(InputError::Corrupt { .. })), "{error:?}");
+    assert!(error.unwrap().to_string().contains("memory"));
 }
 
 #[test]
@@ -150,14 +192,16 @@ fn reading_goes_on_from_the_end_of_any_batch() {
         folder.write("b.jsonl.gz", gzip(&corpus)),
         folder.write("c.csv", &csv),
         folder.write("d.csv.zst", zstd(csv.as_bytes())),
-        folder.write("e.txt", "no line end"),
+        folder.write("e.csv.bz2", bzip2(csv.as_bytes())),
+        folder.write("f.jsonl.xz", xz(&corpus)),
+        folder.write("g.txt", "no line end"),
     ];
     let sources = sources(&inputs.each_ref().map(|path| path.as_path()), None);
     let options = small_batches(1 << 10);
     let (all, error) = batches(&sources, &options);
     assert!(error.is_none(), "{error:?}");
     let everything = records(&all, &text_fields());
-    assert_eq!(everything.len(), 500 + 500 + 200 + 200 + 1);
+    assert_eq!(everything.len(), 3 * 500 + 3 * 200 + 1);
     let mut passed = 0;
     for batch in &all {
         passed += batch.len();

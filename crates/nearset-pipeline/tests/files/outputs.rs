@@ -13,6 +13,8 @@ fn unpack(path: &Path) -> Vec<u8> {
     match path.extension().unwrap().to_str().unwrap() {
         "gz" => gunzip(&bytes),
         "zst" => unzstd(&bytes),
+        "bz2" => bunzip2(&bytes),
+        "xz" => unxz(&bytes),
         _ => bytes,
     }
 }
@@ -26,7 +28,7 @@ fn copy_all(writer: &mut RecordWriter, batches: &[Batch]) {
     }
 }
 
-const NAMES: [&str; 3] = ["out.jsonl", "out.jsonl.gz", "out.jsonl.zst"];
+const NAMES: [&str; 5] = ["out.jsonl", "out.jsonl.gz", "out.jsonl.zst", "out.jsonl.bz2", "out.jsonl.xz"];
 
 #[test]
 fn ten_thousand_records_come_out_as_they_went_in() {
@@ -105,6 +107,8 @@ fn a_stopped_run_goes_on_to_the_same_bytes() {
         let out = folder.path(name);
         let mut output = OutputOptions::protecting(&sources);
         output.keep_partial = true;
+        // The usual level of xz takes 100 MB for each of the many streams.
+        output.level = Some(1);
         let mut checkpoints = Vec::new();
         let mut writer = RecordWriter::create(&out, Vec::new(), &output).unwrap();
         for batch in &all {
@@ -199,6 +203,18 @@ fn places_that_cannot_be_written_to_are_named() {
     ));
 }
 
+#[test]
+fn packings_that_are_not_written_are_refused_by_name() {
+    let folder = Folder::new();
+    for ending in ["lz4", "br", "Z", "zip", "7z", "snappy"] {
+        let path = folder.path(&format!("out.jsonl.{ending}"));
+        let error = OutputFile::create(&path, &OutputOptions::default()).err().unwrap();
+        assert!(matches!(error, OutputError::UnknownPacking { .. }), "{error}");
+        assert!(error.to_string().contains("name it .gz, .zst, .bz2 or .xz"), "{error}");
+    }
+    assert_eq!(fs::read_dir(folder.path("")).unwrap().count(), 0);
+}
+
 #[cfg(target_os = "linux")]
 #[test]
 fn a_full_device_is_an_error_with_the_outputs_name() {
@@ -228,6 +244,120 @@ fn formats_are_not_converted_but_for_files_that_are_documents() {
     writer.finish().unwrap();
     let value: serde_json::Value = serde_json::from_slice(&fs::read(out).unwrap()).unwrap();
     assert_eq!(value, serde_json::json!({"id": document.to_str().unwrap(), "text": "say \"hi\"\n\u{1}é", "n": -1}));
+}
+
+#[cfg(unix)]
+#[test]
+fn a_link_to_a_file_stays_and_the_file_is_replaced() {
+    use std::os::unix::fs::symlink;
+    let folder = Folder::new();
+    let file = folder.write("d/file.jsonl", "before");
+    let (link, dangling) = (folder.path("link.jsonl"), folder.path("dangling.jsonl"));
+    symlink("d/file.jsonl", &link).unwrap();
+    symlink("d/new.jsonl", &dangling).unwrap();
+    let mut options = OutputOptions::default();
+    assert!(matches!(OutputFile::create(&link, &options), Err(OutputError::Exists { .. })));
+    options.force = true;
+    for (name, target) in [(&link, &file), (&dangling, &folder.path("d/new.jsonl"))] {
+        let mut out = OutputFile::create(name, &options).unwrap();
+        assert_eq!(partial_path(name), partial_path(target), "beside the file, so that it can be renamed");
+        out.write(b"after").unwrap();
+        out.finish().unwrap();
+        assert!(name.is_symlink() && !target.is_symlink());
+        assert_eq!(fs::read(target).unwrap(), b"after");
+    }
+    symlink("b.jsonl", folder.path("a.jsonl")).unwrap();
+    symlink("a.jsonl", folder.path("b.jsonl")).unwrap();
+    let error = OutputFile::create(&folder.path("a.jsonl"), &options).err().unwrap();
+    assert!(error.to_string().contains("circle"), "{error}");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_socket_is_written_through() {
+    let folder = Folder::new();
+    let path = folder.path("out.jsonl.gz");
+    let listener = std::os::unix::net::UnixListener::bind(&path).unwrap();
+    let reading = std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        std::io::Read::read_to_end(&mut listener.accept().unwrap().0, &mut bytes).unwrap();
+        bytes
+    });
+    let mut options = OutputOptions::default();
+    OutputFile::check(&path, &options).unwrap();
+    options.keep_partial = true;
+    let mut out = OutputFile::create(&path, &options).unwrap();
+    out.write(b"over there").unwrap();
+    assert!(matches!(out.checkpoint(), Err(OutputError::NotResumable { .. })));
+    out.write(b", and on").unwrap();
+    out.finish().unwrap();
+    assert_eq!(gunzip(&reading.join().unwrap()), b"over there, and on");
+    assert!(matches!(OutputFile::resume(&path, 0, &options), Err(OutputError::NotResumable { .. })));
+    assert_eq!(fs::read_dir(folder.path("")).unwrap().count(), 1, "nothing was put beside it");
+}
+
+#[test]
+fn sources_of_two_formats_have_no_common_output() {
+    let folder = Folder::new();
+    let jsonl = read(&folder.write("a.jsonl", corpus(2)), &text_fields());
+    let text = read(&folder.write("b.txt", "a line\n"), &text_fields());
+    for name in ["out.jsonl", "out"] {
+        let mut writer = RecordWriter::create(&folder.path(name), Vec::new(), &OutputOptions::default()).unwrap();
+        copy_all(&mut writer, &jsonl);
+        let error = writer.begin(&text[0]).unwrap_err();
+        assert!(matches!(error, OutputError::MixedFormats { .. }), "{error}");
+    }
+}
+
+fn annotate_lines(lines: &str, added: &[Added], values: &[Value<'_>]) -> Result<String, OutputError> {
+    let folder = Folder::new();
+    let batch = &read(&folder.write("in.jsonl", lines), &text_fields())[0];
+    let out = folder.path("out.jsonl");
+    let mut writer = RecordWriter::create(&out, added.to_vec(), &OutputOptions::default())?;
+    writer.begin(batch)?;
+    for i in 0..batch.len() {
+        writer.annotate(batch, i, values)?;
+    }
+    writer.finish()?;
+    Ok(fs::read_to_string(out).unwrap())
+}
+
+#[test]
+fn annotations_of_an_earlier_run_are_replaced_where_they_stand() {
+    let added = [Added::new("near", AddedKind::Bool), Added::new("hits", AddedKind::Integer)];
+    let values = [Value::Bool(true), Value::Integer(7)];
+    for (line, expected) in [
+        // Where they stand, with the space around them; nested ones are others' business.
+        (
+            r#"{ "near" : false , "x": {"near": 1, "hits": [2]}, "hits":3 }"#,
+            r#"{ "near" : true , "x": {"near": 1, "hits": [2]}, "hits":7 }"#,
+        ),
+        (r#"{"text":"near","hits":null,"near":false}"#, r#"{"text":"near","hits":7,"near":true}"#),
+        // A key may be spelt with escapes, and stays so.
+        (r#"{"ne\u0061r":false,"text":"a"}"#, r#"{"ne\u0061r":true,"text":"a","hits":7}"#),
+        // What was written twice is there once; other keys stay as often as they are.
+        (r#"{"a":1,"near":true,"hits":1,"a":2, "near":false, "hits":2}"#, r#"{"a":1,"near":true,"hits":7,"a":2}"#),
+        (r#"{"near":null}"#, r#"{"near":true,"hits":7}"#),
+        (r#"{"near":true,"near":false ,"near":true }"#, r#"{"near":true ,"hits":7}"#),
+    ] {
+        assert_eq!(annotate_lines(line, &added, &values).unwrap(), expected);
+        let twice = annotate_lines(expected, &added, &values).unwrap();
+        assert_eq!(twice, expected, "once more changes nothing");
+    }
+}
+
+#[test]
+fn fields_that_no_earlier_run_has_added_are_not_overwritten() {
+    let added = [Added::new("near", AddedKind::Bool), Added::new("hits", AddedKind::Integer)];
+    for (line, field) in [
+        (r#"{"hits":1234}"#, "\"hits\" is there already and holds a number"),
+        (r#"{"near":"Paris","hits":1}"#, "\"near\" is there already and holds a string"),
+        (r#"{"near":true,"hits":"many"}"#, "\"hits\" is there already and holds a string"),
+        (r#"{"hits":5,"near":null}"#, "\"hits\" is there already and holds a number"),
+    ] {
+        let error = annotate_lines(&format!("{{}}\n{line}\n"), &added, &[Value::Bool(true), Value::Null]).unwrap_err();
+        assert!(error.to_string().contains(field) && error.to_string().contains("in.jsonl:2:"), "{error}");
+    }
 }
 
 #[test]

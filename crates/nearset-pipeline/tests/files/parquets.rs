@@ -189,14 +189,37 @@ fn added_columns_stand_behind_the_others() {
     }
     writer.finish().unwrap();
     assert_eq!(rows(&out), expected);
-    // What was added is there now, and can't be added once more.
-    let again = ParquetWriter::create(
-        &folder.path("again.parquet"),
-        self::sources(&[&out], None),
-        added(),
-        &OutputOptions::default(),
-    );
-    assert!(again.err().unwrap().to_string().contains("there is a column called \"added0\" already"));
+    // What was added stays in its place when it is added once more, and what is new comes behind it.
+    let again = folder.path("again.parquet");
+    let fewer = vec![Added::new("added0", AddedKind::Bool), Added::new("added2", AddedKind::Number)];
+    let more = [fewer, vec![Added::new("new", AddedKind::Text)]].concat();
+    let mut writer =
+        ParquetWriter::create(&again, self::sources(&[&out], None), more, &OutputOptions::default()).unwrap();
+    for _ in &expected {
+        writer.decide(0, Some(&[Value::Bool(true), Value::Null, Value::Text("x")])).unwrap();
+    }
+    writer.finish().unwrap();
+    let cell = |row: &str, from: &str, to: &str| {
+        let start = row.find(from).unwrap() + from.len();
+        row[start..start + row[start..].find(to).unwrap()].to_owned()
+    };
+    for (row, before) in rows(&again).iter().zip(&expected) {
+        let own = &before[..before.find(", added0").unwrap()];
+        let (one, three) = (cell(before, "added1: ", ", added2"), cell(before, "added3: ", "}"));
+        let wanted = format!("{own}, added0: true, added1: {one}, added2: null, added3: {three}, new: \"x\"}}");
+        assert_eq!(*row, wanted);
+    }
+    // A column that nearset has not written is left alone: of another kind, or without the one that stands for all.
+    for taken in [
+        vec![Added::new("added3", AddedKind::Bool)],
+        vec![Added::new("other", AddedKind::Bool), Added::new("added1", AddedKind::Integer)],
+    ] {
+        let name = taken.last().unwrap().name.clone();
+        let sources = self::sources(&[&out], None);
+        let path = folder.path("refused.parquet");
+        let error = ParquetWriter::create(&path, sources, taken, &OutputOptions::default()).err().unwrap().to_string();
+        assert!(error.contains(&format!("there is a column called {name:?} already")), "{error}");
+    }
 }
 
 #[test]

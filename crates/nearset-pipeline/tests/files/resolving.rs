@@ -62,3 +62,23 @@ fn what_cannot_be_resolved_is_named_with_a_cure() {
     assert!(matches!(resolve::<&str>(&[], None), Err(InputError::Nothing)));
     assert!(matches!(resolve(&["-"], Some(Format::Parquet)), Err(InputError::ParquetNeedsFile { .. })));
 }
+
+#[test]
+fn packings_that_are_not_read_are_refused_by_name() {
+    let folder = Folder::new();
+    for ending in ["lz4", "br", "Z", "zip", "7z", "snappy"] {
+        let path = folder.write(&format!("a.jsonl.{ending}"), "{}");
+        for format in [None, Some(Format::Jsonl)] {
+            let error = resolve(&[path.to_str().unwrap()], format).unwrap_err();
+            assert!(matches!(error, InputError::UnknownPacking { .. }), "{error}");
+            assert!(error.to_string().contains("unpack it first"), "{error}");
+        }
+    }
+    // In a folder, what holds records is not passed over, and what holds none is.
+    folder.write("d/a.jsonl", "{}");
+    folder.write("d/pictures.zip", "");
+    assert_eq!(names(&folder, &["d"]), ["d/a.jsonl"]);
+    folder.write("d/b.jsonl.lz4", "");
+    let error = resolve(&[folder.path("d").to_str().unwrap()], None).unwrap_err();
+    assert!(error.to_string().contains("b.jsonl.lz4: .lz4 is not unpacked"), "{error}");
+}

@@ -94,6 +94,50 @@ fn annotations_are_new_columns() {
     assert_eq!(gunzip(&std::fs::read(out).unwrap()), expected.as_bytes());
 }
 
+fn annotate_rows(table: &str, values: &[Value<'_>]) -> Result<String, OutputError> {
+    let folder = Folder::new();
+    let batch = &read(&folder.write("in.csv", table), &text_fields())[0];
+    let out = folder.path("out.csv");
+    let added = vec![Added::new("near", AddedKind::Bool), Added::new("dup,of", AddedKind::Text)];
+    let mut writer = RecordWriter::create(&out, added, &OutputOptions::default())?;
+    writer.begin(batch)?;
+    for i in 0..batch.len() {
+        writer.annotate(batch, i, values)?;
+    }
+    writer.finish()?;
+    Ok(std::fs::read_to_string(out).unwrap())
+}
+
+#[test]
+fn columns_of_an_earlier_run_are_replaced_where_they_stand() {
+    let values = [Value::Bool(true), Value::Text("a, b")];
+    for (table, expected) in [
+        (
+            "\u{feff}\"near\",text,\"dup,of\",z\r\nfalse,\"x\"\"\",,1\r\n\"False\",y,\"q,r\",\"2\"",
+            "\u{feff}\"near\",text,\"dup,of\",z\r\ntrue,\"x\"\"\",\"a, b\",1\r\ntrue,y,\"a, b\",\"2\"",
+        ),
+        ("text,near\nx,\n", "text,near,\"dup,of\"\nx,true,\"a, b\"\n"),
+        // What was added twice is there once.
+        ("near,text,near\nfalse,x,true\n", "near,text,\"dup,of\"\ntrue,x,\"a, b\"\n"),
+        // Each value stands below its name, also where a row is shorter or longer than its header.
+        ("text,note\nx\ny,n,beyond\n", "text,note,near,\"dup,of\"\nx,,true,\"a, b\"\ny,n,true,\"a, b\",beyond\n"),
+        ("text,near\nx\n", "text,near,\"dup,of\"\nx,true,\"a, b\"\n"),
+    ] {
+        assert_eq!(annotate_rows(table, &values).unwrap(), expected);
+    }
+}
+
+#[test]
+fn columns_that_no_earlier_run_has_added_are_not_overwritten() {
+    for (table, found) in [
+        ("text,\"dup,of\"\nx,mine\n", "in.csv: field \"dup,of\" is there already and holds a column"),
+        ("text,near\nx,true\ny,Paris\n", "in.csv:3: field \"near\" is there already and holds another kind of value"),
+    ] {
+        let error = annotate_rows(table, &[Value::Bool(true), Value::Null]).unwrap_err().to_string();
+        assert!(error.contains(found), "{error}");
+    }
+}
+
 #[test]
 fn a_header_that_never_ends_is_refused() {
     let folder = Folder::new();
