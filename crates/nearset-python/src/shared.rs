@@ -2,9 +2,10 @@
 //!
 //! Invariant: nobody waits for a lock with the interpreter held, so no two threads wait for each other. A panic leaves what is
 //! locked as it was: bits that were set stay set.
-//! Invariant: a value is changed only in the process that it belongs to, which is the one that made, opened or copied it. A process that was
-//! forked from it, or that multiprocessing started and sent it to, has a copy: what it put in would silently be missing everywhere else, so
-//! that is an error. Looking into a copy is right in every process.
+//! Invariant: a value is changed only in the process that it belongs to, which is the one that made, opened, unpickled or copied it. A process
+//! that was forked from it has a copy without having asked for one, and so has a worker of `multiprocess`, whose pickler dill packs whatever a
+//! function refers to: what they put in would silently be missing everywhere else, so that is an error. Looking into a copy is right in every
+//! process.
 
 use std::process;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -88,14 +89,15 @@ pub fn reduce<'py>(
     (unpickle, (decode, arguments.into_pyobject(py)?)).into_pyobject(py)
 }
 
-/// A filter or index out of a pickle. In a process that multiprocessing started it is its parent's.
+/// A filter or index out of a pickle. In a worker of `multiprocess` it is its parent's; elsewhere somebody has pickled it by its name, and it is
+/// whose process this is.
 ///
 /// By the process and not by the pickle: one that named its maker would differ from run to run, and with it what datasets takes for the
 /// fingerprint of a function.
 #[pyfunction]
 pub fn _unpickle<'py>(decode: &Bound<'py, PyAny>, arguments: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyAny>> {
     let object = decode.call1(arguments)?;
-    if let Some(parent) = parent_process(decode.py())? {
+    if let Some(parent) = parent_of_worker(decode.py())? {
         if let Ok(filter) = object.cast::<Filter>() {
             filter.get().shared().belong_to(parent);
         } else if let Ok(filter) = object.cast::<BloomFilter>() {
@@ -107,16 +109,11 @@ pub fn _unpickle<'py>(decode: &Bound<'py, PyAny>, arguments: &Bound<'py, PyTuple
     Ok(object)
 }
 
-/// The process that started this one by multiprocessing, or by multiprocess, which is the same for what dill pickles.
-fn parent_process(py: Python<'_>) -> PyResult<Option<u32>> {
+/// The process that started this one by `multiprocess`.
+fn parent_of_worker(py: Python<'_>) -> PyResult<Option<u32>> {
     let modules = py.import("sys")?.getattr("modules")?;
-    for name in ["multiprocessing.process", "multiprocess.process"] {
-        // What has not been imported has started nothing.
-        let Ok(module) = modules.get_item(name) else { continue };
-        let parent = module.call_method0("parent_process")?;
-        if !parent.is_none() {
-            return parent.getattr("pid")?.extract().map(Some);
-        }
-    }
-    Ok(None)
+    // What has not been imported has started nothing.
+    let Ok(module) = modules.get_item("multiprocess.process") else { return Ok(None) };
+    let parent = module.call_method0("parent_process")?;
+    if parent.is_none() { Ok(None) } else { parent.getattr("pid")?.extract().map(Some) }
 }

@@ -12,7 +12,6 @@ import pytest
 import nearset
 
 PLAN = nearset.plan("jaccard", near=0.8, far=0.5, capacity=2000)
-CONTEXTS = [name for name in ("fork", "spawn") if name in multiprocessing.get_all_start_methods()]
 REFUSED = "belongs to process .* copy.* num_proc .* merge the parts"
 
 
@@ -45,12 +44,12 @@ def from_bytes(data, items):
     return own
 
 
-@pytest.mark.parametrize("context", CONTEXTS)
-def test_a_filter_that_was_sent_to_a_worker_answers_and_takes_nothing_in(context, texts):
+def test_a_filter_that_dill_has_sent_to_a_worker_answers_and_takes_nothing_in(texts):
+    multiprocess = pytest.importorskip("multiprocess")
     seen = PLAN.filter()
     seen.insert_all(texts[:300])
     bloom, index = nearset.BloomFilter(1000, 0.01), nearset.HammingIndex(64, radius=3)
-    with multiprocessing.get_context(context).Pool(1) as pool:
+    with multiprocess.Pool(1) as pool:
         for function, arguments in [
             (insert, (seen, texts[300])),
             (insert_all, (seen, texts[300:])),
@@ -72,6 +71,20 @@ def test_a_filter_that_was_sent_to_a_worker_answers_and_takes_nothing_in(context
     merged |= parts[1]
     assert merged.encode() == whole.encode() and len(merged) == len(texts)
     assert not merged.insert(texts[0]), "what came back belongs to this process"
+
+
+HERE = PLAN.filter()
+
+
+def insert_here(text):
+    return HERE.insert(text)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+def test_a_filter_that_workers_were_forked_with_is_their_parents(texts):
+    with multiprocessing.get_context("fork").Pool(1) as pool, pytest.raises(RuntimeError, match=REFUSED):
+        pool.map(insert_here, texts[:10])
+    assert len(HERE) == 0
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
