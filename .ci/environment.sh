@@ -16,6 +16,13 @@ environment() {
   PATH="$venv/bin:$PATH"
 }
 
+# mutated: files with changed fields and right checksums, made once a test run, for tests of what reads files.
+mutated() {
+  export NEARSET_MUTATED=$target/mutated
+  rm -rf "$NEARSET_MUTATED"
+  (cd "$root" && cargo run --quiet --package nearset --example mutate_files -- "$NEARSET_MUTATED" 600 7 >/dev/null)
+}
+
 # install PACKAGE...: Debian's packages, where we may; false where they can't be had.
 install() {
   [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null || return 1

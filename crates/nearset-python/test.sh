@@ -20,6 +20,7 @@ pip install --quiet --disable-pip-version-check --force-reinstall --no-deps "$wo
 # What `dedup` must agree with; `cargo test` has built it before.
 cargo build --quiet --package nearset-cli
 export NEARSET=$target/debug/nearset
+mutated
 
 # What `nearset.valkey` is tested with; the module's own test.sh has built it before, and installed what that takes.
 if command -v clang >/dev/null; then

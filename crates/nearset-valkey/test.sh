@@ -14,5 +14,6 @@ cargo build --quiet --package nearset-valkey --package nearset-cli
 export NEAR_MODULE=$target/debug/libnearset_valkey.so
 # Whose files the module must read and write.
 export NEARSET=$target/debug/nearset
+mutated
 
 python -m pytest --quiet -p no:cacheprovider -o tmp_path_retention_policy=failed "$@" tests

@@ -7,7 +7,7 @@ use nearset::family::{Hashed, Key};
 use nearset::filter::Decision;
 use nearset::generations::{AnyFilter, InsertError};
 use nearset::plan::Metric;
-use nearset::{BitString, Check, Distance, Generations};
+use nearset::{BitString, Distance, Generations};
 use nearset_pipeline::curves::filter_chart;
 use nearset_pipeline::extract::item_field;
 use nearset_pipeline::{FilterFile, save_filter};
