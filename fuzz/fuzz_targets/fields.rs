@@ -9,8 +9,10 @@ use nearset::{Seed, hash::Rng};
 #[allow(dead_code)]
 #[path = "../../crates/nearset/tests/format/any.rs"]
 mod any;
+#[allow(dead_code)]
 #[path = "../../crates/nearset/tests/format/drive.rs"]
 mod drive;
+#[allow(dead_code)]
 #[path = "../../crates/nearset/tests/format/fields.rs"]
 mod fields;
 #[allow(dead_code)]

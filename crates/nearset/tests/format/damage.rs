@@ -5,7 +5,7 @@ use nearset::{
     codec::{Kind, Opening},
     family::WorkLimit,
     generations::Description,
-    index::LshIndex,
+    index::{IndexError, LshIndex},
 };
 use proptest::prelude::*;
 
@@ -346,7 +346,7 @@ fn unchecked_tables_answer_whatever_they_hold() {
     }
 }
 
-/// A near filter's file with a field changed and its tables made to fit, half full.
+/// A sample's file with something changed, signed again.
 fn changed(sample: &str, change: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
     let sample = samples::all().into_iter().find(|found| found.name == sample).unwrap();
     let mut bytes = sample.bytes();
@@ -387,15 +387,51 @@ fn rows_that_take_seconds_an_item_are_refused() {
     // Behind the family's fields and the seed, in the spec that starts at 70.
     for (sample, at, most, too_many) in [
         ("near-weighted-minhash", 70 + 4 + 16, 2_000, 100_000),
-        ("near-cross-polytope", 70 + 5 + 16, 2_000, 100_000),
+        // A file of 256 bytes, which took seconds to draw.
+        ("near-cross-polytope", 70 + 5 + 16, 2_000, 65_520),
         ("near-cauchy", 70 + 14 + 16, 10_000, 1_000_000),
         ("lsh-empty", 70 + 4 + 16, 1_000, 838_860),
+        ("lsh-gaussian-without-items", 70 + 14 + 16, 3, 4_192_732),
     ] {
         let (few, many) = (with_rows(sample, at, most), with_rows(sample, at, too_many));
         assert!(Any::open(&few, Check::Everything).is_ok(), "{sample}: {most} rows are few");
         let error = refusal(sample, &many);
         assert!(matches!(error, DecodeError::Work(_)), "{sample}: {error}");
     }
+}
+
+/// Where the counts start, behind the spec.
+fn counts(bytes: &[u8]) -> usize {
+    70 + u32::from_le_bytes(bytes[66..70].try_into().unwrap()) as usize + 6
+}
+
+/// A file may say that any number of items was inserted.
+#[test]
+fn counts_of_items_stop_at_the_largest_number() {
+    for name in ["near-cauchy", "exact-covering", "exact-folded-scan"] {
+        let bytes = changed(name, |bytes| {
+            let at = counts(bytes);
+            bytes[at..at + 8].copy_from_slice(&u64::MAX.to_le_bytes());
+        });
+        let mut filter = AnyFilter::decode(&bytes).unwrap();
+        let other = AnyFilter::decode(&bytes).unwrap();
+        filter.merge(&other).unwrap();
+        assert_eq!(filter.len(), u64::MAX, "{name}");
+    }
+}
+
+/// Names take room for every id before their own, and a file may state any id.
+#[test]
+fn names_of_ids_far_beyond_the_items_are_not_merged() {
+    let bytes = changed("lsh-named", |bytes| {
+        let at = counts(bytes) + 8;
+        bytes[at..at + 8].copy_from_slice(&(1u64 << 30).to_le_bytes());
+    });
+    let mut index = LshIndex::decode(&bytes, Check::Everything).unwrap();
+    let other = index.clone();
+    let error = index.merge(&other).unwrap_err();
+    assert!(matches!(error, IndexError::SparseNames { .. }), "{error}");
+    assert_eq!(index.next_id(), 1 << 30, "the index is unchanged");
 }
 
 proptest! {
