@@ -74,8 +74,27 @@ fn span(span: &str, forms: &mut Forms, sink: &mut impl Sink) {
     if span.as_bytes()[0].is_ascii() && span.is_ascii() {
         return sink.long(forms.lower_case(span), false);
     }
-    let mut word = Word::default();
-    for (at, c) in span.char_indices() {
+    let (mut word, mut chars) = (Word::default(), span.char_indices());
+    // Most spans are one word, of letters that all begin afresh.
+    let room = forms.first();
+    let mut next = chars.next();
+    while let Some((at, c)) = next {
+        let entry = entry(c);
+        if entry.class != Class::Letter || !entry.begins_afresh || word.length + LONGEST_FORM > room.len() {
+            break;
+        }
+        if word.length < 16 {
+            word.padded |= u128::from(u64::from_le_bytes(entry.form)) << (8 * word.length);
+        }
+        room[word.length..word.length + LONGEST_FORM].copy_from_slice(&entry.form);
+        word.segment = (at, word.length);
+        word.length += entry.length as usize;
+        (word.letter, word.last_class) = (entry.one, entry.last_class);
+        next = chars.next();
+    }
+    word.letter_at = word.segment.1;
+    while let Some((at, c)) = next {
+        next = chars.next();
         let entry = entry(c);
         match entry.class {
             Class::Ignorable => continue,
@@ -92,7 +111,7 @@ fn span(span: &str, forms: &mut Forms, sink: &mut impl Sink) {
             }
         }
         if entry.splits {
-            entry.form().chars().for_each(|part| word.push(table::entry(part), span, at, forms));
+            word = word.with_parts(entry, span, at, forms);
         } else {
             word.push(entry, span, at, forms);
         }
@@ -142,13 +161,24 @@ impl Word {
         } else if entry.joins {
             self.letter = self.letter.filter(|_| entry.simple && entry.class == Class::Mark);
             self.mark_class = entry.last_class;
-        } else if self.composes(entry, forms) {
-            return;
+        } else {
+            let composed;
+            (*self, composed) = self.composed(entry, forms);
+            if composed {
+                return;
+            }
         }
         if !self.open {
             self.append(entry.form, entry.length, forms);
             self.last_class = entry.last_class;
         }
+    }
+
+    /// The word with each part of a character added.
+    #[cold]
+    fn with_parts(mut self, entry: &Entry, span: &str, at: usize, forms: &mut Forms) -> Self {
+        entry.form().chars().for_each(|part| self.push(table::entry(part), span, at, forms));
+        self
     }
 
     #[inline(always)]
@@ -160,13 +190,14 @@ impl Word {
         self.length += length as usize;
     }
 
-    /// Composes the last letter with a character that is in order, or opens the segment if that is not so easy. Where it
-    /// returns `false` and nothing is open, the character stays as it is, to be appended.
-    #[inline(always)]
-    fn composes(&mut self, entry: &Entry, forms: &mut Forms) -> bool {
+    /// The word whose last letter is composed with a character that is in order, if the two compose, or whose segment is open if
+    /// that is not so easy; and whether they have composed. If neither, the character is to be appended as it is. By value
+    /// and apart, so that what calls it can keep words in registers.
+    #[inline(never)]
+    fn composed(mut self, entry: &Entry, forms: &mut Forms) -> (Self, bool) {
         let (Some(letter), Some(form), true) = (self.letter, entry.one, entry.simple) else {
             self.open = true;
-            return false;
+            return (self, false);
         };
         let class = entry.first_class;
         let marks_between = self.length > self.letter_at + letter.len_utf8();
@@ -175,7 +206,7 @@ impl Word {
         if let Some(composed) = composed {
             if marks_between {
                 self.open = true;
-                return false;
+                return (self, false);
             }
             let mut form = [0; LONGEST_FORM];
             let length = composed.encode_utf8(&mut form).len() as u8;
@@ -186,13 +217,13 @@ impl Word {
             self.append(form, length, forms);
             self.letter = Some(composed);
             self.last_class = class;
-            return true;
+            return (self, true);
         }
         self.mark_class = class;
         if class == 0 {
             (self.letter, self.letter_at) = (Some(form), self.length);
         }
-        false
+        (self, false)
     }
 
     /// Works out the segment that ends at `at` in the span.
@@ -231,6 +262,15 @@ struct Forms {
 }
 
 impl Forms {
+    /// Room enough for most words.
+    #[inline(always)]
+    fn first(&mut self) -> &mut [u8; 64] {
+        if self.bytes.len() < 64 {
+            self.bytes.resize(64, 0);
+        }
+        self.bytes.first_chunk_mut().expect("there are as many")
+    }
+
     #[inline(always)]
     fn put(&mut self, at: usize, form: [u8; LONGEST_FORM]) {
         if at + LONGEST_FORM > self.bytes.len() {
