@@ -13,12 +13,12 @@ use nearset::plan::{Metric, MetricName, PlanError, Shape, TextDedup};
 use nearset_pipeline::capacity::{self, Capacity, Known};
 use nearset_pipeline::scan::scan;
 use nearset_pipeline::{
-    Arena, OutputOptions, ReadOptions, Reader, RecordError, RecordFault, Source, extract, save_filter,
+    Arena, OutputOptions, ReadOptions, Reader, RecordError, RecordFault, Source, check_save, extract, save_filter,
 };
 
 use crate::goal::{GoalOptions, parse_count};
 use crate::items::{Faults, fields_for, metric_of_inputs};
-use crate::options::{Input, Usage, Work, print_json};
+use crate::options::{Input, Opening, Usage, Work, print_json};
 use crate::show;
 
 const EXAMPLES: &str = "\
@@ -77,6 +77,9 @@ pub struct Args {
     capacity: Option<u64>,
 
     #[command(flatten)]
+    opening: Opening,
+
+    #[command(flatten)]
     work: Work,
 
     /// Replace an existing filter
@@ -128,7 +131,8 @@ impl Args {
         if !self.quiet {
             eprint!("{plan}");
         }
-        Ok(Description::new(plan.spec, Some(Terms::of(&goal, WhenFull::Grow)))?)
+        let terms = Terms::of(&goal, WhenFull::Grow);
+        Ok(Description::new_within(plan.spec, Some(terms), self.opening.work())?)
     }
 }
 
@@ -147,7 +151,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
     let mut output = OutputOptions::protecting(&sources.list);
     output.force = args.force;
     // Found out now rather than after the work.
-    nearset_pipeline::OutputFile::check(&args.output, &output)?;
+    check_save(&args.output, &output)?;
     let mut faults = Faults::new(args.work.on_error);
     let reader = Reader::new(sources.list, read);
     let takes_keys = described.spec().near().is_some_and(|spec| spec.probing.is_none());

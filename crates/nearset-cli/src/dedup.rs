@@ -192,6 +192,12 @@ pub fn run(args: Args) -> Result<ExitCode> {
     if args.verify {
         return verified::run(&args);
     }
+    if args.trust.allow_overfull {
+        // Before anything is decided by them.
+        for path in &args.against {
+            args.trust.filter(&args.opening.file(path)?)?;
+        }
+    }
     let sources = args.input.sources(args.quiet)?;
     let total = sources.total_bytes();
     let dedup = Dedup::prepare(sources.list, args.options())?;
@@ -207,9 +213,6 @@ pub fn run(args: Args) -> Result<ExitCode> {
     }
     let others = [&args.output, &args.removed, &args.save, &args.report];
     let summary = outcome.map_err(|error| options::missing_outputs(error.into(), &others))?;
-    for cause in &summary.overfull {
-        eprintln!("warning: {cause}");
-    }
     if !args.quiet {
         print_summary(&summary, args.annotate);
         if let Some(report) = &args.report {

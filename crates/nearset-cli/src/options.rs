@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
 use nearset::family::WorkLimit;
-use nearset::generations::Overfull;
+use nearset::filter::SpecError;
+use nearset::generations::{Overfull, ReserveError};
 use nearset::{DecodeError, Generations};
 use nearset_pipeline::dedup::DedupError;
 use nearset_pipeline::{
@@ -116,7 +117,7 @@ impl Trust {
 /// How filters and indexes are opened.
 #[derive(Args)]
 pub struct Opening {
-    /// Open files whose items take longer than usual, a seventh of a second or more each: for files that you trust
+    /// Take filters and indexes whose items take longer than usual, a seventh of a second or more each: for files that you trust
     #[arg(long)]
     unlimited_work: bool,
 }
@@ -139,14 +140,15 @@ pub fn hint(error: &anyhow::Error) -> Option<&'static str> {
         Some(DedupError::Filter(cause)) => Some(cause),
         _ => None,
     });
-    match file {
-        Some(FilterFileError::Decode { cause: DecodeError::Work(_), .. }) => Some("--unlimited-work lifts the limit"),
-        Some(FilterFileError::Overfull { .. }) => Some(USE_OVERFULL),
-        _ => error.is::<Overfull>().then_some(USE_OVERFULL),
+    match (file, error.downcast_ref()) {
+        (Some(FilterFileError::Decode { cause: DecodeError::Work(_), .. }), _)
+        | (_, Some(ReserveError::Spec(SpecError::Work(_)))) => Some("--unlimited-work lifts the limit"),
+        (Some(FilterFileError::Overfull { .. }), _) => Some(TAKE_OVERFULL),
+        _ => error.is::<Overfull>().then_some(TAKE_OVERFULL),
     }
 }
 
-const USE_OVERFULL: &str = "--allow-overfull takes it as it is";
+const TAKE_OVERFULL: &str = "--allow-overfull takes it as it is";
 
 /// A wrong command line, as opposed to a failure.
 #[derive(Debug, thiserror::Error)]

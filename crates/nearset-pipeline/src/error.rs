@@ -87,6 +87,8 @@ pub enum OutputError {
         "{}: .{packing} is not written: name it {KNOWN_PACKINGS}, or write to - and pipe that on", path.display()
     )]
     UnknownPacking { path: PathBuf, packing: &'static str },
+    #[error("{}: filters and indexes are opened where they lie, so they are not packed: leave the last ending out", path.display())]
+    PackedFilter { path: PathBuf },
     #[error("{}: no space left on the device; nothing was written under that name: free some and run again", path.display())]
     NoSpace { path: PathBuf },
     #[error("{}: permission denied: choose a folder you may write to", path.display())]

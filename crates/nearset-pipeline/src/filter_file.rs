@@ -14,6 +14,7 @@ use nearset::{DecodeError, Generations};
 
 use crate::any_index::AnyIndex;
 use crate::error::OutputError;
+use crate::format::{Compression, detect};
 use crate::output::{OutputFile, OutputOptions};
 
 /// Why a file of a filter or index cannot be used.
@@ -147,11 +148,28 @@ pub fn save_index(index: &AnyIndex<'_>, path: &Path, options: &OutputOptions) ->
     save_with(path, options, |writing| index.encode(writing))
 }
 
+/// Finds out whether a filter or an index could be saved, before the work is done that it is for.
+///
+/// # Errors
+/// As [`save_filter`].
+pub fn check_save(path: &Path, options: &OutputOptions) -> Result<(), OutputError> {
+    expect_plain(path)?;
+    OutputFile::check(path, options)
+}
+
+fn expect_plain(path: &Path) -> Result<(), OutputError> {
+    match detect(path) {
+        (_, Compression::None) => Ok(()),
+        _ => Err(OutputError::PackedFilter { path: path.to_owned() }),
+    }
+}
+
 fn save_with(
     path: &Path,
     options: &OutputOptions,
     encode: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> Result<(), OutputError> {
+    expect_plain(path)?;
     let mut out = OutputFile::create(path, options)?;
     write_with(&mut out, encode)?;
     out.finish()

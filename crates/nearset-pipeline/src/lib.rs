@@ -56,7 +56,7 @@ pub mod words;
 pub use any_index::AnyIndex;
 pub use error::{InputError, OutputError, RecordError, RecordFault};
 pub use extract::{Arena, Extracted, Fields, ItemField, extract};
-pub use filter_file::{FilterFile, FilterFileError, save_filter, save_index, write_filter};
+pub use filter_file::{FilterFile, FilterFileError, check_save, save_filter, save_index, write_filter};
 pub use format::{Compression, Format};
 pub use input::{Batch, Position, ReadOptions, Reader, Source, Sources, resolve};
 pub use nearset::AnyFilter;

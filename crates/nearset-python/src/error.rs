@@ -99,7 +99,6 @@ pub fn insert(error: &InsertError) -> PyErr {
         InsertError::Batch(cause) => batch(cause),
         InsertError::Spec(cause) => spec(cause),
         InsertError::Full { .. } | InsertError::TooManyGenerations { .. } => FullError::new_err(error.to_string()),
-        InsertError::Overfull(cause) => FullError::new_err(cause.to_string()),
         _ => value(error),
     }
 }
@@ -107,6 +106,11 @@ pub fn insert(error: &InsertError) -> PyErr {
 /// A filter that holds too much to be used.
 pub fn overfull(error: &Overfull) -> PyErr {
     FullError::new_err(format!("{error}, or use it as it is with allow_overfull=True"))
+}
+
+/// A filter that holds too much to be given more.
+pub fn overfull_for_more(error: &Overfull) -> PyErr {
+    FullError::new_err(error.to_string())
 }
 
 /// Bytes that are no filter.

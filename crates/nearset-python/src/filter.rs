@@ -133,7 +133,7 @@ fn expect(filter: Generations<'static>, near: bool) -> PyResult<Generations<'sta
 
 /// Takes in the items of another filter, unless that makes more than there is room for.
 fn merge(ours: &mut Generations<'static>, theirs: &Generations<'_>) -> PyResult<()> {
-    if ours.capacity().is_some_and(|capacity| ours.len().saturating_add(theirs.len()) <= capacity) {
+    if ours.has_room_for(theirs) {
         return ours.merge(theirs).map_err(error::value);
     }
     let mut both = ours.clone();
@@ -208,7 +208,9 @@ impl Filter {
     fn insert(&self, py: Python<'_>, item: &Bound<'_, PyAny>) -> PyResult<bool> {
         let chunk = Chunk::one(self.metric, item)?;
         let item = present(0, chunk.item(0)).map_err(|_| PyTypeError::new_err("None cannot be inserted"))?;
-        self.filter.write(py)?.insert(item, &mut Hashed::new()).map_err(|cause| error::insert(&cause))
+        let mut filter = self.filter.write(py)?;
+        filter.expect_not_overfull_before(1).map_err(|cause| error::overfull_for_more(&cause))?;
+        filter.insert(item, &mut Hashed::new()).map_err(|cause| error::insert(&cause))
     }
 
     /// Whether something near was inserted; the same as ``item in filter``.
@@ -242,10 +244,11 @@ impl Filter {
         self.filter.check_home()?;
         let many = Many::new(self.metric, items)?;
         let mut new = Vec::with_capacity(many.len().unwrap_or(0));
-        let hasher = {
+        let (hasher, bands) = {
             let filter = self.read(py);
-            let takes_keys = filter.describe().spec().near().is_some_and(|spec| spec.probing.is_none());
-            filter.hasher().filter(|_| takes_keys)
+            let described = filter.describe();
+            let takes_keys = described.spec().near().is_some_and(|spec| spec.probing.is_none());
+            (filter.hasher().filter(|_| takes_keys), described.bands().unwrap_or(1) as usize)
         };
         match hasher {
             Some(hasher) => batch::run(
@@ -266,7 +269,11 @@ impl Filter {
                     (keys, outcome)
                 },
                 |(keys, outcome)| {
-                    let inserted = self.filter.write_detached().insert_keys(&keys);
+                    let mut filter = self.filter.write_detached();
+                    let items = keys.len() / bands;
+                    let room = filter.expect_not_overfull_before(items as u64);
+                    room.map_err(|cause| Fault::Other(error::overfull_for_more(&cause)))?;
+                    let inserted = filter.insert_keys(&keys);
                     new.extend(inserted.map_err(|cause| Fault::Other(error::insert(&cause)))?);
                     outcome
                 },
@@ -283,6 +290,8 @@ impl Filter {
                     let (mut new, mut hashed) = (Vec::with_capacity(piece.len()), Hashed::new());
                     let outcome = piece.try_each(room, |i, item| {
                         let position = piece.position(i);
+                        let room = filter.expect_not_overfull_before(1);
+                        room.map_err(|cause| Fault::Other(error::overfull_for_more(&cause)))?;
                         let inserted = filter.insert(present(position, item)?, &mut hashed);
                         new.push(inserted.map_err(|cause| match cause {
                             InsertError::Item(cause) => Fault::Item { position, cause },

@@ -89,8 +89,8 @@ pub fn reduce<'py>(
     (unpickle, (decode, arguments.into_pyobject(py)?)).into_pyobject(py)
 }
 
-/// A filter or index out of a pickle. In a worker of `multiprocess` it is its parent's; elsewhere somebody has pickled it by its name, and it is
-/// whose process this is.
+/// A filter or index out of a pickle. In a worker of `multiprocess` it is its parent's; elsewhere somebody has pickled it by its name, and it
+/// belongs to this process.
 ///
 /// By the process and not by the pickle: one that named its maker would differ from run to run, and with it what datasets takes for the
 /// fingerprint of a function.

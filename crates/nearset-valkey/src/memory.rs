@@ -43,7 +43,8 @@ pub struct Need<'w> {
 /// Room that stays free for as long as this lives, so that tables can't take it; but [`give_way`] to what is small.
 #[must_use]
 pub struct Floor {
-    _held: (),
+    /// Whether dropping it gives anything back.
+    is_held: bool,
 }
 
 /// What is held for a floor.
@@ -62,7 +63,7 @@ static HELD: Mutex<Option<Reserve>> = Mutex::new(None);
 impl Floor {
     /// No room is kept free.
     fn none() -> Self {
-        Self { _held: () }
+        Self { is_held: false }
     }
 
     /// Keeps free what the server needs, and so many bytes more. None if there is not so much.
@@ -73,13 +74,15 @@ impl Floor {
         }
         let mapped = if more == 0 { None } else { Some(MmapMut::map_anon(usize::try_from(more).ok()?).ok()?) };
         *held() = Some(Reserve { _blocks: blocks, _mapped: mapped });
-        Some(Self::none())
+        Some(Self { is_held: true })
     }
 }
 
 impl Drop for Floor {
     fn drop(&mut self) {
-        *held() = None;
+        if self.is_held {
+            *held() = None;
+        }
     }
 }
 

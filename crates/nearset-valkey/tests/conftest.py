@@ -76,6 +76,7 @@ def client(shared_server: Server) -> Iterator[redis.Redis]:
     client.config_set("near.memory-limit", "512mb")
     client.config_set("near.batch-limit", "8mb")
     client.config_set("near.when-full", "grow")
+    client.config_set("near.allow-overfull", "no")
     yield client
     assert shared_server.is_up(), shared_server.log[-8000:]
     client.close()

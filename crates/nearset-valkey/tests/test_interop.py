@@ -167,7 +167,7 @@ def test_merged_here_or_there_is_the_same(
     assert client.execute_command("NEAR.CARD", "loaded") == client.execute_command("NEAR.CARD", "merged") == 400
 
 
-def test_a_filter_of_the_program_has_no_terms_and_says_so(
+def test_a_filter_of_the_program_grows_in_the_server(
     client: redis.Redis, nearset_program: Program, tmp_path: Path
 ) -> None:
     draw = random.Random(74)
@@ -177,8 +177,32 @@ def test_a_filter_of_the_program_has_no_terms_and_says_so(
     load(client, "built", tmp_path / "built", 1 << 20)
     info = pairs(client.execute_command("NEAR.INFO", "built"))
     assert info["metric"] == b"hamming" and info["items"] == 1000 and info["bands"] > 1
-    assert "capacity" not in info and "when-full" not in info
-    # It neither grows nor refuses.
+    assert info["capacity"] == 1000 and info["when-full"] == b"grow" and 900 <= info["load"] <= 1000
     client.execute_command("NEAR.MADD", "built", *items)
-    assert client.execute_command("NEAR.INFO", "built", "generations") == 1
+    info = pairs(client.execute_command("NEAR.INFO", "built"))
+    assert info["generations"] == 2 and info["capacity"] == 3000 and 2700 <= info["load"] <= 3000
+    assert float(info["unrelated"]) < 0.01
     assert client.execute_command("NEAR.MEXISTS", "built", *items) == [1] * 3000
+
+
+def test_an_overfull_file_is_refused_unless_it_is_allowed(
+    client: redis.Redis, nearset_program: Program, tmp_path: Path
+) -> None:
+    draw = random.Random(75)
+    parts = []
+    for part in range(2):
+        corpus = write(tmp_path / f"{part}.jsonl", "hamming", [item_of("hamming", draw) for _ in range(1000)])
+        parts.append(tmp_path / f"{part}.nearset")
+        nearset_program("build", corpus, "-o", parts[-1], *BUILD["hamming"], "--capacity", "1000", "--quiet")
+    both = tmp_path / "both.nearset"
+    nearset_program("merge", *parts, "-o", both, "--allow-overfull", "--quiet")
+    with pytest.raises(redis.ResponseError, match="overfull.*near.allow-overfull"):
+        load(client, "both", both, 1 << 20)
+    assert not client.exists("both")
+    client.config_set("near.allow-overfull", "yes")
+    try:
+        load(client, "both", both, 1 << 20)
+    finally:
+        client.config_set("near.allow-overfull", "no")
+    info = pairs(client.execute_command("NEAR.INFO", "both"))
+    assert info["items"] == 2000 and info["load"] < 2**40

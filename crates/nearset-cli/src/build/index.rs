@@ -8,7 +8,7 @@ use nearset::plan::{Goal, Metric, PlanError, Shape, plan_index};
 use nearset_pipeline::capacity::{Capacity, Known};
 use nearset_pipeline::scan::scan;
 use nearset_pipeline::{
-    AnyIndex, Arena, Fields, OutputFile, OutputOptions, ReadOptions, Reader, RecordFault, Source, extract, save_index,
+    AnyIndex, Arena, Fields, OutputOptions, ReadOptions, Reader, RecordFault, Source, check_save, extract, save_index,
 };
 
 use super::Args;
@@ -85,7 +85,7 @@ pub(super) fn run(
     let mut output = OutputOptions::protecting(&sources);
     output.force = args.force;
     // Found out now rather than after the work.
-    OutputFile::check(&args.output, &output)?;
+    check_save(&args.output, &output)?;
     let mut faults = Faults::new(args.work.on_error);
     let mut arena = Arena::new();
     scan(

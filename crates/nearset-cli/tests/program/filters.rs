@@ -349,3 +349,26 @@ fn a_file_that_asks_for_too_much_work_is_refused_unless_it_is_trusted() {
     }
     shop.ok("info f.nearset --unlimited-work");
 }
+
+#[test]
+fn a_filter_is_not_saved_under_the_name_of_something_packed() {
+    let shop = Workshop::new();
+    shop.write("a.jsonl", jsonl(&corpus(30).0));
+    for command in ["build a.jsonl -o f.nearset.gz --near 0.8", "dedup a.jsonl -o out.jsonl --save f.nearset.zst"] {
+        let ran = shop.run(command);
+        assert!(ran.code() == 1 && ran.stderr().contains("are not packed"), "{command}: {}", ran.stderr());
+        assert_eq!(shop.names(), ["a.jsonl"], "{command}");
+    }
+}
+
+#[test]
+fn long_vectors_are_planned_and_built_where_their_work_is_allowed() {
+    let shop = Workshop::new();
+    let ran = shop.ok("plan --metric cosine --dimension 65536 --near 0.8 --far 0.3 --capacity 1e4");
+    assert!(String::from_utf8_lossy(ran.stdout()).contains("bands"));
+    let vector = |first: u32| format!("{{\"vector\":[{first}{}]}}\n", ",1".repeat(65535));
+    shop.write("v.jsonl", vector(1) + &vector(2));
+    let build = "build v.jsonl -o v.nearset --metric cosine --near 0.8 --far 0.3 --capacity 1e4";
+    let ran = shop.run(build);
+    assert!(ran.code() == 1 && ran.stderr().contains("hint: --unlimited-work"), "{}", ran.stderr());
+}

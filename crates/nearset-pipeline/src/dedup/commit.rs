@@ -15,7 +15,7 @@ use super::job::{Job, Verdict};
 use super::options::{DedupOptions, OnError};
 use super::progress::Progress;
 use super::report::{Place, is_sampled, page_of_run};
-use super::state::{Lengths, Phase, State, StateFolder};
+use super::state::{Lengths, Phase, State, StateFolder, StateVersion};
 use super::summary::{DedupPlan, Outcome, Stated, Tally};
 use crate::capacity::Capacity;
 use crate::extract::{Arena, Fields, extract};
@@ -159,6 +159,7 @@ impl Committer<'_> {
 
     pub fn state(&self, phase: Phase, position: Position) -> State {
         State {
+            version: StateVersion::default(),
             fingerprint: self.fingerprint.clone(),
             phase,
             position,

@@ -44,9 +44,12 @@ pub enum DedupError {
         folder.display()
     )]
     Unfinished { folder: PathBuf },
-    #[error("{}: the state of the unfinished run is damaged ({cause}): start again with --force", path.display())]
+    #[error(
+        "{}: the state of the unfinished run is damaged, or another version's ({cause}): start again without --resume, with --force",
+        path.display()
+    )]
     BadState { path: PathBuf, cause: String },
-    #[error("{}: the saved filter is damaged ({cause}): start again with --force", path.display())]
+    #[error("{}: the saved filter is damaged ({cause}): start again without --resume, with --force", path.display())]
     BadSnapshot { path: PathBuf, cause: DecodeError },
     #[error("{name} is named twice among the outputs: give each its own file", name = path.display())]
     SameOutput { path: PathBuf },

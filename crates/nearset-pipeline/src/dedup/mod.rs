@@ -46,7 +46,7 @@ pub use summary::{CurvePoint, DedupPlan, GenerationSummary, SourceSummary, State
 pub use texts::{Sketched, TextRun};
 
 use crate::capacity::{self, Capacity, Known};
-use crate::filter_file::{FilterFile, FilterFileError};
+use crate::filter_file::FilterFile;
 use crate::format::Format;
 use crate::input::{Position, ReadOptions, Source};
 use crate::output::{OutputFile, check_sources, is_same_output, is_written_through};
@@ -197,16 +197,8 @@ impl Dedup {
         let open = |path: &PathBuf| FilterFile::open(path).map(|file| file.within(options.work));
         let files = options.against.iter().map(open).collect::<Result<Vec<_>, _>>()?;
         let own = options.wanted.spec(self.capacity.records)?;
-        let (mut filters, mut overfull) = (Vec::with_capacity(files.len()), Vec::new());
-        for file in &files {
-            filters.push(match file.filter_to_trust() {
-                Err(cause @ FilterFileError::Overfull { .. }) if options.allow_overfull => {
-                    overfull.push(cause.to_string());
-                    file.filter()?
-                }
-                outcome => outcome?,
-            });
-        }
+        let open = if options.allow_overfull { FilterFile::filter } else { FilterFile::filter_to_trust };
+        let filters = files.iter().map(open).collect::<Result<Vec<_>, _>>()?;
         let screen = |(filter, path): (_, &PathBuf)| {
             Against::new(filter, &own).map_err(|cause| DedupError::AgainstKind { path: path.clone(), cause })
         };
@@ -245,7 +237,6 @@ impl Dedup {
         self.finish(&committer, outputs)?;
         let outcome = committer.outcome();
         let mut summary = Summary::new(plan.clone(), committer.tally, outcome, options, started);
-        summary.overfull = overfull;
         summary.commit_seconds = commit_seconds;
         summary.report_seconds = report_seconds;
         Ok(summary)

@@ -28,6 +28,15 @@ const LEAST_INTERVAL: u64 = 1 << 30;
 /// Between checkpoints so many times the filter's bytes are read, so that saving it takes a small part of the time.
 const FILTERS_APART: u64 = 8;
 
+/// The form that states are written in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub(super) enum StateVersion {
+    /// One file for the whole filter.
+    #[default]
+    #[serde(rename = "2")]
+    OneFilter,
+}
+
 /// How far a run has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Phase {
@@ -40,6 +49,8 @@ pub(super) enum Phase {
 /// One checkpoint.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct State {
+    /// What a state of another form is known by.
+    pub version: StateVersion,
     pub fingerprint: BTreeMap<String, String>,
     pub phase: Phase,
     pub position: Position,

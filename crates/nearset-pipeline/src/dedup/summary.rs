@@ -231,8 +231,6 @@ pub struct Summary {
     pub false_positive: f64,
     /// Where the filter was saved.
     pub saved: Option<PathBuf>,
-    /// Filters built before that hold more than they are made for, where that was allowed: which, and what it does.
-    pub overfull: Vec<String>,
     /// Seconds that this run took.
     pub seconds: f64,
     /// Seconds in which the ordered commit was at work, of these.
@@ -268,7 +266,6 @@ impl Summary {
             false_negative,
             false_positive,
             saved: options.save.clone(),
-            overfull: Vec::new(),
             seconds: started.elapsed().as_secs_f64(),
             commit_seconds: 0.0,
             report_seconds: 0.0,

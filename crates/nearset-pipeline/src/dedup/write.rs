@@ -57,7 +57,7 @@ pub(super) fn write_saved(
 /// That the filter can be saved, found out before the work is done.
 pub(super) fn check_save(options: &DedupOptions, sources: &[Source]) -> Result<(), OutputError> {
     match &options.save {
-        Some(path) => OutputFile::check(path, &options_for(options, sources, false)),
+        Some(path) => crate::filter_file::check_save(path, &options_for(options, sources, false)),
         None => Ok(()),
     }
 }

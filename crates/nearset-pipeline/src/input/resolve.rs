@@ -80,13 +80,14 @@ impl Source {
 
 /// A file's size, and the bytes that tell a packing. A named pipe has a name but no size, and what is read from it is gone.
 fn look_at(path: &Path) -> io::Result<(Option<u64>, Vec<u8>)> {
-    let file = fs::File::open(path)?;
-    let metadata = file.metadata()?;
-    let mut head = Vec::new();
-    if metadata.is_file() {
-        file.take(Compression::SNIFFED as u64).read_to_end(&mut head)?;
+    let metadata = fs::metadata(path)?;
+    if !metadata.is_file() {
+        // A pipe that is opened and closed again ends its writer.
+        return Ok((None, Vec::new()));
     }
-    Ok((metadata.is_file().then_some(metadata.len()), head))
+    let mut head = Vec::new();
+    fs::File::open(path)?.take(Compression::SNIFFED as u64).read_to_end(&mut head)?;
+    Ok((Some(metadata.len()), head))
 }
 
 /// The sources in the order they are read.

@@ -2,9 +2,9 @@
 //!
 //! A JSON object gets them before its closing brace, a row as cells behind those of its header. Where a record has been annotated before,
 //! its values are replaced where they stand, so that each field is there once, however often a run is repeated.
-//! Invariant: nothing that nearset has not written is overwritten. The first of the added fields is true or false, and stands for the others: a
-//! record that has it has been annotated, and one that has only another of them, or any of another kind, has a field of its own by that
-//! name and is refused. A null may be set either way.
+//! Invariant: what a record that nearset has not annotated has under one of these names is not overwritten. Such a record is known by its
+//! [`MARKS`]: one of them is true or false in every record that was annotated. A record without a mark that has a value under an added
+//! name, or one of another kind, has a field of its own by that name and is refused. A null, or an empty cell, may be set either way.
 
 use std::io::Write;
 
@@ -13,6 +13,9 @@ use crate::error::RecordFault;
 use crate::extract::json::{self, Kind, Member};
 use crate::extract::{Cells, strip_line_end};
 use crate::input::BYTE_ORDER_MARK;
+
+/// Fields of which one is the first that every annotation adds, true or false: by `dedup --annotate` and by `query --tag`.
+const MARKS: [&str; 2] = ["near_duplicate", "near"];
 
 /// What a field is set to.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -42,8 +45,12 @@ pub(super) fn json_object(
         let cause = "a closing brace is needed at the end of the line";
         return Err(RecordFault::InvalidJson { column: content.len() + 1, cause });
     };
-    let present = json::members(content, |key| added.iter().position(|added| added.name.as_bytes() == key))?;
-    check_members(&present, added)?;
+    let place = |key: &[u8]| added.iter().position(|added| added.name.as_bytes() == key);
+    let mark = |key: &[u8]| MARKS.iter().any(|mark| mark.as_bytes() == key).then_some(added.len());
+    let (marks, present): (Vec<Member>, Vec<Member>) = json::members(content, |key| place(key).or_else(|| mark(key)))?
+        .into_iter()
+        .partition(|found| found.name == added.len());
+    check_members(&marks, &present, added)?;
     let mut set = vec![false; added.len()];
     let mut at = 0;
     for Member { name, behind, span, .. } in present {
@@ -69,8 +76,9 @@ pub(super) fn json_object(
 }
 
 /// Refuses values that no earlier run has written. Of equal keys the last one counts, as for every other reader.
-fn check_members(present: &[Member], added: &[Added]) -> Result<(), RecordFault> {
-    let annotated = present.iter().rfind(|member| member.name == 0).is_some_and(|mark| mark.kind == Kind::Bool);
+fn check_members(marks: &[Member], present: &[Member], added: &[Added]) -> Result<(), RecordFault> {
+    let own = present.iter().rfind(|member| MARKS.contains(&&*added[member.name].name));
+    let annotated = own.into_iter().chain(marks).any(|mark| mark.kind == Kind::Bool);
     let fits = |member: &Member| {
         let fits = match added[member.name].kind {
             AddedKind::Bool => member.kind == Kind::Bool,
@@ -88,6 +96,10 @@ fn check_members(present: &[Member], added: &[Added]) -> Result<(), RecordFault>
     }
 }
 
+fn is_bool(text: &str) -> bool {
+    text.eq_ignore_ascii_case("true") || text.eq_ignore_ascii_case("false")
+}
+
 /// Where added fields go in the rows of a table.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Columns {
@@ -95,6 +107,8 @@ pub(super) struct Columns {
     own: Vec<Cell>,
     /// Added fields that the table does not have, in their order.
     new: Vec<usize>,
+    /// Columns that are true or false in rows that were annotated.
+    marks: Vec<usize>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -114,7 +128,9 @@ impl Columns {
     pub fn new(columns: &[String], added: &[Added]) -> Result<Self, RecordFault> {
         let place = |added: &Added| columns.iter().position(|column| *column == added.name);
         let places: Vec<Option<usize>> = added.iter().map(place).collect();
-        if let (Some(None), Some(taken)) = (places.first(), places.iter().position(Option::is_some)) {
+        let is_mark = |&column: &usize| MARKS.contains(&&*columns[column]);
+        let marks: Vec<usize> = (0..columns.len()).filter(is_mark).collect();
+        if let (true, Some(taken)) = (marks.is_empty(), places.iter().position(Option::is_some)) {
             return Err(RecordFault::FieldTaken { field: added[taken].name.clone(), found: "a column" });
         }
         let cell = |(i, column): (usize, &String)| match added.iter().position(|added| added.name == *column) {
@@ -123,7 +139,7 @@ impl Columns {
             None => Cell::Kept,
         };
         let new = (0..added.len()).filter(|&field| places[field].is_none()).collect();
-        Ok(Self { own: columns.iter().enumerate().map(cell).collect(), new })
+        Ok(Self { own: columns.iter().enumerate().map(cell).collect(), new, marks })
     }
 
     /// Appends the header with the names added, line end included.
@@ -154,19 +170,33 @@ impl Columns {
         values: &[Value<'_>],
         out: &mut Vec<u8>,
     ) -> Result<(), RecordFault> {
+        let annotated = self.is_annotated(record, delimiter);
         self.write(record, delimiter, out, |set, own, out| {
             let text = own.map(String::from_utf8_lossy).unwrap_or_default();
             let text = text.trim_matches('"');
             let fits = match added[set].kind {
-                AddedKind::Bool => text.eq_ignore_ascii_case("true") || text.eq_ignore_ascii_case("false"),
+                AddedKind::Bool => is_bool(text),
                 AddedKind::Integer | AddedKind::Number => text.parse::<f64>().is_ok(),
                 AddedKind::Text => true,
             };
-            if !fits && !text.is_empty() {
+            if !(annotated && fits) && !text.is_empty() {
                 return Err(RecordFault::FieldTaken { field: added[set].name.clone(), found: "another kind of value" });
             }
             cell(values[set], delimiter, out);
             Ok(())
+        })
+    }
+
+    /// Whether a mark in the row is true or false.
+    fn is_annotated(&self, record: &[u8], delimiter: u8) -> bool {
+        if self.marks.is_empty() {
+            return false;
+        }
+        let content = strip_line_end(record);
+        let mut cells = Cells::new(content, delimiter).enumerate();
+        cells.any(|(i, cell)| {
+            self.marks.contains(&i)
+                && cell.is_ok_and(|cell| is_bool(String::from_utf8_lossy(cell.raw(content)).trim_matches('"')))
         })
     }
 

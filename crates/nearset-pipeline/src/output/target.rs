@@ -121,7 +121,20 @@ pub fn is_stdout(path: &Path) -> bool {
     path == Path::new(STDOUT_NAME) || matches!(Target::of(path), Ok(Target::STDOUT))
 }
 
-/// Whether two names are those of one output.
+/// Whether two names are those of one output, in which what is written to both would be mixed up. Nothing is in `/dev/null`.
 pub(crate) fn is_same_output(a: &Path, b: &Path) -> bool {
-    a == b || matches!((Target::of(a), Target::of(b)), (Ok(a), Ok(b)) if a == b)
+    let same = || match (Target::of(a), Target::of(b)) {
+        (Ok(Target::File(a)), Ok(Target::File(b))) => in_full(&a) == in_full(&b),
+        (Ok(a), Ok(b)) => a == b,
+        _ => false,
+    };
+    a != Path::new("/dev/null") && (a == b || same())
+}
+
+/// A file's name by which folder it lies in, however that was named.
+fn in_full(path: &Path) -> PathBuf {
+    match (folder_of(path).canonicalize(), path.file_name()) {
+        (Ok(folder), Some(name)) => folder.join(name),
+        _ => path.to_owned(),
+    }
 }

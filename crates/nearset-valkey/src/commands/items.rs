@@ -86,6 +86,9 @@ const GROWN: &str = "the filter, grown,";
 
 /// Allocates what insertion may need before the first item is inserted, if it is allowed.
 pub fn reserve_room(call: &Call<'_>, filter: &mut Generations<'_>, items: usize) -> Outcome {
+    if call.limits_apply() && !config::allows_overfull() {
+        filter.expect_not_overfull_before(items as u64).map_err(Refusal::because)?;
+    }
     let more = filter.room_needed(items as u64);
     if more == 0 {
         return Ok(());

@@ -42,7 +42,7 @@ const ITEMS_PER_DRAW: u64 = 8;
 /// How much work a spec may ask for.
 ///
 /// The usual limit is about a seventh of a second per item, longer for items of megabytes, and 8 times as much for drawing the
-/// functions once. Every planned filter keeps it. Lift it for specs and files whose makers are trusted.
+/// functions once. Planned filters keep it, those of very long vectors apart. Lift it for specs and files whose makers are trusted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum WorkLimit {

@@ -17,7 +17,14 @@ use crate::{
 pub(super) const TOLERANCE: f64 = 1.02;
 
 /// The load of a generation that has what it was made for is looked at after every part of its capacity as small as this.
-const LOOKS: u64 = 64;
+pub(super) const LOOKS: u64 = 64;
+
+/// The load from which on a generation is overfull: more than estimates and the time between looks account for, the fewer items the
+/// more so.
+pub(super) fn overfull_from(capacity: u64) -> f64 {
+    let capacity = capacity as f64;
+    1.1 * capacity + 3.0 * libm::sqrt(capacity) + 3.0
+}
 
 /// Bits that an item sets in tables where so many of its bands hit, and a key is one bit.
 pub(super) fn new_bits(keys: &[Option<Key>], hits: u32) -> u64 {
@@ -128,10 +135,7 @@ impl Generations<'_> {
         items: u64,
         new_bits: impl FnOnce(&NearFilter<'_>) -> u64,
     ) -> Result<(), InsertError> {
-        let Some(Terms { capacity, when_full, .. }) = self.terms else {
-            let looks = items >= LOOKS || self.newest().len().is_multiple_of(LOOKS);
-            return if looks { Ok(self.expect_not_overfull()?) } else { Ok(()) };
-        };
+        let Some(Terms { capacity, when_full, .. }) = self.terms else { return Ok(()) };
         match when_full {
             WhenFull::Refuse => {}
             // Tables that double can't be so many.

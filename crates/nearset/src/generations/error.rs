@@ -27,9 +27,6 @@ pub enum InsertError {
         /// What its load would have been.
         load: u64,
     },
-    /// More is in it than it is made for, and nothing was said about what happens then.
-    #[error(transparent)]
-    Overfull(#[from] Overfull),
     /// It grew as often as it may, or all of a batch might make it.
     #[error(
         "the filter would have more than {MOST_GENERATIONS} generations, from {capacity} items on: reserve one whose capacity is \
@@ -50,14 +47,17 @@ pub enum InsertError {
 /// A filter that holds more than it is made for.
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
 #[error(
-    "the filter is overfull: {}it holds about {load}, and calls {:.3} % of all unrelated items near; build it again with a capacity \
-     for all of its items",
-    capacity.map_or_else(String::new, |capacity| format!("it is made for {capacity} items, ")),
-    100.0 * unrelated
+    "the filter is overfull: {}, and {:.3} % of all unrelated items are called near; build it again{}",
+    match capacity {
+        Some(capacity) => format!("what is made for {capacity} items holds about {load}"),
+        None => format!("it holds about {load} items, it does not say how many it is made for"),
+    },
+    100.0 * unrelated,
+    if capacity.is_some() { " with a capacity for all of its items" } else { "" }
 )]
 #[non_exhaustive]
 pub struct Overfull {
-    /// How many items it is made for, where that was said.
+    /// How many items the overfull generation is made for, where that was said.
     pub capacity: Option<u64>,
     /// How many distinct items its set bits amount to.
     pub load: u64,

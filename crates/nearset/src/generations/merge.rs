@@ -38,6 +38,15 @@ impl Generations<'_> {
         copied.iter().map(AnyFilter::bytes).chain(scanned).sum()
     }
 
+    /// Whether no generation can come to hold more than it is made for when the other is merged into this one, whatever both hold.
+    pub fn has_room_for(&self, other: &Generations<'_>) -> bool {
+        let Some(terms) = self.terms.as_ref().or(other.terms.as_ref()) else { return false };
+        let Matching { from, matched, .. } = self.matching(other, Some(terms));
+        let both = self.filters[from..].iter().zip(matched).enumerate();
+        both.map(|(i, (ours, theirs))| (ours.len().saturating_add(theirs.len()), self.capacity_of(terms, from + i)))
+            .all(|(items, capacity)| items <= capacity)
+    }
+
     /// That [`Self::merge`] will not be refused: for those who merge several, and all or none.
     ///
     /// # Errors

@@ -35,11 +35,8 @@ use crate::{
     plan::{Goal, Metric, Plan, PlanError, PlannedSpec, curve::amplify, plan},
 };
 
-/// A generation is overfull at so many times its capacity: loads are estimates, and a generation that grows is looked at now and then.
-const OVERFULL: f64 = 1.1;
-
 /// A filter on no terms is overfull when it accepts more than this of what is unrelated to all that it holds.
-const MOST_UNRELATED: f64 = 0.01;
+const OVERFULL_BY_CHANCE: f64 = 0.01;
 
 /// The most generations that there may be: each is asked for every item.
 pub(crate) const MOST_GENERATIONS: usize = 1024;
@@ -201,23 +198,40 @@ impl<'a> Generations<'a> {
     /// Checks that no more is in the filter than it is made for, so that its answers mean what was promised. Whoever removes or
     /// skips data by a filter asks this first.
     ///
-    /// Filters on terms never take too many items themselves, but merging can bring them together. A filter on no terms is overfull
-    /// when it accepts more than 1 % of what is unrelated.
+    /// Filters on terms never take too many items themselves, but merging can bring them together in a generation. A filter on no
+    /// terms is overfull when it accepts more than 1 % of what is unrelated.
     ///
     /// # Errors
     /// If there is more in it, saying how much.
     pub fn expect_not_overfull(&self) -> Result<(), Overfull> {
-        let is_overfull = match &self.terms {
-            None => self.unrelated_acceptance() > MOST_UNRELATED,
-            // A scan keeps its items apart, however many there are.
-            Some(_) => self.filters.iter().zip(self.capacities()).any(|(filter, capacity)| {
-                filter.table().is_some() && filter.len() > capacity && filter.load() > OVERFULL * capacity as f64
-            }),
-        };
-        if !is_overfull {
-            return Ok(());
+        let unrelated = || self.unrelated_acceptance();
+        if self.terms.is_none() {
+            let (load, unrelated) = (self.load(), unrelated());
+            let is_overfull = unrelated > OVERFULL_BY_CHANCE;
+            return if is_overfull { Err(Overfull { capacity: None, load, unrelated }) } else { Ok(()) };
         }
-        Err(Overfull { capacity: self.capacity(), load: self.load(), unrelated: self.unrelated_acceptance() })
+        // A scan keeps its items apart, however many there are.
+        let overfull = self.filters.iter().zip(self.capacities()).find(|(filter, capacity)| {
+            filter.table().is_some() && filter.len() > *capacity && filter.load() > ends::overfull_from(*capacity)
+        });
+        match overfull {
+            None => Ok(()),
+            Some((filter, capacity)) => {
+                let load = libm::round(filter.load()) as u64;
+                Err(Overfull { capacity: Some(capacity), load: load.min(filter.len()), unrelated: unrelated() })
+            }
+        }
+    }
+
+    /// [`Self::expect_not_overfull`] for those who insert so many items into a filter on no terms, which does not refuse them by
+    /// itself. Looking can take a scan of all tables, so it is done at every 64th item.
+    ///
+    /// # Errors
+    /// If it is overfull.
+    pub fn expect_not_overfull_before(&self, items: u64) -> Result<(), Overfull> {
+        let len = self.newest().len();
+        let looks = self.terms.is_none() && len / ends::LOOKS != len.saturating_add(items) / ends::LOOKS;
+        if looks { self.expect_not_overfull() } else { Ok(()) }
     }
 
     /// What hashes items for it, if it has bands.

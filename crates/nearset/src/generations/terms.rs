@@ -165,8 +165,7 @@ impl Description {
     /// # Errors
     /// If there is no such filter.
     pub fn of_texts(wanted: &TextDedup, capacity: u64, when_full: WhenFull) -> Result<Self, ReserveError> {
-        let max_false_positive = wanted.max_false_positive / f64::from(when_full.shares());
-        let spec = TextDedup { max_false_positive, ..*wanted }.spec(capacity)?;
+        let spec = wanted.spec_of_one_in(capacity, when_full.shares())?;
         let distance = |similarity| Similarity::jaccard(similarity).map(Similarity::jaccard_distance);
         let terms = Terms {
             near: distance(wanted.near).map_err(TextDedupError::from)?,

@@ -628,19 +628,41 @@ fn merging_can_overfill_and_it_is_said() {
                 assert!(error.load.abs_diff(2 * CAPACITY) <= CAPACITY / 4, "{name}: {error}");
             }
         }
+        assert!(!full(1).has_room_for(&full(2)));
+        let half = Generations::from_plan(&spec, terms(WhenFull::Refuse)).unwrap();
+        assert!(half.has_room_for(&full(2)));
+    }
+}
+
+/// Loads are estimates, coarse ones where few items are expected: what grew by itself is never called overfull.
+#[test]
+fn what_grew_is_not_overfull_however_small_it_began() {
+    let items = strings(400, 9);
+    for (name, spec) in specs() {
+        for capacity in (1..=20).chain([33, 64, 150, 300]) {
+            let terms = Terms { capacity, ..terms(WhenFull::Grow) };
+            let mut filter = Generations::from_plan(&spec, terms).unwrap();
+            for batch in items.chunks(7) {
+                filter.insert_all(batch).unwrap();
+                filter.expect_not_overfull().unwrap_or_else(|error| panic!("{name}, {capacity}: {error}"));
+            }
+        }
     }
 }
 
 /// Nothing says what it is made for, so what it accepts by chance decides.
 #[test]
-fn a_filter_on_no_terms_refuses_items_when_it_accepts_strangers() {
+fn a_filter_on_no_terms_is_overfull_when_it_accepts_strangers() {
     for (name, spec) in specs() {
         let mut filter = Generations::from_filter(AnyFilter::from_planned(&spec).unwrap());
         assert_eq!(filter.capacity(), None);
-        let outcome = strings(6400, 3).chunks(64).map(|batch| filter.insert_all(batch)).find_map(Result::err);
+        let outcome = strings(6400, 3).chunks(7).find_map(|batch| {
+            let refused = filter.expect_not_overfull_before(batch.len() as u64).err();
+            filter.insert_all(batch).unwrap();
+            refused
+        });
         match outcome {
-            Some(InsertError::Overfull(error)) => assert!(error.unrelated > 0.01, "{name}: {error}"),
-            Some(other) => panic!("{name}: {other}"),
+            Some(error) => assert!(error.unrelated > 0.01 && error.capacity.is_none(), "{name}: {error}"),
             None => assert_eq!(name, "scan"),
         }
         // Tables that are full to the last bit tell a number all the same.

@@ -21,5 +21,7 @@ pub use goal::{Background, FarModel, Goal, GoalError, Interval, Minimise};
 pub use metric::{Metric, MetricError, MetricName, Shape};
 pub use outcome::{CurvePoint, GreyZone, Plan, PlanError, PlannedSpec, RunnerUp, Structure, Work};
 pub use search::{IndexPlan, NotesIndex, plan, plan_index};
-pub use text_dedup::{MAX_UNRELATED, TextDedup, TextDedupError};
+#[cfg(test)]
+pub(crate) use text_dedup::MAX_UNRELATED;
+pub use text_dedup::{TextDedup, TextDedupError};
 pub use text_join::TextJoin;

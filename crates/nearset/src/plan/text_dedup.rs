@@ -3,7 +3,7 @@
 //! Claim: a text whose nearest earlier one has exactly the similarity `near` is caught with probability at least
 //! `1 - max_false_negative` at every load, and one with nothing nearer than `far` with at most `max_false_positive` at
 //! capacity, as long as it has one such neighbour. Of texts that have nothing in common with any earlier one, at most
-//! [`MAX_UNRELATED`] are lost, whatever `near` is.
+//! 1 in 10,000 are lost, whatever `near` is.
 //!
 //! Why these defaults. A corpus has few texts at exactly `near` and many far above it, so `near` is the *middle* of the
 //! curve: about half of what lies exactly there is caught, nearly all of what lies 0.07 above, nearly none 0.1 below. Promising
@@ -32,7 +32,7 @@ use crate::{
 const FILL: f64 = 0.15;
 
 /// The most of what is unrelated to all earlier texts that is taken for a duplicate.
-pub const MAX_UNRELATED: f64 = 1e-4;
+pub(crate) const MAX_UNRELATED: f64 = 1e-4;
 
 /// The part of [`MAX_UNRELATED`] that a filter of one generation may use; the rest is for those that come by growth.
 const FIRST_SHARE: f64 = 0.9;
@@ -85,6 +85,12 @@ impl TextDedup {
     /// # Errors
     /// If a number is out of its range, or near and far are too close to be told apart.
     pub fn spec(&self, capacity: u64) -> Result<Spec, TextDedupError> {
+        self.spec_of_one_in(capacity, 1)
+    }
+
+    /// The same for one of so many generations, which share what may be lost.
+    pub(crate) fn spec_of_one_in(&self, capacity: u64, generations: u32) -> Result<Spec, TextDedupError> {
+        let share = 1.0 / f64::from(generations.max(1));
         if !(self.near > 0.0 && self.near < 1.0) {
             return Err(TextDedupError::Near { found: self.near });
         }
@@ -99,14 +105,14 @@ impl TextDedup {
         let rows = libm::round(libm::log(AGREEMENT) / libm::log(self.near)).clamp(1.0, 64.0);
         let hit = |similarity: f64, fill: f64| 1.0 - (1.0 - libm::pow(similarity, rows)) * (1.0 - fill);
         // A threshold is a whole number, so what lies far passes more often just before the fill at which it rises.
-        let fills = (90..=103).map(|percent| FILL * f64::from(percent) / 100.0);
+        let fills = (90..=104).map(|percent| FILL * f64::from(percent) / 100.0);
         let keeps = |bands: u32| {
             fills.clone().all(|fill| {
                 let threshold = binomial::largest_threshold(bands, hit(self.near, fill), self.max_false_negative);
                 let passes = |similarity| binomial::at_least(bands, hit(similarity, fill), threshold);
                 threshold > 0
-                    && passes(self.far) <= self.max_false_positive
-                    && passes(0.0) <= FIRST_SHARE * MAX_UNRELATED
+                    && passes(self.far) <= share * self.max_false_positive
+                    && passes(0.0) <= share * FIRST_SHARE * MAX_UNRELATED
             })
         };
         let bands = (1..=MOST_BANDS / 4)
@@ -214,7 +220,8 @@ mod tests {
             for max_false_negative in [0.55, 0.02] {
                 let wanted = TextDedup { max_false_negative, ..TextDedup::new(near) };
                 let spec = wanted.spec(1).unwrap();
-                let worst = (1..=102)
+                // Between two looks at how full it is, a generation can take a little more than it is made for.
+                let worst = (1..=104)
                     .map(|percent| FILL * f64::from(percent) / 100.0)
                     .map(|fill| spec.rule.probability(fill, fill))
                     .fold(0.0, f64::max);

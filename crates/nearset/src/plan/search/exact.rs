@@ -138,7 +138,7 @@ fn candidate(
     probes: f64,
     keys: u32,
 ) -> Option<Candidate> {
-    spec.check().ok()?;
+    spec.check_possible().ok()?;
     let false_positive = predicted(goal, &spec).0(goal.far, true);
     let hash_evaluations = f64::from(keys);
     let work = Work { cache_lines: probes, hash_evaluations, steps: Work::LINE * probes + f64::from(spec.bits) };

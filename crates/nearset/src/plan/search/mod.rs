@@ -95,7 +95,7 @@ struct Candidate {
 impl Candidate {
     /// The spec as a candidate, if exact distributions say too that it keeps the promises.
     fn checked(model: &Model<'_>, spec: Spec) -> Option<Self> {
-        spec.check().ok()?;
+        spec.check_possible().ok()?;
         let prediction = Prediction::new(model, &spec);
         let false_negative = match model.goal.max_false_negative {
             // The threshold guarantees it, whatever a sum of floats says.
