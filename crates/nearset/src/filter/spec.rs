@@ -5,12 +5,13 @@
 
 use std::{fmt, ops::Range};
 
+use nearset_theory::binomial;
+
 use super::{BitArrayError, BloomError, Rule, RuleError};
 use crate::{
     Family, Layout, LshFamily, Seed,
     family::{FamilyError, WorkBound, WorkError, WorkLimit, product},
     item::Distance,
-    plan::curve::binomial,
 };
 
 /// A band's table: where its keys go.
