@@ -11,14 +11,11 @@ use nearset::{
     family::Minutiae,
     hash::Rng,
     index::{LshIndex, LshSpec},
-    plan::{
-        FarModel, Goal, Metric,
-        curve::{
-            amplify::{Cascade, Step},
-            minutiae,
-        },
-        plan, plan_index,
-    },
+    plan::{FarModel, Goal, Metric, plan, plan_index},
+};
+use nearset_theory::{
+    amplify::{Cascade, Step},
+    minutiae,
 };
 
 type Error = Box<dyn std::error::Error>;

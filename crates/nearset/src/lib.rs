@@ -8,7 +8,7 @@
 //! - [`hash`]: seeds and the frozen base hashes.
 //! - [`item`]: views of texts, sets, bit strings, symbol strings and vectors, and their exact distances.
 //! - [`family`]: locality-sensitive hash functions, `Pr[h(x) = h(y)] = p(d)`, that give an item its band keys.
-//! - [`plan`]: the formulas that say what a choice of functions, tables and thresholds will do.
+//! - [`plan`]: which functions, tables and thresholds keep a promise, and what they will do.
 //! - [`filter`]: sets that answer from a few bits an item.
 //! - [`generations`]: filters that grow, refuse or forget when they are full.
 //! - [`index`]: sets that keep their items, and answer which one is near and how near.

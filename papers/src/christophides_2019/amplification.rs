@@ -1,10 +1,7 @@
 //! AND, OR and their cascades, each as a filter's rule over single MinHash functions.
 
-use nearset::{
-    Seed, Shingling, Spec, Table as Tables,
-    family::MinHash,
-    plan::curve::amplify::{Cascade, Step},
-};
+use nearset::{Seed, Shingling, Spec, Table as Tables, family::MinHash};
+use nearset_theory::amplify::{Cascade, Step};
 
 use super::pairs;
 use crate::{

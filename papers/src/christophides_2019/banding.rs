@@ -1,9 +1,7 @@
 //! MinHash banding: `b` bands of `r` rows make two sets candidates with probability `1 - (1 - s^r)^b`.
 
-use nearset::{
-    Layout, Seed, Shingling, Spec,
-    plan::curve::amplify::{s_curve, s_curve_threshold},
-};
+use nearset::{Layout, Seed, Shingling, Spec};
+use nearset_theory::amplify::{s_curve, s_curve_threshold};
 
 use super::pairs;
 use crate::{

@@ -3,12 +3,8 @@
 //! A square holds a minutia with probability .2, and with .8 given that the other print of the same finger has one
 //! there; so with .05 given that it has none, for each print by itself is a print like any other.
 
-use nearset::{
-    BitString, NearFilter, Seed, Spec, Table as Tables,
-    family::Minutiae,
-    hash::Rng,
-    plan::curve::{amplify::Step, minutiae},
-};
+use nearset::{BitString, NearFilter, Seed, Spec, Table as Tables, family::Minutiae, hash::Rng};
+use nearset_theory::{amplify::Step, minutiae};
 
 use crate::{
     figure::{Axis, Colour, Figure, Panel, Point, Rule, Series, Shape},

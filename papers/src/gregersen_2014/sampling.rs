@@ -11,8 +11,8 @@ use nearset::{
     BitString, Layout, NearFilter, Seed, Spec, Table as Tables,
     family::{BitSampling, Sampling},
     hash::Rng,
-    plan::curve::distance_sensitive::Noise,
 };
+use nearset_theory::distance_sensitive::Noise;
 
 use crate::{
     figure::{Axis, Colour, Figure, Panel, Point, Series, Shape},

@@ -8,12 +8,9 @@
 use nearset::{
     BitString, ExactNearFilter, ExactSpec, Layout, NearFilter, Seed, Spec, Table as Tables,
     hash::Rng,
-    plan::{
-        Goal, Metric, Plan, PlanError, PlannedSpec, RunnerUp, Structure,
-        curve::{balanced::Balanced, binomial, distance_sensitive::chance_hit, zero_fn},
-        plan,
-    },
+    plan::{Goal, Metric, Plan, PlanError, PlannedSpec, RunnerUp, Structure, plan},
 };
+use nearset_theory::{balanced::Balanced, binomial, distance_sensitive::chance_hit, zero_fn};
 
 use crate::{
     figure::{Axis, Colour, Figure, Panel, Point, Rule, Series, Shape},

@@ -9,8 +9,9 @@ use std::{hint::black_box, time::Instant};
 use nearset::{
     Distance, Seed,
     hash::Rng,
-    plan::{Background, Plan, curve::locality_sensitive as theory},
+    plan::{Background, Plan},
 };
+use nearset_theory::locality_sensitive as theory;
 
 use super::{
     competitor::{Competitor, Scan},

@@ -12,8 +12,9 @@ use nearset::{
     Distance, Layout, LshFamily as _, NearFilter, Seed, Spec, Table,
     family::{Hashed, PStable, Stable},
     filter::{Probing, Verification},
-    plan::{Background, FarModel, Goal, Metric, Plan, PlanError, Structure, curve::bloom, plan},
+    plan::{Background, FarModel, Goal, Metric, Plan, PlanError, Structure, plan},
 };
+use nearset_theory::bloom;
 
 use super::{
     competitor::{Answer, Competitor, PAGE},

@@ -9,8 +9,8 @@ use nearset::{
     Distance, LshFamily as _, NearFilter, Seed, Spec,
     family::{PStable, Stable},
     hash::Rng,
-    plan::curve::locality_sensitive as theory,
 };
+use nearset_theory::locality_sensitive as theory;
 
 use super::{
     filters,

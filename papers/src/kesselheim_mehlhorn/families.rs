@@ -7,8 +7,8 @@ use nearset::{
     family::{BitSampling, Hashed, Hyperplane, PStable, Sampling, Stable},
     hash::Rng,
     item::Distance,
-    plan::curve::near_neighbour,
 };
+use nearset_theory::near_neighbour;
 
 use crate::{
     figure::{Axis, Colour, Figure, Panel, Point, Rule, Series, Shape},

@@ -8,8 +8,8 @@ use nearset::{
     family::{BitSampling, Sampling},
     hash::Rng,
     index::{LshIndex, LshSpec},
-    plan::curve::near_neighbour::{Sensitivity, hamming},
 };
+use nearset_theory::near_neighbour::{Sensitivity, hamming};
 
 use crate::{
     figure::{Axis, Colour, Figure, Panel, Point, Rule, Series, Shape},

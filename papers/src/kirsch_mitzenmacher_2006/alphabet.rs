@@ -10,12 +10,9 @@ use nearset::{
     family::{Sampling, SymbolSampling},
     filter::DistanceSensitive,
     hash::Rng,
-    plan::{
-        Goal, Metric,
-        curve::distance_sensitive::{printed_threshold, sampled_bits},
-        plan,
-    },
+    plan::{Goal, Metric, plan},
 };
+use nearset_theory::distance_sensitive::{printed_threshold, sampled_bits};
 
 use super::FAR;
 use crate::{

@@ -8,7 +8,7 @@ pub(crate) mod printed;
 mod sizes;
 mod workload;
 
-use nearset::plan::curve::distance_sensitive::Noise;
+use nearset_theory::distance_sensitive::Noise;
 
 use crate::run::Run;
 

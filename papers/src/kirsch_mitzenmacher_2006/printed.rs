@@ -6,8 +6,8 @@ use nearset::{
     family::{BitSampling, Sampling},
     filter::DistanceSensitive,
     hash::Rng,
-    plan::curve::distance_sensitive::{self, Filter, Noise},
 };
+use nearset_theory::distance_sensitive::{self, Filter, Noise};
 
 use super::{
     FAR, READINGS, SETTINGS, Setting, reading_name,

@@ -7,12 +7,9 @@ use nearset::{
     Layout, NearFilter, Seed, Spec, Table as Tables,
     family::{BitSampling, Sampling},
     hash::Rng,
-    plan::{
-        Goal, Metric,
-        curve::{binomial, distance_sensitive as formula, distance_sensitive::Noise},
-        plan,
-    },
+    plan::{Goal, Metric, plan},
 };
+use nearset_theory::{binomial, distance_sensitive as formula, distance_sensitive::Noise};
 
 use super::{
     FAR, SETTINGS, Setting,

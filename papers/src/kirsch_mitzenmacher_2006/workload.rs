@@ -10,8 +10,8 @@ use nearset::{
     family::{Hashed, Key},
     filter::Hasher,
     hash::Rng,
-    plan::curve::distance_sensitive::Noise,
 };
+use nearset_theory::distance_sensitive::Noise;
 
 /// The length of every string, in bits.
 pub const LENGTH: u32 = 65_536;

@@ -1,7 +1,7 @@
 //! What others would choose for the same goal: the curve beside ours.
 
-use nearset::plan::curve::{amplify::s_curve, binomial, distance_sensitive as paper};
 use nearset::plan::{Goal, Metric};
+use nearset_theory::{amplify::s_curve, binomial, distance_sensitive as paper};
 
 use crate::show::count;
 

@@ -13,11 +13,11 @@ use crate::{
         WeightedMinHash, WorkLimit,
     },
     filter::{
-        BitArray, BloomFilter, Decision, NearFilter, Probing, Rule, Spec, SpecError, Table, Verification,
+        BitArray, BloomFilter, Decision, NearFilter, Probing, Rule, Spec, SpecError, Step, Table, Verification,
         near::verification_seed,
         tables::{Place, Tables},
     },
-    plan::{PlannedSpec, curve::amplify::Step},
+    plan::PlannedSpec,
 };
 
 /// The section that says what a structure is.

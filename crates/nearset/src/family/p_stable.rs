@@ -290,10 +290,20 @@ impl Functions for Projections {
 
 #[cfg(test)]
 mod tests {
+    use nearset_theory::locality_sensitive;
+
     use super::*;
     use crate::family::{laws, projection::pairs};
 
     const BOTH: [Stable; 2] = [Stable::Gaussian, Stable::Cauchy];
+
+    /// The density of `|X|`, for `x >= 0`.
+    fn absolute_density(stable: Stable, x: f64) -> f64 {
+        match stable {
+            Stable::Gaussian => (2.0 / std::f64::consts::PI).sqrt() * (-x * x / 2.0).exp(),
+            Stable::Cauchy => FRAC_2_PI / (1.0 + x * x),
+        }
+    }
 
     fn euclid(vector: &[f64]) -> f64 {
         vector.iter().map(|x| x * x).sum::<f64>().sqrt()
@@ -322,25 +332,51 @@ mod tests {
     #[test]
     fn closed_forms_are_the_integral() {
         // Simpson's rule over ∫_0^1 c f(c t) (1 - t) dt.
-        let integral = |density: &dyn Fn(f64) -> f64, widths: f64| {
+        let integral = |stable: Stable, widths: f64| {
             let steps = 20_000;
             let value = |i: usize| {
                 let t = i as f64 / steps as f64;
-                widths * density(widths * t) * (1.0 - t)
+                widths * absolute_density(stable, widths * t) * (1.0 - t)
             };
             let inner: f64 = (1..steps).map(|i| value(i) * if i % 2 == 1 { 4.0 } else { 2.0 }).sum();
             (value(0) + inner + value(steps)) / (3.0 * steps as f64)
         };
-        let gaussian = |x: f64| (2.0 / std::f64::consts::PI).sqrt() * (-x * x / 2.0).exp();
-        let cauchy = |x: f64| FRAC_2_PI / (1.0 + x * x);
-        for widths in [0.5e-4, 0.999e-4, 1.001e-4, 0.01, 0.3, 1.0, 2.5, 10.0, 50.0] {
-            for (found, expected) in [
-                (gaussian_collision(widths), integral(&gaussian, widths)),
-                (cauchy_collision(widths), integral(&cauchy, widths)),
-            ] {
+        for widths in [0.5e-4, 0.999e-4, 1.001e-4, 8.5e-4, 0.01, 0.085, 0.3, 0.5, 1.0, 2.0, 2.5, 8.5, 10.0, 50.0, 85.0]
+        {
+            for stable in BOTH {
+                let (found, expected) = (stable.collision(1.0, widths), integral(stable, widths));
                 assert!((found / expected - 1.0).abs() < 1e-9, "{widths} widths: {found} for {expected}");
             }
         }
+    }
+
+    #[test]
+    fn reach_adds_the_neighbouring_buckets() {
+        for stable in BOTH {
+            for distance in [0.1, 0.85, 5.0] {
+                assert_eq!(stable.collision_within(distance, 0.85, 0), stable.collision(distance, 0.85));
+                // By quadrature of the chance that a shift keeps within one bucket.
+                let steps = 400_000;
+                let step = 2.0 * 0.85 / distance / f64::from(steps);
+                let exact: f64 = (0..steps)
+                    .map(|i| (f64::from(i) + 0.5) * step)
+                    .map(|x| absolute_density(stable, x) * (2.0 - x * distance / 0.85).min(1.0))
+                    .sum::<f64>()
+                    * step;
+                let found = stable.collision_within(distance, 0.85, 1);
+                assert!((found / exact - 1.0).abs() <= 1e-8, "{stable:?}, d = {distance}: {found} for {exact}");
+            }
+        }
+    }
+
+    #[test]
+    fn probing_the_neighbours_loses_far_less_than_the_basic_filter() {
+        let (near, width) = (0.2, 0.85);
+        let plain = Stable::Gaussian.collision(near, width);
+        let within = Stable::Gaussian.collision_within(near, width, 1);
+        assert!(within > 0.999);
+        let basic = locality_sensitive::false_negative_bound(plain, 7);
+        assert!(locality_sensitive::probed_false_negative_exact(plain, within, 7) < 0.6 * basic);
     }
 
     #[test]
@@ -349,6 +385,11 @@ mod tests {
         let family = PStable { dimension: 2, width: 1.0, stable: Stable::Gaussian };
         assert!(family.collision_probability(Distance::new(0.5).unwrap()) >= 0.5);
         assert!(family.collision_probability(Distance::new(2.0).unwrap()) <= 1.0 / 3.0);
+        // What it is there, to three decimals.
+        for (distance, expected) in [(0.5, 0.610), (2.0, 0.195)] {
+            let found = Stable::Gaussian.collision(distance, 1.0);
+            assert!((found - expected).abs() <= 0.0005, "{found} at {distance} widths");
+        }
     }
 
     #[test]
@@ -365,6 +406,8 @@ mod tests {
                 }
                 assert_eq!(family.collision_probability(Distance::ZERO), 1.0);
             }
+            assert_eq!(stable.collision(1e-300, 1.0), 1.0);
+            assert_eq!(stable.collision(f64::INFINITY, 1.0), 0.0);
         }
     }
 

@@ -5,7 +5,9 @@
 
 use std::{borrow::Cow, ops::Range};
 
-use crate::{plan::curve::bloom, simd::line::Line};
+use nearset_theory::bloom;
+
+use crate::simd::line::Line;
 
 /// The most lines that a filter may have: 4 TiB of them.
 pub const MAX_LINES: u64 = 1 << 36;

@@ -10,9 +10,10 @@
 //! line, one in each of up to eight lanes. The price of touching one line only is that lines fill unevenly, which costs
 //! about one bit a key at an error of 1 % and grows as the error gets smaller; sizes are planned with that included.
 
+use nearset_theory::bloom::lines_false_positive;
+
 use crate::{
     hash::{ByteHash, Seed, fold, reduce},
-    plan::curve::bloom as curve,
     simd::line::{self, AtomicLine, Lanes, Line, Place},
 };
 
@@ -330,7 +331,7 @@ impl SharedBloom<'_> {
 
 /// The fewest lines that keep to the rate, and with how many bits a key; among equals the lowest rate.
 fn smallest(capacity: u64, max_false_positive: f64) -> (u64, u32) {
-    let keeps = |lines, hashes| curve::lines_false_positive(capacity, lines, hashes) <= max_false_positive;
+    let keeps = |lines, hashes| lines_false_positive(capacity, lines, hashes) <= max_false_positive;
     let candidates = (1..=8).map(|hashes| {
         let mut enough = 1;
         while enough <= MAX_LINES && !keeps(enough, hashes) {
@@ -341,7 +342,7 @@ fn smallest(capacity: u64, max_false_positive: f64) -> (u64, u32) {
             let middle = too_few + (enough - too_few) / 2;
             if keeps(middle, hashes) { enough = middle } else { too_few = middle }
         }
-        (enough, curve::lines_false_positive(capacity, enough, hashes), hashes)
+        (enough, lines_false_positive(capacity, enough, hashes), hashes)
     });
     let best = candidates.min_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)));
     best.map_or((MAX_LINES + 1, 8), |(lines, _, hashes)| (lines, hashes))

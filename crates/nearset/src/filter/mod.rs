@@ -21,6 +21,7 @@ pub use bloom::{BloomError, BloomFilter, SharedBloom};
 pub(crate) use exact::MOST_BITS;
 pub use exact::{Construction, ExactNearFilter, ExactSpec, ExactSpecError};
 pub use near::{BatchError, Hasher, Hits, NearFilter, PredictedErrors, SharedNearFilter};
+pub use nearset_theory::amplify::{Cascade, Step};
 pub use papers::DistanceSensitive;
 pub use rule::{Decision, Rule, RuleError};
 pub use spec::{MergeError, Probing, Spec, SpecError, Table, Verification};

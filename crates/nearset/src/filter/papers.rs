@@ -2,11 +2,12 @@
 //!
 //! Nothing here is a structure of its own: a constructor works out a paper's parameters and returns a [`Spec`].
 
-use super::{BloomFilter, Probing, Rule, Spec, SpecError, Table, Verification};
+use nearset_theory::{balanced::Balanced, bloom, distance_sensitive};
+
+use super::{BloomFilter, Probing, Rule, Spec, SpecError, Step, Table, Verification};
 use crate::{
     Family, Layout, Seed, Shingling,
     family::{BitSampling, MinHash, Sampling, Symbol, SymbolSampling},
-    plan::curve::{amplify::Step, balanced::Balanced, bloom, distance_sensitive},
 };
 
 /// What the distance-sensitive Bloom filter of Kirsch & Mitzenmacher (2006) is made for.
@@ -133,7 +134,7 @@ impl Spec {
     /// then an `And`, and so on. Tables are as given.
     ///
     /// ```
-    /// use nearset::{Seed, Spec, Table, family::BitSampling, plan::curve::amplify::Step};
+    /// use nearset::{Seed, Spec, Table, family::BitSampling, filter::Step};
     ///
     /// let or_and = Spec::cascade(BitSampling::new(64), 1, [Step::Or(4), Step::And(4)], Table::Direct, Seed::new(1))?;
     /// assert_eq!(or_and.layout().bands, 16);

@@ -11,7 +11,7 @@
 //!   *at the present fill*: the largest `t` with `Pr[Bin(bands, 1 - (1 - agreement)(1 - f)) < t] <= max_false_negative`. The fill is a
 //!   function of the set of items, so the rule is one too, and a repeat, which hits every band, always passes.
 
-use crate::plan::curve::{
+use nearset_theory::{
     amplify::{Cascade, Step},
     binomial,
 };
@@ -19,7 +19,7 @@ use crate::plan::curve::{
 /// A rule over the bands that hit.
 ///
 /// ```
-/// use nearset::{filter::Rule, plan::curve::amplify::Step};
+/// use nearset::filter::{Rule, Step};
 ///
 /// // OR of 4, AND of 4 of those: the notes' OR-AND construction, .2 -> .1215 and .8 -> .9936.
 /// let rule = Rule::cascade([Step::Or(4), Step::And(4)])?;

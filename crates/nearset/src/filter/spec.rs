@@ -5,12 +5,13 @@
 
 use std::{fmt, ops::Range};
 
+use nearset_theory::binomial;
+
 use super::{BitArrayError, BloomError, Rule, RuleError};
 use crate::{
     Family, Layout, LshFamily, Seed,
     family::{FamilyError, WorkBound, WorkError, WorkLimit, product},
     item::Distance,
-    plan::curve::binomial,
 };
 
 /// A band's table: where its keys go.
@@ -247,9 +248,10 @@ impl Spec {
     /// use nearset::plan::TextDedup;
     ///
     /// let whole = TextDedup::default().spec(1_000_000)?;
-    /// let half = whole.slice(0..62)?;
-    /// assert_eq!((half.rule.bands(), half.bits_per_band()), (62, whole.bits_per_band()));
-    /// assert!(half.expect_equal(&whole.slice(62..124)?).is_err(), "slices are not to be mixed up");
+    /// let bands = whole.rule.bands();
+    /// let half = whole.slice(0..bands / 2)?;
+    /// assert_eq!((half.rule.bands(), half.bits_per_band()), (bands / 2, whole.bits_per_band()));
+    /// assert!(half.expect_equal(&whole.slice(bands / 2..bands)?).is_err(), "slices are not to be mixed up");
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///

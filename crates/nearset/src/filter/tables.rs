@@ -8,12 +8,13 @@ use std::{
     },
 };
 
+use nearset_theory::bloom;
+
 use super::{BitArray, SpecError, Table, bits};
 use crate::{
     Seed,
     family::Key,
     hash::{mix, reduce},
-    plan::curve::bloom,
     simd::{
         line::{self, AtomicLine, Lanes, Line, Probe},
         places::{NOWHERE, places},

@@ -28,11 +28,13 @@ pub use terms::{Description, ReserveError, Terms, WhenFull};
 
 use std::collections::VecDeque;
 
+use nearset_theory::amplify;
+
 use crate::{
     DecodeError, Distance, Item, ItemError, NearFilter,
     family::Hashed,
     filter::{Hasher, Hits, PredictedErrors, SpecError},
-    plan::{Goal, Metric, Plan, PlanError, PlannedSpec, curve::amplify, plan},
+    plan::{Goal, Metric, Plan, PlanError, PlannedSpec, plan},
 };
 
 /// A filter on no terms is overfull when it accepts more than this of what is unrelated to all that it holds.

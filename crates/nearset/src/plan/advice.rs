@@ -4,11 +4,9 @@
 
 use std::fmt;
 
-use super::{
-    Goal, Metric, Structure,
-    curve::{binomial, zero_fn::Pigeonhole},
-    outcome::significant,
-};
+use nearset_theory::{binomial, zero_fn::Pigeonhole};
+
+use super::{Goal, Metric, Structure, outcome::significant};
 
 /// A way to answer without a filter.
 #[derive(Debug, Clone, PartialEq)]

@@ -4,7 +4,9 @@
 //! items come in large families, hits of many relatives add up and formulas for one neighbour are too low; a few
 //! hundred queries whose truth is known settle it.
 
-use super::{FarModel, Goal, curve::binomial, search::chance_at};
+use nearset_theory::binomial;
+
+use super::{FarModel, Goal, search::chance_at};
 use crate::{LshFamily, NearFilter, Table, filter::Decision};
 
 /// A threshold with what it does.

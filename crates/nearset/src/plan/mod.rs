@@ -1,13 +1,11 @@
 //! What a filter will do, worked out before it is built.
 //!
 //! Claim: an error rate stated here is the exact value of its model, not a bound, unless its name says bound.
-//! Invariant: [`curve`] holds pure formulas over plain numbers and knows no hash family, item or filter. The search over
-//! specs stands on top of `filter`, which in turn knows nothing of goals.
-//! Not here: drawing hash functions (`family`), holding bits (`filter`).
+//! Invariant: the search over specs stands on top of `filter`, which in turn knows nothing of goals.
+//! Not here: the formulas (the `nearset-theory` crate), drawing hash functions (`family`), holding bits (`filter`).
 
 mod advice;
 mod calibrate;
-pub mod curve;
 mod goal;
 mod metric;
 mod outcome;

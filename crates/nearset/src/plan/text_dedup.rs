@@ -20,7 +20,8 @@
 //! truth, `make bench-peers` measures: `bench/results/peers.md`. The shape was chosen on that corpus; others have other
 //! families and other numbers.
 
-use super::curve::binomial;
+use nearset_theory::binomial;
+
 use crate::{
     Seed, Shingling, Spec, Table,
     family::{FamilyError, MinHash},

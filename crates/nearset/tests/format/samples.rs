@@ -9,11 +9,11 @@ use nearset::{
         BitSampling, CrossPolytope, Hyperplane, MinHash, Minutiae, PStable, Sampling, Stable, Symbol, SymbolSampling,
         WeightedMinHash,
     },
-    filter::{Construction, Probing, Rule, Verification},
+    filter::{Construction, Probing, Rule, Step, Verification},
     generations::{Description, Terms, WhenFull},
     hash::Rng,
     index::{LshIndex, LshSpec},
-    plan::{PlannedSpec, curve::amplify::Step},
+    plan::PlannedSpec,
 };
 
 use crate::any::Any;

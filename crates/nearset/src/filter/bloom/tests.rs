@@ -50,7 +50,7 @@ fn measured_false_positives_are_those_expected_and_those_the_bits_tell() {
     for hashes_a_key in 1..=8 {
         let filter = filled(lines, hashes_a_key, &inserted);
         let found = filter.contains_all(&asked).iter().filter(|&&found| found).count() as f64;
-        let (now, expected) = (filter.false_positive_rate(), curve::lines_false_positive(keys, lines, hashes_a_key));
+        let (now, expected) = (filter.false_positive_rate(), lines_false_positive(keys, lines, hashes_a_key));
         let trials = asked.len() as f64;
         // Six sigma of the binomial count.
         assert!(
@@ -72,7 +72,7 @@ fn sequential_and_sparse_numbers_serve_as_hashes() {
         let filter = filled(lines, 8, &inserted);
         let found = filter.contains_all(&asked).iter().filter(|&&found| found).count() as f64 / 200_000.0;
         // About 2,080 are expected, sigma 46: a quarter more is 11 sigma, and a weak mixing gives several times as many.
-        assert!(found < 1.25 * curve::lines_false_positive(keys, lines, 8), "stride 2^{shift}: {found}");
+        assert!(found < 1.25 * lines_false_positive(keys, lines, 8), "stride 2^{shift}: {found}");
     }
 }
 
@@ -81,10 +81,9 @@ fn a_planned_filter_keeps_to_its_rate_and_one_line_less_would_not() {
     for (capacity, rate) in [(1, 0.5), (30, 0.2), (1_000, 0.01), (100_000, 0.01), (50_000, 0.0001), (20_000, 1e-6)] {
         let filter = BloomFilter::new(capacity, rate, Seed::new(5)).unwrap();
         let lines = filter.lines().len() as u64;
-        assert!(curve::lines_false_positive(capacity, lines, filter.hashes()) <= rate);
+        assert!(lines_false_positive(capacity, lines, filter.hashes()) <= rate);
         assert!(
-            lines == 1
-                || (1..=8).all(|hashes_a_key| curve::lines_false_positive(capacity, lines - 1, hashes_a_key) > rate)
+            lines == 1 || (1..=8).all(|hashes_a_key| lines_false_positive(capacity, lines - 1, hashes_a_key) > rate)
         );
     }
 }
@@ -99,7 +98,7 @@ fn the_expected_rate_is_the_poisson_sum_over_line_loads() {
         sum += probability * (1.0 - (63f64 / 64.0).powi(load)).powi(8);
         probability *= (keys - load as u64) as f64 / (load + 1) as f64 * share / (1.0 - share);
     }
-    let closed = curve::lines_false_positive(keys, lines, 8);
+    let closed = lines_false_positive(keys, lines, 8);
     assert!((closed / sum - 1.0).abs() < 1e-9, "{closed} against {sum}");
     assert!(closed < 0.013, "10 bits a key give {closed}");
 }

@@ -27,6 +27,8 @@ use std::sync::{Arc, OnceLock};
 pub(crate) use spec::MOST_BITS;
 pub use spec::{Construction, ExactSpec, ExactSpecError};
 
+use nearset_theory::{binomial, zero_fn};
+
 use self::{covering::Masks, folds::Folder, folds::Folds, pigeonhole::Blocks};
 use super::{
     BatchError, MergeError, SpecError,
@@ -35,7 +37,6 @@ use super::{
 use crate::{
     family::{Key, WorkLimit},
     item::{Bits, Distance, Item, ItemError},
-    plan::curve::{binomial, zero_fn},
 };
 
 /// A set of bit strings that knows whether anything within its radius was put into it, and never says no when it was.

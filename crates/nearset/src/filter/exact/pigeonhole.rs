@@ -9,13 +9,14 @@
 //! Insertion stores an item's own keys only. Storing a part of the ball as well would save queries some look-ups, but each
 //! stored key costs bits for ever, and a look-up whose line was fetched ahead costs nanoseconds.
 
+use nearset_theory::zero_fn::Pigeonhole;
+
 use crate::{
     Seed,
     family::Key,
     filter::{Table, tables::Tables},
     hash::Rng,
     item::Bits,
-    plan::curve::zero_fn::Pigeonhole,
 };
 
 /// Set in every key, so that none is zero; a direct table does not look at it.

@@ -1,10 +1,11 @@
 //! What an exact near filter is.
 
+use nearset_theory::zero_fn::{Pigeonhole, covering_masks};
+
 use crate::{
     Seed,
     family::{WorkBound, WorkLimit},
     filter::{BloomFilter, MergeError, SpecError, Table},
-    plan::curve::zero_fn::{Pigeonhole, covering_masks},
 };
 
 /// Everything that decides the answers of an [`ExactNearFilter`](super::ExactNearFilter). Two filters of equal specs can be

@@ -7,7 +7,7 @@
 //! Claim: among cuts into blocks of two neighbouring radii, the one of the least estimated cost, which is near to the least of all.
 //! Not here: what the blocks are looked up in (`table`), in which order (`search`).
 
-use crate::plan::curve::zero_fn::ball;
+use nearset_theory::zero_fn::ball;
 
 /// One block: its bits, how many of them address its table, and how far from the query's it is searched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

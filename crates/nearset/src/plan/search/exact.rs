@@ -4,19 +4,17 @@
 //! in, which no table removes, and chance hits, which its size does. So for each number of blocks the tables get what the
 //! first part leaves.
 
+use nearset_theory::{
+    bloom::lines_false_positive,
+    zero_fn::{Pigeonhole, ball, covering_acceptance, covering_masks},
+};
+
 use super::{Attempt, Candidate, Failure, Objective, model::Model, reason};
 use crate::{
     Distance, Table,
     family::BitSampling,
     filter::{BloomFilter, Construction, ExactSpec},
-    plan::{
-        FarModel, Goal, Structure, Work,
-        curve::{
-            bloom::lines_false_positive,
-            zero_fn::{Pigeonhole, ball, covering_acceptance, covering_masks},
-        },
-        outcome::PlannedSpec,
-    },
+    plan::{FarModel, Goal, Structure, Work, outcome::PlannedSpec},
 };
 
 /// A filter whose query looks up more keys than this is no constant-probe filter.

@@ -10,10 +10,11 @@
 
 use std::fmt;
 
+use nearset_theory::near_neighbour::Sensitivity;
+
 use super::{
     super::{
         Goal, Metric, Minimise, PlanError,
-        curve::near_neighbour::Sensitivity,
         outcome::{percent, significant},
     },
     Model, Work, families, most_functions, most_rows,

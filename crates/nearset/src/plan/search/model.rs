@@ -2,9 +2,11 @@
 
 use std::{cell::RefCell, collections::BTreeMap};
 
+use nearset_theory::binomial;
+
 use crate::{
     Distance, Family, LshFamily,
-    plan::{FarModel, Goal, Metric, curve::binomial},
+    plan::{FarModel, Goal, Metric},
 };
 
 /// A goal seen through one family.

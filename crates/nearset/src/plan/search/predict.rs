@@ -1,7 +1,9 @@
 //! What a spec does under a goal, at any distance.
 
+use nearset_theory::bloom::lines_false_positive;
+
 use super::{model::Model, tables};
-use crate::{Distance, Family, LshFamily, Spec, Table, filter::Rule, plan::curve::bloom::lines_false_positive};
+use crate::{Distance, Family, LshFamily, Spec, Table, filter::Rule};
 
 /// A spec under a goal, empty and at capacity. A rule that follows the fill has another threshold in each.
 pub(super) struct Prediction<'m, 'g> {

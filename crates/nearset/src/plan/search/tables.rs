@@ -2,7 +2,9 @@
 
 use std::sync::OnceLock;
 
-use crate::{Table, filter::BloomFilter, plan::curve::bloom};
+use nearset_theory::bloom;
+
+use crate::{Table, filter::BloomFilter};
 
 /// The chance that a key which is not in hits a table that holds `items` keys.
 ///

@@ -1,16 +1,12 @@
 use std::time::{Duration, Instant};
 
-use super::*;
-use crate::{
-    Seed, Shingling, Table,
-    plan::{
-        advise,
-        curve::{
-            binomial::{Tails, at_least, normal_quantile},
-            bloom::slots_per_key,
-        },
-    },
+use nearset_theory::{
+    binomial::{Tails, at_least, normal_quantile},
+    bloom::slots_per_key,
 };
+
+use super::*;
+use crate::{Seed, Shingling, Table, plan::advise};
 
 fn jaccard() -> Metric {
     Metric::Jaccard { shingling: Shingling::default() }

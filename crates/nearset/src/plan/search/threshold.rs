@@ -6,6 +6,8 @@
 //! tables are of single bits, whose fill is known at any time. So the search is over two whole numbers: coarsely in steps of a few per cent, then over all
 //! of them around the best cells.
 
+use nearset_theory::{binomial, bloom};
+
 use super::{
     Candidate, Failure, MOST_BITS, Objective,
     model::{Band, Model},
@@ -13,10 +15,7 @@ use super::{
 };
 use crate::{
     Layout, LshFamily, Spec, Table, filter,
-    plan::{
-        FarModel, Goal,
-        curve::{binomial, bloom},
-    },
+    plan::{FarModel, Goal},
 };
 
 /// Which thresholds are looked at.

@@ -5,19 +5,15 @@
 //! bands at the same number of uses only help, so each whole number of uses is tried with all the bands that it allows, and
 //! a single use with fewer as well.
 
+use nearset_theory::{balanced::Balanced, binomial};
+
 use super::{
     Candidate, Failure, MOST_BITS, Objective,
     model::Model,
     tables,
     threshold::{largest_hit, steps},
 };
-use crate::{
-    Layout, LshFamily, Spec, Table,
-    plan::{
-        Minimise,
-        curve::{balanced::Balanced, binomial},
-    },
-};
+use crate::{Layout, LshFamily, Spec, Table, plan::Minimise};
 
 /// How often a position is used, at most.
 const MOST_USES: u32 = 12;

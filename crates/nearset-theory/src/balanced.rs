@@ -58,12 +58,10 @@ impl Balanced {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::Rng;
+
     use super::*;
-    use crate::{
-        Seed,
-        hash::Rng,
-        plan::curve::{assert_close, assert_printed},
-    };
+    use crate::{assert_close, assert_printed, distinct, generator};
 
     #[test]
     fn worked_examples() {
@@ -99,7 +97,7 @@ mod tests {
         // The second worked example in full: 16 tables over 16 disjoint runs of 16 bits.
         let filter = Balanced { length: 256, radius: 8, rows: 16, tables: 16 };
         let threshold = filter.threshold().unwrap();
-        let mut rng = Rng::new(Seed::new(5));
+        let mut rng = generator(5);
         let mut draw = || -> [u16; 16] { std::array::from_fn(|_| rng.next_u64() as u16) };
         let mut tables = vec![vec![false; 1 << 16]; 16];
         let items: Vec<[u16; 16]> = (0..10_000).map(|_| draw()).collect();
@@ -116,10 +114,10 @@ mod tests {
         let sigma = (expected / f64::from(queries)).sqrt();
         assert!((accepted as f64 / f64::from(queries) - expected).abs() < 5.0 * sigma, "{accepted} of {queries}");
 
-        let mut rng = Rng::new(Seed::new(6));
+        let mut rng = generator(6);
         for item in &items {
             let mut query = *item;
-            for position in rng.distinct(8, 256) {
+            for position in distinct(&mut rng, 8, 256) {
                 query[position as usize / 16] ^= 1 << (position % 16);
             }
             assert!(hits(&query) >= threshold as usize);

@@ -191,11 +191,7 @@ pub fn prefix_acceptance(length: u32, kept: u32, distance: u32, radius: u32) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{
-        Seed,
-        hash::Rng,
-        plan::curve::{assert_close, assert_printed},
-    };
+    use crate::{assert_close, assert_printed, distinct, generator};
 
     #[test]
     fn radii_are_tight_for_the_general_pigeonhole() {
@@ -287,15 +283,15 @@ mod tests {
 
     #[test]
     fn folding_as_simulated() {
-        let mut rng = Rng::new(Seed::new(11));
+        let mut rng = generator(11);
         for (length, cells, distance, radius) in [(256u32, 64u32, 44u32, 25u32), (256, 128, 40, 31), (100, 30, 20, 13)]
         {
             let draws = 20_000;
             let mut accepted = 0u32;
             for _ in 0..draws {
                 let mut odd = vec![false; cells as usize];
-                for position in rng.distinct(distance as usize, u64::from(length)) {
-                    odd[position as usize % cells as usize] ^= true;
+                for position in distinct(&mut rng, distance, length) {
+                    odd[(position % cells) as usize] ^= true;
                 }
                 accepted += u32::from(odd.iter().filter(|odd| **odd).count() <= radius as usize);
             }

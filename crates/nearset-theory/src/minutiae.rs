@@ -40,7 +40,7 @@ impl Minutiae {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::curve::{
+    use crate::{
         amplify::{Cascade, Step::*},
         assert_close, assert_printed,
     };

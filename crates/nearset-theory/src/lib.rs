@@ -1,9 +1,9 @@
-//! The formulas behind every structure, one file a paper or topic.
+//! The formulas of the literature behind nearset's filters and indexes, one module per paper or topic.
 //!
 //! Claim: each formula gives the values that its source printed; the tests beside it hold those values.
-//! Invariant: pure functions of numbers. Logarithms and powers come from `libm`, so a plan made on one machine is made,
+//! Invariant: pure functions of numbers, which know no hash family, item or filter. Logarithms and powers come from `libm`, so a plan made on one machine is made,
 //! bit for bit, on every other.
-//! Not here: looking for the best parameters.
+//! Not here: looking for the best parameters, and the structures themselves, which are the `nearset` crate's.
 //!
 //! One notation for all papers. A pair at some distance agrees in one hash with probability `p`, and in a *band* of `rows`
 //! hashes with `p^rows`. A table answers "yes" to a key that it never saw with probability `load`, so a band *hits* with
@@ -38,6 +38,22 @@ fn all_of((hit, miss): (f64, f64), count: f64) -> (f64, f64) {
 fn any_of((hit, miss): (f64, f64), count: f64) -> (f64, f64) {
     let (none, any) = all_of((miss, hit), count);
     (any, none)
+}
+
+/// Random draws for simulations, fixed by their seed.
+#[cfg(test)]
+fn generator(seed: u8) -> proptest::test_runner::TestRng {
+    proptest::test_runner::TestRng::from_seed(proptest::test_runner::RngAlgorithm::ChaCha, &[seed; 32])
+}
+
+/// A uniformly random set of `count` numbers below `range`.
+#[cfg(test)]
+fn distinct(rng: &mut impl proptest::prelude::RngExt, count: u32, range: u32) -> std::collections::BTreeSet<u32> {
+    let mut drawn = std::collections::BTreeSet::new();
+    while drawn.len() < count as usize {
+        drawn.insert(rng.random_range(0..range));
+    }
+    drawn
 }
 
 #[cfg(test)]

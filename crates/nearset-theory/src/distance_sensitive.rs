@@ -140,7 +140,7 @@ impl Filter {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::curve::{assert_close, assert_printed};
+    use crate::{assert_close, assert_printed};
 
     const FAR: f64 = 0.4;
 

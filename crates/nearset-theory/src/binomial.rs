@@ -16,7 +16,7 @@ pub fn pmf(trials: u32, p: f64, successes: u32) -> f64 {
 /// `Pr[Bin(trials, p) >= threshold]`: what a filter accepts.
 ///
 /// ```
-/// use nearset::plan::curve::binomial;
+/// use nearset_theory::binomial;
 ///
 /// assert_eq!(binomial::at_least(2, 0.5, 1), 0.75);
 /// // Far below what one minus the other tail could tell from zero.
@@ -335,7 +335,7 @@ fn deviance(x: f64, mean: f64) -> f64 {
 }
 
 /// Where the standard normal has this much above it, to .003 (Hastings 1955, 26.2.22 in Abramowitz & Stegun).
-pub(crate) fn normal_quantile(tail: f64) -> f64 {
+pub fn normal_quantile(tail: f64) -> f64 {
     if tail > 0.5 {
         return -normal_quantile(1.0 - tail);
     }
@@ -348,10 +348,10 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::plan::curve::assert_close;
+    use crate::assert_close;
 
     /// `testdata/binomial/tails.py` wrote it, from exact integers.
-    const EXACT: &str = include_str!("../../../../../testdata/binomial/tails.tsv");
+    const EXACT: &str = include_str!("../../../testdata/binomial/tails.tsv");
 
     fn exact_rows() -> impl Iterator<Item = (u32, f64, u32, f64, f64)> {
         EXACT.lines().skip(1).map(|line| {

@@ -2,8 +2,8 @@
 //!
 //! Claim: `L` functions, each a concatenation of `M` hashes `floor((a·v + b)/ω)` with `a` from an s-stable distribution and
 //! `b` uniform in `[0, ω)`. Two points at distance `κ` agree in one hash with probability `∫_0^ω (1/κ) f_s(t/κ) (1 - t/ω)
-//! dt`, `f_s` the density of `|X|`; both closed forms are in
-//! [`Stable::collision`](crate::family::Stable::collision).
+//! dt`, `f_s` the density of `|X|`. The closed forms for Gaussians and Cauchys belong to the hash family: `Stable::collision` in
+//! the `nearset` crate.
 //! The basic filter accepts when all `L` bits are set. The improved one also asks a verification filter of `k` hashes, half
 //! full, which halves false positives `k` times; and where one bit alone is missing it tries the neighbouring buckets.
 
@@ -34,7 +34,8 @@ pub fn probed_false_negative(agreement: f64, functions: u32, decay: f64, to_side
 }
 
 /// The same without the heuristic: `1 - q1^L - L q1^(L-1) (q' - q1)`, with the exact probability `q'` that a function
-/// agrees on the query's bucket or on one that is probed ([`Stable::collision_within`](crate::family::Stable::collision_within)).
+/// agrees on the query's bucket or on one that is probed (`Stable::collision_within` in the `nearset`
+/// crate).
 pub fn probed_false_negative_exact(agreement: f64, agreement_within_reach: f64, functions: u32) -> f64 {
     probed(agreement, functions, agreement_within_reach - agreement)
 }
@@ -58,64 +59,8 @@ pub fn half_full_bits(settings: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use std::f64::consts::PI;
-
     use super::*;
-    use crate::{
-        family::Stable,
-        plan::curve::{assert_close, assert_printed, bloom},
-    };
-
-    /// `f_s(x)`, the density of `|X|`, for `x >= 0`.
-    fn absolute_density(stable: Stable, x: f64) -> f64 {
-        match stable {
-            Stable::Cauchy => 2.0 / (PI * (1.0 + x * x)),
-            Stable::Gaussian => (2.0 / PI).sqrt() * libm::exp(-0.5 * x * x),
-        }
-    }
-
-    /// Simpson's rule over the paper's integral, in `t/κ` so that the density's scale is one.
-    fn integral(stable: Stable, distance: f64, width: f64) -> f64 {
-        let w = width / distance;
-        let steps = 200_000;
-        let step = w / f64::from(steps);
-        let value = |i: u32| {
-            let x = f64::from(i) * step;
-            absolute_density(stable, x) * (1.0 - x / w)
-        };
-        let inner: f64 = (1..steps).map(|i| value(i) * if i % 2 == 1 { 4.0 } else { 2.0 }).sum();
-        (value(0) + inner + value(steps)) * step / 3.0
-    }
-
-    #[test]
-    fn closed_forms_equal_the_papers_integral() {
-        for stable in [Stable::Cauchy, Stable::Gaussian] {
-            for distance in [0.01, 0.1, 0.425, 0.85, 1.7, 10.0, 1000.0] {
-                assert_close(stable.collision(distance, 0.85), integral(stable, distance, 0.85), 1e-9);
-            }
-            assert_eq!(stable.collision(1e-300, 1.0), 1.0);
-            assert_eq!(stable.collision(0.0, 1.0), 1.0);
-            assert_eq!(stable.collision(f64::INFINITY, 1.0).max(0.0), 0.0);
-        }
-    }
-
-    #[test]
-    fn reach_adds_the_neighbouring_buckets() {
-        for stable in [Stable::Cauchy, Stable::Gaussian] {
-            for distance in [0.1, 0.85, 5.0] {
-                assert_eq!(stable.collision_within(distance, 0.85, 0), stable.collision(distance, 0.85));
-                // By quadrature of the chance that a shift keeps within one bucket.
-                let steps = 400_000;
-                let step = 2.0 * 0.85 / distance / f64::from(steps);
-                let exact: f64 = (0..steps)
-                    .map(|i| (f64::from(i) + 0.5) * step)
-                    .map(|x| absolute_density(stable, x) * (2.0 - x * distance / 0.85).min(1.0))
-                    .sum::<f64>()
-                    * step;
-                assert_close(stable.collision_within(distance, 0.85, 1), exact, 1e-8);
-            }
-        }
-    }
+    use crate::{assert_close, assert_printed, binomial, bloom};
 
     #[test]
     fn false_positives_basic_and_verified() {
@@ -132,14 +77,9 @@ mod tests {
         assert_close(false_negative_bound(0.9, 7), 1.0 - libm::pow(0.9, 7.0), 1e-12);
         // Neighbours out of reach leave the basic bound; a neighbour that always has the item forgives one miss of L.
         assert_close(probed_false_negative(0.9, 7, 1e9, [1.0, 1.0]), false_negative_bound(0.9, 7), 1e-12);
-        let one_miss = crate::plan::curve::binomial::below(7, 0.9, 6);
+        let one_miss = binomial::below(7, 0.9, 6);
         assert_close(probed_false_negative(0.9, 7, 1.0, [0.0, 1e9]), one_miss, 1e-10);
         assert_close(probed_false_negative_exact(0.9, 1.0, 7), one_miss, 1e-10);
-        let (near, width) = (0.2, 0.85);
-        let plain = Stable::Gaussian.collision(near, width);
-        let within = Stable::Gaussian.collision_within(near, width, 1);
-        assert!(within > 0.999);
-        assert!(probed_false_negative_exact(plain, within, 7) < 0.6 * false_negative_bound(plain, 7));
     }
 
     #[test]

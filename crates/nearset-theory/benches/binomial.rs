@@ -1,10 +1,10 @@
-//! What a planner pays for one binomial tail: `cargo bench -p nearset --bench curve`.
+//! What a planner pays for one binomial tail: `cargo bench -p nearset-theory --bench binomial`.
 //!
 //! A plan may look at a hundred thousand tails or more in 100 ms, so one must cost about a microsecond, and all tails of
 //! one distribution together not much more than one alone.
 
 use divan::{Bencher, black_box};
-use nearset::plan::curve::binomial::{self, Tails};
+use nearset_theory::binomial::{self, Tails};
 
 fn main() {
     divan::main();

@@ -42,7 +42,7 @@ pub fn bits_per_key_with(false_positive: f64, hashes: f64) -> f64 {
 /// inserted finds its bit set.
 ///
 /// ```
-/// use nearset::plan::curve::bloom;
+/// use nearset_theory::bloom;
 ///
 /// assert!((bloom::load(1024.0, 1024.0 * std::f64::consts::LN_2) - 0.5).abs() < 3e-4);
 /// ```
@@ -167,7 +167,7 @@ impl Block {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::curve::{assert_close, assert_printed};
+    use crate::{assert_close, assert_printed};
 
     #[test]
     fn at_the_best_number_of_hashes_half_the_bits_are_set() {

@@ -74,7 +74,7 @@ impl Step {
 /// Steps one after another, the first next to the hash functions.
 ///
 /// ```
-/// use nearset::plan::curve::amplify::{Cascade, Step};
+/// use nearset_theory::amplify::{Cascade, Step};
 ///
 /// let banding = Cascade::new([Step::And(5), Step::Or(20)]);
 /// assert!((banding.probability(0.8) - 0.9996).abs() < 5e-5);
@@ -204,7 +204,7 @@ pub fn rejection(p: f64, rows: u32, bands: u32, threshold: u32, load: f64) -> f6
 #[cfg(test)]
 mod tests {
     use super::{Step::*, *};
-    use crate::plan::curve::{assert_close, assert_printed};
+    use crate::{assert_close, assert_printed};
 
     #[test]
     fn any_of_several_filters_accepts() {
