@@ -72,7 +72,7 @@ def test_it_explains_itself(name):
     plan = planned(name)
     filter = plan.filter()
     text = repr(filter)
-    assert type(filter).__name__ in text and "; 0 items" in text and " over " in text
+    assert type(filter).__name__ in text and "; 0 of " in text and " over " in text
     for html in (plan._repr_html_(), filter._repr_html_()):
         assert html.startswith("<div>") and html.count("<svg") == html.count("</svg>") == 1
     assert 0.0 <= plan.false_negative <= 0.02 and plan.false_positive <= 0.001

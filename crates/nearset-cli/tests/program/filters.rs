@@ -296,7 +296,10 @@ fn an_overfull_filter_is_refused_by_everything_that_acts_on_it() {
         let ran = shop.run(command);
         let said = ran.stderr();
         assert!(ran.code() == 1 && said.contains("old.nearset: the filter is overfull"), "{command}: {said}");
-        assert!(said.contains("of all unrelated items near") && said.contains("--allow-overfull"), "{command}: {said}");
+        assert!(
+            said.contains("of all unrelated items are called near") && said.contains("--allow-overfull"),
+            "{command}: {said}"
+        );
         assert!(!shop.exists("out.jsonl"));
     }
     let ran = shop.run("query old.nearset new.jsonl -q --allow-overfull");

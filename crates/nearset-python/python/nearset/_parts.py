@@ -38,7 +38,8 @@ def merge_all(total: NearFilter, parts: Iterable[NearFilter]) -> None:
 
 def check_room(total: NearFilter) -> None:
     """Fails where a single run would have grown."""
-    if total.is_full or total.generations > 1:
+    has_more = total.capacity is not None and len(total) > total.capacity
+    if total.generations > 1 or (has_more and total.is_full):
         raise _no_room(total)
 
 

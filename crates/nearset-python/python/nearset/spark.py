@@ -309,7 +309,7 @@ def dedup(
     is_persisted = df.storageLevel.useMemory or df.storageLevel.useDisk
     if not is_persisted and (_has_shuffle(df) if persist is None else persist):
         df = df.persist()
-    total = wanted.filter(df.count() if capacity is None else capacity)
+    total = wanted.filter(max(1, df.count()) if capacity is None else capacity)
     empty = _Packed.of(total)
     parts = _build(df, column, empty, directory)
     merge_all(total, (part.filter() for part in parts.values()))
@@ -346,7 +346,7 @@ def build(
             raise ValueError("a plan has its own capacity: leave capacity out")
         total: Any = near.filter()
     else:
-        total = as_wanted(near).filter(df.count() if capacity is None else capacity)
+        total = as_wanted(near).filter(max(1, df.count()) if capacity is None else capacity)
     for part in _build(df, items, _Packed.of(total), directory).values():
         total.merge(part.filter())
     return cast(Union[NearFilter, ExactNearFilter], total)

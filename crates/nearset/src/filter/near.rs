@@ -538,6 +538,12 @@ impl<'a> NearFilter<'a> {
         self.spec.acceptance_probability(distance, self.chance_hit(), false_verification)
     }
 
+    /// The same for a query that has nothing in common with any stored item.
+    pub(crate) fn unrelated_acceptance(&self) -> f64 {
+        let false_verification = self.verification.as_ref().map_or(1.0, BloomFilter::false_positive_rate);
+        self.spec.unrelated_acceptance(self.chance_hit(), false_verification)
+    }
+
     /// The errors to expect as the tables are now.
     pub fn predicted_errors(&self, near: Distance, far: Distance) -> PredictedErrors {
         PredictedErrors {

@@ -294,15 +294,31 @@ impl Spec {
     ///
     /// Exact binomial tails, or the exact distribution where a family's bands are not independent.
     pub fn acceptance_probability(&self, distance: Distance, chance: f64, false_verification: f64) -> f64 {
-        let bands = self.rule.bands();
         let agree = self.family.band_probability(distance, self.rows);
+        let reach = self.probing.map_or(0, |probing| probing.reach);
+        let beside = self.family.neighbour_probability(distance, self.rows, reach);
+        let agreeing = || self.family.agreeing_bands(distance, self.layout());
+        self.acceptance(agree, beside, agreeing, chance, false_verification)
+    }
+
+    /// The same for a query that has nothing in common with the stored item: no band agrees with it.
+    pub(crate) fn unrelated_acceptance(&self, chance: f64, false_verification: f64) -> f64 {
+        self.acceptance(0.0, 0.0, || None, chance, false_verification)
+    }
+
+    fn acceptance(
+        &self,
+        agree: f64,
+        agree_beside: f64,
+        agreeing: impl FnOnce() -> Option<Vec<f64>>,
+        chance: f64,
+        false_verification: f64,
+    ) -> f64 {
+        let bands = self.rule.bands();
         let hit = 1.0 - (1.0 - agree) * (1.0 - chance);
         let probing = self.probing.unwrap_or(Probing { bands: 0, reach: 0 });
-        let beside = Beside {
-            agree: self.family.neighbour_probability(distance, self.rows, probing.reach),
-            buckets: self.family.neighbour_buckets(self.rows, probing.reach),
-            chance,
-        };
+        let buckets = self.family.neighbour_buckets(self.rows, probing.reach);
+        let beside = Beside { agree: agree_beside, buckets, chance };
         if self.verification.is_some() {
             return verified(bands, agree, hit, false_verification, probing.bands.min(bands), &beside);
         }
@@ -320,7 +336,7 @@ impl Spec {
                 })
                 .sum();
         }
-        match self.family.agreeing_bands(distance, self.layout()) {
+        match agreeing() {
             Some(agreeing) => (0..)
                 .zip(agreeing)
                 .map(|(agreeing, p)| {

@@ -1,7 +1,7 @@
 //! A filter of whatever kind a file holds or a plan asks for.
 
 use crate::{
-    Distance, ExactNearFilter, Family, Item, ItemError, LshFamily, NearFilter,
+    Distance, ExactNearFilter, Item, ItemError, LshFamily, NearFilter,
     family::{Hashed, WorkLimit},
     filter::{MergeError, SpecError, Table, exact::Store},
     plan::{Metric, PlannedSpec},
@@ -158,18 +158,11 @@ impl<'a> AnyFilter<'a> {
         }
     }
 
-    /// A distance at which nothing agrees but by chance.
-    pub(super) fn unrelated(&self) -> Distance {
-        let family = match self {
-            AnyFilter::Near(filter) => filter.spec().family,
-            AnyFilter::Exact(filter) => return Distance::from_count(filter.spec().bits),
-        };
-        let beyond = |value| Distance::new(value).expect("parameters of a checked family are finite");
-        match (family, Metric::of_family(family).and_then(Metric::farthest)) {
-            (_, Some(farthest)) => farthest,
-            (Family::PStable(family), None) => beyond(1e6 * family.width),
-            (Family::Minutiae(family), None) => beyond(f64::from(family.squares)),
-            (family, None) => unreachable!("{family:?} has a farthest distance"),
+    /// The probability, as the filter is now, that an item is accepted which has nothing in common with any that is stored.
+    pub(super) fn unrelated_acceptance(&self) -> f64 {
+        match self {
+            AnyFilter::Near(filter) => filter.unrelated_acceptance(),
+            AnyFilter::Exact(filter) => filter.unrelated_acceptance(),
         }
     }
 

@@ -47,7 +47,7 @@ pub enum InsertError {
 /// A filter that holds more than it is made for.
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
 #[error(
-    "the filter is overfull: {}, and {:.3} % of all unrelated items are called near; build it again{}",
+    "the filter is overfull: {}, and {:.3} % of all unrelated items are called near: build it again{}",
     match capacity {
         Some(capacity) => format!("what is made for {capacity} items holds about {load}"),
         None => format!("it holds about {load} items, it does not say how many it is made for"),

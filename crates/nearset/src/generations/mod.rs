@@ -193,7 +193,7 @@ impl<'a> Generations<'a> {
 
     /// The probability, as the filters are now, that an item is accepted which has nothing in common with any that is stored.
     pub fn unrelated_acceptance(&self) -> f64 {
-        let refused = self.filters.iter().map(|filter| 1.0 - filter.acceptance_probability(filter.unrelated()));
+        let refused = self.filters.iter().map(|filter| 1.0 - filter.unrelated_acceptance());
         1.0 - refused.product::<f64>()
     }
 
@@ -415,7 +415,7 @@ fn acceptance_range(filters: &[AnyFilter<'_>], distance: Distance) -> (f64, f64)
     match filters {
         [_] => (holding[0], holding[0]),
         _ => {
-            let unrelated = filters.iter().map(|filter| filter.acceptance_probability(filter.unrelated()));
+            let unrelated = filters.iter().map(AnyFilter::unrelated_acceptance);
             amplify::any_filter(&holding, &unrelated.collect::<Vec<_>>())
         }
     }

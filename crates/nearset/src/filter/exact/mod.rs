@@ -39,6 +39,9 @@ use crate::{
     item::{Bits, Distance, Item, ItemError},
 };
 
+/// Steps that the exact acceptance of a fold may take; strings for which it takes more are long enough for the mean.
+const MOST_STEPS: u64 = 20_000_000;
+
 /// A set of bit strings that knows whether anything within its radius was put into it, and never says no when it was.
 ///
 /// ```
@@ -346,6 +349,30 @@ impl<'a> ExactNearFilter<'a> {
         if part == 0.0 { here } else { here + part * (self.acceptance_at(whole as u32 + 1) - here) }
     }
 
+    /// The probability, as the filter is now, that a string is accepted which has nothing in common with any that is stored.
+    pub(crate) fn unrelated_acceptance(&self) -> f64 {
+        let missed = match (&self.store, self.functions()) {
+            (Store::Keys(tables), Functions::Pigeonhole(blocks)) => {
+                let missed = blocks.cut().blocks().enumerate().map(|(block, (length, radius))| {
+                    libm::pow(1.0 - tables.random_hit(block, length), zero_fn::ball(length, radius))
+                });
+                missed.product()
+            }
+            (Store::Keys(tables), Functions::Covering(masks)) => {
+                let missed = masks.weights().enumerate().map(|(mask, weight)| 1.0 - tables.random_hit(mask, weight));
+                missed.product()
+            }
+            (Store::Keys(_), Functions::FoldedScan(_)) => unreachable!("a scan has no tables"),
+            (Store::Folds(folds), _) => {
+                let ExactSpec { bits, radius, construction, .. } = self.spec;
+                let Construction::FoldedScan { width } = construction else { unreachable!("folds are of a scan") };
+                let other = binomial::cdf(width.min(bits), 0.5, radius);
+                libm::exp(folds.len() as f64 * libm::log1p(-other))
+            }
+        };
+        1.0 - missed
+    }
+
     fn acceptance_at(&self, distance: u32) -> f64 {
         let ExactSpec { bits, radius, construction, .. } = self.spec;
         if distance <= radius {
@@ -368,7 +395,11 @@ impl<'a> ExactNearFilter<'a> {
                 let cells = width.min(bits);
                 let other = binomial::cdf(cells, 0.5, radius);
                 let others = folds.len().saturating_sub(1) as f64;
-                let this = zero_fn::fold_acceptance(bits, cells, distance, radius);
+                let steps = u64::from(bits).saturating_mul(u64::from(radius) + 1).saturating_mul(distance.into());
+                let this = match steps {
+                    ..=MOST_STEPS => zero_fn::fold_acceptance(bits, cells, distance, radius),
+                    _ => zero_fn::mean_fold_acceptance(bits, cells, distance, radius),
+                };
                 1.0 - (1.0 - this) * libm::exp(others * libm::log1p(-other))
             }
             (Store::Keys(_), Functions::FoldedScan(_)) => unreachable!("a scan has no tables"),
