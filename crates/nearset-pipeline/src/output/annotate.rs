@@ -179,7 +179,7 @@ impl Columns {
                 AddedKind::Integer | AddedKind::Number => text.parse::<f64>().is_ok(),
                 AddedKind::Text => true,
             };
-            if !(annotated && fits) && !text.is_empty() {
+            if !(text.is_empty() || annotated && fits) {
                 return Err(RecordFault::FieldTaken { field: added[set].name.clone(), found: "another kind of value" });
             }
             cell(values[set], delimiter, out);
