@@ -170,7 +170,8 @@ pub fn fold_acceptance(length: u32, cells: u32, distance: u32, radius: u32) -> f
 }
 
 /// [`fold_acceptance`] where every position differs by itself with probability `distance / length`, so that `distance` is what differs on
-/// average: far less to sum, and close to the other where strings are long.
+/// average: far less to sum, and only for a picture. Just beyond the radius, where the curve is steepest, it is off by up to 0.4; from four
+/// times the radius on, by less than 0.02.
 ///
 /// # Panics
 /// As [`fold_acceptance`].
@@ -328,17 +329,16 @@ mod tests {
         }
     }
 
-    /// Long strings are folded alike whether exactly so many positions differ or so many on average.
+    /// Long strings are folded much alike whether exactly so many positions differ or so many on average.
     #[test]
     fn the_mean_of_differences_is_enough_for_long_strings() {
-        for (length, cells, radius) in [(4096, 64, 8), (4000, 128, 31), (2048, 2048, 20)] {
+        for (length, cells, radius) in [(4096, 64, 8), (4000, 128, 20), (4096, 512, 12)] {
             for distance in [radius + 1, 2 * radius, 4 * radius, length / 2] {
                 let (exact, mean) = (
                     fold_acceptance(length, cells, distance, radius),
                     mean_fold_acceptance(length, cells, distance, radius),
                 );
-                // What is near the radius varies most; both are steep there.
-                let tolerance = if cells == length { 0.5 } else { 0.15 };
+                let tolerance = if distance < 4 * radius { 0.4 } else { 0.02 };
                 assert!((exact - mean).abs() <= tolerance, "{length}, {cells}, {distance}: {exact} and {mean}");
             }
             assert_eq!(mean_fold_acceptance(length, cells, radius, radius), 1.0);

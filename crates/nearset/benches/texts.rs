@@ -1,5 +1,5 @@
-//! No text is slow: whatever it holds, hashing it takes at most four times as long as hashing prose of as many bytes cut in
-//! the same way, and 16 MB of it at most 20 times as long as 1 MB.
+//! How slow is a text? The goal, which not every text here keeps yet: hashing it takes at most four times as long as hashing prose of as many
+//! bytes cut in the same way, and 16 MB of it at most 20 times as long as 1 MB. Rows that miss it say BROKEN.
 //!
 //! Times are CPU times of one core, native dispatch, over a tenth of a second or more: MinHash keys (992 slots), weighted MinHash keys (as many),
 //! and the sorted set that exact comparisons take. Worst first; `growth` is the time of 16 MB against that of 1 MB.
@@ -129,10 +129,12 @@ impl Work {
     }
 
     fn nanoseconds_per_byte(&self, text: &str) -> f64 {
+        // Memory that is met for the first time takes time of its own.
+        (self.run)(text);
         let begin = now();
         for runs in 0.. {
             let spent = now() - begin;
-            if runs >= 3 && spent.as_millis() >= 100 {
+            if runs >= 1 && spent.as_millis() >= 100 {
                 return spent.as_secs_f64() * 1e9 / f64::from(runs) / text.len() as f64;
             }
             (self.run)(text);

@@ -1,4 +1,4 @@
-//! No text is slow, held by what can be counted, allocations, and by times with a wide margin. `benches/texts.rs` measures how
+//! No text is very slow, held by what can be counted, allocations, and by times with a wide margin. `benches/texts.rs` measures how
 //! slow each is.
 //!
 //! In a binary of its own, because the allocator that counts is everybody's.

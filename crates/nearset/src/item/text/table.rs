@@ -32,8 +32,6 @@ pub(super) struct Entry {
     pub simple: bool,
     /// The form's first character may compose with what is before it.
     pub composes: bool,
-    /// The characters of the form are its parts, which can take its place, one by one.
-    pub splits: bool,
     /// The combining class of the first part, where the character is taken apart: the order of marks on one letter.
     pub first_class: u8,
     /// The same of the last part.
@@ -55,7 +53,6 @@ impl Entry {
             joins: false,
             simple: false,
             composes: false,
-            splits: false,
             first_class: canonical_combining_class(parts[0]),
             last_class: canonical_combining_class(parts[parts.len() - 1]),
             length: 0,
@@ -87,10 +84,6 @@ impl Entry {
         let form_class = if entry.class == Class::Mark { entry.first_class } else { 0 };
         entry.simple = parts == [c] && form.len() == 1 && form_parts == form && first == form_class;
         entry.composes = !stays(form[0]);
-        entry.splits = !(entry.begins_afresh || entry.joins || entry.simple)
-            && form_parts == form
-            && parts.iter().map(|&part| canonical_combining_class(part)).eq(classes)
-            && form.iter().all(|&part| part != c && Entry::new(part).simple);
         entry
     }
 

@@ -13,7 +13,7 @@ use unicode_normalization::char::compose;
 
 use super::{
     segment::Segment,
-    table::{self, Entry, LONGEST_FORM, entry},
+    table::{Entry, LONGEST_FORM, entry},
     words::Class,
 };
 use crate::simd::text::{CHUNK, Span, Spans, is_short_ascii, is_span_byte};
@@ -110,11 +110,7 @@ fn span(span: &str, forms: &mut Forms, sink: &mut impl Sink) {
                 word.lone = entry.class == Class::Lone;
             }
         }
-        if entry.splits {
-            word = word.with_parts(entry, span, at, forms);
-        } else {
-            word.push(entry, span, at, forms);
-        }
+        word.push(entry, span, at, forms);
     }
     word.finish(span, span.len(), forms, sink);
 }
@@ -172,13 +168,6 @@ impl Word {
             self.append(entry.form, entry.length, forms);
             self.last_class = entry.last_class;
         }
-    }
-
-    /// The word with each part of a character added.
-    #[cold]
-    fn with_parts(mut self, entry: &Entry, span: &str, at: usize, forms: &mut Forms) -> Self {
-        entry.form().chars().for_each(|part| self.push(table::entry(part), span, at, forms));
-        self
     }
 
     #[inline(always)]
