@@ -45,7 +45,7 @@ def check_room(total: NearFilter) -> None:
 
 def _no_room(total: NearFilter) -> FullError:
     return FullError(
-        f"the filter is full, after {len(total)} texts of {total.capacity}: a run over parts can't grow on its way, so "
+        f"the filter is full ({len(total)} texts, made for {total.capacity}): a run over parts can't grow on its way, so "
         "capacity must be at least the number of all texts"
     )
 
