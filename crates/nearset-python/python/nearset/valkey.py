@@ -25,8 +25,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nearset import _core, _server
-from nearset._core import Description, ExactNearFilter, Filter, Plan
-from nearset._server import Client, FullError, Server
+from nearset._core import Description, ExactNearFilter, Filter, FullError, Plan
+from nearset._server import Client, Server
 
 __all__ = ["FullError", "NearFilter", "SpreadFilter"]
 
