@@ -10,11 +10,10 @@ use nearset::Generations;
 use nearset::family::{Hashed, Key};
 use nearset::generations::{Description, InsertError, Terms, WhenFull};
 use nearset::plan::{Metric, MetricName, PlanError, Shape, TextDedup};
-use nearset_pipeline::capacity::{self, Capacity, Known};
-use nearset_pipeline::scan::scan;
-use nearset_pipeline::{
-    Arena, OutputOptions, ReadOptions, Reader, RecordError, RecordFault, Source, check_save, extract, save_filter,
-};
+use nearset_jobs::capacity::{self, Capacity, Known};
+use nearset_jobs::scan::scan;
+use nearset_jobs::{check_save, save_filter};
+use nearset_records::{Arena, OutputOptions, ReadOptions, Reader, RecordError, RecordFault, Source, extract};
 
 use crate::goal::{GoalOptions, parse_count};
 use crate::items::{Faults, fields_for, metric_of_inputs};

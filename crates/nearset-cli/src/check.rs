@@ -7,9 +7,9 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, bail};
 use nearset::Seed;
 use nearset::family::Hashed;
-use nearset_pipeline::measure::{Keeper, Query, measure};
-use nearset_pipeline::scan::scan;
-use nearset_pipeline::{Arena, Batch, ReadOptions, Reader, extract, resolve};
+use nearset_jobs::measure::{Keeper, Query, measure};
+use nearset_jobs::scan::scan;
+use nearset_records::{Arena, Batch, ReadOptions, Reader, extract, resolve};
 
 use crate::items::{Faults, fields_for};
 use crate::options::{Input, Opening, Work, print_json};

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use nearset_pipeline::join::{ClusterOptions, ClusterSummary, cluster};
-use nearset_pipeline::output;
+use nearset_jobs::join::{ClusterOptions, ClusterSummary, cluster};
+use nearset_records::output;
 
 use crate::join::{self, Join, Talk};
 use crate::show;

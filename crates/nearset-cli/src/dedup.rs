@@ -8,10 +8,10 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 use nearset::plan::TextDedup;
 use nearset::{Seed, Shingling};
-use nearset_pipeline::ItemField;
-use nearset_pipeline::capacity::Known;
-use nearset_pipeline::dedup::{Dedup, DedupError, DedupOptions, DedupPlan, Summary, is_resumable};
-use nearset_pipeline::words;
+use nearset_jobs::capacity::Known;
+use nearset_jobs::dedup::{Dedup, DedupError, DedupOptions, DedupPlan, Summary, is_resumable};
+use nearset_records::ItemField;
+use nearset_view::words;
 
 use crate::goal::parse_count;
 use crate::join;

@@ -5,9 +5,9 @@
 use anyhow::{Context, Result};
 use nearset::plan::{FarModel, Goal, GoalError, Metric, MetricError, MetricName, Minimise, Shape};
 use nearset::{Seed, Shingling};
-use nearset_pipeline::background::{self, Sampled};
-use nearset_pipeline::extract::item_field;
-use nearset_pipeline::{Fields, Format, ReadOptions, resolve};
+use nearset_jobs::background::{self, Sampled};
+use nearset_records::extract::item_field;
+use nearset_records::{Fields, Format, ReadOptions, resolve};
 
 use crate::items::usual_field;
 use crate::options::Usage;

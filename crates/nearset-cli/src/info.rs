@@ -5,14 +5,15 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
+use nearset::AnyFilter;
 use nearset::generations::{Terms, WhenFull};
-use nearset_pipeline::curves::{ascending, filter_chart, filter_curve, half};
-use nearset_pipeline::words::number;
-use nearset_pipeline::{AnyFilter, AnyIndex, FilterFile};
+use nearset_jobs::{AnyIndex, FilterFile};
+use nearset_view::curves::{ascending, filter_chart, filter_curve, half};
+use nearset_view::terminal;
+use nearset_view::words::number;
 
 use crate::options::{Opening, Plot, print_json};
-use crate::plan::words::width;
-use crate::{show, terminal};
+use crate::show;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -210,7 +211,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
             let ends = [drawn.first(), drawn.last()].into_iter().flatten().map(|point| point.0);
             let marks = half(&drawn).map(|at| (at, format!("half at {}", number(at)))).into_iter();
             let marks: Vec<(f64, String)> = marks.chain(ends.map(|end| (end, number(end)))).collect();
-            writeln!(out, "{}", terminal::draw(&drawn, &marks, width()))?;
+            writeln!(out, "{}", terminal::draw(&drawn, &marks, show::width()))?;
             for (at, accepted) in &points {
                 writeln!(out, "          {at:>10.3}  {:>8}", show::percent(*accepted))?;
             }

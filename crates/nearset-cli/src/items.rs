@@ -3,8 +3,8 @@
 use anyhow::{Context, Result, bail};
 use nearset::Item;
 use nearset::plan::{Metric, MetricName, Shape};
-use nearset_pipeline::extract::item_field;
-use nearset_pipeline::{Arena, Batch, Fields, ItemField, ReadOptions, Reader, RecordError, Sources, extract};
+use nearset_records::extract::item_field;
+use nearset_records::{Arena, Batch, Fields, ItemField, ReadOptions, Reader, RecordError, Sources, extract};
 
 use crate::goal::length_option;
 use crate::options::{Input, OnError, Usage};

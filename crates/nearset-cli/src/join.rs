@@ -6,10 +6,10 @@ use std::sync::Arc;
 use anyhow::{Context, Result};
 use nearset::plan::TextJoin;
 use nearset::{Seed, Shingling};
-use nearset_pipeline::ItemField;
-use nearset_pipeline::dedup::Progress;
-use nearset_pipeline::input::Source;
-use nearset_pipeline::join::{Alarm, Cause, Counts, JoinError, JoinOptions, JoinPlan};
+use nearset_jobs::dedup::Progress;
+use nearset_jobs::join::{Alarm, Cause, Counts, JoinError, JoinOptions, JoinPlan};
+use nearset_records::ItemField;
+use nearset_records::input::Source;
 use serde::Serialize;
 
 use crate::options::{Input, Work, print_json};

@@ -17,7 +17,6 @@ mod plan;
 mod query;
 mod search;
 mod show;
-mod terminal;
 
 use std::process::ExitCode;
 

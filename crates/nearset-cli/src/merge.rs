@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
-use nearset_pipeline::{OutputOptions, save_filter, save_index};
+use nearset_jobs::{save_filter, save_index};
+use nearset_records::OutputOptions;
 
 use crate::options::{Opening, Trust};
 use crate::show;

@@ -8,10 +8,9 @@ use nearset::family::WorkLimit;
 use nearset::filter::SpecError;
 use nearset::generations::{Overfull, ReserveError};
 use nearset::{DecodeError, Generations};
-use nearset_pipeline::dedup::DedupError;
-use nearset_pipeline::{
-    Fields, FilterFile, FilterFileError, Format, ItemField, OutputFile, OutputOptions, Sources, output, resolve,
-};
+use nearset_jobs::dedup::DedupError;
+use nearset_jobs::{FilterFile, FilterFileError};
+use nearset_records::{Fields, Format, ItemField, OutputFile, OutputOptions, Sources, output, resolve};
 
 use crate::show;
 
@@ -57,7 +56,7 @@ pub enum OnError {
     Skip,
 }
 
-impl From<OnError> for nearset_pipeline::dedup::OnError {
+impl From<OnError> for nearset_jobs::dedup::OnError {
     fn from(on_error: OnError) -> Self {
         match on_error {
             OnError::Fail => Self::Fail,

@@ -5,8 +5,8 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use nearset::index::NearPairs;
-use nearset_pipeline::join::{PairsOptions, PairsSummary, pairs};
-use nearset_pipeline::output;
+use nearset_jobs::join::{PairsOptions, PairsSummary, pairs};
+use nearset_records::output;
 
 use crate::join::{self, Join, Talk};
 use crate::show;

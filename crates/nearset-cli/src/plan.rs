@@ -2,22 +2,22 @@
 //!
 //! What the library answers to a goal becomes words, JSON or a picture.
 
-mod chart;
 mod json;
-mod peers;
-pub mod words;
 
 use std::io::Write as _;
 use std::process::ExitCode;
 
 use anyhow::Result;
 use nearset::plan::{Goal, MetricName, PlanError};
-use nearset_pipeline::Format;
-use nearset_pipeline::background::Sampled;
-use nearset_pipeline::extract::item_field;
+use nearset_jobs::background::{PAIRS, Sampled};
+use nearset_records::Format;
+use nearset_records::extract::item_field;
+use nearset_view::curves::plan_chart_beside_peers;
+use nearset_view::plan::{self as view, Sample};
 
 use crate::goal::{GoalOptions, explain_metric, of_any_length, parse_count};
 use crate::options::Plot;
+use crate::show;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -99,17 +99,22 @@ pub fn run(args: Args) -> Result<ExitCode> {
         Err(_) => None,
     };
     if let (Some(_), Some(plan)) = (&args.picture.plot, filter) {
-        args.picture.write(&chart::chart(plan).to_svg(), args.wanted.sample.as_deref())?;
+        args.picture.write(&plan_chart_beside_peers(plan).to_svg(), args.wanted.sample.as_deref())?;
     }
     let answer = match args.json {
         true => json::answer(&goal, &outcome, sampled.as_ref()).to_string() + "\n",
-        false => words::answer(&goal, &outcome, sampled.as_ref(), args.for_build()),
+        false => view::answer(&goal, &outcome, sampled.as_ref().map(sample).as_ref(), args.for_build(), show::width()),
     };
     std::io::stdout().lock().write_all(answer.as_bytes())?;
     if let (Some(path), Some(_), false) = (&args.picture.plot, filter, args.json) {
         eprintln!("drawn     {}", path.display());
     }
     Ok(if filter.is_some() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// What of a sample is told.
+fn sample(sampled: &Sampled) -> Sample {
+    Sample { records: sampled.records, items: sampled.items, most_pairs: PAIRS }
 }
 
 impl Args {

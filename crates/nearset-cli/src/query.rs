@@ -7,9 +7,9 @@ use std::sync::Arc;
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 use nearset::generations::Found;
-use nearset_pipeline::output::Value;
-use nearset_pipeline::scan::scan;
-use nearset_pipeline::{
+use nearset_jobs::scan::scan;
+use nearset_records::output::Value;
+use nearset_records::{
     Added, AddedKind, AnyWriter, OutputOptions, ReadOptions, Reader, RecordError, RecordFault, Source,
 };
 

@@ -6,9 +6,9 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, bail};
 use nearset::Neighbour;
 use nearset::index::{IndexError, USUAL_TOP};
-use nearset_pipeline::output::{TableFile, Value, is_stdout};
-use nearset_pipeline::scan::scan;
-use nearset_pipeline::{OutputOptions, ReadOptions, Reader, RecordError, RecordFault};
+use nearset_jobs::scan::scan;
+use nearset_records::output::{TableFile, Value, is_stdout};
+use nearset_records::{OutputOptions, ReadOptions, Reader, RecordError, RecordFault};
 
 use crate::items::{Faults, fields_for};
 use crate::options::{Input, Opening, Usage, Work, print_json};

@@ -8,10 +8,10 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use nearset_pipeline::dedup::{DedupError, Progress};
-use nearset_pipeline::join::JoinError;
-pub use nearset_pipeline::words::{bytes, count, percent, seconds};
-use nearset_pipeline::{OutputError, output};
+use nearset_jobs::dedup::{DedupError, Progress};
+use nearset_jobs::join::JoinError;
+use nearset_records::{OutputError, output};
+pub use nearset_view::words::{bytes, count, percent, seconds};
 
 /// Whether somebody reads standard output no longer, which is no failure. Of another pipe it is one: its output was asked for by name.
 pub fn is_broken_pipe(error: &anyhow::Error) -> bool {
@@ -32,6 +32,17 @@ pub fn is_broken_pipe(error: &anyhow::Error) -> bool {
         };
         [io, output, dedup, join].contains(&Some(io::ErrorKind::BrokenPipe))
     })
+}
+
+/// The width of text where no terminal says another.
+const WIDTH: usize = 100;
+
+/// Lines longer than this are hard to read.
+const WIDEST: usize = 120;
+
+/// The width of text that the terminal has room for.
+pub fn width() -> usize {
+    terminal_size::terminal_size().map_or(WIDTH, |(width, _)| usize::from(width.0)).clamp(40, WIDEST)
 }
 
 /// A line that moves while a run goes on, if somebody is watching.

@@ -8,7 +8,7 @@ use std::thread;
 
 use nearset::plan::Metric;
 use nearset::{BitString, Item, ItemError};
-use nearset_pipeline::in_order::{Feed, queue};
+use nearset_jobs::in_order::{Feed, queue};
 use pyo3::exceptions::{PyMemoryError, PyValueError};
 use pyo3::prelude::*;
 

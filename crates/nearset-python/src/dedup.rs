@@ -3,7 +3,7 @@
 use nearset::generations::Description as Described;
 use nearset::plan::{Metric, TextDedup as Wanted};
 use nearset::{BitString, Item};
-use nearset_pipeline::dedup::{Against, Sketched, TextRun, TextSketcher};
+use nearset_jobs::dedup::{Against, Sketched, TextRun, TextSketcher};
 use numpy::{IntoPyArray, PyArray1};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;

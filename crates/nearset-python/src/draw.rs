@@ -1,8 +1,8 @@
 //! Plans and filters as notebooks show them: a table and a curve.
 
 use nearset::plan::Plan;
-pub use nearset_pipeline::words::{bytes, count, percent};
-use nearset_pipeline::words::{number, shape};
+pub use nearset_view::words::{bytes, count, percent};
+use nearset_view::words::{number, shape};
 
 /// A heading, facts in a table, and a picture. All of it is words of the library's own and numbers, so nothing is escaped.
 pub fn html(title: &str, facts: &[(&str, String)], svg: &str) -> String {

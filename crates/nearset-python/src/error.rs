@@ -7,7 +7,8 @@ use nearset::filter::{BatchError, BitArrayError, BloomError, SpecError};
 use nearset::generations::{InsertError, Overfull, ReserveError};
 use nearset::plan::TextDedupError;
 use nearset::{DecodeError, ItemError};
-use nearset_pipeline::{FilterFileError, OutputError};
+use nearset_jobs::FilterFileError;
+use nearset_records::OutputError;
 use pyo3::exceptions::{
     PyFileExistsError, PyFileNotFoundError, PyIsADirectoryError, PyMemoryError, PyOSError, PyPermissionError,
     PyTypeError, PyUnicodeEncodeError, PyValueError,

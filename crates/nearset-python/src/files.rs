@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use nearset_pipeline::{OutputFile, OutputOptions};
+use nearset_records::{OutputFile, OutputOptions};
 use pyo3::prelude::*;
 
 use crate::error;

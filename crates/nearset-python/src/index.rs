@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use nearset::index::IndexError;
 use nearset::plan::{IndexPlan as Planned, Metric};
 use nearset::{BitString, HammingIndex as Hamming, HammingSpec, Item, LshIndex as Lsh};
-use nearset_pipeline::{AnyIndex, FilterFile, save_index};
+use nearset_jobs::{AnyIndex, FilterFile, save_index};
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;

@@ -3,7 +3,7 @@
 use nearset::Generations;
 use nearset::generations::{Description as Described, Terms};
 use nearset::plan::{FarModel, Goal, MetricName, Minimise, Plan as Planned, PlanError as LibraryError, Shape};
-use nearset_pipeline::curves::plan_chart;
+use nearset_view::curves::plan_chart;
 use numpy::{IntoPyArray, PyArray1};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;

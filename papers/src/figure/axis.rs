@@ -1,6 +1,6 @@
 //! Axes: from values to places, and the numbers beside them.
 
-use nearset_pipeline::plot;
+use nearset_view::plot;
 
 use crate::format;
 

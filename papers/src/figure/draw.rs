@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use nearset_pipeline::plot::{self, text};
+use nearset_view::plot::{self, text};
 
 use super::{Colour, Figure, Label, Panel, Point, Rule, Series, Shape, Side, axis::Laid};
 

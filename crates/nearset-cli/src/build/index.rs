@@ -5,11 +5,10 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 use nearset::index::{HammingIndex, HammingSpec, IndexError, LshIndex};
 use nearset::plan::{Goal, Metric, PlanError, Shape, plan_index};
-use nearset_pipeline::capacity::{Capacity, Known};
-use nearset_pipeline::scan::scan;
-use nearset_pipeline::{
-    AnyIndex, Arena, Fields, OutputOptions, ReadOptions, Reader, RecordFault, Source, check_save, extract, save_index,
-};
+use nearset_jobs::capacity::{Capacity, Known};
+use nearset_jobs::scan::scan;
+use nearset_jobs::{AnyIndex, check_save, save_index};
+use nearset_records::{Arena, Fields, OutputOptions, ReadOptions, Reader, RecordFault, Source, extract};
 
 use super::Args;
 use crate::items::Faults;

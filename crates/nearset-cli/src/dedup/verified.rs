@@ -4,8 +4,8 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use nearset::plan::TextJoin;
-use nearset_pipeline::ItemField;
-use nearset_pipeline::join::{JoinOptions, Keep, VerifiedDedupOptions, VerifiedDedupSummary, verified_dedup};
+use nearset_jobs::join::{JoinOptions, Keep, VerifiedDedupOptions, VerifiedDedupSummary, verified_dedup};
+use nearset_records::ItemField;
 
 use super::Args;
 use crate::join::{self, Talk};

@@ -2,7 +2,7 @@
 
 use nearset::filter::Construction;
 use nearset::plan::{Advice, FarModel, Goal, Metric, Minimise, Plan, PlanError, PlannedSpec, RunnerUp, advise};
-use nearset_pipeline::background::Sampled;
+use nearset_jobs::background::Sampled;
 use serde_json::{Map, Value, json};
 
 pub fn answer(goal: &Goal, outcome: &Result<Plan, PlanError>, sampled: Option<&Sampled>) -> Value {

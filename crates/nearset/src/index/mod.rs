@@ -3,7 +3,7 @@
 //! Claim: whatever an index returns is near by its exact distance; an index differs from another in what it may miss, and each
 //! says so at its head.
 //! Invariant: an item's id is its place in the order of insertion, from 0 on, and never changes.
-//! Not here: names of items in files (`nearset-pipeline`), bytes on disk (`codec`).
+//! Not here: names of items in files (`nearset-records`), bytes on disk (`codec`).
 
 mod cluster;
 pub(crate) mod hamming;

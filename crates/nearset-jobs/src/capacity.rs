@@ -1,0 +1,221 @@
+//! How many records there will be, before they are read.
+//!
+//! Claim: what says [`Known::Counted`] is exact but for blank lines. It depends on the records alone and not on how they are
+//! split over files, and so does everything that follows from it.
+//! Larger inputs are sampled at places spread over all files, since the records at a corpus's start are rarely like those
+//! at its end; the estimate then has headroom. It may differ where the same records are split otherwise, so whoever needs the
+//! same bytes for those too states the capacity.
+
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::path::Path;
+use std::sync::Arc;
+
+use nearset_records::format::{Compression, Format};
+use nearset_records::input::{Batch, ReadOptions, Reader, Source};
+
+/// Plain lines are counted up to so many bytes in all: a fraction of a second.
+const COUNT_LINES: u64 = 1 << 30;
+
+/// What must be parsed or decompressed to be counted, up to so many bytes in all.
+const COUNT_RECORDS: u64 = 64 << 20;
+
+/// Files that are sampled.
+const SAMPLED_FILES: usize = 64;
+
+/// Places in a plain file, and bytes at each.
+const WINDOWS: u64 = 256;
+const WINDOW: u64 = 64 << 10;
+
+/// Uncompressed bytes from the start of a compressed file: the only place of it that can be read without all before.
+const PREFIX: u64 = 16 << 20;
+
+/// Sampled estimates are raised by this.
+const HEADROOM: f64 = 1.1;
+
+/// The guess for a pipe.
+pub const PIPE: u64 = 1 << 18;
+
+/// How a capacity is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum Known {
+    /// The user said it.
+    Given,
+    /// The records were counted.
+    Counted,
+    /// A sample was counted.
+    Sampled,
+    /// There is a pipe among the inputs, so it is a guess.
+    Guessed,
+}
+
+/// A number of records, and how it is known.
+#[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct Capacity {
+    /// The number to make room for.
+    pub records: u64,
+    /// How it is known.
+    pub known: Known,
+    /// Bytes of a record as it lies on disk, on average, where known.
+    pub mean_bytes: Option<f64>,
+}
+
+/// Looks at the sources. What cannot be read counts as nothing here: the run itself reports it.
+pub fn estimate(sources: &[Source], options: &ReadOptions) -> Capacity {
+    let total: u64 = sources.iter().filter_map(|source| source.bytes).sum();
+    let plain = |source: &&Source| source.compression == Compression::None && is_plain_lines(source.format);
+    let plain_bytes: u64 = sources.iter().filter(plain).filter_map(|source| source.bytes).sum();
+    let count = Count { lines: plain_bytes <= COUNT_LINES, records: total - plain_bytes <= COUNT_RECORDS };
+    // Every k-th file is looked at where there are many; where all are counted, none may be left out.
+    let exact_all = sources.iter().all(|source| count.is_exact(source));
+    let step = if exact_all { 1 } else { sources.len().div_ceil(SAMPLED_FILES).max(1) };
+    let (mut seen, mut seen_bytes, mut sampled) = (0.0, 0u64, false);
+    for source in sources.iter().step_by(step) {
+        let Some(bytes) = source.bytes else { continue };
+        let (records, exact) = count.records_in(source, options, bytes);
+        sampled |= !exact;
+        seen += records;
+        seen_bytes += bytes;
+    }
+    let share = if seen_bytes == 0 { 1.0 } else { total as f64 / seen_bytes as f64 };
+    let all = seen * share;
+    let mean_bytes = (all > 0.0).then(|| total as f64 / all);
+    if sources.iter().any(|source| source.bytes.is_none()) {
+        return Capacity { records: (all as u64).max(PIPE), known: Known::Guessed, mean_bytes };
+    }
+    if sampled || step > 1 {
+        return Capacity { records: (all * HEADROOM).ceil().max(1.0) as u64, known: Known::Sampled, mean_bytes };
+    }
+    Capacity { records: (all as u64).max(1), known: Known::Counted, mean_bytes }
+}
+
+fn is_plain_lines(format: Format) -> bool {
+    matches!(format, Format::Jsonl | Format::Text)
+}
+
+struct Count {
+    lines: bool,
+    records: bool,
+}
+
+impl Count {
+    fn is_exact(&self, source: &Source) -> bool {
+        match source.format {
+            Format::Parquet | Format::TextFile => true,
+            format if is_plain_lines(format) && source.compression == Compression::None => self.lines,
+            _ => self.records,
+        }
+    }
+
+    /// How many records a source has, and whether that is exact.
+    fn records_in(&self, source: &Source, options: &ReadOptions, bytes: u64) -> (f64, bool) {
+        let exact = self.is_exact(source);
+        let Some(path) = source.path() else {
+            return (0.0, true);
+        };
+        let records = match source.format {
+            Format::TextFile | Format::Parquet => Ok(source.stated_records().unwrap_or(0) as f64),
+            format if is_plain_lines(format) && source.compression == Compression::None => {
+                if exact {
+                    count_lines(path)
+                } else {
+                    sample_lines(path, bytes)
+                }
+            }
+            _ => Ok(read_records(source, options, if exact { u64::MAX } else { PREFIX }, bytes)),
+        };
+        (records.unwrap_or(0.0), exact)
+    }
+}
+
+fn count_lines(path: &Path) -> io::Result<f64> {
+    let mut file = File::open(path)?;
+    let mut buffer = vec![0; 1 << 18];
+    let (mut lines, mut open) = (0usize, false);
+    loop {
+        let read = file.read(&mut buffer)?;
+        let Some(last) = buffer[..read].last() else {
+            return Ok((lines + usize::from(open)) as f64);
+        };
+        open = *last != b'\n';
+        lines += memchr::memchr_iter(b'\n', &buffer[..read]).count();
+    }
+}
+
+fn sample_lines(path: &Path, bytes: u64) -> io::Result<f64> {
+    let mut file = File::open(path)?;
+    let mut buffer = Vec::new();
+    let (mut lines, mut seen) = (0usize, 0usize);
+    for window in 0..WINDOWS {
+        file.seek(SeekFrom::Start(bytes.saturating_sub(WINDOW) / (2 * WINDOWS) * (2 * window + 1)))?;
+        buffer.clear();
+        seen += file.by_ref().take(WINDOW).read_to_end(&mut buffer)?;
+        lines += memchr::memchr_iter(b'\n', &buffer).count();
+    }
+    Ok(if seen == 0 { 0.0 } else { lines as f64 * bytes as f64 / seen as f64 })
+}
+
+fn read_records(source: &Source, options: &ReadOptions, limit: u64, bytes: u64) -> f64 {
+    let mut reader = Reader::new(Arc::from([source.clone()]), options.clone());
+    let mut batch = Batch::new();
+    let (mut records, mut read) = (0u64, 0u64);
+    while let Ok(true) = reader.read_batch(&mut batch) {
+        records += batch.len() as u64;
+        read += batch.bytes().len() as u64;
+        if read >= limit {
+            let seen = batch.disk_bytes().clamp(1, bytes.max(1));
+            return records as f64 * bytes as f64 / seen as f64;
+        }
+    }
+    records as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nearset_records::extract::{Fields, ItemField};
+    use nearset_records::input::resolve;
+
+    fn estimated(files: &[(&str, Vec<u8>)]) -> Capacity {
+        let folder = tempfile::tempdir().unwrap();
+        let paths: Vec<String> = files
+            .iter()
+            .map(|(name, bytes)| {
+                let path = folder.path().join(name);
+                std::fs::write(&path, bytes).unwrap();
+                path.to_str().unwrap().to_owned()
+            })
+            .collect();
+        let sources = resolve(&paths, None).unwrap();
+        estimate(&sources.list, &ReadOptions::new(Fields::new("text", ItemField::Text)))
+    }
+
+    #[test]
+    fn small_inputs_are_counted_however_they_are_split() {
+        let lines = |n: usize| "{\"text\":\"a\"}\n".repeat(n).into_bytes();
+        let one = estimated(&[("a.jsonl", lines(1000))]);
+        let two = estimated(&[("a.jsonl", lines(900)), ("b.jsonl", lines(100))]);
+        let packed = estimated(&[("a.jsonl.zst", zstd::encode_all(&lines(1000)[..], 3).unwrap())]);
+        for capacity in [one, two, packed] {
+            assert_eq!((capacity.records, capacity.known), (1000, Known::Counted));
+        }
+        assert_eq!(estimated(&[("a.csv", b"text\n\"a\nb\"\nc\n".to_vec())]).records, 2);
+        assert_eq!(estimated(&[("a.jsonl", b"{}\n{}".to_vec())]).records, 2);
+        assert_eq!(estimated(&[("a.jsonl", Vec::new())]).records, 1);
+    }
+
+    #[test]
+    fn samples_are_spread_over_a_file() {
+        // Short lines first, long ones after: its start alone would tell three times too many.
+        let mut bytes = "x\n".repeat(1 << 20).into_bytes();
+        bytes.extend_from_slice(format!("{}\n", "y".repeat(199)).repeat(20 << 10).as_bytes());
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.txt");
+        std::fs::write(&path, &bytes).unwrap();
+        let truth = ((1 << 20) + (20 << 10)) as f64;
+        let found = sample_lines(&path, bytes.len() as u64).unwrap();
+        assert!((found / truth - 1.0).abs() < 0.1, "{found} for {truth}");
+    }
+}

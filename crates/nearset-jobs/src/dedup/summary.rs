@@ -1,0 +1,190 @@
+//! What a run did, for people and for scripts.
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use nearset_view::run::{CurvePoint, SourceSummary, Stated};
+use serde::{Deserialize, Serialize};
+
+use super::options::DedupOptions;
+use super::report::Samples;
+use crate::capacity::Capacity;
+
+/// Errors that are kept word by word.
+const SHOWN_ERRORS: usize = 20;
+
+/// Everything that is counted in order, and that a resumed run takes over.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub(super) struct Tally {
+    pub records: u64,
+    /// Bytes of records, line ends counted as one: the same however the records are split over files.
+    pub bytes: u64,
+    pub kept: u64,
+    pub near: u64,
+    /// By filter.
+    pub against: Vec<u64>,
+    pub faulty: u64,
+    pub errors: Errors,
+    pub sources: Vec<SourceSummary>,
+    pub next_checkpoint: u64,
+    pub checkpoints: u64,
+    pub samples: Samples,
+}
+
+/// What could not be read: the first of it word by word, the rest counted.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub(crate) struct Errors {
+    pub shown: Vec<String>,
+    pub more: u64,
+}
+
+impl Errors {
+    pub fn push(&mut self, error: &dyn std::error::Error) {
+        if self.shown.len() < SHOWN_ERRORS {
+            self.shown.push(error.to_string());
+        } else {
+            self.more += 1;
+        }
+    }
+}
+
+/// What the filters came to.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Outcome {
+    pub generations: Vec<GenerationSummary>,
+    pub curve: Vec<CurvePoint>,
+    pub false_negative: f64,
+    pub false_positive: f64,
+}
+
+impl Outcome {
+    /// Of a run whose state does not tell.
+    pub fn unknown() -> Self {
+        Self { generations: Vec::new(), curve: Vec::new(), false_negative: f64::NAN, false_positive: f64::NAN }
+    }
+}
+
+/// One filter of a run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct GenerationSummary {
+    /// Items that it is made for.
+    pub capacity: u64,
+    /// Items that it took.
+    pub items: u64,
+    /// The part of its bits that is set.
+    pub fill: f64,
+    /// Its memory.
+    pub bytes: u64,
+}
+
+/// What will be done, before it is.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct DedupPlan {
+    /// The similarity from which on texts are duplicates.
+    pub near: f64,
+    /// The similarity below which they are not.
+    pub far: f64,
+    /// What is promised to be missed at exactly `near`, at most.
+    pub max_false_negative: f64,
+    /// What is promised to be caught at exactly `far`, at most.
+    pub max_false_positive: f64,
+    /// How texts are cut.
+    pub shingling: String,
+    /// Rows of a band.
+    pub rows: u32,
+    /// Bands.
+    pub bands: u32,
+    /// For how many texts, and how that is known.
+    pub capacity: Capacity,
+    /// Memory of the filter.
+    pub bytes: u64,
+    /// The probability of being caught, at capacity.
+    pub curve: Vec<CurvePoint>,
+    /// What of that is told to people.
+    #[serde(skip)]
+    pub stated: Stated,
+    /// Threads that hash.
+    pub threads: usize,
+    /// How fast it should be, from hashing the first records; `None` for a pipe.
+    pub bytes_per_second: Option<f64>,
+    /// How many records an earlier run has already dealt with.
+    pub resumed_records: u64,
+}
+
+/// What a run did.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Summary {
+    /// What was planned.
+    pub plan: DedupPlan,
+    /// Records read, faulty ones included.
+    pub records: u64,
+    /// Bytes of records read.
+    pub bytes: u64,
+    /// Records kept.
+    pub kept: u64,
+    /// Records near an earlier one.
+    pub near: u64,
+    /// Records near something in each filter given by `--against`, with its name.
+    pub against: Vec<(String, u64)>,
+    /// Records that could not be read.
+    pub faulty: u64,
+    /// The first errors, with file and line.
+    pub errors: Vec<String>,
+    /// How many more there were.
+    pub more_errors: u64,
+    /// By source, in order.
+    pub sources: Vec<SourceSummary>,
+    /// The filters that took the records.
+    pub generations: Vec<GenerationSummary>,
+    /// The probability of being caught, as the filters were in the end.
+    pub curve: Vec<CurvePoint>,
+    /// What would be missed at exactly `near`, as the filters were in the end.
+    pub false_negative: f64,
+    /// What would be caught at exactly `far`, as the filters were in the end.
+    pub false_positive: f64,
+    /// Where the filter was saved.
+    pub saved: Option<PathBuf>,
+    /// Seconds that this run took.
+    pub seconds: f64,
+    /// Seconds in which the ordered commit was at work, of these.
+    pub commit_seconds: f64,
+    /// Seconds in which the report was made, of these.
+    pub report_seconds: f64,
+}
+
+impl Summary {
+    pub(super) fn new(
+        plan: DedupPlan,
+        tally: Tally,
+        outcome: Outcome,
+        options: &DedupOptions,
+        started: Instant,
+    ) -> Self {
+        let Tally { records, bytes, kept, near, against, faulty, errors, sources, .. } = tally;
+        let Outcome { generations, curve, false_negative, false_positive } = outcome;
+        let names = options.against.iter().map(|path| path.display().to_string());
+        Self {
+            plan,
+            records,
+            bytes,
+            kept,
+            near,
+            against: names.zip(against).collect(),
+            faulty,
+            errors: errors.shown,
+            more_errors: errors.more,
+            sources,
+            generations,
+            curve,
+            false_negative,
+            false_positive,
+            saved: options.save.clone(),
+            seconds: started.elapsed().as_secs_f64(),
+            commit_seconds: 0.0,
+            report_seconds: 0.0,
+        }
+    }
+}

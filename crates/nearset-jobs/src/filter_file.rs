@@ -1,0 +1,208 @@
+//! Filters and indexes as files: opened by memory map, saved whole or not at all.
+//!
+//! Invariant: a file is checked to its last byte when it is opened, so a damaged one is refused before it answers anything.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use memmap2::Mmap;
+use nearset::codec::Kind;
+use nearset::family::WorkLimit;
+use nearset::generations::Overfull;
+use nearset::{DecodeError, Generations};
+
+use crate::any_index::AnyIndex;
+use nearset_records::error::OutputError;
+use nearset_records::format::{Compression, detect};
+use nearset_records::output::{OutputFile, OutputOptions};
+
+/// Why a file of a filter or index cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+#[allow(missing_docs)]
+pub enum FilterFileError {
+    #[error("{}: {cause}: check the path", path.display())]
+    Unreadable { path: PathBuf, cause: io::Error },
+    #[error("{}: {cause}", path.display())]
+    Decode { path: PathBuf, cause: DecodeError },
+    #[error("{}: {cause}", path.display())]
+    Overfull { path: PathBuf, cause: Overfull },
+    #[error("{}: holds {found}, not a filter: ask it with `nearset search`", path.display())]
+    IsIndex { path: PathBuf, found: Kind },
+    #[error("{}: holds {found}, which keeps no items: build an index with `nearset build --index`", path.display())]
+    IsFilter { path: PathBuf, found: Kind },
+}
+
+/// The file of a filter or index, mapped into memory.
+pub struct FilterFile {
+    path: PathBuf,
+    map: Mmap,
+    work: WorkLimit,
+}
+
+impl FilterFile {
+    /// Maps a file. Only what is looked up is read, once [`FilterFile::filter`] has checked it.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn open(path: &Path) -> Result<Self, FilterFileError> {
+        let map = File::open(path).and_then(|file| map(&file));
+        match map {
+            Ok(map) => Ok(Self { path: path.to_owned(), map, work: WorkLimit::Usual }),
+            Err(cause) => Err(FilterFileError::Unreadable { path: path.to_owned(), cause }),
+        }
+    }
+
+    /// The same file, its spec held against another limit on work.
+    pub fn within(self, work: WorkLimit) -> Self {
+        Self { work, ..self }
+    }
+
+    /// Where the file lies.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Bytes of the file.
+    pub fn bytes(&self) -> usize {
+        self.map.len()
+    }
+
+    /// What it holds, by its header.
+    ///
+    /// # Errors
+    /// If it is no file of nearset's, or newer than this build.
+    pub fn kind(&self) -> Result<Kind, FilterFileError> {
+        Kind::of(&self.map).map_err(|cause| self.undecodable(cause))
+    }
+
+    /// The index in it, of whatever kind.
+    ///
+    /// # Errors
+    /// If the file is damaged, another structure or newer than this build.
+    pub fn index(&self) -> Result<AnyIndex<'_>, FilterFileError> {
+        let found = self.kind()?;
+        if !found.is_index() {
+            return Err(FilterFileError::IsFilter { path: self.path.clone(), found });
+        }
+        AnyIndex::decode(&self.map, self.work).map_err(|cause| self.undecodable(cause))
+    }
+
+    /// The filter in it, of whatever kind and of however many generations. Its tables stay in the file.
+    ///
+    /// # Errors
+    /// If the file is damaged, another structure or newer than this build.
+    pub fn filter(&self) -> Result<Generations<'_>, FilterFileError> {
+        match self.kind()? {
+            found if found.is_index() => Err(FilterFileError::IsIndex { path: self.path.clone(), found }),
+            _ => Generations::decode(&self.map, self.work).map_err(|cause| self.undecodable(cause)),
+        }
+    }
+
+    /// [`FilterFile::filter`], for those who act on its answers: it must not hold more than it is made for.
+    ///
+    /// # Errors
+    /// If it holds more, too.
+    pub fn filter_to_trust(&self) -> Result<Generations<'_>, FilterFileError> {
+        let filter = self.filter()?;
+        match filter.expect_not_overfull() {
+            Ok(()) => Ok(filter),
+            Err(cause) => Err(FilterFileError::Overfull { path: self.path.clone(), cause }),
+        }
+    }
+
+    fn undecodable(&self, cause: DecodeError) -> FilterFileError {
+        FilterFileError::Decode { path: self.path.clone(), cause }
+    }
+}
+
+#[allow(unsafe_code)]
+fn map(file: &File) -> io::Result<Mmap> {
+    // SAFETY: the map is only read, and as bytes. Filters are replaced by rename and never written in place, so the bytes
+    // do not change under a reader unless someone else overwrites the file, which no program can rule out for a map.
+    unsafe { Mmap::map(file) }
+}
+
+/// Writes a filter to an output, which the caller finishes.
+///
+/// # Errors
+/// If the device is full or fails.
+pub fn write_filter(filter: &Generations<'_>, out: &mut OutputFile) -> Result<(), OutputError> {
+    write_with(out, |writing| filter.encode(writing))
+}
+
+/// Saves a filter under its name, whole or not at all.
+///
+/// # Errors
+/// If it exists and may not be replaced, or the device is full or fails.
+pub fn save_filter(filter: &Generations<'_>, path: &Path, options: &OutputOptions) -> Result<(), OutputError> {
+    save_with(path, options, |writing| filter.encode(writing))
+}
+
+/// Saves an index under its name, whole or not at all.
+///
+/// # Errors
+/// As [`save_filter`].
+pub fn save_index(index: &AnyIndex<'_>, path: &Path, options: &OutputOptions) -> Result<(), OutputError> {
+    save_with(path, options, |writing| index.encode(writing))
+}
+
+/// Finds out whether a filter or an index could be saved, before the work is done that it is for.
+///
+/// # Errors
+/// As [`save_filter`].
+pub fn check_save(path: &Path, options: &OutputOptions) -> Result<(), OutputError> {
+    expect_plain(path)?;
+    OutputFile::check(path, options)
+}
+
+fn expect_plain(path: &Path) -> Result<(), OutputError> {
+    match detect(path) {
+        (_, Compression::None) => Ok(()),
+        _ => Err(OutputError::PackedFilter { path: path.to_owned() }),
+    }
+}
+
+fn save_with(
+    path: &Path,
+    options: &OutputOptions,
+    encode: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> Result<(), OutputError> {
+    expect_plain(path)?;
+    let mut out = OutputFile::create(path, options)?;
+    write_with(&mut out, encode)?;
+    out.finish()
+}
+
+fn write_with(out: &mut OutputFile, encode: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), OutputError> {
+    let mut writing = Writing { out, failed: None };
+    let outcome = encode(&mut writing);
+    match (writing.failed, outcome) {
+        (Some(failed), _) => Err(failed),
+        (None, Err(cause)) => Err(OutputError::from_io(out.path(), cause)),
+        (None, Ok(())) => Ok(()),
+    }
+}
+
+/// An output as a stream, its own error kept.
+struct Writing<'a> {
+    out: &'a mut OutputFile,
+    failed: Option<OutputError>,
+}
+
+impl Write for Writing<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self.out.write(bytes) {
+            Ok(()) => Ok(bytes.len()),
+            Err(error) => {
+                self.failed = Some(error);
+                Err(io::Error::other("the output failed"))
+            }
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

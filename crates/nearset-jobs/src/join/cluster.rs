@@ -1,0 +1,241 @@
+//! Every record with its cluster: stars around records that are not near each other, or what chains connect.
+//!
+//! Stars are known as records come, so their rows are written in one pass. What chains connect is known only at the end, so
+//! the input is read once more for the rows.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use nearset::Similarity;
+use nearset::index::UnionFind;
+use serde::Serialize;
+
+use super::alarm::{self, Alarm, Cause};
+use super::dedup::{Decider, Decision};
+use super::error::JoinError;
+use super::pairs::Finder;
+use super::stream::{self, Counts, Cutter};
+use super::{JoinOptions, JoinPlan};
+use crate::dedup::{Ids, Progress};
+use nearset_records::input::Source;
+use nearset_records::output::{OutputOptions, TableFile, Value};
+
+/// The columns of the output.
+const COLUMNS: &[&str] = &["id", "cluster", "similarity"];
+
+/// How to cluster.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct ClusterOptions {
+    /// What is near, and how to read.
+    pub join: JoinOptions,
+    /// Where rows go.
+    pub out: PathBuf,
+    /// Whether clusters are what chains of near pairs connect, rather than stars.
+    pub follow_chains: bool,
+}
+
+impl ClusterOptions {
+    /// Stars.
+    pub fn new(join: JoinOptions, out: impl Into<PathBuf>) -> Self {
+        Self { join, out: out.into(), follow_chains: false }
+    }
+}
+
+/// What a run did.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct ClusterSummary {
+    /// What was planned.
+    pub plan: JoinPlan,
+    /// What was read.
+    #[serde(flatten)]
+    pub counts: Counts,
+    /// Clusters, those of one record included.
+    pub clusters: u64,
+    /// Records that are in a cluster with others.
+    pub clustered: u64,
+    /// The records of the largest cluster.
+    pub largest: u64,
+    /// Pairs of records that were compared.
+    pub compared: u64,
+    /// Texts that were read again for it.
+    pub read_again: u64,
+    /// Memory of what records are compared with, ids and cache aside.
+    pub index_bytes: u64,
+    /// Families so large that somebody should look at them.
+    pub alarms: Vec<Alarm>,
+    /// Seconds that this run took.
+    pub seconds: f64,
+}
+
+/// Writes, for each record in order, its id, its cluster's (the id of the first record of it, its centre), and the similarity
+/// with that; an empty record, which is like nothing, has none.
+///
+/// # Errors
+/// If an input or output fails, or a record is faulty and none may be; no output has appeared then.
+pub fn cluster(
+    sources: impl Into<Arc<[Source]>>,
+    options: &ClusterOptions,
+    progress: &Progress,
+) -> Result<ClusterSummary, JoinError> {
+    let (sources, started) = (sources.into(), Instant::now());
+    let plan = options.join.plan()?;
+    if options.follow_chains {
+        stream::check_files(&sources, "what chains connect is known only after all was read")?;
+    }
+    let output = OutputOptions::protecting(&sources).with_force(options.join.force);
+    let table = TableFile::create(&options.out, COLUMNS, &output)?;
+    let mut summary = ClusterSummary {
+        plan,
+        counts: Counts::default(),
+        clusters: 0,
+        clustered: 0,
+        largest: 0,
+        compared: 0,
+        read_again: 0,
+        index_bytes: 0,
+        alarms: Vec::new(),
+        seconds: 0.0,
+    };
+    if options.follow_chains {
+        chains(&sources, options, progress, table, &mut summary)?;
+    } else {
+        stars(&sources, options, progress, table, &mut summary)?;
+    }
+    summary.seconds = started.elapsed().as_secs_f64();
+    Ok(summary)
+}
+
+fn stars(
+    sources: &Arc<[Source]>,
+    options: &ClusterOptions,
+    progress: &Progress,
+    mut table: TableFile,
+    summary: &mut ClusterSummary,
+) -> Result<(), JoinError> {
+    let cutter = Cutter::new(&options.join)?.with_ids(true);
+    let mut decider = Decider::new(sources, &options.join, false, &cutter)?;
+    let mut ids = Ids::default();
+    let mut empty = 0;
+    summary.counts = stream::read(sources, &options.join, &cutter, progress, |batch, cut, _| {
+        let mut joined = 0;
+        for i in 0..cut.documents.len() {
+            let Ok(document) = &mut cut.documents[i] else { continue };
+            let (set, id) = (std::mem::take(&mut document.set), std::mem::take(&mut document.id));
+            let Decision { near, entry } = decider.decide(cut.keys(i), set, |texts| texts.place(batch, i))?;
+            match (near, entry) {
+                (Some((of, similarity)), _) => {
+                    joined += 1;
+                    let centre = ids.get(of as usize);
+                    table.row(&[Value::Text(&id), Value::Text(centre), Value::Number(similarity)])?;
+                }
+                (None, Some(_)) => {
+                    ids.push(&id);
+                    table.row(&[Value::Text(&id), Value::Text(&id), Value::Number(1.0)])?;
+                }
+                (None, None) => {
+                    empty += 1;
+                    table.row(&[Value::Text(&id), Value::Text(&id), Value::Null])?;
+                }
+            }
+        }
+        progress.filter_bytes.store(decider.bytes(), Ordering::Relaxed);
+        Ok(joined)
+    })?;
+    summary.alarms = decider.alarms(summary.counts.records)?;
+    table.finish()?;
+    summary.note_sizes(decider.members.iter().map(|&members| u64::from(members) + 1).chain((0..empty).map(|_| 1)));
+    (summary.compared, summary.read_again) = (decider.texts.compared, decider.texts.read_again);
+    summary.index_bytes = decider.bytes();
+    Ok(())
+}
+
+fn chains(
+    sources: &Arc<[Source]>,
+    options: &ClusterOptions,
+    progress: &Progress,
+    mut table: TableFile,
+    summary: &mut ClusterSummary,
+) -> Result<(), JoinError> {
+    let cutter = Cutter::new(&options.join)?.with_ids(true);
+    // Copies need not be paired with each other: the first one connects them.
+    let mut finder = Finder::new(sources, &options.join, &cutter, 0)?;
+    let mut components = UnionFind::new();
+    let mut item = 0;
+    summary.counts = stream::read(sources, &options.join, &cutter, progress, |batch, cut, _| {
+        let mut joined = 0;
+        for i in 0..cut.documents.len() {
+            if cut.documents[i].is_ok() {
+                components.grow(item as usize + 1);
+                let mut alone = true;
+                finder.add(batch, cut, i, |earlier, _| {
+                    components.union(earlier, item);
+                    alone = false;
+                    Ok(())
+                })?;
+                joined += u64::from(!alone);
+                item += 1;
+            }
+        }
+        progress.filter_bytes.store(finder.bytes(), Ordering::Relaxed);
+        Ok(joined)
+    })?;
+    summary.index_bytes = finder.bytes() + 4 * u64::from(item);
+    let mut sizes: BTreeMap<u32, u64> = BTreeMap::new();
+    for one in 0..item {
+        *sizes.entry(components.find(one)).or_default() += 1;
+    }
+    summary.note_sizes(sizes.values().copied());
+    let entries = finder.pairs.index().len() as u32;
+    let entry_of: BTreeMap<u32, u32> = (0..entries).map(|entry| (finder.pairs.item_of(entry), entry)).collect();
+    // The first record of a cluster comes before all others, so its name is known when they come.
+    let mut names: BTreeMap<u32, Box<str>> = BTreeMap::new();
+    let mut item = 0;
+    stream::read(sources, &options.join, &cutter, progress, |_, cut, _| {
+        for document in cut.documents.iter().flatten() {
+            let first = components.find(item);
+            let similarity = match entry_of.get(&first) {
+                _ if document.set.is_empty() => Value::Null,
+                Some(_) if first == item => Value::Number(1.0),
+                Some(&entry) => {
+                    let found = finder.texts.compare(entry, &document.set, Similarity::NONE)?;
+                    Value::Number(found.map_or(0.0, Similarity::value))
+                }
+                None => Value::Null,
+            };
+            if first == item {
+                if sizes[&first] > 1 {
+                    names.insert(item, document.id.clone());
+                }
+                table.row(&[Value::Text(&document.id), Value::Text(&document.id), similarity])?;
+            } else {
+                table.row(&[Value::Text(&document.id), Value::Text(&names[&first]), similarity])?;
+            }
+            item += 1;
+        }
+        Ok(0)
+    })?;
+    let large = alarm::worth_an_alarm(sizes.into_iter(), summary.counts.records);
+    for (first, size) in large {
+        if let Some(&entry) = entry_of.get(&first) {
+            summary.alarms.push(alarm::around(&mut finder.texts, Cause::Cluster, entry, size)?);
+        }
+    }
+    table.finish()?;
+    (summary.compared, summary.read_again) = (finder.texts.compared, finder.texts.read_again);
+    Ok(())
+}
+
+impl ClusterSummary {
+    fn note_sizes(&mut self, sizes: impl Iterator<Item = u64>) {
+        for size in sizes {
+            self.clusters += 1;
+            self.clustered += if size > 1 { size } else { 0 };
+            self.largest = self.largest.max(size);
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! Which records are near which, exactly: near pairs, clusters, and duplicates removed only after they were compared.
+//!
+//! ```text
+//! reader ──> workers ──────────> in order, one thread ─────────> rows or records
+//!            shingles, keys      who shares a band?
+//!                                compare sets; those that memory
+//!                                no longer holds are read again
+//! ```
+//!
+//! Claim: a similarity stated here is the exact Jaccard similarity of two records' shingle sets, and what comes out is a
+//! function of the records, their order and the options: the same for any number of threads.
+//! Invariant: texts are not held. A record that others may be compared with leaves its bands' keys and its place in the input;
+//! beyond that, a cache of fixed size ([`texts::CACHE_BYTES`]) and a bounded number of batches is all there is in memory. What
+//! cannot be read again at its place (compressed files, Parquet, pipes) is copied to an unnamed temporary file.
+//! Not here: who is a candidate (`nearset::index`), and how to print anything.
+
+mod alarm;
+mod cluster;
+mod dedup;
+mod error;
+mod pairs;
+mod rank;
+mod stream;
+mod texts;
+mod write;
+
+use nearset::index::BandIndex;
+use nearset::plan::{TextDedupError, TextJoin};
+use serde::Serialize;
+
+pub use alarm::{Alarm, Cause};
+pub use cluster::{ClusterOptions, ClusterSummary, cluster};
+pub use dedup::{VerifiedDedupOptions, VerifiedDedupSummary, verified_dedup};
+pub use error::JoinError;
+pub use pairs::{PairsOptions, PairsSummary, pairs};
+pub use rank::Keep;
+pub use stream::Counts;
+
+use crate::dedup::OnError;
+use nearset_records::extract::{Fields, ItemField};
+
+/// What is near, and how to read.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct JoinOptions {
+    /// What is near, and what may be missed.
+    pub wanted: TextJoin,
+    /// What a record's text and id are called.
+    pub fields: Fields,
+    /// What to do with a record that cannot be read.
+    pub on_error: OnError,
+    /// Threads that hash.
+    pub threads: usize,
+    /// Whether existing outputs may be replaced.
+    pub force: bool,
+}
+
+impl JoinOptions {
+    /// The usual options.
+    pub fn new(wanted: TextJoin) -> Self {
+        Self {
+            wanted,
+            fields: Fields::new("text", ItemField::Text),
+            on_error: OnError::Fail,
+            threads: std::thread::available_parallelism().map_or(1, usize::from),
+            force: false,
+        }
+    }
+
+    /// What will be done.
+    ///
+    /// # Errors
+    /// If the promise can't be made.
+    pub fn plan(&self) -> Result<JoinPlan, TextDedupError> {
+        let TextJoin { near, max_false_negative, shingling, .. } = self.wanted;
+        let layout = self.wanted.layout()?;
+        let index = BandIndex::expected_bytes(layout.bands as usize);
+        Ok(JoinPlan {
+            near,
+            max_false_negative,
+            missed: 1.0 - TextJoin::found(layout, near),
+            shingling: shingling.to_string(),
+            rows: layout.rows,
+            bands: layout.bands,
+            bytes_a_record: index + texts::BYTES_A_RECORD,
+            cache_bytes: texts::CACHE_BYTES as u64,
+        })
+    }
+}
+
+/// What will be done, before it is.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct JoinPlan {
+    /// The similarity from which on texts are near.
+    pub near: f64,
+    /// What may be missed of the pairs at exactly `near`, at most.
+    pub max_false_negative: f64,
+    /// What is expected to be missed there.
+    pub missed: f64,
+    /// How texts are cut.
+    pub shingling: String,
+    /// Rows of a band.
+    pub rows: u32,
+    /// Bands.
+    pub bands: u32,
+    /// Memory that each record takes that others are compared with, its id aside.
+    pub bytes_a_record: u64,
+    /// The most memory that shingle sets are held in, not to be read again.
+    pub cache_bytes: u64,
+}

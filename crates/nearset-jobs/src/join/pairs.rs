@@ -1,0 +1,208 @@
+//! All near pairs of a corpus.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use nearset::Similarity;
+use nearset::index::{BandIndex, NearPairs};
+use nearset::plan::TextDedupError;
+use serde::Serialize;
+
+use super::alarm::{self, Alarm, Cause};
+use super::error::JoinError;
+use super::stream::{self, Counts, Cutter};
+use super::texts::Texts;
+use super::{JoinOptions, JoinPlan};
+use crate::dedup::{Ids, Progress};
+use nearset_records::input::Source;
+use nearset_records::output::{OutputOptions, TableFile, Value};
+
+/// The columns of the output.
+const COLUMNS: &[&str] = &["a", "b", "similarity"];
+
+/// How to find pairs.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct PairsOptions {
+    /// What is near, and how to read.
+    pub join: JoinOptions,
+    /// Where pairs go.
+    pub out: PathBuf,
+    /// Records of the same shingles that are all paired; further ones are paired with these only.
+    pub most_copies: usize,
+    /// Records that agree in a band of which a record is compared with the newest only.
+    pub bucket_limit: usize,
+}
+
+impl PairsOptions {
+    /// The usual options.
+    pub fn new(join: JoinOptions, out: impl Into<PathBuf>) -> Self {
+        Self { join, out: out.into(), most_copies: NearPairs::MOST_COPIES, bucket_limit: BandIndex::LIMIT }
+    }
+}
+
+/// What a run did.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct PairsSummary {
+    /// What was planned.
+    pub plan: JoinPlan,
+    /// What was read.
+    #[serde(flatten)]
+    pub counts: Counts,
+    /// Pairs written.
+    pub pairs: u64,
+    /// Near pairs that were not written, because each has a copy of a record that has many.
+    pub pairs_left_out: u64,
+    /// Records that have the same shingles as an earlier one.
+    pub copies: u64,
+    /// Pairs of records that were compared.
+    pub compared: u64,
+    /// Texts that were read again for it.
+    pub read_again: u64,
+    /// Memory of what records are compared with, ids and cache aside.
+    pub index_bytes: u64,
+    /// Families so large that somebody should look at them.
+    pub alarms: Vec<Alarm>,
+    /// Seconds that this run took.
+    pub seconds: f64,
+}
+
+/// Finds all near pairs, each once, the earlier record first, in the order of the later one.
+///
+/// # Errors
+/// If an input or output fails, or a record is faulty and none may be; no output has appeared then.
+pub fn pairs(
+    sources: impl Into<Arc<[Source]>>,
+    options: &PairsOptions,
+    progress: &Progress,
+) -> Result<PairsSummary, JoinError> {
+    let (sources, started) = (sources.into(), Instant::now());
+    let plan = options.join.plan()?;
+    let output = OutputOptions::protecting(&sources).with_force(options.join.force);
+    let mut table = TableFile::create(&options.out, COLUMNS, &output)?;
+    let cutter = Cutter::new(&options.join)?.with_ids(true);
+    let mut finder = Finder::new(&sources, &options.join, &cutter, options.most_copies)?;
+    finder.pairs = finder.pairs.with_bucket_limit(options.bucket_limit);
+    let mut ids = Ids::default();
+    let mut written = 0;
+    let counts = stream::read(&sources, &options.join, &cutter, progress, |batch, cut, _| {
+        let before = written;
+        for i in 0..cut.documents.len() {
+            let id = match &mut cut.documents[i] {
+                Ok(document) => std::mem::take(&mut document.id),
+                Err(_) => continue,
+            };
+            finder.add(batch, cut, i, |earlier, similarity| {
+                written += 1;
+                let row = [Value::Text(ids.get(earlier as usize)), Value::Text(&id), Value::Number(similarity.value())];
+                Ok(table.row(&row)?)
+            })?;
+            ids.push(&id);
+        }
+        progress.filter_bytes.store(finder.bytes(), Ordering::Relaxed);
+        Ok(written - before)
+    })?;
+    let alarms = finder.alarms(counts.records)?;
+    table.finish()?;
+    Ok(PairsSummary {
+        plan,
+        counts,
+        pairs: written,
+        pairs_left_out: finder.pairs.left_out(),
+        copies: finder.pairs.copied_entries().map(|(_, count)| count).sum(),
+        compared: finder.texts.compared,
+        read_again: finder.texts.read_again,
+        index_bytes: finder.bytes(),
+        alarms,
+        seconds: started.elapsed().as_secs_f64(),
+    })
+}
+
+/// Finds, for each record, the earlier ones near it.
+pub(super) struct Finder {
+    pub pairs: NearPairs,
+    pub texts: Texts,
+    near: Similarity,
+}
+
+impl Finder {
+    pub fn new(
+        sources: &Arc<[Source]>,
+        options: &JoinOptions,
+        cutter: &Cutter,
+        most_copies: usize,
+    ) -> Result<Self, JoinError> {
+        let near = Similarity::jaccard(options.wanted.near).map_err(TextDedupError::from)?;
+        let pairs = NearPairs::new(cutter.bands()).with_most_copies(most_copies);
+        Ok(Self { pairs, texts: Texts::new(sources, &options.fields, cutter.shingler), near })
+    }
+
+    /// Takes record `i` of a batch, which is not faulty, and tells the earlier ones near it. Records are numbered as they come.
+    pub fn add(
+        &mut self,
+        batch: &nearset_records::input::Batch,
+        cut: &mut stream::Cut,
+        i: usize,
+        mut found: impl FnMut(u32, Similarity) -> Result<(), JoinError>,
+    ) -> Result<(), JoinError> {
+        let Ok(document) = &mut cut.documents[i] else { return Ok(()) };
+        let set = std::mem::take(&mut document.set);
+        let (texts, near) = (&mut self.texts, self.near);
+        let added = self.pairs.add(cut.keys(i), |entry| texts.compare(entry, &set, near))?;
+        for &(earlier, similarity) in added.near {
+            found(earlier, similarity)?;
+        }
+        if added.entry.is_some() {
+            let place = texts.place(batch, i)?;
+            texts.push(place, set);
+        }
+        Ok(())
+    }
+
+    pub fn bytes(&self) -> u64 {
+        self.pairs.bytes() + self.texts.bytes()
+    }
+
+    pub fn alarms(&mut self, records: u64) -> Result<Vec<Alarm>, JoinError> {
+        let copied = self.pairs.copied_entries().map(|(entry, copies)| (entry, copies + 1));
+        let large = alarm::worth_an_alarm(copied, records);
+        let mut alarms = Vec::new();
+        for (entry, size) in large {
+            alarms.push(alarm::around(&mut self.texts, Cause::Copies, entry, size)?);
+        }
+        alarms.extend(alarm::buckets(&mut self.texts, self.pairs.index())?);
+        Ok(alarms)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use nearset::plan::TextJoin;
+
+    use super::*;
+    use nearset_records::input::resolve;
+
+    #[test]
+    fn a_bucket_that_is_cut_short_raises_an_alarm_that_quotes_it() {
+        let shared = (0..200).map(|i| format!("w{i}")).collect::<Vec<_>>().join(" ");
+        let lines: String = (0..300).map(|i| format!("{{\"id\":{i},\"text\":\"n{i} {shared}\"}}\n")).collect();
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("in.jsonl");
+        std::fs::write(&path, lines).unwrap();
+        let sources = resolve(&[path.to_str().unwrap()], None).unwrap().list;
+        let mut options = PairsOptions::new(JoinOptions::new(TextJoin::default()), folder.path().join("pairs.tsv"));
+        let all = pairs(sources.clone(), &options, &Progress::new()).unwrap();
+        assert_eq!((all.pairs, all.alarms.len()), (300 * 299 / 2, 0));
+        options.bucket_limit = 20;
+        options.join.force = true;
+        let some = pairs(sources, &options, &Progress::new()).unwrap();
+        // Each is compared with the newest of every bucket it is in, some of which differ.
+        assert!((300 * 20 - 210..all.pairs).contains(&some.pairs), "{} pairs", some.pairs);
+        let alarm = &some.alarms[0];
+        assert_eq!(alarm.cause, Cause::Bucket);
+        assert!(alarm.records > 20 && alarm.excerpt.starts_with("w0 w1 w2 "), "{alarm:?}");
+    }
+}

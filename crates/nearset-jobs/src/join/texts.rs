@@ -1,0 +1,279 @@
+//! Texts that later records are compared with: where they lie, and the last ones used.
+//!
+//! Invariant: a text is an *entry*, numbered as in the index of bands. What is held of it is its place (24 bytes) and the size
+//! of its set (4 bytes); sets themselves are in a cache of fixed size and are made anew from the input when they have left it.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use nearset::item::SortedSet;
+use nearset::{Item, Shingler, Similarity};
+
+use super::error::JoinError;
+use nearset_records::extract::{Arena, Fields, extract};
+use nearset_records::format::{Compression, Format};
+use nearset_records::input::{Batch, Source};
+
+/// The most memory that shingle sets are held in.
+pub(super) const CACHE_BYTES: usize = 64 << 20;
+
+/// What an entry takes, beside the index and its id.
+pub(super) const BYTES_A_RECORD: u64 = (size_of::<Place>() + size_of::<u32>()) as u64;
+
+/// Files that are open at once.
+const MOST_FILES: usize = 64;
+
+/// Where a record lies: in its source, or if that can't be read at any place in the temporary file.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Place {
+    offset: u64,
+    line: u64,
+    bytes: u32,
+    source: u32,
+}
+
+/// Texts that later records are compared with.
+pub(super) struct Texts {
+    sources: Arc<[Source]>,
+    fields: Fields,
+    shingler: Shingler,
+    /// By source: a batch without records, of the source's name, format and columns.
+    templates: Vec<Option<Batch>>,
+    files: BTreeMap<u32, File>,
+    spool: Option<Spool>,
+    places: Vec<Place>,
+    sizes: Vec<u32>,
+    cache: Cache,
+    arena: Arena,
+    /// Pairs of sets that were compared.
+    pub compared: u64,
+    /// Texts that were read again for it.
+    pub read_again: u64,
+}
+
+struct Spool {
+    file: File,
+    length: u64,
+    writer: Vec<u8>,
+}
+
+impl Texts {
+    pub fn new(sources: &Arc<[Source]>, fields: &Fields, shingler: Shingler) -> Self {
+        Self {
+            sources: Arc::clone(sources),
+            fields: fields.clone(),
+            shingler,
+            templates: vec![None; sources.len()],
+            files: BTreeMap::new(),
+            spool: None,
+            places: Vec::new(),
+            sizes: Vec::new(),
+            cache: Cache::default(),
+            arena: Arena::new(),
+            compared: 0,
+            read_again: 0,
+        }
+    }
+
+    /// Where record `i` of a batch can be read again.
+    pub fn place(&mut self, batch: &Batch, i: usize) -> Result<Place, JoinError> {
+        let source = batch.start().source;
+        if self.templates[source].is_none() {
+            self.templates[source] = Some(batch.with_record(Vec::new(), 1));
+        }
+        let raw = batch.raw(i);
+        let offset = if in_place(&self.sources[source]) {
+            batch.start().offset + batch.range(i).start as u64
+        } else {
+            self.spool(raw).map_err(spool_error)?
+        };
+        // Records are at most 1 GiB long, and a source is a path in memory.
+        let (bytes, source) = (raw.len() as u32, source as u32);
+        Ok(Place { offset, line: batch.line(i), bytes, source })
+    }
+
+    fn spool(&mut self, raw: &[u8]) -> io::Result<u64> {
+        const BUFFER: usize = 1 << 20;
+        let spool = match &mut self.spool {
+            Some(spool) => spool,
+            None => self.spool.insert(Spool { file: tempfile::tempfile()?, length: 0, writer: Vec::new() }),
+        };
+        let offset = spool.length + spool.writer.len() as u64;
+        spool.writer.extend_from_slice(raw);
+        if spool.writer.len() >= BUFFER {
+            spool.flush()?;
+        }
+        Ok(offset)
+    }
+
+    /// Makes a text an entry.
+    pub fn push(&mut self, place: Place, set: SortedSet) {
+        let entry = self.places.len() as u32;
+        self.push_unread(place, set.len());
+        self.cache.insert(entry, Rc::new(set));
+    }
+
+    /// Makes a text an entry whose set is read when it is needed.
+    pub fn push_unread(&mut self, place: Place, size: usize) {
+        self.places.push(place);
+        self.sizes.push(size as u32);
+    }
+
+    /// Its memory, the cache aside.
+    pub fn bytes(&self) -> u64 {
+        (self.places.capacity() * size_of::<Place>() + self.sizes.capacity() * size_of::<u32>()) as u64
+    }
+
+    /// Where an entry lies.
+    pub fn place_of(&self, entry: u32) -> Place {
+        self.places[entry as usize]
+    }
+
+    /// The similarity of a set and an entry, if it is that large.
+    pub fn compare(&mut self, entry: u32, set: &SortedSet, least: Similarity) -> Result<Option<Similarity>, JoinError> {
+        if !SortedSet::sizes_allow(self.sizes[entry as usize] as usize, set.len(), least) {
+            return Ok(None);
+        }
+        self.compared += 1;
+        let other = match self.cache.get(entry) {
+            Some(other) => other,
+            None => {
+                let other = Rc::new(self.set(self.places[entry as usize])?);
+                self.cache.insert(entry, Rc::clone(&other));
+                other
+            }
+        };
+        Ok(set.jaccard_at_least(&other, least))
+    }
+
+    /// The set of the record at a place.
+    pub fn set(&mut self, place: Place) -> Result<SortedSet, JoinError> {
+        self.read_again += 1;
+        let shingler = self.shingler;
+        self.with_text(place, |text| {
+            let mut shingles = Vec::new();
+            shingler.shingles(text, &mut shingles);
+            shingles.into()
+        })
+    }
+
+    /// The id of the record at a place.
+    pub fn id(&mut self, place: Place) -> Result<String, JoinError> {
+        let batch = self.record(place)?;
+        Ok(extract(&batch, &self.fields, &mut self.arena).id(0).into_owned())
+    }
+
+    /// Reads the text at a place once more.
+    pub fn with_text<T>(&mut self, place: Place, take: impl FnOnce(&str) -> T) -> Result<T, JoinError> {
+        let batch = self.record(place)?;
+        match extract(&batch, &self.fields, &mut self.arena).item(0) {
+            Ok(Item::Text(text)) => Ok(take(text)),
+            Ok(_) => Err(again(&batch, place, "it holds no text".to_owned())),
+            Err(error) => Err(again(&batch, place, error.fault.to_string())),
+        }
+    }
+
+    fn record(&mut self, place: Place) -> Result<Batch, JoinError> {
+        let template = self.templates[place.source as usize].clone().unwrap_or_default();
+        let mut bytes = vec![0; place.bytes as usize];
+        let source = &self.sources[place.source as usize];
+        if !in_place(source) {
+            let Some(spool) = &mut self.spool else {
+                return Err(again(&template, place, "nothing was copied".to_owned()));
+            };
+            spool.flush().and_then(|()| read_at(&spool.file, place.offset, &mut bytes)).map_err(spool_error)?;
+            return Ok(template.with_record(bytes, place.line));
+        }
+        if self.files.len() >= MOST_FILES && !self.files.contains_key(&place.source) {
+            self.files.clear();
+        }
+        let opened = match self.files.entry(place.source) {
+            std::collections::btree_map::Entry::Occupied(open) => Ok(open.into_mut()),
+            std::collections::btree_map::Entry::Vacant(closed) => {
+                source.path().map_or(Err(io::ErrorKind::NotFound.into()), File::open).map(|file| closed.insert(file))
+            }
+        };
+        match opened.and_then(|file| read_at(file, place.offset, &mut bytes)) {
+            Ok(()) => Ok(template.with_record(bytes, place.line)),
+            Err(cause) => Err(again(&template, place, cause.to_string())),
+        }
+    }
+}
+
+impl Spool {
+    fn flush(&mut self) -> io::Result<()> {
+        if !self.writer.is_empty() {
+            self.file.seek(SeekFrom::Start(self.length))?;
+            self.file.write_all(&self.writer)?;
+            self.length += self.writer.len() as u64;
+            self.writer.clear();
+        }
+        Ok(())
+    }
+}
+
+/// Whether a record of the source can be read at its place.
+fn in_place(source: &Source) -> bool {
+    source.bytes.is_some()
+        && source.path().is_some()
+        && source.compression == Compression::None
+        && source.format != Format::Parquet
+}
+
+fn read_at(mut file: &File, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
+    file.seek(SeekFrom::Start(offset))?;
+    file.read_exact(bytes)
+}
+
+fn spool_error(cause: io::Error) -> JoinError {
+    JoinError::Spool { folder: std::env::temp_dir(), cause }
+}
+
+fn again(batch: &Batch, place: Place, cause: String) -> JoinError {
+    JoinError::ReadAgain { name: Arc::clone(batch.name()), line: place.line, cause }
+}
+
+/// Sets by entry, as many as there is room for; those not used since the last round go first (second chance: Corbató 1968).
+#[derive(Default)]
+struct Cache {
+    sets: HashMap<u32, (Rc<SortedSet>, bool)>,
+    round: VecDeque<u32>,
+    bytes: usize,
+}
+
+impl Cache {
+    fn get(&mut self, entry: u32) -> Option<Rc<SortedSet>> {
+        let (set, used) = self.sets.get_mut(&entry)?;
+        *used = true;
+        Some(Rc::clone(set))
+    }
+
+    fn insert(&mut self, entry: u32, set: Rc<SortedSet>) {
+        self.bytes += weight(&set);
+        self.sets.insert(entry, (set, false));
+        self.round.push_back(entry);
+        while self.bytes > CACHE_BYTES && self.round.len() > 1 {
+            let Some(oldest) = self.round.pop_front() else { return };
+            match self.sets.get_mut(&oldest) {
+                Some((_, used)) if *used => {
+                    *used = false;
+                    self.round.push_back(oldest);
+                }
+                Some((set, _)) => {
+                    self.bytes -= weight(set);
+                    self.sets.remove(&oldest);
+                }
+                None => {}
+            }
+        }
+    }
+}
+
+/// The memory of a set, with what keeps track of it.
+fn weight(set: &SortedSet) -> usize {
+    const AROUND: usize = 80;
+    8 * set.len() + AROUND
+}

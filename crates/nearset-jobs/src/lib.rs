@@ -1,0 +1,25 @@
+//! Runs over records.
+//!
+//! - [`dedup`]: near-duplicates out of a corpus, in one pass, and a page about the run.
+//! - [`join`]: near pairs, clusters and verified removal: texts are compared exactly, by reading them again.
+//! - [`background`]: how far apart a file's items lie.
+//! - [`capacity`]: how many records there will be.
+//! - [`measure`]: what a filter really does on someone's own items.
+//! - [`in_order`], [`scan`]: any work on pieces, or on all records, by many threads and in order.
+//! - [`any_index`], [`filter_file`]: filters and indexes of every kind, and as files.
+//!
+//! Claim: what a run gives is a function of the records, their order and the options, whatever thread does what.
+//! Not here: how records lie in files (`nearset-records`), and how to print anything (`nearset-view`).
+
+pub mod any_index;
+pub mod background;
+pub mod capacity;
+pub mod dedup;
+pub mod filter_file;
+pub mod in_order;
+pub mod join;
+pub mod measure;
+pub mod scan;
+
+pub use any_index::AnyIndex;
+pub use filter_file::{FilterFile, FilterFileError, check_save, save_filter, save_index, write_filter};

@@ -1,0 +1,232 @@
+//! What can go wrong with files, each error naming the file, what was found and the cure.
+
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use nearset::ItemError;
+
+use crate::format::{Format, KNOWN_EXTENSIONS, KNOWN_PACKINGS, UnknownFormat};
+
+/// Why an input cannot be read, or not to its end.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+#[allow(missing_docs)]
+pub enum InputError {
+    #[error("no input was given: name files, folders, globs, or - for standard input")]
+    Nothing,
+    #[error("{pattern}: no file matches: check the path, and quote the pattern if the shell should not expand it")]
+    NoMatch { pattern: String },
+    #[error("{pattern}: not a valid glob pattern: {cause}")]
+    BadPattern { pattern: String, cause: glob::PatternError },
+    #[error("{}: {cause}: {}", path.display(), cure(cause))]
+    Unreadable { path: PathBuf, cause: io::Error },
+    #[error("{}: the extension tells no format: name one with --format (known: {KNOWN_EXTENSIONS})", path.display())]
+    UnknownExtension { path: PathBuf },
+    #[error(
+        "{}: .{packing} is not unpacked: unpack it first and name the file it gives, or pipe that to - (read are {KNOWN_PACKINGS})",
+        path.display()
+    )]
+    UnknownPacking { path: PathBuf, packing: &'static str },
+    #[error(transparent)]
+    UnknownFormat(#[from] UnknownFormat),
+    #[error("{}: the folder holds no file of a known format (known: {KNOWN_EXTENSIONS})", path.display())]
+    EmptyFolder { path: PathBuf },
+    #[error("{name}: Parquet is read from its end, so it cannot come compressed or through a pipe: save it to a file")]
+    ParquetNeedsFile { name: Arc<str> },
+    #[error(
+        "{name}: the {packing} stream ends too early, after {read} uncompressed bytes: the file is cut off; fetch it \
+         again, or recover the whole records before the cut with `{packing} -dc` and drop the last line"
+    )]
+    Truncated { name: Arc<str>, packing: &'static str, read: u64 },
+    #[error("{name}: the {packing} stream is damaged after {read} uncompressed bytes ({cause}): {}", cure_packing(*read))]
+    Corrupt { name: Arc<str>, packing: &'static str, read: u64, cause: io::Error },
+    #[error("{name}: cannot read on after {read} bytes: {cause}")]
+    Read { name: Arc<str>, read: u64, cause: io::Error },
+    #[error(
+        "{name}:{line}: a record longer than {limit} bytes: is this the right format? (in CSV, a quote that is never \
+         closed swallows what follows)"
+    )]
+    RecordTooLong { name: Arc<str>, line: u64, limit: usize },
+    #[error("{name}: no column is called {column:?}: there are {}; --field names another", list(found))]
+    MissingColumn { name: Arc<str>, column: String, found: Vec<String> },
+    #[error("{name}: the header line is broken: {cause}")]
+    BadHeader { name: Arc<str>, cause: RecordFault },
+    #[error("{name}: {cause}")]
+    BadArray { name: Arc<str>, cause: String },
+    #[error("{name}: column {column:?} holds {found}, but {wanted} is needed")]
+    ColumnType { name: Arc<str>, column: String, found: String, wanted: &'static str },
+    #[error("{name}: not a readable Parquet file: {cause}")]
+    Parquet { name: Arc<str>, cause: parquet::errors::ParquetError },
+    #[error(
+        "{name}: only {found} bytes are there but the run stopped at byte {wanted}: the input has changed since; start \
+         again without --resume"
+    )]
+    ResumeBeyondEnd { name: Arc<str>, found: u64, wanted: u64 },
+}
+
+/// Why an output cannot be written.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+#[allow(missing_docs)]
+pub enum OutputError {
+    #[error("{}: is also an input ({}): writing would destroy it; choose another output", path.display(), input.display())]
+    IsInput { path: PathBuf, input: PathBuf },
+    #[error("{}: exists already: choose another name, or pass --force to replace it", path.display())]
+    Exists { path: PathBuf },
+    #[error("{}: the folder {} does not exist: create it first", path.display(), folder.display())]
+    NoFolder { path: PathBuf, folder: PathBuf },
+    #[error("{}: another run is writing to it: wait for it, or choose another output", path.display())]
+    Busy { path: PathBuf },
+    #[error("{}: is a folder: name a file", path.display())]
+    IsFolder { path: PathBuf },
+    #[error("{}: the extension tells no format (known: {KNOWN_EXTENSIONS})", path.display())]
+    UnknownExtension { path: PathBuf },
+    #[error(
+        "{}: .{packing} is not written: name it {KNOWN_PACKINGS}, or write to - and pipe that on", path.display()
+    )]
+    UnknownPacking { path: PathBuf, packing: &'static str },
+    #[error("{}: filters and indexes are opened where they lie, so they are not packed: leave the last ending out", path.display())]
+    PackedFilter { path: PathBuf },
+    #[error("{}: no space left on the device; nothing was written under that name: free some and run again", path.display())]
+    NoSpace { path: PathBuf },
+    #[error("{}: permission denied: choose a folder you may write to", path.display())]
+    NoPermission { path: PathBuf },
+    #[error("{}: cannot write: {cause}", path.display())]
+    Write { path: PathBuf, cause: io::Error },
+    #[error("{}: cannot go on from byte {wanted}, the file has {found}: start again without --resume", path.display())]
+    ResumeBeyondEnd { path: PathBuf, wanted: u64, found: u64 },
+    #[error("{}: {what} cannot be resumed: start again without --resume", path.display())]
+    NotResumable { path: PathBuf, what: &'static str },
+    #[error("{}: {cause}", path.display())]
+    Unsupported { path: PathBuf, cause: String },
+    #[error(
+        "{}: {} is {} and {} is {}, and records come out as they went in: give each format an output of its own, or say with --format how \
+         all inputs are to be read",
+        path.display(), first.0, first.1, other.0, other.1
+    )]
+    MixedFormats { path: PathBuf, first: (Arc<str>, Format), other: (Arc<str>, Format) },
+    #[error(
+        "{}: the header of {name} differs from the first input's ({first}): give each kind of table its own output",
+        path.display()
+    )]
+    HeaderMismatch { path: PathBuf, name: Arc<str>, first: Arc<str> },
+    #[error("{}: cannot write Parquet: {cause}", path.display())]
+    Parquet { path: PathBuf, cause: parquet::errors::ParquetError },
+    #[error(transparent)]
+    Input(#[from] InputError),
+    #[error(transparent)]
+    Record(#[from] RecordError),
+}
+
+impl OutputError {
+    /// What an I/O error on `path` means to the user.
+    pub fn from_io(path: &std::path::Path, cause: io::Error) -> Self {
+        let path = path.to_owned();
+        match cause.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => OutputError::NoSpace { path },
+            io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => OutputError::NoPermission { path },
+            _ => OutputError::Write { path, cause },
+        }
+    }
+}
+
+/// A record that gives no item, where it is, and why.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[error("{name}:{line}: {fault}")]
+pub struct RecordError {
+    /// The file's name.
+    pub name: Arc<str>,
+    /// The line that the record starts on, from 1; the row where there are no lines.
+    pub line: u64,
+    /// What is wrong.
+    pub fault: RecordFault,
+}
+
+/// What is wrong with a record.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+#[allow(missing_docs)]
+pub enum RecordFault {
+    #[error("column {column}: invalid JSON: {cause}")]
+    InvalidJson { column: usize, cause: &'static str },
+    #[error(
+        "{found} instead of a JSON object: JSON Lines has one object a line; `jq -c '.[]'` makes such lines of an array"
+    )]
+    NotAnObject { found: &'static str },
+    #[error("no field {field:?}: there are {}", list(found))]
+    MissingField { field: String, found: Vec<String> },
+    #[error("field {field:?} is {found}, not {wanted}")]
+    WrongType { field: String, found: &'static str, wanted: &'static str },
+    #[error("invalid UTF-8 at byte {offset} of the record: convert the file to UTF-8")]
+    InvalidUtf8 { offset: usize },
+    #[error("column {column}: \\u{code:04x} is half of a surrogate pair and stands for no character")]
+    LoneSurrogate { column: usize, code: u16 },
+    #[error("byte {offset} of the record: a quoted cell is followed by something other than a separator")]
+    AfterQuote { offset: usize },
+    #[error("a quoted cell is never closed")]
+    UnclosedQuote,
+    #[error("{found} cells, but column {column:?} is number {wanted}")]
+    MissingCell { column: String, wanted: usize, found: usize },
+    #[error("field {field:?}: {cause}")]
+    BadHex { field: String, cause: ItemError },
+    #[error("field {field:?}: {cause}")]
+    Unhashable { field: String, cause: ItemError },
+    #[error("field {field:?}: {found:?} is not a number")]
+    BadNumber { field: String, found: String },
+    #[error("column {column:?} is null or empty here")]
+    Null { column: String },
+    #[error(
+        "field {field:?} is there already and holds {found}, which no earlier run of nearset has added: it would be overwritten; rename it \
+         first"
+    )]
+    FieldTaken { field: String, found: &'static str },
+}
+
+impl RecordError {
+    /// What can be done about it, beside mending the record.
+    pub fn cure(&self) -> &'static str {
+        match self.fault {
+            RecordFault::MissingField { .. } => {
+                "name another with --field, or use --on-error skip to leave such records out"
+            }
+            _ => "use --on-error skip to leave such records out",
+        }
+    }
+}
+
+/// Names for a message, not more of them than a reader takes in.
+fn list(names: &[String]) -> ListOfNames<'_> {
+    ListOfNames(names)
+}
+
+struct ListOfNames<'a>(&'a [String]);
+
+impl fmt::Display for ListOfNames<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const SHOWN: usize = 20;
+        if self.0.is_empty() {
+            return f.write_str("none");
+        }
+        for (i, name) in self.0.iter().take(SHOWN).enumerate() {
+            write!(f, "{}{name:?}", if i == 0 { "" } else { ", " })?;
+        }
+        if self.0.len() > SHOWN {
+            write!(f, " and {} more", self.0.len() - SHOWN)?;
+        }
+        Ok(())
+    }
+}
+
+fn cure_packing(read: u64) -> &'static str {
+    if read == 0 { "rename the file if it is not packed at all, or fetch it again" } else { "fetch the file again" }
+}
+
+fn cure(cause: &io::Error) -> &'static str {
+    match cause.kind() {
+        io::ErrorKind::NotFound => "check the path",
+        io::ErrorKind::PermissionDenied => "make it readable for this user",
+        _ => "check the file and its disk",
+    }
+}

@@ -1,0 +1,520 @@
+//! A plan for people: first what is promised and what it costs, then how, then what else there is.
+
+use nearset::plan::{Advice, FarModel, Goal, Metric, Minimise, Plan, PlanError, RunnerUp, Structure, advise, plan};
+
+use crate::terminal;
+use crate::words::{axis, bytes, count, metric, number, rate, seconds, shape};
+
+/// What the goal's background was measured on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sample {
+    /// Records that were read.
+    pub records: u64,
+    /// Items among which the pairs are.
+    pub items: u64,
+    /// Pairs that are compared at most.
+    pub most_pairs: u64,
+}
+
+/// The planner's answer to a goal, in lines of at most `width` letters. `build` are the options by which `nearset build` makes the filter.
+pub fn answer(
+    goal: &Goal,
+    outcome: &Result<Plan, PlanError>,
+    sampled: Option<&Sample>,
+    build: Option<String>,
+    width: usize,
+) -> String {
+    let mut page = Page { text: String::new(), width };
+    match outcome {
+        Ok(plan) => page.plan(plan, sampled, build),
+        Err(PlanError::LargerThanItems { plan, advice, item_bits }) => {
+            page.larger(plan, advice, *item_bits, sampled);
+        }
+        Err(PlanError::Impossible { tried, nearest, advice }) => page.impossible(goal, tried, nearest, advice, sampled),
+        Err(error) => page.paragraph(&format!("Not possible: {error}.")),
+    }
+    page.text
+}
+
+struct Page {
+    text: String,
+    width: usize,
+}
+
+impl Page {
+    fn line(&mut self, line: &str) {
+        self.text.push_str(line.trim_end());
+        self.text.push('\n');
+    }
+
+    fn paragraph(&mut self, text: &str) {
+        self.wrapped("", 0, text);
+        self.line("");
+    }
+
+    /// A label, and beside it text that is broken between words.
+    fn fact(&mut self, label: &str, text: &str) {
+        self.wrapped(label, 13, text);
+    }
+
+    fn wrapped(&mut self, label: &str, indent: usize, text: &str) {
+        let mut line = format!("{label:<indent$}");
+        let mut length = line.chars().count();
+        let mut first = true;
+        for word in text.split(' ') {
+            let letters = word.chars().count();
+            if !first && length + 1 + letters > self.width {
+                self.line(&line);
+                line = " ".repeat(indent);
+                length = indent;
+                first = true;
+            }
+            if !first {
+                line.push(' ');
+                length += 1;
+            }
+            line.push_str(word);
+            length += letters;
+            first = false;
+        }
+        self.line(&line);
+    }
+
+    fn plan(&mut self, plan: &Plan, sampled: Option<&Sample>, build: Option<String>) {
+        self.paragraph(&format!("{} {}", promise(plan), cost(plan)));
+        self.numbers(plan, sampled);
+        self.curve(plan);
+        self.others(plan);
+        self.next(plan, build);
+    }
+
+    fn numbers(&mut self, plan: &Plan, sampled: Option<&Sample>) {
+        let goal = &plan.goal;
+        self.fact("metric", &format!("{}, {} items", metric(goal.metric), count(goal.capacity)));
+        self.fact("structure", &format!("{} over {}: {}", plan.structure, plan.family, plan.structure.meaning()));
+        self.fact("shape", &shape(plan));
+        let (bits, all) = (number(plan.bits_per_item), bytes(plan.bytes));
+        self.fact("memory", &format!("{bits} bits an item, {all} in all"));
+        self.fact(
+            "a query",
+            &format!(
+                "{} cache lines and {} hash values, about {}",
+                number(plan.work.cache_lines),
+                number(plan.work.hash_evaluations),
+                seconds(1e-9 * plan.work.steps)
+            ),
+        );
+        let (near, far) = (own(goal, goal.near), own(goal, goal.far));
+        let allowed = |most| if most == 0.0 { "none".to_owned() } else { rate(most) };
+        self.fact(
+            "near",
+            &format!("{} missed at {near} ({} allowed)", rate(plan.false_negative), allowed(goal.max_false_negative)),
+        );
+        self.fact(
+            "far",
+            &format!(
+                "{} called near at {far} ({} allowed)",
+                rate(plan.false_positive),
+                allowed(goal.max_false_positive)
+            ),
+        );
+        self.fact("grey zone", &format!("{}: nothing is promised there", grey_zone(plan)));
+        self.fact("others", &far_model(goal));
+        if let (Some(sampled), FarModel::Measured(background), Some(spec)) =
+            (sampled, &goal.far_model, plan.spec.near())
+        {
+            let agreement = background.agreement(&spec.family, spec.rows, goal.far);
+            self.fact(
+                "",
+                &format!(
+                    "{} pairs among {} of {} records; a band of two far items agrees with probability {:.2e}, 95 % sure that \
+                     it is at most {:.2e}, and that is what the plan reckons with",
+                    count(background.pairs()),
+                    count(sampled.items),
+                    count(sampled.records),
+                    agreement.mean,
+                    agreement.high
+                ),
+            );
+        }
+        self.line("");
+    }
+
+    fn curve(&mut self, plan: &Plan) {
+        let goal = &plan.goal;
+        let at = |distance| goal.metric.own_unit(distance);
+        let mut points: Vec<(f64, f64)> = plan.curve.iter().map(|point| (at(point.distance), point.full)).collect();
+        points.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let ends = [points.first(), points.last()].map(|point| point.map_or(0.0, |point| point.0));
+        let mark = |name: &str, value| (value, format!("{name} {}", number(value)));
+        let mut marks = vec![mark("near", at(goal.near)), mark("far", at(goal.far))];
+        marks.extend(ends.map(|end| (end, number(end))));
+        self.line(&format!("Called near, by {}:", axis(goal.metric)));
+        let chart = terminal::draw(&points, &marks, self.width);
+        self.text.push_str(&chart);
+        self.line("");
+    }
+
+    fn others(&mut self, plan: &Plan) {
+        self.line("What else there is:");
+        let mut rows: Vec<[String; 4]> = plan.runners_up.iter().map(runner_row).collect();
+        let alternatives = advise(&plan.goal);
+        rows.extend(alternatives.iter().map(|advice| advice_row(&plan.goal, advice)));
+        self.table(["", "bits an item", "a query", ""], &rows);
+        self.line("");
+    }
+
+    /// Columns as wide as they need to be, the last one broken between words.
+    fn table(&mut self, head: [&str; 4], rows: &[[String; 4]]) {
+        let width = |column: usize| {
+            let cells = rows.iter().map(|row| row[column].chars().count());
+            cells.chain([head[column].chars().count()]).max().unwrap_or(0)
+        };
+        let widths = [width(0), width(1), width(2)];
+        let start = |cells: [&str; 3]| {
+            let pad = |i: usize| " ".repeat(widths[i].saturating_sub(cells[i].chars().count()));
+            format!("  {}{}  {}{}  {}{}  ", cells[0], pad(0), pad(1), cells[1], pad(2), cells[2])
+        };
+        self.line(&format!("{}{}", start([head[0], head[1], head[2]]), head[3]));
+        for row in rows {
+            let start = start([&row[0], &row[1], &row[2]]);
+            let indent = start.chars().count();
+            self.wrapped(&start, indent, &row[3]);
+        }
+    }
+
+    fn next(&mut self, plan: &Plan, build: Option<String>) {
+        self.line("Next:");
+        match build {
+            Some(options) => {
+                self.line(&format!("  nearset build ITEMS -o seen.nearset {options}"));
+                self.line("  nearset query seen.nearset QUERIES");
+            }
+            None => self.line("  in a program: give nearset::plan::plan this goal, and its spec to NearFilter"),
+        }
+        if matches!(plan.goal.far_model, FarModel::Random) {
+            self.wrapped("  ", 2, "or this with --sample ITEMS, to reckon with how far apart your items really lie");
+        }
+    }
+
+    fn larger(&mut self, plan: &Plan, advice: &[Advice], item_bits: f64, sampled: Option<&Sample>) {
+        let goal = &plan.goal;
+        let (noun, nouns) = (noun(goal.metric), nouns(goal.metric));
+        self.paragraph(&format!(
+            "No filter pays here: the {} that keeps these promises takes {} bits an item, and a {noun} itself takes {}. {} \
+             Keeping the {nouns} and comparing them does the same in less memory, misses nothing, and says which {noun} it was.",
+            match goal.minimise {
+                Minimise::Bytes => "smallest filter",
+                Minimise::Time => "quickest filter",
+            },
+            number(plan.bits_per_item),
+            number(item_bits),
+            why_large(goal)
+        ));
+        self.line(&format!("Ways to answer, for {} {nouns}:", count(goal.capacity)));
+        let mut rows: Vec<[String; 4]> = advice.iter().map(|advice| advice_row(goal, advice)).collect();
+        rows.push([
+            "this filter".into(),
+            number(plan.bits_per_item),
+            seconds(1e-9 * plan.work.steps),
+            format!(
+                "{} in all; misses {} at {}; says yes or no, never which",
+                bytes(plan.bytes),
+                rate(plan.false_negative),
+                own(goal, goal.near)
+            ),
+        ]);
+        self.table(["", "bits an item", "a query", ""], &rows);
+        self.line("");
+        self.line("How to choose:");
+        for advice in advice {
+            let each = 1.0 / advice.seconds_per_query;
+            let rate = number(rounded(each));
+            let (name, when) = match advice.structure {
+                Structure::MultiIndex => {
+                    ("the index", format!("if you need more: some {rate} queries a second and core"))
+                }
+                Structure::SketchScan => {
+                    ("the sketches", format!("if {rate} queries a second and core are enough and memory is short"))
+                }
+                _ => (
+                    "the scan",
+                    format!("if {rate} queries a second and core are enough: nothing to tune, nothing missed"),
+                ),
+            };
+            self.wrapped(&format!("  {name}"), 16, &when);
+        }
+        self.wrapped(
+            "  the filter",
+            16,
+            &format!("only if the {nouns} must not be kept, say because they are secret, or if filters of many places are to be merged"),
+        );
+        if let Some(near) = largest_near_that_pays(goal) {
+            let filter = number(near.bits_per_item);
+            self.wrapped(
+                "  another goal",
+                16,
+                &format!(
+                    "at --near {} a filter is smaller than the {nouns}: {filter} bits an item",
+                    number(goal.metric.own_unit(near.goal.near)),
+                ),
+            );
+        }
+        self.line("");
+        self.line("The filter in numbers, for whoever wants it all the same:");
+        self.numbers(plan, sampled);
+        self.curve(plan);
+    }
+
+    fn impossible(
+        &mut self,
+        goal: &Goal,
+        tried: &[RunnerUp],
+        nearest: &[Goal],
+        advice: &[Advice],
+        sampled: Option<&Sample>,
+    ) {
+        self.paragraph(&format!(
+            "No filter keeps both promises: finding {} at {}, and calling at most {} of what is at {} near, with {} \
+             items stored.",
+            match goal.max_false_negative {
+                0.0 => "everything".to_owned(),
+                rate => format!("{} of what lies", found_in(rate)),
+            },
+            own(goal, goal.near),
+            rate(goal.max_false_positive),
+            own(goal, goal.far),
+            count(goal.capacity)
+        ));
+        if let (Some(sampled), FarModel::Measured(background)) = (sampled, &goal.far_model) {
+            let pairs = background.pairs();
+            let small = match pairs < sampled.most_pairs {
+                true => " A larger sample may help: what so few pairs leave possible has to be reckoned with.",
+                false => "",
+            };
+            self.paragraph(&format!("By {} pairs of the sample, {}.{small}", count(pairs), far_model(goal)));
+        }
+        self.line("Tried:");
+        let name = |runner: &RunnerUp| format!("  {} over {}  ", runner.structure, runner.family);
+        let indent = tried.iter().map(|runner| name(runner).chars().count()).max().unwrap_or(0);
+        for runner in tried {
+            self.wrapped(&name(runner), indent, &runner.why);
+        }
+        self.line("");
+        self.line("Possible instead:");
+        for other in nearest {
+            let mut change = Vec::new();
+            if other.far != goal.far {
+                change.push(format!("--far {}", number(goal.metric.own_unit(other.far))));
+            }
+            if other.near != goal.near {
+                change.push(format!("--near {}", number(goal.metric.own_unit(other.near))));
+            }
+            if other.far_model != goal.far_model {
+                change.push(format!("without --worst-case ({})", far_model(other)));
+            }
+            self.wrapped("  ", 2, &format!("the same with {}", change.join(" and ")));
+        }
+        for advice in advice {
+            self.wrapped("  ", 2, &format!("no filter, but {advice}"));
+        }
+        self.wrapped("  ", 2, "larger --max-fn or --max-fp, or a smaller --capacity");
+    }
+}
+
+/// The plan for the most distant near, short of the goal's, whose filter is smaller than the items.
+fn largest_near_that_pays(goal: &Goal) -> Option<Plan> {
+    const HALVINGS: u32 = 7;
+    let (mut low, mut high) = (0.0, goal.near.value());
+    let mut found = None;
+    for _ in 0..HALVINGS {
+        let middle = 0.5 * (low + high);
+        let middle = if goal.metric.is_whole() { middle.floor() } else { middle };
+        if middle <= low {
+            break;
+        }
+        let near = nearset::Distance::new(middle).ok()?;
+        match plan(&Goal { near, ..goal.clone() }) {
+            Ok(plan) => (low, found) = (middle, Some(plan)),
+            Err(_) => high = middle,
+        }
+    }
+    found
+}
+
+/// What is promised, in one or two sentences.
+fn promise(plan: &Plan) -> String {
+    let goal = &plan.goal;
+    let noun = noun(goal.metric);
+    let (near, far) = (number(goal.metric.own_unit(goal.near)), number(goal.metric.own_unit(goal.far)));
+    let (within, beyond) = match goal.metric {
+        Metric::Jaccard { .. } | Metric::WeightedJaccard { .. } => {
+            (format!("at least {near} similar to a stored {noun}"), format!("at most {far} similar"))
+        }
+        Metric::Angle { .. } => {
+            (format!("with a cosine of {near} or more to a stored {noun}"), format!("at a cosine of {far} or less"))
+        }
+        Metric::L1 { .. } | Metric::L2 { .. } => {
+            (format!("within a distance of {near} of a stored {noun}"), format!("at a distance of {far} or more"))
+        }
+        metric => {
+            let unit = metric.unit();
+            (format!("within {near} {unit} of a stored {noun}"), format!("{far} {unit} or more away"))
+        }
+    };
+    let found = match plan.false_negative {
+        0.0 => "is always found".to_owned(),
+        rate => format!("is found in {} of cases", found_in(rate)),
+    };
+    format!(
+        "A query {within} {found}; a query whose nearest {noun} is {beyond} is wrongly called near in {} of cases, with {} \
+         stored.",
+        rate(plan.false_positive),
+        count(goal.capacity)
+    )
+}
+
+/// One minus a rate, with as many nines as it takes.
+fn found_in(missed: f64) -> String {
+    let digits = ((-missed.log10()).ceil() - 1.0).clamp(0.0, 11.0) as usize;
+    let text = format!("{:.digits$}", 100.0 * (1.0 - missed));
+    let short = if digits > 0 { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
+    format!("{short} %")
+}
+
+fn cost(plan: &Plan) -> String {
+    format!(
+        "That takes {} bits an item, {} in all, and some {} a query.",
+        number(plan.bits_per_item),
+        bytes(plan.bytes),
+        seconds(1e-9 * plan.work.steps)
+    )
+}
+
+/// Why filters get large where near is not very near.
+fn why_large(goal: &Goal) -> String {
+    match goal.metric {
+        Metric::Hamming { bits } => {
+            let share = 100.0 * goal.near.value() / f64::from(bits);
+            format!(
+                "A filter remembers samples of a hash's bits, and where {share:.0} % of the bits may differ nearly every sample \
+                 contains one that does, so it takes very many of them."
+            )
+        }
+        _ => "A filter remembers hash values that near items share, and so far apart they share few of them, so it takes very \
+              many."
+            .into(),
+    }
+}
+
+fn runner_row(runner: &RunnerUp) -> [String; 4] {
+    [
+        format!("{} over {}", runner.structure, runner.family),
+        runner.bits_per_item.map_or("-".into(), number),
+        runner.work.map_or("-".into(), |work| seconds(1e-9 * work.steps)),
+        runner.why.clone(),
+    ]
+}
+
+fn advice_row(goal: &Goal, advice: &Advice) -> [String; 4] {
+    let (noun, nouns) = (noun(goal.metric), nouns(goal.metric));
+    let (name, what) = match (advice.structure, advice.parameter) {
+        (Structure::MultiIndex, Some(blocks)) => {
+            (format!("index of {blocks} blocks"), format!("finds every near {noun} by its blocks, and says which"))
+        }
+        (Structure::SketchScan, Some(bits)) => {
+            (format!("scan of {bits}-bit sketches"), "compares a short sketch of everything".to_owned())
+        }
+        _ => (format!("scan of the {nouns}"), format!("compares all {nouns}, misses none, and says which")),
+    };
+    let all = bytes((advice.bits_per_item / 8.0 * goal.capacity as f64) as u64);
+    [name, number(advice.bits_per_item), seconds(advice.seconds_per_query), format!("{all} in all; {what}")]
+}
+
+/// What the far promise assumes about all other items.
+fn far_model(goal: &Goal) -> String {
+    match &goal.far_model {
+        FarModel::WorstCase => format!("every stored item may lie exactly at {}", own(goal, goal.far)),
+        FarModel::Background(distance) => format!("all other stored items lie at {}", own(goal, *distance)),
+        FarModel::Measured(background) => {
+            // Quantiles are as coarse as the sample's bins.
+            let [half, most] = [0.5, 0.01].map(|part| goal.metric.own_unit(background.quantile(part)));
+            let [half, most] = [half, most].map(|value| number((1e3 * value).round() / 1e3));
+            format!(
+                "all other stored items lie as in the sample: half of its pairs beyond {} {half}, 99 % beyond {most}",
+                goal.metric.unit()
+            )
+        }
+        FarModel::Random => match goal.metric {
+            Metric::Jaccard { .. } | Metric::WeightedJaccard { .. } => {
+                "all other stored texts are taken to have nothing in common with a query".into()
+            }
+            Metric::Angle { .. } => "all other stored vectors are taken to point in random directions".into(),
+            Metric::Hamming { .. } => {
+                "all other stored hashes are taken to agree with a query in every other bit".into()
+            }
+            _ => "all other stored items are taken to be random".into(),
+        },
+        _ => "other items are taken as the library says".into(),
+    }
+}
+
+fn noun(metric: Metric) -> &'static str {
+    match metric {
+        Metric::Hamming { .. } => "hash",
+        Metric::Symbols { .. } => "string",
+        Metric::Jaccard { .. } | Metric::WeightedJaccard { .. } => "text",
+        _ => "vector",
+    }
+}
+
+fn nouns(metric: Metric) -> &'static str {
+    match metric {
+        Metric::Hamming { .. } => "hashes",
+        Metric::Symbols { .. } => "strings",
+        Metric::Jaccard { .. } | Metric::WeightedJaccard { .. } => "texts",
+        _ => "vectors",
+    }
+}
+
+/// A distance in the metric's own unit: `31 bits`, `similarity 0.8`.
+fn own(goal: &Goal, distance: nearset::Distance) -> String {
+    let value = number(goal.metric.own_unit(distance));
+    match goal.metric {
+        Metric::Hamming { .. } | Metric::Symbols { .. } => format!("{value} {}", goal.metric.unit()),
+        metric => format!("{} {value}", metric.unit()),
+    }
+}
+
+fn grey_zone(plan: &Plan) -> String {
+    let metric = plan.goal.metric;
+    let [from, to] = [plan.grey_zone.from, plan.grey_zone.to].map(|distance| number(metric.own_unit(distance)));
+    match metric {
+        Metric::Hamming { .. } | Metric::Symbols { .. } => format!("{from} to {to} {}", metric.unit()),
+        _ => format!("{} {from} to {to}", metric.unit()),
+    }
+}
+
+/// To two significant digits, for rough figures.
+fn rounded(value: f64) -> f64 {
+    let power = 10f64.powf(value.log10().floor() - 1.0);
+    (value / power).round() * power
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_read_well() {
+        assert_eq!([0.019, 0.02, 0.0001, 3e-9].map(found_in), ["98.1 %", "98 %", "99.99 %", "99.9999997 %"]);
+        assert_eq!(rounded(15_384.0), 15_000.0);
+    }
+
+    #[test]
+    fn long_texts_are_broken_between_words() {
+        let mut page = Page { text: String::new(), width: 20 };
+        page.fact("label", "aaa bbb ccc ddd");
+        assert_eq!(page.text, "label        aaa bbb\n             ccc ddd\n");
+    }
+}

@@ -1,0 +1,206 @@
+//! What a run did, as plain data.
+
+use nearset::plan::TextDedup;
+use serde::{Deserialize, Serialize};
+
+/// What happened to the records of one source.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct SourceSummary {
+    /// The file's name.
+    pub name: String,
+    /// Records read.
+    pub records: u64,
+    /// Records with nothing near before them.
+    pub kept: u64,
+    /// Records near an earlier one.
+    pub near: u64,
+    /// Records near something in a filter given by `--against`.
+    pub against: u64,
+    /// Records that could not be read.
+    pub faulty: u64,
+    /// Whether reading it broke off.
+    pub broken: bool,
+}
+
+impl SourceSummary {
+    /// A source of which nothing has been read yet.
+    pub fn new(name: impl Into<String>) -> Self {
+        Self { name: name.into(), ..Self::default() }
+    }
+
+    /// Records near an earlier one or near something in a filter built before.
+    pub fn removed(&self) -> u64 {
+        self.near + self.against
+    }
+
+    /// Several sources as one.
+    pub fn sum<'s>(name: String, sources: impl IntoIterator<Item = &'s SourceSummary>) -> Self {
+        sources.into_iter().fold(Self { name, ..Self::default() }, |sum, source| Self {
+            name: sum.name,
+            records: sum.records + source.records,
+            kept: sum.kept + source.kept,
+            near: sum.near + source.near,
+            against: sum.against + source.against,
+            faulty: sum.faulty + source.faulty,
+            broken: sum.broken || source.broken,
+        })
+    }
+}
+
+/// How likely a record is caught whose nearest earlier one has a similarity.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct CurvePoint {
+    /// The similarity.
+    pub similarity: f64,
+    /// The probability.
+    pub caught: f64,
+}
+
+impl CurvePoint {
+    /// A point of a curve.
+    pub fn new(similarity: f64, caught: f64) -> Self {
+        Self { similarity, caught }
+    }
+}
+
+/// What becomes of records by how like the nearest earlier one they are, in the few numbers that matter.
+#[derive(Debug, Clone, PartialEq, Default)]
+#[non_exhaustive]
+pub struct Stated {
+    /// What is caught at `near`.
+    pub near: CurvePoint,
+    /// The least that is promised to be caught at exactly `near`.
+    pub least_near: f64,
+    /// What is caught a little above it.
+    pub above: Vec<CurvePoint>,
+    /// What is lost at `far`, though it is not near.
+    pub far: CurvePoint,
+    /// The most that is promised to be lost at exactly `far`.
+    pub most_far: f64,
+    /// What is lost of records that have nothing in common with an earlier one.
+    pub unrelated: f64,
+}
+
+impl Stated {
+    /// Asks the probability of being caught at each similarity.
+    ///
+    /// # Errors
+    /// The first of `caught`.
+    pub fn new<E>(wanted: &TextDedup, caught: impl Fn(f64) -> Result<f64, E>) -> Result<Self, E> {
+        let point = |similarity: f64| Ok(CurvePoint { similarity, caught: caught(similarity)? });
+        let above = [0.05, 0.1].map(|more| wanted.near + more).into_iter().filter(|&similarity| similarity < 0.995);
+        Ok(Self {
+            near: point(wanted.near)?,
+            least_near: 1.0 - wanted.max_false_negative,
+            above: above.map(point).collect::<Result<_, E>>()?,
+            far: point(wanted.far)?,
+            most_far: wanted.max_false_positive,
+            unrelated: caught(0.0)?,
+        })
+    }
+}
+
+/// How often records of a range of similarities were removed.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Measured {
+    /// The least similarity of the range.
+    pub low: f64,
+    /// The greatest.
+    pub high: f64,
+    /// The mean similarity of what was checked.
+    pub similarity: f64,
+    /// The estimated rate.
+    pub removed: f64,
+    /// The lower end of its 95 % interval.
+    pub at_least: f64,
+    /// The upper end.
+    pub at_most: f64,
+    /// Records that were compared.
+    pub checked: u64,
+}
+
+/// Everything that the page tells.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Report {
+    /// The heading.
+    pub title: String,
+    /// Which program made it, and for which output.
+    pub made_by: String,
+    /// What the reader must know before anything else: records left out, a filter that had to grow.
+    pub warnings: Vec<String>,
+    /// What happened to the records of each source, in order.
+    pub sources: Vec<SourceSummary>,
+    /// Bytes of records read.
+    pub bytes: u64,
+    /// Bytes of the filter.
+    pub filter_bytes: u64,
+    /// How likely a record is caught whose nearest earlier one has a similarity, as the filter states.
+    pub promised: Vec<CurvePoint>,
+    /// What of it is said in words.
+    pub stated: Stated,
+    /// The same, as measured by comparing a sample exactly.
+    pub measured: Vec<Measured>,
+    /// Bytes of the longest record that is sampled.
+    pub longest_sampled: u64,
+    /// How many records were compared exactly.
+    pub compared: u64,
+    /// Why no record was compared exactly, if none was.
+    pub unchecked: Option<String>,
+    /// What was repeated most often, most often first.
+    pub repeated: Vec<Repeated>,
+    /// Sampled removals, each beside the nearest record that was kept.
+    pub removals: Vec<Removal>,
+    /// The filter's numbers, by name.
+    pub plan: Vec<Fact>,
+    /// What the run was told, by name.
+    pub options: Vec<Fact>,
+}
+
+/// A record that came again and again.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Repeated {
+    /// One of the removed records, as [`Excerpt::text`] its beginning at least.
+    pub example: Excerpt,
+    /// How many such records were removed, at least.
+    pub removed: u64,
+}
+
+/// A record: where it stands, and its text.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Excerpt {
+    /// Its id, or where there is none, nothing.
+    pub id: String,
+    /// Its file and line.
+    pub place: String,
+    /// Its text; the page shows no more than it has room for.
+    pub text: String,
+}
+
+/// A removed record beside the nearest one that was kept.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Removal {
+    /// What was removed.
+    pub removed: Excerpt,
+    /// The nearest earlier record that was kept, if any is near at all.
+    pub kept: Option<Excerpt>,
+    /// The exact similarity of the two.
+    pub similarity: f64,
+}
+
+/// A named number or choice.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Fact {
+    /// Its name.
+    pub name: String,
+    /// Its value, with its unit.
+    pub value: String,
+}
+
+impl Fact {
+    /// A fact from anything that can be written.
+    pub fn new(name: impl Into<String>, value: impl ToString) -> Self {
+        Self { name: name.into(), value: value.to_string() }
+    }
+}
