@@ -1,174 +1,254 @@
 //! The form of characters that depend on each other: a letter with marks that compose with it or are not in order, and
 //! Hangul syllables in parts.
 //!
-//! Claim: what [`Segment::normalised`] gives is `words::normalise` of the segment, in time that grows with its length alone,
+//! Claim: what [`Segment::composed`] gives is `words::normalise` of the segment, in time that grows with its length alone,
 //! however many marks are stacked on a letter; and nothing is allocated once there is room.
 //!
 //! The definition takes the text apart, orders, folds, orders and composes. Here one order does for both: folding keeps
 //! combining classes, but for the iota subscript, which is a mark of the highest class before it and a letter after it. So
-//! it comes last of the marks on its letter, and what follows it is no mark. Texts have few different segments, so the form of
-//! a short one is remembered.
+//! it comes last of the marks on its letter, and what follows it is no mark.
 
-use unicode_normalization::char::{canonical_combining_class, compose, decompose_canonical};
-
-use super::{
-    table::{Entry, entry},
-    words::{Class, fold},
+use std::{
+    str::Chars,
+    sync::atomic::{AtomicU64, Ordering},
 };
 
-/// A folded character that has no parts.
-#[derive(Debug, Clone, Copy)]
-struct Part {
-    c: char,
-    /// The combining class, by which it is put into order, of the character that it was before folding.
-    order: u8,
-    combining_class: u8,
-    /// May compose with a letter before it.
-    composes: bool,
-}
+use unicode_normalization::char::compose;
 
-/// Bytes of a segment whose form is remembered.
-const SHORT: usize = 16;
+use super::table::{Kind, Page, Part, decode, encode, encoded_length, page};
 
-/// The form of a short segment.
-#[derive(Debug, Clone, Copy)]
-struct Memory {
-    /// The segment, then zeros; all zeros if there is none.
-    segment: [u8; SHORT],
-    form: [u8; SHORT],
-    length: usize,
-}
-
-/// Room to work in.
-#[derive(Debug, Default)]
+/// A segment, and room to work its form out.
+#[derive(Debug)]
 pub(super) struct Segment {
     parts: Vec<Part>,
-    in_order: bool,
-    form: Vec<u8>,
-    memories: Vec<Memory>,
+    room: Vec<Part>,
+    /// Pairs of characters that were segments, each at a place that follows from it, and their forms in up to 8 bytes.
+    pairs: Vec<((char, char), u64)>,
+    /// How many were not found there.
+    unknown_pairs: usize,
+}
+
+/// The form of a segment, in UTF-8.
+pub(super) enum Form<'a> {
+    /// Up to 8 bytes and then zeros, as a little-endian number.
+    Short(u64),
+    /// Characters.
+    Long(&'a [Part]),
 }
 
 impl Segment {
-    /// The form of a segment that stands in a word, or is one.
-    pub(super) fn normalised(&mut self, segment: &str) -> &[u8] {
-        const MEMORIES: usize = 256;
-        if segment.len() > SHORT {
-            self.normalise(segment);
-            return &self.form;
-        }
-        let mut padded = [0; SHORT];
-        padded[..segment.len()].copy_from_slice(segment.as_bytes());
-        let number = u128::from_le_bytes(padded);
-        let hash = (number as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15)
-            ^ ((number >> 64) as u64).wrapping_mul(0xff51_afd7_ed55_8ccd);
-        let place = (hash >> 40) as usize % MEMORIES;
-        if self.memories.is_empty() {
-            self.memories.resize(MEMORIES, Memory { segment: [0; SHORT], form: [0; SHORT], length: 0 });
-        }
-        if self.memories[place].segment != padded {
-            self.normalise(segment);
-            let length = self.form.len();
-            if length > SHORT {
-                return &self.form;
-            }
-            let mut memory = Memory { segment: padded, form: [0; SHORT], length };
-            memory.form[..length].copy_from_slice(&self.form);
-            self.memories[place] = memory;
-        }
-        let memory = &self.memories[place];
-        &memory.form[..memory.length]
+    pub(super) const fn new() -> Self {
+        Self { parts: Vec::new(), room: Vec::new(), pairs: Vec::new(), unknown_pairs: 0 }
     }
 
-    /// Works out the form.
-    fn normalise(&mut self, segment: &str) {
+    /// Bytes that it has room for.
+    pub(super) fn capacity(&self) -> usize {
+        size_of::<Part>() * (self.parts.capacity() + self.room.capacity())
+    }
+
+    /// The form of a character that began afresh, if one did, of one that did not, and of all of those behind them that belong to
+    /// them; and the next character.
+    #[inline(never)]
+    pub(super) fn after(
+        &mut self,
+        fresh: Option<char>,
+        c: char,
+        chars: &mut Chars<'_>,
+        lone: bool,
+    ) -> (Form<'_>, Option<char>) {
+        let ahead = chars.clone().next();
+        let goes_on =
+            ahead.is_some_and(|c| matches!(page(c).entry(c).kind, Kind::Mark | Kind::Letter | Kind::Ignorable));
+        if let Some(fresh) = fresh
+            && !goes_on
+            && let Some(form) = self.of_pair((fresh, c))
+        {
+            return (Form::Short(form), chars.next());
+        }
         self.parts.clear();
-        self.in_order = true;
-        for c in segment.chars() {
-            let entry = entry(c);
-            match entry.one {
-                Some(form) if entry.simple => self.push_simple(form, entry),
-                _ if entry.class == Class::Ignorable => {}
-                _ => decompose_canonical(c, |part| self.push_folded(part)),
+        fresh.into_iter().for_each(|fresh| self.push(page(fresh), fresh));
+        self.go_on(c, chars, lone)
+    }
+
+    /// The same where a form comes first that no character is equal to.
+    #[inline(never)]
+    pub(super) fn after_form(
+        &mut self,
+        form: &[u8],
+        c: char,
+        chars: &mut Chars<'_>,
+        lone: bool,
+    ) -> (Form<'_>, Option<char>) {
+        self.parts.clear();
+        // Taken apart, a form is what it was made of.
+        str::from_utf8(form).unwrap_or_default().chars().for_each(|c| self.push(page(c), c));
+        self.go_on(c, chars, lone)
+    }
+
+    #[inline(always)]
+    fn go_on(&mut self, c: char, chars: &mut Chars<'_>, lone: bool) -> (Form<'_>, Option<char>) {
+        self.push(page(c), c);
+        let next = loop {
+            let Some(c) = chars.next() else { break None };
+            let page = page(c);
+            match page.entry(c).kind {
+                Kind::Letter if lone => break Some(c),
+                Kind::Letter | Kind::Mark => self.push(page, c),
+                Kind::Ignorable => {}
+                _ => break Some(c),
+            }
+        };
+        self.work_out();
+        (Form::Long(&self.parts), next)
+    }
+
+    #[inline(always)]
+    fn push(&mut self, page: &Page, c: char) {
+        match page.only_part(c) {
+            Some(part) => self.parts.push(part),
+            None => page.parts(c).iter().for_each(|&part| self.parts.push(part)),
+        }
+    }
+
+    /// The form of two characters, if it has at most 8 bytes.
+    fn of_pair(&mut self, pair: (char, char)) -> Option<u64> {
+        /// Few at first, as most texts have few pairs and are short.
+        const PLACES: usize = 1 << 7;
+        const MOST_PLACES: usize = 1 << 13;
+        let mixed = (u64::from(pair.0) << 21 | u64::from(pair.1)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let place = |places: usize| (mixed >> 40) as usize & (places - 1);
+        // A pair is there or next door, where it goes when another comes.
+        let at = place(self.pairs.len().max(1));
+        for at in [at, at ^ 1] {
+            if let Some((known, form)) = self.pairs.get(at)
+                && *known == pair
+            {
+                return Some(*form);
             }
         }
-        if !self.in_order {
-            // Each letter with its marks; sorting is stable and, for few different classes, linear.
-            let letters = self.parts.chunk_by_mut(|_, next| next.order != 0);
-            letters.for_each(|letter| letter.sort_by_key(|part| part.order));
+        self.unknown_pairs += 1;
+        if self.unknown_pairs > self.pairs.len() && self.pairs.len() < MOST_PLACES {
+            let places = (4 * self.pairs.len()).clamp(PLACES, MOST_PLACES);
+            self.pairs.clear();
+            self.pairs.resize(places, Default::default());
+            self.unknown_pairs = 0;
+        }
+        let at = place(self.pairs.len());
+        self.parts.clear();
+        self.push(page(pair.0), pair.0);
+        self.push(page(pair.1), pair.1);
+        self.work_out();
+        let (mut form, mut length) = (0, 0);
+        for part in &self.parts {
+            let part = encode(part.char());
+            if length + encoded_length(part) > 8 {
+                return None;
+            }
+            form |= u64::from(part) << (8 * length);
+            length += encoded_length(part);
+        }
+        self.pairs[at ^ 1] = std::mem::replace(&mut self.pairs[at], (pair, form));
+        Some(form)
+    }
+
+    #[inline(always)]
+    fn work_out(&mut self) {
+        if !self.parts.is_sorted_by(|before, part| part.order() == 0 || before.order() <= part.order()) {
+            self.put_in_order();
         }
         self.compose();
-        self.form.clear();
-        self.form.reserve(4 * self.parts.len());
-        for part in &self.parts {
-            self.form.extend_from_slice(part.c.encode_utf8(&mut [0; 4]).as_bytes());
-        }
     }
 
-    /// Adds a part where it belongs, if that is only a few places back.
-    #[inline(always)]
-    fn push(&mut self, part: Part) {
-        /// Longer ways back are left to a sort, else they would be quadratic.
-        const MOST_STEPS: usize = 4;
-        self.parts.push(part);
-        if part.order == 0 || !self.in_order {
-            return;
-        }
-        let mut at = self.parts.len() - 1;
-        let least = at.saturating_sub(MOST_STEPS);
-        while at > least && self.parts[at - 1].order > part.order {
-            self.parts[at] = self.parts[at - 1];
-            at -= 1;
-        }
-        self.parts[at] = part;
-        self.in_order &= at == 0 || self.parts[at - 1].order <= part.order;
-    }
-
-    #[inline(always)]
-    fn push_simple(&mut self, form: char, entry: &Entry) {
-        let combining_class = if entry.class == Class::Mark { entry.first_class } else { 0 };
-        self.push(Part { c: form, order: entry.first_class, combining_class, composes: entry.composes });
-    }
-
-    /// Adds a character that has no parts itself, but may have some when it is folded.
-    fn push_folded(&mut self, c: char) {
-        let entry = entry(c);
-        if let Some(form) = entry.one.filter(|_| entry.simple) {
-            return self.push_simple(form, entry);
-        }
-        let mut push = |folded| {
-            decompose_canonical(folded, |part| {
-                let combining_class = canonical_combining_class(part);
-                let order = if entry.first_class == 0 { combining_class } else { entry.first_class };
-                self.push(Part { c: part, order, combining_class, composes: true });
-            });
-        };
-        // The form is what folding gives, composed; the table spares folding, which is slow.
-        match entry.form() {
-            "" => fold(c).for_each(push),
-            form => form.chars().for_each(&mut push),
+    /// Puts the marks of each letter into the order of their classes, equal ones as they are.
+    fn put_in_order(&mut self) {
+        /// Insertion is quadratic, and counting goes through all classes.
+        const MOST_INSERTED: usize = 24;
+        for letter in self.parts.chunk_by_mut(|_, next| next.order() != 0) {
+            if letter.len() > MOST_INSERTED {
+                sort_by_counting(letter, &mut self.room);
+                continue;
+            }
+            for i in 1..letter.len() {
+                let part = letter[i];
+                let mut at = i;
+                while at > 0 && letter[at - 1].order() > part.order() {
+                    letter[at] = letter[at - 1];
+                    at -= 1;
+                }
+                letter[at] = part;
+            }
         }
     }
 
     /// Composes each letter with what follows it, where nothing of an equal or higher class stands between (UAX 15, D117).
+    #[inline(always)]
     fn compose(&mut self) {
-        let mut kept = 0;
-        let mut letter: Option<usize> = None;
-        for i in 0..self.parts.len() {
-            let part = self.parts[i];
-            if part.composes
+        let parts = &mut self.parts[..];
+        let (mut kept, mut letter) = (0, None::<usize>);
+        // Of what stands between the letter and the next part.
+        let mut class_between = None;
+        for i in 0..parts.len() {
+            let part = parts[i];
+            if part.composes()
                 && let Some(letter) = letter
-                && (letter + 1 == kept || self.parts[kept - 1].combining_class < part.combining_class)
-                && let Some(composed) = compose(self.parts[letter].c, part.c)
+                && class_between.is_none_or(|class| class < part.combining_class())
+                && let composed @ 1.. = compose_known(parts[letter].char(), part.char())
             {
-                self.parts[letter].c = composed;
+                parts[letter] = parts[letter].with_char(decode(composed));
                 continue;
             }
-            if part.combining_class == 0 {
-                letter = Some(kept);
-            }
-            self.parts[kept] = part;
+            (letter, class_between) = match part.is_letter() {
+                true => (Some(kept), None),
+                false => (letter, Some(part.combining_class())),
+            };
+            parts[kept] = part;
             kept += 1;
         }
         self.parts.truncate(kept);
     }
+}
+
+fn sort_by_counting(parts: &mut [Part], room: &mut Vec<Part>) {
+    let mut starts = [0; 256];
+    parts.iter().for_each(|part| starts[part.order() as usize] += 1);
+    let mut start = 0;
+    for count in &mut starts {
+        start += std::mem::replace(count, start);
+    }
+    room.clear();
+    room.extend_from_slice(parts);
+    for &part in &room[..] {
+        let at = &mut starts[part.order() as usize];
+        parts[*at] = part;
+        *at += 1;
+    }
+}
+
+/// What two characters compose to, each folded, in UTF-8 as a little-endian number; 0 if they do not.
+///
+/// [`compose`] is slow, and texts have few different pairs, so what it gives is remembered.
+#[inline(always)]
+pub(super) fn compose_known(letter: char, next: char) -> u32 {
+    const PLACES: u32 = 12;
+    const PAIR: u32 = 42;
+    const KEY: u32 = 33;
+    /// Each holds 30 bits of a pair, whose other 12 say where it is; that there is one; and what it composes to.
+    static KNOWN: [AtomicU64; 1 << PLACES] = [const { AtomicU64::new(0) }; 1 << PLACES];
+    // Syllables are many, and are composed by arithmetic.
+    if matches!(next, '\u{1161}'..='\u{11c2}') {
+        return compose(letter, next).map_or(0, encode);
+    }
+    let pair = u64::from(letter) << 21 | u64::from(next);
+    // Odd, so that different pairs stay different.
+    let mixed = pair.wrapping_mul(0x9e37_79b9_7f4a_7c15) & ((1 << PAIR) - 1);
+    let place = &KNOWN[(mixed >> (PAIR - PLACES)) as usize];
+    let key = mixed << (64 - PAIR + PLACES) | 1 << KEY;
+    let known = place.load(Ordering::Relaxed);
+    if known >> KEY << KEY == key {
+        return known as u32;
+    }
+    let folded = |c: char| decode(page(c).entry(c).form);
+    let composed = compose(folded(letter), folded(next)).map_or(0, encode);
+    place.store(key | u64::from(composed), Ordering::Relaxed);
+    composed
 }

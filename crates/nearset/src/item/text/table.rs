@@ -1,110 +1,288 @@
 //! Characters looked up instead of worked out: for most, the form within a word does not depend on their neighbours.
 //!
-//! Claim: a word's form is that of its first character and then, as long as each next one *begins afresh* or *joins*, their
-//! forms, one after the other.
-//! - A character begins afresh if its form starts with a letter that neither composes with what is before it nor is put into
-//!   another order with it. Unicode has such places in mind when it speaks of normalisation boundaries (UAX 15, section 9).
-//! - It joins if nothing in its form composes with what is before it, and the combining classes of its decomposition do not
-//!   fall below the last one before them: then nothing changes places, and the quick check for NFC passes what is appended.
-//!   Folding keeps every combining class but that of the iota subscript, whose form is a letter.
-//!
-//! Where it does not join because it may compose, but is a single mark in order, only one letter is in question, and the
-//! tokeniser sees to it. What does none of this is for `segment`, together with all back to where the word last began afresh.
+//! Claim: a word's form is that of its first character and then, as long as each next one *begins afresh*, their forms, one
+//! after the other. A character begins afresh if its form starts with a letter that neither composes with what is before it
+//! nor is put into another order with it. Unicode has such places in mind when it speaks of normalisation boundaries (UAX 15,
+//! section 9). What does not begin afresh is for `segment`, together with the last character that does.
 //! Invariant: an entry is computed from `words`, a page of 256 when its first character is met, so the two can't differ.
 
-use std::{iter, sync::OnceLock};
+use std::{iter, ops::Range, sync::OnceLock};
 
 use unicode_normalization::{IsNormalized, UnicodeNormalization, char::canonical_combining_class, is_nfc_quick};
 
 use super::words::{Class, class, fold, normalise};
 
-/// Bytes that a form may take.
-pub(super) const LONGEST_FORM: usize = 8;
+/// Bytes of the longest form in the table.
+const LONGEST_FORM: usize = 8;
+
+/// What a character does where it stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// A letter that begins afresh.
+    Fresh,
+    /// The same, and a word of its own.
+    FreshLone,
+    /// A letter that begins afresh and has a form of more than 4 bytes.
+    FreshLong,
+    /// A letter that does not begin afresh, or whose form is longer than [`LONGEST_FORM`].
+    Letter,
+    /// The same, and a word of its own.
+    Lone,
+    /// Belongs to the character before it.
+    Mark,
+    /// Is passed over.
+    Ignorable,
+    /// Ends a word.
+    Separator,
+}
 
 /// What the tokeniser needs to know of a character.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Entry {
-    pub class: Class,
-    pub begins_afresh: bool,
-    /// Joins where the combining classes allow it.
-    pub joins: bool,
-    /// Has no parts, and neither has the form, which is one character. That is a mark where this is one, else a letter.
-    pub simple: bool,
-    /// The form's first character may compose with what is before it.
-    pub composes: bool,
-    /// The combining class of the first part, where the character is taken apart: the order of marks on one letter.
-    pub first_class: u8,
-    /// The same of the last part.
-    pub last_class: u8,
-    /// The form's length in bytes; 0 where there is none, or it is too long.
+    pub kind: Kind,
+    /// The form's length in bytes, where the character begins afresh.
     pub length: u8,
-    /// The form in UTF-8, then zeros.
-    pub form: [u8; LONGEST_FORM],
-    /// The form, where it is one character.
-    pub one: Option<char>,
+    /// The combining class of the last part, where the form is one character; else [`Entry::SEVERAL`].
+    pub last_class: u8,
+    pub joining: Joining,
+    /// The form in UTF-8, then zeros, as a little-endian number; of a long form, the first 4 bytes.
+    pub form: u32,
+}
+
+/// What a character does behind one that began afresh, where it has only one part and is in order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Joining {
+    /// Stands behind it.
+    Follows,
+    /// May compose with it.
+    Composes,
+    /// Has several parts, or changes its combining class.
+    Depends,
 }
 
 impl Entry {
-    fn new(c: char) -> Self {
-        let parts: Vec<char> = iter::once(c).nfd().collect();
-        let mut entry = Entry {
-            class: class(c),
-            begins_afresh: false,
-            joins: false,
-            simple: false,
-            composes: false,
-            first_class: canonical_combining_class(parts[0]),
-            last_class: canonical_combining_class(parts[parts.len() - 1]),
-            length: 0,
-            form: [0; LONGEST_FORM],
-            one: None,
-        };
-        let text = normalise(c.encode_utf8(&mut [0; 4]));
-        let in_words = matches!(entry.class, Class::Letter | Class::Lone | Class::Mark);
-        if !in_words || text.is_empty() || text.len() > LONGEST_FORM {
-            return entry;
-        }
-        entry.length = text.len() as u8;
-        entry.form[..text.len()].copy_from_slice(text.as_bytes());
+    /// No combining class is as high.
+    pub(super) const SEVERAL: u8 = 255;
+}
 
-        let stays = |c: char| is_nfc_quick(iter::once(c)) == IsNormalized::Yes;
-        let form: Vec<char> = text.chars().collect();
-        let form_parts: Vec<char> = parts.iter().flat_map(|&part| fold(part)).nfd().collect();
-        let classes: Vec<u8> = form.iter().map(|&c| canonical_combining_class(c)).collect();
-        let [first, last] = [classes[0], classes[classes.len() - 1]];
-        entry.begins_afresh = entry.first_class == 0
-            && canonical_combining_class(form_parts[0]) == 0
-            && stays(form_parts[0])
-            && stays(form[0]);
-        entry.joins = form.iter().all(|&c| stays(c))
-            && (first == 0 || first == entry.first_class)
-            && last <= entry.last_class
-            && classes.is_sorted();
-        entry.one = (form.len() == 1).then_some(form[0]);
-        let form_class = if entry.class == Class::Mark { entry.first_class } else { 0 };
-        entry.simple = parts == [c] && form.len() == 1 && form_parts == form && first == form_class;
-        entry.composes = !stays(form[0]);
-        entry
+/// A folded character that has no parts: what segments are made of.
+///
+/// One number, as segments may be as long as texts: the order in the highest 8 bits, then three flags, then the character.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Part(u32);
+
+impl Part {
+    const COMPOSES: u32 = 1 << 21;
+    const LETTER: u32 = 1 << 22;
+    const SEVERAL: u32 = 1 << 23;
+
+    /// A part of a character, of the combining class that the character had in its place before folding.
+    fn new(c: char, class_before: u8) -> Self {
+        let class = canonical_combining_class(c);
+        let order = if class_before == 0 { class } else { class_before };
+        debug_assert!(class == 0 || class == order, "folding {c:?} changes a combining class");
+        let letter = if class == 0 { Self::LETTER } else { 0 };
+        let composes = if is_nfc_quick(iter::once(c)) == IsNormalized::Yes { 0 } else { Self::COMPOSES };
+        Self(u32::from(c) | letter | composes | u32::from(order) << 24)
     }
 
-    /// The form, or nothing where there is none in the table.
-    pub(super) fn form(&self) -> &str {
-        std::str::from_utf8(&self.form[..self.length as usize]).unwrap_or_default()
+    /// The character.
+    #[inline(always)]
+    pub(super) fn char(self) -> char {
+        char::from_u32(self.0 & (Self::COMPOSES - 1)).unwrap_or_default()
+    }
+
+    /// The same part with another character.
+    #[inline(always)]
+    pub(super) fn with_char(self, c: char) -> Self {
+        Self(self.0 & !(Self::COMPOSES - 1) | u32::from(c))
+    }
+
+    /// By which it is put into order: the combining class of the character that it was before folding.
+    #[inline(always)]
+    pub(super) fn order(self) -> u8 {
+        (self.0 >> 24) as u8
+    }
+
+    /// The combining class.
+    #[inline(always)]
+    pub(super) fn combining_class(self) -> u8 {
+        if self.is_letter() { 0 } else { self.order() }
+    }
+
+    /// Has the combining class 0.
+    #[inline(always)]
+    pub(super) fn is_letter(self) -> bool {
+        self.0 & Self::LETTER != 0
+    }
+
+    /// May compose with a letter before it.
+    #[inline(always)]
+    pub(super) fn composes(self) -> bool {
+        self.0 & Self::COMPOSES != 0
+    }
+
+    /// No part, but where several are.
+    fn several(from: usize, count: usize) -> Self {
+        debug_assert!(from <= 0xffff && count <= 0xff);
+        Self(Self::SEVERAL | (count as u32) << 24 | from as u32)
+    }
+
+    #[inline(always)]
+    fn place_of_several(self) -> Option<Range<usize>> {
+        let from = (self.0 & 0xffff) as usize;
+        (self.0 & Self::SEVERAL != 0).then(|| from..from + self.order() as usize)
     }
 }
 
-type Page = OnceLock<Box<[Entry; 256]>>;
+/// A character in UTF-8, then zeros, as a little-endian number.
+#[inline(always)]
+pub(super) fn encode(c: char) -> u32 {
+    let c = u32::from(c);
+    // Six bits of the character, counted from the end.
+    let next = |n: u32| c >> (6 * n) & 0x3f | 0x80;
+    match c {
+        ..0x80 => c,
+        0x80..0x800 => 0xc0 | c >> 6 | next(0) << 8,
+        0x800..0x1_0000 => 0xe0 | c >> 12 | next(1) << 8 | next(0) << 16,
+        _ => 0xf0 | c >> 18 | next(2) << 8 | next(1) << 16 | next(0) << 24,
+    }
+}
 
-static PAGES: [Page; 0x1100] = [const { OnceLock::new() }; 0x1100];
+/// How many bytes a character takes, given as [`encode`] gives it: none of them is 0.
+#[inline(always)]
+pub(super) fn encoded_length(form: u32) -> usize {
+    (u32::BITS - form.leading_zeros()).div_ceil(8) as usize
+}
 
-/// The entry of a character.
+/// The character whose [`encode`] this is.
+#[inline(always)]
+pub(super) fn decode(form: u32) -> char {
+    let [a, b, c, d] = form.to_le_bytes().map(u32::from);
+    let tail = |byte: u32| byte & 0x3f;
+    let c = match a {
+        ..0x80 => a,
+        0x80..0xe0 => (a & 0x1f) << 6 | tail(b),
+        0xe0..0xf0 => (a & 0xf) << 12 | tail(b) << 6 | tail(c),
+        _ => (a & 7) << 18 | tail(b) << 12 | tail(c) << 6 | tail(d),
+    };
+    char::from_u32(c).unwrap_or_default()
+}
+
+/// 256 characters in a row.
+pub(super) struct Page {
+    entries: [Entry; 256],
+    /// Each character's only part, or where in `more` its parts are.
+    first: [Part; 256],
+    more: Vec<Part>,
+    /// Bytes of long forms beyond the first 4.
+    rest: [u32; 256],
+}
+
+impl Page {
+    fn new(first: u32) -> Self {
+        let mut page = Page {
+            entries: [Entry { kind: Kind::Separator, length: 0, last_class: 0, joining: Joining::Depends, form: 0 };
+                256],
+            first: [Part::default(); 256],
+            more: Vec::new(),
+            rest: [0; 256],
+        };
+        for i in 0..256 {
+            // A page of surrogates, which are no characters, is never asked for.
+            let c = char::from_u32(first + i as u32).unwrap_or('\0');
+            let parts: Vec<Part> = iter::once(c)
+                .nfd()
+                .flat_map(|part| {
+                    let class = canonical_combining_class(part);
+                    fold(part).flat_map(|folded| iter::once(folded).nfd()).map(move |c| Part::new(c, class))
+                })
+                .collect();
+            (page.entries[i], page.rest[i]) = entry_of(c, &parts);
+            page.first[i] = match parts[..] {
+                [only] => only,
+                _ => Part::several(page.more.len(), parts.len()),
+            };
+            if parts.len() > 1 {
+                page.more.extend(parts);
+            }
+        }
+        page
+    }
+
+    /// The entry of a character of this page.
+    #[inline(always)]
+    pub(super) fn entry(&self, c: char) -> &Entry {
+        &self.entries[c as usize & 0xff]
+    }
+
+    /// The bytes of a character's form beyond the first 4, if it begins afresh and has a long form.
+    #[inline(always)]
+    pub(super) fn rest_of_form(&self, c: char) -> u32 {
+        self.rest[c as usize & 0xff]
+    }
+
+    /// The parts of a character of this page.
+    #[inline(always)]
+    pub(super) fn parts(&self, c: char) -> &[Part] {
+        let first = &self.first[c as usize & 0xff];
+        match first.place_of_several() {
+            None => std::slice::from_ref(first),
+            Some(place) => &self.more[place],
+        }
+    }
+
+    /// The part of a character that is on this page, if it has no other.
+    #[inline(always)]
+    pub(super) fn only_part(&self, c: char) -> Option<Part> {
+        let first = self.first[c as usize & 0xff];
+        first.place_of_several().is_none().then_some(first)
+    }
+}
+
+/// What is known of a character, and its form beyond the first 4 bytes.
+fn entry_of(c: char, parts: &[Part]) -> (Entry, u32) {
+    let form = normalise(c.encode_utf8(&mut [0; 4]));
+    let mut bytes = [0; LONGEST_FORM];
+    let fits = (1..=LONGEST_FORM).contains(&form.len());
+    if fits {
+        bytes[..form.len()].copy_from_slice(form.as_bytes());
+    }
+    let stays = |c: char| is_nfc_quick(iter::once(c)) == IsNormalized::Yes;
+    let is_fresh = fits
+        && parts.first().is_some_and(|part| part.order() == 0 && part.is_letter() && !part.composes())
+        && form.chars().next().is_some_and(stays);
+    let kind = match class(c) {
+        Class::Letter if is_fresh && form.len() > 4 => Kind::FreshLong,
+        Class::Letter if is_fresh => Kind::Fresh,
+        Class::Letter => Kind::Letter,
+        Class::Lone if is_fresh && form.len() <= 4 => Kind::FreshLone,
+        Class::Lone => Kind::Lone,
+        Class::Mark => Kind::Mark,
+        Class::Ignorable => Kind::Ignorable,
+        Class::Separator => Kind::Separator,
+    };
+    let last_class = match parts.last() {
+        Some(last) if form.chars().count() == 1 => last.order(),
+        _ => Entry::SEVERAL,
+    };
+    let joining = match parts {
+        [part] if form.len() > 4 || part.is_letter() && part.order() != 0 => Joining::Depends,
+        [part] if part.composes() => Joining::Composes,
+        [_] => Joining::Follows,
+        _ => Joining::Depends,
+    };
+    let whole = u64::from_le_bytes(bytes);
+    (
+        Entry { kind, length: form.len().min(LONGEST_FORM) as u8, last_class, joining, form: whole as u32 },
+        (whole >> 32) as u32,
+    )
+}
+
+static PAGES: [OnceLock<Box<Page>>; 0x1100] = [const { OnceLock::new() }; 0x1100];
+
+/// The page that a character is on.
 #[inline]
-pub(super) fn entry(c: char) -> &'static Entry {
-    let code = c as usize;
-    let page = PAGES[code >> 8].get_or_init(|| {
-        let first = c as u32 & !0xff;
-        // A page of surrogates, which are no characters, is never asked for.
-        Box::new(std::array::from_fn(|i| Entry::new(char::from_u32(first + i as u32).unwrap_or('\0'))))
-    });
-    &page[code & 0xff]
+pub(super) fn page(c: char) -> &'static Page {
+    PAGES[c as usize >> 8].get_or_init(|| Box::new(Page::new(c as u32 & !0xff)))
 }

@@ -4,7 +4,8 @@ use proptest::prelude::*;
 use unicode_normalization::{UnicodeNormalization, char::canonical_combining_class};
 
 use super::{
-    words::{Class, fold, words},
+    table::{Kind, page},
+    words::{fold, words},
     *,
 };
 use crate::{
@@ -133,46 +134,50 @@ fn check_mixtures(seed: u64, alphabets: &[&[char]]) {
     }
 }
 
+fn kind(c: char) -> Kind {
+    page(c).entry(c).kind
+}
+
 #[test]
-fn characters_that_join_or_begin_afresh_do_not_meddle_with_each_other() {
-    let free = |&c: &char| table::entry(c).joins || table::entry(c).begins_afresh;
-    let free: Vec<char> = ('\u{80}'..='\u{fffd}').filter(free).collect();
-    assert!(free.len() > 50_000);
-    check_mixtures(8, &[&free]);
+fn characters_that_begin_afresh_do_not_meddle_with_each_other() {
+    let is_fresh = |&c: &char| matches!(kind(c), Kind::Fresh | Kind::FreshLone | Kind::FreshLong);
+    let fresh: Vec<char> = ('\u{80}'..='\u{fffd}').filter(is_fresh).collect();
+    assert!(fresh.len() > 40_000);
+    check_mixtures(8, &[&fresh]);
 }
 
 #[test]
 fn characters_that_depend_on_each_other_are_normalised_as_defined() {
-    let is_dependent = |&c: &char| {
-        let entry = table::entry(c);
-        matches!(entry.class, Class::Letter | Class::Lone | Class::Mark) && !entry.begins_afresh
-    };
+    let is_dependent = |&c: &char| matches!(kind(c), Kind::Letter | Kind::Lone | Kind::Mark);
     let dependent: Vec<char> = ('\u{80}'..=char::MAX).filter(is_dependent).collect();
-    let composing: Vec<char> = dependent.iter().copied().filter(|&c| table::entry(c).composes).collect();
+    let composes = |&c: &char| page(c).parts(c)[0].composes();
+    let composing: Vec<char> = dependent.iter().copied().filter(composes).collect();
     assert!(dependent.len() > 500 && composing.len() > 50);
     // What they may compose with, or be put in order with: letters that are taken apart, of which all Hangul would be too many.
-    let has_parts = |&c: &char| !table::entry(c).simple && table::entry(c).length > 0;
+    let has_parts = |&c: &char| page(c).parts(c).len() > 1;
     let composed: Vec<char> = ('\u{80}'..'\u{3400}').chain('\u{f900}'..='\u{1ffff}').filter(has_parts).collect();
     let hangul: Vec<char> = ('\u{1100}'..='\u{11ff}').chain(('가'..='힣').step_by(14)).collect();
     let latin_and_greek: Vec<char> = ('a'..='z').chain('α'..='ω').chain("AIİßẞΐᾳ\u{345}\u{ad}".chars()).collect();
     check_mixtures(10, &[&dependent, &composing, &composed, &latin_and_greek]);
     check_mixtures(11, &[&composing, &latin_and_greek]);
     check_mixtures(12, &[&hangul]);
+    // Marks alone that are put in order, seldom compose and are longer than what is sorted by inserting.
+    let marks: Vec<char> = dependent.iter().copied().filter(|&c| kind(c) == Kind::Mark).collect();
+    let mut rng = Rng::new(Seed::new(13));
+    for letter in "eαか한".chars() {
+        let any = |_| marks[rng.below(marks.len() as u64) as usize];
+        check(&iter::once(letter).chain((0..200).map(any)).collect::<String>());
+    }
 }
 
 /// What `table` and `segment` rely on, of every character that there is.
 #[test]
-fn forms_fit_and_folding_moves_no_mark() {
+fn folding_moves_no_mark() {
     let class_of = canonical_combining_class;
-    for c in '\0'..=char::MAX {
-        let entry = table::entry(c);
-        let in_words = matches!(entry.class, Class::Letter | Class::Lone | Class::Mark);
-        assert_eq!(in_words, entry.length > 0, "{c:?}");
-        if iter::once(c).nfd().eq([c]) {
-            let folded: Vec<u8> = fold(c).nfd().map(class_of).collect();
-            let kept = if class_of(c) == 0 { folded.iter().all(|&class| class == 0) } else { folded == [class_of(c)] };
-            assert!(kept || c == '\u{345}' && folded == [0], "{c:?} has class {}, then {folded:?}", class_of(c));
-        }
+    for c in ('\0'..=char::MAX).filter(|&c| iter::once(c).nfd().eq([c])) {
+        let folded: Vec<u8> = fold(c).nfd().map(class_of).collect();
+        let kept = if class_of(c) == 0 { folded.iter().all(|&class| class == 0) } else { folded == [class_of(c)] };
+        assert!(kept || c == '\u{345}' && folded == [0], "{c:?} has class {}, then {folded:?}", class_of(c));
     }
 }
 

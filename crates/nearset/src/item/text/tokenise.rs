@@ -9,12 +9,11 @@
 //! - Longer ASCII: a copy in lower case.
 //! - Anything else: character by character through `table`, and by `segment` where characters of a word depend on each other.
 
-use unicode_normalization::char::compose;
+use std::{cell::Cell, str::Chars};
 
 use super::{
-    segment::Segment,
-    table::{Entry, LONGEST_FORM, entry},
-    words::Class,
+    segment::{Form, Segment, compose_known},
+    table::{Entry, Joining, Kind, decode, encode, encoded_length, page},
 };
 use crate::simd::text::{CHUNK, Span, Spans, is_short_ascii, is_span_byte};
 
@@ -36,22 +35,14 @@ pub(super) trait Sink {
 pub(super) fn tokenise(text: &str, sink: &mut impl Sink) {
     let bytes = text.as_bytes();
     let mut room = Spans::new();
-    let mut forms = Forms::default();
+    let mut forms = FORMS.take();
     let mut start = 0;
     while start < bytes.len() {
         let end = bytes.len().min(start + CHUNK);
         let (mut spans, open) = room.find(&bytes[start..end], end == bytes.len());
         while !spans.is_empty() {
             spans = &spans[sink.short_ascii(&bytes[start..], spans)..];
-            // Where one span is not short ASCII, the next few may be so neither.
-            while let Some((&[from, to], others)) = spans.split_first() {
-                let (from, to) = (start + from as usize, start + to as usize);
-                span(&text[from..to], &mut forms, sink);
-                spans = others;
-                if others.first().is_none_or(|&span| is_short_ascii(&bytes[start..], span)) {
-                    break;
-                }
-            }
+            spans = &spans[other_spans(&text[start..], spans, &mut forms, sink)..];
         }
         sink.pause();
         start = match open {
@@ -61,234 +52,226 @@ pub(super) fn tokenise(text: &str, sink: &mut impl Sink) {
             Some(_) => {
                 let rest = bytes[end..].iter().position(|&byte| !is_span_byte(byte));
                 let to = rest.map_or(bytes.len(), |rest| end + rest);
-                span(&text[start..to], &mut forms, sink);
+                long_span(&text[start..to], &mut forms, sink);
                 to
             }
         };
     }
+    if forms.bytes.capacity() + forms.segment.capacity() <= MOST_KEPT {
+        FORMS.set(forms);
+    }
+}
+
+thread_local! {
+    /// Kept from text to text: memory that is met for the first time costs more than a long word that is worked out in it.
+    static FORMS: Cell<Forms> = const { Cell::new(Forms::new()) };
+}
+
+/// Bytes that each thread keeps at most.
+const MOST_KEPT: usize = 16 << 20;
+
+/// Hands the words of the first span to the sink, if there is one, and of those behind it up to one that is short and ASCII. Returns
+/// how many spans those are.
+#[inline(never)]
+fn other_spans(text: &str, spans: &[Span], forms: &mut Forms, sink: &mut impl Sink) -> usize {
+    for (done, &[from, to]) in spans.iter().enumerate() {
+        if done > 0 && is_short_ascii(text.as_bytes(), [from, to]) {
+            return done;
+        }
+        span(&text[from as usize..to as usize], forms, sink);
+    }
+    spans.len()
 }
 
 /// Hands the words of one span to the sink.
-#[inline(never)]
+#[inline(always)]
 fn span(span: &str, forms: &mut Forms, sink: &mut impl Sink) {
     if span.as_bytes()[0].is_ascii() && span.is_ascii() {
         return sink.long(forms.lower_case(span), false);
     }
-    let (mut word, mut chars) = (Word::default(), span.char_indices());
-    // Most spans are one word, of letters that all begin afresh.
-    let room = forms.first();
+    let (mut word, mut chars) = (Word::default(), span.chars());
     let mut next = chars.next();
-    while let Some((at, c)) = next {
-        let entry = entry(c);
-        if entry.class != Class::Letter || !entry.begins_afresh || word.length + LONGEST_FORM > room.len() {
-            break;
+    while let Some(c) = next {
+        let page = page(c);
+        let entry = page.entry(c);
+        match entry.kind {
+            Kind::Fresh => {
+                if word.lone {
+                    word.finish(forms, sink);
+                }
+                word.begin_afresh(c, entry);
+                word.append(entry.form, entry.length as usize, &mut forms.bytes);
+            }
+            Kind::FreshLone => {
+                word.finish(forms, sink);
+                word.lone = true;
+                word.begin_afresh(c, entry);
+                word.append(entry.form, entry.length as usize, &mut forms.bytes);
+            }
+            Kind::FreshLong => {
+                if word.lone {
+                    word.finish(forms, sink);
+                }
+                word.begin_afresh(c, entry);
+                word.append(entry.form, 4, &mut forms.bytes);
+                word.append(page.rest_of_form(c), entry.length as usize - 4, &mut forms.bytes);
+            }
+            Kind::Mark if word.length == 0 => {}
+            Kind::Mark | Kind::Letter | Kind::Lone => {
+                if entry.kind == Kind::Lone || entry.kind == Kind::Letter && word.lone {
+                    word.finish(forms, sink);
+                    word.lone = entry.kind == Kind::Lone;
+                }
+                if !word.join(c, entry, forms) {
+                    next = word.add_segment(c, &mut chars, forms);
+                    continue;
+                }
+            }
+            Kind::Ignorable => {}
+            Kind::Separator => word.finish(forms, sink),
         }
-        if word.length < 16 {
-            word.padded |= u128::from(u64::from_le_bytes(entry.form)) << (8 * word.length);
-        }
-        room[word.length..word.length + LONGEST_FORM].copy_from_slice(&entry.form);
-        word.segment = (at, word.length);
-        word.length += entry.length as usize;
-        (word.letter, word.last_class) = (entry.one, entry.last_class);
         next = chars.next();
     }
-    word.letter_at = word.segment.1;
-    while let Some((at, c)) = next {
-        next = chars.next();
-        let entry = entry(c);
-        match entry.class {
-            Class::Ignorable => continue,
-            Class::Separator => {
-                word.finish(span, at, forms, sink);
-                continue;
-            }
-            Class::Mark if word.is_empty() => continue,
-            Class::Mark => {}
-            Class::Letter if !word.lone && !word.is_empty() => {}
-            Class::Letter | Class::Lone => {
-                word.finish(span, at, forms, sink);
-                word.lone = entry.class == Class::Lone;
-            }
-        }
-        word.push(entry, span, at, forms);
-    }
-    word.finish(span, span.len(), forms, sink);
+    word.finish(forms, sink);
 }
 
-/// A word in the making. Its form is elsewhere, so that this stays in registers.
+#[inline(never)]
+fn long_span(text: &str, forms: &mut Forms, sink: &mut impl Sink) {
+    span(text, forms, sink);
+}
+
+/// A word in the making. Small, so that it stays in registers.
 #[derive(Clone, Copy, Default)]
 struct Word {
-    /// The form, or its first 16 bytes, as a little-endian number. Means nothing once more than 16 have been worked out.
+    /// The form, or its first 16 bytes, as a little-endian number.
     padded: u128,
     length: usize,
     lone: bool,
-    /// Where the word last began afresh: in the span, and in the form.
-    segment: (usize, usize),
-    /// The last segment has to be worked out as a whole, when its end is known. Its form so far means nothing.
-    open: bool,
-    /// The combining class of the last part.
+    /// The last character that began afresh, composed with marks behind it, and where in the form it is.
+    fresh: char,
+    fresh_at: usize,
+    /// The combining class of the last part; [`Entry::SEVERAL`] if more than one character began afresh together.
     last_class: u8,
-    /// The last letter, where all behind it in the form are marks that did not compose with it.
-    letter: Option<char>,
-    /// Where in the form it is.
-    letter_at: usize,
-    /// The combining class of the last of those marks.
-    mark_class: u8,
+    /// Marks follow the last character in the form, none of which composes with it.
+    marked: bool,
 }
 
 impl Word {
     #[inline(always)]
-    fn is_empty(&self) -> bool {
-        self.length == 0 && !self.open
+    fn begin_afresh(&mut self, c: char, entry: &Entry) {
+        (self.fresh, self.fresh_at) = (c, self.length);
+        (self.last_class, self.marked) = (entry.last_class, false);
     }
 
-    /// Adds the character that is at `at` in the span.
+    /// Adds up to 4 bytes, given as a little-endian number.
     #[inline(always)]
-    fn push(&mut self, entry: &Entry, span: &str, at: usize, forms: &mut Forms) {
-        if entry.begins_afresh || self.is_empty() {
-            if self.open {
-                self.close(span, at, forms);
-            }
-            self.segment = (at, self.length);
-            self.open = entry.length == 0;
-            (self.letter, self.letter_at) = (entry.one, self.length);
-        } else if self.open || entry.first_class != 0 && entry.first_class < self.last_class {
-            self.open = true;
-        } else if entry.joins {
-            self.letter = self.letter.filter(|_| entry.simple && entry.class == Class::Mark);
-            self.mark_class = entry.last_class;
-        } else {
-            let composed;
-            (*self, composed) = self.composed(entry, forms);
-            if composed {
-                return;
-            }
-        }
-        if !self.open {
-            self.append(entry.form, entry.length, forms);
-            self.last_class = entry.last_class;
-        }
-    }
-
-    #[inline(always)]
-    fn append(&mut self, form: [u8; LONGEST_FORM], length: u8, forms: &mut Forms) {
+    fn append(&mut self, form: u32, length: usize, bytes: &mut Vec<u8>) {
+        let end = self.length + length;
         if self.length < 16 {
-            self.padded |= u128::from(u64::from_le_bytes(form)) << (8 * self.length);
+            self.padded |= u128::from(form) << (8 * self.length);
         }
-        forms.put(self.length, form);
-        self.length += length as usize;
+        if end > 16 {
+            if self.length <= 16 {
+                put(bytes, 0, self.padded.to_le_bytes());
+            }
+            put(bytes, self.length, form.to_le_bytes());
+        }
+        self.length = end;
     }
 
-    /// The word whose last letter is composed with a character that is in order, if the two compose, or whose segment is open if
-    /// that is not so easy; and whether they have composed. If neither, the character is to be appended as it is. By value
-    /// and apart, so that what calls it can keep words in registers.
-    #[inline(never)]
-    fn composed(mut self, entry: &Entry, forms: &mut Forms) -> (Self, bool) {
-        let (Some(letter), Some(form), true) = (self.letter, entry.one, entry.simple) else {
-            self.open = true;
-            return (self, false);
-        };
-        let class = entry.first_class;
-        let marks_between = self.length > self.letter_at + letter.len_utf8();
+    /// Adds a character that does not begin afresh, if it is in order and composes with the character before it or with none.
+    /// If not, nothing is done.
+    #[inline(always)]
+    fn join(&mut self, c: char, entry: &Entry, forms: &mut Forms) -> bool {
+        let order = entry.last_class;
+        let in_order = order >= self.last_class || order == 0 && self.last_class != Entry::SEVERAL;
+        if !in_order || entry.joining == Joining::Depends || self.length == 0 {
+            return false;
+        }
         // Nothing composes across a mark of an equal or higher class (UAX 15, D117).
-        let composed = if marks_between && self.mark_class >= class { None } else { compose(letter, form) };
-        if let Some(composed) = composed {
-            if marks_between {
-                self.open = true;
-                return (self, false);
+        if entry.joining == Joining::Composes && !(self.marked && self.last_class >= order) {
+            let composed = compose_known(self.fresh, c);
+            if composed != 0 && self.marked {
+                return false;
             }
-            let mut form = [0; LONGEST_FORM];
-            let length = composed.encode_utf8(&mut form).len() as u8;
-            self.length = self.letter_at;
-            if self.length < 16 {
-                self.padded &= (1 << (8 * self.length)) - 1;
+            if composed != 0 {
+                self.truncate(self.fresh_at);
+                self.append(composed, encoded_length(composed), &mut forms.bytes);
+                (self.fresh, self.last_class) = (decode(composed), order);
+                return true;
             }
-            self.append(form, length, forms);
-            self.letter = Some(composed);
-            self.last_class = class;
-            return (self, true);
         }
-        self.mark_class = class;
-        if class == 0 {
-            (self.letter, self.letter_at) = (Some(form), self.length);
+        if order == 0 {
+            (self.fresh, self.fresh_at) = (c, self.length);
         }
-        (self, false)
+        (self.last_class, self.marked) = (order, order != 0);
+        self.append(entry.form, entry.length as usize, &mut forms.bytes);
+        true
     }
 
-    /// Works out the segment that ends at `at` in the span.
+    /// Adds a character that does not begin afresh and all of those that belong to it. Returns the next one.
     #[inline(always)]
-    fn close(&mut self, span: &str, at: usize, forms: &mut Forms) {
-        let (start, length) = self.segment;
-        (self.padded, self.length) = forms.put_normalised(length, &span[start..at]);
-        self.open = false;
-    }
-
-    /// Hands the word over, if there is one, and starts afresh. It ends at `at` in the span.
-    #[inline(always)]
-    fn finish(&mut self, span: &str, at: usize, forms: &mut Forms, sink: &mut impl Sink) {
-        if self.is_empty() {
-            return;
-        }
-        if self.open {
-            self.close(span, at, forms);
-        }
-        if self.length <= 16 {
-            sink.short(self.padded, self.length, self.lone);
+    fn add_segment(&mut self, c: char, chars: &mut Chars<'_>, Forms { bytes, segment }: &mut Forms) -> Option<char> {
+        let (form, next) = if self.length > 0 && self.marked {
+            let short = self.padded.to_le_bytes();
+            let form = if self.length <= 16 { &short[..self.length] } else { &bytes[..self.length] };
+            segment.after_form(&form[self.fresh_at..], c, chars, self.lone)
         } else {
-            sink.long(&forms.bytes[..self.length], self.lone);
+            segment.after((self.length > 0).then_some(self.fresh), c, chars, self.lone)
+        };
+        if self.length > 0 {
+            self.truncate(self.fresh_at);
         }
-        self.padded = 0;
-        self.length = 0;
-        self.last_class = 0;
+        match form {
+            Form::Short(form) => {
+                self.append(form as u32, encoded_length(form as u32), bytes);
+                self.append((form >> 32) as u32, encoded_length((form >> 32) as u32), bytes);
+            }
+            Form::Long(parts) => {
+                for part in parts {
+                    let form = encode(part.char());
+                    self.append(form, encoded_length(form), bytes);
+                }
+            }
+        }
+        next
+    }
+
+    #[inline(always)]
+    fn truncate(&mut self, length: usize) {
+        self.length = length;
+        if length < 16 {
+            self.padded &= (1 << (8 * length)) - 1;
+        }
+    }
+
+    /// Hands the word over, if there is one, and starts anew.
+    #[inline(always)]
+    fn finish(&mut self, forms: &Forms, sink: &mut impl Sink) {
+        match self.length {
+            0 => {}
+            length @ 1..=16 => sink.short(self.padded, length, self.lone),
+            length => sink.long(&forms.bytes[..length], self.lone),
+        }
+        *self = Word::default();
     }
 }
 
 /// Room for the form of one word, and to work it out.
-#[derive(Default)]
 struct Forms {
     bytes: Vec<u8>,
     segment: Segment,
 }
 
+impl Default for Forms {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Forms {
-    /// Room enough for most words.
-    #[inline(always)]
-    fn first(&mut self) -> &mut [u8; 64] {
-        if self.bytes.len() < 64 {
-            self.bytes.resize(64, 0);
-        }
-        self.bytes.first_chunk_mut().expect("there are as many")
-    }
-
-    #[inline(always)]
-    fn put(&mut self, at: usize, form: [u8; LONGEST_FORM]) {
-        if at + LONGEST_FORM > self.bytes.len() {
-            self.grow(at + LONGEST_FORM);
-        }
-        self.bytes[at..at + LONGEST_FORM].copy_from_slice(&form);
-    }
-
-    /// Makes room for so many bytes, and as many again, so that long words do not make it over and over.
-    #[cold]
-    fn grow(&mut self, length: usize) {
-        self.bytes.resize((2 * length).max(64), 0);
-    }
-
-    /// Writes the form of a segment. Returns the word's form as a number, if it is short, and its length.
-    #[inline(never)]
-    fn put_normalised(&mut self, at: usize, segment: &str) -> (u128, usize) {
-        let form = self.segment.normalised(segment);
-        let end = at + form.len();
-        if end > self.bytes.len() {
-            self.bytes.resize(2 * end, 0);
-        }
-        self.bytes[at..end].copy_from_slice(form);
-        if end > 16 {
-            return (0, end);
-        }
-        let mut short = [0; 16];
-        short[..end].copy_from_slice(&self.bytes[..end]);
-        (u128::from_le_bytes(short), end)
+    const fn new() -> Self {
+        Self { bytes: Vec::new(), segment: Segment::new() }
     }
 
     /// A word of ASCII in lower case.
@@ -298,4 +281,19 @@ impl Forms {
         self.bytes.make_ascii_lowercase();
         &self.bytes
     }
+}
+
+/// Writes bytes, where there may be room for them.
+#[inline(always)]
+fn put<const N: usize>(bytes: &mut Vec<u8>, at: usize, put: [u8; N]) {
+    if at + N > bytes.len() {
+        grow(bytes, at + N);
+    }
+    bytes[at..at + N].copy_from_slice(&put);
+}
+
+/// Makes room for so many bytes, and as many again, so that long words do not make it over and over.
+#[cold]
+fn grow(bytes: &mut Vec<u8>, length: usize) {
+    bytes.resize((2 * length).max(64), 0);
 }
