@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use nearset::{BloomFilter, Check, Generations, HammingIndex, generations::Description, index::LshIndex};
+use nearset::{BloomFilter, Check, Filter, FilterSpec, Index};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 /// Makes both checksums right, or no input would ever get past them.
@@ -42,14 +42,12 @@ fuzz_target!(|data: &[u8]| {
     let mut written = Vec::new();
     let opened = if let Ok(filter) = BloomFilter::decode(&bytes, Check::Everything) {
         filter.encode(&mut written)
-    } else if let Ok(filter) = Generations::decode(&bytes, Check::Everything) {
+    } else if let Ok(filter) = Filter::decode(&bytes, Check::Everything) {
         filter.encode(&mut written)
-    } else if let Ok(description) = Description::decode(&bytes) {
-        written = description.encode();
+    } else if let Ok(spec) = FilterSpec::decode(&bytes) {
+        written = spec.encode();
         Ok(())
-    } else if let Ok(index) = HammingIndex::decode(&bytes, Check::Everything) {
-        index.encode(&mut written)
-    } else if let Ok(index) = LshIndex::decode(&bytes, Check::Everything) {
+    } else if let Ok(index) = Index::decode(&bytes, Check::Everything) {
         index.encode(&mut written)
     } else {
         return;

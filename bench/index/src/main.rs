@@ -8,10 +8,9 @@ use std::{fs, time::Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use nearset::{
-    Distance,
-    index::LshIndex,
+    Distance, LshIndex, Metric,
     item::angle,
-    plan::{Background, FarModel, Goal, Metric, Minimise, plan_index},
+    plan::{Background, FarModel, Minimise, Request},
 };
 use serde_json::json;
 
@@ -36,14 +35,15 @@ fn main() -> Result<()> {
     let vectors = read(vectors)?;
     let dimension = vectors.first().context("no vectors")?.len() as u32;
     let metric = Metric::Angle { dimension };
-    let (near, far) = (metric.distance(near.parse()?)?, metric.distance(far.parse()?)?);
+    let (own_near, own_far): (f64, f64) = (near.parse()?, far.parse()?);
+    let (near, far) = (metric.distance(own_near)?, metric.distance(own_far)?);
     let queries: Vec<usize> = (0..vectors.len()).step_by(stride.parse()?).collect();
     let far_model = background(&vectors, far)?;
     for promise in promises {
-        let mut goal = Goal::new(metric, near, far, vectors.len() as u64);
-        goal.max_false_negative = 1.0 - promise.parse::<f64>()?;
-        (goal.minimise, goal.far_model) = (Minimise::Time, far_model.clone());
-        let plan = plan_index(&goal)?;
+        let mut request = Request::new(metric, own_near).far(own_far).capacity(vectors.len() as u64);
+        request.max_false_negative = Some(1.0 - promise.parse::<f64>()?);
+        (request.minimise, request.far_model) = (Minimise::Time, Some(far_model.clone()));
+        let plan = request.plan_index()?;
         let started = Instant::now();
         let mut index = LshIndex::from_spec(plan.spec.clone())?;
         for vector in &vectors {

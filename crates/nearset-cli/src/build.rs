@@ -6,10 +6,10 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
-use nearset::Generations;
 use nearset::family::{Hashed, Key};
-use nearset::generations::{Description, InsertError, Terms, WhenFull};
-use nearset::plan::{Metric, MetricName, PlanError, Shape, TextDedup};
+use nearset::filter::InsertError;
+use nearset::plan::PlanError;
+use nearset::{Filter, FilterSpec, Metric, MetricName, Shape};
 use nearset_jobs::capacity::{self, Capacity, Known};
 use nearset_jobs::scan::scan;
 use nearset_jobs::{check_save, save_filter};
@@ -17,7 +17,7 @@ use nearset_records::{Arena, OutputOptions, ReadOptions, Reader, RecordError, Re
 
 use crate::goal::{GoalOptions, parse_count};
 use crate::items::{Faults, fields_for, metric_of_inputs};
-use crate::options::{Input, Opening, Usage, Work, print_json};
+use crate::options::{Input, Opening, Work, print_json};
 use crate::show;
 
 const EXAMPLES: &str = "\
@@ -61,8 +61,8 @@ pub struct Args {
     #[command(flatten)]
     wanted: GoalOptions,
 
-    /// How far a query must be from everything stored to be turned away; for jaccard it may be left out, and the filter and its
-    /// defaults are then those of `nearset dedup`. An index is made fast by leaving aside what is farther
+    /// How far a query must be from everything stored to be turned away; for jaccard it may be left out: it lies 0.1 below --near
+    /// then, and the filter is that of `nearset dedup`. An index is made fast by leaving aside what is farther
     #[arg(long, value_name = "NUMBER", allow_negative_numbers = true)]
     far: Option<f64>,
 
@@ -103,35 +103,17 @@ impl Args {
         }
     }
 
-    fn described(&self, metric: Metric, shape: Shape, capacity: u64) -> Result<Description> {
-        let Some(far) = self.far else {
-            let Metric::Jaccard { shingling } = metric else {
-                return Err(Usage(format!("--far is needed for {metric}: from where on are items not near?")).into());
-            };
-            if let Some(option) = self.wanted.about_far() {
-                return Err(Usage(format!("{option} has a meaning only beside --far: give it too")).into());
-            }
-            let usual = TextDedup::new(self.wanted.near);
-            let wanted = TextDedup {
-                max_false_negative: self.wanted.max_fn.unwrap_or(usual.max_false_negative),
-                max_false_positive: self.wanted.max_fp.unwrap_or(usual.max_false_positive),
-                shingling,
-                seed: self.wanted.seed,
-                ..usual
-            };
-            return Ok(Description::of_texts(&wanted, capacity, WhenFull::Grow)?);
-        };
+    /// The filter, whose plan is printed.
+    fn planned(&self, metric: Metric, shape: Shape, capacity: u64) -> Result<FilterSpec> {
         let sampled = self.wanted.sampled(self.metric, shape, self.field.as_deref(), self.input.format)?;
-        let goal = self.wanted.goal(metric, far, capacity, sampled.as_ref())?;
-        let plan = match Generations::plan(&goal, WhenFull::Grow) {
-            Err(PlanError::Goal(error)) => return Err(self.wanted.explain(self.metric, far, error).into()),
+        let plan = match self.wanted.request(metric, self.far, capacity, sampled.as_ref()).plan_filter() {
+            Err(PlanError::Request(error)) => return Err(self.wanted.explain(self.metric, error).into()),
             plan => plan?,
         };
         if !self.quiet {
             eprint!("{plan}");
         }
-        let terms = Terms::of(&goal, WhenFull::Grow);
-        Ok(Description::new_within(plan.spec, Some(terms), self.opening.work())?)
+        Ok(plan.spec)
     }
 }
 
@@ -145,15 +127,15 @@ pub fn run(args: Args) -> Result<ExitCode> {
         return index::run(&args, metric, shape, sources.list, &fields);
     }
     let capacity = args.capacity(&sources.list, &read).records;
-    let described = args.described(metric, shape, capacity)?;
-    let mut filter = described.make()?;
+    let spec = args.planned(metric, shape, capacity)?;
+    let mut filter = Filter::new_within(&spec, args.opening.work())?;
     let mut output = OutputOptions::protecting(&sources.list);
     output.force = args.force;
     // Found out now rather than after the work.
     check_save(&args.output, &output)?;
     let mut faults = Faults::new(args.work.on_error);
     let reader = Reader::new(sources.list, read);
-    let takes_keys = described.spec().near().is_some_and(|spec| spec.probing.is_none());
+    let takes_keys = spec.near().is_some_and(|spec| spec.probing.is_none());
     let hasher = filter.hasher().filter(|_| takes_keys);
     let (mut arena, mut room) = (Arena::new(), Hashed::new());
     scan(
@@ -214,8 +196,8 @@ pub fn run(args: Args) -> Result<ExitCode> {
             show::count(filter.len()),
             show::bytes(filter.bytes())
         );
-        if filter.filters().len() > 1 {
-            let (capacity, generations) = (show::count(capacity), filter.filters().len());
+        if filter.generations() > 1 {
+            let (capacity, generations) = (show::count(capacity), filter.generations());
             eprintln!(
                 "grew      to {generations} generations: {capacity} items was too few; a larger --capacity takes less memory"
             );
@@ -223,7 +205,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
     }
     if args.json {
         let summary = serde_json::json!({
-            "items": filter.len(), "capacity": filter.capacity(), "generations": filter.filters().len(), "bytes": filter.bytes(), "skipped": faults.count,
+            "items": filter.len(), "capacity": filter.capacity(), "generations": filter.generations(), "bytes": filter.bytes(), "skipped": faults.count,
         });
         print_json(&summary, false).context("cannot print the summary")?;
     }

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
-use nearset::plan::TextDedup;
-use nearset::{Seed, Shingling};
+use nearset::plan::Request;
+use nearset::{Metric, Seed, Shingling};
 use nearset_jobs::capacity::Known;
 use nearset_jobs::dedup::{Dedup, DedupError, DedupOptions, DedupPlan, Summary, is_resumable};
 use nearset_records::ItemField;
@@ -62,7 +62,7 @@ pub struct Args {
     output: Option<PathBuf>,
 
     /// The Jaccard similarity around which records become duplicates
-    #[arg(long, value_name = "SIMILARITY", default_value_t = TextDedup::default().near)]
+    #[arg(long, value_name = "SIMILARITY", default_value_t = Request::NEAR)]
     near: f64,
 
     /// The most of what lies exactly at --near that may be missed; 0.02 promises 98 % there and drops more below it [default:
@@ -71,7 +71,7 @@ pub struct Args {
     max_fn: Option<f64>,
 
     /// The most of what lies 0.1 below --near that may be dropped
-    #[arg(long, value_name = "RATE", default_value_t = TextDedup::default().max_false_positive)]
+    #[arg(long, value_name = "RATE", default_value_t = Request::DEDUP_MAX_FALSE_POSITIVE)]
     max_fp: f64,
 
     /// How texts are cut into sets: words:N, chars:N or bytes:N
@@ -160,14 +160,8 @@ pub struct Args {
 
 impl Args {
     fn options(&self) -> DedupOptions {
-        let usual = TextDedup::new(self.near);
-        let wanted = TextDedup {
-            max_false_negative: self.max_fn.unwrap_or(usual.max_false_negative),
-            max_false_positive: self.max_fp,
-            shingling: self.shingle,
-            seed: self.seed,
-            ..usual
-        };
+        let mut wanted = Request::new(Metric::Jaccard { shingling: self.shingle }, self.near).seed(self.seed);
+        (wanted.max_false_negative, wanted.max_false_positive) = (self.max_fn, Some(self.max_fp));
         let mut options = DedupOptions::new(wanted);
         options.fields = self.input.fields(&self.text_field, ItemField::Text);
         options.capacity = self.capacity;

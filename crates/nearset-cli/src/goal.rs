@@ -1,10 +1,10 @@
 //! What is wanted of a filter, as options that `plan` and `build` share.
 //!
-//! Options become a [`Goal`], whose defaults are the library's.
+//! Options become a [`Request`], whose defaults are the library's.
 
 use anyhow::{Context, Result};
-use nearset::plan::{FarModel, Goal, GoalError, Metric, MetricError, MetricName, Minimise, Shape};
-use nearset::{Seed, Shingling};
+use nearset::plan::{FarModel, Minimise, Request, RequestError};
+use nearset::{Metric, MetricError, MetricName, Seed, Shape, Shingling};
 use nearset_jobs::background::{self, Sampled};
 use nearset_records::extract::item_field;
 use nearset_records::{Fields, Format, ReadOptions, resolve};
@@ -31,11 +31,11 @@ pub struct GoalOptions {
     #[arg(long, value_name = "KIND:N")]
     pub shingle: Option<Shingling>,
 
-    /// The most of what is near that may be missed; 0 for none at all (hamming and symbols) [default: 0.02]
+    /// The most of what is near that may be missed; 0 for none at all (hamming and symbols) [default: 0.02; of texts without --far 0.55]
     #[arg(long, value_name = "RATE")]
     pub max_fn: Option<f64>,
 
-    /// The most of what is far that may be called near [default: 0.001]
+    /// The most of what is far that may be called near [default: 0.001; of texts without --far 0.02]
     #[arg(long, value_name = "RATE")]
     pub max_fp: Option<f64>,
 
@@ -51,7 +51,7 @@ pub struct GoalOptions {
     #[arg(long, value_name = "FILE", group = "model")]
     pub sample: Option<String>,
 
-    /// Promise even to a query that has every stored item exactly at --far; dear
+    /// Promise even to a query that has every stored item exactly at --far; expensive
     #[arg(long, group = "model")]
     pub worst_case: bool,
 
@@ -103,32 +103,29 @@ impl GoalOptions {
     }
 
     /// What is wanted, of items of this metric.
-    pub fn goal(&self, metric: Metric, far: f64, capacity: u64, sampled: Option<&Sampled>) -> Result<Goal, Usage> {
-        let distance = |option: &str, own| metric.distance(own).map_err(|error| Usage(format!("--{option}: {error}")));
-        let mut goal = Goal::new(metric, distance("near", self.near)?, distance("far", far)?, capacity);
-        goal.max_false_negative = self.max_fn.unwrap_or(goal.max_false_negative);
-        goal.max_false_positive = self.max_fp.unwrap_or(goal.max_false_positive);
-        goal.seed = self.seed;
-        goal.minimise = match self.minimise {
-            Some(MinimiseArg::Bytes) => Minimise::Bytes,
-            Some(MinimiseArg::Time) => Minimise::Time,
-            None => goal.minimise,
+    pub fn request(&self, metric: Metric, far: Option<f64>, capacity: u64, sampled: Option<&Sampled>) -> Request {
+        let mut request = Request::new(metric, self.near).capacity(capacity).seed(self.seed);
+        request.far = far;
+        (request.max_false_negative, request.max_false_positive) = (self.max_fn, self.max_fp);
+        if let Some(minimise) = self.minimise {
+            request.minimise = match minimise {
+                MinimiseArg::Bytes => Minimise::Bytes,
+                MinimiseArg::Time => Minimise::Time,
+            };
+        }
+        request.far_model = match (sampled, self.background) {
+            (Some(sampled), _) => Some(FarModel::Measured(sampled.background.clone())),
+            (None, Some(own)) => Some(FarModel::Background(own)),
+            (None, None) => self.worst_case.then_some(FarModel::WorstCase),
         };
-        if let Some(own) = self.background {
-            goal.far_model = FarModel::Background(distance("background", own)?);
-        }
-        if self.worst_case {
-            goal.far_model = FarModel::WorstCase;
-        }
-        if let Some(sampled) = sampled {
-            goal.far_model = FarModel::Measured(sampled.background.clone());
-        }
-        Ok(goal)
+        request
     }
 
-    /// An option that says something about what is far.
-    pub fn about_far(&self) -> Option<&'static str> {
+    /// An option that an index with exact answers has no use for.
+    pub fn about_errors(&self) -> Option<&'static str> {
         let given = [
+            ("--max-fn", self.max_fn.is_some()),
+            ("--max-fp", self.max_fp.is_some()),
             ("--background", self.background.is_some()),
             ("--sample", self.sample.is_some()),
             ("--worst-case", self.worst_case),
@@ -137,24 +134,46 @@ impl GoalOptions {
         given.into_iter().find(|(_, given)| *given).map(|(option, _)| option)
     }
 
-    /// What is wrong with the goal, in terms of options.
-    pub fn explain(&self, metric: MetricName, far: f64, error: GoalError) -> Usage {
-        let near = self.near;
+    /// What is wrong with the request, in terms of options.
+    pub fn explain(&self, metric: MetricName, error: RequestError) -> Usage {
         match error {
-            GoalError::NearNotBelowFar { .. } if of_any_length(metric).is_some_and(Metric::larger_is_nearer) => {
+            RequestError::NearNotBelowFar { near, far, .. }
+                if of_any_length(metric).is_some_and(Metric::larger_is_nearer) =>
+            {
                 Usage(format!(
                     "--near {near} must be larger than --far {far}: {metric} counts similarity, and what is nearer is more similar"
                 ))
             }
-            GoalError::NearNotBelowFar { .. } => Usage(format!(
+            RequestError::NearNotBelowFar { near, far, .. } => Usage(format!(
                 "--near {near} must be smaller than --far {far}: {metric} counts distance, and what is nearer is less distant"
             )),
-            GoalError::NotARate { name, .. } => {
+            RequestError::OutOfRange { what, source } => Usage(format!("--{what}: {source}")),
+            RequestError::NoFar { metric } => {
+                Usage(format!("--far is needed for {metric}: from where on are items not near?"))
+            }
+            RequestError::OnlyBesideFar { what } => {
+                let option = match what {
+                    "minimise" => "--minimise",
+                    _ => self.about_far().unwrap_or("--background"),
+                };
+                Usage(format!("{option} has a meaning only beside --far: give it too"))
+            }
+            RequestError::NotARate { name, .. } => {
                 let option = if name == "false-negative" { "--max-fn" } else { "--max-fp" };
                 Usage(format!("{option}: {error}"))
             }
             error => Usage(error.to_string()),
         }
+    }
+
+    /// An option that says where other items lie.
+    fn about_far(&self) -> Option<&'static str> {
+        let given = [
+            ("--background", self.background.is_some()),
+            ("--sample", self.sample.is_some()),
+            ("--worst-case", self.worst_case),
+        ];
+        given.into_iter().find(|(_, given)| *given).map(|(option, _)| option)
     }
 
     /// The options as they are typed, those that were given.
@@ -234,8 +253,7 @@ mod tests {
     #[test]
     fn the_help_states_the_library_s_defaults() {
         let metric = MetricName::Jaccard.with(Shape::default()).unwrap();
-        let goal = Goal::new(metric, metric.distance(0.8).unwrap(), metric.distance(0.6).unwrap(), 1);
-        assert_eq!(goal.minimise, Minimise::Bytes);
+        assert_eq!(Request::new(metric, 0.8).minimise, Minimise::Bytes);
         for command in ["plan", "build"] {
             let help = <crate::Cli as clap::CommandFactory>::command()
                 .find_subcommand_mut(command)
@@ -243,8 +261,17 @@ mod tests {
                 .unwrap_or_default();
             let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
             for stated in [
-                format!("(hamming and symbols) [default: {}]", goal.max_false_negative),
-                format!("that may be called near [default: {}]", goal.max_false_positive),
+                format!(
+                    "(hamming and symbols) [default: {}; of texts without --far {}]",
+                    Request::MAX_FALSE_NEGATIVE,
+                    Request::DEDUP_MAX_FALSE_NEGATIVE
+                ),
+                format!(
+                    "that may be called near [default: {}; of texts without --far {}]",
+                    Request::MAX_FALSE_POSITIVE,
+                    Request::DEDUP_MAX_FALSE_POSITIVE
+                ),
+                format!("it lies {} below --near", Request::DEDUP_GAP),
                 format!("bytes:N [default: {}]", Shingling::default()),
             ] {
                 assert!(help.contains(&stated), "{stated}: {help}");

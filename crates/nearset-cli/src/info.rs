@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
-use nearset::AnyFilter;
-use nearset::generations::{Terms, WhenFull};
-use nearset_jobs::{AnyIndex, FilterFile};
+use nearset::Index;
+use nearset::spec::{Terms, WhenFull};
+use nearset_jobs::FilterFile;
 use nearset_view::curves::{ascending, filter_chart, filter_curve, half};
 use nearset_view::terminal;
 use nearset_view::words::number;
@@ -60,7 +60,7 @@ fn of_index(args: &Args, file: &FilterFile) -> Result<ExitCode> {
         facts.push(("metric", metric.to_string()));
     }
     match &index {
-        AnyIndex::Hamming(index) => {
+        Index::Hamming(index) => {
             let spec = index.spec();
             facts.push(("seed", spec.seed.to_string()));
             facts.push(("radius", format!("{} bits are searched fast; no distance is missed", spec.radius)));
@@ -69,7 +69,7 @@ fn of_index(args: &Args, file: &FilterFile) -> Result<ExitCode> {
             facts.push(("blocks", blocks));
             facts.push(("named", show::count(index.labels().len() as u64)));
         }
-        AnyIndex::Lsh(index) => {
+        Index::Lsh(index) => {
             let spec = index.spec();
             facts.push(("seed", spec.seed.to_string()));
             facts.push(("shape", format!("{} bands of {} rows", spec.layout.bands, spec.layout.rows)));
@@ -117,39 +117,36 @@ pub fn run(args: Args) -> Result<ExitCode> {
     }
     let filter = file.filter()?;
     let metric = filter.metric();
-    let points = metric.map(|metric| filter_curve(filter.filters(), metric, PRINTED)).unwrap_or_default();
+    let points = metric.map(|metric| filter_curve(&filter, metric, PRINTED)).unwrap_or_default();
     if args.picture.plot.is_some() {
         let Some(metric) = metric else {
             bail!("{}: its items have no distance to draw a curve over", args.filter.display());
         };
         let about = args.filter.to_string_lossy();
-        args.picture.write(&filter_chart(filter.filters(), metric).to_svg(), Some(&about))?;
+        args.picture.write(&filter_chart(&filter, metric).to_svg(), Some(&about))?;
     }
     let mut facts: Vec<(&str, String)> = vec![("kind", filter.kind().to_owned())];
     if let Some(metric) = metric {
         facts.push(("metric", metric.to_string()));
     }
-    let Some(newest) = filter.filters().last() else { bail!("{}: holds no filter", args.filter.display()) };
-    if filter.filters().len() > 1 {
-        facts.push(("filters", format!("{} generations; of the newest:", filter.filters().len())));
+    if filter.generations() > 1 {
+        facts.push(("filters", format!("{} generations; of the newest:", filter.generations())));
     }
-    match newest {
-        AnyFilter::Near(near) => {
-            let spec = near.spec();
-            facts.push(("seed", spec.seed.to_string()));
-            facts.push(("shape", format!("{} bands of {} rows", spec.rule.bands(), spec.rows)));
-            if let Some(threshold) = spec.rule.threshold_at(near.chance_hit()) {
-                facts.push(("threshold", format!("{threshold} bands must hit at the present load")));
-            }
-            facts.push(("fill", show::percent(near.fill())));
+    let newest = filter.near_generations().next_back();
+    if let Some(near) = newest {
+        let spec = near.spec();
+        facts.push(("seed", spec.seed.to_string()));
+        facts.push(("shape", format!("{} bands of {} rows", spec.rule.bands(), spec.rows)));
+        if let Some(threshold) = spec.rule.threshold_at(near.chance_hit()) {
+            facts.push(("threshold", format!("{threshold} bands must hit at the present load")));
         }
-        AnyFilter::Exact(exact) => {
-            let spec = exact.spec();
-            facts.push(("seed", spec.seed.to_string()));
-            facts.push(("radius", format!("{} bits, of which none is missed", spec.radius)));
-            facts.push(("structure", format!("{:?}", spec.construction)));
-        }
-        _ => {}
+        facts.push(("fill", show::percent(near.fill())));
+    }
+    if let Some(exact) = filter.exact_generations().next_back() {
+        let spec = exact.spec();
+        facts.push(("seed", spec.seed.to_string()));
+        facts.push(("radius", format!("{} bits, of which none is missed", spec.radius)));
+        facts.push(("structure", format!("{:?}", spec.construction)));
     }
     facts.push(("items", show::count(filter.len())));
     let unrelated = filter.unrelated_acceptance();
@@ -181,7 +178,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
             "load": filter.load(),
             "unrelated": unrelated,
             "overfull": filter.expect_not_overfull().is_err(),
-            "generations": filter.filters().len(),
+            "generations": filter.generations(),
             "bytes": filter.bytes(),
             "file_bytes": file.bytes(),
             "curve": points.iter().map(|(at, accepted)| serde_json::json!({"at": at, "accepted": accepted})).collect::<Vec<_>>(),
@@ -190,7 +187,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
             for (name, fact) in &facts {
                 object.entry(*name).or_insert_with(|| fact.clone().into());
             }
-            if let AnyFilter::Near(near) = newest {
+            if let Some(near) = newest {
                 let spec = near.spec();
                 object.insert("rows".to_owned(), spec.rows.into());
                 object.insert("bands".to_owned(), spec.rule.bands().into());
@@ -207,7 +204,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
         }
         if let Some(metric) = metric {
             writeln!(out, "accepted  by {} of the nearest item, as the filter is now:", metric.unit())?;
-            let drawn = ascending(filter_curve(filter.filters(), metric, DRAWN));
+            let drawn = ascending(filter_curve(&filter, metric, DRAWN));
             let ends = [drawn.first(), drawn.last()].into_iter().flatten().map(|point| point.0);
             let marks = half(&drawn).map(|at| (at, format!("half at {}", number(at)))).into_iter();
             let marks: Vec<(f64, String)> = marks.chain(ends.map(|end| (end, number(end)))).collect();

@@ -1,8 +1,7 @@
 //! Items of any metric out of the inputs, for the commands that work on one filter.
 
 use anyhow::{Context, Result, bail};
-use nearset::Item;
-use nearset::plan::{Metric, MetricName, Shape};
+use nearset::{Item, Metric, MetricName, Shape};
 use nearset_records::extract::item_field;
 use nearset_records::{Arena, Batch, Fields, ItemField, ReadOptions, Reader, RecordError, Sources, extract};
 

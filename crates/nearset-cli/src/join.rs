@@ -4,8 +4,8 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
-use nearset::plan::TextJoin;
-use nearset::{Seed, Shingling};
+use nearset::plan::Request;
+use nearset::{Metric, Seed, Shingling};
 use nearset_jobs::dedup::Progress;
 use nearset_jobs::join::{Alarm, Cause, Counts, JoinError, JoinOptions, JoinPlan};
 use nearset_records::ItemField;
@@ -22,11 +22,11 @@ pub struct Join {
     pub input: Input,
 
     /// The Jaccard similarity from which on records are near
-    #[arg(long, value_name = "SIMILARITY", default_value_t = TextJoin::default().near)]
+    #[arg(long, value_name = "SIMILARITY", default_value_t = Request::NEAR)]
     near: f64,
 
     /// The most of the pairs at exactly --near that may be missed
-    #[arg(long, value_name = "RATE", default_value_t = TextJoin::default().max_false_negative)]
+    #[arg(long, value_name = "RATE", default_value_t = Request::MAX_FALSE_NEGATIVE)]
     max_fn: f64,
 
     /// How texts are cut into sets: words:N, chars:N or bytes:N
@@ -60,8 +60,9 @@ pub struct Join {
 impl Join {
     /// In the library's terms.
     pub fn options(&self) -> JoinOptions {
-        let (near, max_false_negative, shingling, seed) = (self.near, self.max_fn, self.shingle, self.seed);
-        let mut options = JoinOptions::new(TextJoin { near, max_false_negative, shingling, seed });
+        let mut wanted = Request::new(Metric::Jaccard { shingling: self.shingle }, self.near).seed(self.seed);
+        wanted.max_false_negative = Some(self.max_fn);
+        let mut options = JoinOptions::new(wanted);
         options.fields = self.input.fields(&self.text_field, ItemField::Text);
         options.on_error = self.work.on_error.into();
         options.threads = self.work.threads();

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
 use nearset::family::WorkLimit;
-use nearset::filter::SpecError;
-use nearset::generations::{Overfull, ReserveError};
-use nearset::{DecodeError, Generations};
+use nearset::filter::Overfull;
+use nearset::spec::SpecError;
+use nearset::{DecodeError, Filter};
 use nearset_jobs::dedup::DedupError;
 use nearset_jobs::{FilterFile, FilterFileError};
 use nearset_records::{Fields, Format, ItemField, OutputFile, OutputOptions, Sources, output, resolve};
@@ -102,7 +102,7 @@ pub struct Trust {
 
 impl Trust {
     /// The filter in a file, whose answers are to be acted on.
-    pub fn filter<'f>(&self, file: &'f FilterFile) -> Result<Generations<'f>> {
+    pub fn filter<'f>(&self, file: &'f FilterFile) -> Result<Filter<'f>> {
         match file.filter_to_trust() {
             Err(cause @ FilterFileError::Overfull { .. }) if self.allow_overfull => {
                 eprintln!("warning: {cause}");
@@ -140,8 +140,9 @@ pub fn hint(error: &anyhow::Error) -> Option<&'static str> {
         _ => None,
     });
     match (file, error.downcast_ref()) {
-        (Some(FilterFileError::Decode { cause: DecodeError::Work(_), .. }), _)
-        | (_, Some(ReserveError::Spec(SpecError::Work(_)))) => Some("--unlimited-work lifts the limit"),
+        (Some(FilterFileError::Decode { cause: DecodeError::Work(_), .. }), _) | (_, Some(SpecError::Work(_))) => {
+            Some("--unlimited-work lifts the limit")
+        }
         (Some(FilterFileError::Overfull { .. }), _) => Some(TAKE_OVERFULL),
         _ => error.is::<Overfull>().then_some(TAKE_OVERFULL),
     }

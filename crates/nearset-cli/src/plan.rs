@@ -1,6 +1,6 @@
 //! `nearset plan`: what a filter will do and cost, before anything is built.
 //!
-//! What the library answers to a goal becomes words, JSON or a picture.
+//! What the library answers to a request becomes words, JSON or a picture.
 
 mod json;
 
@@ -8,7 +8,8 @@ use std::io::Write as _;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use nearset::plan::{Goal, MetricName, PlanError};
+use nearset::MetricName;
+use nearset::plan::{PlanError, Request};
 use nearset_jobs::background::{PAIRS, Sampled};
 use nearset_records::Format;
 use nearset_records::extract::item_field;
@@ -59,9 +60,10 @@ pub struct Args {
     #[command(flatten)]
     wanted: GoalOptions,
 
-    /// How far a query must be from everything stored to be turned away
+    /// How far a query must be from everything stored to be turned away; for jaccard it may be left out: it lies 0.1 below --near
+    /// then, and the filter is that of `nearset dedup`
     #[arg(long, value_name = "NUMBER", allow_negative_numbers = true)]
-    far: f64,
+    far: Option<f64>,
 
     /// How many distinct items will be stored: 1000000, 1_000_000, 1e6 or 1M
     #[arg(long, value_name = "N", value_parser = parse_count)]
@@ -88,10 +90,10 @@ pub struct Args {
 }
 
 pub fn run(args: Args) -> Result<ExitCode> {
-    let (goal, sampled) = args.goal()?;
-    let outcome = nearset::plan::plan(&goal);
-    if let Err(PlanError::Goal(error)) = outcome {
-        return Err(args.wanted.explain(args.metric, args.far, error).into());
+    let (request, sampled) = args.request()?;
+    let outcome = request.plan_filter();
+    if let Err(PlanError::Request(error)) = outcome {
+        return Err(args.wanted.explain(args.metric, error).into());
     }
     let filter = match &outcome {
         Ok(plan) => Some(plan),
@@ -102,8 +104,10 @@ pub fn run(args: Args) -> Result<ExitCode> {
         args.picture.write(&plan_chart_beside_peers(plan).to_svg(), args.wanted.sample.as_deref())?;
     }
     let answer = match args.json {
-        true => json::answer(&goal, &outcome, sampled.as_ref()).to_string() + "\n",
-        false => view::answer(&goal, &outcome, sampled.as_ref().map(sample).as_ref(), args.for_build(), show::width()),
+        true => json::answer(&request, &outcome, sampled.as_ref()).to_string() + "\n",
+        false => {
+            view::answer(&request, &outcome, sampled.as_ref().map(sample).as_ref(), args.for_build(), show::width())
+        }
     };
     std::io::stdout().lock().write_all(answer.as_bytes())?;
     if let (Some(path), Some(_), false) = (&args.picture.plot, filter, args.json) {
@@ -118,20 +122,23 @@ fn sample(sampled: &Sampled) -> Sample {
 }
 
 impl Args {
-    fn goal(&self) -> Result<(Goal, Option<Sampled>)> {
+    fn request(&self) -> Result<(Request, Option<Sampled>)> {
         let shape = self.wanted.shape(self.metric, self.length)?;
         let sampled = self.wanted.sampled(self.metric, shape, self.field.as_deref(), self.format)?;
         let metric = match &sampled {
             Some(sampled) => sampled.metric,
             None => self.metric.with(shape).map_err(|error| explain_metric(self.metric, error))?,
         };
-        Ok((self.wanted.goal(metric, self.far, self.capacity, sampled.as_ref())?, sampled))
+        Ok((self.wanted.request(metric, self.far, self.capacity, sampled.as_ref()), sampled))
     }
 
     /// The options by which `nearset build` makes this filter, if it reads such items.
     fn for_build(&self) -> Option<String> {
         of_any_length(self.metric).and_then(item_field)?;
-        let mut text = format!("--metric {} {} --far {}", self.metric, self.wanted.typed(), self.far);
+        let mut text = format!("--metric {} {}", self.metric, self.wanted.typed());
+        if let Some(far) = self.far {
+            text += &format!(" --far {far}");
+        }
         text += &format!(" --capacity {}", self.capacity);
         if let Some(field) = &self.field {
             text += &format!(" --field {field}");

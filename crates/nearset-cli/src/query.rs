@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
-use nearset::generations::Found;
+use nearset::filter::Found;
 use nearset_jobs::scan::scan;
 use nearset_records::output::Value;
 use nearset_records::{

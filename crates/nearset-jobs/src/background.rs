@@ -8,8 +8,8 @@
 use std::sync::Arc;
 
 use nearset::hash::Rng;
-use nearset::plan::{Background, Metric, MetricError, MetricName, Shape};
-use nearset::{Distance, Item, ItemError, Seed, Shingler, ShinglingError};
+use nearset::plan::Background;
+use nearset::{Distance, Item, ItemError, Metric, MetricError, MetricName, Seed, Shape, Shingler, ShinglingError};
 
 use crate::measure::{Keeper, Kept};
 use nearset_records::error::{InputError, RecordError};

@@ -9,10 +9,9 @@ use std::path::{Path, PathBuf};
 use memmap2::Mmap;
 use nearset::codec::Kind;
 use nearset::family::WorkLimit;
-use nearset::generations::Overfull;
-use nearset::{DecodeError, Generations};
+use nearset::filter::Overfull;
+use nearset::{DecodeError, Filter, Index};
 
-use crate::any_index::AnyIndex;
 use nearset_records::error::OutputError;
 use nearset_records::format::{Compression, detect};
 use nearset_records::output::{OutputFile, OutputOptions};
@@ -81,22 +80,22 @@ impl FilterFile {
     ///
     /// # Errors
     /// If the file is damaged, another structure or newer than this build.
-    pub fn index(&self) -> Result<AnyIndex<'_>, FilterFileError> {
+    pub fn index(&self) -> Result<Index<'_>, FilterFileError> {
         let found = self.kind()?;
         if !found.is_index() {
             return Err(FilterFileError::IsFilter { path: self.path.clone(), found });
         }
-        AnyIndex::decode(&self.map, self.work).map_err(|cause| self.undecodable(cause))
+        Index::decode(&self.map, self.work).map_err(|cause| self.undecodable(cause))
     }
 
     /// The filter in it, of whatever kind and of however many generations. Its tables stay in the file.
     ///
     /// # Errors
     /// If the file is damaged, another structure or newer than this build.
-    pub fn filter(&self) -> Result<Generations<'_>, FilterFileError> {
+    pub fn filter(&self) -> Result<Filter<'_>, FilterFileError> {
         match self.kind()? {
             found if found.is_index() => Err(FilterFileError::IsIndex { path: self.path.clone(), found }),
-            _ => Generations::decode(&self.map, self.work).map_err(|cause| self.undecodable(cause)),
+            _ => Filter::decode(&self.map, self.work).map_err(|cause| self.undecodable(cause)),
         }
     }
 
@@ -104,7 +103,7 @@ impl FilterFile {
     ///
     /// # Errors
     /// If it holds more, too.
-    pub fn filter_to_trust(&self) -> Result<Generations<'_>, FilterFileError> {
+    pub fn filter_to_trust(&self) -> Result<Filter<'_>, FilterFileError> {
         let filter = self.filter()?;
         match filter.expect_not_overfull() {
             Ok(()) => Ok(filter),
@@ -128,7 +127,7 @@ fn map(file: &File) -> io::Result<Mmap> {
 ///
 /// # Errors
 /// If the device is full or fails.
-pub fn write_filter(filter: &Generations<'_>, out: &mut OutputFile) -> Result<(), OutputError> {
+pub fn write_filter(filter: &Filter<'_>, out: &mut OutputFile) -> Result<(), OutputError> {
     write_with(out, |writing| filter.encode(writing))
 }
 
@@ -136,7 +135,7 @@ pub fn write_filter(filter: &Generations<'_>, out: &mut OutputFile) -> Result<()
 ///
 /// # Errors
 /// If it exists and may not be replaced, or the device is full or fails.
-pub fn save_filter(filter: &Generations<'_>, path: &Path, options: &OutputOptions) -> Result<(), OutputError> {
+pub fn save_filter(filter: &Filter<'_>, path: &Path, options: &OutputOptions) -> Result<(), OutputError> {
     save_with(path, options, |writing| filter.encode(writing))
 }
 
@@ -144,7 +143,7 @@ pub fn save_filter(filter: &Generations<'_>, path: &Path, options: &OutputOption
 ///
 /// # Errors
 /// As [`save_filter`].
-pub fn save_index(index: &AnyIndex<'_>, path: &Path, options: &OutputOptions) -> Result<(), OutputError> {
+pub fn save_index(index: &Index<'_>, path: &Path, options: &OutputOptions) -> Result<(), OutputError> {
     save_with(path, options, |writing| index.encode(writing))
 }
 

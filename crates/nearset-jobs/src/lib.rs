@@ -6,12 +6,11 @@
 //! - [`capacity`]: how many records there will be.
 //! - [`measure`]: what a filter really does on someone's own items.
 //! - [`in_order`], [`scan`]: any work on pieces, or on all records, by many threads and in order.
-//! - [`any_index`], [`filter_file`]: filters and indexes of every kind, and as files.
+//! - [`filter_file`]: filters and indexes as files.
 //!
 //! Claim: what a run gives is a function of the records, their order and the options, whatever thread does what.
 //! Not here: how records lie in files (`nearset-records`), and how to print anything (`nearset-view`).
 
-pub mod any_index;
 pub mod background;
 pub mod capacity;
 pub mod dedup;
@@ -21,5 +20,4 @@ pub mod join;
 pub mod measure;
 pub mod scan;
 
-pub use any_index::AnyIndex;
 pub use filter_file::{FilterFile, FilterFileError, check_save, save_filter, save_index, write_filter};

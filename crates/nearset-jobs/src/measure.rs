@@ -6,8 +6,7 @@
 
 use nearset::family::Hashed;
 use nearset::item::jaccard;
-use nearset::plan::Metric;
-use nearset::{Bits, Distance, Generations, Item, ItemError, Shingler};
+use nearset::{Bits, Distance, Filter, Item, ItemError, Metric, Shingler};
 
 /// An item that owns what it needs to be compared again and again.
 pub enum Kept {
@@ -81,7 +80,7 @@ impl Query {
     ///
     /// # Errors
     /// If the item is of a wrong kind or length.
-    pub fn new(filter: &Generations<'_>, item: Item<'_>, kept: Kept, room: &mut Hashed) -> Result<Self, ItemError> {
+    pub fn new(filter: &Filter<'_>, item: Item<'_>, kept: Kept, room: &mut Hashed) -> Result<Self, ItemError> {
         Ok(Self { kept, accepted: filter.find(item, room)?.near, nearest: None })
     }
 
@@ -89,7 +88,7 @@ impl Query {
     ///
     /// # Errors
     /// If the items have no distance.
-    pub fn distance(&self, filter: &Generations<'_>, stored: &Kept) -> Result<Option<Distance>, ItemError> {
+    pub fn distance(&self, filter: &Filter<'_>, stored: &Kept) -> Result<Option<Distance>, ItemError> {
         if let (Kept::Shingles(a), Kept::Shingles(b)) = (&self.kept, stored) {
             // An empty text is near nothing.
             if a.is_empty() || b.is_empty() {
@@ -141,7 +140,7 @@ pub struct Measured {
 const BINS: usize = 12;
 
 /// Sorts the answers by distance.
-pub fn measure(filter: &Generations<'_>, metric: Metric, queries: &[Query], near: Distance, far: Distance) -> Measured {
+pub fn measure(filter: &Filter<'_>, metric: Metric, queries: &[Query], near: Distance, far: Distance) -> Measured {
     let farthest = metric.farthest();
     let known = |query: &Query| query.nearest.or(farthest).map(|distance| (distance, query.accepted));
     let mut all: Vec<(Distance, bool)> = queries.iter().filter_map(known).collect();

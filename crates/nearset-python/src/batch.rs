@@ -6,8 +6,7 @@
 use std::ops::Range;
 use std::thread;
 
-use nearset::plan::Metric;
-use nearset::{BitString, Item, ItemError};
+use nearset::{BitString, Item, ItemError, Metric};
 use nearset_jobs::in_order::{Feed, queue};
 use pyo3::exceptions::{PyMemoryError, PyValueError};
 use pyo3::prelude::*;
@@ -59,7 +58,7 @@ impl From<Fault> for PyErr {
     fn from(fault: Fault) -> Self {
         match fault {
             Fault::Missing { position } => PyValueError::new_err(format!("item {position} is missing (None or null)")),
-            Fault::Item { position, cause } => error::batch(&nearset::filter::BatchError { position, source: cause }),
+            Fault::Item { position, cause } => error::batch(&nearset::item::BatchError { position, source: cause }),
             Fault::Other(error) => error,
         }
     }

@@ -1,8 +1,7 @@
 //! `dedup`: the program's decisions on texts that Python has.
 
-use nearset::generations::Description as Described;
-use nearset::plan::{Metric, TextDedup as Wanted};
-use nearset::{BitString, Item};
+use nearset::plan::{Plan, Request};
+use nearset::{BitString, Filter as Library, Item, Metric};
 use nearset_jobs::dedup::{Against, Sketched, TextRun, TextSketcher};
 use numpy::{IntoPyArray, PyArray1};
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -35,12 +34,16 @@ use crate::{error, options::seed_to_python};
 /// >>> wanted.filter(capacity=1000)
 /// <NearFilter: jaccard over shingles of words:5; 112 bands of 8 rows, enough must hit; 0 of 1,000 items, 0 % of 86.2 kB set>
 #[pyclass(frozen, module = "nearset")]
-pub struct TextDedup(Wanted);
+pub struct TextDedup {
+    request: Request,
+    /// The plan for one text: what is promised, and what it does, are the same for any number.
+    plan: Plan,
+}
 
 impl TextDedup {
-    fn described(&self, capacity: u64, when_full: &str) -> PyResult<Described> {
-        let when_full = description::when_full(when_full)?;
-        Described::of_texts(&self.0, capacity, when_full).map_err(|cause| error::reserve(&cause))
+    fn planned(&self, capacity: u64, when_full: &str) -> PyResult<Plan> {
+        let request = self.request.clone().capacity(capacity).when_full(description::when_full(when_full)?);
+        request.plan_dedup().map_err(|cause| error::plan(&cause))
     }
 }
 
@@ -56,58 +59,53 @@ impl TextDedup {
         shingling: Option<&str>,
         seed: Option<SeedArgument>,
     ) -> PyResult<Self> {
-        let usual = near.map_or_else(Wanted::default, Wanted::new);
-        let wanted = Wanted {
-            near: usual.near,
-            far: far.unwrap_or(usual.far),
-            max_false_negative: max_false_negative.unwrap_or(usual.max_false_negative),
-            max_false_positive: max_false_positive.unwrap_or(usual.max_false_positive),
-            shingling: options::shingling(shingling)?,
-            seed: options::seed(seed),
-        };
-        wanted.spec(1).map_err(|cause| error::text_dedup(&cause))?;
-        Ok(Self(wanted))
+        let metric = Metric::Jaccard { shingling: options::shingling(shingling)? };
+        let mut request = Request::new(metric, near.unwrap_or(Request::NEAR)).seed(options::seed(seed));
+        request.far = far;
+        (request.max_false_negative, request.max_false_positive) = (max_false_negative, max_false_positive);
+        let plan = request.clone().capacity(1).plan_dedup().map_err(|cause| error::plan(&cause))?;
+        Ok(Self { request, plan })
     }
 
     /// The Jaccard similarity around which texts become duplicates.
     #[getter]
     fn near(&self) -> f64 {
-        self.0.near
+        self.request.near
     }
 
     /// The similarity below which they are not.
     #[getter]
     fn far(&self) -> f64 {
-        self.0.far
+        self.request.far.unwrap_or_else(|| self.request.metric.own_unit(self.plan.terms().far))
     }
 
     /// The most of what lies at exactly ``near`` that may be missed.
     #[getter]
     fn max_false_negative(&self) -> f64 {
-        self.0.max_false_negative
+        self.plan.terms().max_false_negative
     }
 
     /// The most of what lies at exactly ``far`` that may be dropped.
     #[getter]
     fn max_false_positive(&self) -> f64 {
-        self.0.max_false_positive
+        self.plan.terms().max_false_positive
     }
 
     /// How texts are cut.
     #[getter]
     fn shingling(&self) -> String {
-        self.0.shingling.to_string()
+        self.request.shingling().unwrap_or_default().to_string()
     }
 
     /// From which the hash functions are drawn.
     #[getter]
     fn seed<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        seed_to_python(py, self.0.seed)
+        seed_to_python(py, self.request.seed)
     }
 
     /// The probability, at capacity, that a text is caught whose nearest earlier one has this similarity.
     fn caught(&self, similarity: f64) -> PyResult<f64> {
-        self.0.caught(similarity).map_err(|cause| error::text_dedup(&cause))
+        self.plan.accepted(similarity).map_err(error::value)
     }
 
     /// An empty filter for so many texts.
@@ -117,8 +115,8 @@ impl TextDedup {
     ///     when_full: As for :meth:`Plan.filter`.
     #[pyo3(signature = (capacity, *, when_full="grow"))]
     fn filter(&self, py: Python<'_>, capacity: Whole<u64>, when_full: &str) -> PyResult<Py<PyAny>> {
-        let described = self.described(capacity.0, when_full)?;
-        filter::to_python(py, described.make().map_err(|cause| error::spec(&cause))?)
+        let plan = self.planned(capacity.0, when_full)?;
+        filter::to_python(py, Library::new(&plan.spec).map_err(|cause| error::spec(&cause))?)
     }
 
     /// Such a filter without its memory: for a server that is to hold it.
@@ -128,26 +126,27 @@ impl TextDedup {
     ///     when_full: As for :meth:`Plan.filter`.
     #[pyo3(signature = (capacity, *, when_full="grow"))]
     fn describe(&self, capacity: Whole<u64>, when_full: &str) -> PyResult<Description> {
-        Description::new(self.described(capacity.0, when_full)?)
+        Description::new(self.planned(capacity.0, when_full)?.spec)
     }
 
     fn __getnewargs_ex__<'py>(&self, py: Python<'py>) -> PyResult<((f64,), Bound<'py, PyDict>)> {
-        let Wanted { near, far, max_false_negative, max_false_positive, shingling, seed } = self.0;
         let rest = PyDict::new(py);
-        rest.set_item("far", far)?;
-        rest.set_item("max_false_negative", max_false_negative)?;
-        rest.set_item("max_false_positive", max_false_positive)?;
-        rest.set_item("shingling", shingling.to_string())?;
-        rest.set_item("seed", seed_to_python(py, seed)?)?;
-        Ok(((near,), rest))
+        rest.set_item("far", self.request.far)?;
+        rest.set_item("max_false_negative", self.request.max_false_negative)?;
+        rest.set_item("max_false_positive", self.request.max_false_positive)?;
+        rest.set_item("shingling", self.shingling())?;
+        rest.set_item("seed", seed_to_python(py, self.request.seed)?)?;
+        Ok(((self.request.near,), rest))
     }
 
     fn __repr__(&self) -> String {
-        let Wanted { near, far, max_false_negative, max_false_positive, shingling, seed } = self.0;
+        let (near, seed) = (self.request.near, self.request.seed);
         format!(
-            "TextDedup(near={near}, far={:.6}, max_false_negative={max_false_negative}, \
-             max_false_positive={max_false_positive}, shingling='{shingling}', seed={seed})",
-            far
+            "TextDedup(near={near}, far={:.6}, max_false_negative={}, max_false_positive={}, shingling='{}', seed={seed})",
+            self.far(),
+            self.max_false_negative(),
+            self.max_false_positive(),
+            self.shingling()
         )
     }
 }
@@ -169,14 +168,14 @@ pub fn dedup<'py>(
     threads: Option<Whole<usize>>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Kept<'py>> {
-    let metric = Metric::Jaccard { shingling: wanted.0.shingling };
+    let metric = wanted.request.metric;
     let many = Many::new(metric, texts)?;
     let capacity = capacity.map(|capacity| capacity.0).or(many.len().map(|len| len as u64));
-    let mut run = TextRun::new(wanted.0, capacity).map_err(|cause| error::reserve(&cause))?;
+    let mut run = TextRun::new(wanted.request.clone(), capacity).map_err(|cause| error::plan(&cause))?;
     let hasher = run.hasher();
     let held: Vec<_> = against.iter().map(|filter| filter.read(py)).collect();
-    let described = run.filter().describe();
-    let own = described.spec().near().expect("a filter of texts has bands");
+    let spec = run.filter().spec();
+    let own = spec.near().expect("a filter of texts has bands");
     let screens = held
         .iter()
         .map(|filter| Against::new(filter, own).map_err(|cause| PyTypeError::new_err(cause.to_string())))

@@ -3,11 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
-use nearset::BitString;
-use nearset::family::{Hashed, Key};
-use nearset::filter::{Hasher, Spec};
-use nearset::generations::{Description as Library, Terms, WhenFull};
-use nearset::plan::{Metric, PlannedSpec};
+use nearset::family::{Hashed, Key, WorkLimit};
+use nearset::spec::{Hasher, WhenFull};
+use nearset::{BitString, FilterSpec, Metric, Spec};
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -34,7 +32,7 @@ use crate::{draw, error, filter};
 /// True
 #[pyclass(frozen, module = "nearset")]
 pub struct Description {
-    described: Library,
+    described: FilterSpec,
     metric: Metric,
     hasher: OnceLock<Option<Hasher>>,
 }
@@ -59,16 +57,13 @@ pub fn name_of(when_full: WhenFull) -> &'static str {
 }
 
 impl Description {
-    pub fn new(described: Library) -> PyResult<Self> {
+    pub fn new(described: FilterSpec) -> PyResult<Self> {
         let metric = described.metric().ok_or_else(filter::no_items)?;
         Ok(Self { described, metric, hasher: OnceLock::new() })
     }
 
     fn spec(&self) -> PyResult<&Spec> {
-        self.described
-            .spec()
-            .near()
-            .ok_or_else(|| PyTypeError::new_err("only near filters have bands, and keys for them"))
+        self.described.near().ok_or_else(|| PyTypeError::new_err("only near filters have bands, and keys for them"))
     }
 
     /// What hashes, where keys are all that the filter needs of an item.
@@ -92,7 +87,7 @@ impl Description {
     #[pyo3(signature = (bytes, unlimited_work=false))]
     fn decode(bytes: &[u8], unlimited_work: bool) -> PyResult<Self> {
         let limit = options::work_limit(unlimited_work);
-        Self::new(Library::decode_within(bytes, limit).map_err(|cause| error::decode(&cause))?)
+        Self::new(FilterSpec::decode_within(bytes, limit).map_err(|cause| error::decode(&cause))?)
     }
 
     /// The description as bytes, which ``NEAR.RESERVE key DESCRIPTION`` takes.
@@ -119,13 +114,13 @@ impl Description {
     /// Bands that an item has a key in; ``None`` for exact filters, which have none.
     #[getter]
     fn bands(&self) -> Option<u32> {
-        self.described.bands()
+        self.described.near().map(|spec| spec.rule.bands())
     }
 
     /// Functions in a band, where there are bands.
     #[getter]
     fn rows(&self) -> Option<u32> {
-        self.described.spec().near().map(|spec| spec.rows)
+        self.described.near().map(|spec| spec.rows)
     }
 
     /// Whether its :meth:`keys` are all that the filter needs of an item.
@@ -137,14 +132,7 @@ impl Description {
     /// Bits, symbols or components of an item, where they are fixed.
     #[getter]
     fn length(&self) -> Option<u32> {
-        match self.metric {
-            Metric::Hamming { bits: length }
-            | Metric::Symbols { length }
-            | Metric::Angle { dimension: length }
-            | Metric::L1 { dimension: length }
-            | Metric::L2 { dimension: length } => Some(length),
-            _ => None,
-        }
+        self.metric.shape().length
     }
 
     /// How many items it is made for; ``None`` if nothing was promised.
@@ -168,12 +156,15 @@ impl Description {
     /// Bits of all bands' tables; ``None`` for exact filters, which have none.
     #[getter]
     fn num_bits(&self) -> Option<u64> {
-        self.described.spec().near().map(|spec| spec.bits_per_band() * u64::from(spec.rule.bands()))
+        self.described.near().map(|spec| spec.bits_per_band() * u64::from(spec.rule.bands()))
     }
 
     /// An empty filter: a :class:`NearFilter` or an :class:`ExactNearFilter`.
     fn filter(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        filter::to_python(py, self.described.make().map_err(|cause| error::spec(&cause))?)
+        filter::to_python(
+            py,
+            nearset::Filter::new_within(&self.described, WorkLimit::Unlimited).map_err(|cause| error::spec(&cause))?,
+        )
     }
 
     /// An item's keys, one a band; 0 where it has no value in a band.
@@ -238,8 +229,10 @@ impl Description {
     ///     stop: The band after the last.
     fn slice(&self, start: Whole<u32>, stop: Whole<u32>) -> PyResult<Self> {
         let slice = self.spec()?.slice(start.0..stop.0).map_err(|cause| error::spec(&cause))?;
-        let terms = self.described.terms().map(|&terms| Terms { when_full: WhenFull::Refuse, ..terms });
-        Self::new(Library::new(PlannedSpec::Near(slice), terms).map_err(error::value)?)
+        let slice = FilterSpec::from(slice);
+        let Some(mut terms) = self.described.terms().copied() else { return Self::new(slice) };
+        terms.when_full = WhenFull::Refuse;
+        Self::new(slice.on_terms(terms).map_err(error::value)?)
     }
 
     /// Whether items are near by this filter's rule, given what all of its slices say of them together.
@@ -277,7 +270,7 @@ impl Description {
     }
 
     fn __repr__(&self) -> String {
-        let shape = match self.described.spec().near() {
+        let shape = match self.described.near() {
             Some(spec) => format!("{} bands of {} rows", spec.rule.bands(), spec.rows),
             None => "exact".to_owned(),
         };

@@ -14,15 +14,15 @@ pub fn html(title: &str, facts: &[(&str, String)], svg: &str) -> String {
 
 /// A plan's facts.
 pub fn plan_facts(plan: &Plan) -> Vec<(&'static str, String)> {
-    let goal = &plan.goal;
-    let own = |distance| number(goal.metric.own_unit(distance));
-    let unit = goal.metric.unit();
+    let (metric, terms) = (plan.request.metric, plan.terms());
+    let own = |distance| number(metric.own_unit(distance));
+    let unit = metric.unit();
     vec![
-        ("metric", format!("{}, {} items", goal.metric, count(goal.capacity))),
+        ("metric", format!("{metric}, {} items", count(terms.capacity))),
         ("structure", format!("{} over {}: {}", plan.structure, plan.family, plan.structure.meaning())),
         ("shape", shape(plan)),
         ("memory", format!("{} bits an item, {} in all", number(plan.bits_per_item), bytes(plan.bytes))),
-        ("near", format!("{} missed at {} {unit}", percent(plan.false_negative), own(goal.near))),
-        ("far", format!("{} accepted at {} {unit}", percent(plan.false_positive), own(goal.far))),
+        ("near", format!("{} missed at {} {unit}", percent(plan.false_negative), own(terms.near))),
+        ("far", format!("{} accepted at {} {unit}", percent(plan.false_positive), own(terms.far))),
     ]
 }

@@ -3,9 +3,11 @@
 use std::fmt::Display;
 use std::path::Path;
 
-use nearset::filter::{BatchError, BitArrayError, BloomError, SpecError};
-use nearset::generations::{InsertError, Overfull, ReserveError};
-use nearset::plan::TextDedupError;
+use nearset::bloom::{BitArrayError, BloomError};
+use nearset::filter::{InsertError, Overfull};
+use nearset::item::BatchError;
+use nearset::plan::PlanError;
+use nearset::spec::SpecError;
 use nearset::{DecodeError, ItemError};
 use nearset_jobs::FilterFileError;
 use nearset_records::OutputError;
@@ -76,19 +78,10 @@ pub fn bloom(error: &BloomError) -> PyErr {
     }
 }
 
-/// A filter for texts that can't be made.
-pub fn text_dedup(error: &TextDedupError) -> PyErr {
+/// A filter for texts that can't be planned.
+pub fn plan(error: &PlanError) -> PyErr {
     match error {
-        TextDedupError::Spec(cause) => spec(cause),
-        _ => value(error),
-    }
-}
-
-/// A filter that can't be reserved.
-pub fn reserve(error: &ReserveError) -> PyErr {
-    match error {
-        ReserveError::Spec(cause) => spec(cause),
-        ReserveError::Texts(cause) => text_dedup(cause),
+        PlanError::Spec(cause) => spec(cause),
         _ => value(error),
     }
 }

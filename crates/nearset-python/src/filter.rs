@@ -4,10 +4,9 @@ use std::path::PathBuf;
 use std::sync::RwLockReadGuard;
 
 use nearset::family::{Hashed, Key};
-use nearset::filter::Decision;
-use nearset::generations::{AnyFilter, InsertError};
-use nearset::plan::Metric;
-use nearset::{BitString, Distance, Generations};
+use nearset::filter::InsertError;
+use nearset::spec::Decision;
+use nearset::{BitString, Distance, Filter as Library, Metric};
 use nearset_jobs::{FilterFile, save_filter};
 use nearset_records::extract::item_field;
 use nearset_view::curves::filter_chart;
@@ -32,7 +31,7 @@ use crate::{description, draw, error, files};
 /// bytes, numpy arrays of ``uint8``, ``uint64`` or ``bool``), vectors (anything that numpy takes for ``float32``).
 #[pyclass(frozen, subclass, module = "nearset")]
 pub struct Filter {
-    filter: Shared<Generations<'static>>,
+    filter: Shared<Library<'static>>,
     metric: Metric,
 }
 
@@ -73,7 +72,7 @@ pub struct NearFilter;
 pub struct ExactNearFilter;
 
 /// A filter as the Python object of its class.
-pub fn to_python(py: Python<'_>, filter: Generations<'static>) -> PyResult<Py<PyAny>> {
+pub fn to_python(py: Python<'_>, filter: Library<'static>) -> PyResult<Py<PyAny>> {
     let is_near = is_near(&filter);
     let base = PyClassInitializer::from(Filter::new(filter)?);
     Ok(match is_near {
@@ -83,12 +82,7 @@ pub fn to_python(py: Python<'_>, filter: Generations<'static>) -> PyResult<Py<Py
 }
 
 /// The filter in a file, which must not hold more than it is made for unless that is allowed.
-pub fn open(
-    py: Python<'_>,
-    path: PathBuf,
-    unlimited_work: bool,
-    allow_overfull: bool,
-) -> PyResult<Generations<'static>> {
+pub fn open(py: Python<'_>, path: PathBuf, unlimited_work: bool, allow_overfull: bool) -> PyResult<Library<'static>> {
     py.detach(|| {
         let file = FilterFile::open(&path).map_err(|cause| error::filter_file(&cause))?;
         let file = file.within(options::work_limit(unlimited_work));
@@ -98,15 +92,10 @@ pub fn open(
 }
 
 /// The filter in bytes, likewise.
-pub fn decode(
-    py: Python<'_>,
-    bytes: &[u8],
-    unlimited_work: bool,
-    allow_overfull: bool,
-) -> PyResult<Generations<'static>> {
+pub fn decode(py: Python<'_>, bytes: &[u8], unlimited_work: bool, allow_overfull: bool) -> PyResult<Library<'static>> {
     py.detach(|| {
         let limit = options::work_limit(unlimited_work);
-        let filter = Generations::decode(bytes, limit).map_err(|cause| error::decode(&cause))?;
+        let filter = Library::decode(bytes, limit).map_err(|cause| error::decode(&cause))?;
         if !allow_overfull {
             filter.expect_not_overfull().map_err(|cause| error::overfull(&cause))?;
         }
@@ -114,8 +103,8 @@ pub fn decode(
     })
 }
 
-fn is_near(filter: &Generations<'_>) -> bool {
-    matches!(filter.filters().first(), Some(AnyFilter::Near(_)))
+fn is_near(filter: &Library<'_>) -> bool {
+    filter.near_generations().next().is_some()
 }
 
 /// What is said of filters that only programs make.
@@ -123,7 +112,7 @@ pub fn no_items() -> PyErr {
     PyTypeError::new_err("Python has no items for this filter's hash family: use the Rust library")
 }
 
-fn expect(filter: Generations<'static>, near: bool) -> PyResult<Generations<'static>> {
+fn expect(filter: Library<'static>, near: bool) -> PyResult<Library<'static>> {
     if is_near(&filter) == near {
         return Ok(filter);
     }
@@ -132,7 +121,7 @@ fn expect(filter: Generations<'static>, near: bool) -> PyResult<Generations<'sta
 }
 
 /// Takes in the items of another filter, unless that makes more than there is room for.
-fn merge(ours: &mut Generations<'static>, theirs: &Generations<'_>) -> PyResult<()> {
+fn merge(ours: &mut Library<'static>, theirs: &Library<'_>) -> PyResult<()> {
     if ours.has_room_for(theirs) {
         return ours.merge(theirs).map_err(error::value);
     }
@@ -144,18 +133,18 @@ fn merge(ours: &mut Generations<'static>, theirs: &Generations<'_>) -> PyResult<
 }
 
 impl Filter {
-    fn new(filter: Generations<'static>) -> PyResult<Self> {
+    fn new(filter: Library<'static>) -> PyResult<Self> {
         let metric = filter.metric().filter(|&metric| item_field(metric).is_some() || metric.is_whole());
         Ok(Self { filter: Shared::new(filter), metric: metric.ok_or_else(no_items)? })
     }
 
     /// What holds the filter.
-    pub fn shared(&self) -> &Shared<Generations<'static>> {
+    pub fn shared(&self) -> &Shared<Library<'static>> {
         &self.filter
     }
 
     /// The filter, to look into.
-    pub fn read(&self, py: Python<'_>) -> RwLockReadGuard<'_, Generations<'static>> {
+    pub fn read(&self, py: Python<'_>) -> RwLockReadGuard<'_, Library<'static>> {
         self.filter.read(py)
     }
 
@@ -167,8 +156,9 @@ impl Filter {
     fn words(&self, py: Python<'_>) -> Vec<(&'static str, String)> {
         let filter = self.read(py);
         let mut words = vec![("metric", self.metric.to_string())];
-        let (shape, set) = match newest(&filter) {
-            AnyFilter::Near(filter) => {
+        let (near, exact) = (filter.near_generations().next_back(), filter.exact_generations().next_back());
+        let (shape, set) = match (near, exact) {
+            (Some(filter), _) => {
                 let spec = filter.spec();
                 let when = match (spec.rule.decision(), spec.rule.threshold_at(filter.chance_hit())) {
                     (Decision::Promise { .. }, Some(hits)) if !filter.is_empty() => {
@@ -181,13 +171,13 @@ impl Filter {
                 let shape = format!("{} bands of {} rows, {when}", spec.rule.bands(), spec.rows);
                 (shape, format!("{} of {} set", draw::percent(filter.fill()), draw::bytes(spec.bytes())))
             }
-            AnyFilter::Exact(filter) => {
+            (None, Some(filter)) => {
                 let spec = filter.spec();
                 (format!("nothing within {} bits missed", spec.radius), draw::bytes(filter.bytes()))
             }
-            _ => (filter.kind().to_owned(), draw::bytes(filter.bytes())),
+            (None, None) => (filter.kind().to_owned(), draw::bytes(filter.bytes())),
         };
-        let (shape, set) = match filter.filters().len() {
+        let (shape, set) = match filter.generations() {
             1 => (shape, set),
             several => (format!("{several} generations, the newest of {shape}"), draw::bytes(filter.bytes())),
         };
@@ -246,9 +236,10 @@ impl Filter {
         let mut new = Vec::with_capacity(many.len().unwrap_or(0));
         let (hasher, bands) = {
             let filter = self.read(py);
-            let described = filter.describe();
-            let takes_keys = described.spec().near().is_some_and(|spec| spec.probing.is_none());
-            (filter.hasher().filter(|_| takes_keys), described.bands().unwrap_or(1) as usize)
+            let spec = filter.spec();
+            let takes_keys = spec.near().is_some_and(|spec| spec.probing.is_none());
+            let bands = spec.near().map_or(1, |spec| spec.rule.bands() as usize);
+            (filter.hasher().filter(|_| takes_keys), bands)
         };
         match hasher {
             Some(hasher) => batch::run(
@@ -439,7 +430,7 @@ impl Filter {
     /// How many generations it has: one, until it grows.
     #[getter]
     fn generations(&self, py: Python<'_>) -> usize {
-        self.read(py).filters().len()
+        self.read(py).generations()
     }
 
     /// Whether the next new item makes it grow, or is refused.
@@ -491,7 +482,7 @@ impl Filter {
         let filter = slf.get();
         let words = filter.words(slf.py());
         let guard = filter.read(slf.py());
-        let curve = filter_chart(guard.filters(), filter.metric).to_svg();
+        let curve = filter_chart(&guard, filter.metric).to_svg();
         Ok(draw::html(&name, &words, &curve))
     }
 }
@@ -561,15 +552,8 @@ impl NearFilter {
 }
 
 fn of_near<T>(slf: &Bound<'_, NearFilter>, get: impl FnOnce(&nearset::NearFilter<'static>) -> T) -> T {
-    match newest(&slf.as_super().get().read(slf.py())) {
-        AnyFilter::Near(filter) => get(filter),
-        _ => unreachable!("the class holds near filters only"),
-    }
-}
-
-/// The generation that takes the items.
-fn newest<'f>(filter: &'f Generations<'static>) -> &'f AnyFilter<'static> {
-    filter.filters().last().expect("a filter has a generation")
+    let filter = slf.as_super().get().read(slf.py());
+    get(filter.near_generations().next_back().expect("the class holds near filters only"))
 }
 
 #[pymethods]
@@ -598,9 +582,7 @@ impl ExactNearFilter {
     /// Nothing within so many bits of a stored string is missed.
     #[getter]
     fn radius(slf: &Bound<'_, Self>) -> u32 {
-        match newest(&slf.as_super().get().read(slf.py())) {
-            AnyFilter::Exact(filter) => filter.spec().radius,
-            _ => unreachable!("the class holds exact near filters only"),
-        }
+        let filter = slf.as_super().get().read(slf.py());
+        filter.exact_generations().next_back().expect("the class holds exact near filters only").spec().radius
     }
 }

@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 use nearset::index::IndexError;
-use nearset::plan::{IndexPlan as Planned, Metric};
-use nearset::{BitString, HammingIndex as Hamming, HammingSpec, Item, LshIndex as Lsh};
-use nearset_jobs::{AnyIndex, FilterFile, save_index};
+use nearset::plan::IndexPlan as Planned;
+use nearset::{BitString, HammingIndex as Hamming, HammingSpec, Index as Library, Item, LshIndex as Lsh, Metric};
+use nearset_jobs::{FilterFile, save_index};
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -14,7 +14,7 @@ use pyo3::types::{PyBytes, PyTuple};
 use crate::batch::{self, Fault, present};
 use crate::items::{Chunk, Many};
 use crate::options::{self, SeedArgument, Whole};
-use crate::plan::{Reduced, Said};
+use crate::plan::{Reduced, arguments};
 use crate::shared::{Shared, reduce};
 use crate::{draw, error, files};
 
@@ -61,7 +61,7 @@ fn failed_at(position: usize, cause: IndexError) -> Fault {
 /// An item's id is its place in the order of insertion, from 0 on, and never changes.
 #[pyclass(frozen, subclass, module = "nearset")]
 pub struct Index {
-    index: Shared<AnyIndex<'static>>,
+    index: Shared<Library<'static>>,
     metric: Metric,
 }
 
@@ -99,8 +99,8 @@ pub struct LshIndex;
 #[pyclass(frozen, extends = Index, module = "nearset")]
 pub struct HammingIndex;
 
-fn to_python(py: Python<'_>, index: AnyIndex<'static>) -> PyResult<Py<PyAny>> {
-    let is_lsh = matches!(index, AnyIndex::Lsh(_));
+fn to_python(py: Python<'_>, index: Library<'static>) -> PyResult<Py<PyAny>> {
+    let is_lsh = matches!(index, Library::Lsh(_));
     let base = PyClassInitializer::from(Index::new(index)?);
     Ok(match is_lsh {
         true => Bound::new(py, base.add_subclass(LshIndex))?.into_any().unbind(),
@@ -113,7 +113,7 @@ pub fn open(py: Python<'_>, path: PathBuf, unlimited_work: bool) -> PyResult<Py<
     to_python(py, opened(py, path, unlimited_work)?)
 }
 
-fn opened(py: Python<'_>, path: PathBuf, unlimited_work: bool) -> PyResult<AnyIndex<'static>> {
+fn opened(py: Python<'_>, path: PathBuf, unlimited_work: bool) -> PyResult<Library<'static>> {
     py.detach(|| {
         let file = FilterFile::open(&path).map_err(|cause| error::filter_file(&cause))?;
         let file = file.within(options::work_limit(unlimited_work));
@@ -121,20 +121,20 @@ fn opened(py: Python<'_>, path: PathBuf, unlimited_work: bool) -> PyResult<AnyIn
     })
 }
 
-fn decoded(py: Python<'_>, bytes: &[u8], unlimited_work: bool) -> PyResult<AnyIndex<'static>> {
+fn decoded(py: Python<'_>, bytes: &[u8], unlimited_work: bool) -> PyResult<Library<'static>> {
     let limit = options::work_limit(unlimited_work);
-    py.detach(|| Ok(AnyIndex::decode(bytes, limit).map_err(|cause| error::decode(&cause))?.into_owned()))
+    py.detach(|| Ok(Library::decode(bytes, limit).map_err(|cause| error::decode(&cause))?.into_owned()))
 }
 
-fn expect(index: AnyIndex<'static>, lsh: bool) -> PyResult<AnyIndex<'static>> {
+fn expect(index: Library<'static>, lsh: bool) -> PyResult<Library<'static>> {
     match (&index, lsh) {
-        (AnyIndex::Lsh(_), true) | (AnyIndex::Hamming(_), false) => Ok(index),
+        (Library::Lsh(_), true) | (Library::Hamming(_), false) => Ok(index),
         _ => Err(PyValueError::new_err("it is another kind of index: open it by nearset.open, or by its own class")),
     }
 }
 
 impl Index {
-    fn new(index: AnyIndex<'static>) -> PyResult<Self> {
+    fn new(index: Library<'static>) -> PyResult<Self> {
         let Some(metric) = index.metric() else {
             return Err(PyTypeError::new_err("Python has no items for this index's hash family: use the Rust library"));
         };
@@ -142,7 +142,7 @@ impl Index {
     }
 
     /// What holds the index.
-    pub fn shared(&self) -> &Shared<AnyIndex<'static>> {
+    pub fn shared(&self) -> &Shared<Library<'static>> {
         &self.index
     }
 
@@ -162,7 +162,7 @@ impl Index {
         py: Python<'_>,
         items: &Bound<'_, PyAny>,
         threads: Option<Whole<usize>>,
-        ask: impl Fn(&AnyIndex<'_>, Item<'_>) -> Result<Vec<nearset::Neighbour>, IndexError> + Sync + Send,
+        ask: impl Fn(&Library<'_>, Item<'_>) -> Result<Vec<nearset::Neighbour>, IndexError> + Sync + Send,
     ) -> PyResult<Vec<Vec<nearset::Neighbour>>> {
         let many = Many::new(self.metric, items)?;
         let mut all = Vec::with_capacity(many.len().unwrap_or(0));
@@ -388,11 +388,11 @@ impl Index {
         let (name, index) = (slf.get_type().name()?, slf.get());
         let guard = index.index.read(slf.py());
         let shape = match &*guard {
-            AnyIndex::Lsh(index) => {
+            Library::Lsh(index) => {
                 let spec = index.spec();
                 format!("{} tables of {} rows", spec.layout.bands, spec.layout.rows)
             }
-            AnyIndex::Hamming(index) => format!("quick within {} bits", index.spec().radius),
+            Library::Hamming(index) => format!("quick within {} bits", index.spec().radius),
             other => other.kind().to_owned(),
         };
         let (items, bytes) = (draw::count(guard.len()), draw::bytes(guard.bytes()));
@@ -412,7 +412,7 @@ impl LshIndex {
         let index = slf.as_super().get();
         let chunk = index.one(item)?;
         match &*index.index.read(slf.py()) {
-            AnyIndex::Lsh(lsh) => lsh.candidates(present(0, chunk.item(0))?).map_err(|cause| failed(&cause)),
+            Library::Lsh(lsh) => lsh.candidates(present(0, chunk.item(0))?).map_err(|cause| failed(&cause)),
             _ => unreachable!("the class holds LSH indexes only"),
         }
     }
@@ -439,7 +439,7 @@ impl HammingIndex {
     fn new(bits: Whole<u32>, radius: Whole<u32>, seed: Option<SeedArgument>) -> PyResult<PyClassInitializer<Self>> {
         let spec = HammingSpec { bits: bits.0, radius: radius.0, seed: options::seed(seed) };
         let index = Hamming::from_spec(spec).map_err(|cause| error::spec(&cause))?;
-        Ok(PyClassInitializer::from(Index::new(AnyIndex::Hamming(index))?).add_subclass(Self))
+        Ok(PyClassInitializer::from(Index::new(Library::Hamming(index))?).add_subclass(Self))
     }
 
     /// The Hamming index in a file.
@@ -459,20 +459,20 @@ impl HammingIndex {
 
 /// The quickest index that finds near items as often as was asked. Made by :func:`plan_index`.
 #[pyclass(frozen, module = "nearset")]
-pub struct IndexPlan(pub Planned, pub Said);
+pub struct IndexPlan(pub Planned);
 
 impl IndexPlan {
-    fn empty_index(&self) -> PyResult<AnyIndex<'static>> {
-        Lsh::from_spec(self.0.spec.clone()).map(AnyIndex::Lsh).map_err(error::value)
+    fn empty_index(&self) -> PyResult<Library<'static>> {
+        Lsh::from_spec(self.0.spec.clone()).map(Library::Lsh).map_err(error::value)
     }
 }
 
 #[pymethods]
 impl IndexPlan {
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Reduced<'py>> {
-        let goal = &self.0.goal;
+        let request = &self.0.request;
         let again = py.import("nearset._core")?.getattr("_plan_again")?;
-        Ok((again, ("plan_index", goal.metric.name().as_str(), self.1.arguments(py, goal)?)))
+        Ok((again, ("plan_index", request.metric.name().as_str(), arguments(py, request)?)))
     }
 
     /// An empty index.
@@ -525,7 +525,7 @@ impl IndexPlan {
         let (layout, found) = (self.0.spec.layout, draw::percent(self.0.success));
         format!(
             "<IndexPlan: {}; {} tables of {} rows; {found} found at near>",
-            self.0.goal.metric, layout.bands, layout.rows
+            self.0.request.metric, layout.bands, layout.rows
         )
     }
 }

@@ -4,8 +4,7 @@
 //! so that a list of texts is never in memory twice.
 //! What an object is depends on what near means: a `str` is a text to Jaccard and hexadecimal digits to Hamming.
 
-use nearset::plan::Metric;
-use nearset::{BitString, Bits, Item, Symbols};
+use nearset::{BitString, Bits, Item, Metric, Symbols};
 use numpy::{
     Element, PyArray1, PyArray2, PyArrayDescrMethods, PyArrayDyn, PyArrayMethods, PyReadonlyArray2, PyUntypedArray,
     PyUntypedArrayMethods,

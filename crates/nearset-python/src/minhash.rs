@@ -1,8 +1,7 @@
 //! MinHash signatures.
 
 use nearset::family::{Hashed, MinHash as Library, Signature as LibrarySignature, Sketcher};
-use nearset::plan::Metric;
-use nearset::{BitString, Seed, Shingling};
+use nearset::{BitString, Metric, Seed, Shingling};
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;

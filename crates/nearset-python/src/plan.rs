@@ -1,8 +1,7 @@
 //! `plan`: what a filter will do and cost, before it is built.
 
-use nearset::Generations;
-use nearset::generations::{Description as Described, Terms};
-use nearset::plan::{FarModel, Goal, MetricName, Minimise, Plan as Planned, PlanError as LibraryError, Shape};
+use nearset::plan::{FarModel, Minimise, Plan as Planned, PlanError as LibraryError, Request};
+use nearset::{Filter, FilterSpec, MetricName, Shape};
 use nearset_view::curves::plan_chart;
 use numpy::{IntoPyArray, PyArray1};
 use pyo3::exceptions::PyValueError;
@@ -22,50 +21,44 @@ pyo3::create_exception!(
      same, where there is one but the items themselves take less; else None."
 );
 
-/// The cheapest filter that keeps a goal, with what it will do. Made by :func:`plan`.
+/// The cheapest filter that keeps the promises, with what it will do. Made by :func:`plan`.
 ///
 /// ``print(plan)`` explains it; in a notebook it draws itself.
 #[pyclass(frozen, module = "nearset")]
-pub struct Plan(Planned, Said);
+pub struct Plan(Planned);
 
 impl Plan {
     /// The filter that is planned.
-    pub fn empty_filter(&self, when_full: &str) -> PyResult<Generations<'static>> {
-        self.described(when_full)?.make().map_err(|cause| error::spec(&cause))
+    pub fn empty_filter(&self, when_full: &str) -> PyResult<Filter<'static>> {
+        Filter::new(&self.spec(when_full)?).map_err(|cause| error::spec(&cause))
     }
 
-    fn described(&self, when_full: &str) -> PyResult<Described> {
-        let Planned { spec, goal, .. } = &self.0;
-        let terms = Terms::of(goal, description::when_full(when_full)?);
-        Described::new(spec.clone(), Some(terms)).map_err(error::value)
+    fn spec(&self, when_full: &str) -> PyResult<FilterSpec> {
+        let mut terms = *self.0.terms();
+        terms.when_full = description::when_full(when_full)?;
+        self.0.spec.clone().on_terms(terms).map_err(error::value)
     }
 }
 
-/// Arguments as they were said: a distance that was turned from a cosine does not turn back to the last bit.
-#[derive(Clone)]
-pub struct Said {
-    near: f64,
-    far: f64,
-    background: Option<f64>,
-    length: Option<u32>,
-    shingling: Option<String>,
-}
-
-impl Said {
-    /// What :func:`plan` or :func:`plan_index` makes an equal plan of.
-    pub fn arguments<'py>(&self, py: Python<'py>, goal: &Goal) -> PyResult<Bound<'py, PyDict>> {
-        let arguments = PyDict::new(py);
-        arguments.set_item("near", self.near)?;
-        arguments.set_item("far", self.far)?;
-        arguments.set_item("capacity", goal.capacity)?;
-        arguments.set_item("length", self.length)?;
-        arguments.set_item("shingling", &self.shingling)?;
-        arguments.set_item("max_false_negative", goal.max_false_negative)?;
-        arguments.set_item("background", self.background)?;
-        arguments.set_item("worst_case", matches!(goal.far_model, FarModel::WorstCase))?;
-        arguments.set_item("seed", seed_to_python(py, goal.seed)?)?;
-        Ok(arguments)
-    }
+/// What :func:`plan` or :func:`plan_index` makes an equal plan of.
+pub fn arguments<'py>(py: Python<'py>, request: &Request) -> PyResult<Bound<'py, PyDict>> {
+    let shape = request.metric.shape();
+    let (background, worst_case) = match request.far_model {
+        Some(FarModel::Background(own)) => (Some(own), false),
+        Some(FarModel::WorstCase) => (None, true),
+        _ => (None, false),
+    };
+    let arguments = PyDict::new(py);
+    arguments.set_item("near", request.near)?;
+    arguments.set_item("far", request.far)?;
+    arguments.set_item("capacity", request.capacity)?;
+    arguments.set_item("length", shape.length)?;
+    arguments.set_item("shingling", shape.shingling.map(|shingling| shingling.to_string()))?;
+    arguments.set_item("max_false_negative", request.max_false_negative)?;
+    arguments.set_item("background", background)?;
+    arguments.set_item("worst_case", worst_case)?;
+    arguments.set_item("seed", seed_to_python(py, request.seed)?)?;
+    Ok(arguments)
 }
 
 /// A plan out of a pickle: what the function of this name makes of the arguments, also if it takes more than its items.
@@ -87,12 +80,12 @@ pub type Reduced<'py> = (Bound<'py, PyAny>, (&'static str, &'static str, Bound<'
 #[pymethods]
 impl Plan {
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Reduced<'py>> {
-        let goal = &self.0.goal;
-        let arguments = self.1.arguments(py, goal)?;
-        arguments.set_item("max_false_positive", goal.max_false_positive)?;
-        arguments.set_item("minimise", if goal.minimise == Minimise::Time { "time" } else { "bytes" })?;
+        let request = &self.0.request;
+        let arguments = arguments(py, request)?;
+        arguments.set_item("max_false_positive", request.max_false_positive)?;
+        arguments.set_item("minimise", if request.minimise == Minimise::Time { "time" } else { "bytes" })?;
         let again = py.import("nearset._core")?.getattr("_plan_again")?;
-        Ok((again, ("plan", goal.metric.name().as_str(), arguments)))
+        Ok((again, ("plan", request.metric.name().as_str(), arguments)))
     }
 
     /// An empty filter: a :class:`NearFilter` or an :class:`ExactNearFilter`.
@@ -110,37 +103,37 @@ impl Plan {
     ///     when_full: As for :meth:`filter`.
     #[pyo3(signature = (*, when_full="grow"))]
     fn describe(&self, when_full: &str) -> PyResult<Description> {
-        Description::new(self.described(when_full)?)
+        Description::new(self.spec(when_full)?)
     }
 
     /// What near means.
     #[getter]
     fn metric(&self) -> &'static str {
-        self.0.goal.metric.name().as_str()
+        self.0.request.metric.name().as_str()
     }
 
     /// Up to here, items are to be found, in the metric's own unit.
     #[getter]
     fn near(&self) -> f64 {
-        self.0.goal.metric.own_unit(self.0.goal.near)
+        self.0.request.near
     }
 
     /// From here on, they are not.
     #[getter]
     fn far(&self) -> f64 {
-        self.0.goal.metric.own_unit(self.0.goal.far)
+        self.0.request.far.unwrap_or_else(|| self.0.request.metric.own_unit(self.0.terms().far))
     }
 
     /// How many distinct items are expected.
     #[getter]
     fn capacity(&self) -> u64 {
-        self.0.goal.capacity
+        self.0.request.capacity
     }
 
     /// From which the filter draws its functions.
     #[getter]
     fn seed<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        seed_to_python(py, self.0.goal.seed)
+        seed_to_python(py, self.0.request.seed)
     }
 
     /// The kind of filter: ``banded``, ``threshold``, ``pigeonhole``, …
@@ -200,7 +193,7 @@ impl Plan {
     /// From where to where nothing is promised, in the metric's own unit.
     #[getter]
     fn grey_zone(&self) -> (f64, f64) {
-        let own = |distance| self.0.goal.metric.own_unit(distance);
+        let own = |distance| self.0.request.metric.own_unit(distance);
         (own(self.0.grey_zone.from), own(self.0.grey_zone.to))
     }
 
@@ -213,7 +206,7 @@ impl Plan {
     ) -> (Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<f64>>) {
         let points = &self.0.curve;
         let column = |of: &dyn Fn(&nearset::plan::CurvePoint) -> f64| -> Vec<f64> { points.iter().map(of).collect() };
-        let own = column(&|point| self.0.goal.metric.own_unit(point.distance));
+        let own = column(&|point| self.0.request.metric.own_unit(point.distance));
         let (empty, full) = (column(&|point| point.empty), column(&|point| point.full));
         (own.into_pyarray(py), empty.into_pyarray(py), full.into_pyarray(py))
     }
@@ -246,7 +239,7 @@ impl Plan {
 /// Args:
 ///     metric: ``jaccard``, ``weighted-jaccard``, ``hamming``, ``symbols``, ``cosine``, ``l1`` or ``l2``.
 ///     near: How near is near, in the metric's own unit: a similarity, a cosine, differing bits or symbols, a distance.
-///     far: How far is far.
+///     far: How far is far. Only ``jaccard`` can do without: the filter is that of :class:`TextDedup` then.
 ///     capacity: How many distinct items are expected.
 ///     length: Bits, symbols or components of an item, for all metrics but the first two.
 ///     shingling: How texts are cut: ``words:N``, ``chars:N`` or ``bytes:N``.
@@ -267,7 +260,7 @@ impl Plan {
 /// <NearFilter: jaccard over shingles of words:5; ...
 #[pyfunction]
 #[pyo3(signature = (
-    metric, *, near, far, capacity, length=None, shingling=None, max_false_negative=None, max_false_positive=None,
+    metric, *, near, capacity, far=None, length=None, shingling=None, max_false_negative=None, max_false_positive=None,
     minimise=None, background=None, worst_case=false, seed=None
 ))]
 #[allow(clippy::too_many_arguments)]
@@ -275,8 +268,8 @@ pub fn plan(
     py: Python<'_>,
     metric: &str,
     near: f64,
-    far: f64,
     capacity: Whole<u64>,
+    far: Option<f64>,
     length: Option<Whole<u32>>,
     shingling: Option<&str>,
     max_false_negative: Option<f64>,
@@ -299,11 +292,8 @@ pub fn plan(
         worst_case,
         seed,
     };
-    let (goal, said) = wishes.goal(metric)?;
-    match py.detach(|| nearset::plan::plan(&goal)) {
-        Ok(plan) => Ok(Plan(plan, said)),
-        Err(cause) => Err(refused(py, cause, said)),
-    }
+    let request = wishes.request(metric)?;
+    py.detach(|| request.plan_filter()).map(Plan).map_err(|cause| refused(py, cause))
 }
 
 /// Plans the quickest index that finds near items as often as is asked, by tables of locality-sensitive keys.
@@ -317,16 +307,16 @@ pub fn plan(
 /// True
 #[pyfunction]
 #[pyo3(signature = (
-    metric, *, near, far, capacity, length=None, shingling=None, max_false_negative=None, background=None, worst_case=false,
-    seed=None
+    metric, *, near, capacity, far=None, length=None, shingling=None, max_false_negative=None, background=None,
+    worst_case=false, seed=None
 ))]
 #[allow(clippy::too_many_arguments)]
 pub fn plan_index(
     py: Python<'_>,
     metric: &str,
     near: f64,
-    far: f64,
     capacity: Whole<u64>,
+    far: Option<f64>,
     length: Option<Whole<u32>>,
     shingling: Option<&str>,
     max_false_negative: Option<f64>,
@@ -348,17 +338,14 @@ pub fn plan_index(
         worst_case,
         seed,
     };
-    let (goal, said) = wishes.goal(metric)?;
-    match py.detach(|| nearset::plan::plan_index(&goal)) {
-        Ok(plan) => Ok(IndexPlan(plan, said)),
-        Err(cause) => Err(refused(py, cause, said)),
-    }
+    let request = wishes.request(metric)?;
+    py.detach(|| request.plan_index()).map(IndexPlan).map_err(|cause| refused(py, cause))
 }
 
-/// A goal as Python's arguments say it; what is `None` is the library's.
+/// A request as Python's arguments say it; what is `None` is the library's.
 struct Wishes<'a> {
     near: f64,
-    far: f64,
+    far: Option<f64>,
     capacity: Whole<u64>,
     length: Option<Whole<u32>>,
     shingling: Option<&'a str>,
@@ -371,47 +358,38 @@ struct Wishes<'a> {
 }
 
 impl Wishes<'_> {
-    fn goal(self, metric: &str) -> PyResult<(Goal, Said)> {
-        let length = self.length.map(|length| length.0);
-        let said = Said {
-            near: self.near,
-            far: self.far,
-            background: self.background,
-            length,
-            shingling: self.shingling.map(str::to_owned),
-        };
+    fn request(self, metric: &str) -> PyResult<Request> {
         let name: MetricName = metric.parse().map_err(error::value)?;
         let shingling = self.shingling.map(|text| options::shingling(Some(text))).transpose()?;
-        let metric = name.with(Shape { length, shingling }).map_err(error::value)?;
-        let distance = |own| metric.distance(own).map_err(error::value);
-        let mut goal = Goal::new(metric, distance(self.near)?, distance(self.far)?, self.capacity.0);
-        goal.max_false_negative = self.max_false_negative.unwrap_or(goal.max_false_negative);
-        goal.max_false_positive = self.max_false_positive.unwrap_or(goal.max_false_positive);
-        goal.minimise = match self.minimise {
+        let shape = Shape { length: self.length.map(|length| length.0), shingling };
+        let metric = name.with(shape).map_err(error::value)?;
+        let mut request = Request::new(metric, self.near).capacity(self.capacity.0).seed(options::seed(self.seed));
+        request.far = self.far;
+        (request.max_false_negative, request.max_false_positive) = (self.max_false_negative, self.max_false_positive);
+        request.minimise = match self.minimise {
             Some("bytes") => Minimise::Bytes,
             Some("time") => Minimise::Time,
             Some(other) => return Err(PyValueError::new_err(format!("minimise={other:?}: it is 'bytes' or 'time'"))),
-            None => goal.minimise,
+            None => request.minimise,
         };
-        goal.far_model = match (self.background, self.worst_case) {
+        request.far_model = match (self.background, self.worst_case) {
             (Some(_), true) => return Err(PyValueError::new_err("background and worst_case exclude each other")),
-            (Some(own), false) => FarModel::Background(distance(own)?),
-            (None, true) => FarModel::WorstCase,
-            (None, false) => goal.far_model,
+            (Some(own), false) => Some(FarModel::Background(own)),
+            (None, true) => Some(FarModel::WorstCase),
+            (None, false) => None,
         };
-        goal.seed = options::seed(self.seed);
-        Ok((goal, said))
+        Ok(request)
     }
 }
 
 /// Why there is no plan.
-fn refused(py: Python<'_>, cause: LibraryError, said: Said) -> PyErr {
-    if let LibraryError::Goal(cause) = cause {
+fn refused(py: Python<'_>, cause: LibraryError) -> PyErr {
+    if let LibraryError::Request(cause) = cause {
         return error::value(cause);
     }
     let error = PlanError::new_err(cause.to_string());
     let larger = match cause {
-        LibraryError::LargerThanItems { plan, .. } => Some(Plan(*plan, said)),
+        LibraryError::LargerThanItems { plan, .. } => Some(Plan(*plan)),
         _ => None,
     };
     match error.value(py).setattr("plan", larger) {

@@ -9,7 +9,7 @@ use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicI64, Ordering};
 
 use nearset::family::WorkLimit;
-use nearset::generations::WhenFull;
+use nearset::spec::WhenFull;
 use redis_module::raw;
 
 /// Bytes that one key may take.

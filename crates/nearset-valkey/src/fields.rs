@@ -1,8 +1,7 @@
 //! What is told of a filter, under the names that RESERVE, SPEC and INFO share.
 
-use nearset::Generations;
-use nearset::generations::{Description, Terms, WhenFull};
-use nearset::plan::{Metric, PlannedSpec};
+use nearset::spec::{Terms, WhenFull};
+use nearset::{Filter, FilterSpec};
 
 use crate::server::Call;
 
@@ -37,37 +36,28 @@ pub fn reply(call: &Call<'_>, fields: &Fields) {
 }
 
 /// What a filter is, and what it promises.
-pub fn promise(description: &Description) -> Fields {
+pub fn promise(spec: &FilterSpec) -> Fields {
     let mut fields = Fields::new();
-    if let Some(metric) = description.metric() {
+    if let Some(metric) = spec.metric() {
         fields.push(("metric", Field::Text(metric.name().to_string())));
-        fields.extend(match metric {
-            Metric::Jaccard { shingling } | Metric::WeightedJaccard { shingling } => {
-                Some(("shingle", Field::Text(shingling.to_string())))
-            }
-            Metric::Hamming { bits: length }
-            | Metric::Symbols { length }
-            | Metric::Angle { dimension: length }
-            | Metric::L1 { dimension: length }
-            | Metric::L2 { dimension: length } => Some(("length", Field::Count(length.into()))),
-            _ => None,
-        });
-        if let Some(terms) = description.terms() {
+        let shape = metric.shape();
+        fields.extend(shape.shingling.map(|shingling| ("shingle", Field::Text(shingling.to_string()))));
+        fields.extend(shape.length.map(|length| ("length", Field::Count(length.into()))));
+        if let Some(terms) = spec.terms() {
             fields.push(("near", Field::Number(shortened(metric.own_unit(terms.near)))));
             fields.push(("far", Field::Number(shortened(metric.own_unit(terms.far)))));
         }
     }
-    if let Some(terms) = description.terms() {
+    if let Some(terms) = spec.terms() {
         promised(terms, &mut fields);
     }
-    match description.spec() {
-        PlannedSpec::Near(spec) => {
+    match spec.near() {
+        Some(spec) => {
             fields.push(("structure", Field::Text("near".into())));
             fields.push(("bands", Field::Count(spec.rule.bands().into())));
             fields.push(("rows", Field::Count(spec.rows.into())));
         }
-        PlannedSpec::Exact(_) => fields.push(("structure", Field::Text("exact".into()))),
-        _ => {}
+        None => fields.push(("structure", Field::Text("exact".into()))),
     }
     fields
 }
@@ -95,10 +85,10 @@ fn promised(terms: &Terms, fields: &mut Fields) {
 }
 
 /// How a filter is now.
-pub fn state(filter: &Generations<'_>) -> Fields {
+pub fn state(filter: &Filter<'_>) -> Fields {
     let mut fields = vec![
         ("items", Field::Count(filter.len())),
-        ("generations", Field::Count(filter.filters().len() as u64)),
+        ("generations", Field::Count(filter.generations() as u64)),
         ("load", Field::Count(filter.load())),
         ("unrelated", Field::Number(filter.unrelated_acceptance())),
         ("bytes", Field::Count(filter.bytes())),

@@ -14,8 +14,7 @@ use std::cell::RefCell;
 use std::ops::Range;
 
 use nearset::family::{Hashed, Key};
-use nearset::plan::Metric;
-use nearset::{BitString, Bits, Item, Symbols};
+use nearset::{BitString, Bits, Item, Metric, Symbols};
 
 use crate::refusal::{Outcome, Refusal, refuse};
 use crate::server::Arguments;

@@ -13,7 +13,8 @@ use std::cell::Cell;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use memmap2::MmapMut;
-use nearset::filter::{BitArrayError, BloomError, SpecError};
+use nearset::bloom::{BitArrayError, BloomError};
+use nearset::spec::SpecError;
 
 use crate::allocator::Block;
 use crate::config;

@@ -5,9 +5,9 @@
 use std::str::FromStr;
 
 use nearset::family::WorkLimit;
-use nearset::generations::{Description, Generations, Terms, WhenFull};
-use nearset::plan::{FarModel, Goal, Metric, MetricError, MetricName, Minimise, Shape, TextDedup};
-use nearset::{Seed, Shingling};
+use nearset::plan::{FarModel, Minimise, PlanError, Request, RequestError};
+use nearset::spec::WhenFull;
+use nearset::{FilterSpec, MetricError, MetricName, Seed, Shape, Shingling};
 
 use crate::config;
 use crate::items::{number, shown};
@@ -28,7 +28,7 @@ struct Wishes {
     when_full: Option<WhenFull>,
     expire_after: Option<Expiry>,
     minimise: Option<Minimise>,
-    far_model: Option<Far>,
+    far_model: Option<FarModel>,
 }
 
 /// What the last generations must still remember.
@@ -37,18 +37,13 @@ enum Expiry {
     Generations(u32),
 }
 
-enum Far {
-    Background(f64),
-    WorstCase,
-}
-
 /// The filter that the options ask for, nothing of it allocated; a description is held against a limit on work.
-pub fn describe(mut arguments: Arguments<'_>, limit: WorkLimit) -> Outcome<Description> {
+pub fn describe(mut arguments: Arguments<'_>, limit: WorkLimit) -> Outcome<FilterSpec> {
     if let Some(first) = arguments.get(0)
         && first.eq_ignore_ascii_case(b"DESCRIPTION")
     {
         let (Some(blob), 2) = (arguments.get(1), arguments.len()) else { return Err(Refusal::Arity) };
-        return Description::decode_within(blob, limit).map_err(Refusal::because);
+        return FilterSpec::decode_within(blob, limit).map_err(Refusal::because);
     }
     let mut wishes = Wishes::default();
     while let Some(name) = arguments.next() {
@@ -123,9 +118,9 @@ impl Wishes {
             }
             b"BACKGROUND" => {
                 let own = value("BACKGROUND", rest, real)?;
-                once("BACKGROUND or WORSTCASE", &mut self.far_model, Far::Background(own))
+                once("BACKGROUND or WORSTCASE", &mut self.far_model, FarModel::Background(own))
             }
-            b"WORSTCASE" => once("BACKGROUND or WORSTCASE", &mut self.far_model, Far::WorstCase),
+            b"WORSTCASE" => once("BACKGROUND or WORSTCASE", &mut self.far_model, FarModel::WorstCase),
             _ => refuse!(
                 "{} is no option: use METRIC, NEAR, FAR, CAPACITY, MAXFN, MAXFP, LENGTH, SHINGLE, SEED, WHENFULL, \
                  EXPIRE-AFTER, MINIMISE, BACKGROUND, WORSTCASE or DESCRIPTION",
@@ -151,7 +146,7 @@ impl Wishes {
         Ok(Expiry::Items(count))
     }
 
-    fn describe(self) -> Outcome<Description> {
+    fn describe(self) -> Outcome<FilterSpec> {
         let Some(name) = self.metric else { return refuse!("METRIC is missing: jaccard, hamming, cosine, …") };
         let Some(near) = self.near else { return refuse!("NEAR is missing: up to where are items near?") };
         let Some(capacity) = self.capacity else { return refuse!("CAPACITY is missing: how many items are expected?") };
@@ -162,49 +157,24 @@ impl Wishes {
             )),
             other => Refusal::because(other),
         })?;
-        let of_texts = matches!(metric, Metric::Jaccard { .. } | Metric::WeightedJaccard { .. });
-        if of_texts && self.length.is_some() {
+        if metric.shape().length.is_none() && self.length.is_some() {
             return refuse!("LENGTH says nothing about {name}: its items are of any length");
         }
-        if !of_texts && self.shingling.is_some() {
+        if metric.shape().shingling.is_none() && self.shingling.is_some() {
             return refuse!("SHINGLE cuts texts, and {name} has none");
         }
-        let when_full = self.when_full(capacity)?;
-        let Some(far) = self.far else { return self.describe_texts(metric, near, capacity, when_full) };
-
-        let distance =
-            |option: &str, own| metric.distance(own).map_err(|error| Refusal::Because(format!("{option}: {error}")));
-        let mut goal = Goal::new(metric, distance("NEAR", near)?, distance("FAR", far)?, capacity);
-        goal.max_false_negative = self.max_false_negative.unwrap_or(goal.max_false_negative);
-        goal.max_false_positive = self.max_false_positive.unwrap_or(goal.max_false_positive);
-        goal.minimise = self.minimise.unwrap_or(goal.minimise);
-        goal.seed = self.seed.unwrap_or(goal.seed);
-        goal.far_model = match self.far_model {
-            None => goal.far_model,
-            Some(Far::WorstCase) => FarModel::WorstCase,
-            Some(Far::Background(own)) => FarModel::Background(distance("BACKGROUND", own)?),
-        };
-        let plan = Generations::plan(&goal, when_full).map_err(Refusal::because)?;
-        Description::new(plan.spec, Some(Terms::of(&goal, when_full))).map_err(Refusal::because)
-    }
-
-    /// Without FAR: what removes near-duplicate texts.
-    fn describe_texts(self, metric: Metric, near: f64, capacity: u64, when_full: WhenFull) -> Outcome<Description> {
-        let Metric::Jaccard { shingling } = metric else {
-            return refuse!("FAR is missing: from where on are items of {} not near?", metric.name());
-        };
-        if self.minimise.is_some() || self.far_model.is_some() {
-            return refuse!("MINIMISE, BACKGROUND and WORSTCASE have a meaning only beside FAR");
-        }
-        let usual = TextDedup::new(near);
-        let wanted = TextDedup {
-            max_false_negative: self.max_false_negative.unwrap_or(usual.max_false_negative),
-            max_false_positive: self.max_false_positive.unwrap_or(usual.max_false_positive),
-            shingling,
-            seed: self.seed.unwrap_or(usual.seed),
-            ..usual
-        };
-        Description::of_texts(&wanted, capacity, when_full).map_err(Refusal::because)
+        let mut request = Request::new(metric, near).capacity(capacity).when_full(self.when_full(capacity)?);
+        request.far = self.far;
+        (request.max_false_negative, request.max_false_positive) = (self.max_false_negative, self.max_false_positive);
+        request.minimise = self.minimise.unwrap_or(request.minimise);
+        request.far_model = self.far_model;
+        request.seed = self.seed.unwrap_or(request.seed);
+        let plan = request.plan_filter().map_err(|error| match error {
+            PlanError::Request(error) => explain(name, error),
+            other => Refusal::because(other),
+        })?;
+        plan.spec.check(WorkLimit::Usual).map_err(Refusal::because)?;
+        Ok(plan.spec)
     }
 
     fn when_full(&self, capacity: u64) -> Outcome<WhenFull> {
@@ -220,5 +190,21 @@ impl Wishes {
                 Ok(WhenFull::Forget { generations: full as u32 + 1 })
             }
         }
+    }
+}
+
+/// What is wrong with a request, in terms of options.
+fn explain(name: MetricName, error: RequestError) -> Refusal {
+    match error {
+        RequestError::OutOfRange { what, source } => {
+            Refusal::Because(format!("{}: {source}", what.to_ascii_uppercase()))
+        }
+        RequestError::NoFar { .. } => {
+            Refusal::Because(format!("FAR is missing: from where on are items of {name} not near?"))
+        }
+        RequestError::OnlyBesideFar { .. } => {
+            Refusal::Because("MINIMISE, BACKGROUND and WORSTCASE have a meaning only beside FAR".into())
+        }
+        other => Refusal::because(other),
     }
 }

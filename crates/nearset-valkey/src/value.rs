@@ -7,7 +7,7 @@
 
 use std::io;
 
-use nearset::Generations;
+use nearset::Filter;
 use nearset::codec::{self, DecodeError};
 use nearset::family::WorkLimit;
 
@@ -18,21 +18,21 @@ use crate::refusal::{Outcome, Refusal, refuse};
 pub const PIECE: usize = 1 << 20;
 
 pub struct Value {
-    pub filter: Option<Generations<'static>>,
+    pub filter: Option<Filter<'static>>,
     pub incoming: Option<Incoming>,
 }
 
 impl Value {
-    pub fn of(filter: Generations<'static>) -> Self {
+    pub fn of(filter: Filter<'static>) -> Self {
         Self { filter: Some(filter), incoming: None }
     }
 
     /// The filter, unless it has not come in whole.
-    pub fn filter(&self) -> Outcome<&Generations<'static>> {
+    pub fn filter(&self) -> Outcome<&Filter<'static>> {
         self.filter.as_ref().ok_or_else(|| not_yet(self.incoming.as_ref()))
     }
 
-    pub fn filter_mut(&mut self) -> Outcome<&mut Generations<'static>> {
+    pub fn filter_mut(&mut self) -> Outcome<&mut Filter<'static>> {
         self.filter.as_mut().ok_or_else(|| not_yet(self.incoming.as_ref()))
     }
 
@@ -45,7 +45,7 @@ impl Value {
 
     /// A copy, as `COPY` makes it; an error if there is no memory for it.
     pub fn copy(&self) -> Outcome<Self> {
-        let filter = self.filter.as_ref().map(Generations::try_clone).transpose();
+        let filter = self.filter.as_ref().map(Filter::try_clone).transpose();
         let filter = filter.map_err(|error| memory::refused("the copy", error))?;
         let incoming = self.incoming.as_ref().map(Incoming::copy).transpose()?;
         Ok(Self { filter, incoming })
@@ -53,8 +53,8 @@ impl Value {
 }
 
 /// Memory of a filter, its functions included: what counts against the limit.
-pub fn weight(filter: &Generations<'_>) -> u64 {
-    filter.bytes().saturating_add(filter.describe().bytes_of_functions())
+pub fn weight(filter: &Filter<'_>) -> u64 {
+    filter.bytes().saturating_add(filter.spec().bytes_of_functions())
 }
 
 fn not_yet(incoming: Option<&Incoming>) -> Refusal {
@@ -128,8 +128,8 @@ impl Incoming {
     }
 
     /// The filter, every byte checked, and its spec held against a limit on work.
-    pub fn decode(&self, limit: WorkLimit) -> Result<Generations<'static>, DecodeError> {
-        Ok(Generations::decode(&self.bytes, limit)?.try_into_owned()?)
+    pub fn decode(&self, limit: WorkLimit) -> Result<Filter<'static>, DecodeError> {
+        Ok(Filter::decode(&self.bytes, limit)?.try_into_owned()?)
     }
 
     /// What has come, as a file is written.

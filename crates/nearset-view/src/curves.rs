@@ -3,9 +3,8 @@
 //! Claim: every front end draws the same picture of the same plan or filter.
 //! Not here: how a chart becomes SVG (`plot`), and other tools' choices (`peers`).
 
-use nearset::generations::{AnyFilter, acceptance_probability};
-use nearset::plan::{CurvePoint, Metric, Plan};
-use nearset::{Distance, Family};
+use nearset::plan::{CurvePoint, Plan};
+use nearset::{Distance, Family, Filter, Metric};
 
 use crate::peers;
 use crate::plot::{Bound, Chart, Line, Look, Mark};
@@ -22,15 +21,15 @@ const PEER_STEPS: u32 = 160;
 
 /// A plan's curve, at capacity and with one item, with what it promises.
 pub fn plan_chart(plan: &Plan) -> Chart {
-    let goal = &plan.goal;
-    let own = |distance| goal.metric.own_unit(distance);
+    let (metric, terms) = (plan.request.metric, plan.terms());
+    let own = |distance| metric.own_unit(distance);
     let points = |of: fn(&CurvePoint) -> f64| -> Vec<Point> {
         ascending(plan.curve.iter().map(|point| (own(point.distance), of(point))).collect())
     };
-    let stored = count(goal.capacity);
+    let stored = count(terms.capacity);
     let full = points(|point| point.full);
     let x = ends(&full);
-    let (near, far) = (own(goal.near), own(goal.far));
+    let (near, far) = (own(terms.near), own(terms.far));
     let near_left = near < far;
     let (near_end, far_end) = if near_left { x } else { (x.1, x.0) };
     let mark = |at, name: &str, left| Mark { at, name: format!("{name} {}", number(at)), left };
@@ -48,23 +47,23 @@ pub fn plan_chart(plan: &Plan) -> Chart {
         ],
         marks: vec![mark(near, "near", near_left), mark(far, "far", !near_left)],
         bounds: vec![
-            Bound { x: (near_end, near), y: 1.0 - goal.max_false_negative },
-            Bound { x: (far, far_end), y: goal.max_false_positive },
+            Bound { x: (near_end, near), y: 1.0 - terms.max_false_negative },
+            Bound { x: (far, far_end), y: terms.max_false_positive },
         ],
         promise: format!(
             "promised: at least {} at near, at most {} at far",
-            rate(1.0 - goal.max_false_negative),
-            rate(goal.max_false_positive)
+            rate(1.0 - terms.max_false_negative),
+            rate(terms.max_false_positive)
         ),
         zone: Some((from, to, format!("grey zone, {} to {}: nothing is promised", number(from), number(to)))),
-        ..over(goal.metric)
+        ..over(metric)
     }
 }
 
-/// A plan's chart, with what the best-known tool or paper would do for the same goal.
+/// A plan's chart, with what the best-known tool or paper would do for the same request.
 pub fn plan_chart_beside_peers(plan: &Plan) -> Chart {
     let mut chart = plan_chart(plan);
-    if let Some(peer) = peers::peer(&plan.goal) {
+    if let Some(peer) = peers::peer(plan) {
         let (from, to) = chart.x;
         let across = (0..=PEER_STEPS).map(|i| from + (to - from) * f64::from(i) / f64::from(PEER_STEPS));
         let points = across.map(|at| (at, (peer.accepts)(at))).collect();
@@ -74,24 +73,19 @@ pub fn plan_chart_beside_peers(plan: &Plan) -> Chart {
 }
 
 /// The curve of a filter, one or several generations, as it is now, and with one item.
-pub fn filter_chart(filters: &[AnyFilter<'_>], metric: Metric) -> Chart {
-    let points = ascending(filter_curve(filters, metric, STEPS));
+pub fn filter_chart(filter: &Filter<'_>, metric: Metric) -> Chart {
+    let points = ascending(filter_curve(filter, metric, STEPS));
     let x = ends(&points);
     let marks =
         half(&points).map(|at| Mark { at, name: format!("half at {}", number(at)), left: at > 0.5 * (x.0 + x.1) });
-    let name = format!("as it is now, with {} items", count(filters.iter().map(AnyFilter::len).sum()));
+    let name = format!("as it is now, with {} items", count(filter.len()));
     let mut lines = vec![Line { name, points, look: Look::Main }];
-    if let Some(AnyFilter::Near(near)) = filters.first() {
-        let spec = near.spec();
+    if let Some(spec) = filter.spec().near() {
         let empty = |distance| (metric.own_unit(distance), spec.acceptance_probability(distance, 0.0, 0.0));
-        lines.push(with_one_item(ascending(distances(filters, metric, STEPS).map(empty).collect())));
+        lines.push(with_one_item(ascending(distances(filter, metric, STEPS).map(empty).collect())));
     }
     Chart {
-        subtitle: vec![format!(
-            "{}, {}",
-            filters.first().map_or("filter", AnyFilter::kind),
-            bytes(filters.iter().map(AnyFilter::bytes).sum())
-        )],
+        subtitle: vec![format!("{}, {}", filter.kind(), bytes(filter.bytes()))],
         x,
         lines,
         marks: marks.into_iter().collect(),
@@ -100,9 +94,9 @@ pub fn filter_chart(filters: &[AnyFilter<'_>], metric: Metric) -> Chart {
 }
 
 /// How likely a query is accepted as the filter is now, one or several generations, in so many steps of the metric's range.
-pub fn filter_curve(filters: &[AnyFilter<'_>], metric: Metric, steps: u32) -> Vec<Point> {
-    let point = |distance| (metric.own_unit(distance), acceptance_probability(filters, distance));
-    distances(filters, metric, steps).map(point).collect()
+pub fn filter_curve(filter: &Filter<'_>, metric: Metric, steps: u32) -> Vec<Point> {
+    let point = |distance| (metric.own_unit(distance), filter.acceptance_probability(distance));
+    distances(filter, metric, steps).map(point).collect()
 }
 
 /// By ascending numbers, as charts want them.
@@ -138,12 +132,9 @@ fn ends(points: &[Point]) -> (f64, f64) {
 }
 
 /// Steps of the metric's range, or around a bucket's width where there is no range.
-fn distances(filters: &[AnyFilter<'_>], metric: Metric, steps: u32) -> impl Iterator<Item = Distance> + use<> {
-    let reach = metric.farthest().map(Distance::value).or_else(|| match filters.first() {
-        Some(AnyFilter::Near(filter)) => match filter.spec().family {
-            Family::PStable(family) => Some(2.0 * family.width),
-            _ => None,
-        },
+fn distances(filter: &Filter<'_>, metric: Metric, steps: u32) -> impl Iterator<Item = Distance> + use<> {
+    let reach = metric.farthest().map(Distance::value).or_else(|| match filter.spec().near()?.family {
+        Family::PStable(family) => Some(2.0 * family.width),
         _ => None,
     });
     let reach = reach.unwrap_or(1.0);

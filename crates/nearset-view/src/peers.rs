@@ -1,6 +1,8 @@
-//! What others would choose for the same goal: the curve beside ours.
+//! What others would choose for the same request: the curve beside ours.
 
-use nearset::plan::{Goal, Metric};
+use nearset::Metric;
+use nearset::plan::Plan;
+use nearset::spec::Terms;
 use nearset_theory::{amplify::s_curve, binomial, distance_sensitive as paper};
 
 use crate::words::count;
@@ -14,18 +16,18 @@ pub struct Peer {
 }
 
 /// The choice of the best-known tool or paper for the metric, if there is one.
-pub fn peer(goal: &Goal) -> Option<Peer> {
-    let own = |distance| goal.metric.own_unit(distance);
-    match goal.metric {
+pub fn peer(plan: &Plan) -> Option<Peer> {
+    let near = plan.request.near;
+    match plan.request.metric {
         Metric::Jaccard { .. } | Metric::WeightedJaccard { .. } => {
-            let (bands, rows) = datasketch(own(goal.near));
+            let (bands, rows) = datasketch(near);
             let name = format!(
                 "datasketch, threshold {}, 128 permutations: {bands} bands of {rows} rows, any is enough",
-                own(goal.near)
+                near
             );
             Some(Peer { name, accepts: Box::new(move |similarity| s_curve(similarity, rows, bands)) })
         }
-        Metric::Hamming { bits } => kirsch_mitzenmacher(goal, f64::from(bits)),
+        Metric::Hamming { bits } => kirsch_mitzenmacher(plan.terms(), f64::from(bits)),
         _ => None,
     }
 }
@@ -51,17 +53,17 @@ fn datasketch(threshold: f64) -> (u32, u32) {
 }
 
 /// The paper's rule for rows and threshold, with as many tables as its own bounds ask for to keep the same promises.
-fn kirsch_mitzenmacher(goal: &Goal, bits: f64) -> Option<Peer> {
+fn kirsch_mitzenmacher(terms: &Terms, bits: f64) -> Option<Peer> {
     // Where the bounds ask for more tables than this, nobody would build it.
     const MOST_TABLES: f64 = 1e8;
-    let (near, far, items) = (goal.near.value() / bits, goal.far.value() / bits, goal.capacity as f64);
-    if goal.max_false_negative == 0.0 || far >= 1.0 {
+    let (near, far, items) = (terms.near.value() / bits, terms.far.value() / bits, terms.capacity as f64);
+    if terms.max_false_negative == 0.0 || far >= 1.0 {
         return None;
     }
     let rows = paper::sampled_bits(near, far, items);
     let one = |bound: fn(f64, u32, u32) -> f64| -bound(near, rows, 1).ln();
-    let tables = (-goal.max_false_negative.ln() / one(paper::false_negative_bound))
-        .max(-goal.max_false_positive.ln() / one(paper::false_positive_bound))
+    let tables = (-terms.max_false_negative.ln() / one(paper::false_negative_bound))
+        .max(-terms.max_false_positive.ln() / one(paper::false_positive_bound))
         .ceil();
     if !(tables <= MOST_TABLES) {
         return None;

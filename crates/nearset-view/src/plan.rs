@@ -1,11 +1,13 @@
 //! A plan for people: first what is promised and what it costs, then how, then what else there is.
 
-use nearset::plan::{Advice, FarModel, Goal, Metric, Minimise, Plan, PlanError, RunnerUp, Structure, advise, plan};
+use nearset::plan::{Advice, FarModel, Minimise, Plan, PlanError, Request, RunnerUp, Structure};
+use nearset::spec::Terms;
+use nearset::{Distance, Metric};
 
 use crate::terminal;
 use crate::words::{axis, bytes, count, metric, number, rate, seconds, shape};
 
-/// What the goal's background was measured on.
+/// What the request's background was measured on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sample {
     /// Records that were read.
@@ -16,9 +18,9 @@ pub struct Sample {
     pub most_pairs: u64,
 }
 
-/// The planner's answer to a goal, in lines of at most `width` letters. `build` are the options by which `nearset build` makes the filter.
+/// The planner's answer to a request, in lines of at most `width` letters. `build` are the options by which `nearset build` makes the filter.
 pub fn answer(
-    goal: &Goal,
+    request: &Request,
     outcome: &Result<Plan, PlanError>,
     sampled: Option<&Sample>,
     build: Option<String>,
@@ -30,7 +32,9 @@ pub fn answer(
         Err(PlanError::LargerThanItems { plan, advice, item_bits }) => {
             page.larger(plan, advice, *item_bits, sampled);
         }
-        Err(PlanError::Impossible { tried, nearest, advice }) => page.impossible(goal, tried, nearest, advice, sampled),
+        Err(PlanError::Impossible { terms, tried, nearest, advice }) => {
+            page.impossible(request, terms, (tried, nearest, advice), sampled);
+        }
         Err(error) => page.paragraph(&format!("Not possible: {error}.")),
     }
     page.text
@@ -89,8 +93,8 @@ impl Page {
     }
 
     fn numbers(&mut self, plan: &Plan, sampled: Option<&Sample>) {
-        let goal = &plan.goal;
-        self.fact("metric", &format!("{}, {} items", metric(goal.metric), count(goal.capacity)));
+        let (of, terms) = (plan.request.metric, plan.terms());
+        self.fact("metric", &format!("{}, {} items", metric(of), count(terms.capacity)));
         self.fact("structure", &format!("{} over {}: {}", plan.structure, plan.family, plan.structure.meaning()));
         self.fact("shape", &shape(plan));
         let (bits, all) = (number(plan.bits_per_item), bytes(plan.bytes));
@@ -104,26 +108,26 @@ impl Page {
                 seconds(1e-9 * plan.work.steps)
             ),
         );
-        let (near, far) = (own(goal, goal.near), own(goal, goal.far));
+        let (near, far) = (own(of, terms.near), own(of, terms.far));
         let allowed = |most| if most == 0.0 { "none".to_owned() } else { rate(most) };
         self.fact(
             "near",
-            &format!("{} missed at {near} ({} allowed)", rate(plan.false_negative), allowed(goal.max_false_negative)),
+            &format!("{} missed at {near} ({} allowed)", rate(plan.false_negative), allowed(terms.max_false_negative)),
         );
         self.fact(
             "far",
             &format!(
                 "{} called near at {far} ({} allowed)",
                 rate(plan.false_positive),
-                allowed(goal.max_false_positive)
+                allowed(terms.max_false_positive)
             ),
         );
         self.fact("grey zone", &format!("{}: nothing is promised there", grey_zone(plan)));
-        self.fact("others", &far_model(goal));
-        if let (Some(sampled), FarModel::Measured(background), Some(spec)) =
-            (sampled, &goal.far_model, plan.spec.near())
+        self.fact("others", &far_model(&plan.request, terms));
+        if let (Some(sampled), Some(FarModel::Measured(background)), Some(spec)) =
+            (sampled, &plan.request.far_model, plan.spec.near())
         {
-            let agreement = background.agreement(&spec.family, spec.rows, goal.far);
+            let agreement = background.agreement(&spec.family, spec.rows, terms.far);
             self.fact(
                 "",
                 &format!(
@@ -141,15 +145,15 @@ impl Page {
     }
 
     fn curve(&mut self, plan: &Plan) {
-        let goal = &plan.goal;
-        let at = |distance| goal.metric.own_unit(distance);
+        let (of, terms) = (plan.request.metric, plan.terms());
+        let at = |distance| of.own_unit(distance);
         let mut points: Vec<(f64, f64)> = plan.curve.iter().map(|point| (at(point.distance), point.full)).collect();
         points.sort_by(|a, b| a.0.total_cmp(&b.0));
         let ends = [points.first(), points.last()].map(|point| point.map_or(0.0, |point| point.0));
         let mark = |name: &str, value| (value, format!("{name} {}", number(value)));
-        let mut marks = vec![mark("near", at(goal.near)), mark("far", at(goal.far))];
+        let mut marks = vec![mark("near", at(terms.near)), mark("far", at(terms.far))];
         marks.extend(ends.map(|end| (end, number(end))));
-        self.line(&format!("Called near, by {}:", axis(goal.metric)));
+        self.line(&format!("Called near, by {}:", axis(of)));
         let chart = terminal::draw(&points, &marks, self.width);
         self.text.push_str(&chart);
         self.line("");
@@ -158,8 +162,8 @@ impl Page {
     fn others(&mut self, plan: &Plan) {
         self.line("What else there is:");
         let mut rows: Vec<[String; 4]> = plan.runners_up.iter().map(runner_row).collect();
-        let alternatives = advise(&plan.goal);
-        rows.extend(alternatives.iter().map(|advice| advice_row(&plan.goal, advice)));
+        let alternatives = plan.request.advise();
+        rows.extend(alternatives.iter().map(|advice| advice_row(&plan.request, advice)));
         self.table(["", "bits an item", "a query", ""], &rows);
         self.line("");
     }
@@ -190,29 +194,32 @@ impl Page {
                 self.line(&format!("  nearset build ITEMS -o seen.nearset {options}"));
                 self.line("  nearset query seen.nearset QUERIES");
             }
-            None => self.line("  in a program: give nearset::plan::plan this goal, and its spec to NearFilter"),
+            None => {
+                self.line("  in a program: nearset::plan::Request plans it, and nearset::Filter::new takes its spec")
+            }
         }
-        if matches!(plan.goal.far_model, FarModel::Random) {
+        if is_random(&plan.request) {
             self.wrapped("  ", 2, "or this with --sample ITEMS, to reckon with how far apart your items really lie");
         }
     }
 
     fn larger(&mut self, plan: &Plan, advice: &[Advice], item_bits: f64, sampled: Option<&Sample>) {
-        let goal = &plan.goal;
-        let (noun, nouns) = (noun(goal.metric), nouns(goal.metric));
+        let (request, terms) = (&plan.request, plan.terms());
+        let of = request.metric;
+        let (noun, nouns) = (noun(of), nouns(of));
         self.paragraph(&format!(
             "No filter pays here: the {} that keeps these promises takes {} bits an item, and a {noun} itself takes {}. {} \
              Keeping the {nouns} and comparing them does the same in less memory, misses nothing, and says which {noun} it was.",
-            match goal.minimise {
+            match request.minimise {
                 Minimise::Bytes => "smallest filter",
                 Minimise::Time => "quickest filter",
             },
             number(plan.bits_per_item),
             number(item_bits),
-            why_large(goal)
+            why_large(of, terms)
         ));
-        self.line(&format!("Ways to answer, for {} {nouns}:", count(goal.capacity)));
-        let mut rows: Vec<[String; 4]> = advice.iter().map(|advice| advice_row(goal, advice)).collect();
+        self.line(&format!("Ways to answer, for {} {nouns}:", count(terms.capacity)));
+        let mut rows: Vec<[String; 4]> = advice.iter().map(|advice| advice_row(request, advice)).collect();
         rows.push([
             "this filter".into(),
             number(plan.bits_per_item),
@@ -221,7 +228,7 @@ impl Page {
                 "{} in all; misses {} at {}; says yes or no, never which",
                 bytes(plan.bytes),
                 rate(plan.false_negative),
-                own(goal, goal.near)
+                own(of, terms.near)
             ),
         ]);
         self.table(["", "bits an item", "a query", ""], &rows);
@@ -249,14 +256,14 @@ impl Page {
             16,
             &format!("only if the {nouns} must not be kept, say because they are secret, or if filters of many places are to be merged"),
         );
-        if let Some(near) = largest_near_that_pays(goal) {
+        if let Some(near) = largest_near_that_pays(request, terms) {
             let filter = number(near.bits_per_item);
             self.wrapped(
                 "  another goal",
                 16,
                 &format!(
                     "at --near {} a filter is smaller than the {nouns}: {filter} bits an item",
-                    number(goal.metric.own_unit(near.goal.near)),
+                    number(near.request.near),
                 ),
             );
         }
@@ -268,31 +275,31 @@ impl Page {
 
     fn impossible(
         &mut self,
-        goal: &Goal,
-        tried: &[RunnerUp],
-        nearest: &[Goal],
-        advice: &[Advice],
+        request: &Request,
+        terms: &Terms,
+        (tried, nearest, advice): (&[RunnerUp], &[Request], &[Advice]),
         sampled: Option<&Sample>,
     ) {
+        let of = request.metric;
         self.paragraph(&format!(
             "No filter keeps both promises: finding {} at {}, and calling at most {} of what is at {} near, with {} \
              items stored.",
-            match goal.max_false_negative {
+            match terms.max_false_negative {
                 0.0 => "everything".to_owned(),
                 rate => format!("{} of what lies", found_in(rate)),
             },
-            own(goal, goal.near),
-            rate(goal.max_false_positive),
-            own(goal, goal.far),
-            count(goal.capacity)
+            own(of, terms.near),
+            rate(terms.max_false_positive),
+            own(of, terms.far),
+            count(terms.capacity)
         ));
-        if let (Some(sampled), FarModel::Measured(background)) = (sampled, &goal.far_model) {
+        if let (Some(sampled), Some(FarModel::Measured(background))) = (sampled, &request.far_model) {
             let pairs = background.pairs();
             let small = match pairs < sampled.most_pairs {
                 true => " A larger sample may help: what so few pairs leave possible has to be reckoned with.",
                 false => "",
             };
-            self.paragraph(&format!("By {} pairs of the sample, {}.{small}", count(pairs), far_model(goal)));
+            self.paragraph(&format!("By {} pairs of the sample, {}.{small}", count(pairs), far_model(request, terms)));
         }
         self.line("Tried:");
         let name = |runner: &RunnerUp| format!("  {} over {}  ", runner.structure, runner.family);
@@ -304,14 +311,11 @@ impl Page {
         self.line("Possible instead:");
         for other in nearest {
             let mut change = Vec::new();
-            if other.far != goal.far {
-                change.push(format!("--far {}", number(goal.metric.own_unit(other.far))));
+            if let Some(far) = other.far.filter(|far| Some(*far) != request.far) {
+                change.push(format!("--far {}", number(far)));
             }
-            if other.near != goal.near {
-                change.push(format!("--near {}", number(goal.metric.own_unit(other.near))));
-            }
-            if other.far_model != goal.far_model {
-                change.push(format!("without --worst-case ({})", far_model(other)));
+            if matches!(request.far_model, Some(FarModel::WorstCase)) && is_random(other) {
+                change.push(format!("without --worst-case ({})", far_model(other, terms)));
             }
             self.wrapped("  ", 2, &format!("the same with {}", change.join(" and ")));
         }
@@ -322,19 +326,28 @@ impl Page {
     }
 }
 
-/// The plan for the most distant near, short of the goal's, whose filter is smaller than the items.
-fn largest_near_that_pays(goal: &Goal) -> Option<Plan> {
+/// Whether other items are taken to be random.
+fn is_random(request: &Request) -> bool {
+    match &request.far_model {
+        Some(model) => matches!(model, FarModel::Random),
+        None => request.metric.farthest().is_some(),
+    }
+}
+
+/// The plan for the most distant near, short of the request's, whose filter is smaller than the items.
+fn largest_near_that_pays(request: &Request, terms: &Terms) -> Option<Plan> {
     const HALVINGS: u32 = 7;
-    let (mut low, mut high) = (0.0, goal.near.value());
+    let (mut low, mut high) = (0.0, terms.near.value());
     let mut found = None;
     for _ in 0..HALVINGS {
         let middle = 0.5 * (low + high);
-        let middle = if goal.metric.is_whole() { middle.floor() } else { middle };
+        let middle = if request.metric.is_whole() { middle.floor() } else { middle };
         if middle <= low {
             break;
         }
-        let near = nearset::Distance::new(middle).ok()?;
-        match plan(&Goal { near, ..goal.clone() }) {
+        let mut nearer = request.clone();
+        nearer.near = request.metric.own_unit(Distance::new(middle).ok()?);
+        match nearer.plan_filter() {
             Ok(plan) => (low, found) = (middle, Some(plan)),
             Err(_) => high = middle,
         }
@@ -344,10 +357,10 @@ fn largest_near_that_pays(goal: &Goal) -> Option<Plan> {
 
 /// What is promised, in one or two sentences.
 fn promise(plan: &Plan) -> String {
-    let goal = &plan.goal;
-    let noun = noun(goal.metric);
-    let (near, far) = (number(goal.metric.own_unit(goal.near)), number(goal.metric.own_unit(goal.far)));
-    let (within, beyond) = match goal.metric {
+    let (of, terms) = (plan.request.metric, plan.terms());
+    let noun = noun(of);
+    let (near, far) = (number(of.own_unit(terms.near)), number(of.own_unit(terms.far)));
+    let (within, beyond) = match of {
         Metric::Jaccard { .. } | Metric::WeightedJaccard { .. } => {
             (format!("at least {near} similar to a stored {noun}"), format!("at most {far} similar"))
         }
@@ -370,7 +383,7 @@ fn promise(plan: &Plan) -> String {
         "A query {within} {found}; a query whose nearest {noun} is {beyond} is wrongly called near in {} of cases, with {} \
          stored.",
         rate(plan.false_positive),
-        count(goal.capacity)
+        count(terms.capacity)
     )
 }
 
@@ -392,10 +405,10 @@ fn cost(plan: &Plan) -> String {
 }
 
 /// Why filters get large where near is not very near.
-fn why_large(goal: &Goal) -> String {
-    match goal.metric {
+fn why_large(metric: Metric, terms: &Terms) -> String {
+    match metric {
         Metric::Hamming { bits } => {
-            let share = 100.0 * goal.near.value() / f64::from(bits);
+            let share = 100.0 * terms.near.value() / f64::from(bits);
             format!(
                 "A filter remembers samples of a hash's bits, and where {share:.0} % of the bits may differ nearly every sample \
                  contains one that does, so it takes very many of them."
@@ -416,8 +429,8 @@ fn runner_row(runner: &RunnerUp) -> [String; 4] {
     ]
 }
 
-fn advice_row(goal: &Goal, advice: &Advice) -> [String; 4] {
-    let (noun, nouns) = (noun(goal.metric), nouns(goal.metric));
+fn advice_row(request: &Request, advice: &Advice) -> [String; 4] {
+    let (noun, nouns) = (noun(request.metric), nouns(request.metric));
     let (name, what) = match (advice.structure, advice.parameter) {
         (Structure::MultiIndex, Some(blocks)) => {
             (format!("index of {blocks} blocks"), format!("finds every near {noun} by its blocks, and says which"))
@@ -427,25 +440,27 @@ fn advice_row(goal: &Goal, advice: &Advice) -> [String; 4] {
         }
         _ => (format!("scan of the {nouns}"), format!("compares all {nouns}, misses none, and says which")),
     };
-    let all = bytes((advice.bits_per_item / 8.0 * goal.capacity as f64) as u64);
+    let all = bytes((advice.bits_per_item / 8.0 * request.capacity as f64) as u64);
     [name, number(advice.bits_per_item), seconds(advice.seconds_per_query), format!("{all} in all; {what}")]
 }
 
 /// What the far promise assumes about all other items.
-fn far_model(goal: &Goal) -> String {
-    match &goal.far_model {
-        FarModel::WorstCase => format!("every stored item may lie exactly at {}", own(goal, goal.far)),
-        FarModel::Background(distance) => format!("all other stored items lie at {}", own(goal, *distance)),
-        FarModel::Measured(background) => {
+fn far_model(request: &Request, terms: &Terms) -> String {
+    let of = request.metric;
+    match &request.far_model {
+        None if !is_random(request) => format!("every stored item may lie exactly at {}", own(of, terms.far)),
+        Some(FarModel::WorstCase) => format!("every stored item may lie exactly at {}", own(of, terms.far)),
+        Some(FarModel::Background(at)) => format!("all other stored items lie at {}", in_words(of, *at)),
+        Some(FarModel::Measured(background)) => {
             // Quantiles are as coarse as the sample's bins.
-            let [half, most] = [0.5, 0.01].map(|part| goal.metric.own_unit(background.quantile(part)));
+            let [half, most] = [0.5, 0.01].map(|part| of.own_unit(background.quantile(part)));
             let [half, most] = [half, most].map(|value| number((1e3 * value).round() / 1e3));
             format!(
                 "all other stored items lie as in the sample: half of its pairs beyond {} {half}, 99 % beyond {most}",
-                goal.metric.unit()
+                of.unit()
             )
         }
-        FarModel::Random => match goal.metric {
+        None | Some(FarModel::Random) => match of {
             Metric::Jaccard { .. } | Metric::WeightedJaccard { .. } => {
                 "all other stored texts are taken to have nothing in common with a query".into()
             }
@@ -478,21 +493,20 @@ fn nouns(metric: Metric) -> &'static str {
 }
 
 /// A distance in the metric's own unit: `31 bits`, `similarity 0.8`.
-fn own(goal: &Goal, distance: nearset::Distance) -> String {
-    let value = number(goal.metric.own_unit(distance));
-    match goal.metric {
-        Metric::Hamming { .. } | Metric::Symbols { .. } => format!("{value} {}", goal.metric.unit()),
-        metric => format!("{} {value}", metric.unit()),
-    }
+fn own(metric: Metric, distance: Distance) -> String {
+    in_words(metric, metric.own_unit(distance))
+}
+
+fn in_words(metric: Metric, own: f64) -> String {
+    let value = number(own);
+    if metric.is_whole() { format!("{value} {}", metric.unit()) } else { format!("{} {value}", metric.unit()) }
 }
 
 fn grey_zone(plan: &Plan) -> String {
-    let metric = plan.goal.metric;
+    let metric = plan.request.metric;
     let [from, to] = [plan.grey_zone.from, plan.grey_zone.to].map(|distance| number(metric.own_unit(distance)));
-    match metric {
-        Metric::Hamming { .. } | Metric::Symbols { .. } => format!("{from} to {to} {}", metric.unit()),
-        _ => format!("{} {from} to {to}", metric.unit()),
-    }
+    let unit = metric.unit();
+    if metric.is_whole() { format!("{from} to {to} {unit}") } else { format!("{unit} {from} to {to}") }
 }
 
 /// To two significant digits, for rough figures.

@@ -1,6 +1,6 @@
 //! What a run did, as plain data.
 
-use nearset::plan::TextDedup;
+use nearset::spec::Terms;
 use serde::{Deserialize, Serialize};
 
 /// What happened to the records of one source.
@@ -88,15 +88,16 @@ impl Stated {
     ///
     /// # Errors
     /// The first of `caught`.
-    pub fn new<E>(wanted: &TextDedup, caught: impl Fn(f64) -> Result<f64, E>) -> Result<Self, E> {
+    pub fn new<E>(terms: &Terms, caught: impl Fn(f64) -> Result<f64, E>) -> Result<Self, E> {
         let point = |similarity: f64| Ok(CurvePoint { similarity, caught: caught(similarity)? });
-        let above = [0.05, 0.1].map(|more| wanted.near + more).into_iter().filter(|&similarity| similarity < 0.995);
+        let (near, far) = (1.0 - terms.near.value(), 1.0 - terms.far.value());
+        let above = [0.05, 0.1].map(|more| near + more).into_iter().filter(|&similarity| similarity < 0.995);
         Ok(Self {
-            near: point(wanted.near)?,
-            least_near: 1.0 - wanted.max_false_negative,
+            near: point(near)?,
+            least_near: 1.0 - terms.max_false_negative,
             above: above.map(point).collect::<Result<_, E>>()?,
-            far: point(wanted.far)?,
-            most_far: wanted.max_false_positive,
+            far: point(far)?,
+            most_far: terms.max_false_positive,
             unrelated: caught(0.0)?,
         })
     }

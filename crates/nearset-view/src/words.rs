@@ -1,7 +1,8 @@
 //! Numbers, metrics and plans in words for people.
 
-use nearset::filter::Construction;
-use nearset::plan::{Metric, Plan, PlannedSpec};
+use nearset::Metric;
+use nearset::plan::Plan;
+use nearset::spec::Construction;
 
 use crate::run::{CurvePoint, Stated};
 
@@ -127,7 +128,7 @@ pub fn axis(metric: Metric) -> &'static str {
 
 /// A plan's bands or blocks, and how many of them decide.
 pub fn shape(plan: &Plan) -> String {
-    if let PlannedSpec::Exact(spec) = &plan.spec {
+    if let Some(spec) = plan.spec.exact() {
         return match spec.construction {
             Construction::Pigeonhole { blocks, .. } => {
                 format!("{blocks} blocks of some {} bits, any is enough", spec.bits.div_ceil(blocks))

@@ -8,9 +8,8 @@
 use std::{fs, hint::black_box};
 
 use nearset::{
-    BitString, Bits, Generations, Item,
+    BitString, Bits, Filter, FilterSpec, Item, Metric,
     family::{Hashed, Key},
-    plan::Metric,
 };
 
 fn main() {
@@ -22,7 +21,10 @@ fn main() {
     let (batch, rounds): (usize, usize) = (batch.parse().expect("a number"), rounds.parse().expect("a number"));
     let description = fs::read(description).expect("the description can be read");
     let bytes = fs::read(items).expect("the items can be read");
-    let make = || Generations::from_description(&description).expect("a description that the server gave");
+    let make = || {
+        Filter::new(&FilterSpec::decode(&description).expect("a description that the server gave"))
+            .expect("room for it")
+    };
     let empty = make();
     let items = cut(&bytes);
     let hashes: Vec<BitString> = match empty.metric() {

@@ -17,29 +17,29 @@ fn main() {
     for number in 0..goals {
         let plan = simulate::random_plan(number);
         let measured = simulate::simulate(&plan, filters, number);
-        let (goal, [near_error, far_error]) = (&plan.goal, measured.errors);
+        let (request, terms, [near_error, far_error]) = (&plan.request, plan.terms(), measured.errors);
         let layout = plan.layout().expect("near filters have bands");
         println!(
             "{number}\t{}\t{:.4}\t{:.4}\t{}\t{}\t{}\t{}\t{}\t{}\t{:.1}\t{:.5}\t{:.5}\t{:.5}\t{:.5}\t{:.5}\t{:.5}\t{:.5}\t{:.5}\t{:.2}",
-            goal.metric,
-            goal.metric.own_unit(goal.near),
-            goal.metric.own_unit(goal.far),
-            goal.capacity,
+            request.metric,
+            request.metric.own_unit(terms.near),
+            request.metric.own_unit(terms.far),
+            terms.capacity,
             plan.structure,
             plan.family,
             layout.rows,
             layout.bands,
             plan.threshold().map_or("-".into(), |threshold| threshold.to_string()),
             plan.bits_per_item,
-            goal.max_false_negative,
+            terms.max_false_negative,
             plan.false_negative,
             measured.false_negative,
             near_error,
-            goal.max_false_positive,
+            terms.max_false_positive,
             plan.false_positive,
             measured.false_positive,
             far_error,
-            measured.worst_excess(goal),
+            measured.worst_excess(terms),
         );
     }
 }

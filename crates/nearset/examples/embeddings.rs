@@ -3,9 +3,9 @@
 //! `cargo run --example embeddings`
 
 use nearset::{
-    NearFilter,
+    Metric, NearFilter,
     item::angle,
-    plan::{Background, FarModel, Goal, Metric, plan},
+    plan::{Background, FarModel, Request},
 };
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -19,8 +19,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
 
     let metric = Metric::Angle { dimension: 50 };
-    let mut goal = Goal::new(metric, metric.distance(0.97)?, metric.distance(0.75)?, words.len() as u64);
-    goal.max_false_positive = 0.01;
+    let mut request = Request::new(metric, 0.97).far(0.75).capacity(words.len() as u64);
+    request.max_false_positive = Some(0.01);
     // Word vectors crowd into a part of the sphere, so the plan is told how far apart they really are.
     let mut distances = Vec::new();
     for (i, (_, vector)) in words.iter().enumerate() {
@@ -28,8 +28,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             distances.push(angle(vector, earlier)?);
         }
     }
-    goal.far_model = FarModel::Measured(Background::from_distances(distances).ok_or("fewer than three words")?);
-    let plan = plan(&goal)?;
+    let background = Background::from_distances(distances).ok_or("fewer than three words")?;
+    request.far_model = Some(FarModel::Measured(background));
+    let plan = request.plan_filter()?;
     let spec = plan.spec.near().ok_or("vectors are kept in near filters")?;
     let mut filter = NearFilter::from_spec(spec.clone())?;
 

@@ -7,11 +7,10 @@
 //! `cargo run --release --example fingerprints`
 
 use nearset::{
-    BitString, Distance, Layout, NearFilter, Seed,
+    BitString, Distance, Layout, LshIndex, LshSpec, Metric, NearFilter, Seed,
     family::Minutiae,
     hash::Rng,
-    index::{LshIndex, LshSpec},
-    plan::{FarModel, Goal, Metric, plan, plan_index},
+    plan::{FarModel, Request},
 };
 use nearset_theory::{
     amplify::{Cascade, Step},
@@ -127,12 +126,12 @@ fn screen_by_distance() -> Result<(), Error> {
     let (near, far) = (1_000, 2_500);
     let metric = Metric::Hamming { bits: SQUARES };
     let distance = |squares: u32| Distance::new(f64::from(squares));
-    let mut goal = Goal::new(metric, distance(near)?, distance(far)?, u64::from(KNOWN));
+    let mut request = Request::new(metric, f64::from(near)).far(f64::from(far)).capacity(u64::from(KNOWN));
     // Two fingers differ where one print has a minutia and the other has none.
     let unrelated = 2.0 * MODEL.occupancy * (1.0 - MODEL.occupancy) * f64::from(SQUARES);
-    goal.far_model = FarModel::Background(Distance::new(unrelated)?);
-    let filter_plan = plan(&goal)?;
-    let index_plan = plan_index(&goal)?;
+    request.far_model = Some(FarModel::Background(unrelated));
+    let filter_plan = request.plan_filter()?;
+    let index_plan = request.plan_index()?;
     println!("\n{KNOWN} prints known; near up to {near}, far from {far}\n\n{filter_plan}\n{index_plan}");
 
     let mut rng = Rng::new(Seed::new(2));

@@ -2,10 +2,7 @@
 //!
 //! `cargo run --example texts`
 
-use nearset::{
-    NearFilter,
-    plan::{Goal, Metric, plan},
-};
+use nearset::{Metric, NearFilter, plan::Request};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/licences.jsonl");
@@ -13,8 +10,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let records: Vec<serde_json::Value> = lines.lines().map(serde_json::from_str).collect::<Result<_, _>>()?;
 
     let metric = Metric::Jaccard { shingling: "words:5".parse()? };
-    let goal = Goal::new(metric, metric.distance(0.8)?, metric.distance(0.5)?, records.len() as u64);
-    let plan = plan(&goal)?;
+    let plan = Request::new(metric, 0.8).far(0.5).capacity(records.len() as u64).plan_filter()?;
     let spec = plan.spec.near().ok_or("texts are kept in near filters")?;
     let mut filter = NearFilter::from_spec(spec.clone())?;
 

@@ -11,11 +11,9 @@ use std::{
 };
 
 use nearset::{
-    BitString, Check, Distance, ExactNearFilter, ExactSpec, Generations, Layout, NearFilter, Seed, Spec, Table,
+    BitString, Check, Distance, ExactNearFilter, ExactSpec, Filter, FilterSpec, Layout, NearFilter, Seed, Spec, Table,
     family::{BitSampling, Sampling},
-    filter::Construction,
-    generations::{Terms, WhenFull},
-    plan::PlannedSpec,
+    spec::{Construction, Terms, WhenFull},
 };
 
 #[allow(dead_code)]
@@ -116,23 +114,17 @@ fn opening_allocates_at_most_the_files_size_and_a_mebibyte() {
     // And many generations of them: what is worked out for the bands serves them all.
     let family = BitSampling { bits: 64, sampling: Sampling::Uniform };
     let spec = Spec::new(family, Layout::new(9, bands), 1, Table::Bits(1), Seed::new(1)).unwrap();
-    let terms = Terms {
-        near: Distance::from_count(1),
-        far: Distance::from_count(20),
-        max_false_negative: 0.1,
-        max_false_positive: 0.1,
-        capacity: 1,
-        when_full: WhenFull::Forget { generations: 1024 },
-    };
-    let mut generations = Generations::from_plan(&PlannedSpec::Near(spec), terms).unwrap();
+    let when_full = WhenFull::Forget { generations: 1024 };
+    let terms = Terms::new(Distance::from_count(1), Distance::from_count(20), 0.1, 0.1, 1, when_full);
+    let mut generations = Filter::new(&FilterSpec::from(spec).on_terms(terms).unwrap()).unwrap();
     generations.insert_keys(&vec![None; 60 * bands as usize]).unwrap();
-    assert_eq!(generations.filters().len(), 60);
+    assert_eq!(generations.generations(), 60);
     check("generations", &Any::Generations(generations).encode(), &mut most);
     // As many generations as there can be, of as few bytes.
     let spec = ExactSpec::folded_scan(64, 1, 64, Seed::new(1)).unwrap();
-    let mut generations = Generations::from_plan(&PlannedSpec::Exact(spec), terms).unwrap();
+    let mut generations = Filter::new(&FilterSpec::from(spec).on_terms(terms).unwrap()).unwrap();
     generations.insert_all((0..1024).map(|_| BitString::zeros(64)).collect::<Vec<_>>().iter()).unwrap();
-    assert_eq!(generations.filters().len(), 1024);
+    assert_eq!(generations.generations(), 1024);
     check("scans", &Any::Generations(generations).encode(), &mut most);
     assert!(most > 1 << 16, "only {most} bytes were counted");
 }

@@ -3,11 +3,10 @@
 use std::{fs, path::Path};
 
 use nearset::{
-    Distance, Item, Layout, LshFamily, Seed,
+    Distance, Item, Layout, LshFamily, LshIndex, LshSpec, Metric, Seed,
     family::{CrossPolytope, Hyperplane},
-    index::{LshIndex, LshSpec},
     item::angle,
-    plan::{Background, FarModel, Goal, Metric, plan_index},
+    plan::{Background, FarModel, Request},
 };
 
 const DIMENSION: u32 = 50;
@@ -99,13 +98,13 @@ fn a_planned_index_keeps_its_promise_with_the_candidates_that_it_expects() {
     let Some(words) = words(20_000) else { return };
     let metric = Metric::Angle { dimension: DIMENSION };
     let (near, far) = (metric.distance(0.85).unwrap(), metric.distance(0.5).unwrap());
-    let mut goal = Goal::new(metric, near, far, words.len() as u64);
-    goal.max_false_negative = 0.1;
+    let mut request = Request::new(metric, 0.85).far(0.5).capacity(words.len() as u64);
+    request.max_false_negative = Some(0.1);
     // How far apart two words are that have nothing to do with each other.
     let sample = (0..4_000).map(|i| angle(&words[i], &words[words.len() - 1 - i]).unwrap());
     let sample: Vec<Distance> = sample.filter(|distance| *distance >= far).collect();
-    goal.far_model = FarModel::Measured(Background::from_distances(sample).unwrap());
-    let plan = plan_index(&goal).unwrap();
+    request.far_model = Some(FarModel::Measured(Background::from_distances(sample).unwrap()));
+    let plan = request.plan_index().unwrap();
     println!("{plan}");
     let index = index(&plan.spec, &words);
     let queries: Vec<usize> = (0..words.len()).step_by(40).collect();

@@ -3,10 +3,11 @@
 use std::{collections::HashMap, process::Command};
 
 use nearset::{
-    Distance, NearFilter, Seed, Shingler, Shingling,
+    Distance, Metric, NearFilter, Seed, Shingler, Shingling,
+    filter::calibrate,
     hash::Rng,
     item::jaccard,
-    plan::{Background, FarModel, Goal, Metric, calibrate, plan},
+    plan::{Background, FarModel, Request},
 };
 
 /// Documents of 50 words and more in random order, as sets of 5-word shingles; `None` with a message where they can't be had.
@@ -56,8 +57,7 @@ fn promises_hold_on_held_out_licences() {
     let Some(sets) = documents() else { return };
     let (stored, queries) = sets.split_at(sets.len() / 2);
     let metric = Metric::Jaccard { shingling: Shingling::Words(5) };
-    let mut goal = Goal::new(metric, metric.distance(0.8).unwrap(), metric.distance(0.6).unwrap(), stored.len() as u64);
-    (goal.max_false_negative, goal.max_false_positive) = (0.02, 0.001);
+    let mut request = Request::new(metric, 0.8).far(0.6).capacity(stored.len() as u64).errors(0.02, 0.001);
 
     let mut rng = Rng::new(Seed::new(9));
     // Queries like those that the promise is about: stored documents with nothing nearer than far among the others.
@@ -71,8 +71,8 @@ fn promises_hold_on_held_out_licences() {
         })
         .collect();
     let background = Background::from_distances(pairs).unwrap();
-    goal.far_model = FarModel::Measured(background);
-    let plan = plan(&goal).unwrap();
+    request.far_model = Some(FarModel::Measured(background));
+    let plan = request.plan_filter().unwrap();
     println!("{plan}");
 
     let mut filter = NearFilter::from_spec(plan.spec.near().unwrap().clone()).unwrap();
@@ -94,7 +94,7 @@ fn promises_hold_on_held_out_licences() {
     assert!(accepted as f64 <= most(0.001, far.len()), "accepted {accepted} of {}", far.len());
 
     // With the truth at hand, a threshold needs no formula.
-    let calibrated = calibrate(filter.spec().rule.bands(), &goal, &near, &far).unwrap();
+    let calibrated = calibrate(filter.spec().rule.bands(), &request, &near, &far).unwrap();
     println!("calibrated: {calibrated:?}");
     assert!(calibrated.false_negative <= 0.02);
 }

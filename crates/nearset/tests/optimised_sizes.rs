@@ -1,11 +1,7 @@
 //! The distance-sensitive Bloom filter's own workload (Kirsch & Mitzenmacher 2006, section 4), planned: strings of 65,536 bits,
 //! exactly a part of them flipped, in some hundredths of the printed bits.
 
-use nearset::{
-    BitString, NearFilter,
-    hash::Rng,
-    plan::{Goal, Metric, plan},
-};
+use nearset::{BitString, Metric, NearFilter, hash::Rng, plan::Request};
 
 const LENGTH: u32 = 65_536;
 
@@ -27,10 +23,9 @@ fn flipped(string: &BitString, part: f64, order: &mut [u32], rng: &mut Rng) -> B
 /// Plans, builds and measures, each rate to 4 standard errors.
 fn check(items: u64, near: f64, max_false_positive: f64, most_bits: f64) {
     let metric = Metric::Hamming { bits: LENGTH };
-    let distance = |part: f64| metric.distance((part * f64::from(LENGTH)).floor()).unwrap();
-    let mut goal = Goal::new(metric, distance(near), distance(0.4), items);
-    (goal.max_false_negative, goal.max_false_positive) = (0.01, max_false_positive);
-    let plan = plan(&goal).unwrap();
+    let bits = |part: f64| (part * f64::from(LENGTH)).floor();
+    let request = Request::new(metric, bits(near)).far(bits(0.4)).capacity(items).errors(0.01, max_false_positive);
+    let plan = request.plan_filter().unwrap();
     println!("{plan}");
     assert!(plan.bits_per_item <= most_bits, "{} bits an item", plan.bits_per_item);
 

@@ -1,17 +1,17 @@
-//! Plans keep their promises: 200 random goals over all metrics, built and measured.
+//! Plans keep their promises: 200 random requests over all metrics, built and measured.
 
 mod simulate;
 
 use simulate::{random_plan, simulate};
 
 /// 4 standard errors, one-sided, each by the number of queries or by how much the eight filters differ, whichever is more: 3e-5 by chance for each of 400 promises. Seeds are fixed, so red means a bug.
-fn check(goals: std::ops::Range<u64>) {
-    for number in goals {
+fn check(numbers: std::ops::Range<u64>) {
+    for number in numbers {
         let plan = random_plan(number);
         let measured = simulate(&plan, 8, number);
         assert!(
-            measured.worst_excess(&plan.goal) <= 4.0,
-            "goal {number}: missed {} and accepted {}, with errors {:?}\n{plan}",
+            measured.worst_excess(plan.terms()) <= 4.0,
+            "request {number}: missed {} and accepted {}, with errors {:?}\n{plan}",
             measured.false_negative,
             measured.false_positive,
             measured.errors
@@ -20,21 +20,21 @@ fn check(goals: std::ops::Range<u64>) {
 }
 
 #[test]
-fn promises_of_random_goals_hold_one() {
+fn promises_of_random_requests_hold_one() {
     check(0..50);
 }
 
 #[test]
-fn promises_of_random_goals_hold_two() {
+fn promises_of_random_requests_hold_two() {
     check(50..100);
 }
 
 #[test]
-fn promises_of_random_goals_hold_three() {
+fn promises_of_random_requests_hold_three() {
     check(100..150);
 }
 
 #[test]
-fn promises_of_random_goals_hold_four() {
+fn promises_of_random_requests_hold_four() {
     check(150..200);
 }

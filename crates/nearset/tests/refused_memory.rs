@@ -12,11 +12,9 @@ use std::{
 };
 
 use nearset::{
-    BitString, Check, Distance, ExactSpec, Generations, Seed, Spec, Table,
+    BitString, Check, Distance, ExactSpec, Filter, FilterSpec, Seed, Spec, Table,
     family::{BitSampling, Hashed},
-    filter::Construction,
-    generations::{Description, Terms, WhenFull},
-    plan::PlannedSpec,
+    spec::{Construction, Terms, WhenFull},
 };
 
 thread_local! {
@@ -75,24 +73,16 @@ fn strings(count: usize, seed: u64) -> Vec<BitString> {
 }
 
 /// A filter with bands, and one that keeps folds.
-fn filters(when_full: WhenFull) -> [Generations<'static>; 2] {
-    let terms = Terms {
-        near: Distance::from_count(3),
-        far: Distance::from_count(40),
-        max_false_negative: 0.05,
-        max_false_positive: 0.001,
-        capacity: CAPACITY,
-        when_full,
-    };
+fn filters(when_full: WhenFull) -> [Filter<'static>; 2] {
+    let terms = Terms::new(Distance::from_count(3), Distance::from_count(40), 0.05, 0.001, CAPACITY, when_full);
     let layout = nearset::Layout::new(16, 12);
     let near = Spec::new(BitSampling::new(BITS), layout, 6, Table::Bits(1_600_000), Seed::new(5)).unwrap();
     let construction = Construction::FoldedScan { width: 128 };
     let scan = ExactSpec { bits: BITS, radius: 3, seed: Seed::new(5), construction };
-    [PlannedSpec::Near(near), PlannedSpec::Exact(scan)]
-        .map(|spec| Description::new(spec, Some(terms)).unwrap().make().unwrap())
+    [FilterSpec::from(near), FilterSpec::from(scan)].map(|spec| Filter::new(&spec.on_terms(terms).unwrap()).unwrap())
 }
 
-fn file(filter: &Generations<'_>) -> Vec<u8> {
+fn file(filter: &Filter<'_>) -> Vec<u8> {
     let mut bytes = Vec::new();
     filter.encode(&mut bytes).unwrap();
     bytes
@@ -101,8 +91,8 @@ fn file(filter: &Generations<'_>) -> Vec<u8> {
 /// Runs `change` on a filter while memory is refused, then again while it is not: an error that changed nothing, and success.
 fn refused_then_allowed<E: std::fmt::Debug>(
     large: usize,
-    filter: &mut Generations<'static>,
-    mut change: impl FnMut(&mut Generations<'static>) -> Result<(), E>,
+    filter: &mut Filter<'static>,
+    mut change: impl FnMut(&mut Filter<'static>) -> Result<(), E>,
 ) {
     let before = file(filter);
     refusing(large, || change(filter)).expect_err("there was no memory");
@@ -117,7 +107,7 @@ fn a_batch_that_finds_no_memory_to_grow_inserts_nothing() {
     filter.insert_all(&items[..300]).unwrap();
     refused_then_allowed(TABLE, &mut filter, |filter| filter.insert_all(&items[300..]).map(drop));
     assert!(filter.contains_all(&items).unwrap().into_iter().all(|near| near));
-    assert!(filter.len() == 3000 && filter.filters().len() > 2);
+    assert!(filter.len() == 3000 && filter.generations() > 2);
 }
 
 #[test]
@@ -144,7 +134,7 @@ fn generations_that_were_reserved_and_not_needed_are_given_back() {
     filter.reserve(10_000).unwrap();
     // What was reserved serves, and whatever is left of it goes with the insertion.
     refusing(TABLE, || filter.insert_all(&items)).unwrap();
-    assert_eq!(filter.filters().len(), 1);
+    assert_eq!(filter.generations(), 1);
     refusing(TABLE, || filter.insert_all(&strings(2000, 4))).expect_err("it has to grow again");
 }
 
@@ -158,8 +148,7 @@ fn copies_are_refused_or_equal() {
         let bytes = file(&filter);
         for shift in [0, 1, 8] {
             let shifted = [&vec![0; shift][..], &bytes].concat();
-            let open =
-                || Generations::decode(&shifted[shift..], Check::Everything)?.try_into_owned().map_err(Into::into);
+            let open = || Filter::decode(&shifted[shift..], Check::Everything)?.try_into_owned().map_err(Into::into);
             let opened: Result<_, nearset::DecodeError> = refusing(large, open);
             let why = opened.err().expect("there was no memory").to_string();
             assert!(why.contains("no memory for") && !why.contains("damaged"), "{why}");

@@ -1,9 +1,9 @@
 //! What is planned for a grid of requests, pinned: `testdata/plan/requests.tsv` is added to and never edited.
 
 use nearset::{
-    Family, Seed,
-    generations::{Description, Generations, Terms, WhenFull},
-    plan::{FarModel, Goal, MetricName, Minimise, Shape, TextDedup, TextJoin, plan_index},
+    Family, MetricName, Seed, Shape,
+    plan::{FarModel, Minimise, Plan, PlanError, Request},
+    spec::WhenFull,
 };
 
 /// What is wanted, in the metric's own unit; `None` is the default of what is planned.
@@ -77,70 +77,50 @@ fn sum(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |sum, &byte| (sum ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
 }
 
-fn described(described: Result<Description, String>) -> String {
-    match described {
-        Err(_) => "none".to_owned(),
-        Ok(described) => {
-            let shape = described.spec().near().map_or("exact".to_owned(), |spec| {
-                format!("{} x {}, {} bits", spec.rule.bands(), spec.rows, spec.bits_per_band())
-            });
-            format!("{shape}, {} bytes, {:016x}", described.bytes(), sum(&described.encode()))
-        }
-    }
+fn planned(plan: Result<Plan, PlanError>) -> String {
+    let Ok(Plan { spec, .. }) = plan else { return "none".to_owned() };
+    let shape = spec.near().map_or("exact".to_owned(), |spec| {
+        format!("{} x {}, {} bits", spec.rule.bands(), spec.rows, spec.bits_per_band())
+    });
+    format!("{shape}, {} bytes, {:016x}", spec.bytes(), sum(&spec.encode()))
 }
 
 impl Wish {
-    fn goal(&self) -> Option<Goal> {
+    fn request(&self) -> Request {
         let metric = self.metric.with(Shape { length: self.length, shingling: None }).unwrap();
-        let mut goal = Goal::new(metric, metric.distance(self.near).unwrap(), metric.distance(self.far?).unwrap(), self.capacity);
-        goal.max_false_negative = self.missed.unwrap_or(goal.max_false_negative);
-        goal.max_false_positive = self.accepted.unwrap_or(goal.max_false_positive);
-        goal.minimise = self.minimise;
-        goal.seed = Seed::new(7);
-        if self.worst_case {
-            goal.far_model = FarModel::WorstCase;
-        }
-        Some(goal)
-    }
-
-    fn dedup(&self) -> TextDedup {
-        let usual = TextDedup::new(self.near);
-        TextDedup {
-            far: self.far.unwrap_or(usual.far),
-            max_false_negative: self.missed.unwrap_or(usual.max_false_negative),
-            max_false_positive: self.accepted.unwrap_or(usual.max_false_positive),
-            seed: Seed::new(7),
-            ..usual
-        }
+        let mut request = Request::new(metric, self.near).capacity(self.capacity).seed(Seed::new(7));
+        (request.far, request.when_full, request.minimise) = (self.far, self.when_full, self.minimise);
+        (request.max_false_negative, request.max_false_positive) = (self.missed, self.accepted);
+        request.far_model = self.worst_case.then_some(FarModel::WorstCase);
+        request
     }
 
     fn lines(&self) -> Vec<String> {
         let mut lines = Vec::new();
         let mut line = |what: &str, found: String| {
             let Wish { metric, near, far, missed, accepted, capacity, when_full, minimise, worst_case, .. } = self;
-            lines.push(format!("{what}\t{metric} {near} {far:?} {missed:?} {accepted:?} {capacity} {when_full:?} {minimise:?} {worst_case}\t{found}"));
+            lines.push(format!(
+                "{what}\t{metric} {near} {far:?} {missed:?} {accepted:?} {capacity} {when_full:?} {minimise:?} \
+                 {worst_case}\t{found}"
+            ));
         };
-        let texts = self.metric == MetricName::Jaccard;
-        let dedup = || Description::of_texts(&self.dedup(), self.capacity, self.when_full).map_err(|e| e.to_string());
-        let filter = match self.goal() {
-            None => dedup(),
-            Some(goal) => Generations::plan(&goal, self.when_full)
-                .map_err(|error| error.to_string())
-                .and_then(|plan| Description::new(plan.spec, Some(Terms::of(&goal, self.when_full))).map_err(|e| e.to_string())),
-        };
-        line("filter", described(filter));
-        if texts {
-            line("dedup", described(dedup()));
-            let usual = TextJoin::new(self.near);
-            let join = TextJoin { max_false_negative: self.missed.unwrap_or(usual.max_false_negative), ..usual };
-            line("join", join.layout().map_or("none".to_owned(), |layout| format!("{} x {}", layout.bands, layout.rows)));
+        let request = self.request();
+        line("filter", planned(request.plan_filter()));
+        if self.metric == MetricName::Jaccard {
+            line("dedup", planned(request.plan_dedup()));
+            let join = request.plan_join();
+            line("join", join.map_or("none".into(), |spec| format!("{} x {}", spec.layout.bands, spec.layout.rows)));
         }
-        if let Some(goal) = self.goal() {
-            line("index", plan_index(&goal).map_or("none".to_owned(), |plan| {
-                let spec = plan.spec;
-                let width = if let Family::PStable(family) = spec.family { family.width } else { 0.0 };
-                format!("{} x {}, {} probes, width {width}, {}", spec.layout.bands, spec.layout.rows, spec.probes, spec.seed)
-            }));
+        if self.far.is_some() {
+            let index = request.plan_index().map(|plan| plan.spec);
+            line(
+                "index",
+                index.map_or("none".to_owned(), |spec| {
+                    let width = if let Family::PStable(family) = spec.family { family.width } else { 0.0 };
+                    let layout = spec.layout;
+                    format!("{} x {}, {} probes, width {width}, {}", layout.bands, layout.rows, spec.probes, spec.seed)
+                }),
+            );
         }
         lines
     }
@@ -150,9 +130,6 @@ impl Wish {
 fn requests_are_planned_as_they_always_were() {
     let found: String = wishes().iter().flat_map(Wish::lines).map(|line| line + "\n").collect();
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/plan/requests.tsv");
-    if std::env::var_os("WRITE_REQUESTS").is_some() {
-        std::fs::write(path, &found).unwrap();
-    }
     let pinned = std::fs::read_to_string(path).unwrap();
     for (found, pinned) in found.lines().zip(pinned.lines()) {
         assert_eq!(found, pinned);

@@ -6,9 +6,9 @@
 //! than `1 - r l'/l`.
 
 use nearset::{
-    BitString, ExactNearFilter, ExactSpec, Layout, NearFilter, Seed, Spec, Table as Tables,
+    BitString, ExactNearFilter, ExactSpec, FilterSpec, Layout, Metric, NearFilter, Seed, Spec, Table as Tables,
     hash::Rng,
-    plan::{Goal, Metric, Plan, PlanError, PlannedSpec, RunnerUp, Structure, plan},
+    plan::{Plan, PlanError, Request, RunnerUp, Structure},
 };
 use nearset_theory::{balanced::Balanced, binomial, distance_sensitive::chance_hit, zero_fn};
 
@@ -39,19 +39,19 @@ enum Filter {
 }
 
 impl Filter {
-    fn holding(spec: &PlannedSpec, items: &[BitString]) -> anyhow::Result<Self> {
-        Ok(match spec {
-            PlannedSpec::Near(spec) => {
+    fn holding(spec: &FilterSpec, items: &[BitString]) -> anyhow::Result<Self> {
+        Ok(match (spec.near(), spec.exact()) {
+            (Some(spec), _) => {
                 let mut filter = NearFilter::from_spec(spec.clone())?;
                 filter.insert_all(items)?;
                 Filter::Near(filter)
             }
-            PlannedSpec::Exact(spec) => {
+            (None, Some(spec)) => {
                 let mut filter = ExactNearFilter::from_spec(*spec)?;
                 filter.extend(items)?;
                 Filter::Exact(filter)
             }
-            other => anyhow::bail!("no filter is known for {other:?}"),
+            (None, None) => anyhow::bail!("no filter is known for {spec:?}"),
         })
     }
 
@@ -65,7 +65,7 @@ impl Filter {
 
 /// False negatives at exactly the radius, and false positives of random strings.
 fn measure(
-    spec: &PlannedSpec,
+    spec: &FilterSpec,
     bits: u32,
     radius: u32,
     items: u64,
@@ -113,7 +113,7 @@ fn examples(run: &mut Run) -> anyhow::Result<()> {
         let Balanced { length, radius, rows, tables } = example;
         run.progress(format!("no false negatives: {length} bits, radius {radius}, {} strings", count(items as f64)));
         let spec = Spec::balanced(length, radius, Layout::new(rows, tables), Tables::Direct, Seed::new(1))?;
-        let (lost, wrong) = measure(&PlannedSpec::Near(spec), length, radius, items, queries, Seed::new(2))?;
+        let (lost, wrong) = measure(&FilterSpec::from(spec), length, radius, items, queries, Seed::new(2))?;
         let exact = example.false_positive(items as f64);
         missed += lost.yes;
         apart = apart.max(wrong.sigmas_from(exact));
@@ -164,7 +164,7 @@ fn window(run: &mut Run) -> anyhow::Result<()> {
             // A table of 2^22 bits for each of 256 would fill memory to no purpose: fewer tables show as much.
             let spec = Spec::balanced(BITS, RADIUS, Layout::new(rows, tables), Tables::Direct, Seed::new(3));
             let spec = spec.ok().filter(|_| tables <= 64)?;
-            Some(measure(&PlannedSpec::Near(spec), BITS, RADIUS, ITEMS, queries, Seed::new(u64::from(rows))))
+            Some(measure(&FilterSpec::from(spec), BITS, RADIUS, ITEMS, queries, Seed::new(u64::from(rows))))
         });
         let mut points = Vec::new();
         let mut rates = vec![None; 41];
@@ -238,14 +238,13 @@ const STRUCTURES: [(Structure, Colour); 4] = [
     (Structure::FoldedScan, Colour::Green),
 ];
 
-/// What each structure takes for a goal without false negatives, if it can.
+/// What each structure takes for a request without false negatives, if it can.
 fn sizes(bits: u32, radius: u32, items: u64) -> anyhow::Result<Vec<Size>> {
     let metric = Metric::Hamming { bits };
     // Nearer than any random string: 5 standard deviations below the mean of half the bits.
     let far = (f64::from(bits) / 2.0 - 2.5 * f64::from(bits).sqrt()).floor();
-    let mut goal = Goal::new(metric, metric.distance(f64::from(radius))?, metric.distance(far)?, items);
-    (goal.max_false_negative, goal.max_false_positive) = (0.0, PROMISE);
-    let all = match plan(&goal) {
+    let request = Request::new(metric, f64::from(radius)).far(far).capacity(items).errors(0.0, PROMISE);
+    let all = match request.plan_filter() {
         Ok(plan) => of_plan(plan),
         Err(PlanError::LargerThanItems { plan, .. }) => of_plan(*plan),
         Err(PlanError::Impossible { tried, .. }) => of_runners_up(tried).collect(),
@@ -254,7 +253,7 @@ fn sizes(bits: u32, radius: u32, items: u64) -> anyhow::Result<Vec<Size>> {
     Ok(all.into_iter().chain(folded(bits, radius, items)?).collect())
 }
 
-type Size = (Structure, f64, Option<PlannedSpec>);
+type Size = (Structure, f64, Option<FilterSpec>);
 
 fn of_plan(plan: Plan) -> Vec<Size> {
     let Plan { structure, bits_per_item, spec, runners_up, .. } = plan;
@@ -270,7 +269,7 @@ fn folded(bits: u32, radius: u32, items: u64) -> anyhow::Result<Option<Size>> {
     let narrowest = (64..=bits).step_by(64).find(|&width| items as f64 * binomial::cdf(width, 0.5, radius) <= PROMISE);
     let size = narrowest.map(|width| {
         let spec = ExactSpec::folded_scan(bits, radius, width, Seed::default())?;
-        Ok((Structure::FoldedScan, f64::from(width), Some(PlannedSpec::Exact(spec))))
+        Ok((Structure::FoldedScan, f64::from(width), Some(FilterSpec::from(spec))))
     });
     size.transpose()
 }

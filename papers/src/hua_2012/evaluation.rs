@@ -116,8 +116,8 @@ impl Evaluation {
             tuned(work, radius, seed)?,
         ];
         let background = background(work, filters::FAR * radius, seed)?;
-        let planned = background.map(|background| filters::goal::<D>(radius, records, background, seed)).transpose()?;
-        match planned.map(|goal| filters::planned(&goal)) {
+        let planned = background.map(|background| filters::request::<D>(radius, records, background, seed));
+        match planned.map(|request| filters::planned(&request)) {
             None => self.refused.push((work.name, radius, "no query has nothing within 4 R".into())),
             Some(Err(why)) => self.refused.push((work.name, radius, why)),
             Some(Ok(plan)) => {

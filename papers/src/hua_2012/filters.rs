@@ -9,10 +9,10 @@
 //! *Planned*: what nearset's planner gives for near = R and far = 4 R, 5 % of either kind of error allowed.
 
 use nearset::{
-    Distance, Layout, LshFamily as _, NearFilter, Seed, Spec, Table,
+    Layout, LshFamily as _, Metric, NearFilter, Seed, Spec, Table,
     family::{Hashed, PStable, Stable},
-    filter::{Probing, Verification},
-    plan::{Background, FarModel, Goal, Metric, Plan, PlanError, Structure, plan},
+    plan::{Background, FarModel, Plan, PlanError, Request, Structure},
+    spec::{Probing, Verification},
 };
 use nearset_theory::bloom;
 
@@ -71,28 +71,24 @@ pub const ALLOWED: f64 = 0.05;
 /// Where far begins for planned filters, in units of R.
 pub const FAR: f64 = 4.0;
 
-/// The goal at a radius, with what is known of queries that have nothing within `FAR` of it.
-pub fn goal<const D: usize>(radius: f64, records: usize, background: Background, seed: Seed) -> anyhow::Result<Goal> {
-    let metric = Metric::L2 { dimension: D as u32 };
-    Ok(Goal {
-        max_false_negative: ALLOWED,
-        max_false_positive: ALLOWED,
-        far_model: FarModel::Measured(background),
-        seed,
-        ..Goal::new(metric, Distance::new(radius)?, Distance::new(FAR * radius)?, records as u64)
-    })
+/// The request at a radius, with what is known of queries that have nothing within `FAR` of it.
+pub fn request<const D: usize>(radius: f64, records: usize, background: Background, seed: Seed) -> Request {
+    let request = Request::new(Metric::L2 { dimension: D as u32 }, radius).far(FAR * radius).capacity(records as u64);
+    let mut request = request.errors(ALLOWED, ALLOWED).seed(seed);
+    request.far_model = Some(FarModel::Measured(background));
+    request
 }
 
 /// The planner's choice, even where it warns that the records themselves take less; else why there is none.
-pub fn planned(goal: &Goal) -> Result<Plan, String> {
-    match plan(goal) {
+pub fn planned(request: &Request) -> Result<Plan, String> {
+    match request.plan_filter() {
         Ok(plan) => Ok(plan),
         Err(PlanError::LargerThanItems { plan, .. }) => Ok(*plan),
         Err(error) => Err(error.to_string()),
     }
 }
 
-/// Why the planner has no locality-sensitive Bloom filter for the goal, if it has none.
+/// Why the planner has no locality-sensitive Bloom filter for the request, if it has none.
 pub fn why_not_verified(plan: &Plan) -> Option<&str> {
     let runner = plan.runners_up.iter().find(|runner| runner.structure == Structure::Verified)?;
     runner.spec.is_none().then_some(runner.why.as_str())

@@ -6,9 +6,8 @@
 //! takes the R from which on χ gains nothing.
 
 use nearset::{
-    Layout, Seed,
+    Layout, LshIndex, LshSpec, Seed,
     family::{PStable, Stable},
-    index::{LshIndex, LshSpec},
 };
 
 use super::{

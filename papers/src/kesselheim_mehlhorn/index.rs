@@ -4,10 +4,9 @@
 //! differing squares and far from 2,500 on, so that `p1 = .9` and `p2 = .75`.
 
 use nearset::{
-    BitString, Layout, Seed,
+    BitString, Layout, LshIndex, LshSpec, Seed,
     family::{BitSampling, Sampling},
     hash::Rng,
-    index::{LshIndex, LshSpec},
 };
 use nearset_theory::near_neighbour::{Sensitivity, hamming};
 

@@ -6,11 +6,11 @@
 //! `p(z) = (1 - z)^l'` for any alphabet, and binary strings' sizes serve.
 
 use nearset::{
-    Distance, Item, Layout, NearFilter, Seed, Spec, Symbols, Table as Tables,
+    Distance, Item, Layout, Metric, NearFilter, Seed, Spec, Symbols, Table as Tables,
     family::{Sampling, SymbolSampling},
-    filter::DistanceSensitive,
     hash::Rng,
-    plan::{Goal, Metric, plan},
+    plan::Request,
+    spec::DistanceSensitive,
 };
 use nearset_theory::distance_sensitive::{printed_threshold, sampled_bits};
 
@@ -45,10 +45,8 @@ fn specs() -> anyhow::Result<[Spec; 3]> {
     let family = SymbolSampling { sampling: Sampling::Uniform, ..SymbolSampling::new(LENGTH) };
     let whole = Spec::new(family, Layout::new(rows, TABLES), threshold, Tables::Bits(1 << rows), seed)?;
     let metric = Metric::Symbols { length: LENGTH };
-    let at = |fraction: f64| metric.distance((fraction * f64::from(LENGTH)).round());
-    let mut goal = Goal::new(metric, at(NEAR)?, at(FAR)?, ITEMS);
-    (goal.max_false_negative, goal.max_false_positive) = (0.01, 0.01);
-    let planned = plan(&goal)?;
+    let at = |fraction: f64| (fraction * f64::from(LENGTH)).round();
+    let planned = Request::new(metric, at(NEAR)).far(at(FAR)).capacity(ITEMS).errors(0.01, 0.01).plan_filter()?;
     let planned =
         planned.spec.near().cloned().ok_or_else(|| anyhow::anyhow!("the plan is no near filter: {planned}"))?;
     Ok([reduced, whole, planned])

@@ -4,8 +4,8 @@ use anyhow::ensure;
 use nearset::{
     NearFilter, Seed, Spec,
     family::{BitSampling, Sampling},
-    filter::DistanceSensitive,
     hash::Rng,
+    spec::DistanceSensitive,
 };
 use nearset_theory::distance_sensitive::{self, Filter, Noise};
 

@@ -4,10 +4,10 @@
 //! tables may be half full, more of them be asked, and the threshold come from exact tails instead of Chernoff bounds.
 
 use nearset::{
-    Layout, NearFilter, Seed, Spec, Table as Tables,
+    Layout, Metric, NearFilter, Seed, Spec, Table as Tables,
     family::{BitSampling, Sampling},
     hash::Rng,
-    plan::{Goal, Metric, plan},
+    plan::Request,
 };
 use nearset_theory::{binomial, distance_sensitive as formula, distance_sensitive::Noise};
 
@@ -111,10 +111,9 @@ fn half_full(setting: Setting) -> anyhow::Result<Spec> {
 /// What nearset's planner chooses, with at most this rate of both errors at exactly ε and δ.
 fn planned(setting: Setting, promise: f64) -> anyhow::Result<Spec> {
     let metric = Metric::Hamming { bits: LENGTH };
-    let at = |fraction: f64| metric.distance((fraction * f64::from(LENGTH)).round());
-    let mut goal = Goal::new(metric, at(setting.near)?, at(FAR)?, setting.items);
-    (goal.max_false_negative, goal.max_false_positive) = (promise, promise);
-    let plan = plan(&goal)?;
+    let at = |fraction: f64| (fraction * f64::from(LENGTH)).round();
+    let request = Request::new(metric, at(setting.near)).far(at(FAR)).capacity(setting.items);
+    let plan = request.errors(promise, promise).plan_filter()?;
     plan.spec.near().cloned().ok_or_else(|| anyhow::anyhow!("the plan is no near filter: {plan}"))
 }
 

@@ -8,8 +8,8 @@
 use nearset::{
     BitString, NearFilter, Seed,
     family::{Hashed, Key},
-    filter::Hasher,
     hash::Rng,
+    spec::Hasher,
 };
 use nearset_theory::distance_sensitive::Noise;
 
@@ -91,7 +91,7 @@ fn sampled_positions(filter: &NearFilter<'_>) -> anyhow::Result<Vec<u32>> {
 mod tests {
     use super::*;
     use crate::strings;
-    use nearset::filter::DistanceSensitive;
+    use nearset::spec::DistanceSensitive;
 
     fn filter() -> NearFilter<'static> {
         let paper = DistanceSensitive { length: LENGTH, capacity: 1_000, near: 0.1, far: 0.4, tables: 25 };

@@ -3,11 +3,12 @@
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
-use nearset::index::{HammingIndex, HammingSpec, IndexError, LshIndex};
-use nearset::plan::{Goal, Metric, PlanError, Shape, plan_index};
+use nearset::index::IndexError;
+use nearset::plan::PlanError;
+use nearset::{HammingIndex, HammingSpec, Index, LshIndex, Metric, Shape};
 use nearset_jobs::capacity::{Capacity, Known};
 use nearset_jobs::scan::scan;
-use nearset_jobs::{AnyIndex, check_save, save_index};
+use nearset_jobs::{check_save, save_index};
 use nearset_records::{Arena, Fields, OutputOptions, ReadOptions, Reader, RecordFault, Source, extract};
 
 use super::Args;
@@ -16,55 +17,37 @@ use crate::options::{Usage, print_json};
 use crate::show;
 
 /// An empty index of the kind that suits the metric: bit strings are compared so fast that none needs to be missed.
-fn empty(
-    args: &Args,
-    metric: Metric,
-    shape: Shape,
-    capacity: impl FnOnce() -> Result<u64>,
-) -> Result<AnyIndex<'static>> {
+fn empty(args: &Args, metric: Metric, shape: Shape, capacity: impl FnOnce() -> Result<u64>) -> Result<Index<'static>> {
     let Metric::Hamming { bits } = metric else {
         if args.wanted.max_fp.is_some() {
             return Err(
                 Usage("--max-fp says nothing to an index, which verifies what it finds: leave it out".into()).into()
             );
         }
-        let goal = args.index_goal(metric, shape, capacity()?)?;
-        let plan = match plan_index(&goal) {
-            Err(PlanError::Goal(error)) => {
-                return Err(args.wanted.explain(args.metric, goal.metric.own_unit(goal.far), error).into());
-            }
+        let sampled = args.wanted.sampled(args.metric, shape, args.field.as_deref(), args.input.format)?;
+        let plan = match args.wanted.request(metric, args.far, capacity()?, sampled.as_ref()).plan_index() {
+            Err(PlanError::Request(error)) => return Err(args.wanted.explain(args.metric, error).into()),
             plan => plan?,
         };
         if !args.quiet {
             eprint!("{plan}");
         }
-        return Ok(AnyIndex::Lsh(LshIndex::from_spec(plan.spec)?));
+        return Ok(Index::Lsh(LshIndex::from_spec(plan.spec)?));
     };
-    let about_errors = [
-        ("--far", args.far.is_some()),
-        ("--max-fn", args.wanted.max_fn.is_some()),
-        ("--max-fp", args.wanted.max_fp.is_some()),
-        ("--capacity", args.capacity.is_some()),
-    ];
-    let given = about_errors.into_iter().find(|(_, given)| *given).map(|(option, _)| option);
-    if let Some(option) = given.or(args.wanted.about_far()) {
+    let given = [("--far", args.far.is_some()), ("--capacity", args.capacity.is_some())];
+    let given = given.into_iter().find(|(_, given)| *given).map(|(option, _)| option);
+    if let Some(option) = given.or(args.wanted.about_errors()) {
         return Err(Usage(format!("{option} says nothing to an index, whose answers are exact: leave it out")).into());
     }
     let near = metric.distance(args.wanted.near).map_err(|error| Usage(format!("--near: {error}")))?;
     let spec = HammingSpec { bits, radius: near.value() as u32, seed: args.wanted.seed };
-    Ok(AnyIndex::Hamming(HammingIndex::from_spec(spec)?))
-}
-
-impl Args {
-    fn index_goal(&self, metric: Metric, shape: Shape, capacity: u64) -> Result<Goal> {
-        let near = metric.distance(self.wanted.near).map_err(|error| Usage(format!("--near: {error}")))?;
-        let usual = metric.usual_far(near).map(|far| metric.own_unit(far));
-        let Some(far) = self.far.or(usual) else {
-            return Err(Usage(format!("--far is needed for {metric}: from where on are items not near?")).into());
-        };
-        let sampled = self.wanted.sampled(self.metric, shape, self.field.as_deref(), self.input.format)?;
-        Ok(self.wanted.goal(metric, far, capacity, sampled.as_ref())?)
+    if !args.quiet {
+        eprintln!(
+            "{:<16}{metric}: no item is missed at any distance, and searches up to {} bits are fast",
+            "index", spec.radius
+        );
     }
+    Ok(Index::Hamming(HammingIndex::from_spec(spec)?))
 }
 
 pub(super) fn run(

@@ -3,7 +3,8 @@
 use std::process::ExitCode;
 
 use anyhow::Result;
-use nearset::plan::TextJoin;
+use nearset::Metric;
+use nearset::plan::Request;
 use nearset_jobs::join::{JoinOptions, Keep, VerifiedDedupOptions, VerifiedDedupSummary, verified_dedup};
 use nearset_records::ItemField;
 
@@ -36,9 +37,8 @@ fn refuse(args: &Args) -> Result<()> {
 
 pub(super) fn run(args: &Args) -> Result<ExitCode> {
     refuse(args)?;
-    let usual = TextJoin::new(args.near);
-    let max_false_negative = args.max_fn.unwrap_or(usual.max_false_negative);
-    let wanted = TextJoin { max_false_negative, shingling: args.shingle, seed: args.seed, ..usual };
+    let mut wanted = Request::new(Metric::Jaccard { shingling: args.shingle }, args.near).seed(args.seed);
+    wanted.max_false_negative = args.max_fn;
     let mut join = JoinOptions::new(wanted);
     join.fields = args.input.fields(&args.text_field, ItemField::Text);
     join.on_error = args.work.on_error.into();

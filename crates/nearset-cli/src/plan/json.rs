@@ -1,17 +1,23 @@
 //! A plan as one JSON object. Numbers are in the metric's own unit, as on the command line.
 
-use nearset::filter::Construction;
-use nearset::plan::{Advice, FarModel, Goal, Metric, Minimise, Plan, PlanError, PlannedSpec, RunnerUp, advise};
+use nearset::plan::{Advice, FarModel, Minimise, Plan, PlanError, Request, RunnerUp};
+use nearset::spec::{Construction, Terms};
 use nearset_jobs::background::Sampled;
 use serde_json::{Map, Value, json};
 
-pub fn answer(goal: &Goal, outcome: &Result<Plan, PlanError>, sampled: Option<&Sampled>) -> Value {
-    let mut answer = goal_fields(goal);
+pub fn answer(request: &Request, outcome: &Result<Plan, PlanError>, sampled: Option<&Sampled>) -> Value {
+    let terms = match outcome {
+        Ok(plan) => Some(plan.terms()),
+        Err(PlanError::LargerThanItems { plan, .. }) => Some(plan.terms()),
+        Err(PlanError::Impossible { terms, .. }) => Some(&**terms),
+        Err(_) => None,
+    };
+    let mut answer = request_fields(request, terms);
     let more = match outcome {
         Ok(plan) => {
             let mut fields = plan_fields(plan, sampled);
             fields.insert("smaller_than_items".into(), json!(true));
-            fields.insert("without_a_filter".into(), advice(&advise(goal)));
+            fields.insert("without_a_filter".into(), advice(&request.advise()));
             fields
         }
         Err(PlanError::LargerThanItems { plan, advice: better, .. }) => {
@@ -40,20 +46,16 @@ fn tidy(value: f64) -> f64 {
     if value.abs() < 1e3 { (value * DIGITS).round() / DIGITS } else { value }
 }
 
-fn goal_fields(goal: &Goal) -> Map<String, Value> {
-    let metric = goal.metric;
+fn request_fields(request: &Request, terms: Option<&Terms>) -> Map<String, Value> {
+    let metric = request.metric;
     let own = |distance| tidy(metric.own_unit(distance));
-    let (length, shingling) = match metric {
-        Metric::Hamming { bits: length } | Metric::Symbols { length } => (Some(length), None),
-        Metric::Jaccard { shingling } | Metric::WeightedJaccard { shingling } => (None, Some(shingling.to_string())),
-        Metric::Angle { dimension } | Metric::L1 { dimension } | Metric::L2 { dimension } => (Some(dimension), None),
-        _ => (None, None),
-    };
-    let far_model = match &goal.far_model {
-        FarModel::WorstCase => json!({"kind": "worst-case"}),
-        FarModel::Random => json!({"kind": "random"}),
-        FarModel::Background(distance) => json!({"kind": "background", "at": own(*distance)}),
-        FarModel::Measured(background) => json!({
+    let shape = metric.shape();
+    let far_model = match &request.far_model {
+        None if metric.farthest().is_none() => json!({"kind": "worst-case"}),
+        Some(FarModel::WorstCase) => json!({"kind": "worst-case"}),
+        None | Some(FarModel::Random) => json!({"kind": "random"}),
+        Some(FarModel::Background(at)) => json!({"kind": "background", "at": at}),
+        Some(FarModel::Measured(background)) => json!({
             "kind": "measured",
             "pairs": background.pairs(),
             "nearest_percent_at": own(background.quantile(0.01)),
@@ -64,30 +66,30 @@ fn goal_fields(goal: &Goal) -> Map<String, Value> {
     fields(json!({
         "metric": metric.name().as_str(),
         "unit": metric.unit(),
-        "length": length,
-        "shingle": shingling,
-        "near": own(goal.near),
-        "far": own(goal.far),
-        "capacity": goal.capacity,
-        "max_false_negative": goal.max_false_negative,
-        "max_false_positive": goal.max_false_positive,
-        "minimise": match goal.minimise { Minimise::Bytes => "bytes", Minimise::Time => "time" },
+        "length": shape.length,
+        "shingle": shape.shingling.map(|shingling| shingling.to_string()),
+        "near": request.near,
+        "far": request.far.or(terms.map(|terms| own(terms.far))),
+        "capacity": request.capacity,
+        "max_false_negative": request.max_false_negative.or(terms.map(|terms| terms.max_false_negative)),
+        "max_false_positive": request.max_false_positive.or(terms.map(|terms| terms.max_false_positive)),
+        "minimise": match request.minimise { Minimise::Bytes => "bytes", Minimise::Time => "time" },
         "far_model": far_model,
-        "seed": goal.seed.to_string(),
+        "seed": request.seed.to_string(),
     }))
 }
 
 fn plan_fields(plan: &Plan, sampled: Option<&Sampled>) -> Map<String, Value> {
-    let own = |distance| tidy(plan.goal.metric.own_unit(distance));
+    let own = |distance| tidy(plan.request.metric.own_unit(distance));
     let layout = plan.layout();
     // Blocks and masks are bands of which any is enough, each of as many bits as there are.
-    let (rows, bands, threshold) = match &plan.spec {
-        PlannedSpec::Exact(spec) => match spec.construction {
+    let (rows, bands, threshold) = match plan.spec.exact() {
+        Some(spec) => match spec.construction {
             Construction::Pigeonhole { blocks, .. } => (Some(spec.bits.div_ceil(blocks)), Some(blocks), Some(1)),
             Construction::Covering { .. } => (None, Some((2 << spec.radius) - 1), Some(1)),
             _ => (None, None, None),
         },
-        _ => (layout.map(|layout| layout.rows), layout.map(|layout| layout.bands), plan.threshold()),
+        None => (layout.map(|layout| layout.rows), layout.map(|layout| layout.bands), plan.threshold()),
     };
     let point = |point: &nearset::plan::CurvePoint| json!({"at": own(point.distance), "empty": point.empty, "full": point.full});
     let mut all = fields(json!({
@@ -110,7 +112,7 @@ fn plan_fields(plan: &Plan, sampled: Option<&Sampled>) -> Map<String, Value> {
         "runners_up": plan.runners_up.iter().map(runner_up).collect::<Vec<_>>(),
     }));
     if let (Some(sampled), Some(spec)) = (sampled, plan.spec.near()) {
-        let agreement = sampled.background.agreement(&spec.family, spec.rows, plan.goal.far);
+        let agreement = sampled.background.agreement(&spec.family, spec.rows, plan.terms().far);
         let sample = json!({
             "records": sampled.records,
             "items": sampled.items,
@@ -146,9 +148,12 @@ fn advice(advice: &[Advice]) -> Value {
 
 fn error_fields(error: &PlanError) -> Map<String, Value> {
     let mut all = fields(json!({"error": error.to_string()}));
-    if let PlanError::Impossible { tried, nearest, advice: better, .. } = error {
+    if let PlanError::Impossible { terms, tried, nearest, advice: better } = error {
         all.insert("tried".into(), tried.iter().map(runner_up).collect());
-        all.insert("nearest".into(), nearest.iter().map(|goal| Value::Object(goal_fields(goal))).collect());
+        all.insert(
+            "nearest".into(),
+            nearest.iter().map(|request| Value::Object(request_fields(request, Some(terms)))).collect(),
+        );
         all.insert("without_a_filter".into(), advice(better));
     }
     all

@@ -1,8 +1,8 @@
 //! Filters built, queried, merged, shown and measured.
 
 use nearset::family::{MinHash, WorkLimit};
-use nearset::filter::Rule;
-use nearset::plan::TextDedup;
+use nearset::plan::Request;
+use nearset::spec::Rule;
 use nearset::{NearFilter, Seed, Spec, Table};
 
 use crate::support::{Numbers, Workshop, corpus, jsonl, parquet, parquet_rows, words};
@@ -286,7 +286,8 @@ fn an_overfull_filter_is_refused_by_everything_that_acts_on_it() {
     let shop = Workshop::new();
     let mut numbers = Numbers(6);
     let texts: Vec<String> = (0..3200).map(|_| words(&mut numbers, 30).join(" ")).collect();
-    let mut filter = NearFilter::from_spec(TextDedup::default().spec(100).unwrap()).unwrap();
+    let spec = Request::default().capacity(100).plan_dedup().unwrap().spec;
+    let mut filter = NearFilter::from_spec(spec.near().unwrap().clone()).unwrap();
     filter.insert_all(texts[..3000].iter()).unwrap();
     let mut bytes = Vec::new();
     filter.encode(&mut bytes).unwrap();

@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use nearset::filter::Hasher;
-use nearset::{Generations, Item};
+use nearset::spec::Hasher;
+use nearset::{Filter, Item};
 use nearset_view::run::Stated;
 
 use super::DedupError;
@@ -25,7 +25,7 @@ use nearset_records::input::{Batch, Position, Source};
 /// All that changes as records go by.
 pub(super) struct Committer<'r> {
     pub options: &'r DedupOptions,
-    pub filter: Generations<'static>,
+    pub filter: Filter<'static>,
     pub tally: Tally,
     pub hasher: Hasher,
     pub bands: usize,
@@ -174,14 +174,14 @@ impl Committer<'_> {
 
     /// What the filter has come to.
     pub fn outcome(&self) -> Outcome {
-        super::outcome(&self.filter, &self.options.wanted)
+        super::outcome(&self.filter)
     }
 
     /// The page about the run, when all records are decided on; the inputs are read once more.
     pub fn report(&self, sources: &Arc<[Source]>, plan: &DedupPlan) -> Result<String, DedupError> {
         let promised = super::curve(&self.filter, (0..=100).map(|hundredth| f64::from(hundredth) / 100.0));
         let run = (sources, self.options, plan);
-        let stated = Stated::new(&self.options.wanted, |similarity| {
+        let stated = Stated::new(&self.options.terms()?, |similarity| {
             Ok::<_, DedupError>(super::caught(&self.filter, similarity))
         })?;
         page_of_run(run, &self.tally, &self.outcome(), (promised, stated), self.progress)

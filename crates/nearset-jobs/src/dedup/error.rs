@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use nearset::filter::SpecError;
-use nearset::generations::{InsertError, ReserveError};
-use nearset::plan::TextDedupError;
+use nearset::filter::InsertError;
+use nearset::plan::PlanError;
+use nearset::spec::SpecError;
 use nearset::{DecodeError, ItemError, ShinglingError};
 
 use crate::filter_file::FilterFileError;
@@ -17,7 +17,7 @@ use nearset_records::error::{InputError, OutputError, RecordError};
 #[allow(missing_docs)]
 pub enum DedupError {
     #[error(transparent)]
-    Wanted(#[from] TextDedupError),
+    Wanted(#[from] PlanError),
     #[error(transparent)]
     Shingling(#[from] ShinglingError),
     #[error(transparent)]
@@ -28,8 +28,6 @@ pub enum DedupError {
     Output(#[from] OutputError),
     #[error(transparent)]
     Filter(#[from] FilterFileError),
-    #[error(transparent)]
-    Reserve(#[from] ReserveError),
     #[error("the filter cannot grow: {0}")]
     Grow(InsertError),
     #[error("{}: holds no texts ({cause}): only filters over shingles can be used with --against", path.display())]

@@ -4,8 +4,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use nearset::family::{Hashed, Key};
-use nearset::filter::{Hasher, Spec};
-use nearset::{Generations, Item, ItemError};
+use nearset::spec::Hasher;
+use nearset::{Filter, Item, ItemError, Spec};
 
 use super::state::State;
 use nearset_records::error::{InputError, RecordError, RecordFault};
@@ -105,7 +105,7 @@ impl Ids {
 
 /// A filter built before, and how to hash for it.
 pub struct Against<'a> {
-    filter: &'a Generations<'a>,
+    filter: &'a Filter<'a>,
     hasher: Hasher,
     /// Whether the run's own keys are also this filter's.
     same_keys: bool,
@@ -116,11 +116,11 @@ impl<'a> Against<'a> {
     ///
     /// # Errors
     /// If it is a filter of other items than texts.
-    pub fn new(filter: &'a Generations<'a>, own: &Spec) -> Result<Self, ItemError> {
+    pub fn new(filter: &'a Filter<'a>, own: &Spec) -> Result<Self, ItemError> {
         filter.contains_near("any text", &mut Hashed::new())?;
         let hasher = filter.hasher().expect("a filter that takes texts has bands");
-        let described = filter.describe();
-        let same_keys = described.spec().near().is_some_and(|theirs| {
+        let described = filter.spec();
+        let same_keys = described.near().is_some_and(|theirs| {
             theirs.probing.is_none()
                 && theirs.family == own.family
                 && theirs.seed == own.seed

@@ -31,9 +31,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
-use nearset::generations::{AnyFilter, Description, ReserveError, WhenFull};
-use nearset::plan::TextDedup;
-use nearset::{Generations, Similarity};
+use nearset::plan::{Plan, PlanError, RequestError};
+use nearset::spec::Terms;
+use nearset::{Filter, NearFilter, Similarity};
 use nearset_view::run::{CurvePoint, SourceSummary, Stated};
 
 pub(crate) use commit::record_bytes;
@@ -84,7 +84,7 @@ impl Dedup {
     /// another one.
     pub fn prepare(sources: impl Into<Arc<[Source]>>, options: DedupOptions) -> Result<Self, DedupError> {
         let sources = sources.into();
-        options.wanted.spec(1)?;
+        options.terms()?;
         let outputs: Vec<&Path> = options.outputs().map(PathBuf::as_path).collect();
         let same_before = |&i: &usize| outputs[..i].iter().any(|before| is_same_output(before, outputs[i]));
         if let Some(i) = (1..outputs.len()).find(same_before) {
@@ -103,7 +103,7 @@ impl Dedup {
             }
         }
         if let Some(state) = &resumed
-            && let Some((what, was, is)) = state::first_change(&state.fingerprint, &options.fingerprint(&sources))
+            && let Some((what, was, is)) = state::first_change(&state.fingerprint, &options.fingerprint(&sources)?)
         {
             return Err(DedupError::Changed { what, was, is });
         }
@@ -115,7 +115,7 @@ impl Dedup {
         };
         let wanted_bytes = capacity.mean_bytes.unwrap_or(0.0) * RECORDS_A_BATCH;
         read.batch_bytes = wanted_bytes.clamp(*BATCH_BYTES.start(), *BATCH_BYTES.end()) as usize;
-        let hasher = describe(&options.wanted, 1)?.hasher().expect("a filter of texts has bands");
+        let hasher = plan(&options, 1)?.spec.hasher().expect("a filter of texts has bands");
         let speed = speed::expected(&sources, &read, hasher, options.threads);
         Ok(Self { sources, options, read, capacity, folder, resumed, speed })
     }
@@ -125,24 +125,28 @@ impl Dedup {
     /// # Errors
     /// If no such filter can be.
     pub fn plan(&self) -> Result<DedupPlan, DedupError> {
-        let wanted = &self.options.wanted;
-        let described = describe(wanted, self.capacity.records)?;
-        let spec = described.spec().near().expect("a filter of texts has bands");
-        let curve = similarities(wanted)
-            .map(|similarity| Ok(CurvePoint::new(similarity, wanted.caught(similarity)?)))
+        let plan = plan(&self.options, self.capacity.records)?;
+        let terms = plan.terms();
+        let spec = plan.spec.near().expect("a filter of texts has bands");
+        let caught = |similarity| {
+            plan.accepted(similarity)
+                .map_err(|source| PlanError::from(RequestError::OutOfRange { what: "near", source }))
+        };
+        let curve = similarities(terms)
+            .map(|similarity| Ok(CurvePoint::new(similarity, caught(similarity)?)))
             .collect::<Result<_, DedupError>>()?;
         Ok(DedupPlan {
-            near: wanted.near,
-            far: wanted.far,
-            max_false_negative: wanted.max_false_negative,
-            max_false_positive: wanted.max_false_positive,
-            shingling: wanted.shingling.to_string(),
+            near: plan.request.near,
+            far: plan.request.metric.own_unit(terms.far),
+            max_false_negative: terms.max_false_negative,
+            max_false_positive: terms.max_false_positive,
+            shingling: self.options.shingling().to_string(),
             rows: spec.rows,
             bands: spec.rule.bands(),
             capacity: self.capacity,
             bytes: spec.bytes(),
             curve,
-            stated: Stated::new(wanted, |similarity| wanted.caught(similarity))?,
+            stated: Stated::new(terms, caught)?,
             threads: self.options.threads.max(1),
             bytes_per_second: self.speed,
             resumed_records: self.resumed.as_ref().map_or(0, |state| state.tally.records),
@@ -197,21 +201,21 @@ impl Dedup {
         write::check_save(options, sources)?;
         let open = |path: &PathBuf| FilterFile::open(path).map(|file| file.within(options.work));
         let files = options.against.iter().map(open).collect::<Result<Vec<_>, _>>()?;
-        let own = options.wanted.spec(self.capacity.records)?;
+        let spec = crate::dedup::plan(options, self.capacity.records)?.spec;
+        let own = spec.near().expect("a filter of texts has bands");
         let open = if options.allow_overfull { FilterFile::filter } else { FilterFile::filter_to_trust };
         let filters = files.iter().map(open).collect::<Result<Vec<_>, _>>()?;
         let screen = |(filter, path): (_, &PathBuf)| {
-            Against::new(filter, &own).map_err(|cause| DedupError::AgainstKind { path: path.clone(), cause })
+            Against::new(filter, own).map_err(|cause| DedupError::AgainstKind { path: path.clone(), cause })
         };
         let against = filters.iter().zip(&options.against).map(screen).collect::<Result<Vec<_>, DedupError>>()?;
-        let described = describe(&options.wanted, self.capacity.records)?;
         let (filter, tally, saved, position) = match (resumed, folder) {
             (Some(state), Some(folder)) => {
                 (folder.load_filter(state)?, state.tally.clone(), state.filter.clone(), state.position)
             }
             _ => {
                 self.remove_state()?;
-                let filter = described.make()?;
+                let filter = Filter::new(&spec)?;
                 let tally = self.empty_tally(filter.bytes());
                 (filter, tally, None, Position::default())
             }
@@ -223,7 +227,7 @@ impl Dedup {
             filter,
             tally,
             capacity: self.capacity,
-            fingerprint: options.fingerprint(sources),
+            fingerprint: options.fingerprint(sources)?,
             folder: folder.as_ref(),
             saved,
             progress,
@@ -275,8 +279,8 @@ impl Dedup {
 }
 
 /// The filter of a run over about so many texts.
-fn describe(wanted: &TextDedup, capacity: u64) -> Result<Description, ReserveError> {
-    Description::of_texts(wanted, capacity, WhenFull::Grow)
+fn plan(options: &DedupOptions, capacity: u64) -> Result<Plan, PlanError> {
+    options.wanted.clone().capacity(capacity).plan_dedup()
 }
 
 /// Whether an unfinished run towards this output can be resumed.
@@ -295,32 +299,34 @@ fn resumable_output<'o>(options: &'o DedupOptions, sources: &[Source]) -> Option
 }
 
 /// Where the curve is stated: every .05 from far to .1 above near.
-fn similarities(wanted: &TextDedup) -> impl Iterator<Item = f64> + use<> {
-    let (first, last) = ((wanted.far / CURVE_STEP).round() as u32, ((wanted.near + 0.1) / CURVE_STEP).round() as u32);
+fn similarities(terms: &Terms) -> impl Iterator<Item = f64> + use<> {
+    let (near, far) = (1.0 - terms.near.value(), 1.0 - terms.far.value());
+    let (first, last) = ((far / CURVE_STEP).round() as u32, ((near + 0.1) / CURVE_STEP).round() as u32);
     (first..=last).map(|step| f64::from(step) / 20.0).filter(|&similarity| similarity < 1.0)
 }
 
 /// The probability, as the filter is now, of being caught at similarities.
-fn curve(filter: &Generations<'_>, similarities: impl Iterator<Item = f64>) -> Vec<CurvePoint> {
+fn curve(filter: &Filter<'_>, similarities: impl Iterator<Item = f64>) -> Vec<CurvePoint> {
     similarities.map(|similarity| CurvePoint::new(similarity, caught(filter, similarity))).collect()
 }
 
-fn caught(filter: &Generations<'_>, similarity: f64) -> f64 {
+fn caught(filter: &Filter<'_>, similarity: f64) -> f64 {
     let distance = Similarity::jaccard(similarity).map(Similarity::jaccard_distance);
     distance.map_or(f64::NAN, |distance| filter.acceptance_probability(distance))
 }
 
-fn outcome(filter: &Generations<'_>, wanted: &TextDedup) -> Outcome {
-    let describe = |(filter, capacity): (&AnyFilter<'_>, u64)| GenerationSummary {
+fn outcome(filter: &Filter<'_>) -> Outcome {
+    let describe = |(filter, capacity): (&NearFilter<'_>, u64)| GenerationSummary {
         capacity,
         items: filter.len(),
-        fill: if let AnyFilter::Near(filter) = filter { filter.fill() } else { 0.0 },
-        bytes: filter.bytes(),
+        fill: filter.fill(),
+        bytes: filter.spec().bytes(),
     };
+    let terms = filter.terms().expect("a run's filter is on terms");
     Outcome {
-        generations: filter.filters().iter().zip(filter.capacities()).map(describe).collect(),
-        curve: curve(filter, similarities(wanted)),
-        false_negative: 1.0 - caught(filter, wanted.near),
-        false_positive: caught(filter, wanted.far),
+        generations: filter.near_generations().zip(filter.capacities()).map(describe).collect(),
+        curve: curve(filter, similarities(terms)),
+        false_negative: 1.0 - filter.acceptance_probability(terms.near),
+        false_positive: filter.acceptance_probability(terms.far),
     }
 }

@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
+use nearset::Shingling;
 use nearset::family::WorkLimit;
-use nearset::plan::TextDedup;
+use nearset::plan::{PlanError, Request};
+use nearset::spec::Terms;
 
 use nearset_records::extract::{Fields, ItemField};
 use nearset_records::input::Source;
@@ -26,7 +28,7 @@ pub enum OnError {
 #[non_exhaustive]
 pub struct DedupOptions {
     /// What is near, and what is promised.
-    pub wanted: TextDedup,
+    pub wanted: Request,
     /// What a record's text and id are called.
     pub fields: Fields,
     /// Distinct texts to make room for; `None` estimates them.
@@ -61,7 +63,7 @@ pub struct DedupOptions {
 
 impl DedupOptions {
     /// The usual options; no output is named yet.
-    pub fn new(wanted: TextDedup) -> Self {
+    pub fn new(wanted: Request) -> Self {
         Self {
             wanted,
             fields: Fields::new("text", ItemField::Text),
@@ -82,6 +84,19 @@ impl DedupOptions {
         }
     }
 
+    /// What is promised, no default left open.
+    ///
+    /// # Errors
+    /// If the promise can't be made.
+    pub fn terms(&self) -> Result<Terms, PlanError> {
+        Ok(*self.wanted.clone().capacity(1).plan_dedup()?.terms())
+    }
+
+    /// How texts are cut.
+    pub fn shingling(&self) -> Shingling {
+        self.wanted.shingling().unwrap_or_default()
+    }
+
     /// All files that the run writes.
     pub(super) fn outputs(&self) -> impl Iterator<Item = &PathBuf> {
         [&self.out, &self.removed, &self.save, &self.report].into_iter().flatten()
@@ -89,7 +104,7 @@ impl DedupOptions {
 
     /// Everything that decides the output's bytes, by the name the user knows it by. Threads are not among it, nor what to do
     /// with faulty records: a run that stopped at one can go on without it.
-    pub(super) fn fingerprint(&self, sources: &[Source]) -> BTreeMap<String, String> {
+    pub(super) fn fingerprint(&self, sources: &[Source]) -> Result<BTreeMap<String, String>, PlanError> {
         // Taken apart, so that a new option can't be forgotten here.
         let Self {
             wanted,
@@ -112,10 +127,11 @@ impl DedupOptions {
         let mut all = BTreeMap::new();
         let mut note = |name: &str, value: String| all.insert(name.to_owned(), value);
         note("the version of nearset", env!("CARGO_PKG_VERSION").to_owned());
-        note("--near", format!("{}, far at {:.4}", wanted.near, wanted.far));
-        note("--max-fn", wanted.max_false_negative.to_string());
-        note("--max-fp", wanted.max_false_positive.to_string());
-        note("--shingle", wanted.shingling.to_string());
+        let terms = self.terms()?;
+        note("--near", format!("{}, far at {:.4}", wanted.near, wanted.metric.own_unit(terms.far)));
+        note("--max-fn", terms.max_false_negative.to_string());
+        note("--max-fp", terms.max_false_positive.to_string());
+        note("--shingle", self.shingling().to_string());
         note("--seed", wanted.seed.to_string());
         note("--text-field", fields.item.clone());
         note("--id-field", format!("{:?}", fields.id));
@@ -135,7 +151,7 @@ impl DedupOptions {
             let state = source.path().map(of_file).unwrap_or_default();
             note(&format!("input {}", i + 1), format!("{} ({}), {state}", source.name, source.format));
         }
-        all
+        Ok(all)
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use nearset::filter::Hasher;
+use nearset::spec::Hasher;
 
 use super::job::{Job, Worker};
 use nearset_records::input::{ReadOptions, Reader, Source};

@@ -10,7 +10,7 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use nearset::{Check, Generations};
+use nearset::{Check, Filter};
 use serde::{Deserialize, Serialize};
 
 use super::DedupError;
@@ -141,7 +141,7 @@ impl StateFolder {
     }
 
     /// Reads the filter of a state.
-    pub fn load_filter(&self, state: &State) -> Result<Generations<'static>, DedupError> {
+    pub fn load_filter(&self, state: &State) -> Result<Filter<'static>, DedupError> {
         let Some(name) = &state.filter else {
             let path = self.path.join(STATE);
             return Err(DedupError::BadState { path, cause: "it names no filter".to_owned() });
@@ -150,12 +150,12 @@ impl StateFolder {
         let bytes =
             fs::read(&path).map_err(|cause| DedupError::BadState { path: path.clone(), cause: cause.to_string() })?;
         let filter =
-            Generations::decode(&bytes, Check::Everything).map_err(|cause| DedupError::BadSnapshot { path, cause })?;
+            Filter::decode(&bytes, Check::Everything).map_err(|cause| DedupError::BadSnapshot { path, cause })?;
         Ok(filter.into_owned())
     }
 
     /// Saves the filter for a checkpoint, beside that of the one before.
-    pub fn save_filter(&self, filter: &Generations<'_>, checkpoint: u64) -> Result<String, OutputError> {
+    pub fn save_filter(&self, filter: &Filter<'_>, checkpoint: u64) -> Result<String, OutputError> {
         fs::create_dir_all(&self.path).map_err(|cause| OutputError::from_io(&self.path, cause))?;
         let name = format!("filter-{checkpoint}.nearset");
         let options = OutputOptions::default().with_force(true);

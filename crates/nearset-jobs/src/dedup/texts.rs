@@ -3,10 +3,10 @@
 //! Claim: at one capacity, the texts kept here are those of the records that [`Dedup`](super::Dedup) keeps.
 //!
 //! ```
-//! use nearset::plan::TextDedup;
+//! use nearset::plan::Request;
 //! use nearset_jobs::dedup::{Sketched, TextRun, TextSketcher};
 //!
-//! let mut run = TextRun::new(TextDedup::default(), Some(3))?;
+//! let mut run = TextRun::new(Request::default(), Some(3))?;
 //! let (mut sketcher, mut sketched) = (TextSketcher::new(run.hasher(), &[]), Sketched::default());
 //! for text in ["to be or not to be", "that is the question", "To be, or not to be!"] {
 //!     sketched.push(&mut sketcher, text)?;
@@ -18,12 +18,11 @@
 //! ```
 
 use nearset::family::Key;
-use nearset::filter::Hasher;
-use nearset::generations::{InsertError, ReserveError};
-use nearset::plan::TextDedup;
-use nearset::{Generations, ItemError};
+use nearset::filter::InsertError;
+use nearset::plan::{PlanError, Request};
+use nearset::spec::Hasher;
+use nearset::{Filter, ItemError};
 
-use super::describe;
 use super::job::TextSketcher;
 use crate::capacity::PIPE;
 
@@ -52,7 +51,7 @@ impl Sketched {
 
 /// A run over texts.
 pub struct TextRun {
-    filter: Generations<'static>,
+    filter: Filter<'static>,
     hasher: Hasher,
 }
 
@@ -61,8 +60,9 @@ impl TextRun {
     ///
     /// # Errors
     /// If the promise can't be made.
-    pub fn new(wanted: TextDedup, capacity: Option<u64>) -> Result<Self, ReserveError> {
-        let filter = describe(&wanted, capacity.map_or(PIPE, |texts| texts.max(1)))?.make()?;
+    pub fn new(wanted: Request, capacity: Option<u64>) -> Result<Self, PlanError> {
+        let plan = wanted.capacity(capacity.map_or(PIPE, |texts| texts.max(1))).plan_dedup()?;
+        let filter = Filter::new(&plan.spec)?;
         let hasher = filter.hasher().expect("a filter of texts has bands");
         Ok(Self { filter, hasher })
     }
@@ -85,12 +85,12 @@ impl TextRun {
     }
 
     /// The filter that the run has filled; it has grown if there were more texts than it was made for.
-    pub fn filter(&self) -> &Generations<'static> {
+    pub fn filter(&self) -> &Filter<'static> {
         &self.filter
     }
 
     /// The same, to keep.
-    pub fn into_filter(self) -> Generations<'static> {
+    pub fn into_filter(self) -> Filter<'static> {
         self.filter
     }
 }

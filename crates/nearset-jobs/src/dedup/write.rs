@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crossbeam_channel::{Receiver, Sender};
-use nearset::Generations;
+use nearset::Filter;
 
 use super::job::{Job, Verdict};
 use super::options::DedupOptions;
@@ -46,7 +46,7 @@ fn options_for(options: &DedupOptions, sources: &[Source], keep_partial: bool) -
 pub(super) fn write_saved(
     options: &DedupOptions,
     sources: &[Source],
-    filter: &Generations<'_>,
+    filter: &Filter<'_>,
 ) -> Result<Option<OutputFile>, OutputError> {
     let Some(path) = &options.save else { return Ok(None) };
     let mut out = OutputFile::create(path, &options_for(options, sources, false))?;

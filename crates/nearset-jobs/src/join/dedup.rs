@@ -12,11 +12,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use nearset::Similarity;
 use nearset::family::Key;
 use nearset::index::{Placed, StarClusters};
 use nearset::item::SortedSet;
-use nearset::plan::TextDedupError;
 use serde::Serialize;
 
 use super::alarm::{self, Alarm, Cause};
@@ -147,7 +145,7 @@ impl Decider {
         follow_chains: bool,
         cutter: &Cutter,
     ) -> Result<Self, JoinError> {
-        let near = Similarity::jaccard(options.wanted.near).map_err(TextDedupError::from)?;
+        let near = options.wanted.plan_join()?.near;
         let clusters = StarClusters::new(cutter.bands(), near).following_chains(follow_chains);
         let texts = Texts::new(sources, &options.fields, cutter.shingler);
         Ok(Self { clusters, texts, members: Vec::new() })

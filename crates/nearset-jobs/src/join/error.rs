@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use nearset::plan::TextDedupError;
+use nearset::plan::PlanError;
 
 use nearset_records::error::{InputError, OutputError, RecordError};
 
@@ -14,7 +14,7 @@ use nearset_records::error::{InputError, OutputError, RecordError};
 #[allow(missing_docs)]
 pub enum JoinError {
     #[error(transparent)]
-    Wanted(#[from] TextDedupError),
+    Wanted(#[from] PlanError),
     #[error(transparent)]
     Input(#[from] InputError),
     #[error("{0} ({cure})", cure = .0.cure())]

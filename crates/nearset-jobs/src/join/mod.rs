@@ -25,7 +25,7 @@ mod texts;
 mod write;
 
 use nearset::index::BandIndex;
-use nearset::plan::{TextDedupError, TextJoin};
+use nearset::plan::{PlanError, Request};
 use serde::Serialize;
 
 pub use alarm::{Alarm, Cause};
@@ -44,7 +44,7 @@ use nearset_records::extract::{Fields, ItemField};
 #[non_exhaustive]
 pub struct JoinOptions {
     /// What is near, and what may be missed.
-    pub wanted: TextJoin,
+    pub wanted: Request,
     /// What a record's text and id are called.
     pub fields: Fields,
     /// What to do with a record that cannot be read.
@@ -57,7 +57,7 @@ pub struct JoinOptions {
 
 impl JoinOptions {
     /// The usual options.
-    pub fn new(wanted: TextJoin) -> Self {
+    pub fn new(wanted: Request) -> Self {
         Self {
             wanted,
             fields: Fields::new("text", ItemField::Text),
@@ -71,15 +71,15 @@ impl JoinOptions {
     ///
     /// # Errors
     /// If the promise can't be made.
-    pub fn plan(&self) -> Result<JoinPlan, TextDedupError> {
-        let TextJoin { near, max_false_negative, shingling, .. } = self.wanted;
-        let layout = self.wanted.layout()?;
+    pub fn plan(&self) -> Result<JoinPlan, PlanError> {
+        let spec = self.wanted.plan_join()?;
+        let layout = spec.layout;
         let index = BandIndex::expected_bytes(layout.bands as usize);
         Ok(JoinPlan {
-            near,
-            max_false_negative,
-            missed: 1.0 - TextJoin::found(layout, near),
-            shingling: shingling.to_string(),
+            near: self.wanted.near,
+            max_false_negative: self.wanted.max_false_negative.unwrap_or(Request::MAX_FALSE_NEGATIVE),
+            missed: 1.0 - spec.success_probability(spec.near),
+            shingling: spec.family.shingling.to_string(),
             rows: layout.rows,
             bands: layout.bands,
             bytes_a_record: index + texts::BYTES_A_RECORD,

@@ -7,7 +7,6 @@ use std::time::Instant;
 
 use nearset::Similarity;
 use nearset::index::{BandIndex, NearPairs};
-use nearset::plan::TextDedupError;
 use serde::Serialize;
 
 use super::alarm::{self, Alarm, Cause};
@@ -135,7 +134,7 @@ impl Finder {
         cutter: &Cutter,
         most_copies: usize,
     ) -> Result<Self, JoinError> {
-        let near = Similarity::jaccard(options.wanted.near).map_err(TextDedupError::from)?;
+        let near = options.wanted.plan_join()?.near;
         let pairs = NearPairs::new(cutter.bands()).with_most_copies(most_copies);
         Ok(Self { pairs, texts: Texts::new(sources, &options.fields, cutter.shingler), near })
     }
@@ -180,7 +179,7 @@ impl Finder {
 
 #[cfg(test)]
 mod tests {
-    use nearset::plan::TextJoin;
+    use nearset::plan::Request;
 
     use super::*;
     use nearset_records::input::resolve;
@@ -193,7 +192,7 @@ mod tests {
         let path = folder.path().join("in.jsonl");
         std::fs::write(&path, lines).unwrap();
         let sources = resolve(&[path.to_str().unwrap()], None).unwrap().list;
-        let mut options = PairsOptions::new(JoinOptions::new(TextJoin::default()), folder.path().join("pairs.tsv"));
+        let mut options = PairsOptions::new(JoinOptions::new(Request::default()), folder.path().join("pairs.tsv"));
         let all = pairs(sources.clone(), &options, &Progress::new()).unwrap();
         assert_eq!((all.pairs, all.alarms.len()), (300 * 299 / 2, 0));
         options.bucket_limit = 20;

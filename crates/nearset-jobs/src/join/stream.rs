@@ -3,9 +3,10 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use nearset::family::{Functions, Hashed, Key};
+use nearset::family::{FamilyError, Functions, Hashed, Key};
 use nearset::item::SortedSet;
-use nearset::plan::TextDedupError;
+use nearset::plan::PlanError;
+use nearset::spec::SpecError;
 use nearset::{Item, Shingler};
 use nearset_view::run::SourceSummary;
 use serde::Serialize;
@@ -55,12 +56,13 @@ pub(super) struct Cutter {
 
 impl Cutter {
     pub fn new(options: &JoinOptions) -> Result<Self, JoinError> {
-        let wanted = &options.wanted;
-        let shingler = Shingler::new(wanted.shingling, wanted.seed).map_err(nearset::ItemError::from);
+        let spec = options.wanted.plan_join()?;
+        let uncut = |error: FamilyError| PlanError::from(SpecError::from(error));
+        let shingler = Shingler::new(spec.family.shingling, spec.seed).map_err(FamilyError::from);
         Ok(Self {
-            shingler: shingler.map_err(TextDedupError::from)?,
-            functions: wanted.functions()?,
-            bands: wanted.layout()?.bands as usize,
+            shingler: shingler.map_err(uncut)?,
+            functions: spec.functions().map_err(uncut)?,
+            bands: spec.layout.bands as usize,
             fields: options.fields.clone(),
             wants_ids: false,
             wants_field: false,

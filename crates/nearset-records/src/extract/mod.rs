@@ -10,8 +10,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
-use nearset::plan::Metric;
-use nearset::{BitString, Bits, Item};
+use nearset::{BitString, Bits, Item, Metric};
 
 use crate::error::{RecordError, RecordFault};
 use crate::format::Format;

@@ -2,9 +2,9 @@
 //!
 //! An item is one argument: 8 bytes a band, little-endian, 0 where it has no value in that band.
 
-use nearset::Generations;
+use nearset::Filter;
 use nearset::family::Key as BandKey;
-use nearset::generations::{AnyFilter, Counted, KeysError};
+use nearset::filter::{Counted, KeysError};
 
 use super::docs::{Argument, Command, Keys, entry};
 use super::items::{hold_bytes, inserted, reply_all, reserve_room};
@@ -53,8 +53,8 @@ fn parse<'a>(call: &Call<'a>) -> Outcome<(bool, Arguments<'a>)> {
     if items.len() == 0 { Err(Refusal::Arity) } else { Ok((counting, items)) }
 }
 
-fn read(call: &Call<'_>, filter: &Generations<'_>, items: Arguments<'_>, keys: &mut Vec<Option<BandKey>>) -> Outcome {
-    let Some(AnyFilter::Near(newest)) = filter.filters().last() else {
+fn read(call: &Call<'_>, filter: &Filter<'_>, items: Arguments<'_>, keys: &mut Vec<Option<BandKey>>) -> Outcome {
+    let Some(newest) = filter.near_generations().next_back() else {
         return Err(Refusal::because(KeysError::Exact));
     };
     let bands = newest.spec().rule.bands();

@@ -1,9 +1,8 @@
 //! `NEAR.ADD`, `NEAR.MADD`, `NEAR.EXISTS`, `NEAR.MEXISTS`, `NEAR.HITS`: items, as [`crate::items`] reads them.
 
-use nearset::Generations;
 use nearset::family::Key;
-use nearset::generations::{AnyFilter, InsertError};
-use nearset::plan::Metric;
+use nearset::filter::InsertError;
+use nearset::{Filter, Metric};
 
 use super::docs::{Argument, Command, Keys, entry};
 use super::{expect, expect_mut};
@@ -85,7 +84,7 @@ pub const HITS: Command = Command {
 const GROWN: &str = "the filter, grown,";
 
 /// Allocates what insertion may need before the first item is inserted, if it is allowed.
-pub fn reserve_room(call: &Call<'_>, filter: &mut Generations<'_>, items: usize) -> Outcome {
+pub fn reserve_room(call: &Call<'_>, filter: &mut Filter<'_>, items: usize) -> Outcome {
     if call.limits_apply() && !config::allows_overfull() {
         filter.expect_not_overfull_before(items as u64).map_err(Refusal::because)?;
     }
@@ -108,13 +107,10 @@ const BATCH: u64 = 64 << 20;
 
 /// Holds what a command works with against the limits before the first item is read: the items themselves, and their keys, which
 /// are all made before the first is used and may take far more than the items did.
-fn hold_batch(call: &Call<'_>, filter: &Generations<'_>, arguments: Arguments<'_>) -> Outcome {
+fn hold_batch(call: &Call<'_>, filter: &Filter<'_>, arguments: Arguments<'_>) -> Outcome {
     let bytes = hold_bytes(call, arguments)?;
     let items = arguments.len() as u64;
-    let bands = match filter.filters() {
-        [AnyFilter::Near(first), ..] => first.spec().rule.bands(),
-        _ => 0,
-    };
+    let bands = filter.near_generations().next().map_or(0, |first| first.spec().rule.bands());
     let keys = items.saturating_mul(size_of::<Key>() as u64 * u64::from(bands));
     if keys > BATCH {
         memory::hold_against_limit(call, keys, "hashing so many items at once")?;

@@ -7,8 +7,8 @@ use crate::memory::{self, Floor, Need};
 use crate::refusal::{Outcome, Refusal};
 use crate::server::{Call, Key};
 use crate::value::{Value, weight};
-use nearset::Generations;
-use nearset::filter::SpecError;
+use nearset::Filter;
+use nearset::spec::SpecError;
 use redis_module::raw;
 
 pub const MERGE: Command = Command {
@@ -68,7 +68,7 @@ fn merge(call: &Call<'_>) -> Outcome {
 
 /// That nothing will fail half way: the filters fit together, and what they come to is allowed, `copied` bytes of it for a new
 /// filter.
-fn check(call: &Call<'_>, filter: &Generations<'_>, sources: &[&Generations<'static>], copied: u64) -> Outcome<Floor> {
+fn check(call: &Call<'_>, filter: &Filter<'_>, sources: &[&Filter<'static>], copied: u64) -> Outcome<Floor> {
     let mut room = 0u64;
     // A filter on no terms takes on those of the first source that has some, which all others are then held to.
     let on_terms = sources.iter().copied().find(|source| source.terms().is_some());
@@ -90,7 +90,7 @@ fn no_room(error: SpecError) -> Refusal {
     memory::refused(MERGED, error)
 }
 
-fn merge_all(filter: &mut Generations<'static>, sources: &[&Generations<'static>]) -> Outcome {
+fn merge_all(filter: &mut Filter<'static>, sources: &[&Filter<'static>]) -> Outcome {
     filter.reserve_to_merge(sources).map_err(no_room)?;
     sources.iter().try_for_each(|source| filter.merge(source)).map_err(Refusal::because)
 }

@@ -16,7 +16,7 @@ use crate::refusal::{Outcome, Refusal};
 use crate::server::Key;
 use crate::value::Value;
 use docs::Command;
-use nearset::Generations;
+use nearset::Filter;
 
 const COMMANDS: [&Command; 14] = [
     &reserve::RESERVE,
@@ -36,7 +36,7 @@ const COMMANDS: [&Command; 14] = [
 ];
 
 /// The filter of a key that must have one.
-fn expect<'k>(key: &'k Option<Key<'_>>) -> Outcome<&'k Generations<'static>> {
+fn expect<'k>(key: &'k Option<Key<'_>>) -> Outcome<&'k Filter<'static>> {
     match key.as_ref().and_then(Key::value) {
         Some(value) => value.filter(),
         None => Err(no_key()),
@@ -44,7 +44,7 @@ fn expect<'k>(key: &'k Option<Key<'_>>) -> Outcome<&'k Generations<'static>> {
 }
 
 /// The filter of a key that must have one, to be changed.
-fn expect_mut<'k>(key: &'k mut Key<'_>) -> Outcome<&'k mut Generations<'static>> {
+fn expect_mut<'k>(key: &'k mut Key<'_>) -> Outcome<&'k mut Filter<'static>> {
     key.value_mut().map_or_else(|| Err(no_key()), Value::filter_mut)
 }
 

@@ -1,5 +1,8 @@
 //! `NEAR.RESERVE`: plans a filter from what is wanted of it, and says what it promises.
 
+use nearset::Filter;
+use nearset::family::WorkLimit;
+
 use super::docs::{Argument, Command, Keys, entry};
 use crate::memory::{self, Need};
 use crate::refusal::{Outcome, refuse};
@@ -98,7 +101,8 @@ fn reserve(call: &Call<'_>) -> Outcome {
             passing: 0,
         },
     )?;
-    let filter = description.make().map_err(|error| memory::refused("the filter", error))?;
+    let filter =
+        Filter::new_within(&description, WorkLimit::Unlimited).map_err(|error| memory::refused("the filter", error))?;
     drop(floor);
     let bytes = filter.bytes();
     key.set(Value::of(filter));

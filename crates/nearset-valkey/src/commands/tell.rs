@@ -1,7 +1,5 @@
 //! `NEAR.CARD`, `NEAR.INFO`, `NEAR.SPEC`: what a filter is, what it promised, and how it is now.
 
-use nearset::plan::PlannedSpec;
-
 use super::docs::{Argument, Command, Keys, entry};
 use super::expect;
 use crate::fields::{self, Field};
@@ -58,7 +56,7 @@ fn info(call: &Call<'_>) -> Outcome {
     }
     let key = call.read(1)?;
     let filter = expect(&key)?;
-    let mut all = fields::promise(&filter.describe());
+    let mut all = fields::promise(&filter.spec());
     // A filter that has grown is made for more than what was reserved.
     let state = fields::state(filter);
     all.retain(|(name, _)| state.iter().all(|(now, _)| now != name));
@@ -83,14 +81,10 @@ fn spec(call: &Call<'_>) -> Outcome {
     }
     let key = call.read(1)?;
     let filter = expect(&key)?;
-    let description = filter.describe();
+    let description = filter.spec();
     let mut all = vec![("description", Field::Bytes(description.encode()))];
     all.extend(fields::promise(&description));
-    let seed = match description.spec() {
-        PlannedSpec::Near(spec) => Some(spec.seed),
-        PlannedSpec::Exact(spec) => Some(spec.seed),
-        _ => None,
-    };
+    let seed = description.near().map(|spec| spec.seed).or(description.exact().map(|spec| spec.seed));
     all.extend(seed.map(|seed| ("seed", Field::Text(seed.to_string()))));
     fields::reply(call, &all);
     Ok(())

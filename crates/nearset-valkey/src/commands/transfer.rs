@@ -8,8 +8,9 @@
 
 use std::io;
 
-use nearset::filter::{BitArrayError, SpecError};
-use nearset::{DecodeError, Generations};
+use nearset::bloom::BitArrayError;
+use nearset::spec::SpecError;
+use nearset::{DecodeError, Filter};
 
 use super::docs::{Argument, Command, Keys, entry};
 use super::expect;
@@ -63,7 +64,7 @@ fn position(cursor: u64) -> u64 {
 }
 
 /// A mark of what the filter holds, never 0.
-fn mark(filter: &Generations<'_>) -> u64 {
+fn mark(filter: &Filter<'_>) -> u64 {
     filter.len() % 0x7fff + 1
 }
 
@@ -215,7 +216,7 @@ enum Unfinished {
 }
 
 /// The filter that has come in whole.
-fn finish(call: &Call<'_>, incoming: &Incoming) -> Result<Generations<'static>, Unfinished> {
+fn finish(call: &Call<'_>, incoming: &Incoming) -> Result<Filter<'static>, Unfinished> {
     let length = incoming.length() as u64;
     let need = Need { what: "the filter", total: length, more: length, passing: call.bytes_to_send_on() };
     let _floor = memory::allow(call, need).map_err(Unfinished::NoRoom)?;
@@ -237,7 +238,7 @@ fn finish(call: &Call<'_>, incoming: &Incoming) -> Result<Generations<'static>, 
 }
 
 /// Puts the filter in its place.
-fn loaded(call: &Call<'_>, key: &mut Key<'_>, filter: Result<Generations<'static>, Unfinished>) -> Outcome {
+fn loaded(call: &Call<'_>, key: &mut Key<'_>, filter: Result<Filter<'static>, Unfinished>) -> Outcome {
     match filter {
         Ok(filter) => {
             match key.value_mut() {

@@ -12,11 +12,11 @@ use crate::{
     Seed,
     family::WorkLimit,
     filter::{
-        Construction, ExactNearFilter, ExactSpec,
+        ExactNearFilter,
         exact::{Store, folds::Folds},
         tables::Place,
     },
-    plan::PlannedSpec,
+    spec::{Construction, ExactSpec, GenerationSpec},
 };
 
 pub(super) fn write_spec(spec: &ExactSpec) -> Vec<u8> {
@@ -81,7 +81,7 @@ impl<'a> ExactNearFilter<'a> {
     ///
     /// # Errors
     /// If the bytes are not an intact exact near filter that this build reads, alone or as the only generation of a file of
-    /// [`Generations`](crate::Generations).
+    /// a [`Filter`](crate::Filter).
     pub fn decode(bytes: &'a [u8], opening: impl Into<Opening>) -> Result<Self, DecodeError> {
         let opening = opening.into();
         Self::decode_after(only_generation(bytes, opening.check)?, opening, None)
@@ -91,12 +91,12 @@ impl<'a> ExactNearFilter<'a> {
     pub(super) fn decode_after(
         bytes: &'a [u8],
         Opening { check, work }: Opening,
-        after: Option<(&ExactNearFilter<'_>, &[PlannedSpec])>,
+        after: Option<(&ExactNearFilter<'_>, &[GenerationSpec])>,
     ) -> Result<Self, DecodeError> {
         let mut frame = Frame::open(bytes, Kind::ExactNear, check)?;
         frame.expect_only(&[SPEC, COUNTS])?;
         let spec = read_spec(frame.section(SPEC, "the spec")?, work)?;
-        if after.is_some_and(|(_, specs)| !specs.contains(&PlannedSpec::Exact(spec))) {
+        if after.is_some_and(|(_, specs)| !specs.contains(&GenerationSpec::Exact(spec))) {
             return Err(unlike_the_first());
         }
         let (items, stored) = read_counts(&frame)?;

@@ -6,7 +6,7 @@ use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 use super::{Check, DecodeError, Reader, Writer};
 use crate::{
-    filter::{BitArray, BitArrayError},
+    bloom::{BitArray, BitArrayError},
     simd::line::Line,
 };
 
@@ -29,9 +29,9 @@ pub enum Kind {
     Hamming,
     /// An [`LshIndex`](crate::index::LshIndex).
     Lsh,
-    /// [`Generations`](crate::Generations) of filters, on the terms that they were reserved on.
+    /// A [`Filter`](crate::Filter) on terms, with all its generations.
     Generations,
-    /// A [`Description`](crate::generations::Description) of a filter.
+    /// A [`FilterSpec`](crate::FilterSpec).
     Description,
 }
 

@@ -1,7 +1,7 @@
-//! Generations of filters in bytes, and their descriptions.
+//! Filters in bytes, with all their generations, and their specs.
 //!
-//! A file of generations holds each generation's own file, whole. Whoever takes one filter takes the only generation of such a file
-//! for it, in place.
+//! A file of generations holds each generation's own file, whole. A file with one generation opens as that structure too, without
+//! copying.
 
 use std::{borrow::Cow, io};
 
@@ -12,11 +12,8 @@ use super::{
 use crate::{
     Distance, ExactNearFilter, NearFilter,
     family::WorkLimit,
-    generations::{
-        AnyFilter, Description, Generations, MOST_GENERATIONS, ReserveError, Terms, WhenFull, most_generations,
-        next_specs_in_files,
-    },
-    plan::PlannedSpec,
+    filter::{Filter, Generation, most_generations, next_specs_in_files},
+    spec::{FilterSpec, GenerationSpec, MOST_GENERATIONS, Terms, TermsError, WhenFull},
 };
 
 /// The section that says how long each generation's file is.
@@ -59,20 +56,17 @@ fn read_terms(mut reader: Reader<'_>) -> Result<Terms, DecodeError> {
     Ok(terms)
 }
 
-fn bad_terms(error: ReserveError) -> DecodeError {
-    match error {
-        ReserveError::Spec(error) => error.into(),
-        other => DecodeError::BadValue { what: "a part of the terms", found: other.to_string() },
-    }
+fn bad_terms(error: TermsError) -> DecodeError {
+    DecodeError::BadValue { what: "a part of the terms", found: error.to_string() }
 }
 
-impl Body for Description {
+impl Body for FilterSpec {
     const KIND: Kind = Kind::Description;
 
     fn sections(&self) -> Vec<(u16, Vec<u8>)> {
-        let (kind, spec) = match self.spec() {
-            PlannedSpec::Near(spec) => (Kind::Near, spec::write_spec(spec)),
-            PlannedSpec::Exact(spec) => (Kind::ExactNear, exact::write_spec(spec)),
+        let (kind, spec) = match &self.first {
+            GenerationSpec::Near(spec) => (Kind::Near, spec::write_spec(spec)),
+            GenerationSpec::Exact(spec) => (Kind::ExactNear, exact::write_spec(spec)),
         };
         let spec = [&[kind.number()][..], &spec].concat();
         vec![(SPEC, spec), (TERMS, self.terms().map(write_terms).unwrap_or_default())]
@@ -83,16 +77,16 @@ impl Body for Description {
     }
 }
 
-impl Description {
-    /// The description as bytes, checked like a file.
+impl FilterSpec {
+    /// The spec as bytes, checked like a file.
     pub fn encode(&self) -> Vec<u8> {
         head(self, &[])
     }
 
-    /// A description from its bytes. Nothing of what it describes is allocated.
+    /// A spec from its bytes. Nothing of what it describes is allocated.
     ///
     /// # Errors
-    /// If the bytes are not an intact description that this build reads.
+    /// If the bytes are not an intact spec that this build reads.
     pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
         Self::decode_within(bytes, WorkLimit::Usual)
     }
@@ -105,19 +99,21 @@ impl Description {
         let frame = Frame::open(bytes, Kind::Description, Check::Everything)?;
         frame.expect_only(&[SPEC, TERMS])?;
         let mut spec = frame.section(SPEC, "the spec")?;
-        let spec = match spec.u8()? {
-            number if number == Kind::Near.number() => PlannedSpec::Near(spec::read_spec(spec, limit)?),
-            number if number == Kind::ExactNear.number() => PlannedSpec::Exact(exact::read_spec(spec, limit)?),
+        let first = match spec.u8()? {
+            number if number == Kind::Near.number() => GenerationSpec::Near(spec::read_spec(spec, limit)?),
+            number if number == Kind::ExactNear.number() => GenerationSpec::Exact(exact::read_spec(spec, limit)?),
             found => return Err(unknown("kind of filter", found)),
         };
         let terms = frame.section(TERMS, "the terms")?;
         let terms = if terms.is_empty() { None } else { Some(read_terms(terms)?) };
         frame.finish()?;
-        Self::new_within(spec, terms, limit).map_err(bad_terms)
+        let spec = Self { first, terms };
+        spec.check(limit)?;
+        Ok(spec)
     }
 }
 
-impl AnyFilter<'_> {
+impl Generation<'_> {
     /// All that stands before the filter's arrays in its file, and the arrays.
     fn parts(&self) -> (Vec<u8>, Vec<Cow<'_, [u8]>>) {
         fn of<B: Body>(body: &B) -> (Vec<u8>, Vec<Cow<'_, [u8]>>) {
@@ -125,56 +121,36 @@ impl AnyFilter<'_> {
             (head(body, &arrays), arrays)
         }
         match self {
-            AnyFilter::Near(filter) => of(filter),
-            AnyFilter::Exact(filter) => of(filter),
+            Generation::Near(filter) => of(filter),
+            Generation::Exact(filter) => of(filter),
         }
     }
 }
 
-impl<'a> AnyFilter<'a> {
-    /// Writes the filter as a file.
-    ///
-    /// # Errors
-    /// What the writer reports.
-    pub fn encode(&self, out: &mut dyn io::Write) -> io::Result<()> {
+impl<'a> Generation<'a> {
+    fn encode(&self, out: &mut dyn io::Write) -> io::Result<()> {
         match self {
-            AnyFilter::Near(filter) => filter.encode(out),
-            AnyFilter::Exact(filter) => filter.encode(out),
+            Generation::Near(filter) => filter.encode(out),
+            Generation::Exact(filter) => filter.encode(out),
         }
-    }
-
-    /// Opens a file's bytes. Tables that lie 64-byte aligned in them, as in a memory map, are used in place.
-    ///
-    /// # Errors
-    /// If the bytes are not an intact filter that this build reads, alone or as the only generation of a file of [`Generations`].
-    pub fn decode(bytes: &'a [u8]) -> Result<Self, DecodeError> {
-        Self::decode_within(bytes, WorkLimit::Usual)
-    }
-
-    /// [`Self::decode`] by another limit on work.
-    ///
-    /// # Errors
-    /// As [`Self::decode`].
-    pub fn decode_within(bytes: &'a [u8], limit: WorkLimit) -> Result<Self, DecodeError> {
-        Self::decode_after(only_generation(bytes, Check::Everything)?, limit.into(), None)
     }
 
     /// Opens a file that holds nothing else, and if it is to follow another filter, has one of the specs that may follow.
     fn decode_after(
         bytes: &'a [u8],
         opening: Opening,
-        after: Option<(&AnyFilter<'_>, &[PlannedSpec])>,
+        after: Option<(&Generation<'_>, &[GenerationSpec])>,
     ) -> Result<Self, DecodeError> {
         Ok(match after {
             None if Kind::of(bytes)? == Kind::ExactNear => {
-                AnyFilter::Exact(ExactNearFilter::decode_after(bytes, opening, None)?)
+                Generation::Exact(ExactNearFilter::decode_after(bytes, opening, None)?)
             }
-            None => AnyFilter::Near(NearFilter::decode_after(bytes, opening, None)?),
-            Some((AnyFilter::Near(older), specs)) => {
-                AnyFilter::Near(NearFilter::decode_after(bytes, opening, Some((older, specs)))?)
+            None => Generation::Near(NearFilter::decode_after(bytes, opening, None)?),
+            Some((Generation::Near(older), specs)) => {
+                Generation::Near(NearFilter::decode_after(bytes, opening, Some((older, specs)))?)
             }
-            Some((AnyFilter::Exact(older), specs)) => {
-                AnyFilter::Exact(ExactNearFilter::decode_after(bytes, opening, Some((older, specs)))?)
+            Some((Generation::Exact(older), specs)) => {
+                Generation::Exact(ExactNearFilter::decode_after(bytes, opening, Some((older, specs)))?)
             }
         })
     }
@@ -193,7 +169,7 @@ struct Files<'g> {
 }
 
 impl<'g> Files<'g> {
-    fn of(terms: &'g Terms, filters: &'g [AnyFilter<'_>]) -> Self {
+    fn of(terms: &'g Terms, filters: &'g [Generation<'_>]) -> Self {
         let (mut lengths, mut arrays) = (Writer::default(), Vec::new());
         for filter in filters {
             let (head, payload) = filter.parts();
@@ -219,8 +195,8 @@ impl Body for Files<'_> {
     }
 }
 
-impl<'a> Generations<'a> {
-    /// Writes the generations as a file. A filter on no terms is written as the filter that it is.
+impl<'a> Filter<'a> {
+    /// Writes the filter as a file. A filter on no terms is written as the structure that it is.
     ///
     /// # Errors
     /// What the writer reports.
@@ -231,7 +207,7 @@ impl<'a> Generations<'a> {
         }
     }
 
-    /// Opens a file's bytes, of generations or of a single filter. Tables that lie 64-byte aligned in them, as in a memory map, are
+    /// Opens a file's bytes, of generations or of a single structure. Tables that lie 64-byte aligned in them, as in a memory map, are
     /// used in place.
     ///
     /// # Errors
@@ -239,22 +215,22 @@ impl<'a> Generations<'a> {
     pub fn decode(bytes: &'a [u8], opening: impl Into<Opening>) -> Result<Self, DecodeError> {
         let opening = opening.into();
         if Kind::of(bytes)? != Kind::Generations {
-            return Ok(Self::from_filter(AnyFilter::decode_after(bytes, opening, None)?));
+            return Ok(Self::with_terms(vec![Generation::decode_after(bytes, opening, None)?], None));
         }
         let (terms, files) = open(bytes, opening.check)?;
         let window = if let WhenFull::Forget { generations } = terms.when_full { generations as usize } else { 1 };
         let generations = files.len().max(window);
-        let mut filters: Vec<AnyFilter<'a>> = Vec::with_capacity(files.len());
+        let mut filters: Vec<Generation<'a>> = Vec::with_capacity(files.len());
         for file in files {
             let filter = match filters.last() {
                 None => {
-                    let first = AnyFilter::decode_after(file, opening, None)?;
+                    let first = Generation::decode_after(file, opening, None)?;
                     opening.work.check(&first.spec().work_bound().in_each_of(generations))?;
                     first
                 }
                 Some(older) => {
                     let specs = next_specs_in_files(&older.spec(), terms.when_full, filters.len())?;
-                    AnyFilter::decode_after(file, opening, Some((older, &specs)))?
+                    Generation::decode_after(file, opening, Some((older, &specs)))?
                 }
             };
             filters.push(filter);

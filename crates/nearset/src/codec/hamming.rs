@@ -8,9 +8,9 @@ use super::{
     spec::{COUNTS, SPEC},
 };
 use crate::{
-    Seed,
+    HammingSpec, Seed,
     index::{
-        HammingIndex, HammingSpec, Labels,
+        HammingIndex, Labels,
         hamming::{
             cut::{Cut, MOST_BLOCKS},
             rows::Rows,

@@ -8,10 +8,10 @@ use super::{
     spec::{COUNTS, SPEC, read_counts, read_family, unknown, write_family},
 };
 use crate::{
-    Layout, Seed,
+    Layout, LshSpec, Seed,
     family::WorkLimit,
     index::{
-        Labels, LshIndex, LshSpec,
+        Labels, LshIndex,
         lsh::{Kept, Parts, Run, Shape, addresses},
     },
 };

@@ -12,6 +12,7 @@ mod exact;
 mod frame;
 mod generations;
 mod hamming;
+mod index;
 mod lsh;
 mod spec;
 
@@ -21,8 +22,7 @@ pub use frame::{Kind, length_of};
 
 use crate::{
     family::{WorkError, WorkLimit},
-    filter::SpecError,
-    index::LshSpecError,
+    spec::{LshSpecError, SpecError},
 };
 
 /// Whether to read every byte before trusting a file.

@@ -8,16 +8,17 @@ use super::{
 };
 use crate::{
     Family, Seed, Shingling,
+    bloom::{BitArray, BloomFilter},
     family::{
         BitSampling, CrossPolytope, Hyperplane, MinHash, Minutiae, PStable, Sampling, Stable, Symbol, SymbolSampling,
         WeightedMinHash, WorkLimit,
     },
     filter::{
-        BitArray, BloomFilter, Decision, NearFilter, Probing, Rule, Spec, SpecError, Step, Table, Verification,
+        NearFilter,
         near::verification_seed,
         tables::{Place, Tables},
     },
-    plan::PlannedSpec,
+    spec::{Decision, GenerationSpec, Probing, Rule, Spec, SpecError, Step, Table, Verification},
 };
 
 /// The section that says what a structure is.
@@ -229,7 +230,7 @@ impl<'a> NearFilter<'a> {
     ///
     /// # Errors
     /// If the bytes are not an intact near filter that this build reads, alone or as the only generation of a file of
-    /// [`Generations`](crate::Generations).
+    /// a [`Filter`](crate::Filter).
     pub fn decode(bytes: &'a [u8], opening: impl Into<Opening>) -> Result<Self, DecodeError> {
         let opening = opening.into();
         Self::decode_after(only_generation(bytes, opening.check)?, opening, None)
@@ -239,12 +240,14 @@ impl<'a> NearFilter<'a> {
     pub(super) fn decode_after(
         bytes: &'a [u8],
         Opening { check, work }: Opening,
-        after: Option<(&NearFilter<'_>, &[PlannedSpec])>,
+        after: Option<(&NearFilter<'_>, &[GenerationSpec])>,
     ) -> Result<Self, DecodeError> {
         let mut frame = Frame::open(bytes, Kind::Near, check)?;
         frame.expect_only(&[SPEC, COUNTS])?;
         let spec = read_spec(frame.section(SPEC, "the spec")?, work)?;
-        if after.is_some_and(|(_, specs)| !specs.iter().any(|expected| expected.near() == Some(&spec))) {
+        if after.is_some_and(|(_, specs)| {
+            !specs.iter().any(|next| matches!(next, GenerationSpec::Near(next) if *next == spec))
+        }) {
             return Err(unlike_the_first());
         }
         let (items, ones) = read_counts(&frame)?;

@@ -27,6 +27,11 @@ macro_rules! families {
         })*
 
         impl Family {
+            /// What near means to it; `None` for families that only programs use.
+            pub fn metric(&self) -> Option<super::Metric> {
+                super::Metric::of_family(*self)
+            }
+
             fn inner(&self) -> &dyn LshFamily {
                 match self {
                     $(Family::$name(family) => family,)*

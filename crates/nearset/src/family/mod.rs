@@ -14,6 +14,7 @@ mod cross_polytope;
 mod hyperplane;
 #[cfg(test)]
 pub(crate) mod laws;
+mod metric;
 mod minhash;
 mod minutiae;
 mod p_stable;
@@ -30,6 +31,7 @@ pub use any::Family;
 pub use bit_sampling::BitSampling;
 pub use cross_polytope::CrossPolytope;
 pub use hyperplane::Hyperplane;
+pub use metric::{Metric, MetricError, MetricName, Shape};
 pub use minhash::{Estimate, MinHash, PermutationMinHash, Signature, SignatureError, Sketcher};
 pub use minutiae::Minutiae;
 pub use p_stable::{PStable, Stable};

@@ -1,8 +1,8 @@
 //! The laws of near filters, one suite for all: a filter's test names its spec and how to make items.
 
-use super::{NearFilter, Spec};
+use super::NearFilter;
 use crate::{
-    Check, Seed,
+    Check, Seed, Spec,
     family::{
         Hashed,
         laws::{MakePair, Owned},

@@ -14,14 +14,12 @@ use std::sync::{Arc, OnceLock};
 
 pub use shared::SharedNearFilter;
 
-use super::{
-    BloomFilter, MergeError, Spec, SpecError,
-    rule::{Decision, Rule},
-    tables::{Added, Place, Tables},
-};
+use super::tables::{Added, Place, Tables};
 use crate::{
-    family::{Functions, Hashed, Key, LshFamily, WorkLimit, functions_seed, key_of_rows},
-    item::{Distance, Item, ItemError},
+    BloomFilter, MergeError, Spec,
+    family::{Functions, Hashed, Key, WorkLimit, key_of_rows},
+    item::{BatchError, Distance, Item, ItemError},
+    spec::{Decision, Hasher, Rule, SpecError},
 };
 
 /// A set of items that knows whether anything near was put into it.
@@ -92,34 +90,6 @@ impl Threshold {
     }
 }
 
-/// The functions of a filter, without its tables.
-#[derive(Clone)]
-pub struct Hasher(Arc<dyn Functions>);
-
-impl Hasher {
-    /// What hashes items for filters of this spec, for those who have no filter: it may lie on another machine.
-    ///
-    /// # Errors
-    /// If no filter has this spec.
-    pub fn new(spec: &Spec) -> Result<Self, SpecError> {
-        spec.check()?;
-        Ok(Self::of_checked(spec))
-    }
-
-    /// The same where the spec was checked before.
-    pub(crate) fn of_checked(spec: &Spec) -> Self {
-        Self(draw(spec))
-    }
-
-    /// As [`NearFilter::hash`].
-    ///
-    /// # Errors
-    /// If the item is of a wrong kind or length, or has no hash.
-    pub fn hash<'i>(&self, item: impl Into<Item<'i>>, out: &mut Hashed) -> Result<(), ItemError> {
-        self.0.hash(item.into(), out)
-    }
-}
-
 /// How many bands of an item hit, of how many.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Hits {
@@ -167,11 +137,6 @@ impl NearFilter<'static> {
     }
 }
 
-fn draw(spec: &Spec) -> Arc<dyn Functions> {
-    let drawn = spec.family.draw(functions_seed(spec.seed), spec.layout());
-    drawn.expect("the spec was checked when the filter was made").into()
-}
-
 pub(crate) fn verification_seed(spec: &Spec) -> crate::Seed {
     spec.seed.derive("verification", 0)
 }
@@ -192,7 +157,7 @@ impl<'a> NearFilter<'a> {
     }
 
     fn functions(&self) -> &Arc<dyn Functions> {
-        self.functions.get_or_init(|| draw(&self.spec))
+        self.functions.get_or_init(|| Hasher::of_checked(&self.spec).0)
     }
 
     /// An empty filter of a spec that differs in the size of its tables only. The two share their functions.
@@ -552,7 +517,7 @@ impl<'a> NearFilter<'a> {
         }
     }
 
-    /// The same filter with another threshold, which changes no bit: `plan::recalibrate` and `plan::calibrate` choose one for
+    /// The same filter with another threshold, which changes no bit: [`recalibrate`](super::recalibrate) and [`calibrate`](super::calibrate) choose one for
     /// the fill and the items that really are.
     ///
     /// # Errors
@@ -631,14 +596,4 @@ enum AllHashed {
     Flat(Vec<Option<Key>>),
     /// Items with what probing needs.
     Each(Vec<Hashed>),
-}
-
-/// An item of a batch that has no hash.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
-#[error("item {position} of the batch: {source}")]
-pub struct BatchError {
-    /// Which one, counted from 0.
-    pub position: usize,
-    /// Why.
-    pub source: ItemError,
 }

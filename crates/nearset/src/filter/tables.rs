@@ -10,15 +10,16 @@ use std::{
 
 use nearset_theory::bloom;
 
-use super::{BitArray, SpecError, Table, bits};
 use crate::{
     Seed,
+    bloom::{BitArray, bits},
     family::Key,
     hash::{mix, reduce},
     simd::{
         line::{self, AtomicLine, Lanes, Line, Probe},
         places::{NOWHERE, places},
     },
+    spec::{SpecError, Table},
 };
 
 /// Keys that are in the window at once: they stay in the second-level cache, and so do a few bands' tables, or the part of

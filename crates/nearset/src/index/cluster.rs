@@ -184,11 +184,11 @@ mod tests {
         family::Hashed,
         hash::Rng,
         item::{Item, SortedSet},
-        plan::TextJoin,
+        plan::Request,
     };
 
     fn place(clusters: &mut StarClusters, sets: &[SortedSet]) -> Vec<Placed> {
-        let functions = TextJoin::default().functions().unwrap();
+        let functions = Request::default().plan_join().unwrap().functions().unwrap();
         let (mut hashed, mut entries, mut placed) = (Hashed::new(), Vec::new(), Vec::new());
         for set in sets {
             functions.hash(Item::Set(set.as_slice()), &mut hashed).unwrap();
@@ -215,7 +215,7 @@ mod tests {
         // Neighbours share 90 of 110, ends 80 of 120.
         let sets = [range(0, 100), range(10, 110), range(20, 120)];
         let near = Similarity::jaccard(0.8).unwrap();
-        let bands = TextJoin::default().layout().unwrap().bands as usize;
+        let bands = Request::default().plan_join().unwrap().layout.bands as usize;
         let placed = place(&mut StarClusters::new(bands, near), &sets);
         let similarity = Similarity::jaccard(90.0 / 110.0).unwrap();
         let member = |of, entry| Placed::Member { of, similarity, entry };
@@ -230,7 +230,7 @@ mod tests {
         // The second is .78 from the first, so both are centres; the third is nearer to the second.
         let sets = [range(0, 100), range(12, 112), range(9, 109), SortedSet::default(), SortedSet::default()];
         let near = Similarity::jaccard(0.8).unwrap();
-        let bands = TextJoin::default().layout().unwrap().bands as usize;
+        let bands = Request::default().plan_join().unwrap().layout.bands as usize;
         let placed = place(&mut StarClusters::new(bands, near), &sets);
         let similarity = Similarity::jaccard(97.0 / 103.0).unwrap();
         assert_eq!(placed[2], Placed::Member { of: 1, similarity, entry: None });

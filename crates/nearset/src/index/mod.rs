@@ -5,6 +5,7 @@
 //! Invariant: an item's id is its place in the order of insertion, from 0 on, and never changes.
 //! Not here: names of items in files (`nearset-records`), bytes on disk (`codec`).
 
+mod any;
 mod cluster;
 pub(crate) mod hamming;
 mod labels;
@@ -13,16 +14,14 @@ mod pairs;
 
 use std::cmp::Ordering;
 
+pub use any::Index;
 pub use cluster::{Placed, StarClusters, UnionFind};
-pub use hamming::{HammingIndex, HammingSpec};
+pub use hamming::HammingIndex;
 pub use labels::Labels;
-pub use lsh::{LshIndex, LshSpec, LshSpecError};
+pub use lsh::LshIndex;
 pub use pairs::{Added, BandIndex, Candidate, FullBucket, NearPairs, near_pairs};
 
-use crate::{
-    Distance, ItemError,
-    filter::{BatchError, MergeError, SpecError},
-};
+use crate::{Distance, ItemError, MergeError, item::BatchError, spec::SpecError};
 
 /// How many nearest items people are shown if they do not say.
 pub const USUAL_TOP: usize = 10;

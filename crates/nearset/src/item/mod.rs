@@ -226,3 +226,13 @@ pub enum ItemError {
         least: f64,
     },
 }
+
+/// An item of a batch that has no hash.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[error("item {position} of the batch: {source}")]
+pub struct BatchError {
+    /// Which one, counted from 0.
+    pub position: usize,
+    /// Why.
+    pub source: ItemError,
+}

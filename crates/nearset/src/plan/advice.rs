@@ -6,7 +6,8 @@ use std::fmt;
 
 use nearset_theory::{binomial, zero_fn::Pigeonhole};
 
-use super::{Goal, Metric, Structure, outcome::significant};
+use super::{Structure, outcome::significant, request::Goal};
+use crate::Metric;
 
 /// A way to answer without a filter.
 #[derive(Debug, Clone, PartialEq)]
@@ -21,7 +22,7 @@ pub struct Advice {
     pub parameter: Option<u32>,
 }
 
-/// An index: "an index of 12 blocks (multi-index, 1714 bits an item, 65 µs a query)".
+/// An index: "an index of 12 blocks (1714 bits per item, about 65 µs per query)".
 impl fmt::Display for Advice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let what = match (self.structure, self.parameter) {
@@ -48,8 +49,8 @@ const SCANNED_PER_SECOND: f64 = 1e10;
 /// Seconds of one look-up in an index: a cache line of offsets, and one for each item that it leads to.
 const LOOK_UP: f64 = 2e-8;
 
-/// What answers this goal without a filter, smallest first.
-pub fn advise(goal: &Goal) -> Vec<Advice> {
+/// What answers a goal without a filter, smallest first.
+pub(super) fn advise(goal: &Goal) -> Vec<Advice> {
     let items = goal.capacity as f64;
     let scan = |structure, bits: f64, parameter| Advice {
         structure,
@@ -131,13 +132,11 @@ fn sketch_bits(goal: &Goal) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Distance;
+    use crate::plan::Request;
 
     #[test]
     fn perceptual_hashes_are_indexed_in_1714_bits() {
-        let metric = Metric::Hamming { bits: 256 };
-        let goal = Goal::new(metric, metric.distance(31.0).unwrap(), metric.distance(90.0).unwrap(), 1_000_000);
-        let advice = advise(&goal);
+        let advice = Request::new(Metric::Hamming { bits: 256 }, 31.0).far(90.0).capacity(1_000_000).advise();
         assert_eq!((advice[0].structure, advice[0].bits_per_item), (Structure::Scan, 256.0));
         let index = &advice[1];
         assert_eq!(index.structure, Structure::MultiIndex);
@@ -149,12 +148,10 @@ mod tests {
     #[test]
     fn sketches_for_cosines_are_as_long_as_measured() {
         // For a .95 / .7 gap between 77 bits, by the laxest promises, and some 400 among a million items.
-        let metric = Metric::Angle { dimension: 384 };
-        let goal =
-            |capacity| Goal::new(metric, metric.distance(0.95).unwrap(), metric.distance(0.7).unwrap(), capacity);
-        let bits = |capacity| sketch_bits(&goal(capacity)).unwrap();
-        assert!(bits(1) >= 77 && bits(1_000_000) <= 420, "{} {}", bits(1), bits(1_000_000));
-        let never = Goal { far: Distance::new(0.33).unwrap(), ..goal(1_000_000_000) };
-        assert_eq!(sketch_bits(&never), None);
+        let request = Request::new(Metric::Angle { dimension: 384 }, 0.95);
+        let bits = |far, capacity| sketch_bits(&request.clone().far(far).capacity(capacity).filter_goal().unwrap());
+        let (few, many) = (bits(0.7, 1).unwrap(), bits(0.7, 1_000_000).unwrap());
+        assert!(few >= 77 && many <= 420, "{few} {many}");
+        assert_eq!(bits(0.946, 1_000_000_000), None);
     }
 }

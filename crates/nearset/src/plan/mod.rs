@@ -1,25 +1,20 @@
-//! What a filter will do, worked out before it is built.
+//! What a filter, an index or a join will do, worked out before it is built.
 //!
 //! Claim: an error rate stated here is the exact value of its model, not a bound, unless its name says bound.
-//! Invariant: the search over specs stands on top of `filter`, which in turn knows nothing of goals.
+//! Invariant: the planner chooses among specs, and knows nothing of what holds bits or items.
 //! Not here: the formulas (the `nearset-theory` crate), drawing hash functions (`family`), holding bits (`filter`).
 
 mod advice;
-mod calibrate;
-mod goal;
-mod metric;
+mod dedup;
+mod join;
 mod outcome;
-mod search;
-mod text_dedup;
-mod text_join;
+mod request;
+pub(crate) mod search;
 
-pub use advice::{Advice, advise};
-pub use calibrate::{CalibrateError, Calibration, calibrate, recalibrate};
-pub use goal::{Background, FarModel, Goal, GoalError, Interval, Minimise};
-pub use metric::{Metric, MetricError, MetricName, Shape};
-pub use outcome::{CurvePoint, GreyZone, Plan, PlanError, PlannedSpec, RunnerUp, Structure, Work};
-pub use search::{IndexPlan, NotesIndex, plan, plan_index};
+pub use advice::Advice;
 #[cfg(test)]
-pub(crate) use text_dedup::MAX_UNRELATED;
-pub use text_dedup::{TextDedup, TextDedupError};
-pub use text_join::TextJoin;
+pub(crate) use dedup::MAX_UNRELATED;
+pub use outcome::{CurvePoint, GreyZone, Plan, PlanError, RunnerUp, Structure, Work};
+pub(crate) use request::Goal;
+pub use request::{Background, FarModel, Interval, Minimise, Request, RequestError};
+pub use search::{IndexPlan, NotesIndex};

@@ -2,11 +2,10 @@
 
 use std::fmt;
 
-use super::{Advice, Goal, GoalError, Metric, Minimise};
+use super::{Advice, Goal, Minimise, Request, RequestError, search};
 use crate::{
-    Distance, Family, Layout, LshFamily, Spec,
-    family::WorkBound,
-    filter::{Decision, ExactSpec},
+    Distance, Family, Layout, LshFamily, Metric, MetricError, Spec,
+    spec::{Decision, FilterSpec, SpecError, Terms},
 };
 
 /// The kinds of filters that are compared.
@@ -129,50 +128,6 @@ impl Work {
     }
 }
 
-/// What can be built.
-#[derive(Debug, Clone, PartialEq)]
-#[non_exhaustive]
-pub enum PlannedSpec {
-    /// A [`NearFilter`](crate::NearFilter).
-    Near(Spec),
-    /// An [`ExactNearFilter`](crate::ExactNearFilter).
-    Exact(ExactSpec),
-}
-
-impl PlannedSpec {
-    /// The spec of a [`NearFilter`](crate::NearFilter), if it is one.
-    pub fn near(&self) -> Option<&Spec> {
-        match self {
-            PlannedSpec::Near(spec) => Some(spec),
-            PlannedSpec::Exact(_) => None,
-        }
-    }
-
-    /// What near means to it; `None` for families that only programs use.
-    pub fn metric(&self) -> Option<Metric> {
-        match self {
-            PlannedSpec::Near(spec) => Metric::of_family(spec.family),
-            PlannedSpec::Exact(spec) => Some(Metric::Hamming { bits: spec.bits }),
-        }
-    }
-
-    /// The most that hashing and looking up one item costs.
-    pub fn work_bound(&self) -> WorkBound {
-        match self {
-            PlannedSpec::Near(spec) => spec.work_bound(),
-            PlannedSpec::Exact(spec) => spec.work_bound(),
-        }
-    }
-
-    /// Bytes that an empty filter holds.
-    pub fn bytes(&self) -> u64 {
-        match self {
-            PlannedSpec::Near(spec) => spec.bytes(),
-            PlannedSpec::Exact(spec) => spec.bytes(),
-        }
-    }
-}
-
 /// A point of the curve of acceptance.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CurvePoint {
@@ -205,25 +160,28 @@ pub struct RunnerUp {
     /// What a query would cost.
     pub work: Option<Work>,
     /// How to build it all the same.
-    pub spec: Option<PlannedSpec>,
+    pub spec: Option<FilterSpec>,
     /// Why it was not chosen.
     pub why: String,
 }
 
-/// The cheapest filter that keeps a goal, with what it will do.
+/// The cheapest filter that keeps a request, with what it will do.
 ///
 /// Curve and grey zone take bands that share positions as independent where the exact distribution would take long; the
 /// two promises do not.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Plan {
     /// What was asked for.
-    pub goal: Goal,
+    pub request: Request,
+    /// The same resolved.
+    pub(super) goal: Goal,
     /// The kind of filter.
     pub structure: Structure,
     /// The hash family's name.
     pub family: &'static str,
-    /// From which to build it.
-    pub spec: PlannedSpec,
+    /// From which to build it, on the terms of the request.
+    pub spec: FilterSpec,
     /// The part of near items that is missed, at any load.
     pub false_negative: f64,
     /// The part of far items that is accepted, at capacity.
@@ -242,9 +200,24 @@ pub struct Plan {
     pub grey_zone: GreyZone,
     /// What else was tried, smallest first.
     pub runners_up: Vec<RunnerUp>,
+    /// Whether it removes texts: its fill at capacity is chosen, not predicted.
+    pub(super) removes: bool,
 }
 
 impl Plan {
+    /// What is promised: the request with no default left open.
+    pub fn terms(&self) -> &Terms {
+        self.spec.terms().expect("a planned filter is on terms")
+    }
+
+    /// How likely a query is accepted at capacity whose nearest stored item is this near, in the metric's own unit.
+    ///
+    /// # Errors
+    /// If there is no such number in the metric.
+    pub fn accepted(&self, own: f64) -> Result<f64, MetricError> {
+        Ok(search::accepted(self, self.request.metric.distance(own)?))
+    }
+
     /// Rows and bands, where the filter has them.
     pub fn layout(&self) -> Option<Layout> {
         self.spec.near().map(Spec::layout)
@@ -297,10 +270,10 @@ pub(super) fn bytes(count: f64) -> String {
 /// For people, aligned, one fact a line.
 impl fmt::Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let metric = self.goal.metric;
+        let metric = self.request.metric;
         let own = |distance| significant(metric.own_unit(distance));
         let unit = metric.unit();
-        writeln!(f, "{:<16}{metric}, {} items", "metric", self.goal.capacity)?;
+        writeln!(f, "{:<16}{metric}, {} items", "metric", self.request.capacity)?;
         writeln!(f, "{:<16}{} over {}: {}", "structure", self.structure, self.family, self.structure.meaning())?;
         if let (Some(layout), Some(threshold)) = (self.layout(), self.threshold()) {
             let (rows, bands) = (layout.rows, layout.bands);
@@ -321,11 +294,11 @@ impl fmt::Display for Plan {
             significant(self.work.cache_lines),
             significant(self.work.hash_evaluations)
         )?;
-        let (near, far) = (own(self.goal.near), own(self.goal.far));
+        let (near, far) = (own(self.terms().near), own(self.terms().far));
         let (missed, wrong) = (percent(self.false_negative), percent(self.false_positive));
         let most = |rate| format!("{} allowed", percent(rate));
-        writeln!(f, "{:<16}{missed} missed at {near} {unit} ({})", "near", most(self.goal.max_false_negative))?;
-        writeln!(f, "{:<16}{wrong} accepted at {far} {unit} ({})", "far", most(self.goal.max_false_positive))?;
+        writeln!(f, "{:<16}{missed} missed at {near} {unit} ({})", "near", most(self.terms().max_false_negative))?;
+        writeln!(f, "{:<16}{wrong} accepted at {far} {unit} ({})", "far", most(self.terms().max_false_positive))?;
         let (from, to) = (own(self.grey_zone.from), own(self.grey_zone.to));
         writeln!(f, "{:<16}{from} to {to} {unit}: neither promise speaks", "grey zone")?;
         for (i, runner) in self.runners_up.iter().enumerate() {
@@ -342,9 +315,33 @@ impl fmt::Display for Plan {
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PlanError {
-    /// The goal makes no sense.
+    /// The request makes no sense.
     #[error(transparent)]
-    Goal(#[from] GoalError),
+    Request(#[from] RequestError),
+    /// What was planned can't be: an item would take too long, say.
+    #[error(transparent)]
+    Spec(#[from] SpecError),
+    /// Near and far can't be told apart by sensibly many bands.
+    #[error(
+        "similarities of {near} and {far} are too close to be told apart this well: allow more false positives, or more \
+         false negatives"
+    )]
+    TooClose {
+        /// Near.
+        near: f64,
+        /// Far.
+        far: f64,
+    },
+    /// More bands than a signature may have.
+    #[error(
+        "to miss {missed} of what is {near} alike takes too many bands: ask for a higher similarity, or allow more misses"
+    )]
+    TooManyBands {
+        /// Near.
+        near: f64,
+        /// What may be missed.
+        missed: f64,
+    },
     /// Only Hamming distances have structures without false negatives.
     #[error(
         "no hash of {} finds every near item: allow some false negatives, such as 0.000001 (none is for hamming and symbols)",
@@ -354,13 +351,15 @@ pub enum PlanError {
         /// The metric.
         metric: Metric,
     },
-    /// Nothing keeps the goal.
+    /// Nothing keeps the request.
     #[error("{}", explain_impossible(tried, nearest, advice))]
     Impossible {
+        /// What was asked for, no default left open.
+        terms: Box<Terms>,
         /// What was tried, and why it does not do.
         tried: Vec<RunnerUp>,
-        /// Goals like it that can be kept.
-        nearest: Vec<Goal>,
+        /// Requests like it that can be kept.
+        nearest: Vec<Request>,
         /// What does it without a filter.
         advice: Vec<Advice>,
     },
@@ -381,14 +380,15 @@ fn list_advice(advice: &[Advice]) -> String {
     if each.is_empty() { String::new() } else { format!("; use {}", each.join(", or ")) }
 }
 
-fn explain_impossible(tried: &[RunnerUp], nearest: &[Goal], advice: &[Advice]) -> String {
+fn explain_impossible(tried: &[RunnerUp], nearest: &[Request], advice: &[Advice]) -> String {
     let mut text = String::from("no filter keeps both promises");
     for runner in tried {
         text += &format!("; {} over {}: {}", runner.structure, runner.family, runner.why);
     }
-    for goal in nearest {
-        let (metric, far) = (goal.metric, significant(goal.metric.own_unit(goal.far)));
-        text += &format!("; possible with far at {far} {} and a far model of {}", metric.unit(), name(&goal.far_model));
+    for request in nearest {
+        let (far, unit) = (request.far.map_or("-".into(), significant), request.metric.unit());
+        let model = request.far_model.as_ref().map_or("the default", name);
+        text += &format!("; possible with far at {far} {unit} and a far model of {model}");
     }
     text + &list_advice(advice)
 }
@@ -403,11 +403,11 @@ fn name(model: &super::FarModel) -> &'static str {
 }
 
 fn explain_larger(item_bits: f64, advice: &[Advice], plan: &Plan) -> String {
-    let what = match plan.goal.minimise {
+    let what = match plan.request.minimise {
         Minimise::Bytes => "the smallest filter",
         Minimise::Time => "the quickest filter",
     };
-    let (metric, near) = (plan.goal.metric, significant(plan.goal.metric.own_unit(plan.goal.near)));
+    let (metric, near) = (plan.request.metric, significant(plan.request.near));
     format!(
         "at {near} {} of {metric}, no constant-probe filter is smaller than the items: {what} takes {} bits an item, \
          the item itself {}{}",

@@ -1,10 +1,11 @@
 //! Any file opened as what it says it is, and files signed again after a change.
 
 use nearset::{
-    BloomFilter, Check, DecodeError, Distance, ExactNearFilter, Generations, HammingIndex, ItemError, NearFilter,
+    BloomFilter, Check, DecodeError, Distance, ExactNearFilter, Filter, FilterSpec, HammingIndex, ItemError,
+    NearFilter,
     codec::Kind,
     family::Hashed,
-    generations::{Description, InsertError},
+    filter::InsertError,
     index::{IndexError, LshIndex},
 };
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
@@ -35,8 +36,8 @@ pub enum Any<'a> {
     ExactNear(ExactNearFilter<'a>),
     Hamming(HammingIndex<'a>),
     Lsh(LshIndex<'a>),
-    Generations(Generations<'a>),
-    Description(Description),
+    Generations(Filter<'a>),
+    Description(FilterSpec),
 }
 
 /// All that goes wrong with an item of a sample.
@@ -55,8 +56,8 @@ impl<'a> Any<'a> {
             Kind::ExactNear => Any::ExactNear(ExactNearFilter::decode(bytes, check)?),
             Kind::Hamming => Any::Hamming(HammingIndex::decode(bytes, check)?),
             Kind::Lsh => Any::Lsh(LshIndex::decode(bytes, check)?),
-            Kind::Generations => Any::Generations(Generations::decode(bytes, check)?),
-            Kind::Description => Any::Description(Description::decode(bytes)?),
+            Kind::Generations => Any::Generations(Filter::decode(bytes, check)?),
+            Kind::Description => Any::Description(FilterSpec::decode(bytes)?),
             other => panic!("{other} has no sample: add one"),
         })
     }

@@ -3,10 +3,9 @@
 use std::time::{Duration, Instant};
 
 use nearset::{
-    BitString, Check, DecodeError, Distance, Family, Seed,
+    BitString, Check, DecodeError, Distance, Family, Filter, FilterSpec, Seed,
     family::{CrossPolytope, Hashed, Hyperplane, PStable, WorkBound},
     hash::Rng,
-    plan::PlannedSpec,
 };
 
 use crate::{any::Any, samples::Item};
@@ -97,11 +96,11 @@ fn elements(item: &Item) -> u64 {
     }
 }
 
-fn family_of(spec: &PlannedSpec) -> Result<Family, u32> {
-    match spec {
-        PlannedSpec::Near(spec) => Ok(spec.family),
-        PlannedSpec::Exact(spec) => Err(spec.bits),
-        other => panic!("{other:?} has no items here: add them"),
+fn family_of(spec: &FilterSpec) -> Result<Family, u32> {
+    match (spec.near(), spec.exact()) {
+        (Some(spec), _) => Ok(spec.family),
+        (_, Some(spec)) => Err(spec.bits),
+        _ => panic!("{spec:?} has no items here: add them"),
     }
 }
 
@@ -113,7 +112,7 @@ impl Any<'_> {
             Any::ExactNear(filter) => filter.spec().work_bound(),
             Any::Hamming(index) => index.spec().work_bound(),
             Any::Lsh(index) => index.spec().work_bound(),
-            Any::Generations(filter) => filter.describe().work_bound().in_each_of(filter.filters().len()),
+            Any::Generations(filter) => filter.spec().work_bound().in_each_of(filter.generations()),
             Any::Description(description) => description.work_bound(),
         }
     }
@@ -129,8 +128,8 @@ impl Any<'_> {
             Any::ExactNear(filter) => bits(filter.spec().bits, rng),
             Any::Hamming(index) => bits(index.spec().bits, rng),
             Any::Lsh(index) => item_of(&index.spec().family, rng),
-            Any::Generations(filter) => of(family_of(&filter.describe().spec().clone()), rng),
-            Any::Description(description) => of(family_of(description.spec()), rng),
+            Any::Generations(filter) => of(family_of(&filter.spec()), rng),
+            Any::Description(description) => of(family_of(description), rng),
         }
     }
 
@@ -197,7 +196,7 @@ fn drive_watched(bytes: &[u8], seed: u64, watch: &mut Watch) -> Result<(), Decod
         if description.bytes() > 1 << 22 {
             return Ok(());
         }
-        let Ok(made) = watch.step("make", 0, || description.make()) else { return Ok(()) };
+        let Ok(made) = watch.step("make", 0, || Filter::new(description)) else { return Ok(()) };
         opened = Any::Generations(made);
     }
     for _ in 0..2 {

@@ -3,17 +3,14 @@
 use std::{fmt, str::FromStr};
 
 use nearset::{
-    BitString, BloomFilter, Distance, ExactNearFilter, ExactSpec, Family, Generations, HammingIndex, HammingSpec,
-    Layout, NearFilter, Seed, Shingling, Spec, Symbols, Table,
+    BitString, BloomFilter, Distance, ExactNearFilter, ExactSpec, Family, Filter, FilterSpec, HammingIndex,
+    HammingSpec, Layout, LshIndex, LshSpec, NearFilter, Seed, Shingling, Spec, Symbols, Table,
     family::{
         BitSampling, CrossPolytope, Hyperplane, MinHash, Minutiae, PStable, Sampling, Stable, Symbol, SymbolSampling,
         WeightedMinHash,
     },
-    filter::{Construction, Probing, Rule, Step, Verification},
-    generations::{Description, Terms, WhenFull},
     hash::Rng,
-    index::{LshIndex, LshSpec},
-    plan::PlannedSpec,
+    spec::{Construction, Probing, Rule, Step, Terms, Verification, WhenFull},
 };
 
 use crate::any::Any;
@@ -130,7 +127,7 @@ fn seed() -> Seed {
     Seed::new(42)
 }
 
-fn near(spec: Result<Spec, nearset::filter::SpecError>) -> Any<'static> {
+fn near(spec: Result<Spec, nearset::spec::SpecError>) -> Any<'static> {
     let filter = spec.and_then(NearFilter::from_spec);
     Any::Near(filter.expect("samples have valid specs"))
 }
@@ -145,7 +142,7 @@ fn verified(family: impl Into<Family>, rows: u32, bands: u32, probing: Option<Pr
     near(spec.map(|spec| Spec { verification: Some(Verification { lines: 3, hashes: 8 }), probing, ..spec }))
 }
 
-fn exact(spec: Result<ExactSpec, nearset::filter::SpecError>) -> Any<'static> {
+fn exact(spec: Result<ExactSpec, nearset::spec::SpecError>) -> Any<'static> {
     Any::ExactNear(spec.and_then(ExactNearFilter::from_spec).expect("samples have valid specs"))
 }
 
@@ -171,20 +168,14 @@ fn hamming(bits: u32, radius: u32, items: u32) -> Any<'static> {
     Any::Hamming(index)
 }
 
-fn generations(spec: PlannedSpec, capacity: u64, when_full: WhenFull) -> Any<'static> {
-    let terms = Terms {
-        near: Distance::from_count(3),
-        far: Distance::from_count(30),
-        max_false_negative: 0.02,
-        max_false_positive: 0.001,
-        capacity,
-        when_full,
-    };
-    Any::Generations(Generations::from_plan(&spec, terms).expect("samples have valid specs"))
+fn generations(spec: FilterSpec, capacity: u64, when_full: WhenFull) -> Any<'static> {
+    let terms = Terms::new(Distance::from_count(3), Distance::from_count(30), 0.02, 0.001, capacity, when_full);
+    let spec = spec.on_terms(terms).expect("samples have valid terms");
+    Any::Generations(Filter::new(&spec).expect("samples have valid specs"))
 }
 
 /// A filter of texts as the first version planned it: 22 % full, and 0.1 between near and far.
-fn texts(near: f64, rows: u32, bands: u32, bits: u64, capacity: u64, when_full: WhenFull) -> Description {
+fn texts(near: f64, rows: u32, bands: u32, bits: u64, capacity: u64, when_full: WhenFull) -> FilterSpec {
     let spec = Spec {
         family: MinHash { shingling: Shingling::Words(5) }.into(),
         seed: seed(),
@@ -195,15 +186,8 @@ fn texts(near: f64, rows: u32, bands: u32, bits: u64, capacity: u64, when_full: 
         probing: None,
     };
     let distance = |similarity: f64| Distance::new(1.0 - similarity).expect("a distance");
-    let terms = Terms {
-        near: distance(near),
-        far: distance(near - 0.1),
-        max_false_negative: 0.55,
-        max_false_positive: 0.02,
-        capacity,
-        when_full,
-    };
-    Description::new(PlannedSpec::Near(spec), Some(terms)).expect("a valid filter")
+    let terms = Terms::new(distance(near), distance(near - 0.1), 0.55, 0.02, capacity, when_full);
+    FilterSpec::from(spec).on_terms(terms).expect("a valid filter")
 }
 
 fn index(spec: LshSpec) -> Any<'static> {
@@ -395,35 +379,44 @@ pub fn all() -> Vec<Sample> {
         }),
         ("generations-grown-emptier", bits::<100>(), || {
             let spec = Spec::new(BitSampling::new(100), Layout::new(8, 12), 5, Table::Bits(100), seed());
-            generations(PlannedSpec::Near(spec.expect("a valid spec")), 2, WhenFull::Grow)
+            generations(FilterSpec::from(spec.expect("a valid spec")), 2, WhenFull::Grow)
         }),
         ("generations-grown-emptier-exact", bits::<64>(), || {
             let construction = Construction::Pigeonhole { blocks: 2, table: Table::Lines { lines: 1, hashes: 4 } };
             let spec = ExactSpec { bits: 64, radius: 3, seed: seed(), construction };
-            generations(PlannedSpec::Exact(spec), 1, WhenFull::Grow)
+            generations(FilterSpec::from(spec), 1, WhenFull::Grow)
         }),
         ("generations-window", TEXTS, || {
             let described = texts(0.8, 8, 160, 9, 2, WhenFull::Forget { generations: 2 });
-            Any::Generations(described.make().expect("little memory"))
+            Any::Generations(Filter::new(&described).expect("little memory"))
         }),
         ("generations-scan", bits::<100>(), || {
             let spec = ExactSpec::folded_scan(100, 4, 64, seed()).expect("a valid spec");
-            generations(PlannedSpec::Exact(spec), 5, WhenFull::Refuse)
+            generations(FilterSpec::from(spec), 5, WhenFull::Refuse)
         }),
         ("generations-empty", VECTORS, || {
             let spec = Spec::new(Hyperplane { dimension: 16 }, Layout::new(9, 4), 4, Table::Bits(40), seed());
             let verification = Some(Verification { lines: 1, hashes: 8 });
             let spec = Spec { verification, probing: ONCE, ..spec.expect("a valid spec") };
-            generations(PlannedSpec::Near(spec), 9, WhenFull::Forget { generations: 1024 })
+            generations(FilterSpec::from(spec), 9, WhenFull::Forget { generations: 1024 })
         }),
         ("description-empty-text", TEXTS, || Any::Description(texts(0.7, 5, 188, 4_220_278, 1 << 20, WhenFull::Grow))),
         ("description-empty-exact", bits::<64>(), || {
             let spec = ExactSpec::pigeonhole(64, 3, 2, 1 << 30, 1e-6, seed()).expect("a valid spec");
-            Any::Description(Description::new(PlannedSpec::Exact(spec), None).expect("a valid filter"))
+            Any::Description(spec.into())
         }),
         ("lsh-empty", TEXTS, || index(index_of(MinHash { shingling: Shingling::Chars(5) }, 3, 20))),
     ];
     samples.into_iter().map(|(name, makes, empty)| sample(name, &makes, empty)).collect()
+}
+
+/// A spec as the manifest has always said it.
+fn described(spec: &FilterSpec) -> String {
+    let first = match (spec.near(), spec.exact()) {
+        (Some(spec), _) => format!("Near({spec:?})"),
+        (_, spec) => format!("Exact({:?})", spec.expect("either kind")),
+    };
+    format!("Description {{ spec: {first}, terms: {:?} }}", spec.terms())
 }
 
 /// Five items, and as queries each of them, a slight change of each, and five others.
@@ -447,8 +440,8 @@ fn sample(name: &'static str, makes: &Makes, empty: fn() -> Any<'static>) -> Sam
             format!("{:?}, {} items drawn before, blocks {blocks:?}", index.spec(), index.len())
         }
         Any::Lsh(index) => format!("{:?}", index.spec()),
-        Any::Generations(filter) => format!("{:?}", filter.describe()),
-        Any::Description(description) => format!("{description:?}"),
+        Any::Generations(filter) => described(&filter.spec()),
+        Any::Description(spec) => described(&spec),
     };
     Sample { name, words, items, queries, empty }
 }

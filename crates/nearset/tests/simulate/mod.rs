@@ -1,13 +1,14 @@
-//! Random goals, planned, built and measured: shared by the bounded test and by `make characterise`.
+//! Random requests, planned, built and measured: shared by the bounded test and by `make characterise`.
 //!
-//! A goal is simulated in several filters, each with a seed of its own. While a filter fills, every item's near partner is
+//! A request is simulated in several filters, each with a seed of its own. While a filter fills, every item's near partner is
 //! asked for right after the item went in, so the false negatives are those of all loads from empty to full; at capacity
-//! partners at the far distance are asked for. Unrelated items are what the goal's far model says.
+//! partners at the far distance are asked for. Unrelated items are what its far model says.
 
 use nearset::{
-    BitString, Distance, Item, NearFilter, Seed, Shingling, Symbols,
+    BitString, Distance, Item, Metric, NearFilter, Seed, Shingling, Symbols,
     hash::Rng,
-    plan::{FarModel, Goal, Metric, Plan, plan},
+    plan::{FarModel, Plan, Request},
+    spec::Terms,
 };
 
 /// An item with its owner.
@@ -43,11 +44,11 @@ fn common(distance: Distance) -> usize {
 /// The side of the box in which vectors of L1 and L2 lie, in near distances: so wide that none share buckets.
 const SPREAD: f64 = 1e6;
 
-fn random(goal: &Goal, rng: &mut Rng) -> Owned {
+fn random(metric: Metric, near: Distance, rng: &mut Rng) -> Owned {
     let gaussians = |dimension: u32, scale: f64, rng: &mut Rng| {
         (0..dimension).map(|_| (scale * rng.gaussian()) as f32).collect::<Vec<f32>>()
     };
-    match goal.metric {
+    match metric {
         Metric::Hamming { bits } => {
             let mut string = BitString::zeros(bits as usize);
             (0..bits as usize)
@@ -62,14 +63,14 @@ fn random(goal: &Goal, rng: &mut Rng) -> Owned {
         Metric::WeightedJaccard { .. } => Owned::Weighted((0..SET).map(|_| (rng.next_u64(), 1.5)).collect()),
         Metric::Angle { dimension } => Owned::Vector(gaussians(dimension, 1.0, rng)),
         Metric::L1 { dimension } | Metric::L2 { dimension } => {
-            Owned::Vector(gaussians(dimension, SPREAD * goal.near.value(), rng))
+            Owned::Vector(gaussians(dimension, SPREAD * near.value(), rng))
         }
         metric => unreachable!("{metric} is not simulated"),
     }
 }
 
 /// A random item at this distance from another.
-fn partner(goal: &Goal, item: &Owned, distance: Distance, rng: &mut Rng) -> Owned {
+fn partner(metric: Metric, item: &Owned, distance: Distance, rng: &mut Rng) -> Owned {
     match item {
         Owned::Bits(bits) => {
             let mut bits = bits.clone();
@@ -95,7 +96,7 @@ fn partner(goal: &Goal, item: &Owned, distance: Distance, rng: &mut Rng) -> Owne
         }
         Owned::Vector(vector) => {
             let step: Vec<f64> = vector.iter().map(|_| rng.gaussian()).collect();
-            let moved = match goal.metric {
+            let moved = match metric {
                 Metric::Angle { .. } => {
                     let norm = |v: &mut dyn Iterator<Item = f64>| v.map(|x| x * x).sum::<f64>().sqrt();
                     let own: Vec<f64> = vector.iter().map(|&x| f64::from(x)).collect();
@@ -124,12 +125,11 @@ fn shifted(vector: &[f32], step: &[f64], factor: f64) -> Vec<f32> {
     vector.iter().zip(step).map(|(x, step)| (f64::from(*x) + factor * step) as f32).collect()
 }
 
-/// The goal of this number: random, and feasible with a filter that can be simulated quickly.
+/// The plan of this number: random, and feasible with a filter that can be simulated quickly.
 pub fn random_plan(number: u64) -> Plan {
     let mut rng = Rng::new(Seed::new(number).derive("goal", 0));
     loop {
-        let goal = random_goal(number, &mut rng);
-        if let Ok(plan) = plan(&goal)
+        if let Ok(plan) = random_request(number, &mut rng).plan_filter()
             && plan.work.hash_evaluations <= 2_000.0
             && plan.spec.near().is_some()
         {
@@ -138,7 +138,7 @@ pub fn random_plan(number: u64) -> Plan {
     }
 }
 
-fn random_goal(number: u64, rng: &mut Rng) -> Goal {
+fn random_request(number: u64, rng: &mut Rng) -> Request {
     let between = |low: f64, high: f64, rng: &mut Rng| low + (high - low) * rng.unit();
     let length = |rng: &mut Rng| [128, 256, 512, 1000][rng.below(4) as usize];
     let shingling = Shingling::default();
@@ -176,14 +176,13 @@ fn random_goal(number: u64, rng: &mut Rng) -> Goal {
             (near, near * between(4.0, 60.0, rng))
         }
     };
-    let distance = |value| Distance::new(value).expect("positive");
-    let mut goal = Goal::new(metric, distance(near), distance(far), 100 + rng.below(400));
-    goal.max_false_negative = between(0.01, 0.1, rng);
-    goal.max_false_positive = between(0.002, 0.05, rng);
+    let own = |value| metric.own_unit(Distance::new(value).expect("positive"));
+    let request = Request::new(metric, own(near)).far(own(far)).capacity(100 + rng.below(400));
+    let mut request = request.errors(between(0.01, 0.1, rng), between(0.002, 0.05, rng));
     if rng.chance(0.2) {
-        goal.far_model = FarModel::WorstCase;
+        request.far_model = Some(FarModel::WorstCase);
     }
-    goal
+    request
 }
 
 /// What a simulation saw.
@@ -198,16 +197,16 @@ pub struct Measured {
 
 impl Measured {
     /// By how many standard errors the worse of the promises was missed; negative where both were kept.
-    pub fn worst_excess(&self, goal: &Goal) -> f64 {
+    pub fn worst_excess(&self, terms: &Terms) -> f64 {
         let [near, far] = self.errors;
-        let near = (self.false_negative - goal.max_false_negative) / near;
-        near.max((self.false_positive - goal.max_false_positive) / far)
+        let near = (self.false_negative - terms.max_false_negative) / near;
+        near.max((self.false_positive - terms.max_false_positive) / far)
     }
 }
 
 /// Simulates a plan in so many filters.
 pub fn simulate(plan: &Plan, filters: u64, number: u64) -> Measured {
-    let goal = &plan.goal;
+    let (metric, terms) = (plan.request.metric, plan.terms());
     let spec = plan.spec.near().expect("only near filters are simulated");
     let (mut missed, mut accepted) = (Vec::new(), Vec::new());
     for seed in 0..filters {
@@ -217,23 +216,23 @@ pub fn simulate(plan: &Plan, filters: u64, number: u64) -> Measured {
         let ask = |filter: &NearFilter<'_>, item: &Owned| filter.contains_near(item.view()).expect("a fitting item");
         let mut items = Vec::new();
         let mut misses = 0;
-        for _ in 0..goal.capacity {
-            let item = random(goal, &mut rng);
+        for _ in 0..terms.capacity {
+            let item = random(metric, terms.near, &mut rng);
             filter.insert(item.view()).expect("a fitting item");
-            misses += u64::from(!ask(&filter, &partner(goal, &item, goal.near, &mut rng)));
+            misses += u64::from(!ask(&filter, &partner(metric, &item, terms.near, &mut rng)));
             items.push(item);
         }
-        let far = |item: &Owned| partner(goal, item, goal.far, &mut rng);
+        let far = |item: &Owned| partner(metric, item, terms.far, &mut rng);
         let accepts = items.iter().map(far).filter(|item| ask(&filter, item)).count();
-        missed.push(misses as f64 / goal.capacity as f64);
-        accepted.push(accepts as f64 / goal.capacity as f64);
+        missed.push(misses as f64 / terms.capacity as f64);
+        accepted.push(accepts as f64 / terms.capacity as f64);
     }
     let mean = |rates: &[f64]| rates.iter().sum::<f64>() / rates.len() as f64;
     let error = |rates: &[f64], promise: f64| {
         let count = rates.len() as f64;
         let spread = rates.iter().map(|rate| (rate - mean(rates)).powi(2)).sum::<f64>() / (count - 1.0) / count;
-        spread.max(promise * (1.0 - promise) / (count * goal.capacity as f64)).sqrt()
+        spread.max(promise * (1.0 - promise) / (count * terms.capacity as f64)).sqrt()
     };
-    let errors = [error(&missed, goal.max_false_negative), error(&accepted, goal.max_false_positive)];
+    let errors = [error(&missed, terms.max_false_negative), error(&accepted, terms.max_false_positive)];
     Measured { false_negative: mean(&missed), false_positive: mean(&accepted), errors }
 }

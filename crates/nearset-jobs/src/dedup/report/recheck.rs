@@ -54,7 +54,7 @@ pub(super) fn recheck(
     progress: &Progress,
 ) -> Result<Vec<Rechecked>, DedupError> {
     // Any seed will do: it only has to be the same for both sides.
-    let shingler = Shingler::new(options.wanted.shingling, Seed::default())?;
+    let shingler = Shingler::new(options.shingling(), Seed::default())?;
     let remembered = |places: Vec<&Place>, removed| {
         let unmatched = move |place: &Place| Rechecked { place: place.clone(), removed, similarity: 0.0, kept: None };
         places.into_iter().map(unmatched).collect::<Vec<_>>()
@@ -213,7 +213,7 @@ fn start_of(text: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nearset::plan::TextDedup;
+    use nearset::plan::Request;
     use nearset_records::input::resolve;
 
     #[test]
@@ -236,7 +236,7 @@ mod tests {
         }
         let sources: Arc<[Source]> = resolve(&[path.to_str().unwrap()], None).unwrap().list.into();
         for threads in [1, 3] {
-            let mut options = DedupOptions::new(TextDedup::default());
+            let mut options = DedupOptions::new(Request::default());
             options.threads = threads;
             let rechecked = recheck(&sources, &options, &samples, &Progress::new()).unwrap();
             let found: Vec<_> = rechecked

@@ -87,7 +87,7 @@ pub(in crate::dedup) fn page_of_run(
         repeated: repeated.map(|(removed, place)| Repeated { example: excerpt(place), removed }).collect(),
         removals,
         plan: plan_facts(plan, outcome),
-        options: option_facts(options),
+        options: option_facts(options, plan),
     };
     Ok(page::render(&report))
 }
@@ -160,18 +160,17 @@ fn plan_facts(plan: &DedupPlan, outcome: &Outcome) -> Vec<Fact> {
 }
 
 /// What decides the result, but not the seed: it may be secret, and a page is for showing.
-fn option_facts(options: &DedupOptions) -> Vec<Fact> {
+fn option_facts(options: &DedupOptions, plan: &DedupPlan) -> Vec<Fact> {
     let path = |path: &PathBuf| path.display().to_string();
     let on_error = match options.on_error {
         OnError::Fail => "fail",
         OnError::Skip => "skip",
     };
-    let wanted = &options.wanted;
     let mut facts = vec![
-        Fact::new("--near", wanted.near),
-        Fact::new("--max-fn", wanted.max_false_negative),
-        Fact::new("--max-fp", wanted.max_false_positive),
-        Fact::new("--shingle", wanted.shingling),
+        Fact::new("--near", options.wanted.near),
+        Fact::new("--max-fn", plan.max_false_negative),
+        Fact::new("--max-fp", plan.max_false_positive),
+        Fact::new("--shingle", options.shingling()),
         Fact::new("--text-field", &options.fields.item),
         Fact::new("--on-error", on_error),
     ];

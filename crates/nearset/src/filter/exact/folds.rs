@@ -10,10 +10,11 @@ use std::borrow::Cow;
 use super::pigeonhole::each_set;
 use crate::{
     Seed,
-    filter::{BitArrayError, SpecError},
+    bloom::BitArrayError,
     hash::Rng,
     item::Bits,
     simd::{line::Line, scan_within},
+    spec::SpecError,
 };
 
 /// Every position's cell.

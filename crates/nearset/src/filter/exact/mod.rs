@@ -18,25 +18,20 @@
 pub(crate) mod covering;
 pub(crate) mod folds;
 pub(crate) mod pigeonhole;
-mod spec;
 #[cfg(test)]
 mod tests;
 
 use std::sync::{Arc, OnceLock};
 
-pub(crate) use spec::MOST_BITS;
-pub use spec::{Construction, ExactSpec, ExactSpecError};
-
 use nearset_theory::{binomial, zero_fn};
 
 use self::{covering::Masks, folds::Folder, folds::Folds, pigeonhole::Blocks};
-use super::{
-    BatchError, MergeError, SpecError,
-    tables::{Place, Tables},
-};
+use super::tables::{Place, Tables};
 use crate::{
+    ExactSpec, MergeError,
     family::{Key, WorkLimit},
-    item::{Bits, Distance, Item, ItemError},
+    item::{BatchError, Bits, Distance, Item, ItemError},
+    spec::{Construction, SpecError},
 };
 
 /// Steps that the exact acceptance of a fold may take; strings for which it takes more are long enough for the mean.

@@ -11,13 +11,7 @@
 
 use nearset_theory::zero_fn::Pigeonhole;
 
-use crate::{
-    Seed,
-    family::Key,
-    filter::{Table, tables::Tables},
-    hash::Rng,
-    item::Bits,
-};
+use crate::{Seed, family::Key, filter::tables::Tables, hash::Rng, item::Bits, spec::Table};
 
 /// Set in every key, so that none is zero; a direct table does not look at it.
 pub(super) const NEVER_ZERO: u64 = 1 << 63;

@@ -4,8 +4,8 @@ use super::*;
 use crate::{
     BitString, Check, Seed,
     family::laws::{MakePair, Owned},
-    filter::Table,
     hash::Rng,
+    spec::Table,
 };
 
 fn seed() -> Seed {

@@ -6,11 +6,10 @@ use std::sync::Arc;
 
 use super::{Threshold, joint_key};
 use crate::{
+    Spec,
+    bloom::SharedBloom,
     family::{Functions, Hashed},
-    filter::{
-        SharedBloom, Spec,
-        tables::{Added, TablesShared},
-    },
+    filter::tables::{Added, TablesShared},
     item::{Item, ItemError},
 };
 

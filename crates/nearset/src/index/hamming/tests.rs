@@ -1,4 +1,5 @@
 use super::*;
+use crate::Seed;
 use crate::{BitString, hash::Rng};
 
 fn random(bits: usize, rng: &mut Rng) -> BitString {

@@ -5,7 +5,7 @@
 //! `near`, `within` and `nearest` return was verified by its exact distance.
 //! Invariant: an item's id is its place in the order of insertion and never changes; removing one or rewriting tables moves none.
 //! Reference: the course notes on near neighbours by Kesselheim & Mehlhorn. For `n` items and a family with `p1` at near and `p2`
-//! at far, `k = ln n / ln(1/p2)` rows leave about one far candidate a table and `n^ρ` tables find a near item; `plan::plan_index`
+//! at far, `k = ln n / ln(1/p2)` rows leave about one far candidate a table and `n^ρ` tables find a near item; the planner
 //! starts from there.
 //! Not here: choosing rows, tables and probes (`plan`), bytes on disk (`codec`).
 //!
@@ -15,7 +15,6 @@
 
 mod items;
 mod runs;
-mod spec;
 #[cfg(test)]
 mod tests;
 
@@ -29,13 +28,13 @@ use items::{Cosines, Prepared, prepare};
 pub(crate) use items::{Kept, Shape};
 use runs::{Buffer, entry, slot};
 pub(crate) use runs::{Run, addresses};
-pub use spec::{LshSpec, LshSpecError};
 
 use super::{IndexError, Labels, Neighbour};
 use crate::{
-    Distance, Item, ItemError, LshFamily,
+    Distance, Item, ItemError, LshFamily, LshSpec,
     family::{Functions, Hashed, Key, WorkLimit, functions_seed},
     hash::mix,
+    spec::LshSpecError,
 };
 
 /// A run is left alone while it is more than so many times as large as the one after it.
@@ -49,7 +48,7 @@ const MOST_SPARSE_IDS: u32 = 1 << 20;
 /// An index that finds near items by their keys.
 ///
 /// ```
-/// use nearset::{Layout, Seed, Similarity, family::MinHash, index::{LshIndex, LshSpec}};
+/// use nearset::{Layout, LshIndex, LshSpec, Seed, Similarity, family::MinHash};
 ///
 /// // Pairs of words; 32 tables of 2 hashes each.
 /// let family = MinHash { shingling: "words:2".parse()? };

@@ -1,22 +1,21 @@
 //! All near pairs of a corpus of sets.
 //!
 //! Claim: every pair that is returned is as similar as stated, exactly; a pair of similarity `near` or more is returned with
-//! probability `1 - max_false_negative` or more ([`TextJoin`] plans the bands for that), each once.
+//! probability `1 - max_false_negative` or more ([`Request::plan_join`](crate::plan::Request::plan_join) plans the bands for that), each once.
 //! Invariant: sets that are equal are looked up by one of them, the first; the others are its copies. So a thousand copies
 //! cost a thousand verifications and not half a million, and a pair of families costs one.
 //! Not here: reading texts, which may be too many for memory. [`NearPairs`] asks its caller to compare.
 
 mod bands;
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, convert::Infallible};
 
 pub use bands::{BandIndex, Candidate, FullBucket};
 
 use crate::{
-    Similarity,
-    family::{Hashed, Key},
+    JoinSpec, Similarity,
+    family::{FamilyError, Hashed, Key},
     item::{Item, SortedSet},
-    plan::{TextDedupError, TextJoin},
 };
 
 /// Finds the earlier items that each next one is near to.
@@ -170,30 +169,29 @@ pub struct Added<'p> {
 /// Calls `pair` for every near pair of sets, the earlier first, in the order of the later one.
 ///
 /// ```
-/// use nearset::{index::near_pairs, item::SortedSet, plan::TextJoin};
+/// use nearset::{index::near_pairs, item::SortedSet, plan::Request};
 ///
 /// let sets: Vec<SortedSet> = [0..50, 1000..1050, 1..51].map(|range| SortedSet::from(Vec::from_iter(range))).into();
 /// let mut pairs = Vec::new();
-/// near_pairs(&sets, &TextJoin::default(), |a, b, similarity| pairs.push((a, b, similarity.value())))?;
+/// near_pairs(&sets, &Request::default().plan_join()?, |a, b, similarity| pairs.push((a, b, similarity.value())))?;
 /// assert_eq!(pairs, [(0, 2, 49.0 / 51.0)]);
-/// # Ok::<(), nearset::plan::TextDedupError>(())
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
 /// # Errors
-/// Those of [`TextJoin::layout`].
+/// If texts can't be cut as the join says.
 pub fn near_pairs(
     sets: &[SortedSet],
-    join: &TextJoin,
+    join: &JoinSpec,
     mut pair: impl FnMut(usize, usize, Similarity),
-) -> Result<(), TextDedupError> {
-    let near = Similarity::jaccard(join.near)?;
+) -> Result<(), FamilyError> {
     let functions = join.functions()?;
-    let mut pairs = NearPairs::new(join.layout()?.bands as usize).with_most_copies(usize::MAX);
+    let mut pairs = NearPairs::new(join.layout.bands as usize).with_most_copies(usize::MAX);
     let (mut hashed, mut entries) = (Hashed::new(), Vec::new());
     for (i, set) in sets.iter().enumerate() {
-        functions.hash(Item::Set(set.as_slice()), &mut hashed)?;
-        let compare = |entry: u32| Ok::<_, TextDedupError>(set.jaccard_at_least(entries[entry as usize], near));
-        let added = pairs.add(&hashed.keys, compare)?;
+        functions.hash(Item::Set(set.as_slice()), &mut hashed).expect("any set has a hash");
+        let compare = |entry: u32| Ok::<_, Infallible>(set.jaccard_at_least(entries[entry as usize], join.near));
+        let Ok(added) = pairs.add(&hashed.keys, compare);
         added.near.iter().for_each(|&(earlier, similarity)| pair(earlier as usize, i, similarity));
         if added.entry.is_some() {
             entries.push(set);
@@ -205,7 +203,7 @@ pub fn near_pairs(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Seed, hash::Rng};
+    use crate::{Seed, hash::Rng, plan::Request};
 
     /// Families of sets: copies with some elements exchanged, and some exact copies.
     fn families(seed: u64, count: usize) -> Vec<SortedSet> {
@@ -231,15 +229,15 @@ mod tests {
     #[test]
     fn pairs_are_those_of_comparing_all() {
         let sets = families(1, 1500);
-        let join = TextJoin { max_false_negative: 1e-6, ..TextJoin::new(0.7) };
-        let near = Similarity::jaccard(0.7).unwrap();
+        let request = Request { near: 0.7, max_false_negative: Some(1e-6), ..Request::default() };
+        let join = request.plan_join().unwrap();
         let mut found = Vec::new();
         near_pairs(&sets, &join, |a, b, similarity| found.push((a, b, similarity))).unwrap();
         let mut compared = Vec::new();
         for (b, later) in sets.iter().enumerate() {
             for (a, earlier) in sets[..b].iter().enumerate() {
                 let similarity = later.jaccard(earlier);
-                if similarity >= near {
+                if similarity >= join.near {
                     compared.push((a, b, similarity));
                 }
             }
@@ -251,9 +249,9 @@ mod tests {
 
     #[test]
     fn copies_cost_a_verification_each_and_are_listed_up_to_a_limit() {
-        let join = TextJoin::default();
+        let join = Request::default().plan_join().unwrap();
         let functions = join.functions().unwrap();
-        let mut pairs = NearPairs::new(join.layout().unwrap().bands as usize).with_most_copies(3);
+        let mut pairs = NearPairs::new(join.layout.bands as usize).with_most_copies(3);
         let set = SortedSet::from(vec![1, 2, 3, 4, 5]);
         let mut hashed = Hashed::new();
         functions.hash(Item::Set(set.as_slice()), &mut hashed).unwrap();

@@ -11,10 +11,10 @@ use nearset_theory::{
 
 use super::{Attempt, Candidate, Failure, Objective, model::Model, reason};
 use crate::{
-    Distance, Table,
+    BloomFilter, Distance, ExactSpec, Table,
     family::BitSampling,
-    filter::{BloomFilter, Construction, ExactSpec},
-    plan::{FarModel, Goal, Structure, Work, outcome::PlannedSpec},
+    plan::{FarModel, Goal, Structure, Work},
+    spec::{Construction, GenerationSpec, near::MOST_DIRECT_ROWS},
 };
 
 /// A filter whose query looks up more keys than this is no constant-probe filter.
@@ -25,9 +25,6 @@ const MOST_BLOCKS: u32 = 40;
 
 /// What a block accepts takes `bits x far` steps to work out; strings longer than this have better filters anyway.
 const MOST_STEPS: f64 = 4e5;
-
-/// Larger direct tables are refused by specs.
-const MOST_DIRECT_BITS: u32 = 34;
 
 pub(super) fn attempts(goal: &Goal, bits: u32, objective: &Objective) -> Vec<Attempt> {
     let radius = goal.near.value() as u32;
@@ -105,7 +102,7 @@ fn pigeonholes(goal: &Goal, bits: u32, radius: u32, blocks: u32) -> Vec<Candidat
     let candidate = |spec, size| candidate(goal, Structure::Pigeonhole, spec, size, cut.probes(), blocks);
     let direct = cut
         .blocks()
-        .all(|(length, _)| length <= MOST_DIRECT_BITS)
+        .all(|(length, _)| length <= MOST_DIRECT_ROWS)
         .then(|| candidate(spec(Table::Direct), cut.blocks().map(|(length, _)| libm::exp2(f64::from(length))).sum()));
     let hashed = lines(goal, &spec(Table::Direct), cut.probes()).and_then(|(lines, hashes)| {
         candidate(spec(Table::Lines { lines, hashes }), 512.0 * lines as f64 * f64::from(blocks))
@@ -140,7 +137,7 @@ fn candidate(
     let false_positive = predicted(goal, &spec).0(goal.far, true);
     let hash_evaluations = f64::from(keys);
     let work = Work { cache_lines: probes, hash_evaluations, steps: Work::LINE * probes + f64::from(spec.bits) };
-    let spec = PlannedSpec::Exact(spec);
+    let spec = GenerationSpec::Exact(spec);
     let found = Candidate { structure, spec, bits, work, false_negative: 0.0, false_positive };
     (false_positive <= goal.max_false_positive).then_some(found)
 }

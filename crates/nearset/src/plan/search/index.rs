@@ -14,12 +14,12 @@ use nearset_theory::near_neighbour::Sensitivity;
 
 use super::{
     super::{
-        Goal, Metric, Minimise, PlanError,
+        Goal, Minimise, PlanError, Request,
         outcome::{percent, significant},
     },
     Model, Work, families, most_functions, most_rows,
 };
-use crate::{Distance, Family, Layout, LshFamily, family::MOST_PROBES, index::LshSpec};
+use crate::{Distance, Family, Layout, LshFamily, LshSpec, Metric, family::MOST_PROBES};
 
 /// How much slower than the quickest an index may be to have fewer tables.
 const SLOWER: f64 = 2.0;
@@ -54,11 +54,24 @@ pub struct NotesIndex {
     pub far_candidates: f64,
 }
 
-/// The index that keeps a goal, with what it will do.
+/// The index that keeps a request, with what it will do.
+///
+/// ```
+/// use nearset::{LshIndex, Metric, plan::Request};
+///
+/// let metric = Metric::Jaccard { shingling: "words:5".parse()? };
+/// let plan = Request::new(metric, 0.8).far(0.3).capacity(1_000_000).plan_index()?;
+/// assert!(plan.success >= 0.98);
+/// let index = LshIndex::from_spec(plan.spec)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct IndexPlan {
     /// What was asked for. Its rate of false positives is left aside: candidates are verified.
-    pub goal: Goal,
+    pub request: Request,
+    /// How likely a near item is to be found, at least.
+    pub promised: f64,
     /// The hash family's name.
     pub family: &'static str,
     /// From which to build it.
@@ -80,13 +93,13 @@ pub struct IndexPlan {
 /// For people, aligned, one fact a line.
 impl fmt::Display for IndexPlan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (metric, LshSpec { layout, probes, .. }) = (self.goal.metric, &self.spec);
+        let (metric, LshSpec { layout, probes, .. }) = (self.request.metric, &self.spec);
         let beside = if *probes > 1 { format!(", {probes} buckets of each tried") } else { String::new() };
-        writeln!(f, "{:<16}{metric}, {} items", "metric", self.goal.capacity)?;
+        writeln!(f, "{:<16}{metric}, {} items", "metric", self.request.capacity)?;
         writeln!(f, "{:<16}{} tables of {} rows over {}{beside}", "index", layout.bands, layout.rows, self.family)?;
         writeln!(f, "{:<16}{} bytes of tables an item", "memory", significant(self.table_bytes_per_item))?;
-        let own = significant(metric.own_unit(self.goal.near));
-        let promised = percent(1.0 - self.goal.max_false_negative);
+        let own = significant(self.request.near);
+        let promised = percent(self.promised);
         writeln!(f, "{:<16}{} found at {own} {} ({promised} promised)", "near", percent(self.success), metric.unit())?;
         let quicker = self.scan_steps / self.work.steps;
         let than_scan = if quicker >= 1.0 {
@@ -106,21 +119,7 @@ impl fmt::Display for IndexPlan {
 }
 
 /// The quickest index that finds near items as often as the goal asks.
-///
-/// ```
-/// use nearset::{index::LshIndex, plan::{Goal, Metric, plan_index}};
-///
-/// let metric = Metric::Jaccard { shingling: "words:5".parse()? };
-/// let plan = plan_index(&Goal::new(metric, metric.distance(0.8)?, metric.distance(0.3)?, 1_000_000))?;
-/// assert!(plan.success >= 0.98);
-/// let index = LshIndex::from_spec(plan.spec)?;
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-///
-/// # Errors
-/// If the goal makes no sense, or no number of functions that may be drawn is enough.
-pub fn plan_index(goal: &Goal) -> Result<IndexPlan, PlanError> {
-    goal.check()?;
+pub(in crate::plan) fn plan(request: &Request, goal: &Goal) -> Result<IndexPlan, PlanError> {
     if goal.max_false_negative == 0.0 {
         return Err(PlanError::NoZeroFalseNegatives { metric: goal.metric });
     }
@@ -128,7 +127,7 @@ pub fn plan_index(goal: &Goal) -> Result<IndexPlan, PlanError> {
     for (name, variants) in families(goal) {
         // Widths lie close together, and each is dear to try where it can probe.
         let step = if variants.len() > 2 { 2 } else { 1 };
-        variants.into_iter().step_by(step).for_each(|family| search(goal, name, family, &mut all));
+        variants.into_iter().step_by(step).for_each(|family| search(request, goal, name, family, &mut all));
     }
     let quickest = all.iter().map(|plan| plan.work.steps).fold(f64::INFINITY, f64::min);
     let compare = |a: &&IndexPlan, b: &&IndexPlan| {
@@ -140,6 +139,7 @@ pub fn plan_index(goal: &Goal) -> Result<IndexPlan, PlanError> {
     };
     let quick = all.iter().filter(|plan| plan.work.steps <= SLOWER * quickest);
     quick.min_by(compare).cloned().ok_or_else(|| PlanError::Impossible {
+        terms: Box::new(request.terms(goal)),
         tried: Vec::new(),
         nearest: Vec::new(),
         advice: super::advise(goal),
@@ -147,7 +147,7 @@ pub fn plan_index(goal: &Goal) -> Result<IndexPlan, PlanError> {
 }
 
 /// For each number of rows and probes that may be worth it, the fewest tables that keep the promise.
-fn search(goal: &Goal, name: &'static str, family: Family, found: &mut Vec<IndexPlan>) {
+fn search(request: &Request, goal: &Goal, name: &'static str, family: Family, found: &mut Vec<IndexPlan>) {
     let model = Model::new(goal, family);
     let most_probes = if family.can_probe() { MOST_PROBES } else { 1 };
     let mut quickest = found.iter().map(|plan| plan.work.steps).fold(f64::INFINITY, f64::min);
@@ -161,7 +161,7 @@ fn search(goal: &Goal, name: &'static str, family: Family, found: &mut Vec<Index
             for probes in (0..).map(|power| 1 << power).take_while(|&probes| probes <= most_probes) {
                 let (near, crowd) = (chances.near[probes as usize - 1], chances.crowd[probes as usize - 1]);
                 if let Some(spec) = fewest_tables(goal, family, rows, probes, near) {
-                    let plan = describe(goal, name, spec, near, crowd);
+                    let plan = describe(request, goal, name, spec, near, crowd);
                     quickest_here = quickest_here.min(plan.work.steps);
                     found.push(plan);
                 }
@@ -246,7 +246,7 @@ fn verification(metric: Metric) -> f64 {
 }
 
 /// `near` and `crowd` are the chances that an item lies in a bucket that a query looks into.
-fn describe(goal: &Goal, name: &'static str, spec: LshSpec, near: f64, crowd: f64) -> IndexPlan {
+fn describe(request: &Request, goal: &Goal, name: &'static str, spec: LshSpec, near: f64, crowd: f64) -> IndexPlan {
     let (capacity, tables) = (goal.capacity as f64, f64::from(spec.layout.bands));
     let met = tables * capacity * crowd;
     let candidates = capacity * -libm::expm1(tables * libm::log1p(-crowd.min(1.0 - 1e-15)));
@@ -265,7 +265,8 @@ fn describe(goal: &Goal, name: &'static str, spec: LshSpec, near: f64, crowd: f6
     };
     let (notes_rows, notes_tables) = (sensitivity.rows(capacity).ceil(), sensitivity.tables(capacity).ceil());
     IndexPlan {
-        goal: goal.clone(),
+        request: request.clone(),
+        promised: 1.0 - goal.max_false_negative,
         family: name,
         success: spec.success_given(goal.near, near),
         candidates,
@@ -287,40 +288,37 @@ mod tests {
     use super::*;
     use crate::plan::FarModel;
 
-    fn distance(value: f64) -> Distance {
-        Distance::new(value).unwrap()
-    }
-
-    fn goals() -> Vec<Goal> {
+    fn requests() -> Vec<Request> {
         let shingling = crate::Shingling::default();
-        let goal = |metric, near, far, capacity| Goal::new(metric, distance(near), distance(far), capacity);
+        let request = |metric, near, far, capacity| Request::new(metric, near).far(far).capacity(capacity);
         vec![
-            goal(Metric::Jaccard { shingling }, 0.2, 0.7, 1_000_000),
-            goal(Metric::Hamming { bits: 64 }, 4.0, 20.0, 100_000),
-            goal(Metric::Hamming { bits: 256 }, 31.0, 90.0, 1_000_000),
-            goal(Metric::Symbols { length: 100 }, 5.0, 40.0, 10_000),
-            goal(Metric::Angle { dimension: 50 }, 0.4, 1.0, 50_000),
-            goal(Metric::L2 { dimension: 10 }, 30.0, 200.0, 100_000),
+            request(Metric::Jaccard { shingling }, 0.8, 0.3, 1_000_000),
+            request(Metric::Hamming { bits: 64 }, 4.0, 20.0, 100_000),
+            request(Metric::Hamming { bits: 256 }, 31.0, 90.0, 1_000_000),
+            request(Metric::Symbols { length: 100 }, 5.0, 40.0, 10_000),
+            request(Metric::Angle { dimension: 50 }, 0.92, 0.54, 50_000),
+            request(Metric::L2 { dimension: 10 }, 30.0, 200.0, 100_000),
         ]
     }
 
     #[test]
     fn every_metric_has_an_index_that_keeps_its_promise_and_beats_a_scan() {
-        for goal in goals() {
-            let plan = plan_index(&goal).unwrap();
+        for request in requests() {
+            let plan = request.plan_index().unwrap();
             println!("{plan}");
             assert!(plan.success >= 0.98 && plan.spec.check().is_ok(), "{plan}");
-            assert_eq!(plan.success, plan.spec.success_probability(goal.near));
+            let near = request.metric.distance(request.near).unwrap();
+            assert_eq!(plan.success, plan.spec.success_probability(near));
             assert!(plan.work.steps < plan.scan_steps, "{plan}");
-            assert!(plan.candidates < 0.5 * goal.capacity as f64, "{plan}");
+            assert!(plan.candidates < 0.5 * request.capacity as f64, "{plan}");
         }
     }
 
     #[test]
     fn the_notes_numbers_are_those_of_their_formulas() {
         // 64 bits, near 8, far 32: p1 = 7/8, p2 = 1/2, so k = log2 n = 10 and L = n^log2(8/7) = 3.8.
-        let goal = Goal::new(Metric::Hamming { bits: 64 }, distance(8.0), distance(32.0), 1024);
-        let NotesIndex { rows, tables, success, far_candidates } = plan_index(&goal).unwrap().notes;
+        let request = Request::new(Metric::Hamming { bits: 64 }, 8.0).far(32.0).capacity(1024);
+        let NotesIndex { rows, tables, success, far_candidates } = request.plan_index().unwrap().notes;
         assert_eq!((rows, tables), (10, 4));
         assert!((success - (1.0 - (1.0 - 0.875f64.powi(10)).powi(4))).abs() < 1e-12);
         assert!((far_candidates - 4.0).abs() < 1e-9, "one far item a bucket");
@@ -328,26 +326,28 @@ mod tests {
 
     #[test]
     fn no_index_by_the_notes_is_quicker_at_their_own_promise() {
-        for mut goal in goals() {
-            goal.far_model = FarModel::WorstCase;
-            goal.minimise = Minimise::Time;
-            let notes = plan_index(&goal).unwrap();
+        for mut request in requests() {
+            request.far_model = Some(FarModel::WorstCase);
+            request.minimise = Minimise::Time;
+            let notes = request.plan_index().unwrap();
             let NotesIndex { rows, tables, .. } = notes.notes;
             // The same family in the notes' shape, under the promise that it keeps.
             let spec = LshSpec { layout: Layout::new(rows, tables), probes: 1, ..notes.spec.clone() };
-            goal.max_false_negative = 1.0 - spec.success_probability(goal.near);
+            let near = request.metric.distance(request.near).unwrap();
+            request.max_false_negative = Some(1.0 - spec.success_probability(near));
+            let goal = request.filter_goal().unwrap();
             let Chances { near, crowd } = Chances::new(&Model::new(&goal, spec.family), rows, 1);
-            let theirs = describe(&goal, "notes", spec, near[0], crowd[0]);
-            let ours = plan_index(&goal).unwrap();
+            let theirs = describe(&request, &goal, "notes", spec, near[0], crowd[0]);
+            let ours = request.plan_index().unwrap();
             assert!(ours.work.steps <= theirs.work.steps * 1.05, "{ours}{theirs}");
         }
     }
 
     #[test]
     fn fewer_bytes_are_fewer_tables_and_not_much_slower() {
-        for goal in goals() {
-            let small = plan_index(&goal).unwrap();
-            let quick = plan_index(&Goal { minimise: Minimise::Time, ..goal.clone() }).unwrap();
+        for request in requests() {
+            let small = request.plan_index().unwrap();
+            let quick = Request { minimise: Minimise::Time, ..request }.plan_index().unwrap();
             assert!(small.spec.layout.bands <= quick.spec.layout.bands);
             assert!(quick.work.steps <= small.work.steps && small.work.steps <= SLOWER * quick.work.steps);
         }
@@ -355,10 +355,10 @@ mod tests {
 
     #[test]
     fn what_no_index_can_promise_is_refused() {
-        let mut goal = goals().remove(0);
-        goal.max_false_negative = 0.0;
-        assert!(matches!(plan_index(&goal), Err(PlanError::NoZeroFalseNegatives { .. })));
-        goal.capacity = 0;
-        assert!(matches!(plan_index(&goal), Err(PlanError::Goal(_))));
+        let mut request = requests().remove(0);
+        request.max_false_negative = Some(0.0);
+        assert!(matches!(request.plan_index(), Err(PlanError::NoZeroFalseNegatives { .. })));
+        request.capacity = 0;
+        assert!(matches!(request.plan_index(), Err(PlanError::Request(_))));
     }
 }

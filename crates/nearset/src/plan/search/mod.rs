@@ -18,17 +18,18 @@ mod zero;
 use std::cmp::Ordering;
 
 use super::{
-    CurvePoint, FarModel, Goal, GreyZone, Metric, Minimise, Plan, PlanError, RunnerUp, Structure, Work, advise,
-    outcome::{PlannedSpec, bytes},
+    CurvePoint, FarModel, Goal, GreyZone, Minimise, Plan, PlanError, Request, RunnerUp, Structure, Work,
+    advice::advise, outcome::bytes,
 };
 use crate::{
-    Distance, Family, Layout, Spec,
+    Distance, Family, Layout, Metric, Spec,
     family::{
         BitSampling, CrossPolytope, Hyperplane, MinHash, PStable, Sampling, Stable, SymbolSampling, WeightedMinHash,
     },
-    filter::Decision,
+    spec::{Decision, FilterSpec, GenerationSpec, SpecError, Terms, near},
 };
-pub use index::{IndexPlan, NotesIndex, plan_index};
+pub(super) use index::plan as plan_index;
+pub use index::{IndexPlan, NotesIndex};
 use model::Model;
 use predict::Prediction;
 
@@ -85,7 +86,7 @@ impl Objective {
 /// A filter that keeps the promises.
 struct Candidate {
     structure: Structure,
-    spec: PlannedSpec,
+    spec: GenerationSpec,
     bits: f64,
     work: Work,
     false_negative: f64,
@@ -116,7 +117,7 @@ impl Candidate {
             _ => Structure::Threshold,
         };
         let (bits, work) = (8.0 * spec.bytes() as f64, Work::of_spec(&spec));
-        Some(Self { structure, spec: PlannedSpec::Near(spec), bits, work, false_negative, false_positive })
+        Some(Self { structure, spec: GenerationSpec::Near(spec), bits, work, false_negative, false_positive })
     }
 }
 
@@ -130,7 +131,7 @@ enum Failure {
 }
 
 /// More bits than this no spec may have.
-const MOST_BITS: f64 = (1u64 << 46) as f64;
+const MOST_BITS: f64 = near::MOST_BITS as f64;
 
 /// One structure over one family, and what came of it.
 struct Attempt {
@@ -233,6 +234,14 @@ fn families(goal: &Goal) -> Vec<(&'static str, Vec<Family>)> {
     }
 }
 
+/// The name by which plans call a family.
+fn family_name(family: &Family) -> &'static str {
+    match family {
+        Family::WeightedMinHash(_) => "weighted minhash",
+        _ => "minhash",
+    }
+}
+
 /// Why a structure that was tried came to nothing.
 fn reason(goal: &Goal, structure: Structure, why: Failure) -> String {
     if let Failure::TooLarge { bits } = why {
@@ -262,7 +271,7 @@ fn reason(goal: &Goal, structure: Structure, why: Failure) -> String {
 }
 
 /// The chance, at capacity, that a band of a far query agrees with an item that the query has nothing to do with.
-pub(super) fn chance_at(goal: &Goal, family: Family, rows: u32) -> f64 {
+pub(crate) fn chance_at(goal: &Goal, family: Family, rows: u32) -> f64 {
     Model::new(goal, family).band(rows).crowd
 }
 
@@ -270,11 +279,7 @@ pub(super) fn chance_at(goal: &Goal, family: Family, rows: u32) -> f64 {
 const CURVE_POINTS: u32 = 40;
 
 /// The cheapest filter that keeps the goal's promises.
-///
-/// # Errors
-/// If the goal makes no sense, or nothing keeps it: the error then says what would.
-pub fn plan(goal: &Goal) -> Result<Plan, PlanError> {
-    goal.check()?;
+pub(super) fn plan(request: &Request, goal: &Goal) -> Result<Plan, PlanError> {
     let objective = Objective { minimise: goal.minimise, capacity: goal.capacity as f64 };
     let mut attempts = attempts(goal, &objective);
     let best = (0..attempts.len()).filter(|&i| attempts[i].outcome.is_ok()).min_by(|&a, &b| {
@@ -285,9 +290,11 @@ pub fn plan(goal: &Goal) -> Result<Plan, PlanError> {
     });
     let best = best.map(|best| attempts.remove(best));
     let Some(Attempt { family, outcome: Ok(best), .. }) = best else {
-        return Err(impossible(goal, &objective, attempts));
+        return Err(impossible(request, goal, &objective, attempts));
     };
-    let plan = explain(goal, family, best, attempts);
+    let terms = request.terms(goal);
+    terms.check().map_err(SpecError::from)?;
+    let plan = explain(request, goal, terms, family, best, attempts);
     let advice = advise(goal);
     match goal.metric.bits_of_an_item() {
         Some(item) if plan.bits_per_item > item && !advice.is_empty() => {
@@ -297,16 +304,63 @@ pub fn plan(goal: &Goal) -> Result<Plan, PlanError> {
     }
 }
 
+/// The filter that removes texts, as full as it is planned to be.
+pub(super) fn describe_dedup(request: &Request, goal: &Goal, spec: FilterSpec, fill: f64) -> Plan {
+    let near = spec.near().expect("a filter of texts has bands");
+    let (work, accepted) = (Work::of_spec(near), |distance, fill| near.acceptance_probability(distance, fill, 0.0));
+    let (empty, full) = (|distance| accepted(distance, 0.0), |distance| accepted(distance, fill));
+    let (false_negative, false_positive) = (1.0 - empty(goal.near).min(full(goal.near)), full(goal.far));
+    let (curve, grey_zone) = (curve(goal, empty, full), grey_zone(goal, empty, full));
+    let bytes = near.bytes();
+    Plan {
+        request: request.clone(),
+        goal: goal.clone(),
+        structure: Structure::Threshold,
+        family: family_name(&near.family),
+        false_negative,
+        false_positive,
+        chance_hit: fill,
+        bits_per_item: 8.0 * bytes as f64 / goal.capacity as f64,
+        bytes,
+        work,
+        curve,
+        grey_zone,
+        runners_up: Vec::new(),
+        removes: true,
+        spec,
+    }
+}
+
+/// How likely a query at some distance from its nearest item is accepted at capacity.
+pub(super) fn accepted(plan: &Plan, distance: Distance) -> f64 {
+    match &plan.spec.first {
+        GenerationSpec::Near(spec) if plan.removes => spec.acceptance_probability(distance, plan.chance_hit, 0.0),
+        GenerationSpec::Near(spec) => {
+            let model = Model::new(&plan.goal, spec.family);
+            Prediction::new(&model, spec).at_capacity(distance)
+        }
+        GenerationSpec::Exact(spec) => exact::predicted(&plan.goal, spec).0(distance, true),
+    }
+}
+
 /// A plan in full, with the losers and why they lost.
-fn explain(goal: &Goal, family: &'static str, best: Candidate, losers: Vec<Attempt>) -> Plan {
+fn explain(
+    request: &Request,
+    goal: &Goal,
+    terms: Terms,
+    family: &'static str,
+    best: Candidate,
+    losers: Vec<Attempt>,
+) -> Plan {
     let capacity = goal.capacity as f64;
-    let mut runners_up: Vec<RunnerUp> = losers.into_iter().map(|attempt| runner_up(goal, &best, attempt)).collect();
+    let mut runners_up: Vec<RunnerUp> =
+        losers.into_iter().map(|attempt| runner_up(goal, terms, &best, attempt)).collect();
     runners_up.sort_by(|a, b| {
         let bits = |runner: &RunnerUp| runner.bits_per_item.unwrap_or(f64::INFINITY);
         bits(a).total_cmp(&bits(b))
     });
     let (curve, grey_zone, fill) = match &best.spec {
-        PlannedSpec::Near(spec) => {
+        GenerationSpec::Near(spec) => {
             let model = Model::new(goal, spec.family);
             let prediction = Prediction::new(&model, spec);
             let full = |distance| prediction.at_capacity(distance);
@@ -314,13 +368,14 @@ fn explain(goal: &Goal, family: &'static str, best: Candidate, losers: Vec<Attem
             // At capacity near items are found as often, by a rule that follows the fill, or more often.
             (curve, grey_zone(goal, |distance| prediction.at_empty(distance), full), prediction.chance)
         }
-        PlannedSpec::Exact(spec) => {
+        GenerationSpec::Exact(spec) => {
             let (accepted, chance) = exact::predicted(goal, spec);
             let (empty, full) = (|distance| accepted(distance, false), |distance| accepted(distance, true));
             (curve(goal, empty, full), grey_zone(goal, empty, full), chance)
         }
     };
     Plan {
+        request: request.clone(),
         goal: goal.clone(),
         structure: best.structure,
         family,
@@ -330,14 +385,15 @@ fn explain(goal: &Goal, family: &'static str, best: Candidate, losers: Vec<Attem
         false_positive: best.false_positive,
         chance_hit: fill,
         work: best.work,
-        spec: best.spec,
+        spec: FilterSpec { first: best.spec, terms: Some(terms) },
+        removes: false,
         curve,
         grey_zone,
         runners_up,
     }
 }
 
-fn runner_up(goal: &Goal, best: &Candidate, Attempt { structure, family, outcome }: Attempt) -> RunnerUp {
+fn runner_up(goal: &Goal, terms: Terms, best: &Candidate, Attempt { structure, family, outcome }: Attempt) -> RunnerUp {
     match outcome {
         Err(why) => RunnerUp { structure, family, bits_per_item: None, work: None, spec: None, why },
         Ok(candidate) => {
@@ -350,7 +406,7 @@ fn runner_up(goal: &Goal, best: &Candidate, Attempt { structure, family, outcome
                 family,
                 bits_per_item: Some(candidate.bits / goal.capacity as f64),
                 work: Some(candidate.work),
-                spec: Some(candidate.spec),
+                spec: Some(FilterSpec { first: candidate.spec, terms: Some(terms) }),
                 why,
             }
         }
@@ -393,14 +449,20 @@ fn grey_zone(goal: &Goal, counted_on: impl Fn(Distance) -> f64, full: impl Fn(Di
 }
 
 /// What nothing keeps, and the nearest goal that something does.
-fn impossible(goal: &Goal, objective: &Objective, attempts: Vec<Attempt>) -> PlanError {
+fn impossible(request: &Request, goal: &Goal, objective: &Objective, attempts: Vec<Attempt>) -> PlanError {
     if goal.max_false_negative == 0.0 && attempts.is_empty() {
         return PlanError::NoZeroFalseNegatives { metric: goal.metric };
     }
     let tried = attempts.into_iter().filter_map(|Attempt { structure, family, outcome }| {
         Some(RunnerUp { structure, family, bits_per_item: None, work: None, spec: None, why: outcome.err()? })
     });
-    PlanError::Impossible { tried: tried.collect(), nearest: nearest(goal, objective), advice: advise(goal) }
+    let nearest = nearest(goal, objective).into_iter().map(|goal| Request {
+        far: Some(goal.metric.own_unit(goal.far)),
+        far_model: Some(goal.far_model),
+        ..request.clone()
+    });
+    let (terms, advice) = (Box::new(request.terms(goal)), advise(goal));
+    PlanError::Impossible { terms, tried: tried.collect(), nearest: nearest.collect(), advice }
 }
 
 /// Goals like this one that can be kept, each changed in one way.
@@ -413,7 +475,7 @@ fn nearest(goal: &Goal, objective: &Objective) -> Vec<Goal> {
             .any(|family| threshold::is_possible(&Model::new(goal, family), objective)),
     };
     let mut nearest = Vec::new();
-    if goal.far_model == FarModel::WorstCase && !matches!(goal.metric, Metric::L1 { .. } | Metric::L2 { .. }) {
+    if goal.far_model == FarModel::WorstCase && goal.metric.farthest().is_some() {
         nearest.push(Goal { far_model: FarModel::Random, ..goal.clone() });
     }
     // The nearest far that works, by halving the way to the farthest.

@@ -5,8 +5,8 @@ use std::{cell::RefCell, collections::BTreeMap};
 use nearset_theory::binomial;
 
 use crate::{
-    Distance, Family, LshFamily,
-    plan::{FarModel, Goal, Metric},
+    Distance, Family, LshFamily, Metric,
+    plan::{FarModel, Goal},
 };
 
 /// A goal seen through one family.
@@ -75,7 +75,10 @@ impl<'g> Model<'g> {
     pub(super) fn new(goal: &'g Goal, family: Family) -> Self {
         let crowd = match &goal.far_model {
             FarModel::WorstCase => Crowd::At(vec![(goal.far, 1.0)]),
-            FarModel::Background(distance) => Crowd::At(vec![(*distance, 1.0)]),
+            FarModel::Background(own) => {
+                let distance = goal.metric.distance(*own).expect("the goal was checked");
+                Crowd::At(vec![(distance, 1.0)])
+            }
             FarModel::Random => Crowd::At(random_items(goal)),
             FarModel::Measured(background) => Crowd::Measured(background),
         };
@@ -192,16 +195,16 @@ fn random_items(goal: &Goal) -> Vec<(Distance, f64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::family::{BitSampling, Hyperplane};
-
-    fn distance(value: f64) -> Distance {
-        Distance::new(value).unwrap()
-    }
+    use crate::{
+        family::{BitSampling, Hyperplane},
+        plan::Request,
+    };
 
     #[test]
     fn random_bit_strings_agree_by_the_toss_of_a_coin() {
         for bits in [64, 256, 65_536] {
-            let goal = Goal::new(Metric::Hamming { bits }, distance(1.0), distance(3.0), 2);
+            let request = Request::new(Metric::Hamming { bits }, 1.0).far(3.0).capacity(2);
+            let goal = request.filter_goal().unwrap();
             let model = Model::new(&goal, BitSampling::new(bits).into());
             for rows in [1, 8, 20] {
                 let ratio = model.band(rows).crowd / libm::exp2(-f64::from(rows));
@@ -213,7 +216,8 @@ mod tests {
     #[test]
     fn random_directions_agree_more_often_in_few_dimensions() {
         let agreement = |dimension: u32| {
-            let goal = Goal::new(Metric::Angle { dimension }, distance(0.1), distance(0.2), 2);
+            let (near, far) = (libm::cos(0.1), libm::cos(0.2));
+            let goal = Request::new(Metric::Angle { dimension }, near).far(far).capacity(2).filter_goal().unwrap();
             Model::new(&goal, Hyperplane { dimension }.into()).band(10).crowd * 1024.0
         };
         // By the midpoint rule over sin^6 at 200,000 angles, those below far left out: 5.958 times as often as by coin tosses.

@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 
 use nearset_theory::bloom;
 
-use crate::{Table, filter::BloomFilter};
+use crate::{BloomFilter, Table};
 
 /// The chance that a key which is not in hits a table that holds `items` keys.
 ///

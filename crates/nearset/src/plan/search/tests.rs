@@ -6,16 +6,18 @@ use nearset_theory::{
 };
 
 use super::*;
-use crate::{Seed, Shingling, Table, plan::advise};
+use crate::{Seed, Shingling, Table};
 
 fn jaccard() -> Metric {
     Metric::Jaccard { shingling: Shingling::default() }
 }
 
-/// A goal by numbers in the metric's own unit.
-fn goal(metric: Metric, near: f64, far: f64, capacity: u64, max_false_negative: f64, max_false_positive: f64) -> Goal {
-    let (near, far) = (metric.distance(near).unwrap(), metric.distance(far).unwrap());
-    Goal { max_false_negative, max_false_positive, ..Goal::new(metric, near, far, capacity) }
+fn request(metric: Metric, near: f64, far: f64, capacity: u64, missed: f64, accepted: f64) -> Request {
+    Request::new(metric, near).far(far).capacity(capacity).errors(missed, accepted)
+}
+
+fn plan(request: &Request) -> Result<Plan, PlanError> {
+    request.plan_filter()
 }
 
 /// The fewest bits of any threshold filter, by trying every number of rows and bands, every threshold, and every table by
@@ -77,22 +79,22 @@ fn plans_are_within_two_per_cent_of_a_sweep_over_everything() {
     let minhash: Family = MinHash { shingling }.into();
     let bits = |bits| Family::from(BitSampling::new(bits));
     let cases = [
-        (goal(jaccard(), 0.8, 0.5, 20_000, 0.02, 0.001), minhash, 5, 170),
-        (goal(jaccard(), 0.9, 0.5, 3_000, 0.05, 0.01), minhash, 12, 60),
-        (goal(jaccard(), 0.95, 0.2, 1_000_000, 0.001, 1e-6), minhash, 12, 80),
-        (goal(Metric::Hamming { bits: 512 }, 8.0, 150.0, 10_000, 0.01, 0.01), bits(512), 30, 50),
-        (goal(Metric::Hamming { bits: 256 }, 6.0, 60.0, 200_000, 0.02, 0.001), bits(256), 40, 70),
+        (request(jaccard(), 0.8, 0.5, 20_000, 0.02, 0.001), minhash, 5, 170),
+        (request(jaccard(), 0.9, 0.5, 3_000, 0.05, 0.01), minhash, 12, 60),
+        (request(jaccard(), 0.95, 0.2, 1_000_000, 0.001, 1e-6), minhash, 12, 80),
+        (request(Metric::Hamming { bits: 512 }, 8.0, 150.0, 10_000, 0.01, 0.01), bits(512), 30, 50),
+        (request(Metric::Hamming { bits: 256 }, 6.0, 60.0, 200_000, 0.02, 0.001), bits(256), 40, 70),
         (
-            goal(Metric::Angle { dimension: 64 }, 0.97, 0.1, 10_000, 0.05, 0.01),
+            request(Metric::Angle { dimension: 64 }, 0.97, 0.1, 10_000, 0.05, 0.01),
             CrossPolytope { dimension: 64 }.into(),
             24,
             70,
         ),
     ];
-    for (goal, family, most_rows, most_bands) in cases {
-        let (sweep, layout) = swept(&goal, family, most_rows, most_bands);
-        let plan = plan(&goal).unwrap();
-        let found = plan.bits_per_item * goal.capacity as f64;
+    for (request, family, most_rows, most_bands) in cases {
+        let (sweep, layout) = swept(&request.filter_goal().unwrap(), family, most_rows, most_bands);
+        let plan = plan(&request).unwrap();
+        let found = plan.bits_per_item * request.capacity as f64;
         let shape = (plan.layout(), plan.threshold());
         assert!(found <= 1.02 * sweep, "{shape:?} takes {found}, {layout:?} {sweep}: {}", found / sweep);
         // Nothing better was missed by the sweep's own limits.
@@ -101,7 +103,7 @@ fn plans_are_within_two_per_cent_of_a_sweep_over_everything() {
 }
 
 #[test]
-fn any_goal_is_answered_in_time() {
+fn any_request_is_answered_in_time() {
     let dimension = 384;
     let metrics: [(Metric, [f64; 4]); 6] = [
         (Metric::Hamming { bits: 64 }, [1.0, 4.0, 10.0, 30.0]),
@@ -115,38 +117,38 @@ fn any_goal_is_answered_in_time() {
     // None missed, which is impossible for the first two and takes bands of thousands of rows in the others.
     let zero = [(256, 31.0, 90.0), (65_536, 6_553.0, 26_214.0), (65_536, 4.0, 1_000.0), (1 << 24, 4.0, 1_000.0)];
     for (i, (bits, near, far)) in zero.into_iter().enumerate() {
-        let goal = goal(Metric::Hamming { bits }, near, far, 1_000_000, 0.0, 1e-4);
+        let request = request(Metric::Hamming { bits }, near, far, 1_000_000, 0.0, 1e-4);
         let timed = || {
             let start = Instant::now();
-            assert_eq!(plan(&goal).is_ok(), i >= 2, "{goal:?}");
+            assert_eq!(plan(&request).is_ok(), i >= 2, "{request:?}");
             start.elapsed()
         };
         let best = timed().min(timed());
         slowest = slowest.max(best);
-        assert!(best < Duration::from_millis(500), "{goal:?} took {best:?}");
+        assert!(best < Duration::from_millis(500), "{request:?} took {best:?}");
     }
     for (metric, distances) in metrics {
         for (i, &near) in distances.iter().enumerate() {
             for &far in &distances[i + 1..] {
                 for capacity in [1, 1_000, 1_000_000, 1_000_000_000_000] {
                     for worst in [false, true] {
-                        let mut goal = goal(metric, near, far, capacity, 0.01, 1e-4);
+                        let mut request = request(metric, near, far, capacity, 0.01, 1e-4);
                         if worst {
-                            goal.far_model = FarModel::WorstCase;
+                            request.far_model = Some(FarModel::WorstCase);
                         }
                         if capacity == 1_000 {
-                            goal.minimise = Minimise::Time;
+                            request.minimise = Minimise::Time;
                         }
                         // The best of two, since a busy machine may stop a run at any time.
                         let timed = || {
                             let start = Instant::now();
-                            let outcome = plan(&goal);
+                            let outcome = plan(&request);
                             (start.elapsed(), outcome)
                         };
                         let ((first, outcome), (second, again)) = (timed(), timed());
-                        assert_eq!(outcome, again, "the same goal gives the same plan");
+                        assert_eq!(outcome, again, "the same request gives the same plan");
                         slowest = slowest.max(first.min(second));
-                        assert!(first.min(second) < Duration::from_millis(500), "{goal:?} took {first:?}");
+                        assert!(first.min(second) < Duration::from_millis(500), "{request:?} took {first:?}");
                     }
                 }
             }
@@ -157,24 +159,25 @@ fn any_goal_is_answered_in_time() {
 
 #[test]
 fn a_plan_states_what_its_filter_states() {
-    let goal = goal(jaccard(), 0.8, 0.5, 50_000, 0.02, 0.001);
-    let plan = plan(&goal).unwrap();
+    let request = request(jaccard(), 0.8, 0.5, 50_000, 0.02, 0.001);
+    let plan = plan(&request).unwrap();
+    let (near, far) = (plan.terms().near, plan.terms().far);
     let spec = plan.spec.near().unwrap();
     assert_eq!(plan.bytes, spec.bytes());
-    let load = tables::chance_hit(spec.table, goal.capacity);
-    let accepted = spec.acceptance_probability(goal.far, load, 1.0);
+    let load = tables::chance_hit(spec.table, request.capacity);
+    let accepted = spec.acceptance_probability(far, load, 1.0);
     assert!((plan.false_positive / accepted - 1.0).abs() < 1e-9);
-    let missed = 1.0 - spec.acceptance_probability(goal.near, 0.0, 1.0);
+    let missed = 1.0 - spec.acceptance_probability(near, 0.0, 1.0);
     assert!(plan.false_negative >= missed && plan.false_negative <= 0.02);
     assert!(plan.false_negative <= 0.02 && plan.false_positive <= 0.001);
     assert_eq!(plan.chance_hit, load);
 
     let at = |distance: Distance| plan.curve.iter().find(|point| point.distance == distance).unwrap();
-    assert!(at(goal.near).empty >= 1.0 - plan.false_negative - 1e-12);
-    assert!((at(goal.far).full - plan.false_positive).abs() < 1e-12);
+    assert!(at(near).empty >= 1.0 - plan.false_negative - 1e-12);
+    assert!((at(far).full - plan.false_positive).abs() < 1e-12);
     assert!(plan.curve.windows(2).all(|pair| pair[0].full >= pair[1].full && pair[0].distance < pair[1].distance));
-    assert!(goal.near <= plan.grey_zone.from && plan.grey_zone.from < plan.grey_zone.to);
-    assert!(plan.grey_zone.to <= goal.far);
+    assert!(near <= plan.grey_zone.from && plan.grey_zone.from < plan.grey_zone.to);
+    assert!(plan.grey_zone.to <= far);
     let text = plan.to_string();
     assert!(text.contains("bands of") && text.contains("grey zone") && text.contains("banded over minhash"), "{text}");
 }
@@ -183,8 +186,8 @@ fn a_plan_states_what_its_filter_states() {
 fn the_survey_s_filters_are_found_or_beaten() {
     // Gregersen et al.'s rule: 46 bits at .0024 for (256, 4, 1e6), 105 bits at .0006 for (256, 8, 1e4).
     for (radius, capacity, max, bits) in [(4.0, 1_000_000, 0.0024, 46.5), (8.0, 10_000, 0.0006, 105.5)] {
-        let goal = goal(Metric::Hamming { bits: 256 }, radius, 128.0, capacity, 0.0, max);
-        let plan = plan(&goal).unwrap();
+        let request = request(Metric::Hamming { bits: 256 }, radius, 128.0, capacity, 0.0, max);
+        let plan = plan(&request).unwrap();
         assert!(plan.bits_per_item <= bits, "{plan}");
         assert_eq!(plan.false_negative, 0.0);
         for runner in [Structure::Balanced, Structure::Pigeonhole, Structure::Covering] {
@@ -202,62 +205,57 @@ fn optimised_sizes_are_reached_with_full_tables() {
     let table = [(0.01, 1_000, 24.0), (0.02, 10_000, 44.0), (0.05, 100_000, 174.0), (0.1, 1_000, 274.0)];
     for (near, capacity, bits) in table {
         let metric = Metric::Hamming { bits: 65_536 };
-        let goal = goal(metric, (near * 65_536.0_f64).floor(), 26_214.0, capacity, 0.01, 0.01);
-        let plan = plan(&goal).unwrap();
+        let request = request(metric, (near * 65_536.0_f64).floor(), 26_214.0, capacity, 0.01, 0.01);
+        let plan = plan(&request).unwrap();
         assert!(plan.bits_per_item <= 1.07 * bits + 1.0, "{near}, {capacity}: {plan}");
     }
 }
 
 #[test]
 fn time_is_bought_with_bytes() {
-    let small = plan(&goal(jaccard(), 0.8, 0.4, 100_000, 0.02, 0.001)).unwrap();
-    let quick = Goal { minimise: Minimise::Time, ..small.goal.clone() };
+    let small = plan(&request(jaccard(), 0.8, 0.4, 100_000, 0.02, 0.001)).unwrap();
+    let quick = Request { minimise: Minimise::Time, ..small.request.clone() };
     let quick = plan(&quick).unwrap();
     assert!(quick.work.steps < small.work.steps && quick.bytes > small.bytes);
 }
 
 #[test]
-fn impossible_goals_say_what_is_possible() {
+fn impossible_requests_say_what_is_possible() {
     // A promise that is none is refused rather than searched for.
-    assert!(matches!(plan(&goal(jaccard(), 0.99, 0.9, 1 << 40, 0.5, 1.0 - 1e-16)), Err(PlanError::Goal(_))));
-    let zero = plan(&goal(jaccard(), 0.8, 0.5, 1_000, 0.0, 0.01)).unwrap_err();
+    assert!(matches!(plan(&request(jaccard(), 0.99, 0.9, 1 << 40, 0.5, 1.0 - 1e-16)), Err(PlanError::Request(_))));
+    let zero = plan(&request(jaccard(), 0.8, 0.5, 1_000, 0.0, 0.01)).unwrap_err();
     assert!(zero.to_string().contains("allow some false negatives"), "{zero}");
 
-    let photos = plan(&goal(Metric::Hamming { bits: 256 }, 31.0, 90.0, 1_000_000, 0.02, 0.001)).unwrap_err();
+    let photos = plan(&request(Metric::Hamming { bits: 256 }, 31.0, 90.0, 1_000_000, 0.02, 0.001)).unwrap_err();
     let text = photos.to_string();
     assert!(text.contains("at 31 bits of hamming over 256 bits, no constant-probe filter is smaller"), "{text}");
     assert!(text.contains("1714 bits an item"), "{text}");
 
-    let close = plan(&goal(jaccard(), 0.8, 0.78, 1_000_000, 0.001, 1e-6)).unwrap_err();
+    let close = plan(&request(jaccard(), 0.8, 0.78, 1_000_000, 0.001, 1e-6)).unwrap_err();
     let PlanError::Impossible { nearest, .. } = &close else { panic!("{close}") };
-    let possible = nearest.iter().find(|near| near.far > close_far()).expect("a nearest goal");
+    let possible = nearest.iter().find(|near| near.far < Some(0.78)).expect("a nearest request");
     assert!(plan(possible).is_ok(), "what is called possible is possible");
     assert!(close.to_string().contains("possible with far at"), "{close}");
 
-    let huge = plan(&goal(jaccard(), 0.8, 0.4, 1_000_000_000_000, 0.02, 0.001)).unwrap_err();
+    let huge = plan(&request(jaccard(), 0.8, 0.4, 1_000_000_000_000, 0.02, 0.001)).unwrap_err();
     assert!(huge.to_string().contains("split the items"), "{huge}");
-}
-
-fn close_far() -> Distance {
-    Distance::new(0.22).unwrap()
 }
 
 #[test]
 fn a_seed_reaches_the_spec() {
-    let mut goal = goal(jaccard(), 0.8, 0.4, 1_000, 0.02, 0.001);
-    goal.seed = Seed::new(9);
-    let plan = plan(&goal).unwrap();
+    let mut request = request(jaccard(), 0.8, 0.4, 1_000, 0.02, 0.001);
+    request.seed = Seed::new(9);
+    let plan = plan(&request).unwrap();
     assert_eq!(plan.spec.near().unwrap().seed, Seed::new(9));
     assert!(!matches!(plan.spec.near().unwrap().table, Table::Direct));
-    assert!(!advise(&goal).is_empty());
+    assert!(!request.advise().is_empty());
 }
 
 #[test]
 fn exact_filters_that_are_planned_miss_nothing_and_accept_as_little_as_stated() {
     use crate::{BitString, ExactNearFilter, hash::Rng};
 
-    let mut goal = goal(Metric::Hamming { bits: 256 }, 2.0, 60.0, 2_000, 0.0, 0.01);
-    goal.far_model = FarModel::Random;
+    let goal = request(Metric::Hamming { bits: 256 }, 2.0, 60.0, 2_000, 0.0, 0.01).filter_goal().unwrap();
     let objective = Objective { minimise: Minimise::Bytes, capacity: 2_000.0 };
     let mut rng = Rng::new(Seed::new(4));
     let mut random = || BitString::from_bytes(&[(); 4].map(|()| rng.next_u64().to_le_bytes()).concat());
@@ -265,7 +263,7 @@ fn exact_filters_that_are_planned_miss_nothing_and_accept_as_little_as_stated() 
     let mut flip = Rng::new(Seed::new(5));
     for attempt in exact::attempts(&goal, 256, &objective) {
         let candidate = attempt.outcome.unwrap();
-        let PlannedSpec::Exact(spec) = candidate.spec else { panic!("an exact spec") };
+        let GenerationSpec::Exact(spec) = candidate.spec else { panic!("an exact spec") };
         let mut filter = ExactNearFilter::from_spec(spec).unwrap();
         assert!((filter.bytes() as f64 * 8.0 - candidate.bits).abs() <= 512.0);
         filter.insert_all(&items).unwrap();
@@ -288,8 +286,9 @@ fn exact_filters_that_are_planned_miss_nothing_and_accept_as_little_as_stated() 
 fn zero_false_negatives_of_any_length_keep_to_the_most_functions() {
     for (length, near, far) in [(323_950, 0, 181_928), (586_617, 54_355, 488_152), (u32::MAX, 1, 1u32 << 31)] {
         for metric in [Metric::Hamming { bits: length }, Metric::Symbols { length }] {
-            let goal = goal(metric, f64::from(near), f64::from(far), 700, 0.0, 0.01);
-            if let Ok(Plan { spec: PlannedSpec::Near(spec), .. }) = plan(&goal) {
+            let request = request(metric, f64::from(near), f64::from(far), 700, 0.0, 0.01);
+            let plan = plan(&request);
+            if let Some(spec) = plan.as_ref().ok().and_then(|plan| plan.spec.near()) {
                 assert!(spec.rows * spec.rule.bands() <= MOST_SAMPLED, "{spec:?}");
             }
         }

@@ -14,8 +14,9 @@ use super::{
     tables,
 };
 use crate::{
-    Layout, LshFamily, Spec, Table, filter,
+    Layout, LshFamily, Spec, Table,
     plan::{FarModel, Goal},
+    spec::{self, near::MOST_DIRECT_ROWS},
 };
 
 /// Which thresholds are looked at.
@@ -141,9 +142,6 @@ fn cell(model: &Model<'_>, band: &Band, layout: Layout, rule: Rule) -> Option<Ce
     });
     [fixed, follows, direct].into_iter().flatten().min_by(|a, b| a.bits.total_cmp(&b.bits))
 }
-
-/// Larger direct tables are refused by specs.
-const MOST_DIRECT_ROWS: u32 = 34;
 
 /// Cells of the coarse search that are looked at closely.
 const CLOSE_LOOKS: usize = 8;
@@ -277,8 +275,8 @@ fn candidate(model: &Model<'_>, cell: &Cell) -> Option<Candidate> {
         TableKind::Any(chance) => tables::table_for(chance, goal.capacity)?,
     };
     let rule = match cell.decision {
-        Decision::Fixed(threshold) => filter::Rule::threshold(bands, threshold),
-        Decision::Follows => filter::Rule::promise(bands, model.band(rows).near, goal.max_false_negative),
+        Decision::Fixed(threshold) => spec::Rule::threshold(bands, threshold),
+        Decision::Follows => spec::Rule::promise(bands, model.band(rows).near, goal.max_false_negative),
     };
     let (rule, family, seed) = (rule.ok()?, model.family, goal.seed);
     Candidate::checked(model, Spec { family, seed, rows, rule, table, verification: None, probing: None })

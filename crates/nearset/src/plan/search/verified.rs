@@ -6,8 +6,8 @@
 
 use super::{Candidate, Failure, Objective, model::Model, tables, threshold::steps};
 use crate::{
-    Layout, LshFamily, Spec, Table,
-    filter::{BloomFilter, Probing, Rule, Verification},
+    BloomFilter, Layout, LshFamily, Spec, Table,
+    spec::{Probing, Rule, Verification},
 };
 
 /// Fills of the bands' tables that are tried.

@@ -13,7 +13,7 @@ use super::{
     tables,
     threshold::{largest_hit, steps},
 };
-use crate::{Layout, LshFamily, Spec, Table, plan::Minimise};
+use crate::{Layout, LshFamily, Spec, Table, plan::Minimise, spec::near::MOST_DIRECT_ROWS};
 
 /// How often a position is used, at most.
 const MOST_USES: u32 = 12;
@@ -65,7 +65,7 @@ pub(super) fn search(model: &Model<'_>, length: u32, objective: &Objective) -> R
             let allowed = largest_hit(bands, threshold, goal.max_false_positive).max(agree);
             let chance = (allowed - agree) / (1.0 - agree);
             let hashed = tables::bits_for(chance, goal.capacity).unwrap_or(f64::INFINITY);
-            let direct = match model.family.values_are_bits() && rows <= 34 {
+            let direct = match model.family.values_are_bits() && rows <= MOST_DIRECT_ROWS {
                 true => libm::exp2(f64::from(rows)),
                 false => f64::INFINITY,
             };

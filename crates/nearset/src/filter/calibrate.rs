@@ -6,11 +6,15 @@
 
 use nearset_theory::binomial;
 
-use super::{FarModel, Goal, search::chance_at};
-use crate::{LshFamily, NearFilter, Table, filter::Decision};
+use crate::{
+    LshFamily, NearFilter, Table,
+    plan::{FarModel, Goal, Request, RequestError, search::chance_at},
+    spec::Decision,
+};
 
 /// A threshold with what it does.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
 pub struct Calibration {
     /// The hits that are to be enough.
     pub threshold: u32,
@@ -18,12 +22,12 @@ pub struct Calibration {
     pub false_negative: f64,
     /// The part of far items that it accepts; from a sample, the upper end of its 95 % interval.
     pub false_positive: f64,
-    /// Whether both keep the goal's promises.
+    /// Whether both keep the request's promises.
     pub keeps: bool,
 }
 
 /// Why a threshold can't be chosen.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CalibrateError {
     /// A rule of several steps, one that follows the fill by itself, a verified or a probing filter.
@@ -32,6 +36,9 @@ pub enum CalibrateError {
          keeps a promise follows the fill by itself"
     )]
     NoThreshold,
+    /// The request makes no sense.
+    #[error(transparent)]
+    Request(#[from] RequestError),
     /// Nothing to learn from.
     #[error("{what}: at least one labelled query is needed")]
     NoSample {
@@ -47,14 +54,15 @@ pub enum CalibrateError {
 /// [`NearFilter::with_threshold`].
 ///
 /// # Errors
-/// If the filter has no single threshold.
-pub fn recalibrate(filter: &NearFilter<'_>, goal: &Goal) -> Result<Calibration, CalibrateError> {
+/// If the filter has no single threshold, or the request makes no sense.
+pub fn recalibrate(filter: &NearFilter<'_>, request: &Request) -> Result<Calibration, CalibrateError> {
     let spec = filter.spec();
     let bands = spec.rule.bands();
     let fixed = matches!(spec.rule.decision(), Decision::Steps(_)) && spec.rule.threshold_at(0.0).is_some();
     if !fixed || spec.verification.is_some() || spec.probing.is_some() {
         return Err(CalibrateError::NoThreshold);
     }
+    let goal = request.filter_goal()?;
     let present = Goal { capacity: filter.len().max(1), ..goal.clone() };
     let crowd = chance_at(&present, spec.family, spec.rows);
     let fill = filter.chance_hit();
@@ -67,7 +75,7 @@ pub fn recalibrate(filter: &NearFilter<'_>, goal: &Goal) -> Result<Calibration, 
     let agree = |distance| spec.family.band_probability(distance, spec.rows);
     let near = binomial::Tails::new(bands, agree(goal.near));
     let far = binomial::Tails::new(bands, 1.0 - (1.0 - agree(goal.far)) * (1.0 - chance));
-    Ok(best(bands, goal, |threshold| (near.below(threshold), far.at_least(threshold))))
+    Ok(best(bands, &goal, |threshold| (near.below(threshold), far.at_least(threshold))))
 }
 
 /// The best threshold by labelled queries: how many bands hit for each query that has something near, and for each that has
@@ -75,15 +83,16 @@ pub fn recalibrate(filter: &NearFilter<'_>, goal: &Goal) -> Result<Calibration, 
 /// promise of 1 in 1,000 needs some 3,000 queries before it can be confirmed.
 ///
 /// # Errors
-/// If either kind is empty.
-pub fn calibrate(bands: u32, goal: &Goal, near: &[u32], far: &[u32]) -> Result<Calibration, CalibrateError> {
+/// If either kind is empty, or the request makes no sense.
+pub fn calibrate(bands: u32, request: &Request, near: &[u32], far: &[u32]) -> Result<Calibration, CalibrateError> {
     for (what, hits) in [("no near queries", near), ("no far queries", far)] {
         if hits.is_empty() {
             return Err(CalibrateError::NoSample { what });
         }
     }
     let below = |hits: &[u32], threshold| hits.iter().filter(|&&hit| hit < threshold).count();
-    Ok(best(bands, goal, |threshold| {
+    let goal = request.filter_goal()?;
+    Ok(best(bands, &goal, |threshold| {
         (upper(below(near, threshold), near.len()), upper(far.len() - below(far, threshold), far.len()))
     }))
 }
@@ -117,7 +126,7 @@ fn upper(seen: usize, of: usize) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::Metric;
+    use crate::Metric;
 
     #[test]
     fn upper_ends_are_those_of_clopper_and_pearson() {
@@ -129,15 +138,13 @@ mod tests {
 
     #[test]
     fn a_sample_moves_the_threshold_between_its_two_kinds() {
-        let metric = Metric::Hamming { bits: 64 };
-        let mut goal = Goal::new(metric, metric.distance(3.0).unwrap(), metric.distance(20.0).unwrap(), 100);
-        (goal.max_false_negative, goal.max_false_positive) = (0.05, 0.01);
+        let request = Request::new(Metric::Hamming { bits: 64 }, 3.0).far(20.0).capacity(100).errors(0.05, 0.01);
         let near: Vec<u32> = (0..500).map(|i| if i % 100 == 0 { 5 } else { 12 + i % 5 }).collect();
         let far: Vec<u32> = (0..500).map(|i| i % 9).collect();
-        let best = calibrate(20, &goal, &near, &far).unwrap();
+        let best = calibrate(20, &request, &near, &far).unwrap();
         assert!(best.keeps && best.threshold == 9, "{best:?}");
-        assert!(calibrate(20, &goal, &[], &far).is_err());
-        let hard = calibrate(20, &goal, &[4; 50], &[6; 50]).unwrap();
+        assert!(calibrate(20, &request, &[], &far).is_err());
+        let hard = calibrate(20, &request, &[4; 50], &[6; 50]).unwrap();
         assert!(!hard.keeps);
     }
 
@@ -150,9 +157,7 @@ mod tests {
             family::{BitSampling, Sampling, laws::bit_pair},
             hash::Rng,
         };
-        let metric = Metric::Hamming { bits: 1024 };
-        let mut goal = Goal::new(metric, metric.distance(40.0).unwrap(), metric.distance(400.0).unwrap(), 1_000);
-        (goal.max_false_negative, goal.max_false_positive) = (0.02, 0.01);
+        let request = Request::new(Metric::Hamming { bits: 1024 }, 40.0).far(400.0).capacity(1_000).errors(0.02, 0.01);
         let family = BitSampling { bits: 1024, sampling: Sampling::Uniform };
         let spec = Spec::new(family, Layout::new(16, 60), 44, Table::Bits(1_443), Seed::new(5)).unwrap();
         let mut filter = NearFilter::from_spec(spec).unwrap();
@@ -160,10 +165,10 @@ mod tests {
         let pairs: Vec<_> = (0..100).map(|_| make(40.0, &mut rng)).collect();
         filter.insert_all(pairs.iter().map(|(stored, _)| stored.view())).unwrap();
 
-        let best = recalibrate(&filter, &goal).unwrap();
+        let best = recalibrate(&filter, &request).unwrap();
         assert!(best.keeps && best.threshold < 44, "{best:?}");
         let filter = filter.with_threshold(best.threshold).unwrap();
-        assert_eq!(recalibrate(&filter, &goal).unwrap(), best);
+        assert_eq!(recalibrate(&filter, &request).unwrap(), best);
 
         let rate = |pairs: &[_]| {
             let queries = pairs.iter().map(|(_, query): &(_, crate::family::laws::Owned)| query.view());

@@ -3,11 +3,11 @@
 //! Claim: the answers are those of one insertion after the other, wherever generations end; and a batch with an item that has no hash,
 //! or one for which a filter has no room on its terms, or the system no memory, changes nothing.
 
-use super::{AnyFilter, Generations, InsertError, KeysError, ends::new_bits, near_filters};
+use super::{Filter, Generation, InsertError, KeysError, ends::new_bits, near_filters};
 use crate::{
     Item, ItemError, NearFilter,
     family::{Hashed, Key},
-    filter::BatchError,
+    item::BatchError,
 };
 
 /// What there is to say of an item that was given by its keys.
@@ -32,7 +32,7 @@ enum Hashes<'i> {
     Items(Vec<Item<'i>>),
 }
 
-impl Generations<'_> {
+impl Filter<'_> {
     fn hash_all<'i, I>(&self, items: I) -> Result<Hashes<'i>, BatchError>
     where
         I: IntoIterator,
@@ -41,7 +41,7 @@ impl Generations<'_> {
         let items = items.into_iter().map(Into::into).enumerate();
         let at = |position: usize| move |source: ItemError| BatchError { position, source };
         Ok(match &self.filters[0] {
-            AnyFilter::Near(filter) if filter.spec().probing.is_none() => {
+            Generation::Near(filter) if filter.spec().probing.is_none() => {
                 let (mut room, mut keys) = (Hashed::new(), Vec::new());
                 for (position, item) in items {
                     filter.hash(item, &mut room).map_err(at(position))?;
@@ -49,7 +49,7 @@ impl Generations<'_> {
                 }
                 Hashes::Flat(keys)
             }
-            AnyFilter::Near(filter) => Hashes::Each(
+            Generation::Near(filter) => Hashes::Each(
                 items
                     .map(|(position, item)| {
                         let mut hashed = Hashed::new();
@@ -58,7 +58,7 @@ impl Generations<'_> {
                     })
                     .collect::<Result<_, BatchError>>()?,
             ),
-            AnyFilter::Exact(filter) => Hashes::Items(
+            Generation::Exact(filter) => Hashes::Items(
                 items
                     .map(|(position, item)| filter.bits_of(item).map(Item::Bits).map_err(at(position)))
                     .collect::<Result<_, BatchError>>()?,
@@ -107,7 +107,7 @@ impl Generations<'_> {
             let from = answers.len();
             let Some((newest, older)) = self.filters.split_last_mut() else { break };
             for (i, filter) in std::iter::once(newest).chain(older).enumerate() {
-                let AnyFilter::Exact(filter) = filter else { unreachable!("all generations are of one kind") };
+                let Generation::Exact(filter) = filter else { unreachable!("all generations are of one kind") };
                 if i == 0 {
                     answers.extend(filter.insert_all(now.iter().copied())?);
                 } else {
@@ -143,7 +143,7 @@ impl Generations<'_> {
             Hashes::Items(items) => {
                 let mut answers = vec![false; items.len()];
                 for filter in &self.filters {
-                    let AnyFilter::Exact(filter) = filter else { unreachable!("all generations are of one kind") };
+                    let Generation::Exact(filter) = filter else { unreachable!("all generations are of one kind") };
                     let near = filter.contains_all(items.iter().copied())?;
                     answers.iter_mut().zip(near).for_each(|(answer, near)| *answer |= near);
                 }
@@ -192,7 +192,7 @@ impl Generations<'_> {
             let part = self.next_part(keys.len() / bands)?;
             let now = keys.split_off(..part * bands).unwrap_or_default();
             let from = answers.len();
-            if let AnyFilter::Near(newest) = self.newest_mut() {
+            if let Generation::Near(newest) = self.newest_mut() {
                 insert_counting(newest, now, &mut answers);
             }
             for older in near_filters(self.older()).rev() {
@@ -226,7 +226,7 @@ impl Generations<'_> {
 
     /// That these are keys of whole items which this filter can be asked by; how many an item has.
     fn expect_keys(&self, keys: &[Option<Key>]) -> Result<usize, KeysError> {
-        let AnyFilter::Near(filter) = &self.filters[0] else { return Err(KeysError::Exact) };
+        let Generation::Near(filter) = &self.filters[0] else { return Err(KeysError::Exact) };
         if filter.spec().probing.is_some() {
             return Err(KeysError::Probing);
         }

@@ -3,23 +3,26 @@
 //! Generations that grew are matched from the oldest, which both began with; those of windows from the newest, since "the last million"
 //! is counted back from now. What only the other has is copied.
 
-use super::{AnyFilter, Generations, Terms, WhenFull};
-use crate::filter::MergeError;
+use super::{Filter, Generation};
+use crate::{
+    MergeError,
+    spec::{Terms, WhenFull},
+};
 
 /// Which generations belong together.
 struct Matching<'o, 'b> {
     /// Where among ours the matched ones begin.
     from: usize,
     /// The other's that match them, one by one.
-    matched: &'o [AnyFilter<'b>],
+    matched: &'o [Generation<'b>],
     /// Those that only the other has.
-    copied: &'o [AnyFilter<'b>],
+    copied: &'o [Generation<'b>],
     /// Where among ours copies of them go.
     to: usize,
 }
 
-impl Generations<'_> {
-    fn matching<'o, 'b>(&self, other: &'o Generations<'b>, terms: Option<&Terms>) -> Matching<'o, 'b> {
+impl Filter<'_> {
+    fn matching<'o, 'b>(&self, other: &'o Filter<'b>, terms: Option<&Terms>) -> Matching<'o, 'b> {
         let both = self.filters.len().min(other.filters.len());
         if let Some(Terms { when_full: WhenFull::Forget { .. }, .. }) = terms {
             let (copied, matched) = other.filters.split_at(other.filters.len() - both);
@@ -31,15 +34,15 @@ impl Generations<'_> {
     }
 
     /// How many bytes [`Self::bytes`] may grow by when the other is merged into this one.
-    pub fn room_to_merge(&self, other: &Generations<'_>) -> u64 {
+    pub fn room_to_merge(&self, other: &Filter<'_>) -> u64 {
         let Matching { matched, copied, .. } = self.matching(other, self.terms.as_ref().or(other.terms.as_ref()));
         // A scan takes in what the other holds; tables stay as large as they are.
-        let scanned = matched.iter().filter(|filter| filter.table().is_none()).map(AnyFilter::bytes);
-        copied.iter().map(AnyFilter::bytes).chain(scanned).sum()
+        let scanned = matched.iter().filter(|filter| filter.table().is_none()).map(Generation::bytes);
+        copied.iter().map(Generation::bytes).chain(scanned).sum()
     }
 
     /// Whether no generation can come to hold more than it is made for when the other is merged into this one, whatever both hold.
-    pub fn has_room_for(&self, other: &Generations<'_>) -> bool {
+    pub fn has_room_for(&self, other: &Filter<'_>) -> bool {
         let Some(terms) = self.terms.as_ref().or(other.terms.as_ref()) else { return false };
         let Matching { from, matched, .. } = self.matching(other, Some(terms));
         let both = self.filters[from..].iter().zip(matched).enumerate();
@@ -51,7 +54,7 @@ impl Generations<'_> {
     ///
     /// # Errors
     /// Those of [`Self::merge`].
-    pub fn expect_mergeable(&self, other: &Generations<'_>) -> Result<(), MergeError> {
+    pub fn expect_mergeable(&self, other: &Filter<'_>) -> Result<(), MergeError> {
         // Before the terms: a similarity beside a number of bits does not tell that the items are of different kinds.
         if let (Some(ours), Some(theirs)) = (self.metric(), other.metric())
             && ours != theirs
@@ -71,7 +74,7 @@ impl Generations<'_> {
     ///
     /// # Errors
     /// If the terms differ, where both have some, or the specs do, naming the first difference; the filter is then unchanged.
-    pub fn merge(&mut self, other: &Generations<'_>) -> Result<(), MergeError> {
+    pub fn merge(&mut self, other: &Filter<'_>) -> Result<(), MergeError> {
         self.expect_mergeable(other)?;
         let terms = self.terms.or(other.terms);
         let Matching { from, matched, copied, to } = self.matching(other, terms.as_ref());
@@ -79,7 +82,7 @@ impl Generations<'_> {
             ours.merge(theirs)?;
         }
         let copies = copied.iter().map(|theirs| theirs.clone().into_owned().sharing_functions_of(&self.filters[0]));
-        let copies: Vec<AnyFilter<'static>> = copies.collect();
+        let copies: Vec<Generation<'static>> = copies.collect();
         self.filters.splice(to..to, copies);
         self.terms = terms;
         Ok(())

@@ -1,9 +1,8 @@
 //! Why items are not inserted.
 
-use super::MOST_GENERATIONS;
 use crate::{
-    filter::{BatchError, SpecError},
-    item::ItemError,
+    item::{BatchError, ItemError},
+    spec::{MOST_GENERATIONS, SpecError},
 };
 
 /// Why an item was not inserted.

@@ -4,9 +4,9 @@ use super::*;
 use crate::{
     BitString, Check, ExactSpec, Family, Layout, Seed, Spec, Table,
     family::BitSampling,
-    filter::{Construction, Probing, SpecError},
     hash::Rng,
-    plan::TextDedup,
+    plan::{PlanError, Request},
+    spec::{Construction, MOST_GENERATIONS, Probing, TermsError, WhenFull},
 };
 
 const BITS: u32 = 128;
@@ -22,6 +22,14 @@ fn strings(count: usize, seed: u64) -> Vec<BitString> {
     (0..count).map(string).collect()
 }
 
+fn made(spec: &FilterSpec, terms: Terms) -> Filter<'static> {
+    Filter::new(&spec.clone().on_terms(terms).unwrap()).unwrap()
+}
+
+fn texts(capacity: u64) -> Spec {
+    Request::default().capacity(capacity).plan_dedup().unwrap().spec.near().unwrap().clone()
+}
+
 fn terms(when_full: WhenFull) -> Terms {
     Terms {
         near: Distance::from_count(3),
@@ -34,20 +42,19 @@ fn terms(when_full: WhenFull) -> Terms {
 }
 
 /// A filter of each kind of table and rule, for about a hundred strings.
-fn specs() -> Vec<(&'static str, PlannedSpec)> {
+fn specs() -> Vec<(&'static str, FilterSpec)> {
     let near = |rows, bands, threshold, table| {
         Spec::new(BitSampling::new(BITS), Layout::new(rows, bands), threshold, table, Seed::new(5)).unwrap()
     };
     let bits = near(16, 12, 6, Table::Bits(500));
-    let exact =
-        |construction| PlannedSpec::Exact(ExactSpec { bits: BITS, radius: 3, seed: Seed::new(5), construction });
+    let exact = |construction| FilterSpec::from(ExactSpec { bits: BITS, radius: 3, seed: Seed::new(5), construction });
     let lines = Table::Lines { lines: 3, hashes: 6 };
     let probed = Spec { probing: Some(Probing { bands: 2, reach: 1 }), ..bits.clone() };
     vec![
-        ("bits", PlannedSpec::Near(bits)),
-        ("direct", PlannedSpec::Near(near(9, 12, 10, Table::Direct))),
-        ("lines", PlannedSpec::Near(near(16, 12, 6, lines))),
-        ("probed", PlannedSpec::Near(probed)),
+        ("bits", FilterSpec::from(bits)),
+        ("direct", FilterSpec::from(near(9, 12, 10, Table::Direct))),
+        ("lines", FilterSpec::from(near(16, 12, 6, lines))),
+        ("probed", FilterSpec::from(probed)),
         ("pigeonhole", exact(Construction::Pigeonhole { blocks: 4, table: lines })),
         ("covering", exact(Construction::Covering { table: Table::Bits(2000) })),
         ("scan", exact(Construction::FoldedScan { width: 128 })),
@@ -57,23 +64,23 @@ fn specs() -> Vec<(&'static str, PlannedSpec)> {
 const ENDS: [WhenFull; 4] =
     [WhenFull::Grow, WhenFull::Refuse, WhenFull::Forget { generations: 1 }, WhenFull::Forget { generations: 3 }];
 
-fn each(mut check: impl FnMut(&str, Generations<'static>)) {
+fn each(mut check: impl FnMut(&str, Filter<'static>)) {
     for (name, spec) in specs() {
         for when_full in ENDS {
-            let empty = Generations::from_plan(&spec, terms(when_full)).unwrap();
+            let empty = made(&spec, terms(when_full));
             check(&format!("{name}, {when_full:?}"), empty);
         }
     }
 }
 
-fn bytes(generations: &Generations<'_>) -> Vec<u8> {
+fn bytes(generations: &Filter<'_>) -> Vec<u8> {
     let mut bytes = Vec::new();
     generations.encode(&mut bytes).unwrap();
     bytes
 }
 
 /// One after the other; `None` where refused.
-fn insert_each(generations: &mut Generations<'_>, items: &[BitString]) -> Vec<Option<bool>> {
+fn insert_each(generations: &mut Filter<'_>, items: &[BitString]) -> Vec<Option<bool>> {
     let mut room = Hashed::new();
     let mut insert = |item| match generations.insert(item, &mut room) {
         Ok(new) => Some(new),
@@ -115,13 +122,13 @@ fn a_file_goes_on_as_the_filter_that_was_written() {
         let mut copied = whole.clone();
         for part in items.chunks(43) {
             let saved = bytes(&copied);
-            let mut opened = Generations::decode(&saved, Check::Everything).unwrap();
+            let mut opened = Filter::decode(&saved, Check::Everything).unwrap();
             assert_eq!(insert_each(&mut opened, part), insert_each(&mut whole, part), "{name}");
             assert!(bytes(&opened) == bytes(&whole), "{name}: at {}", whole.len());
             copied = opened.into_owned();
         }
-        let described = Generations::from_description(&whole.describe().encode()).unwrap();
-        assert!(described.is_empty() && described.describe() == whole.describe(), "{name}");
+        let described = Filter::new(&FilterSpec::decode(&whole.spec().encode()).unwrap()).unwrap();
+        assert!(described.is_empty() && described.spec() == whole.spec(), "{name}");
     });
 }
 
@@ -138,7 +145,7 @@ fn a_window_knows_the_last_ones_and_no_older_ones() {
     let mut room = Hashed::new();
     for (name, spec) in specs() {
         for generations in 1..=4 {
-            let mut window = Generations::from_plan(&spec, terms(WhenFull::Forget { generations })).unwrap();
+            let mut window = made(&spec, terms(WhenFull::Forget { generations }));
             for (i, batch) in items.chunks(37).enumerate() {
                 window.insert_all(batch).unwrap();
                 let seen = &items[..37 * i + batch.len()];
@@ -170,13 +177,13 @@ fn repeats_and_what_it_was_made_for_do_not_fill_a_filter() {
     let items = strings(120, 4);
     for (name, spec) in specs() {
         for when_full in [WhenFull::Grow, WhenFull::Refuse] {
-            let mut filter = Generations::from_plan(&spec, terms(when_full)).unwrap();
+            let mut filter = made(&spec, terms(when_full));
             filter.insert_all(&items[..CAPACITY as usize]).unwrap();
             assert_eq!(filter.filters().len(), 1, "{name}: grew at the last one it was made for");
             // Direct tables of few rows know few items apart, so that their estimate is rougher.
             assert!(filter.load().abs_diff(CAPACITY) <= 10, "{name}: a load of {}", filter.load());
             // Where a filter that refuses can't tell repeats, it counts them.
-            let tells = matches!(spec, PlannedSpec::Near(_)) && name != "lines";
+            let tells = spec.near().is_some() && name != "lines";
             if when_full == WhenFull::Grow || tells {
                 for _ in 0..10 {
                     let answers = filter.insert_all(&items[..CAPACITY as usize]).unwrap();
@@ -192,7 +199,7 @@ fn repeats_and_what_it_was_made_for_do_not_fill_a_filter() {
 fn a_filter_that_refuses_changes_nothing_then() {
     let items = strings(45 * 9, 5);
     for (name, spec) in specs() {
-        let mut filter = Generations::from_plan(&spec, terms(WhenFull::Refuse)).unwrap();
+        let mut filter = made(&spec, terms(WhenFull::Refuse));
         let mut refused = 0;
         let mut room = Hashed::new();
         for batch in items.chunks(9) {
@@ -245,8 +252,8 @@ fn room_is_never_more_than_was_said() {
                 );
             }
         }
-        assert_eq!(filter.describe().make().unwrap().bytes(), filter.describe().bytes(), "{name}");
-        if let Some(most) = filter.describe().most_bytes() {
+        assert_eq!(Filter::new(&filter.spec()).unwrap().bytes(), filter.spec().bytes(), "{name}");
+        if let Some(most) = filter.spec().most_bytes() {
             assert!(filter.bytes() <= most, "{name}");
         }
     });
@@ -265,7 +272,7 @@ fn merging_is_inserting_both() {
         let mut merged = a.clone();
         merged.merge(&b).unwrap();
         assert!(bytes(&merged) == bytes(&both), "{name}");
-        let alone = Generations::from_filter(b.filters()[0].clone());
+        let alone = Filter::with_terms(vec![b.filters()[0].clone()], None);
         let mut merged = alone.clone();
         merged.merge(&a).unwrap();
         assert!(bytes(&merged) == bytes(&both), "{name}: terms are taken over where there were none");
@@ -290,7 +297,7 @@ fn merged_generations_hold_what_both_held() {
             filter
         };
         for (mut one, other) in [(filled(few), filled(many)), (filled(many), filled(few))] {
-            let known = |filter: &Generations<'_>| {
+            let known = |filter: &Filter<'_>| {
                 items.iter().map(|item| filter.contains_near(item, &mut Hashed::new()).unwrap()).collect::<Vec<_>>()
             };
             let (before, added, room) = (known(&one), known(&other), one.room_to_merge(&other));
@@ -303,7 +310,7 @@ fn merged_generations_hold_what_both_held() {
             }
             // What was merged is a file like any other, and goes on.
             let saved = bytes(&one);
-            let mut opened = Generations::decode(&saved, Check::Everything).unwrap();
+            let mut opened = Filter::decode(&saved, Check::Everything).unwrap();
             let more = strings(150, 10);
             assert_eq!(insert_each(&mut opened, &more), insert_each(&mut one, &more), "{name}");
         }
@@ -313,49 +320,42 @@ fn merged_generations_hold_what_both_held() {
 #[test]
 fn unlike_filters_are_not_merged() {
     let spec = &specs()[0].1;
-    let mut one = Generations::from_plan(spec, terms(WhenFull::Grow)).unwrap();
+    let mut one = made(spec, terms(WhenFull::Grow));
     one.insert_all(&strings(250, 11)).unwrap();
     assert!(one.filters().len() > 1);
     let before = bytes(&one);
-    let refused = |one: &mut Generations<'_>, other: Generations<'_>| one.merge(&other).unwrap_err().to_string();
-    let other_terms = Generations::from_plan(spec, terms(WhenFull::Refuse)).unwrap();
+    let refused = |one: &mut Filter<'_>, other: Filter<'_>| one.merge(&other).unwrap_err().to_string();
+    let other_terms = made(spec, terms(WhenFull::Refuse));
     assert!(refused(&mut one, other_terms).contains("way of being full: Grow here, Refuse there"));
     for (_, other) in &specs()[1..] {
-        refused(&mut one, Generations::from_plan(other, terms(WhenFull::Grow)).unwrap());
+        refused(&mut one, made(other, terms(WhenFull::Grow)));
     }
-    let texts = Goal::new(
-        Metric::Jaccard { shingling: Default::default() },
-        Distance::new(0.2).unwrap(),
-        Distance::new(0.5).unwrap(),
-        100,
-    );
-    let plan = Generations::plan(&texts, WhenFull::Grow).unwrap();
-    let of_texts = Generations::from_plan(&plan.spec, Terms::of(&texts, WhenFull::Grow)).unwrap();
+    let request = Request::default().far(0.5).capacity(100);
+    let of_texts = Filter::new(&request.plan_filter().unwrap().spec).unwrap();
     assert!(
         refused(&mut one, of_texts)
             .contains("metric: hamming over 128 bits here, jaccard over shingles of words:5 there")
     );
     // The second generation's table is not the first one's.
-    let second = Generations::from_filter(one.filters()[1].clone());
+    let second = Filter::with_terms(vec![one.filters()[1].clone()], None);
     assert!(refused(&mut one, second).contains("table"));
     assert!(bytes(&one) == before);
 }
 
-/// A goal of bit strings, and generations of it that were filled beyond their capacity.
-fn planned(when_full: WhenFull, inserted: &[BitString]) -> (Goal, Generations<'static>) {
+/// The terms of a filter of bit strings, and one that was filled beyond its capacity.
+fn planned(when_full: WhenFull, inserted: &[BitString]) -> (Terms, Filter<'static>) {
     let metric = Metric::Hamming { bits: BITS };
-    let mut goal = Goal::new(metric, Distance::from_count(6), Distance::from_count(36), 500);
-    goal.max_false_positive = 0.01;
-    let plan = match Generations::plan(&goal, when_full) {
+    let request = Request::new(metric, 6.0).far(36.0).capacity(500).errors(0.02, 0.01).when_full(when_full);
+    let plan = match request.plan_filter() {
         Ok(plan) => plan,
         Err(PlanError::LargerThanItems { plan, .. }) => *plan,
         Err(error) => panic!("{error}"),
     };
     let near = plan.runners_up.iter().filter_map(|runner| runner.spec.as_ref()).find(|spec| spec.near().is_some());
     let spec = if plan.spec.near().is_some() { &plan.spec } else { near.unwrap() };
-    let mut filter = Generations::from_plan(spec, Terms::of(&goal, when_full)).unwrap();
+    let mut filter = Filter::new(spec).unwrap();
     filter.insert_all(inserted).unwrap();
-    (goal, filter)
+    (*plan.terms(), filter)
 }
 
 #[test]
@@ -396,10 +396,10 @@ fn promises_are_kept_by_all_generations_together() {
 fn keys_answer_as_items_do_and_count() {
     let items = strings(260, 14);
     for when_full in ENDS {
-        let mut by_items = Generations::from_plan(&specs()[0].1, terms(when_full)).unwrap();
+        let mut by_items = made(&specs()[0].1, terms(when_full));
         let mut by_keys = by_items.clone();
         let items = if when_full == WhenFull::Refuse { &items[..100] } else { &items[..] };
-        let hasher = by_items.describe().hasher().unwrap();
+        let hasher = by_items.spec().hasher().unwrap();
         let (mut room, mut keys) = (Hashed::new(), Vec::new());
         for item in items {
             hasher.hash(item, &mut room).unwrap();
@@ -408,14 +408,14 @@ fn keys_answer_as_items_do_and_count() {
         let expected = insert_each(&mut by_items, items);
         let counted = by_keys.insert_keys_counting(&keys).unwrap();
         assert!(bytes(&by_keys) == bytes(&by_items));
-        let mut again = Generations::from_plan(&specs()[0].1, terms(when_full)).unwrap();
+        let mut again = made(&specs()[0].1, terms(when_full));
         for ((item, counted), new) in items.iter().zip(counted).zip(expected) {
             assert_eq!(Some(!counted.near), new);
             again.make_room().unwrap();
             assert_eq!(counted.hits, again.hits(item, &mut room).unwrap().hit);
             let most = again.filters().iter().rev().map(|filter| match filter {
-                AnyFilter::Near(filter) => (filter.hits(item).unwrap().hit, filter.tables().ones()),
-                AnyFilter::Exact(_) => unreachable!(),
+                Generation::Near(filter) => (filter.hits(item).unwrap().hit, filter.tables().ones()),
+                Generation::Exact(_) => unreachable!(),
             });
             let sets: Vec<(u32, u64)> = most.collect();
             assert!(sets.contains(&(counted.hits, counted.set_bits.unwrap())), "{counted:?} is none of {sets:?}");
@@ -425,7 +425,7 @@ fn keys_answer_as_items_do_and_count() {
         assert!(matches!(by_keys.insert_keys(&keys[..13]), Err(InsertError::Keys(KeysError::CutOff { .. }))));
     }
     for (name, spec) in specs() {
-        let filter = Generations::from_plan(&spec, terms(WhenFull::Grow)).unwrap();
+        let filter = made(&spec, terms(WhenFull::Grow));
         match filter.contains_keys(&[]) {
             Err(KeysError::Exact) => assert!(spec.near().is_none()),
             Err(KeysError::Probing) => assert_eq!(name, "probed"),
@@ -437,7 +437,7 @@ fn keys_answer_as_items_do_and_count() {
 #[test]
 fn hits_say_how_likely_acceptance_was() {
     let items = strings(50, 15);
-    let mut filter = Generations::from_plan(&specs()[0].1, terms(WhenFull::Grow)).unwrap();
+    let mut filter = made(&specs()[0].1, terms(WhenFull::Grow));
     filter.insert_all(&items).unwrap();
     let mut room = Hashed::new();
     let at = |hit| filter.acceptance_of_hits(Hits { hit, bands: 12 });
@@ -453,7 +453,7 @@ fn senseless_terms_say_why() {
     let why = |change: fn(&mut Terms)| {
         let mut terms = terms(WhenFull::Grow);
         change(&mut terms);
-        Generations::from_plan(spec, terms).err().unwrap().to_string()
+        spec.clone().on_terms(terms).err().unwrap().to_string()
     };
     assert!(why(|terms| terms.capacity = 0).contains("at least 1 item"));
     assert!(why(|terms| terms.near = terms.far).contains("near must be below far"));
@@ -461,8 +461,8 @@ fn senseless_terms_say_why() {
     assert!(why(|terms| terms.max_false_negative = f64::NAN).contains("NaN"));
     for generations in [0, 1025] {
         let terms = terms(WhenFull::Forget { generations });
-        let error = Generations::from_plan(spec, terms).err().unwrap();
-        assert_eq!(error, ReserveError::Generations { found: generations });
+        let error = spec.clone().on_terms(terms).err().unwrap();
+        assert_eq!(error, TermsError::Generations { found: generations }.into());
     }
 }
 
@@ -479,7 +479,7 @@ fn unrelated_items_are_accepted_by_chance_only() {
     ];
     for (family, rows) in families {
         let spec = Spec::new(family, Layout::new(rows, 8), 4, Table::Bits(100), Seed::new(1)).unwrap();
-        let filter = Generations::from_plan(&PlannedSpec::Near(spec), terms(WhenFull::Grow)).unwrap();
+        let filter = made(&FilterSpec::from(spec), terms(WhenFull::Grow));
         let unrelated = filter.unrelated_acceptance();
         assert!((0.0..1e-6).contains(&unrelated), "{family:?}: {unrelated}");
     }
@@ -488,15 +488,15 @@ fn unrelated_items_are_accepted_by_chance_only() {
 /// A filter cut into slices of bands, each of them a filter of its own, answers as the whole one is predicted to.
 #[test]
 fn slices_that_are_counted_together_keep_the_promise() {
-    let whole = TextDedup::default().spec(400).unwrap();
+    let whole = texts(400);
     let bands = whole.rule.bands();
     let cuts = [0, 31, 70, bands];
     let slice = |range: &[u32]| {
-        let spec = PlannedSpec::Near(whole.slice(range[0]..range[1]).unwrap());
-        Generations::from_plan(&spec, terms(WhenFull::Refuse)).unwrap()
+        let spec = FilterSpec::from(whole.slice(range[0]..range[1]).unwrap());
+        made(&spec, terms(WhenFull::Refuse))
     };
     let terms_of_all = Terms { capacity: 400, ..terms(WhenFull::Refuse) };
-    let mut slices: Vec<Generations<'static>> = cuts.windows(2).map(slice).collect();
+    let mut slices: Vec<Filter<'static>> = cuts.windows(2).map(slice).collect();
     slices.iter_mut().for_each(|slice| slice.terms = Some(terms_of_all));
     let (hasher, mut room) = (Hasher::new(&whole).unwrap(), Hashed::new());
     let bits = whole.bits_per_band() * u64::from(bands);
@@ -539,7 +539,7 @@ fn slices_that_are_counted_together_keep_the_promise() {
 
 #[test]
 fn what_has_no_slices_says_so() {
-    let whole = TextDedup::default().spec(100).unwrap();
+    let whole = texts(100);
     let all = whole.rule.bands();
     for range in [0..0, 3..all + 1, all..all] {
         assert!(matches!(whole.slice(range), Err(SpecError::Slice { .. })));
@@ -553,18 +553,18 @@ fn what_has_no_slices_says_so() {
 fn growth_ends_somewhere_and_a_scan_needs_none() {
     let one = Terms { capacity: 1, ..terms(WhenFull::Grow) };
     let items = strings(3_000, 17);
-    let mut direct = Generations::from_plan(&specs()[1].1, one).unwrap();
+    let mut direct = made(&specs()[1].1, one);
     let mut room = Hashed::new();
     let error = items.iter().find_map(|item| direct.insert(item, &mut room).err()).unwrap();
     assert_eq!(error, InsertError::TooManyGenerations { capacity: 1 });
     assert_eq!(direct.filters().len(), MOST_GENERATIONS);
     let before = direct.len();
     assert!(direct.insert(&items[2_999], &mut room).is_err() && direct.len() == before);
-    let mut batch = Generations::from_plan(&specs()[1].1, one).unwrap();
+    let mut batch = made(&specs()[1].1, one);
     assert_eq!(batch.insert_all(&items), Err(error));
     assert!(batch.is_empty(), "a batch that might be too many is refused whole");
     batch.insert_all(&items[..MOST_GENERATIONS]).unwrap();
-    let mut scan = Generations::from_plan(&specs()[6].1, one).unwrap();
+    let mut scan = made(&specs()[6].1, one);
     scan.insert_all(&items).unwrap();
     assert_eq!((scan.filters().len(), scan.load()), (1, 3_000));
 }
@@ -572,14 +572,14 @@ fn growth_ends_somewhere_and_a_scan_needs_none() {
 #[test]
 fn aligned_files_are_used_in_place() {
     use crate::simd::line::Line;
-    let mut filter = Generations::from_plan(&specs()[0].1, terms(WhenFull::Grow)).unwrap();
+    let mut filter = made(&specs()[0].1, terms(WhenFull::Grow));
     let items = strings(250, 18);
     for part in items.chunks(125) {
         filter.insert_all(part).unwrap();
         let bytes = bytes(&filter);
         let mut aligned = vec![Line([0; 8]); bytes.len() / 64];
         bytemuck::cast_slice_mut(&mut aligned).copy_from_slice(&bytes);
-        let opened = Generations::decode(bytemuck::cast_slice(&aligned), Check::HeaderOnly).unwrap();
+        let opened = Filter::decode(bytemuck::cast_slice(&aligned), Check::HeaderOnly).unwrap();
         assert_eq!(opened.filters().len(), filter.filters().len());
         assert!(near_filters(opened.filters()).all(|filter| filter.tables().bits().is_borrowed()));
     }
@@ -589,8 +589,8 @@ fn aligned_files_are_used_in_place() {
 /// What grows is emptier than what it grew from, so that many generations accept little more of what is unrelated than the first.
 #[test]
 fn growth_keeps_strangers_out() {
-    let mut filter = Description::of_texts(&TextDedup::default(), CAPACITY, WhenFull::Grow).unwrap().make().unwrap();
-    let bands = filter.describe().bands().unwrap() as usize;
+    let mut filter = Filter::new(&Request::default().capacity(CAPACITY).plan_filter().unwrap().spec).unwrap();
+    let bands = filter.spec().near().unwrap().rule.bands() as usize;
     let mut rng = Rng::new(Seed::new(21));
     let mut keys = || (0..bands).map(|_| crate::family::Key::new(rng.next_u64() | 1)).collect::<Vec<_>>();
     let mut worst = [0.0; 6];
@@ -614,7 +614,7 @@ fn growth_keeps_strangers_out() {
 fn merging_can_overfill_and_it_is_said() {
     for (name, spec) in specs() {
         let full = |seed| {
-            let mut filter = Generations::from_plan(&spec, terms(WhenFull::Refuse)).unwrap();
+            let mut filter = made(&spec, terms(WhenFull::Refuse));
             filter.insert_all(&strings(CAPACITY as usize, seed)).unwrap();
             filter
         };
@@ -629,7 +629,7 @@ fn merging_can_overfill_and_it_is_said() {
             }
         }
         assert!(!full(1).has_room_for(&full(2)));
-        let half = Generations::from_plan(&spec, terms(WhenFull::Refuse)).unwrap();
+        let half = made(&spec, terms(WhenFull::Refuse));
         assert!(half.has_room_for(&full(2)));
     }
 }
@@ -641,7 +641,7 @@ fn what_grew_is_not_overfull_however_small_it_began() {
     for (name, spec) in specs() {
         for capacity in (1..=20).chain([33, 64, 150, 300]) {
             let terms = Terms { capacity, ..terms(WhenFull::Grow) };
-            let mut filter = Generations::from_plan(&spec, terms).unwrap();
+            let mut filter = made(&spec, terms);
             for batch in items.chunks(7) {
                 filter.insert_all(batch).unwrap();
                 filter.expect_not_overfull().unwrap_or_else(|error| panic!("{name}, {capacity}: {error}"));
@@ -654,7 +654,7 @@ fn what_grew_is_not_overfull_however_small_it_began() {
 #[test]
 fn a_filter_on_no_terms_is_overfull_when_it_accepts_strangers() {
     for (name, spec) in specs() {
-        let mut filter = Generations::from_filter(AnyFilter::from_planned(&spec).unwrap());
+        let mut filter = Filter::new(&spec).unwrap();
         assert_eq!(filter.capacity(), None);
         let outcome = strings(6400, 3).chunks(7).find_map(|batch| {
             let refused = filter.expect_not_overfull_before(batch.len() as u64).err();
@@ -666,7 +666,7 @@ fn a_filter_on_no_terms_is_overfull_when_it_accepts_strangers() {
             None => assert_eq!(name, "scan"),
         }
         // Tables that are full to the last bit tell a number all the same.
-        let AnyFilter::Near(near) = &mut filter.filters[0] else { continue };
+        let Generation::Near(near) = &mut filter.filters[0] else { continue };
         near.insert_all(&strings(60_000, 4)).unwrap();
         assert!(filter.load() < 1 << 20, "{name}: {}", filter.load());
         assert!(filter.unrelated_acceptance() > 0.9, "{name}");

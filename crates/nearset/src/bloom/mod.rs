@@ -10,29 +10,30 @@
 //! line, one in each of up to eight lanes. The price of touching one line only is that lines fill unevenly, which costs
 //! about one bit a key at an error of 1 % and grows as the error gets smaller; sizes are planned with that included.
 
+pub(crate) mod bits;
+
 use nearset_theory::bloom::lines_false_positive;
 
 use crate::{
+    MergeError,
     hash::{ByteHash, Seed, fold, reduce},
     simd::line::{self, AtomicLine, Lanes, Line, Place},
 };
 
-use super::{
-    MergeError,
-    bits::{BitArray, BitArrayError, MAX_LINES},
-};
+use bits::MAX_LINES;
+pub use bits::{BitArray, BitArrayError};
 
 /// A set of keys that may say yes to a key it doesn't hold, and never says no to one that it does.
 ///
 /// ```
-/// use nearset::{Seed, filter::BloomFilter};
+/// use nearset::{BloomFilter, Seed};
 ///
 /// let mut seen = BloomFilter::new(1_000_000, 0.01, Seed::new(42))?;
 /// assert!(seen.insert(b"one"));
 /// assert!(!seen.insert(b"one"));
 /// assert!(seen.contains(b"one"));
 /// assert!(!seen.contains(b"two"));
-/// # Ok::<(), nearset::filter::BloomError>(())
+/// # Ok::<(), nearset::bloom::BloomError>(())
 /// ```
 ///
 /// Keys that are hashed already go in by [`insert_hash`](Self::insert_hash). Many keys at once are faster by
@@ -201,7 +202,7 @@ impl<'a> BloomFilter<'a> {
     /// A view through which many threads may insert at once.
     ///
     /// ```
-    /// use nearset::{Seed, filter::BloomFilter};
+    /// use nearset::{BloomFilter, Seed};
     ///
     /// let mut seen = BloomFilter::new(1_000, 0.01, Seed::new(42))?;
     /// let shared = seen.shared();
@@ -212,7 +213,7 @@ impl<'a> BloomFilter<'a> {
     ///     }
     /// });
     /// assert!(seen.contains(b"one") && seen.contains(b"two"));
-    /// # Ok::<(), nearset::filter::BloomError>(())
+    /// # Ok::<(), nearset::bloom::BloomError>(())
     /// ```
     pub fn shared(&mut self) -> SharedBloom<'_> {
         SharedBloom { keys: self.keys, lines: line::as_atomic(self.bits.lines_mut()) }

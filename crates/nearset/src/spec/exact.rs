@@ -3,12 +3,12 @@
 use nearset_theory::zero_fn::{Pigeonhole, covering_masks};
 
 use crate::{
-    Seed,
+    BloomFilter, MergeError, Seed,
     family::{WorkBound, WorkLimit},
-    filter::{BloomFilter, MergeError, SpecError, Table},
+    spec::{SpecError, Table},
 };
 
-/// Everything that decides the answers of an [`ExactNearFilter`](super::ExactNearFilter). Two filters of equal specs can be
+/// Everything that decides the answers of an [`ExactNearFilter`](crate::ExactNearFilter). Two filters of equal specs can be
 /// merged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ExactSpec {
@@ -58,7 +58,7 @@ impl Construction {
 }
 
 /// The longest bit string: 2 MiB.
-pub(crate) const MOST_BITS: u32 = 1 << 24;
+pub(crate) const MOST_ITEM_BITS: u32 = 1 << 24;
 const MOST_BLOCKS: u32 = 1 << 12;
 /// Keys that one query may look up, whatever the limit on work.
 const MOST_PROBES: f64 = (1u32 << 24) as f64;
@@ -118,7 +118,7 @@ impl ExactSpec {
         Self { bits, radius, seed, construction: Construction::FoldedScan { width } }.checked()
     }
 
-    pub(super) fn checked(self) -> Result<Self, SpecError> {
+    pub(crate) fn checked(self) -> Result<Self, SpecError> {
         self.check()?;
         Ok(self)
     }
@@ -171,7 +171,7 @@ impl ExactSpec {
     /// Checks that a filter of this spec can be, whatever work it is: enough for what follows from a spec that was checked.
     pub(crate) fn check_possible(&self) -> Result<(), SpecError> {
         let Self { bits, radius, construction, .. } = *self;
-        if !(1..=MOST_BITS).contains(&bits) {
+        if !(1..=MOST_ITEM_BITS).contains(&bits) {
             return Err(ExactSpecError::Bits { found: bits }.into());
         }
         if radius >= bits {
@@ -283,7 +283,7 @@ fn planned(capacity: u64, max_false_positive: f64) -> Result<Table, SpecError> {
 #[non_exhaustive]
 pub enum ExactSpecError {
     /// No bits, or absurdly many.
-    #[error("an item has from 1 to {MOST_BITS} bits, not {found}")]
+    #[error("an item has from 1 to {MOST_ITEM_BITS} bits, not {found}")]
     Bits {
         /// The bits asked for.
         found: u32,

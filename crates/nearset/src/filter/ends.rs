@@ -5,12 +5,11 @@
 //! Invariant: all of this is worked out from the filters and the terms, so that a filter read from a file goes on as the one that
 //! was written.
 
-use super::{AnyFilter, Generations, InsertError, MOST_GENERATIONS, Terms, WhenFull};
+use super::{Filter, Generation, InsertError};
 use crate::{
     NearFilter,
     family::Key,
-    filter::{SpecError, Table},
-    plan::PlannedSpec,
+    spec::{GenerationSpec, MOST_GENERATIONS, SpecError, Table, Terms, WhenFull},
 };
 
 /// A generation is full at this many times its capacity: its load is an estimate, which must not end it early.
@@ -41,31 +40,28 @@ const FIRST_GROWTH: u64 = 4;
 const GROWTH: u64 = 2;
 
 /// What follows the newest of `generations` generations, whose spec this is.
-pub(crate) fn next_spec(spec: &PlannedSpec, when_full: WhenFull, generations: usize) -> Result<PlannedSpec, SpecError> {
+pub(crate) fn next_spec(
+    spec: &GenerationSpec,
+    when_full: WhenFull,
+    generations: usize,
+) -> Result<GenerationSpec, SpecError> {
     let factor = if generations == 1 { FIRST_GROWTH } else { GROWTH };
     match when_full {
-        WhenFull::Grow => scaled(spec, factor),
+        WhenFull::Grow => spec.scaled(factor),
         WhenFull::Refuse | WhenFull::Forget { .. } => Ok(spec.clone()),
     }
 }
 
 /// All specs that may follow in a file: the first version's second generation was as full as its first.
 pub(crate) fn next_specs_in_files(
-    spec: &PlannedSpec,
+    spec: &GenerationSpec,
     when_full: WhenFull,
     generations: usize,
-) -> Result<Vec<PlannedSpec>, SpecError> {
+) -> Result<Vec<GenerationSpec>, SpecError> {
     let next = next_spec(spec, when_full, generations)?;
     Ok(match (when_full, generations) {
-        (WhenFull::Grow, 1) => vec![next, scaled(spec, GROWTH)?],
+        (WhenFull::Grow, 1) => vec![next, spec.scaled(GROWTH)?],
         _ => vec![next],
-    })
-}
-
-fn scaled(spec: &PlannedSpec, factor: u64) -> Result<PlannedSpec, SpecError> {
-    Ok(match spec {
-        PlannedSpec::Near(spec) => PlannedSpec::Near(spec.with_tables_scaled(factor)?),
-        PlannedSpec::Exact(spec) => PlannedSpec::Exact(spec.with_tables_scaled(factor)?),
     })
 }
 
@@ -78,7 +74,7 @@ pub(crate) fn most_generations(when_full: WhenFull) -> usize {
     }
 }
 
-impl Generations<'_> {
+impl Filter<'_> {
     /// How many items a generation is made for, counted from the oldest. Direct tables can't be larger, so that each is made for as
     /// many as the first.
     pub(super) fn capacity_of(&self, terms: &Terms, generation: usize) -> u64 {
@@ -146,7 +142,7 @@ impl Generations<'_> {
             return Ok(());
         }
         let load = match self.newest() {
-            AnyFilter::Near(filter) if filter.tables().counts_ones() => filter.tables().load_with(new_bits(filter)),
+            Generation::Near(filter) if filter.tables().counts_ones() => filter.tables().load_with(new_bits(filter)),
             newest => newest.load() + items as f64,
         };
         if load <= TOLERANCE * capacity as f64 {
@@ -173,7 +169,7 @@ impl Generations<'_> {
     }
 
     /// The generations that so many items may add at most, were each of them new.
-    pub(super) fn generations_ahead(&self, items: u64) -> Result<Vec<PlannedSpec>, SpecError> {
+    pub(super) fn generations_ahead(&self, items: u64) -> Result<Vec<GenerationSpec>, SpecError> {
         let mut ahead = Vec::new();
         let (Some(terms), mut taken) = (&self.terms, self.until_full()) else { return Ok(ahead) };
         if taken < items && terms.when_full == WhenFull::Grow {

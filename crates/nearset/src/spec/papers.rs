@@ -4,9 +4,9 @@
 
 use nearset_theory::{balanced::Balanced, bloom, distance_sensitive};
 
-use super::{BloomFilter, Probing, Rule, Spec, SpecError, Step, Table, Verification};
+use super::{Probing, Rule, Spec, SpecError, Step, Table, Verification};
 use crate::{
-    Family, Layout, Seed, Shingling,
+    BloomFilter, Family, Layout, Seed, Shingling,
     family::{BitSampling, MinHash, Sampling, Symbol, SymbolSampling},
 };
 
@@ -134,11 +134,11 @@ impl Spec {
     /// then an `And`, and so on. Tables are as given.
     ///
     /// ```
-    /// use nearset::{Seed, Spec, Table, family::BitSampling, filter::Step};
+    /// use nearset::{Seed, Spec, Table, family::BitSampling, spec::Step};
     ///
     /// let or_and = Spec::cascade(BitSampling::new(64), 1, [Step::Or(4), Step::And(4)], Table::Direct, Seed::new(1))?;
     /// assert_eq!(or_and.layout().bands, 16);
-    /// # Ok::<(), nearset::filter::SpecError>(())
+    /// # Ok::<(), nearset::spec::SpecError>(())
     /// ```
     ///
     /// # Errors

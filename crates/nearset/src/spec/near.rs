@@ -3,13 +3,14 @@
 //! Claim: two filters with equal specs can be merged, and two filters that can be merged have equal specs.
 //! Not here: choosing a spec for a goal (`plan`), the papers' own choices (`papers`).
 
-use std::{fmt, ops::Range};
+use std::ops::Range;
 
 use nearset_theory::binomial;
 
-use super::{BitArrayError, BloomError, Rule, RuleError};
+use super::{ExactSpecError, Rule, RuleError, TermsError};
 use crate::{
-    Family, Layout, LshFamily, Seed,
+    Family, Layout, LshFamily, MergeError, Seed,
+    bloom::{BitArrayError, BloomError},
     family::{FamilyError, WorkBound, WorkError, WorkLimit, product},
     item::Distance,
 };
@@ -245,9 +246,10 @@ impl Spec {
     /// [`Rule::threshold_at`] of the fill. A slice's own functions serve no one, and its own rule says that any band hit.
     ///
     /// ```
-    /// use nearset::plan::TextDedup;
+    /// use nearset::plan::Request;
     ///
-    /// let whole = TextDedup::default().spec(1_000_000)?;
+    /// let plan = Request::default().capacity(1_000_000).plan_dedup()?;
+    /// let whole = plan.spec.near().expect("a filter of texts has bands");
     /// let bands = whole.rule.bands();
     /// let half = whole.slice(0..bands / 2)?;
     /// assert_eq!((half.rule.bands(), half.bits_per_band()), (bands / 2, whole.bits_per_band()));
@@ -415,10 +417,10 @@ pub(crate) const LOOK_UP_WORK: u64 = 2;
 const VERIFICATION_WORK: u64 = 10;
 
 /// Direct tables of more bits than this are refused: hash the keys instead.
-const MOST_DIRECT_ROWS: u32 = 34;
+pub(crate) const MOST_DIRECT_ROWS: u32 = 34;
 
 /// 2^46 bits are 8 TiB: more than a machine has, less than overflows an address.
-const MOST_BITS: u128 = 1 << 46;
+pub(crate) const MOST_BITS: u128 = 1 << 46;
 
 /// Why no filter has a spec.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -483,7 +485,10 @@ pub enum SpecError {
     PromiseOverLines,
     /// No exact near filter is of these numbers.
     #[error(transparent)]
-    Exact(#[from] super::ExactSpecError),
+    Exact(#[from] ExactSpecError),
+    /// The terms can't be.
+    #[error(transparent)]
+    Terms(#[from] TermsError),
     /// A slice of bands that are not there.
     #[error("bands {start} to {end} of a filter of {bands}: a slice has at least one of them, and none beyond")]
     Slice {
@@ -502,31 +507,4 @@ pub enum SpecError {
     /// Verification under a rule that accepts fewer than all bands.
     #[error("verification looks up all keys together, so every band must hit: use the threshold that equals the bands")]
     VerifiedThreshold,
-}
-
-/// Filters that can't be merged, because their bits mean different things.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "the filters differ in their {what}: {ours} here, {theirs} there; only filters built with one spec can be merged"
-)]
-pub struct MergeError {
-    /// What differs first.
-    pub what: &'static str,
-    /// How it is in the filter merged into.
-    pub ours: String,
-    /// How it is in the other.
-    pub theirs: String,
-}
-
-impl MergeError {
-    pub(crate) fn unless_equal<T: PartialEq + fmt::Debug>(
-        what: &'static str,
-        ours: &T,
-        theirs: &T,
-    ) -> Result<(), Self> {
-        if ours == theirs {
-            return Ok(());
-        }
-        Err(Self { what, ours: format!("{ours:?}"), theirs: format!("{theirs:?}") })
-    }
 }

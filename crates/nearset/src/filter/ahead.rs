@@ -1,13 +1,13 @@
 //! Memory before it is needed, so that what was begun is not stopped half way by a refusal of memory.
 //!
-//! Claim: after [`Generations::reserve`], inserting as many items allocates nothing that is kept, and after
-//! [`Generations::reserve_to_merge`], neither does merging the others.
+//! Claim: after [`Filter::reserve`], inserting as many items allocates nothing that is kept, and after
+//! [`Filter::reserve_to_merge`], neither does merging the others.
 //! Invariant: generations that were allocated ahead outlive no insertion, successful or not.
 
-use super::{AnyFilter, Generations, InsertError, WhenFull, ends::next_spec};
-use crate::filter::SpecError;
+use super::{Filter, Generation, InsertError, ends::next_spec};
+use crate::spec::{SpecError, WhenFull};
 
-impl<'a> Generations<'a> {
+impl<'a> Filter<'a> {
     /// Allocates all that inserting so many items next may need. Insertions do so themselves; for those who want to know before.
     /// What is not used after all is given back by the next insertion, or by [`Self::release`].
     ///
@@ -29,7 +29,7 @@ impl<'a> Generations<'a> {
     }
 
     /// Takes the next generation, from those that were allocated ahead if there are any.
-    pub(super) fn next_generation(&mut self, when_full: WhenFull) -> Result<AnyFilter<'a>, SpecError> {
+    pub(super) fn next_generation(&mut self, when_full: WhenFull) -> Result<Generation<'a>, SpecError> {
         if let Some(next) = self.ahead.pop_front() {
             return Ok(next);
         }
@@ -42,7 +42,7 @@ impl<'a> Generations<'a> {
     ///
     /// # Errors
     /// If memory can't be had; the filter is then unchanged.
-    pub fn reserve_to_merge(&mut self, others: &[&Generations<'_>]) -> Result<(), SpecError> {
+    pub fn reserve_to_merge(&mut self, others: &[&Filter<'_>]) -> Result<(), SpecError> {
         let terms = self.terms.or_else(|| others.iter().find_map(|other| other.terms));
         let forgets = terms.is_some_and(|terms| matches!(terms.when_full, WhenFull::Forget { .. }));
         let (before, most) = (self.filters.len(), others.iter().map(|other| other.filters.len()).max().unwrap_or(0));
@@ -60,7 +60,7 @@ impl<'a> Generations<'a> {
         let ours = first(before)..first(before) + before;
         for generation in 0..length {
             let theirs = others.iter().filter_map(|other| {
-                other.filters.get(generation.checked_sub(first(other.filters.len()))?).map(AnyFilter::folds)
+                other.filters.get(generation.checked_sub(first(other.filters.len()))?).map(Generation::folds)
             });
             let folds = theirs.sum();
             match generation.checked_sub(ours.start).filter(|_| ours.contains(&generation)) {

@@ -19,7 +19,7 @@ use nearset_theory::{
 /// A rule over the bands that hit.
 ///
 /// ```
-/// use nearset::filter::{Rule, Step};
+/// use nearset::spec::{Rule, Step};
 ///
 /// // OR of 4, AND of 4 of those: the notes' OR-AND construction, .2 -> .1215 and .8 -> .9936.
 /// let rule = Rule::cascade([Step::Or(4), Step::And(4)])?;
@@ -30,7 +30,7 @@ use nearset_theory::{
 /// let rule = Rule::promise(128, 1.0 / 3.0, 0.02)?;
 /// assert_eq!(rule.threshold_at(0.0), Some(32));
 /// assert_eq!(rule.threshold_at(0.3), Some(57));
-/// # Ok::<(), nearset::filter::RuleError>(())
+/// # Ok::<(), nearset::spec::RuleError>(())
 /// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rule {

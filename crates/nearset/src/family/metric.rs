@@ -203,6 +203,20 @@ impl Metric {
         }
     }
 
+    /// What is fixed about its items.
+    pub fn shape(self) -> Shape {
+        match self {
+            Metric::Hamming { bits: length }
+            | Metric::Symbols { length }
+            | Metric::Angle { dimension: length }
+            | Metric::L1 { dimension: length }
+            | Metric::L2 { dimension: length } => Shape { length: Some(length), shingling: None },
+            Metric::Jaccard { shingling } | Metric::WeightedJaccard { shingling } => {
+                Shape { length: None, shingling: Some(shingling) }
+            }
+        }
+    }
+
     /// Whether its own numbers grow as items get nearer.
     pub const fn larger_is_nearer(self) -> bool {
         matches!(self, Metric::Jaccard { .. } | Metric::WeightedJaccard { .. } | Metric::Angle { .. })
@@ -221,12 +235,12 @@ impl Metric {
     /// The distance that a number in the metric's own unit stands for.
     ///
     /// ```
-    /// use nearset::plan::{MetricName, Shape};
+    /// use nearset::{MetricName, Shape};
     ///
     /// let jaccard = MetricName::Jaccard.with(Shape::default())?;
     /// assert_eq!(jaccard.distance(0.75)?.value(), 0.25);
     /// assert!(jaccard.distance(1.5).is_err());
-    /// # Ok::<(), nearset::plan::MetricError>(())
+    /// # Ok::<(), nearset::MetricError>(())
     /// ```
     ///
     /// # Errors
@@ -286,7 +300,7 @@ impl Metric {
     }
 
     /// What near means to a family; `None` for those that only programs use.
-    pub fn of_family(family: Family) -> Option<Self> {
+    pub(crate) fn of_family(family: Family) -> Option<Self> {
         Some(match family {
             Family::BitSampling(family) => Metric::Hamming { bits: family.bits },
             Family::SymbolSampling(family) => Metric::Symbols { length: family.length },

@@ -1,12 +1,11 @@
 //! What decides an index's answers.
 
 use crate::{
-    Distance, Family, Layout, Seed,
+    Distance, Family, Layout, MergeError, Seed,
     family::{FamilyError, LshFamily, MOST_PROBES, WorkBound, WorkError, WorkLimit, product},
-    filter::MergeError,
 };
 
-/// Everything that decides which items an [`LshIndex`](super::LshIndex) finds.
+/// Everything that decides which items an [`LshIndex`](crate::LshIndex) finds.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LshSpec {
     /// The hash family, with its parameters.

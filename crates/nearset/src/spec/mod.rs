@@ -1,0 +1,29 @@
+//! What filters, indexes and joins are: plain data that decides their answers, and nothing else.
+//!
+//! Claim: two structures with equal specs can be merged, and two that can be merged have equal specs.
+//! Not here: choosing a spec (`plan`), holding bits (`filter`, `index`), bytes on disk (`codec`).
+
+pub(crate) mod exact;
+mod filter;
+mod hamming;
+mod hasher;
+mod join;
+mod lsh;
+pub(crate) mod near;
+mod papers;
+mod rule;
+mod terms;
+
+pub use exact::{Construction, ExactSpec, ExactSpecError};
+pub use filter::FilterSpec;
+pub(crate) use filter::GenerationSpec;
+pub use hamming::HammingSpec;
+pub use hasher::Hasher;
+pub use join::JoinSpec;
+pub use lsh::{LshSpec, LshSpecError};
+pub use near::{Probing, Spec, SpecError, Table, Verification};
+pub use nearset_theory::amplify::{Cascade, Step};
+pub use papers::DistanceSensitive;
+pub use rule::{Decision, Rule, RuleError};
+pub(crate) use terms::MOST_GENERATIONS;
+pub use terms::{Terms, TermsError, WhenFull};

@@ -1,0 +1,125 @@
+//! What was agreed when a filter was made.
+
+use crate::{Distance, MergeError};
+
+/// The most generations that there may be: each is asked for every item.
+pub(crate) const MOST_GENERATIONS: usize = 1024;
+
+/// What happens to an item for which the newest generation has no room.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum WhenFull {
+    /// It goes into a new generation of twice the capacity.
+    Grow,
+    /// It is refused.
+    Refuse,
+    /// It goes into a new generation of the same capacity, and where that makes too many, the oldest is forgotten with all its items.
+    Forget {
+        /// How many generations are kept, the newest included.
+        generations: u32,
+    },
+}
+
+impl WhenFull {
+    /// How many generations the promise on far items is shared by. Those that growth adds are not foreseen in it.
+    pub(crate) fn shares(self) -> u32 {
+        match self {
+            WhenFull::Grow | WhenFull::Refuse => 1,
+            WhenFull::Forget { generations } => generations.max(1),
+        }
+    }
+}
+
+/// What was promised of a filter when it was reserved.
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
+pub struct Terms {
+    /// Up to here, items are found.
+    pub near: Distance,
+    /// From here on, they are not.
+    pub far: Distance,
+    /// The most of what lies at `near` that may be missed.
+    pub max_false_negative: f64,
+    /// The most of what lies at `far` that may be accepted, by all generations of a window together.
+    pub max_false_positive: f64,
+    /// How many items one generation is made for; the first, where they grow.
+    pub capacity: u64,
+    /// What happens to those beyond.
+    pub when_full: WhenFull,
+}
+
+impl Terms {
+    /// Terms from their parts. [`FilterSpec::on_terms`](super::FilterSpec::on_terms) checks that they make sense.
+    pub const fn new(
+        near: Distance,
+        far: Distance,
+        max_false_negative: f64,
+        max_false_positive: f64,
+        capacity: u64,
+        when_full: WhenFull,
+    ) -> Self {
+        Self { near, far, max_false_negative, max_false_positive, capacity, when_full }
+    }
+
+    /// That these are the other's too, or the first difference.
+    pub(crate) fn expect_equal(&self, other: &Self) -> Result<(), MergeError> {
+        let Self { near, far, max_false_negative, max_false_positive, capacity, when_full } = self;
+        MergeError::unless_equal("near distance", &near.value(), &other.near.value())?;
+        MergeError::unless_equal("far distance", &far.value(), &other.far.value())?;
+        MergeError::unless_equal("promised false negatives", max_false_negative, &other.max_false_negative)?;
+        MergeError::unless_equal("promised false positives", max_false_positive, &other.max_false_positive)?;
+        MergeError::unless_equal("capacity", capacity, &other.capacity)?;
+        MergeError::unless_equal("way of being full", when_full, &other.when_full)
+    }
+
+    pub(crate) fn check(&self) -> Result<(), TermsError> {
+        if self.capacity == 0 {
+            return Err(TermsError::NoCapacity);
+        }
+        if !(self.near < self.far) {
+            return Err(TermsError::NearNotBelowFar { near: self.near.value(), far: self.far.value() });
+        }
+        for (what, found) in [("negative", self.max_false_negative), ("positive", self.max_false_positive)] {
+            if !(0.0..1.0).contains(&found) {
+                return Err(TermsError::NotARate { what, found });
+            }
+        }
+        match self.when_full {
+            WhenFull::Forget { generations: found } if !(1..=MOST_GENERATIONS as u32).contains(&found) => {
+                Err(TermsError::Generations { found })
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Why a filter can't be made on these terms.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum TermsError {
+    /// Room for nothing.
+    #[error("a capacity of 0: a generation has room for at least 1 item")]
+    NoCapacity,
+    /// Near is not below far.
+    #[error("near is at a distance of {near} and far at {far}: near must be below far")]
+    NearNotBelowFar {
+        /// Near.
+        near: f64,
+        /// Far.
+        far: f64,
+    },
+    /// Not a rate.
+    #[error("a false-{what} rate of {found} cannot be promised: it must be at least 0 and below 1")]
+    NotARate {
+        /// Which.
+        what: &'static str,
+        /// What was asked for.
+        found: f64,
+    },
+    /// No generation, or more than can be asked one after the other.
+    #[error("{found} generations: there are from 1 to {MOST_GENERATIONS}; take a larger capacity for fewer of them")]
+    Generations {
+        /// How many were asked for.
+        found: u32,
+    },
+}
