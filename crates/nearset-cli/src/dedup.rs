@@ -9,9 +9,11 @@ use anyhow::{Context, Result};
 use nearset::plan::Request;
 use nearset::{Metric, Seed, Shingling};
 use nearset_jobs::capacity::Known;
-use nearset_jobs::dedup::{Dedup, DedupError, DedupOptions, DedupPlan, Summary, is_resumable};
+use nearset_jobs::dedup::{Dedup, DedupOptions, DedupPlan, Summary};
+use nearset_jobs::run::{RunError, RunOptions, is_resumable};
 use nearset_records::ItemField;
 use nearset_view::words;
+use serde::Serialize;
 
 use crate::goal::parse_count;
 use crate::join;
@@ -109,7 +111,7 @@ pub struct Args {
     #[arg(long, value_name = "FILTER")]
     save: Option<PathBuf>,
 
-    /// Write a line of JSON for each dropped record: its id, file, line, hits and the reason
+    /// Write a line of JSON for each dropped record: its id, file, line, the reason, and hits or with --verify what it is near
     #[arg(long, value_name = "FILE")]
     removed: Option<PathBuf>,
 
@@ -163,22 +165,61 @@ impl Args {
         let mut wanted = Request::new(Metric::Jaccard { shingling: self.shingle }, self.near).seed(self.seed);
         (wanted.max_false_negative, wanted.max_false_positive) = (self.max_fn, Some(self.max_fp));
         let mut options = DedupOptions::new(wanted);
-        options.fields = self.input.fields(&self.text_field, ItemField::Text);
+        options.run = self.run_options();
         options.capacity = self.capacity;
+        options.against = self.against.clone();
+        options.allow_overfull = self.trust.allow_overfull;
+        options.work = self.opening.work();
+        options
+    }
+
+    /// What does not depend on how records are decided on.
+    fn run_options(&self) -> RunOptions {
+        let mut options = RunOptions::default();
+        options.fields = self.input.fields(&self.text_field, ItemField::Text);
         options.on_error = self.work.on_error.into();
         options.annotate = self.annotate;
         options.out = self.output.clone();
         options.removed = self.removed.clone();
         options.report = self.report.clone();
         options.save = self.save.clone();
-        options.against = self.against.clone();
-        options.allow_overfull = self.trust.allow_overfull;
-        options.work = self.opening.work();
         options.force = self.force;
         options.resume = self.resume;
         options.checkpoint_bytes = self.checkpoint_bytes;
         options.threads = self.work.threads();
         options
+    }
+
+    /// Says how to go on where a run failed, and that outputs are missing where it seems to have been done.
+    fn explained<S>(&self, outcome: Result<S, RunError>) -> Result<S> {
+        if let (Err(error), Some(out)) = (&outcome, &self.output)
+            && !matches!(error, RunError::Interrupted { .. })
+            && is_resumable(out)
+        {
+            eprintln!("note: what was done so far is kept; --resume goes on from there once the cause is gone");
+        }
+        let others = [&self.output, &self.removed, &self.save, &self.report];
+        outcome.map_err(|error| options::missing_outputs(error.into(), &others))
+    }
+
+    fn print_report(&self, seconds: f64) {
+        if let Some(report) = &self.report {
+            eprintln!("report    {}, in {}", report.display(), show::seconds(seconds));
+        }
+    }
+
+    fn print_json(&self, summary: &impl Serialize) -> Result<()> {
+        if !self.json {
+            return Ok(());
+        }
+        let value = serde_json::to_value(summary).context("cannot write the summary as JSON")?;
+        options::print_json(&value, [&self.output, &self.removed, &self.report].into_iter().any(options::is_stdout))
+    }
+}
+
+fn print_resumed(records: u64) {
+    if records > 0 {
+        eprintln!("resumed   behind {} records", show::count(records));
     }
 }
 
@@ -198,25 +239,12 @@ pub fn run(args: Args) -> Result<ExitCode> {
     if !args.quiet {
         print_plan(&dedup.plan()?);
     }
-    let outcome = join::watched(total, args.quiet, |progress| dedup.run(progress))?;
-    if let (Err(error), Some(out)) = (&outcome, &args.output)
-        && !matches!(error, DedupError::Interrupted { .. })
-        && is_resumable(out)
-    {
-        eprintln!("note: what was done so far is kept; --resume goes on from there once the cause is gone");
-    }
-    let others = [&args.output, &args.removed, &args.save, &args.report];
-    let summary = outcome.map_err(|error| options::missing_outputs(error.into(), &others))?;
+    let summary = args.explained(join::watched(total, args.quiet, |progress| dedup.run(progress))?)?;
     if !args.quiet {
         print_summary(&summary, args.annotate);
-        if let Some(report) = &args.report {
-            eprintln!("report    {}, in {}", report.display(), show::seconds(summary.report_seconds));
-        }
+        args.print_report(summary.report_seconds);
     }
-    if args.json {
-        let value = serde_json::to_value(&summary).context("cannot write the summary as JSON")?;
-        options::print_json(&value, [&args.output, &args.removed, &args.report].into_iter().any(options::is_stdout))?;
-    }
+    args.print_json(&summary)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -231,8 +259,8 @@ fn print_plan(plan: &DedupPlan) {
         _ => "a guess, since a pipe does not tell its length; it grows where that is too few".to_owned(),
     };
     eprintln!("plan      near {} by Jaccard similarity of {} shingles", plan.near, plan.shingling);
-    eprintln!("caught    {}", words::caught(&plan.stated));
-    eprintln!("lost      {}", words::lost(&plan.stated));
+    eprintln!("caught    {}", words::caught(&plan.promise));
+    eprintln!("lost      {}", words::lost(&plan.promise));
     eprintln!("capacity  {} records, {known}", show::count(plan.capacity.records));
     let each = plan.bytes as f64 / plan.capacity.records as f64;
     let (rows, bands) = (plan.rows, plan.bands);
@@ -243,9 +271,7 @@ fn print_plan(plan: &DedupPlan) {
     if let Some(speed) = plan.bytes_per_second {
         eprintln!("speed     about {:.0} MB/s expected by {} threads, if disks keep up", speed / 1e6, plan.threads);
     }
-    if plan.resumed_records > 0 {
-        eprintln!("resumed   behind {} records", show::count(plan.resumed_records));
-    }
+    print_resumed(plan.resumed_records);
 }
 
 fn print_summary(summary: &Summary, annotated: bool) {

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use anyhow::{Context, Result};
 use nearset::plan::Request;
 use nearset::{Metric, Seed, Shingling};
-use nearset_jobs::dedup::Progress;
-use nearset_jobs::join::{Alarm, Cause, Counts, JoinError, JoinOptions, JoinPlan};
+use nearset_jobs::join::{Alarm, Cause, Counts, JoinOptions, JoinPlan};
+use nearset_jobs::run::{Progress, RunError};
 use nearset_records::ItemField;
 use nearset_records::input::Source;
 use serde::Serialize;
@@ -84,7 +84,7 @@ pub fn carry_out<S: Serialize>(
     input: &Input,
     plan: &JoinPlan,
     talk: &Talk,
-    work: impl FnOnce(Vec<Source>, &Progress) -> Result<S, JoinError>,
+    work: impl FnOnce(Vec<Source>, &Progress) -> Result<S, RunError>,
     print_summary: impl FnOnce(&S),
 ) -> Result<ExitCode> {
     let sources = input.sources(talk.quiet)?;
@@ -123,7 +123,7 @@ pub fn watched<T>(total: Option<u64>, quiet: bool, run: impl FnOnce(&Progress) -
 }
 
 /// Says what will be done.
-fn print_plan(plan: &JoinPlan) {
+pub fn print_plan(plan: &JoinPlan) {
     eprintln!("plan      near {} by Jaccard similarity of {} shingles, compared exactly", plan.near, plan.shingling);
     eprintln!(
         "promise   nothing below {0} is taken for near; {1} missed at exactly {0}",

@@ -8,7 +8,7 @@ use nearset::family::WorkLimit;
 use nearset::filter::Overfull;
 use nearset::spec::SpecError;
 use nearset::{DecodeError, Filter};
-use nearset_jobs::dedup::DedupError;
+use nearset_jobs::run::RunError;
 use nearset_jobs::{FilterFile, FilterFileError};
 use nearset_records::{Fields, Format, ItemField, OutputFile, OutputOptions, Sources, output, resolve};
 
@@ -56,7 +56,7 @@ pub enum OnError {
     Skip,
 }
 
-impl From<OnError> for nearset_jobs::dedup::OnError {
+impl From<OnError> for nearset_jobs::run::OnError {
     fn from(on_error: OnError) -> Self {
         match on_error {
             OnError::Fail => Self::Fail,
@@ -136,7 +136,7 @@ impl Opening {
 /// What to type where a file was refused that can be used all the same.
 pub fn hint(error: &anyhow::Error) -> Option<&'static str> {
     let file = error.downcast_ref::<FilterFileError>().or_else(|| match error.downcast_ref() {
-        Some(DedupError::Filter(cause)) => Some(cause),
+        Some(RunError::Filter(cause)) => Some(cause),
         _ => None,
     });
     match (file, error.downcast_ref()) {

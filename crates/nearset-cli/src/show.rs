@@ -8,8 +8,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use nearset_jobs::dedup::{DedupError, Progress};
-use nearset_jobs::join::JoinError;
+use nearset_jobs::run::{Progress, RunError};
 use nearset_records::{OutputError, output};
 pub use nearset_view::words::{bytes, count, percent, seconds};
 
@@ -22,15 +21,11 @@ pub fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error.chain().any(|cause| {
         let io = cause.downcast_ref::<io::Error>().map(io::Error::kind);
         let output = cause.downcast_ref::<OutputError>().and_then(kind);
-        let dedup = match cause.downcast_ref() {
-            Some(DedupError::Output(error)) => kind(error),
+        let run = match cause.downcast_ref() {
+            Some(RunError::Output(error)) => kind(error),
             _ => None,
         };
-        let join = match cause.downcast_ref() {
-            Some(JoinError::Output(error)) => kind(error),
-            _ => None,
-        };
-        [io, output, dedup, join].contains(&Some(io::ErrorKind::BrokenPipe))
+        [io, output, run].contains(&Some(io::ErrorKind::BrokenPipe))
     })
 }
 

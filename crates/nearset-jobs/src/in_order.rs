@@ -8,8 +8,12 @@
 use std::collections::BTreeMap;
 use std::panic::{self, AssertUnwindSafe};
 use std::thread;
+use std::time::Duration;
 
-use crossbeam_channel::{Receiver, Sender, bounded, select};
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded, select};
+
+/// How often a taker that waits looks whether it is to go on.
+const LOOK: Duration = Duration::from_millis(50);
 
 /// The end into which pieces go.
 pub struct Feed<P> {
@@ -59,6 +63,20 @@ impl<P: Send> Queue<P> {
         self,
         room: impl Fn() -> R + Sync,
         work: impl Fn(&mut R, P) -> T + Sync,
+        each: impl FnMut(T) -> Result<(), E>,
+    ) -> Result<(), E> {
+        self.take_while(room, work, || Ok(()), each)
+    }
+
+    /// [`Queue::take`], as long as `go_on` says so, which is asked before each piece and while there is none.
+    ///
+    /// # Errors
+    /// The first of `go_on` and `each`, after which nothing more is taken.
+    pub fn take_while<R, T: Send, E>(
+        self,
+        room: impl Fn() -> R + Sync,
+        work: impl Fn(&mut R, P) -> T + Sync,
+        mut go_on: impl FnMut() -> Result<(), E>,
         mut each: impl FnMut(T) -> Result<(), E>,
     ) -> Result<(), E> {
         let Queue { pieces, permit, threads } = self;
@@ -87,18 +105,23 @@ impl<P: Send> Queue<P> {
             drop((pieces, done_in, given_up));
             let mut early = BTreeMap::new();
             let mut next = 0;
-            let mut outcome = Ok(());
-            'all: for (number, made) in &done {
-                early.insert(number, made.unwrap_or_else(|panic| panic::resume_unwind(panic)));
-                while let Some(made) = early.remove(&next) {
-                    next += 1;
-                    outcome = each(made);
-                    if outcome.is_err() {
-                        break 'all;
+            let mut all = || {
+                loop {
+                    go_on()?;
+                    let (number, made) = match done.recv_timeout(LOOK) {
+                        Ok(done) => done,
+                        Err(RecvTimeoutError::Timeout) => continue,
+                        Err(RecvTimeoutError::Disconnected) => return Ok(()),
+                    };
+                    early.insert(number, made.unwrap_or_else(|panic| panic::resume_unwind(panic)));
+                    while let Some(made) = early.remove(&next) {
+                        next += 1;
+                        each(made)?;
+                        let _ = permit.send(());
                     }
-                    let _ = permit.send(());
                 }
-            }
+            };
+            let outcome = all();
             drop((alive, done));
             outcome
         })

@@ -1,6 +1,7 @@
 //! Runs over records.
 //!
-//! - [`dedup`]: near-duplicates out of a corpus, in one pass, and a page about the run.
+//! - [`run`]: what runs that write records have in common: options, progress, errors, checkpoints.
+//! - [`dedup`]: near-duplicates out of a corpus, in one pass, by a filter.
 //! - [`join`]: near pairs, clusters and verified removal: texts are compared exactly, by reading them again.
 //! - [`background`]: how far apart a file's items lie.
 //! - [`capacity`]: how many records there will be.
@@ -18,6 +19,8 @@ pub mod filter_file;
 pub mod in_order;
 pub mod join;
 pub mod measure;
+mod report;
+pub mod run;
 pub mod scan;
 
 pub use filter_file::{FilterFile, FilterFileError, check_save, save_filter, save_index, write_filter};

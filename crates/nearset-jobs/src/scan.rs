@@ -23,12 +23,27 @@ pub fn scan<T: Send, E>(
     fields: &Fields,
     threads: usize,
     work: impl Fn(&Extracted<'_>, &mut Hashed) -> T + Sync,
+    each: impl FnMut(Batch, Result<T, InputError>) -> Result<(), E>,
+) -> Result<(), E> {
+    scan_while(reader, fields, threads, work, || Ok(()), each)
+}
+
+/// [`scan`], as long as `go_on` says so, which is asked before each batch and while a pipe is waited for.
+///
+/// # Errors
+/// The first of `go_on` and `each`.
+pub fn scan_while<T: Send, E>(
+    reader: Reader,
+    fields: &Fields,
+    threads: usize,
+    work: impl Fn(&Extracted<'_>, &mut Hashed) -> T + Sync,
+    go_on: impl FnMut() -> Result<(), E>,
     mut each: impl FnMut(Batch, Result<T, InputError>) -> Result<(), E>,
 ) -> Result<(), E> {
     let (feed, queue) = queue(threads);
     // Joined only once it has fed all: nobody can wake a thread that waits for a pipe.
     let reading = thread::spawn(move || read_all(reader, feed));
-    queue.take(
+    queue.take_while(
         || (Arena::new(), Hashed::new()),
         |(arena, hashed), (batch, error): (Batch, Option<InputError>)| {
             let result = match error {
@@ -37,6 +52,7 @@ pub fn scan<T: Send, E>(
             };
             (batch, result)
         },
+        go_on,
         |(batch, result)| each(batch, result),
     )?;
     reading.join().unwrap_or_else(|panic| panic::resume_unwind(panic));

@@ -97,6 +97,11 @@ pub enum OutputError {
     Write { path: PathBuf, cause: io::Error },
     #[error("{}: cannot go on from byte {wanted}, the file has {found}: start again without --resume", path.display())]
     ResumeBeyondEnd { path: PathBuf, wanted: u64, found: u64 },
+    #[error(
+        "{}: the state of the unfinished run is damaged, or another version's ({cause}): start again without --resume, with --force",
+        path.display()
+    )]
+    BadState { path: PathBuf, cause: String },
     #[error("{}: {what} cannot be resumed: start again without --resume", path.display())]
     NotResumable { path: PathBuf, what: &'static str },
     #[error("{}: {cause}", path.display())]

@@ -4,6 +4,7 @@
 //! - [`input`]: files, folders, globs and the pipe as one ordered list, read in batches of whole records.
 //! - [`extract`]: texts, bit strings, vectors and ids out of a batch.
 //! - [`output`]: kept records byte for byte, in files that appear whole or not at all, and can be gone on with behind a checkpoint.
+//! - [`resume`], [`scratch`]: the state of an unfinished run, and room for what is read again.
 //!
 //! One thread reads, many extract, one writes in order: batches own their bytes and carry their position, so nothing here
 //! depends on which thread does what. There is no hashing here, and no default that decides an answer: those are `nearset`'s.
@@ -31,9 +32,13 @@ pub mod extract;
 pub mod format;
 pub mod input;
 pub mod output;
+pub mod resume;
+pub mod scratch;
 
 pub use error::{InputError, OutputError, RecordError, RecordFault};
 pub use extract::{Arena, Extracted, Fields, ItemField, extract};
 pub use format::{Compression, Format};
 pub use input::{Batch, Position, ReadOptions, Reader, Source, Sources, resolve};
 pub use output::{Added, AddedKind, AnyWriter, Checkpoint, OutputFile, OutputOptions, ParquetWriter, RecordWriter};
+pub use resume::StateFolder;
+pub use scratch::Scratch;

@@ -1,6 +1,5 @@
 //! What a run did, as plain data.
 
-use nearset::spec::Terms;
 use serde::{Deserialize, Serialize};
 
 /// What happened to the records of one source.
@@ -68,14 +67,21 @@ impl CurvePoint {
 /// What becomes of records by how like the nearest earlier one they are, in the few numbers that matter.
 #[derive(Debug, Clone, PartialEq, Default)]
 #[non_exhaustive]
-pub struct Stated {
+pub struct Promise {
     /// What is caught at `near`.
     pub near: CurvePoint,
     /// The least that is promised to be caught at exactly `near`.
     pub least_near: f64,
     /// What is caught a little above it.
     pub above: Vec<CurvePoint>,
-    /// What is lost at `far`, though it is not near.
+    /// What is lost though it is not near; `None` where each record is compared before it goes.
+    pub lost: Option<Loss>,
+}
+
+/// What is lost though it is not near.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Loss {
+    /// What is lost at `far`.
     pub far: CurvePoint,
     /// The most that is promised to be lost at exactly `far`.
     pub most_far: f64,
@@ -83,22 +89,26 @@ pub struct Stated {
     pub unrelated: f64,
 }
 
-impl Stated {
-    /// Asks the probability of being caught at each similarity.
+impl Promise {
+    /// Asks the probability of being caught at each similarity; `far` is the similarity at which losses are stated, with the most that may be
+    /// lost.
     ///
     /// # Errors
     /// The first of `caught`.
-    pub fn new<E>(terms: &Terms, caught: impl Fn(f64) -> Result<f64, E>) -> Result<Self, E> {
+    pub fn new<E>(
+        near: f64,
+        max_false_negative: f64,
+        far: Option<(f64, f64)>,
+        caught: impl Fn(f64) -> Result<f64, E>,
+    ) -> Result<Self, E> {
         let point = |similarity: f64| Ok(CurvePoint { similarity, caught: caught(similarity)? });
-        let (near, far) = (1.0 - terms.near.value(), 1.0 - terms.far.value());
         let above = [0.05, 0.1].map(|more| near + more).into_iter().filter(|&similarity| similarity < 0.995);
+        let loss = |(far, most_far)| Ok(Loss { far: point(far)?, most_far, unrelated: caught(0.0)? });
         Ok(Self {
             near: point(near)?,
-            least_near: 1.0 - terms.max_false_negative,
+            least_near: 1.0 - max_false_negative,
             above: above.map(point).collect::<Result<_, E>>()?,
-            far: point(far)?,
-            most_far: terms.max_false_positive,
-            unrelated: caught(0.0)?,
+            lost: far.map(loss).transpose()?,
         })
     }
 }
@@ -135,18 +145,22 @@ pub struct Report {
     pub sources: Vec<SourceSummary>,
     /// Bytes of records read.
     pub bytes: u64,
-    /// Bytes of the filter.
-    pub filter_bytes: u64,
-    /// How likely a record is caught whose nearest earlier one has a similarity, as the filter states.
+    /// Bytes of the filter, or of the index that records were compared by.
+    pub memory: u64,
+    /// Whether each record was compared with another before it went, rather than looked up in a filter.
+    pub compared_all: bool,
+    /// How likely a record is caught whose nearest earlier one has a similarity, as stated beforehand.
     pub promised: Vec<CurvePoint>,
     /// What of it is said in words.
-    pub stated: Stated,
+    pub promise: Promise,
     /// The same, as measured by comparing a sample exactly.
     pub measured: Vec<Measured>,
     /// Bytes of the longest record that is sampled.
     pub longest_sampled: u64,
-    /// How many records were compared exactly.
+    /// How many sampled records were compared exactly with others.
     pub compared: u64,
+    /// With which others.
+    pub others: Others,
     /// Why no record was compared exactly, if none was.
     pub unchecked: Option<String>,
     /// What was repeated most often, most often first.
@@ -157,6 +171,19 @@ pub struct Report {
     pub plan: Vec<Fact>,
     /// What the run was told, by name.
     pub options: Vec<Fact>,
+}
+
+/// The records that a sampled one is compared with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum Others {
+    /// All earlier ones.
+    #[default]
+    Earlier,
+    /// All earlier ones that were kept.
+    EarlierKept,
+    /// All that were kept; if it was kept itself, all earlier ones of them.
+    Kept,
 }
 
 /// A record that came again and again.

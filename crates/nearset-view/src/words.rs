@@ -4,7 +4,7 @@ use nearset::Metric;
 use nearset::plan::Plan;
 use nearset::spec::Construction;
 
-use crate::run::{CurvePoint, Stated};
+use crate::run::{CurvePoint, Loss, Promise};
 
 /// `1,234,567`.
 pub fn count(number: u64) -> String {
@@ -50,17 +50,20 @@ pub fn similarity(value: f64) -> String {
 }
 
 /// What is caught: `49.7 % at similarity 0.8 (promised: at least 45.0 %), 96.8 % at 0.85, 100.0 % at 0.9`.
-pub fn caught(stated: &Stated) -> String {
+pub fn caught(promise: &Promise) -> String {
     let at = |point: &CurvePoint| (percent(point.caught), similarity(point.similarity));
-    let ((caught, near), least) = (at(&stated.near), percent(stated.least_near));
-    let above = stated.above.iter().map(at).map(|(caught, similarity)| format!(", {caught} at {similarity}"));
+    let ((caught, near), least) = (at(&promise.near), percent(promise.least_near));
+    let above = promise.above.iter().map(at).map(|(caught, similarity)| format!(", {caught} at {similarity}"));
     format!("{caught} at similarity {near} (promised: at least {least}){}", above.collect::<String>())
 }
 
 /// What is lost though it is not near: `1.71 % at similarity 0.7 (promised: at most 2.00 %), 0.02 % of what is unrelated`.
-pub fn lost(stated: &Stated) -> String {
-    let (lost, at, most) = (percent(stated.far.caught), similarity(stated.far.similarity), percent(stated.most_far));
-    format!("{lost} at similarity {at} (promised: at most {most}), {} of what is unrelated", percent(stated.unrelated))
+pub fn lost(promise: &Promise) -> String {
+    let Some(Loss { far, most_far, unrelated }) = promise.lost else {
+        return format!("none below similarity {}", similarity(promise.near.similarity));
+    };
+    let (lost, at, most) = (percent(far.caught), similarity(far.similarity), percent(most_far));
+    format!("{lost} at similarity {at} (promised: at most {most}), {} of what is unrelated", percent(unrelated))
 }
 
 /// A time in units that fit it: `2 h 3 min`, `4 min 5 s`, `1.2 s`, `3.2 ms`, `65 µs`, `20 ns`.

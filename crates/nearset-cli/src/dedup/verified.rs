@@ -5,12 +5,11 @@ use std::process::ExitCode;
 use anyhow::Result;
 use nearset::Metric;
 use nearset::plan::Request;
-use nearset_jobs::join::{JoinOptions, Keep, VerifiedDedupOptions, VerifiedDedupSummary, verified_dedup};
-use nearset_records::ItemField;
+use nearset_jobs::join::{Keep, VerifiedDedup, VerifiedDedupOptions, VerifiedDedupSummary};
 
 use super::Args;
-use crate::join::{self, Talk};
-use crate::options::{self, Usage};
+use crate::join;
+use crate::options::Usage;
 use crate::show;
 
 /// What cannot be had together with `--verify`, and what to do instead.
@@ -22,11 +21,6 @@ fn refuse(args: &Args) -> Result<()> {
              earlier corpus itself as the first input",
         ),
         (args.save.is_some(), "--save: no filter is built. Use nearset build on the output"),
-        (args.resume, "--resume: no checkpoints are taken. Run it again; outputs appear only when they are whole"),
-        (
-            args.report.is_some(),
-            "--report: the page is about a filter's errors, and here are none. --removed has what went",
-        ),
         (args.capacity.is_some(), "--capacity: the index grows with what it holds. Leave it out"),
     ];
     match refused.iter().find(|(given, _)| *given) {
@@ -39,27 +33,28 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     refuse(args)?;
     let mut wanted = Request::new(Metric::Jaccard { shingling: args.shingle }, args.near).seed(args.seed);
     wanted.max_false_negative = args.max_fn;
-    let mut join = JoinOptions::new(wanted);
-    join.fields = args.input.fields(&args.text_field, ItemField::Text);
-    join.on_error = args.work.on_error.into();
-    join.threads = args.work.threads();
-    join.force = args.force;
-    let mut options = VerifiedDedupOptions::new(join);
+    let mut options = VerifiedDedupOptions::new(wanted);
+    options.run = args.run_options();
     options.keep = args.keep.parse::<Keep>()?;
     options.follow_chains = args.chain;
-    options.annotate = args.annotate;
-    options.out = args.output.clone();
-    options.removed = args.removed.clone();
-    let plan = options.join.plan()?;
-    let stdout_taken = [&args.output, &args.removed].into_iter().any(options::is_stdout);
-    let talk = Talk { quiet: args.quiet, json: args.json, stdout_taken };
-    let work = |sources, progress: &_| verified_dedup(sources, &options, progress);
-    let done = join::carry_out(&args.input, &plan, &talk, work, |summary| print_summary(summary, args));
-    done.map_err(|error| options::missing_outputs(error, &[&args.output, &args.removed]))
+    let sources = args.input.sources(args.quiet)?;
+    let total = sources.total_bytes();
+    let dedup = VerifiedDedup::prepare(sources.list, options)?;
+    if !args.quiet {
+        join::print_plan(dedup.plan());
+        super::print_resumed(dedup.resumed_records());
+    }
+    let summary = args.explained(join::watched(total, args.quiet, |progress| dedup.run(progress))?)?;
+    if !args.quiet {
+        print_summary(&summary, args);
+        args.print_report(summary.report_seconds);
+    }
+    args.print_json(&summary)?;
+    Ok(ExitCode::SUCCESS)
 }
 
 fn print_summary(summary: &VerifiedDedupSummary, args: &Args) {
-    join::print_counts(&summary.counts, summary.seconds);
+    join::print_counts(&summary.counts, summary.seconds - summary.report_seconds);
     let part = |number: u64| show::percent(number as f64 / summary.counts.records.max(1) as f64);
     let (kept, removed) = if args.annotate { ("new", "marked") } else { ("kept", "removed") };
     let near = if args.chain { "near another record" } else { "near a kept record" };

@@ -292,7 +292,6 @@ fn what_cannot_be_is_refused_with_a_cure() {
     };
     refused("dedup in.jsonl -o out.jsonl --verify --against seen.nearset", 2, "a filter holds no texts");
     refused("dedup in.jsonl -o out.jsonl --verify --save seen.nearset", 2, "nearset build");
-    refused("dedup in.jsonl -o out.jsonl --verify --resume", 2, "Run it again");
     refused("dedup in.jsonl -o out.jsonl --keep longest", 2, "--verify");
     refused("dedup in.jsonl -o out.jsonl --verify --removed out.jsonl", 1, "named twice");
     refused("dedup - -o out.jsonl --verify --keep longest", 1, "save it to a file first");

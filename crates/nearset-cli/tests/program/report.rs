@@ -47,6 +47,29 @@ fn the_page_agrees_with_the_summary() {
 }
 
 #[test]
+fn compared_runs_have_a_page_too() {
+    let shop = Workshop::new();
+    let (texts, _) = corpus(900);
+    shop.write("in.jsonl", jsonl(&texts));
+    for options in ["", "--keep longest", "--chain"] {
+        let ran = shop.ok(&format!("dedup in.jsonl --dry-run --verify {options} --report r.html --json --force"));
+        assert!(ran.stderr().contains("report    r.html, in "));
+        let summary: serde_json::Value = serde_json::from_slice(ran.stdout()).unwrap();
+        let page = shop.text("r.html");
+        let tiles: Vec<u64> = between(&page, "<li><b>", "</b>").into_iter().take(3).map(number).collect();
+        assert_eq!(tiles, ["records", "kept", "near"].map(|name| summary[name].as_u64().unwrap()), "{options}");
+        assert!(tiles[0] == 900 && tiles[1] + tiles[2] == 900 && tiles[2] > 250, "{options}: {tiles:?}");
+        assert!(page.contains("Lost, though not near, are none below similarity 0.8.") && !page.contains("far 0.7"));
+        assert!(page.contains("measured on all 900 records") && page.contains("index, "), "{options}");
+        let similarities: Vec<f64> = between(&page, "<header><b>", "</b>").iter().map(|s| s.parse().unwrap()).collect();
+        // Each removal stands beside a record that it was compared with, or one as near; chains lead to records that are less near.
+        let least = if options == "--chain" { 0.5 } else { 0.8 };
+        assert!(similarities.len() == 24 && similarities[0] >= least, "{options}: {similarities:?}");
+        assert_eq!(shop.names(), ["in.jsonl", "r.html"], "a dry run writes no records");
+    }
+}
+
+#[test]
 fn threads_and_kills_do_not_show() {
     let shop = Workshop::new();
     let (texts, _) = corpus(3000);

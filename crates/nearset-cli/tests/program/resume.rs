@@ -32,10 +32,9 @@ fn run_killing(shop: &Workshop, arguments: &str, numbers: &mut Numbers, longest_
                 child.wait().unwrap();
                 kills += 1;
                 // Killed after the names were given and the state was removed: it was done.
-                let done = ["out.jsonl", "out.jsonl.zst"].iter().any(|out| shop.exists(out))
-                    && !["out.jsonl", "out.jsonl.zst"]
-                        .iter()
-                        .any(|out| shop.exists(&format!("{out}.resume/state.json")));
+                let names = ["out.jsonl", "out.jsonl.zst", "out.csv"];
+                let done = names.iter().any(|out| shop.exists(out))
+                    && !names.iter().any(|out| shop.exists(&format!("{out}.resume/state.json")));
                 if done {
                     return kills;
                 }
@@ -82,6 +81,51 @@ fn killed_and_resumed_runs_end_with_the_same_bytes() {
         outputs.iter().for_each(|name| std::fs::remove_file(shop.path(name)).unwrap());
     }
     // Of the 12 runs most are killed at least once, also where another program has taken the machine for a while.
+    assert!(kills > 6, "killed only {kills} times");
+}
+
+/// Whatever decides on records: one pass or two, chains followed or not, texts read in place or copied, names wanted or not.
+#[test]
+fn compared_runs_that_are_killed_end_with_the_same_bytes() {
+    let shop = Workshop::new();
+    let (texts, _) = corpus(3000);
+    let lines = jsonl(&texts);
+    let half = lines.len() / 2 + lines[lines.len() / 2..].find('\n').unwrap() + 1;
+    shop.write("a.jsonl", &lines[..half]);
+    shop.write("b.jsonl.zst", zstd::encode_all(&lines.as_bytes()[half..], 3).unwrap());
+    let rows: String = texts.iter().enumerate().map(|(i, text)| format!("{i},\"{text}\",{}\n", i % 7)).collect();
+    shop.write("in.csv", format!("id,text,rank\n{rows}"));
+    let mut numbers = Numbers(8);
+    let mut kills = 0;
+    for (options, out) in [
+        ("a.jsonl b.jsonl.zst --removed removed.jsonl", "out.jsonl.zst"),
+        ("a.jsonl b.jsonl.zst", "out.jsonl"),
+        ("b.jsonl.zst a.jsonl --chain --annotate", "out.jsonl"),
+        ("in.csv --removed removed.jsonl", "out.csv"),
+        ("in.csv --removed removed.jsonl --keep rank", "out.csv"),
+        ("a.jsonl b.jsonl.zst --keep longest --annotate", "out.jsonl"),
+    ] {
+        let arguments = |threads: u32| format!("dedup {options} -o {out} --verify --report r.html --threads {threads}");
+        let clock = Instant::now();
+        let whole = shop.command(&arguments(2)).env("NEARSET_CHECKPOINT_BYTES", "50000").output().unwrap();
+        let longest = (clock.elapsed().as_millis() as u64 * 3 / 4).max(3);
+        assert!(whole.status.success(), "{options}: {}", String::from_utf8_lossy(&whole.stderr));
+        let mut outputs = vec![out, "r.html"];
+        outputs.extend(options.contains("--removed").then_some("removed.jsonl"));
+        let expected: Vec<Vec<u8>> = outputs.iter().map(|name| shop.read(name)).collect();
+        for threads in [1, 3] {
+            outputs.iter().for_each(|name| std::fs::remove_file(shop.path(name)).unwrap());
+            kills += run_killing(&shop, &arguments(threads), &mut numbers, longest);
+            for (name, expected) in outputs.iter().zip(&expected) {
+                assert!(&shop.read(name) == expected, "{options}: {name} by {threads} threads");
+            }
+            assert!(!shop.names().iter().any(|name| name.contains("partial")), "{:?}", shop.names());
+        }
+        for name in outputs.into_iter().chain(["out.jsonl.resume", "out.jsonl.zst.resume", "out.csv.resume"]) {
+            let path = shop.path(name);
+            let _ = if path.is_dir() { std::fs::remove_dir(path) } else { std::fs::remove_file(path) };
+        }
+    }
     assert!(kills > 6, "killed only {kills} times");
 }
 
@@ -139,13 +183,20 @@ fn a_changed_option_or_input_is_refused() {
     let shop = Workshop::new();
     let (texts, _) = corpus(6000);
     shop.write("in.jsonl", jsonl(&texts));
-    stop_half_way(&shop, "dedup in.jsonl -o out.jsonl -q");
+    stop_half_way(&shop, "dedup in.jsonl -o out.jsonl --verify -q");
     let refused = |arguments: &str, why: &str| {
         let ran = shop.command(arguments).env("NEARSET_CHECKPOINT_BYTES", "20000").output().unwrap();
         let said = String::from_utf8_lossy(&ran.stderr).into_owned();
         assert_eq!(ran.status.code(), Some(1), "{arguments}: {said}");
         assert!(said.contains(why), "{arguments}: {said}");
     };
+    refused("dedup in.jsonl -o out.jsonl --verify", "--resume, or start again with --force");
+    refused("dedup in.jsonl -o out.jsonl --verify --resume --near 0.9", "--near has changed");
+    refused("dedup in.jsonl -o out.jsonl --verify --resume --keep longest", "--keep has changed");
+    refused("dedup in.jsonl -o out.jsonl --resume", "has changed since");
+    shop.ok("dedup in.jsonl -o out.jsonl --verify --force -q");
+    std::fs::remove_file(shop.path("out.jsonl")).unwrap();
+    stop_half_way(&shop, "dedup in.jsonl -o out.jsonl -q");
     refused("dedup in.jsonl -o out.jsonl", "--resume, or start again with --force");
     refused("dedup in.jsonl -o out.jsonl --resume --near 0.9", "--near has changed");
     refused("dedup in.jsonl -o out.jsonl --resume --seed 5", "--seed has changed");
@@ -183,9 +234,21 @@ fn ctrl_c_says_how_to_go_on() {
     let shop = Workshop::new();
     let (texts, _) = corpus(6000);
     shop.write("in.jsonl", jsonl(&texts));
+    for arguments in
+        ["dedup in.jsonl -o out.jsonl -q --threads 1", "dedup in.jsonl -o out.jsonl -q --threads 1 --verify"]
+    {
+        interrupt_half_way(&shop, arguments);
+        shop.ok(&format!("{arguments} --force"));
+        std::fs::remove_file(shop.path("out.jsonl")).unwrap();
+    }
+}
+
+/// Interrupts a run until one was half done.
+#[cfg(unix)]
+fn interrupt_half_way(shop: &Workshop, arguments: &str) {
     for patience in (20..2000).step_by(20) {
         let child = shop
-            .command("dedup in.jsonl -o out.jsonl -q --threads 1")
+            .command(arguments)
             .env("NEARSET_CHECKPOINT_BYTES", "5000")
             .stderr(std::process::Stdio::piped())
             .spawn()

@@ -1,61 +1,37 @@
-//! Near-duplicates out of a corpus, in one pass and fixed memory.
+//! Near-duplicates out of a corpus, in one pass and fixed memory, by a filter.
 //!
-//! ```text
-//! reader ──> workers ──> ordered commit ──> writer
-//! bytes      keys        near or new        files
-//!    ^                                        │
-//!    └───────────── a pool of jobs ───────────┘
-//! ```
-//!
-//! Claim: the output is a function of the records, their order and the options: the same bytes for any number of threads, and,
-//! at one capacity, for one file or the same records split over many. A run that was stopped at any moment and resumed ends
-//! with the same bytes.
-//! Invariant: a fixed number of jobs goes round, so memory is the filter and a bounded number of batches, whatever the input.
-//! Every record is inserted, kept or not, so what is near is decided against all records before.
-//! Not here: how to print anything.
+//! Claim: at one capacity, the output is the same for one file or the same records split over many.
+//! Not here: reading, writing and checkpoints (`run`), and how to print anything.
 
-mod commit;
-mod error;
-mod job;
+mod by_filter;
 mod options;
-mod progress;
-mod report;
 mod speed;
-mod state;
 mod summary;
 mod texts;
-mod threads;
-mod write;
 
-use std::path::{Path, PathBuf};
+use std::cell::OnceCell;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
 use nearset::plan::{Plan, PlanError, RequestError};
 use nearset::spec::Terms;
-use nearset::{Filter, NearFilter, Similarity};
-use nearset_view::run::{CurvePoint, SourceSummary, Stated};
-
-pub(crate) use commit::record_bytes;
-pub use error::DedupError;
-pub(crate) use job::Ids;
-pub use job::{Against, TextSketcher};
-pub use options::{DedupOptions, OnError};
-pub use progress::Progress;
-pub(crate) use summary::Errors;
-pub use summary::{DedupPlan, GenerationSummary, Summary};
-pub use texts::{Sketched, TextRun};
+use nearset::{Filter, Similarity};
+use nearset_records::{ReadOptions, Source};
+use nearset_view::run::{CurvePoint, Fact, Others, Promise};
+use nearset_view::words::{bytes, count, percent, similarity};
 
 use crate::capacity::{self, Capacity, Known};
-use crate::filter_file::FilterFile;
-use commit::Committer;
-use nearset_records::format::Format;
-use nearset_records::input::{Position, ReadOptions, Source};
-use nearset_records::output::{OutputFile, check_sources, is_same_output, is_written_through};
-use report::{SAMPLED, Samples};
-use state::{Phase, State, StateFolder};
-use summary::{Outcome, Tally};
-use write::Outputs;
+use crate::filter_file::{FilterFile, check_save};
+use crate::report::{self, About};
+use crate::run::{Manner, Progress, RunError, Start, Tally};
+use by_filter::{ByFilter, Saved, Sketching};
+use summary::Outcome;
+
+pub use by_filter::{Against, TextSketcher};
+pub use options::DedupOptions;
+pub use summary::{DedupPlan, GenerationSummary, Summary};
+pub use texts::{Sketched, TextRun};
 
 /// Similarities at which plans and summaries state what is caught, beside near and far themselves.
 const CURVE_STEP: f64 = 0.05;
@@ -67,13 +43,12 @@ const BATCH_BYTES: std::ops::RangeInclusive<f64> = 65536.0..=262144.0;
 
 /// A run that is about to start.
 pub struct Dedup {
-    sources: Arc<[Source]>,
+    start: Start,
     options: DedupOptions,
     read: ReadOptions,
     capacity: Capacity,
-    folder: Option<StateFolder>,
-    resumed: Option<State>,
-    speed: Option<f64>,
+    /// Measured when a plan is asked for.
+    speed: OnceCell<Option<f64>>,
 }
 
 impl Dedup {
@@ -82,49 +57,35 @@ impl Dedup {
     /// # Errors
     /// If the promise can't be made, two outputs are one file, the records can't go to one output of this name, or the run to be resumed was
     /// another one.
-    pub fn prepare(sources: impl Into<Arc<[Source]>>, options: DedupOptions) -> Result<Self, DedupError> {
-        let sources = sources.into();
-        options.terms()?;
-        let outputs: Vec<&Path> = options.outputs().map(PathBuf::as_path).collect();
-        let same_before = |&i: &usize| outputs[..i].iter().any(|before| is_same_output(before, outputs[i]));
-        if let Some(i) = (1..outputs.len()).find(same_before) {
-            return Err(DedupError::SameOutput { path: outputs[i].to_owned() });
-        }
-        if let Some(out) = &options.out {
-            check_sources(out, &sources, &write::added(&options))?;
-        }
-        let folder = resumable_output(&options, &sources).map(|out| StateFolder::of(out, options.checkpoint_bytes));
-        let mut resumed = None;
-        if let Some(folder) = folder.as_ref().filter(|folder| folder.exists()) {
-            if options.resume {
-                resumed = folder.load()?;
-            } else if !options.force {
-                return Err(DedupError::Unfinished { folder: folder.path().to_owned() });
-            }
-        }
-        if let Some(state) = &resumed
-            && let Some((what, was, is)) = state::first_change(&state.fingerprint, &options.fingerprint(&sources)?)
-        {
-            return Err(DedupError::Changed { what, was, is });
-        }
-        let mut read = ReadOptions::new(options.fields.clone());
-        let capacity = match (&resumed, options.capacity) {
-            (Some(state), _) => state.capacity,
+    pub fn prepare(sources: impl Into<Arc<[Source]>>, options: DedupOptions) -> Result<Self, RunError> {
+        let bands = plan(&options, 1)?.spec.near().expect("a filter of texts has bands").rule.bands();
+        let against = options.against.iter().map(|path| path.display().to_string()).collect();
+        let manner = Manner::Filter { bands, against };
+        let (run, decisive) = (options.run.clone(), options.fingerprint()?);
+        let start = Start::new(sources.into(), run, manner, decisive, &options.against)?;
+        let mut read = ReadOptions::new(options.run.fields.clone());
+        let capacity = match (start.saved::<Saved>()?, options.capacity) {
+            (Some(saved), _) => saved.capacity,
             (None, Some(records)) => Capacity { records, known: Known::Given, mean_bytes: None },
-            (None, None) => capacity::estimate(&sources, &read),
+            (None, None) => capacity::estimate(&start.sources, &read),
         };
         let wanted_bytes = capacity.mean_bytes.unwrap_or(0.0) * RECORDS_A_BATCH;
         read.batch_bytes = wanted_bytes.clamp(*BATCH_BYTES.start(), *BATCH_BYTES.end()) as usize;
-        let hasher = plan(&options, 1)?.spec.hasher().expect("a filter of texts has bands");
-        let speed = speed::expected(&sources, &read, hasher, options.threads);
-        Ok(Self { sources, options, read, capacity, folder, resumed, speed })
+        Ok(Self { start, options, read, capacity, speed: OnceCell::new() })
     }
 
-    /// What will be done.
+    /// What will be done. The first records are hashed for it, to tell how fast.
     ///
     /// # Errors
     /// If no such filter can be.
-    pub fn plan(&self) -> Result<DedupPlan, DedupError> {
+    pub fn plan(&self) -> Result<DedupPlan, RunError> {
+        let hasher = plan(&self.options, 1)?.spec.hasher().expect("a filter of texts has bands");
+        let worker = Sketching { hasher, against: &[], field: &self.options.run.fields.item };
+        self.speed.get_or_init(|| speed::expected(&self.start.sources, &self.read, &worker, self.options.run.threads));
+        self.planned()
+    }
+
+    fn planned(&self) -> Result<DedupPlan, RunError> {
         let plan = plan(&self.options, self.capacity.records)?;
         let terms = plan.terms();
         let spec = plan.spec.near().expect("a filter of texts has bands");
@@ -134,7 +95,7 @@ impl Dedup {
         };
         let curve = similarities(terms)
             .map(|similarity| Ok(CurvePoint::new(similarity, caught(similarity)?)))
-            .collect::<Result<_, DedupError>>()?;
+            .collect::<Result<_, RunError>>()?;
         Ok(DedupPlan {
             near: plan.request.near,
             far: plan.request.metric.own_unit(terms.far),
@@ -146,10 +107,10 @@ impl Dedup {
             capacity: self.capacity,
             bytes: spec.bytes(),
             curve,
-            stated: Stated::new(terms, caught)?,
-            threads: self.options.threads.max(1),
-            bytes_per_second: self.speed,
-            resumed_records: self.resumed.as_ref().map_or(0, |state| state.tally.records),
+            promise: promise(terms, caught)?,
+            threads: self.options.run.threads.max(1),
+            bytes_per_second: self.speed.get().copied().flatten(),
+            resumed_records: self.start.resumed_records(),
         })
     }
 
@@ -158,123 +119,78 @@ impl Dedup {
     /// # Errors
     /// If an input or output fails, or a record is faulty and none may be. No output has appeared then; where there is a
     /// checkpoint, what is needed to resume is kept.
-    pub fn run(self, progress: &Progress) -> Result<Summary, DedupError> {
-        let started = Instant::now();
-        let plan = self.plan()?;
-        if let Some(state) = self.resumed.as_ref().filter(|state| state.phase == Phase::Finishing) {
-            write::finish_named(&self.options, &self.sources, state)?;
-            self.remove_state()?;
-            let outcome = state.outcome.clone().unwrap_or_else(Outcome::unknown);
-            return Ok(Summary::new(plan, state.tally.clone(), outcome, &self.options, started));
+    pub fn run(self, progress: &Progress) -> Result<Summary, RunError> {
+        let (started, plan) = (Instant::now(), self.planned()?);
+        if let Some(done) = self.start.finish_stopped()? {
+            return Ok(Summary::new(plan, done, &self.options, started));
         }
-        if let (Some(folder), Some(out)) = (&self.folder, &self.options.out) {
-            folder.remove_leftover(out)?;
-        }
-        // From here on the outputs are locked: what lies under their partial names is this run's and no other's.
-        let lengths = self.resumed.as_ref().map(|state| &state.outputs);
-        let outputs = Outputs::open(&self.options, &self.sources, lengths, self.folder.is_some(), plan.bands)?;
-        let outcome = self.read_and_write(&plan, outputs, progress, started);
-        if outcome.is_err() && !self.folder.as_ref().is_some_and(StateFolder::exists) {
-            write::remove_partial(&self.options);
-            self.remove_state()?;
-        }
-        outcome.map_err(|error| match error {
-            DedupError::Interrupted { .. } => {
-                DedupError::Interrupted { resumable: self.folder.as_ref().is_some_and(StateFolder::exists) }
+        let done = self.start.guarded(|outputs| {
+            let Self { start, options, read, capacity, .. } = &self;
+            if let Some(path) = &options.run.save {
+                check_save(path, start.output())?;
             }
-            other => other,
-        })
+            let open = |path: &PathBuf| FilterFile::open(path).map(|file| file.within(options.work));
+            let files = options.against.iter().map(open).collect::<Result<Vec<_>, _>>()?;
+            let spec = crate::dedup::plan(options, capacity.records)?.spec;
+            let own = spec.near().expect("a filter of texts has bands");
+            let open = if options.allow_overfull { FilterFile::filter } else { FilterFile::filter_to_trust };
+            let filters = files.iter().map(open).collect::<Result<Vec<_>, _>>()?;
+            let screen = |(filter, path): (_, &PathBuf)| {
+                Against::new(filter, own).map_err(|cause| RunError::AgainstKind { path: path.clone(), cause })
+            };
+            let against = filters.iter().zip(&options.against).map(screen).collect::<Result<Vec<_>, RunError>>()?;
+            let filter = match (start.saved::<Saved>()?, start.folder()) {
+                (Some(saved), Some(folder)) => saved.load(folder)?,
+                _ => Filter::new(&spec)?,
+            };
+            let hasher = filter.hasher().expect("a filter of texts has bands");
+            let mut decider = ByFilter { filter, bands: plan.bands as usize, capacity: *capacity };
+            let worker = Sketching { hasher, against: &against, field: &options.run.fields.item };
+            start.carry_out(
+                outputs,
+                read.clone(),
+                (&worker, &mut decider),
+                options.wanted.seed,
+                progress,
+                |decider, tally, outcome| self.page(&decider.filter, &plan, tally, outcome, progress),
+            )
+        })?;
+        Ok(Summary::new(plan, done, &self.options, started))
     }
 
-    fn remove_state(&self) -> Result<(), DedupError> {
-        Ok(self.folder.as_ref().map_or(Ok(()), StateFolder::remove)?)
-    }
-
-    fn read_and_write(
+    /// The page about the run, when all records are decided on; the inputs are read once more.
+    fn page(
         &self,
+        filter: &Filter<'_>,
         plan: &DedupPlan,
-        outputs: Outputs,
+        tally: &Tally,
+        outcome: &Outcome,
         progress: &Progress,
-        started: Instant,
-    ) -> Result<Summary, DedupError> {
-        let Self { sources, options, folder, resumed, .. } = self;
-        write::check_save(options, sources)?;
-        let open = |path: &PathBuf| FilterFile::open(path).map(|file| file.within(options.work));
-        let files = options.against.iter().map(open).collect::<Result<Vec<_>, _>>()?;
-        let spec = crate::dedup::plan(options, self.capacity.records)?.spec;
-        let own = spec.near().expect("a filter of texts has bands");
-        let open = if options.allow_overfull { FilterFile::filter } else { FilterFile::filter_to_trust };
-        let filters = files.iter().map(open).collect::<Result<Vec<_>, _>>()?;
-        let screen = |(filter, path): (_, &PathBuf)| {
-            Against::new(filter, own).map_err(|cause| DedupError::AgainstKind { path: path.clone(), cause })
+    ) -> Result<String, RunError> {
+        let options = &self.options;
+        let mut warnings = Vec::new();
+        if outcome.generations.len() > 1 {
+            warnings.push(format!(
+                "The filter was made for {} records, which was too few, and grew to {} generations. The curve below is that of all of them \
+                 together.",
+                count(plan.capacity.records),
+                outcome.generations.len()
+            ));
+        }
+        let about = About {
+            sources: &self.start.sources,
+            options: &options.run,
+            shingling: options.shingling(),
+            warnings,
+            memory: outcome.generations.iter().map(|generation| generation.bytes).sum(),
+            compared_all: false,
+            others: Others::Earlier,
+            promised: curve(filter, (0..=100).map(|hundredth| f64::from(hundredth) / 100.0)),
+            promise: promise(&options.terms()?, |similarity| Ok::<_, RunError>(caught(filter, similarity)))?,
+            plan: plan_facts(plan, outcome),
+            facts: option_facts(options, plan),
         };
-        let against = filters.iter().zip(&options.against).map(screen).collect::<Result<Vec<_>, DedupError>>()?;
-        let (filter, tally, saved, position) = match (resumed, folder) {
-            (Some(state), Some(folder)) => {
-                (folder.load_filter(state)?, state.tally.clone(), state.filter.clone(), state.position)
-            }
-            _ => {
-                self.remove_state()?;
-                let filter = Filter::new(&spec)?;
-                let tally = self.empty_tally(filter.bytes());
-                (filter, tally, None, Position::default())
-            }
-        };
-        let mut committer = Committer {
-            options,
-            hasher: filter.hasher().expect("a filter of texts has bands"),
-            bands: plan.bands as usize,
-            filter,
-            tally,
-            capacity: self.capacity,
-            fingerprint: options.fingerprint(sources)?,
-            folder: folder.as_ref(),
-            saved,
-            progress,
-        };
-        let reader = nearset_records::input::Reader::open_at(Arc::clone(sources), self.read.clone(), position);
-        let (mut outputs, commit_seconds) = threads::run(reader, &against, &mut committer, outputs)?;
-        let reporting = Instant::now();
-        if let Some(report) = &mut outputs.report {
-            report.write(committer.report(sources, plan)?.as_bytes())?;
-        }
-        let report_seconds = reporting.elapsed().as_secs_f64();
-        self.finish(&committer, outputs)?;
-        let outcome = committer.outcome();
-        let mut summary = Summary::new(plan.clone(), committer.tally, outcome, options, started);
-        summary.commit_seconds = commit_seconds;
-        summary.report_seconds = report_seconds;
-        Ok(summary)
-    }
-
-    /// Completes the outputs, says so, and only then lets them appear: if it is stopped in between, resuming does the rest.
-    fn finish(&self, committer: &Committer<'_>, mut outputs: Outputs) -> Result<(), DedupError> {
-        let mut saved = write::write_saved(&self.options, &self.sources, &committer.filter)?;
-        if let Some(folder) = &self.folder {
-            let mut state = committer.state(Phase::Finishing, Position::default());
-            state.outputs = outputs.lengths()?;
-            state.outputs.report = outputs.report.as_mut().map(OutputFile::checkpoint).transpose()?;
-            state.outputs.saved = saved.as_mut().map(OutputFile::checkpoint).transpose()?;
-            state.outcome = Some(committer.outcome());
-            folder.save(&state)?;
-            saved.iter_mut().for_each(OutputFile::keep_partial);
-        }
-        if let Some(out) = saved {
-            out.finish()?;
-        }
-        outputs.finish()?;
-        self.remove_state()
-    }
-
-    fn empty_tally(&self, filter_bytes: u64) -> Tally {
-        let named = |source: &Source| SourceSummary::new(&*source.name);
-        Tally {
-            against: vec![0; self.options.against.len()],
-            sources: self.sources.iter().map(named).collect(),
-            samples: Samples::new(if self.options.report.is_some() { SAMPLED } else { 0 }),
-            next_checkpoint: self.folder.as_ref().map_or(u64::MAX, |folder| folder.interval(filter_bytes)),
-            ..Tally::default()
-        }
+        report::page(about, tally, progress)
     }
 }
 
@@ -283,19 +199,9 @@ fn plan(options: &DedupOptions, capacity: u64) -> Result<Plan, PlanError> {
     options.wanted.clone().capacity(capacity).plan_dedup()
 }
 
-/// Whether an unfinished run towards this output can be resumed.
-pub fn is_resumable(out: &Path) -> bool {
-    StateFolder::of(out, None).exists()
-}
-
-/// The output, if a run over these sources can be resumed: a pipe can't be read or written twice, and Parquet files and arrays are written
-/// from their ends.
-fn resumable_output<'o>(options: &'o DedupOptions, sources: &[Source]) -> Option<&'o Path> {
-    let files = sources.iter().all(|source| {
-        source.bytes.is_some() && source.path().is_some() && !matches!(source.format, Format::Parquet | Format::Npy)
-    });
-    let pipes = options.outputs().any(|path| is_written_through(path));
-    options.out.as_deref().filter(|_| files && !pipes)
+fn promise<E>(terms: &Terms, caught: impl Fn(f64) -> Result<f64, E>) -> Result<Promise, E> {
+    let (near, far) = (1.0 - terms.near.value(), 1.0 - terms.far.value());
+    Promise::new(near, terms.max_false_negative, Some((far, terms.max_false_positive)), caught)
 }
 
 /// Where the curve is stated: every .05 from far to .1 above near.
@@ -315,18 +221,36 @@ fn caught(filter: &Filter<'_>, similarity: f64) -> f64 {
     distance.map_or(f64::NAN, |distance| filter.acceptance_probability(distance))
 }
 
-fn outcome(filter: &Filter<'_>) -> Outcome {
-    let describe = |(filter, capacity): (&NearFilter<'_>, u64)| GenerationSummary {
-        capacity,
-        items: filter.len(),
-        fill: filter.fill(),
-        bytes: filter.spec().bytes(),
+fn plan_facts(plan: &DedupPlan, outcome: &Outcome) -> Vec<Fact> {
+    let known = match plan.capacity.known {
+        Known::Given => "as given",
+        Known::Counted => "counted",
+        Known::Sampled => "estimated from a sample",
+        Known::Guessed => "a guess",
     };
-    let terms = filter.terms().expect("a run's filter is on terms");
-    Outcome {
-        generations: filter.near_generations().zip(filter.capacities()).map(describe).collect(),
-        curve: curve(filter, similarities(terms)),
-        false_negative: 1.0 - filter.acceptance_probability(terms.near),
-        false_positive: filter.acceptance_probability(terms.far),
-    }
+    let items: u64 = outcome.generations.iter().map(|generation| generation.items).sum();
+    let fill = outcome.generations.last().map_or(0.0, |generation| generation.fill);
+    vec![
+        Fact::new("shingles", &plan.shingling),
+        Fact::new("bands, rows", format!("{} of {}", plan.bands, plan.rows)),
+        Fact::new("made for", format!("{} records, {known}", count(plan.capacity.records))),
+        Fact::new("holds", format!("{} records", count(items))),
+        Fact::new("memory", bytes(outcome.generations.iter().map(|generation| generation.bytes).sum())),
+        Fact::new("bits set", percent(fill)),
+        Fact::new(format!("caught at {}", similarity(plan.near)), percent(1.0 - outcome.false_negative)),
+        Fact::new(format!("lost at {}", similarity(plan.far)), percent(outcome.false_positive)),
+    ]
+}
+
+/// What decides the result, but not the seed: it may be secret, and a page is for showing.
+fn option_facts(options: &DedupOptions, plan: &DedupPlan) -> Vec<Fact> {
+    let mut facts = vec![
+        Fact::new("--near", plan.near),
+        Fact::new("--max-fn", plan.max_false_negative),
+        Fact::new("--max-fp", plan.max_false_positive),
+        Fact::new("--shingle", options.shingling()),
+    ];
+    facts.extend(options.capacity.map(|records| Fact::new("--capacity", count(records))));
+    facts.extend(options.against.iter().map(|against| Fact::new("--against", against.display())));
+    facts
 }

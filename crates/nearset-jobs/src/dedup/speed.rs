@@ -3,30 +3,32 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use nearset::spec::Hasher;
+use nearset_records::{Arena, Batch, ReadOptions, Reader, Source, extract};
 
-use super::job::{Job, Worker};
-use nearset_records::input::{ReadOptions, Reader, Source};
+use crate::run::Worker;
 
-/// The part of all work that hashing is, measured on a corpus of 3 kB a document; reading, committing and writing take the rest.
+/// The part of all work that hashing is, measured on a corpus of 3 kB per document; reading, committing and writing take the rest.
 const HASHING: f64 = 0.6;
 
-/// Bytes a second, or `None` where the first input cannot be read twice. Disks and compression may be slower.
-pub(super) fn expected(sources: &[Source], read: &ReadOptions, hasher: Hasher, threads: usize) -> Option<f64> {
+/// Bytes per second, or `None` where the first input cannot be read twice. Disks and compression may be slower.
+pub(super) fn expected(sources: &[Source], read: &ReadOptions, worker: &impl Worker, threads: usize) -> Option<f64> {
     let first = sources.first().filter(|source| source.bytes.is_some())?;
-    let mut job = Job::default();
+    let mut batch = Batch::new();
     let mut reader = Reader::new(Arc::from([first.clone()]), read.clone());
-    if !reader.read_batch(&mut job.batch).ok()? {
+    if !reader.read_batch(&mut batch).ok()? {
         return None;
     }
-    let mut worker = Worker::new(&read.fields, hasher, &[], false);
+    let (mut arena, mut room, mut piece, mut faults) = (Arena::new(), worker.room(), Default::default(), Vec::new());
+    let mut work = || {
+        faults.clear();
+        worker.work(&mut room, &extract(&batch, &read.fields, &mut arena), &mut piece, &mut faults);
+    };
     // The first round finds caches cold and rooms unallocated, which a long run does not.
-    worker.sketch(&mut job);
-    job.clear();
+    work();
     let started = Instant::now();
-    worker.sketch(&mut job);
+    work();
     let seconds = started.elapsed().as_secs_f64();
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let bytes = job.batch.bytes().len() as f64;
+    let bytes = batch.bytes().len() as f64;
     (bytes > 0.0 && seconds > 0.0).then(|| HASHING * bytes / seconds * threads.clamp(1, cores) as f64)
 }

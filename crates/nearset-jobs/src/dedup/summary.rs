@@ -3,65 +3,20 @@
 use std::path::PathBuf;
 use std::time::Instant;
 
-use nearset_view::run::{CurvePoint, SourceSummary, Stated};
+use nearset_view::run::{CurvePoint, Promise, SourceSummary};
 use serde::{Deserialize, Serialize};
 
 use super::options::DedupOptions;
-use super::report::Samples;
 use crate::capacity::Capacity;
-
-/// Errors that are kept word by word.
-const SHOWN_ERRORS: usize = 20;
-
-/// Everything that is counted in order, and that a resumed run takes over.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub(super) struct Tally {
-    pub records: u64,
-    /// Bytes of records, line ends counted as one: the same however the records are split over files.
-    pub bytes: u64,
-    pub kept: u64,
-    pub near: u64,
-    /// By filter.
-    pub against: Vec<u64>,
-    pub faulty: u64,
-    pub errors: Errors,
-    pub sources: Vec<SourceSummary>,
-    pub next_checkpoint: u64,
-    pub checkpoints: u64,
-    pub samples: Samples,
-}
-
-/// What could not be read: the first of it word by word, the rest counted.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub(crate) struct Errors {
-    pub shown: Vec<String>,
-    pub more: u64,
-}
-
-impl Errors {
-    pub fn push(&mut self, error: &dyn std::error::Error) {
-        if self.shown.len() < SHOWN_ERRORS {
-            self.shown.push(error.to_string());
-        } else {
-            self.more += 1;
-        }
-    }
-}
+use crate::run::{Done, Tally};
 
 /// What the filters came to.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct Outcome {
+pub(crate) struct Outcome {
     pub generations: Vec<GenerationSummary>,
     pub curve: Vec<CurvePoint>,
     pub false_negative: f64,
     pub false_positive: f64,
-}
-
-impl Outcome {
-    /// Of a run whose state does not tell.
-    pub fn unknown() -> Self {
-        Self { generations: Vec::new(), curve: Vec::new(), false_negative: f64::NAN, false_positive: f64::NAN }
-    }
 }
 
 /// One filter of a run.
@@ -104,7 +59,7 @@ pub struct DedupPlan {
     pub curve: Vec<CurvePoint>,
     /// What of that is told to people.
     #[serde(skip)]
-    pub stated: Stated,
+    pub promise: Promise,
     /// Threads that hash.
     pub threads: usize,
     /// How fast it should be, from hashing the first records; `None` for a pipe.
@@ -156,13 +111,8 @@ pub struct Summary {
 }
 
 impl Summary {
-    pub(super) fn new(
-        plan: DedupPlan,
-        tally: Tally,
-        outcome: Outcome,
-        options: &DedupOptions,
-        started: Instant,
-    ) -> Self {
+    pub(super) fn new(plan: DedupPlan, done: Done<Outcome>, options: &DedupOptions, started: Instant) -> Self {
+        let Done { tally, outcome, commit_seconds, report_seconds } = done;
         let Tally { records, bytes, kept, near, against, faulty, errors, sources, .. } = tally;
         let Outcome { generations, curve, false_negative, false_positive } = outcome;
         let names = options.against.iter().map(|path| path.display().to_string());
@@ -181,10 +131,10 @@ impl Summary {
             curve,
             false_negative,
             false_positive,
-            saved: options.save.clone(),
+            saved: options.run.save.clone(),
             seconds: started.elapsed().as_secs_f64(),
-            commit_seconds: 0.0,
-            report_seconds: 0.0,
+            commit_seconds,
+            report_seconds,
         }
     }
 }

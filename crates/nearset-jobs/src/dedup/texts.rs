@@ -23,7 +23,7 @@ use nearset::plan::{PlanError, Request};
 use nearset::spec::Hasher;
 use nearset::{Filter, ItemError};
 
-use super::job::TextSketcher;
+use super::by_filter::TextSketcher;
 use crate::capacity::PIPE;
 
 /// What many threads may find out about a piece of the texts before its turn comes.

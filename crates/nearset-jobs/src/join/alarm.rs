@@ -1,10 +1,10 @@
 //! Families so large that somebody should look at them before anything is deleted.
 
 use nearset::index::{BandIndex, FullBucket};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
-use super::error::JoinError;
 use super::texts::{Place, Texts};
+use crate::run::RunError;
 
 /// No family below this is worth an alarm.
 const SMALLEST: u64 = 1000;
@@ -22,7 +22,7 @@ const EXCERPT: usize = 120;
 const WORDS: usize = 4000;
 
 /// What is so large.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Cause {
@@ -35,7 +35,7 @@ pub enum Cause {
 }
 
 /// A family so large that somebody should look at it: often a template, an error page or an empty form.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Alarm {
     /// What is so large.
@@ -58,14 +58,14 @@ pub(super) fn worth_an_alarm(families: impl Iterator<Item = (u32, u64)>, records
 }
 
 /// An alarm about a family around one record.
-pub(super) fn around(texts: &mut Texts, cause: Cause, entry: u32, records: u64) -> Result<Alarm, JoinError> {
+pub(super) fn around(texts: &mut Texts, cause: Cause, entry: u32, records: u64) -> Result<Alarm, RunError> {
     let place = texts.place_of(entry);
     let excerpt = texts.with_text(place, |text| shortened(text.split_whitespace()))?;
     Ok(Alarm { cause, records, id: texts.id(place)?, excerpt })
 }
 
 /// Alarms about buckets that were not looked at as a whole. One family fills many buckets, so each is named once.
-pub(super) fn buckets(texts: &mut Texts, index: &BandIndex) -> Result<Vec<Alarm>, JoinError> {
+pub(super) fn buckets(texts: &mut Texts, index: &BandIndex) -> Result<Vec<Alarm>, RunError> {
     let mut full: Vec<&FullBucket> = index.full_buckets().collect();
     full.sort_by_key(|bucket| (std::cmp::Reverse(bucket.cut_short), bucket.band));
     let (mut named, mut alarms) = (Vec::new(), Vec::new());
@@ -80,7 +80,7 @@ pub(super) fn buckets(texts: &mut Texts, index: &BandIndex) -> Result<Vec<Alarm>
 }
 
 /// An alarm about a bucket, two of whose records are given.
-fn bucket_alarm(texts: &mut Texts, [first, second]: [Place; 2], records: u64) -> Result<Alarm, JoinError> {
+fn bucket_alarm(texts: &mut Texts, [first, second]: [Place; 2], records: u64) -> Result<Alarm, RunError> {
     let words = |text: &str| -> Vec<String> { text.split_whitespace().take(WORDS).map(str::to_owned).collect() };
     let (a, b) = (texts.with_text(first, words)?, texts.with_text(second, words)?);
     let common = longest_common_run(&a, &b);

@@ -14,12 +14,11 @@ use nearset::index::UnionFind;
 use serde::Serialize;
 
 use super::alarm::{self, Alarm, Cause};
-use super::dedup::{Decider, Decision};
-use super::error::JoinError;
 use super::pairs::Finder;
+use super::stars::{Placement, Stars};
 use super::stream::{self, Counts, Cutter};
 use super::{JoinOptions, JoinPlan};
-use crate::dedup::{Ids, Progress};
+use crate::run::{Ids, Progress, RunError};
 use nearset_records::input::Source;
 use nearset_records::output::{OutputOptions, TableFile, Value};
 
@@ -81,7 +80,7 @@ pub fn cluster(
     sources: impl Into<Arc<[Source]>>,
     options: &ClusterOptions,
     progress: &Progress,
-) -> Result<ClusterSummary, JoinError> {
+) -> Result<ClusterSummary, RunError> {
     let (sources, started) = (sources.into(), Instant::now());
     let plan = options.join.plan()?;
     if options.follow_chains {
@@ -116,17 +115,19 @@ fn stars(
     progress: &Progress,
     mut table: TableFile,
     summary: &mut ClusterSummary,
-) -> Result<(), JoinError> {
-    let cutter = Cutter::new(&options.join)?.with_ids(true);
-    let mut decider = Decider::new(sources, &options.join, false, &cutter)?;
+) -> Result<(), RunError> {
+    let cutter = Cutter::new(&options.join.wanted, &options.join.fields)?.with_ids(true);
+    let JoinOptions { wanted, fields, .. } = &options.join;
+    let mut stars = Stars::new(sources, (wanted, fields), false, &cutter, None)?;
     let mut ids = Ids::default();
     let mut empty = 0;
-    summary.counts = stream::read(sources, &options.join, &cutter, progress, |batch, cut, _| {
+    summary.counts = stream::read(sources, options.join.reading(), &cutter, progress, |batch, cut| {
         let mut joined = 0;
         for i in 0..cut.documents.len() {
-            let Ok(document) = &mut cut.documents[i] else { continue };
-            let (set, id) = (std::mem::take(&mut document.set), std::mem::take(&mut document.id));
-            let Decision { near, entry } = decider.decide(cut.keys(i), set, |texts| texts.place(batch, i))?;
+            let document = &mut cut.documents[i];
+            let (record, set, id) =
+                (document.record, std::mem::take(&mut document.set), std::mem::take(&mut document.id));
+            let Placement { near, entry } = stars.add(cut.keys(i), set, |texts| texts.place(batch, record))?;
             match (near, entry) {
                 (Some((of, similarity)), _) => {
                     joined += 1;
@@ -143,14 +144,14 @@ fn stars(
                 }
             }
         }
-        progress.filter_bytes.store(decider.bytes(), Ordering::Relaxed);
+        progress.filter_bytes.store(stars.bytes(), Ordering::Relaxed);
         Ok(joined)
     })?;
-    summary.alarms = decider.alarms(summary.counts.records)?;
+    summary.alarms = stars.alarms(summary.counts.records)?;
     table.finish()?;
-    summary.note_sizes(decider.members.iter().map(|&members| u64::from(members) + 1).chain((0..empty).map(|_| 1)));
-    (summary.compared, summary.read_again) = (decider.texts.compared, decider.texts.read_again);
-    summary.index_bytes = decider.bytes();
+    summary.note_sizes(stars.members.iter().map(|&members| u64::from(members) + 1).chain((0..empty).map(|_| 1)));
+    (summary.compared, summary.read_again) = (stars.texts.compared, stars.texts.read_again);
+    summary.index_bytes = stars.bytes();
     Ok(())
 }
 
@@ -160,26 +161,24 @@ fn chains(
     progress: &Progress,
     mut table: TableFile,
     summary: &mut ClusterSummary,
-) -> Result<(), JoinError> {
-    let cutter = Cutter::new(&options.join)?.with_ids(true);
+) -> Result<(), RunError> {
+    let cutter = Cutter::new(&options.join.wanted, &options.join.fields)?.with_ids(true);
     // Copies need not be paired with each other: the first one connects them.
     let mut finder = Finder::new(sources, &options.join, &cutter, 0)?;
     let mut components = UnionFind::new();
     let mut item = 0;
-    summary.counts = stream::read(sources, &options.join, &cutter, progress, |batch, cut, _| {
+    summary.counts = stream::read(sources, options.join.reading(), &cutter, progress, |batch, cut| {
         let mut joined = 0;
         for i in 0..cut.documents.len() {
-            if cut.documents[i].is_ok() {
-                components.grow(item as usize + 1);
-                let mut alone = true;
-                finder.add(batch, cut, i, |earlier, _| {
-                    components.union(earlier, item);
-                    alone = false;
-                    Ok(())
-                })?;
-                joined += u64::from(!alone);
-                item += 1;
-            }
+            components.grow(item as usize + 1);
+            let mut alone = true;
+            finder.add(batch, cut, i, |earlier, _| {
+                components.union(earlier, item);
+                alone = false;
+                Ok(())
+            })?;
+            joined += u64::from(!alone);
+            item += 1;
         }
         progress.filter_bytes.store(finder.bytes(), Ordering::Relaxed);
         Ok(joined)
@@ -195,8 +194,8 @@ fn chains(
     // The first record of a cluster comes before all others, so its name is known when they come.
     let mut names: BTreeMap<u32, Box<str>> = BTreeMap::new();
     let mut item = 0;
-    stream::read(sources, &options.join, &cutter, progress, |_, cut, _| {
-        for document in cut.documents.iter().flatten() {
+    stream::read(sources, options.join.reading(), &cutter, progress, |_, cut| {
+        for document in &cut.documents {
             let first = components.find(item);
             let similarity = match entry_of.get(&first) {
                 _ if document.set.is_empty() => Value::Null,

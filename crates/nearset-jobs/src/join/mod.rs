@@ -17,12 +17,11 @@
 mod alarm;
 mod cluster;
 mod dedup;
-mod error;
 mod pairs;
 mod rank;
+mod stars;
 mod stream;
 mod texts;
-mod write;
 
 use nearset::index::BandIndex;
 use nearset::plan::{PlanError, Request};
@@ -30,13 +29,12 @@ use serde::Serialize;
 
 pub use alarm::{Alarm, Cause};
 pub use cluster::{ClusterOptions, ClusterSummary, cluster};
-pub use dedup::{VerifiedDedupOptions, VerifiedDedupSummary, verified_dedup};
-pub use error::JoinError;
+pub use dedup::{VerifiedDedup, VerifiedDedupOptions, VerifiedDedupSummary};
 pub use pairs::{PairsOptions, PairsSummary, pairs};
 pub use rank::Keep;
 pub use stream::Counts;
 
-use crate::dedup::OnError;
+use crate::run::OnError;
 use nearset_records::extract::{Fields, ItemField};
 
 /// What is near, and how to read.
@@ -72,19 +70,11 @@ impl JoinOptions {
     /// # Errors
     /// If the promise can't be made.
     pub fn plan(&self) -> Result<JoinPlan, PlanError> {
-        let spec = self.wanted.plan_join()?;
-        let layout = spec.layout;
-        let index = BandIndex::expected_bytes(layout.bands as usize);
-        Ok(JoinPlan {
-            near: self.wanted.near,
-            max_false_negative: self.wanted.max_false_negative.unwrap_or(Request::MAX_FALSE_NEGATIVE),
-            missed: 1.0 - spec.success_probability(spec.near),
-            shingling: spec.family.shingling.to_string(),
-            rows: layout.rows,
-            bands: layout.bands,
-            bytes_a_record: index + texts::BYTES_A_RECORD,
-            cache_bytes: texts::CACHE_BYTES as u64,
-        })
+        JoinPlan::new(&self.wanted)
+    }
+
+    fn reading(&self) -> (usize, OnError) {
+        (self.threads, self.on_error)
     }
 }
 
@@ -108,4 +98,22 @@ pub struct JoinPlan {
     pub bytes_a_record: u64,
     /// The most memory that shingle sets are held in, not to be read again.
     pub cache_bytes: u64,
+}
+
+impl JoinPlan {
+    fn new(wanted: &Request) -> Result<Self, PlanError> {
+        let spec = wanted.plan_join()?;
+        let layout = spec.layout;
+        let index = BandIndex::expected_bytes(layout.bands as usize);
+        Ok(Self {
+            near: wanted.near,
+            max_false_negative: wanted.max_false_negative.unwrap_or(Request::MAX_FALSE_NEGATIVE),
+            missed: 1.0 - spec.success_probability(spec.near),
+            shingling: spec.family.shingling.to_string(),
+            rows: layout.rows,
+            bands: layout.bands,
+            bytes_a_record: index + texts::BYTES_A_RECORD,
+            cache_bytes: texts::CACHE_BYTES as u64,
+        })
+    }
 }

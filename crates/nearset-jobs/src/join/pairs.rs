@@ -10,11 +10,10 @@ use nearset::index::{BandIndex, NearPairs};
 use serde::Serialize;
 
 use super::alarm::{self, Alarm, Cause};
-use super::error::JoinError;
 use super::stream::{self, Counts, Cutter};
 use super::texts::Texts;
 use super::{JoinOptions, JoinPlan};
-use crate::dedup::{Ids, Progress};
+use crate::run::{Ids, Progress, RunError};
 use nearset_records::input::Source;
 use nearset_records::output::{OutputOptions, TableFile, Value};
 
@@ -77,23 +76,20 @@ pub fn pairs(
     sources: impl Into<Arc<[Source]>>,
     options: &PairsOptions,
     progress: &Progress,
-) -> Result<PairsSummary, JoinError> {
+) -> Result<PairsSummary, RunError> {
     let (sources, started) = (sources.into(), Instant::now());
     let plan = options.join.plan()?;
     let output = OutputOptions::protecting(&sources).with_force(options.join.force);
     let mut table = TableFile::create(&options.out, COLUMNS, &output)?;
-    let cutter = Cutter::new(&options.join)?.with_ids(true);
+    let cutter = Cutter::new(&options.join.wanted, &options.join.fields)?.with_ids(true);
     let mut finder = Finder::new(&sources, &options.join, &cutter, options.most_copies)?;
     finder.pairs = finder.pairs.with_bucket_limit(options.bucket_limit);
     let mut ids = Ids::default();
     let mut written = 0;
-    let counts = stream::read(&sources, &options.join, &cutter, progress, |batch, cut, _| {
+    let counts = stream::read(&sources, options.join.reading(), &cutter, progress, |batch, cut| {
         let before = written;
         for i in 0..cut.documents.len() {
-            let id = match &mut cut.documents[i] {
-                Ok(document) => std::mem::take(&mut document.id),
-                Err(_) => continue,
-            };
+            let id = std::mem::take(&mut cut.documents[i].id);
             finder.add(batch, cut, i, |earlier, similarity| {
                 written += 1;
                 let row = [Value::Text(ids.get(earlier as usize)), Value::Text(&id), Value::Number(similarity.value())];
@@ -133,29 +129,29 @@ impl Finder {
         options: &JoinOptions,
         cutter: &Cutter,
         most_copies: usize,
-    ) -> Result<Self, JoinError> {
+    ) -> Result<Self, RunError> {
         let near = options.wanted.plan_join()?.near;
         let pairs = NearPairs::new(cutter.bands()).with_most_copies(most_copies);
-        Ok(Self { pairs, texts: Texts::new(sources, &options.fields, cutter.shingler), near })
+        Ok(Self { pairs, texts: Texts::new(sources, &options.fields, cutter.shingler, None), near })
     }
 
-    /// Takes record `i` of a batch, which is not faulty, and tells the earlier ones near it. Records are numbered as they come.
+    /// Takes document `i` of a batch, and tells the earlier ones near it. Records are numbered as they come.
     pub fn add(
         &mut self,
         batch: &nearset_records::input::Batch,
         cut: &mut stream::Cut,
         i: usize,
-        mut found: impl FnMut(u32, Similarity) -> Result<(), JoinError>,
-    ) -> Result<(), JoinError> {
-        let Ok(document) = &mut cut.documents[i] else { return Ok(()) };
-        let set = std::mem::take(&mut document.set);
+        mut found: impl FnMut(u32, Similarity) -> Result<(), RunError>,
+    ) -> Result<(), RunError> {
+        let document = &mut cut.documents[i];
+        let (record, set) = (document.record, std::mem::take(&mut document.set));
         let (texts, near) = (&mut self.texts, self.near);
         let added = self.pairs.add(cut.keys(i), |entry| texts.compare(entry, &set, near))?;
         for &(earlier, similarity) in added.near {
             found(earlier, similarity)?;
         }
         if added.entry.is_some() {
-            let place = texts.place(batch, i)?;
+            let place = texts.place(batch, record)?;
             texts.push(place, set);
         }
         Ok(())
@@ -165,7 +161,7 @@ impl Finder {
         self.pairs.bytes() + self.texts.bytes()
     }
 
-    pub fn alarms(&mut self, records: u64) -> Result<Vec<Alarm>, JoinError> {
+    pub fn alarms(&mut self, records: u64) -> Result<Vec<Alarm>, RunError> {
         let copied = self.pairs.copied_entries().map(|(entry, copies)| (entry, copies + 1));
         let large = alarm::worth_an_alarm(copied, records);
         let mut alarms = Vec::new();

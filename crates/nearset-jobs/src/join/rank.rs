@@ -1,6 +1,7 @@
 //! Which of several near records is kept.
 
 use std::cmp::Ordering;
+use std::fmt;
 use std::str::FromStr;
 
 /// Which of several near records is kept.
@@ -15,6 +16,16 @@ pub enum Keep {
     /// The one whose field of this name is largest: numbers by value and above all other texts, those by their bytes, and a
     /// record without the field last; of equals, the first.
     Field(String),
+}
+
+impl fmt::Display for Keep {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Keep::First => "first",
+            Keep::Longest => "longest",
+            Keep::Field(name) => name,
+        })
+    }
 }
 
 impl FromStr for Keep {

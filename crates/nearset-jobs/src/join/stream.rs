@@ -5,22 +5,21 @@ use std::sync::atomic::Ordering;
 
 use nearset::family::{FamilyError, Functions, Hashed, Key};
 use nearset::item::SortedSet;
-use nearset::plan::PlanError;
+use nearset::plan::{PlanError, Request};
 use nearset::spec::SpecError;
 use nearset::{Item, Shingler};
 use nearset_view::run::SourceSummary;
 use serde::Serialize;
 
-use super::JoinOptions;
-use super::error::JoinError;
-use crate::dedup::{Errors, OnError, Progress, record_bytes};
-use crate::scan::scan;
-use nearset_records::error::{RecordError, RecordFault};
-use nearset_records::extract::{Extracted, Fields};
-use nearset_records::input::{Batch, ReadOptions, Reader, Source};
+use nearset_records::{Batch, Extracted, Fields, ReadOptions, Reader, RecordError, RecordFault, Source};
+
+use crate::run::{Errors, OnError, Progress, RunError, Tally, Worker, record_bytes};
+use crate::scan::scan_while;
 
 /// A record, cut.
 pub(super) struct Document {
+    /// Its number in the batch.
+    pub record: usize,
     pub set: SortedSet,
     pub text_bytes: usize,
     /// Empty where ids are not wanted.
@@ -29,18 +28,19 @@ pub(super) struct Document {
     pub field: Option<Box<str>>,
 }
 
-/// A batch's records, cut.
+/// A batch's sound records, cut.
+#[derive(Default)]
 pub(super) struct Cut {
-    pub documents: Vec<Result<Document, RecordError>>,
-    bands: usize,
-    /// Keys of all records, `bands` each; none for faulty ones.
+    pub documents: Vec<Document>,
+    /// The keys of all documents, one after the other.
     keys: Vec<Option<Key>>,
 }
 
 impl Cut {
-    /// The keys of record `i`.
-    pub fn keys(&self, i: usize) -> &[Option<Key>] {
-        &self.keys[i * self.bands..(i + 1) * self.bands]
+    /// The keys of a document.
+    pub fn keys(&self, document: usize) -> &[Option<Key>] {
+        let bands = self.keys.len() / self.documents.len().max(1);
+        &self.keys[document * bands..(document + 1) * bands]
     }
 }
 
@@ -55,15 +55,15 @@ pub(super) struct Cutter {
 }
 
 impl Cutter {
-    pub fn new(options: &JoinOptions) -> Result<Self, JoinError> {
-        let spec = options.wanted.plan_join()?;
+    pub fn new(wanted: &Request, fields: &Fields) -> Result<Self, RunError> {
+        let spec = wanted.plan_join()?;
         let uncut = |error: FamilyError| PlanError::from(SpecError::from(error));
         let shingler = Shingler::new(spec.family.shingling, spec.seed).map_err(FamilyError::from);
         Ok(Self {
             shingler: shingler.map_err(uncut)?,
             functions: spec.functions().map_err(uncut)?,
             bands: spec.layout.bands as usize,
-            fields: options.fields.clone(),
+            fields: fields.clone(),
             wants_ids: false,
             wants_field: false,
         })
@@ -86,22 +86,6 @@ impl Cutter {
         self.bands
     }
 
-    fn cut(&self, extracted: &Extracted<'_>, hashed: &mut Hashed) -> Cut {
-        let mut shingles = Vec::new();
-        let mut keys = Vec::with_capacity(extracted.len() * self.bands);
-        let mut document = |i: usize| {
-            let before = keys.len();
-            let cut = self.document(extracted, i, &mut shingles, hashed);
-            if cut.is_ok() {
-                keys.extend_from_slice(&hashed.keys);
-            }
-            keys.resize(before + self.bands, None);
-            cut
-        };
-        let documents = (0..extracted.len()).map(&mut document).collect();
-        Cut { documents, bands: self.bands, keys }
-    }
-
     fn document(
         &self,
         extracted: &Extracted<'_>,
@@ -109,20 +93,59 @@ impl Cutter {
         shingles: &mut Vec<u64>,
         hashed: &mut Hashed,
     ) -> Result<Document, RecordError> {
-        let Item::Text(text) = extracted.item(i).map_err(Clone::clone)? else {
-            let fault = RecordFault::WrongType { field: self.fields.item.clone(), found: "no text", wanted: "a text" };
-            return Err(extracted.error(i, fault));
-        };
+        let text = text_of(extracted, i, &self.fields)?;
         self.shingler.shingles(text, shingles);
         self.functions
             .hash(Item::Set(shingles), hashed)
             .map_err(|cause| extracted.error(i, RecordFault::Unhashable { field: self.fields.item.clone(), cause }))?;
         Ok(Document {
+            record: i,
             set: SortedSet::from(&shingles[..]),
             text_bytes: text.len(),
             id: if self.wants_ids { (*extracted.id(i)).into() } else { Box::default() },
             field: if self.wants_field { extracted.own_id(i).map(Into::into) } else { None },
         })
+    }
+}
+
+/// The text of a record.
+pub(super) fn text_of<'a>(extracted: &Extracted<'a>, i: usize, fields: &Fields) -> Result<&'a str, RecordError> {
+    match extracted.item(i).map_err(Clone::clone)? {
+        Item::Text(text) => Ok(text),
+        _ => {
+            let fault = RecordFault::WrongType { field: fields.item.clone(), found: "no text", wanted: "a text" };
+            Err(extracted.error(i, fault))
+        }
+    }
+}
+
+impl Worker for Cutter {
+    type Piece = Cut;
+    type Room = (Vec<u64>, Hashed);
+
+    fn room(&self) -> Self::Room {
+        (Vec::new(), Hashed::new())
+    }
+
+    fn work(
+        &self,
+        (shingles, hashed): &mut Self::Room,
+        extracted: &Extracted<'_>,
+        cut: &mut Cut,
+        faults: &mut Vec<(usize, RecordError)>,
+    ) {
+        cut.documents.clear();
+        cut.keys.clear();
+        cut.keys.reserve(extracted.len() * self.bands);
+        for i in 0..extracted.len() {
+            match self.document(extracted, i, shingles, hashed) {
+                Ok(document) => {
+                    cut.documents.push(document);
+                    cut.keys.extend_from_slice(&hashed.keys);
+                }
+                Err(error) => faults.push((i, error)),
+            }
+        }
     }
 }
 
@@ -144,30 +167,39 @@ pub struct Counts {
     pub sources: Vec<SourceSummary>,
 }
 
+impl From<Tally> for Counts {
+    fn from(tally: Tally) -> Self {
+        let Tally { records, bytes, faulty, errors, sources, .. } = tally;
+        Self { records, bytes, faulty, errors: errors.shown, more_errors: errors.more, sources }
+    }
+}
+
 /// Reads all sources and hands their batches over in order.
 pub(super) fn read(
     sources: &Arc<[Source]>,
-    options: &JoinOptions,
+    (threads, on_error): (usize, OnError),
     cutter: &Cutter,
     progress: &Progress,
-    mut each: impl FnMut(&Batch, &mut Cut, &mut SourceSummary) -> Result<u64, JoinError>,
-) -> Result<Counts, JoinError> {
+    mut each: impl FnMut(&Batch, &mut Cut) -> Result<u64, RunError>,
+) -> Result<Counts, RunError> {
     let mut counts = Counts::default();
     let mut errors = Errors::default();
     counts.sources = sources.iter().map(|source| SourceSummary::new(&*source.name)).collect();
     let reader = Reader::new(Arc::clone(sources), ReadOptions::new(cutter.fields.clone()));
-    scan(
+    scan_while(
         reader,
         &cutter.fields,
-        options.threads,
-        |extracted, hashed| cutter.cut(extracted, hashed),
+        threads,
+        |extracted, _| {
+            let (mut cut, mut faults) = (Cut::default(), Vec::new());
+            cutter.work(&mut cutter.room(), extracted, &mut cut, &mut faults);
+            (cut, faults)
+        },
+        || progress.go_on(),
         |batch, result| {
-            if progress.is_stopped() {
-                return Err(JoinError::Interrupted);
-            }
-            let mut cut = match result {
+            let (mut cut, faults) = match result {
                 Ok(cut) => cut,
-                Err(error) if options.on_error == OnError::Fail => return Err(error.into()),
+                Err(error) if on_error == OnError::Fail => return Err(error.into()),
                 Err(error) => {
                     errors.push(&error);
                     if let Some(source) = counts.sources.iter_mut().find(|source| *source.name == **batch.name()) {
@@ -176,21 +208,17 @@ pub(super) fn read(
                     return Ok(());
                 }
             };
-            let source = &mut counts.sources[batch.start().source];
-            for (i, document) in cut.documents.iter().enumerate() {
-                counts.bytes += record_bytes(batch.raw(i));
-                source.records += 1;
-                if let Err(error) = document {
-                    if options.on_error == OnError::Fail {
-                        return Err(error.clone().into());
-                    }
-                    counts.faulty += 1;
-                    source.faulty += 1;
-                    errors.push(error);
-                }
+            if let (OnError::Fail, Some((_, error))) = (on_error, faults.first()) {
+                return Err(error.clone().into());
             }
-            counts.records += cut.documents.len() as u64;
-            let found = each(&batch, &mut cut, source)?;
+            let source = &mut counts.sources[batch.start().source];
+            source.records += batch.len() as u64;
+            source.faulty += faults.len() as u64;
+            counts.bytes += (0..batch.len()).map(|i| record_bytes(batch.raw(i))).sum::<u64>();
+            counts.records += batch.len() as u64;
+            counts.faulty += faults.len() as u64;
+            faults.iter().for_each(|(_, error)| errors.push(error));
+            let found = each(&batch, &mut cut)?;
             progress.removed.fetch_add(found, Ordering::Relaxed);
             progress.records.store(counts.records, Ordering::Relaxed);
             progress.bytes.store(counts.bytes, Ordering::Relaxed);
@@ -204,9 +232,9 @@ pub(super) fn read(
 }
 
 /// That every source can be read twice.
-pub(super) fn check_files(sources: &[Source], why: &'static str) -> Result<(), JoinError> {
+pub(super) fn check_files(sources: &[Source], why: &'static str) -> Result<(), RunError> {
     match sources.iter().find(|source| source.bytes.is_none()) {
-        Some(pipe) => Err(JoinError::Pipe { name: Arc::clone(&pipe.name), why }),
+        Some(pipe) => Err(RunError::Pipe { name: Arc::clone(&pipe.name), why }),
         None => Ok(()),
     }
 }

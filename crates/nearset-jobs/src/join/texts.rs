@@ -5,17 +5,17 @@
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::io::{self, Read, Seek, SeekFrom};
 use std::rc::Rc;
 use std::sync::Arc;
 
 use nearset::item::SortedSet;
 use nearset::{Item, Shingler, Similarity};
+use nearset_records::{
+    Arena, Batch, Compression, Fields, Format, ReadOptions, Reader, Scratch, Source, StateFolder, extract,
+};
 
-use super::error::JoinError;
-use nearset_records::extract::{Arena, Fields, extract};
-use nearset_records::format::{Compression, Format};
-use nearset_records::input::{Batch, Source};
+use crate::run::RunError;
 
 /// The most memory that shingle sets are held in.
 pub(super) const CACHE_BYTES: usize = 64 << 20;
@@ -27,13 +27,36 @@ pub(super) const BYTES_A_RECORD: u64 = (size_of::<Place>() + size_of::<u32>()) a
 const MOST_FILES: usize = 64;
 
 /// Where a record lies: in its source, or if that can't be read at any place in the temporary file.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Place {
     offset: u64,
     line: u64,
     bytes: u32,
     source: u32,
 }
+
+impl Place {
+    /// Bytes of a place in a file.
+    pub const BYTES: usize = 24;
+
+    pub fn to_bytes(self) -> [u8; Self::BYTES] {
+        let mut bytes = [0; Self::BYTES];
+        bytes[..8].copy_from_slice(&self.offset.to_le_bytes());
+        bytes[8..16].copy_from_slice(&self.line.to_le_bytes());
+        bytes[16..20].copy_from_slice(&self.bytes.to_le_bytes());
+        bytes[20..].copy_from_slice(&self.source.to_le_bytes());
+        bytes
+    }
+
+    pub fn from_bytes(bytes: [u8; Self::BYTES]) -> Self {
+        let word = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
+        let long = |at: usize| u64::from(word(at)) | u64::from(word(at + 4)) << 32;
+        Self { offset: long(0), line: long(8), bytes: word(16), source: word(20) }
+    }
+}
+
+/// The copy of texts, in the folder of a run that can be resumed.
+const COPY: &str = "texts.copy";
 
 /// Texts that later records are compared with.
 pub(super) struct Texts {
@@ -43,7 +66,9 @@ pub(super) struct Texts {
     /// By source: a batch without records, of the source's name, format and columns.
     templates: Vec<Option<Batch>>,
     files: BTreeMap<u32, File>,
-    spool: Option<Spool>,
+    /// Where copies lie; `None` for an unnamed file.
+    folder: Option<StateFolder>,
+    copies: Option<Scratch>,
     places: Vec<Place>,
     sizes: Vec<u32>,
     cache: Cache,
@@ -54,21 +79,16 @@ pub(super) struct Texts {
     pub read_again: u64,
 }
 
-struct Spool {
-    file: File,
-    length: u64,
-    writer: Vec<u8>,
-}
-
 impl Texts {
-    pub fn new(sources: &Arc<[Source]>, fields: &Fields, shingler: Shingler) -> Self {
+    pub fn new(sources: &Arc<[Source]>, fields: &Fields, shingler: Shingler, folder: Option<&StateFolder>) -> Self {
         Self {
             sources: Arc::clone(sources),
             fields: fields.clone(),
             shingler,
             templates: vec![None; sources.len()],
             files: BTreeMap::new(),
-            spool: None,
+            folder: folder.cloned(),
+            copies: None,
             places: Vec::new(),
             sizes: Vec::new(),
             cache: Cache::default(),
@@ -79,7 +99,7 @@ impl Texts {
     }
 
     /// Where record `i` of a batch can be read again.
-    pub fn place(&mut self, batch: &Batch, i: usize) -> Result<Place, JoinError> {
+    pub fn place(&mut self, batch: &Batch, i: usize) -> Result<Place, RunError> {
         let source = batch.start().source;
         if self.templates[source].is_none() {
             self.templates[source] = Some(batch.with_record(Vec::new(), 1));
@@ -88,25 +108,43 @@ impl Texts {
         let offset = if in_place(&self.sources[source]) {
             batch.start().offset + batch.range(i).start as u64
         } else {
-            self.spool(raw).map_err(spool_error)?
+            self.copy(raw).map_err(|cause| self.scratch_error(cause))?
         };
         // Records are at most 1 GiB long, and a source is a path in memory.
         let (bytes, source) = (raw.len() as u32, source as u32);
         Ok(Place { offset, line: batch.line(i), bytes, source })
     }
 
-    fn spool(&mut self, raw: &[u8]) -> io::Result<u64> {
-        const BUFFER: usize = 1 << 20;
-        let spool = match &mut self.spool {
-            Some(spool) => spool,
-            None => self.spool.insert(Spool { file: tempfile::tempfile()?, length: 0, writer: Vec::new() }),
+    fn copy(&mut self, raw: &[u8]) -> io::Result<u64> {
+        let copies = match (&mut self.copies, &self.folder) {
+            (Some(copies), _) => copies,
+            (none, Some(folder)) => {
+                folder.create().map_err(io::Error::other)?;
+                none.insert(Scratch::open(&folder.file(COPY), 0)?)
+            }
+            (none, None) => none.insert(Scratch::unnamed()?),
         };
-        let offset = spool.length + spool.writer.len() as u64;
-        spool.writer.extend_from_slice(raw);
-        if spool.writer.len() >= BUFFER {
-            spool.flush()?;
+        copies.append(raw)
+    }
+
+    /// Makes the copies durable, and says how long they are; `None` if there are none.
+    pub fn sync(&mut self) -> Result<Option<u64>, RunError> {
+        let synced = self.copies.as_mut().map(Scratch::sync).transpose();
+        synced.map_err(|cause| self.scratch_error(cause))
+    }
+
+    /// Goes on with the copies of a run that was stopped.
+    pub fn restore_copies(&mut self, length: Option<u64>) -> Result<(), RunError> {
+        if let (Some(length), Some(folder)) = (length, &self.folder) {
+            let copies = Scratch::open(&folder.file(COPY), length).map_err(|cause| folder.damaged(cause))?;
+            self.copies = Some(copies);
         }
-        Ok(offset)
+        Ok(())
+    }
+
+    fn scratch_error(&self, cause: io::Error) -> RunError {
+        let folder = self.folder.as_ref().map_or_else(std::env::temp_dir, |folder| folder.path().to_owned());
+        RunError::Scratch { folder, cause }
     }
 
     /// Makes a text an entry.
@@ -132,8 +170,13 @@ impl Texts {
         self.places[entry as usize]
     }
 
+    /// The size of an entry's set.
+    pub fn size_of(&self, entry: u32) -> u32 {
+        self.sizes[entry as usize]
+    }
+
     /// The similarity of a set and an entry, if it is that large.
-    pub fn compare(&mut self, entry: u32, set: &SortedSet, least: Similarity) -> Result<Option<Similarity>, JoinError> {
+    pub fn compare(&mut self, entry: u32, set: &SortedSet, least: Similarity) -> Result<Option<Similarity>, RunError> {
         if !SortedSet::sizes_allow(self.sizes[entry as usize] as usize, set.len(), least) {
             return Ok(None);
         }
@@ -150,7 +193,7 @@ impl Texts {
     }
 
     /// The set of the record at a place.
-    pub fn set(&mut self, place: Place) -> Result<SortedSet, JoinError> {
+    pub fn set(&mut self, place: Place) -> Result<SortedSet, RunError> {
         self.read_again += 1;
         let shingler = self.shingler;
         self.with_text(place, |text| {
@@ -161,13 +204,13 @@ impl Texts {
     }
 
     /// The id of the record at a place.
-    pub fn id(&mut self, place: Place) -> Result<String, JoinError> {
+    pub fn id(&mut self, place: Place) -> Result<String, RunError> {
         let batch = self.record(place)?;
         Ok(extract(&batch, &self.fields, &mut self.arena).id(0).into_owned())
     }
 
     /// Reads the text at a place once more.
-    pub fn with_text<T>(&mut self, place: Place, take: impl FnOnce(&str) -> T) -> Result<T, JoinError> {
+    pub fn with_text<T>(&mut self, place: Place, take: impl FnOnce(&str) -> T) -> Result<T, RunError> {
         let batch = self.record(place)?;
         match extract(&batch, &self.fields, &mut self.arena).item(0) {
             Ok(Item::Text(text)) => Ok(take(text)),
@@ -176,15 +219,15 @@ impl Texts {
         }
     }
 
-    fn record(&mut self, place: Place) -> Result<Batch, JoinError> {
-        let template = self.templates[place.source as usize].clone().unwrap_or_default();
+    fn record(&mut self, place: Place) -> Result<Batch, RunError> {
+        let template = self.template(place.source as usize)?;
         let mut bytes = vec![0; place.bytes as usize];
         let source = &self.sources[place.source as usize];
         if !in_place(source) {
-            let Some(spool) = &mut self.spool else {
+            let Some(copies) = &mut self.copies else {
                 return Err(again(&template, place, "nothing was copied".to_owned()));
             };
-            spool.flush().and_then(|()| read_at(&spool.file, place.offset, &mut bytes)).map_err(spool_error)?;
+            copies.read_at(place.offset, &mut bytes).map_err(|cause| self.scratch_error(cause))?;
             return Ok(template.with_record(bytes, place.line));
         }
         if self.files.len() >= MOST_FILES && !self.files.contains_key(&place.source) {
@@ -201,17 +244,19 @@ impl Texts {
             Err(cause) => Err(again(&template, place, cause.to_string())),
         }
     }
-}
 
-impl Spool {
-    fn flush(&mut self) -> io::Result<()> {
-        if !self.writer.is_empty() {
-            self.file.seek(SeekFrom::Start(self.length))?;
-            self.file.write_all(&self.writer)?;
-            self.length += self.writer.len() as u64;
-            self.writer.clear();
+    /// A batch without records of a source; a resumed run has not read those before it, and looks at their start.
+    fn template(&mut self, source: usize) -> Result<Batch, RunError> {
+        if let Some(template) = &self.templates[source] {
+            return Ok(template.clone());
         }
-        Ok(())
+        let mut options = ReadOptions::new(self.fields.clone());
+        options.batch_bytes = 1;
+        let mut batch = Batch::new();
+        Reader::new(Arc::from([self.sources[source].clone()]), options).read_batch(&mut batch)?;
+        let template = batch.with_record(Vec::new(), 1);
+        self.templates[source] = Some(template.clone());
+        Ok(template)
     }
 }
 
@@ -228,12 +273,8 @@ fn read_at(mut file: &File, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
     file.read_exact(bytes)
 }
 
-fn spool_error(cause: io::Error) -> JoinError {
-    JoinError::Spool { folder: std::env::temp_dir(), cause }
-}
-
-fn again(batch: &Batch, place: Place, cause: String) -> JoinError {
-    JoinError::ReadAgain { name: Arc::clone(batch.name()), line: place.line, cause }
+fn again(batch: &Batch, place: Place, cause: String) -> RunError {
+    RunError::ReadAgain { name: Arc::clone(batch.name()), line: place.line, cause }
 }
 
 /// Sets by entry, as many as there is room for; those not used since the last round go first (second chance: Corbató 1968).

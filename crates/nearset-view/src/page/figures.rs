@@ -107,7 +107,8 @@ pub(super) fn curve(report: &Report) -> String {
     let (left, right, top, bottom) = (64.0, 24.0, 44.0, 52.0);
     // What lies far below `far` is not removed anyway: the picture begins where something happens.
     let lowest = report.measured.iter().filter(|point| point.removed > 0.02).map(|point| point.low);
-    let from = (lowest.fold(report.stated.far.similarity - 0.3, f64::min) * 10.0).floor().clamp(0.0, 8.0) / 10.0;
+    let (near, far) = (report.promise.near.similarity, report.promise.lost.map(|lost| lost.far.similarity));
+    let from = (lowest.fold(far.unwrap_or(near) - 0.3, f64::min) * 10.0).floor().clamp(0.0, 8.0) / 10.0;
     let x = |similarity: f64| left + (similarity - from) / (1.0 - from) * (width - left - right);
     let y = |rate: f64| top + (1.0 - rate) * (height - top - bottom);
     let mut svg =
@@ -134,7 +135,7 @@ pub(super) fn curve(report: &Report) -> String {
         "Jaccard similarity with the nearest earlier record",
     );
     text(&mut svg, "soft", "start", 8.0, 16.0, "records removed");
-    for (at, name) in [(report.stated.near.similarity, "near"), (report.stated.far.similarity, "far")] {
+    for (at, name) in [(near, "near")].into_iter().chain(far.map(|far| (far, "far"))) {
         if at > from && at < 1.0 {
             line(&mut svg, "limit", x(at), top - 6.0, x(at), y(0.0));
             text(&mut svg, "", "middle", x(at), top - 12.0, &format!("{name} {}", similarity(at)));

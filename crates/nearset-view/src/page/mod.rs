@@ -11,7 +11,7 @@ mod tests;
 
 use std::fmt::Write;
 
-use crate::run::{Excerpt, Fact, Removal, Repeated, Report, SourceSummary};
+use crate::run::{Excerpt, Fact, Others, Removal, Repeated, Report, SourceSummary};
 use crate::words::{caught, lost};
 use differences::{Stretch, differences, words};
 use markup::{bytes, count, escape, percent};
@@ -50,7 +50,7 @@ pub fn render(report: &Report) -> String {
     repeated(&mut page, &report.repeated);
     removals(&mut page, report);
     page.push_str("<h2>Plan and options</h2>\n<div class=\"facts\">");
-    facts(&mut page, "the filter", &report.plan);
+    facts(&mut page, if report.compared_all { "the index" } else { "the filter" }, &report.plan);
     facts(&mut page, "option", &report.options);
     page.push_str("</div>\n<footer>This page stands alone: no scripts, nothing loaded from elsewhere.</footer>\n</main></body></html>\n");
     page
@@ -69,8 +69,9 @@ fn tiles(page: &mut String, report: &Report) {
     if all.faulty > 0 {
         tile(count(all.faulty), format!("unreadable, {}", share(all.faulty)));
     }
-    let each = report.filter_bytes as f64 / all.records.max(1) as f64;
-    tile(bytes(report.filter_bytes), format!("filter, {each:.0} B a record"));
+    let each = report.memory as f64 / all.records.max(1) as f64;
+    let what = if report.compared_all { "index" } else { "filter" };
+    tile(bytes(report.memory), format!("{what}, {each:.0} B per record"));
     page.push_str("</ul>\n");
 }
 
@@ -108,11 +109,19 @@ fn curve(page: &mut String, report: &Report) {
         page,
         "<h2>The promise, and what came of it</h2>\n<p>By their similarity with the nearest earlier record there are caught {}. Lost, though \
          not near, are {}.</p>\n<figure>{}<figcaption>",
-        tied(caught(&report.stated)),
-        tied(lost(&report.stated)),
+        tied(caught(&report.promise)),
+        tied(lost(&report.promise)),
         figures::curve(report)
     );
-    page.push_str("Line: the probability that the filter states for one neighbour of that similarity. ");
+    page.push_str(match report.compared_all {
+        true => "Line: the probability that the plan states for one neighbour of that similarity. ",
+        false => "Line: the probability that the filter states for one neighbour of that similarity. ",
+    });
+    let others = match report.others {
+        Others::Earlier => "all earlier ones",
+        Others::EarlierKept => "all earlier ones that were kept",
+        Others::Kept => "all that were kept",
+    };
     match &report.unchecked {
         Some(why) => page.push_str(&escape(why)),
         None => {
@@ -121,18 +130,20 @@ fn curve(page: &mut String, report: &Report) {
             let _ = match report.compared == decided {
                 true => write!(
                     page,
-                    "Dots: what was measured on all {compared} records, each compared exactly with all earlier ones."
+                    "Dots: what was measured on all {compared} records, each compared exactly with {others}."
                 ),
                 false => write!(
                     page,
-                    "Dots: what was measured on {compared} sampled records of up to {}, each compared exactly with all earlier ones; bars \
+                    "Dots: what was measured on {compared} sampled records of up to {}, each compared exactly with {others}; bars \
                      are 95 % intervals.",
                     bytes(report.longest_sampled)
                 ),
             };
-            page.push_str(
-                " A record that shares different parts with several earlier ones is more likely to be removed than the line says.",
-            );
+            if !report.compared_all {
+                page.push_str(
+                    " A record that shares different parts with several earlier ones is more likely to be removed than the line says.",
+                );
+            }
         }
     }
     page.push_str("</figcaption></figure>\n");
@@ -183,7 +194,7 @@ fn removals(page: &mut String, report: &Report) {
     match &report.unchecked {
         Some(why) => page.push_str(&escape(why)),
         None => page.push_str(
-            "Removed records beside the nearest earlier record that was kept, with the exact similarity of the two, the most doubtful \
+            "Removed records beside the nearest record that was kept, with the exact similarity of the two, the most doubtful \
              first. Words that only one of them has are marked.",
         ),
     }

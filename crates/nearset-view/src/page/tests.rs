@@ -1,5 +1,7 @@
 use super::render;
-use crate::run::{CurvePoint, Excerpt, Fact, Measured, Removal, Repeated, Report, SourceSummary, Stated};
+use crate::run::{
+    CurvePoint, Excerpt, Fact, Loss, Measured, Others, Promise, Removal, Repeated, Report, SourceSummary,
+};
 
 /// A report with every part, in which every string is `word` or made of it.
 fn report_of(word: &str) -> Report {
@@ -18,13 +20,11 @@ fn report_of(word: &str) -> Report {
         title: word.to_owned(),
         made_by: word.to_owned(),
         sources: vec![source.clone(), source],
-        stated: Stated {
+        promise: Promise {
             near: CurvePoint { similarity: 0.8, caught: 0.985 },
             least_near: 0.98,
             above: vec![CurvePoint { similarity: 0.85, caught: 0.999 }],
-            far: CurvePoint { similarity: 0.7, caught: 0.01 },
-            most_far: 0.02,
-            unrelated: 1e-4,
+            lost: Some(Loss { far: CurvePoint { similarity: 0.7, caught: 0.01 }, most_far: 0.02, unrelated: 1e-4 }),
         },
         promised: (0..=20)
             .map(|i| f64::from(i) / 20.0)
@@ -54,7 +54,9 @@ fn report_of(word: &str) -> Report {
         compared: 400,
         unchecked: None,
         bytes: 172_000_000,
-        filter_bytes: 3_400_000,
+        memory: 3_400_000,
+        compared_all: false,
+        others: Others::Earlier,
     }
 }
 
@@ -107,7 +109,7 @@ fn every_part_is_on_the_page() {
         ">2,000</b><span>records read, 172.0 MB<",
         ">1,400</b><span>kept, 70 %<",
         ">580</b><span>removed, 29 %<",
-        ">3.4 MB</b><span>filter, 1700 B a record<",
+        ">3.4 MB</b><span>filter, 1700 B per record<",
         "250 near an earlier record",
         "caught 98.5 % at similarity 0.8 (promised: at least 98.0 %), 99.9 % at 0.85.",
         "1.00 % at similarity 0.7 (promised: at most 2.00 %), 0.01 % of what is unrelated.",

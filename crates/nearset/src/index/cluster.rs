@@ -12,7 +12,7 @@
 use crate::{
     Similarity,
     family::Key,
-    index::{BandIndex, Candidate},
+    index::{BandIndex, Candidate, FullBucket},
 };
 
 /// What became of an item.
@@ -99,6 +99,20 @@ impl StarClusters {
                 Placed::Member { of, similarity, entry: indexed.then(|| self.index.insert(keys)) }
             }
         })
+    }
+
+    /// Makes an item a centre without comparing it, and returns its entry: one that nothing shares a band with, or that an earlier run has
+    /// placed.
+    ///
+    /// # Panics
+    /// Where [`BandIndex::insert`] does.
+    pub fn insert(&mut self, keys: &[Option<Key>]) -> u32 {
+        self.index.insert(keys)
+    }
+
+    /// Takes over what an earlier run knows of buckets that look-ups did not see all of.
+    pub fn restore_full_buckets(&mut self, buckets: impl IntoIterator<Item = FullBucket>) {
+        self.index.restore_full_buckets(buckets);
     }
 
     /// Whether an item with these keys would be compared with any other.

@@ -120,6 +120,11 @@ impl BandIndex {
         self.full.values()
     }
 
+    /// Takes over what an earlier run knows of such buckets.
+    pub fn restore_full_buckets(&mut self, buckets: impl IntoIterator<Item = FullBucket>) {
+        self.full.extend(buckets.into_iter().map(|bucket| ((bucket.band, bucket.key), bucket)));
+    }
+
     /// Overwrites `out` with the items that share a band with these keys: most shared bands first, then oldest first.
     ///
     /// # Panics

@@ -1,5 +1,6 @@
 //! Why a run ends without its output.
 
+use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -7,15 +8,15 @@ use nearset::filter::InsertError;
 use nearset::plan::PlanError;
 use nearset::spec::SpecError;
 use nearset::{DecodeError, ItemError, ShinglingError};
+use nearset_records::{InputError, OutputError, RecordError};
 
 use crate::filter_file::FilterFileError;
-use nearset_records::error::{InputError, OutputError, RecordError};
 
 /// Why a run ends without its output.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 #[allow(missing_docs)]
-pub enum DedupError {
+pub enum RunError {
     #[error(transparent)]
     Wanted(#[from] PlanError),
     #[error(transparent)]
@@ -32,6 +33,8 @@ pub enum DedupError {
     Grow(InsertError),
     #[error("{}: holds no texts ({cause}): only filters over shingles can be used with --against", path.display())]
     AgainstKind { path: PathBuf, cause: ItemError },
+    #[error("{}: no filter is built that could be saved: build one from the output", path.display())]
+    NothingToSave { path: PathBuf },
     #[error(
         "{what} has changed since the run that is to be resumed (it was {was}, it is {is}): change it back, or start \
          again without --resume, with --force"
@@ -42,11 +45,6 @@ pub enum DedupError {
         folder.display()
     )]
     Unfinished { folder: PathBuf },
-    #[error(
-        "{}: the state of the unfinished run is damaged, or another version's ({cause}): start again without --resume, with --force",
-        path.display()
-    )]
-    BadState { path: PathBuf, cause: String },
     #[error("{}: the saved filter is damaged ({cause}): start again without --resume, with --force", path.display())]
     BadSnapshot { path: PathBuf, cause: DecodeError },
     #[error("{name} is named twice among the outputs: give each its own file", name = path.display())]
@@ -59,23 +57,40 @@ pub enum DedupError {
         "a thread died over the records from {name}:{line} on: this is a bug in nearset; please report it with them"
     )]
     WorkerDied { name: Arc<str>, line: u64 },
+    #[error("{name}:{line}: the record cannot be read again to be compared ({cause}): did the file change meanwhile?")]
+    ReadAgain { name: Arc<str>, line: u64, cause: String },
+    #[error(
+        "the copy of compressed or piped texts in {}: {cause}: make room there (for temporary files, set TMPDIR to a folder that has \
+         it), or unpack the inputs first, which are then read in place",
+        folder.display()
+    )]
+    Scratch { folder: PathBuf, cause: io::Error },
+    #[error("{name}: {why}, and a pipe can't be read twice: save it to a file first")]
+    Pipe { name: Arc<str>, why: &'static str },
+    #[error("more than 2^32 - 2 records: split the corpus")]
+    TooMany,
+}
+
+impl RunError {
+    /// The end of a run that was asked to stop.
+    pub(crate) const STOPPED: Self = Self::Interrupted { resumable: false };
 }
 
 // By hand, so that what the message already holds is not printed once more as its source.
-impl From<RecordError> for DedupError {
+impl From<RecordError> for RunError {
     fn from(error: RecordError) -> Self {
-        DedupError::Record(error)
+        RunError::Record(error)
     }
 }
 
-impl From<SpecError> for DedupError {
+impl From<SpecError> for RunError {
     fn from(error: SpecError) -> Self {
-        DedupError::Grow(error.into())
+        RunError::Grow(error.into())
     }
 }
 
-impl From<InsertError> for DedupError {
+impl From<InsertError> for RunError {
     fn from(error: InsertError) -> Self {
-        DedupError::Grow(error)
+        RunError::Grow(error)
     }
 }

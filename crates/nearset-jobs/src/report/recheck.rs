@@ -1,19 +1,19 @@
-//! The remembered records compared exactly with all records before them, by reading the inputs once more.
+//! The remembered records compared exactly with others, by reading the inputs once more.
 //!
-//! Claim: a similarity stated here is the exact Jaccard similarity of shingle sets, the largest with any earlier record; of
+//! Claim: a similarity stated here is the exact Jaccard similarity of shingle sets, the largest with any of the others; of
 //! equals, the earliest record is named.
-//! The filter decides without any of this: it is the measured curve of a report beside the promised one.
+//! The run decides without any of this: it is the measured curve of a report beside the promised one.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use nearset::{Item, Seed, Shingler};
+use nearset_records::{Extracted, ReadOptions, Reader};
+use nearset_view::run::Others;
 
-use super::samples::{LONGEST, Place, Samples};
-use crate::dedup::{DedupError, DedupOptions, Progress};
-use crate::scan::scan;
-use nearset_records::extract::Extracted;
-use nearset_records::input::{ReadOptions, Reader, Source};
+use super::About;
+use crate::run::{LONGEST, Place, Progress, RunError, Samples};
+use crate::scan::scan_while;
 
 /// A remembered record and what is nearest to it.
 #[derive(Debug, Clone, PartialEq)]
@@ -45,33 +45,27 @@ pub(super) struct Match {
     pub text: String,
 }
 
-/// Compares the remembered records with all before them: removed ones first, each kind in the order of reading. Inputs that
-/// break off are compared as far as they go.
-pub(super) fn recheck(
-    sources: &Arc<[Source]>,
-    options: &DedupOptions,
-    samples: &Samples,
-    progress: &Progress,
-) -> Result<Vec<Rechecked>, DedupError> {
+/// Compares the remembered records with others: removed ones first, each kind in the order of reading. Inputs that break off are compared as
+/// far as they go.
+pub(super) fn recheck(about: &About<'_>, samples: &Samples, progress: &Progress) -> Result<Vec<Rechecked>, RunError> {
+    let &About { sources, options, shingling, others, .. } = about;
     // Any seed will do: it only has to be the same for both sides.
-    let shingler = Shingler::new(options.shingling(), Seed::default())?;
+    let shingler = Shingler::new(shingling, Seed::default())?;
     let remembered = |places: Vec<&Place>, removed| {
         let unmatched = move |place: &Place| Rechecked { place: place.clone(), removed, similarity: 0.0, kept: None };
         places.into_iter().map(unmatched).collect::<Vec<_>>()
     };
     let mut all = [remembered(samples.removed().places(), true), remembered(samples.kept().places(), false)].concat();
-    let index = Index::new(&shingler, samples, &all);
+    let index = Index::new(&shingler, samples, others, &all);
     let reader = Reader::new(Arc::clone(sources), ReadOptions::new(options.fields.clone()));
     progress.rechecking.store(true, Ordering::Relaxed);
-    scan(
+    scan_while(
         reader,
         &options.fields,
         options.threads,
         |extracted, _| index.matches(extracted),
+        || progress.go_on(),
         |batch, found| {
-            if progress.is_stopped() {
-                return Err(DedupError::Interrupted { resumable: false });
-            }
             progress.disk_bytes.store(batch.disk_bytes(), Ordering::Relaxed);
             for Candidate { sample, similarity, kept } in found.unwrap_or_default() {
                 let one = &mut all[sample];
@@ -103,6 +97,7 @@ struct Candidate {
 struct Index<'s> {
     shingler: &'s Shingler,
     samples: &'s Samples,
+    others: Others,
     /// Every shingle of every remembered record, sorted.
     shingles: Vec<(u64, u32)>,
     /// Where shingles that begin with given bits start in it, and where the last ones end. Shingles are hash values, so there
@@ -121,7 +116,7 @@ struct Remembered {
 }
 
 impl<'s> Index<'s> {
-    fn new(shingler: &'s Shingler, samples: &'s Samples, all: &[Rechecked]) -> Self {
+    fn new(shingler: &'s Shingler, samples: &'s Samples, others: Others, all: &[Rechecked]) -> Self {
         let (mut shingles, mut remembered) = (Vec::new(), Vec::with_capacity(all.len()));
         for (number, one) in (0..).zip(all) {
             let set = shingler.shingle_set(&one.place.text);
@@ -143,7 +138,7 @@ impl<'s> Index<'s> {
         for i in 1..starts.len() {
             starts[i] += starts[i - 1];
         }
-        Self { shingler, samples, shingles, starts, remembered }
+        Self { shingler, samples, others, shingles, starts, remembered }
     }
 
     /// The remembered records that have a shingle.
@@ -179,7 +174,13 @@ impl<'s> Index<'s> {
             for sample in touched.drain(..) {
                 let both = std::mem::take(&mut shared[sample]);
                 let Remembered { shingles: size, place, removed, .. } = &self.remembered[sample];
-                if (start.source, batch.line(i)) >= *place {
+                let is_earlier = (start.source, batch.line(i)) < *place;
+                let is_compared = match self.others {
+                    Others::EarlierKept => is_earlier && kept,
+                    Others::Kept => kept && (*removed || is_earlier),
+                    _ => is_earlier,
+                };
+                if !is_compared {
                     continue;
                 }
                 let similarity = both as f64 / (size + shingles.len() - both) as f64;
@@ -213,8 +214,10 @@ fn start_of(text: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nearset::plan::Request;
-    use nearset_records::input::resolve;
+    use crate::run::RunOptions;
+    use nearset::Shingling;
+    use nearset_records::{Source, resolve};
+    use nearset_view::run::Promise;
 
     #[test]
     fn the_nearest_earlier_record_is_found_with_its_exact_similarity() {
@@ -236,9 +239,21 @@ mod tests {
         }
         let sources: Arc<[Source]> = resolve(&[path.to_str().unwrap()], None).unwrap().list.into();
         for threads in [1, 3] {
-            let mut options = DedupOptions::new(Request::default());
-            options.threads = threads;
-            let rechecked = recheck(&sources, &options, &samples, &Progress::new()).unwrap();
+            let options = RunOptions { threads, ..RunOptions::default() };
+            let about = About {
+                sources: &sources,
+                options: &options,
+                shingling: Shingling::default(),
+                warnings: Vec::new(),
+                memory: 0,
+                compared_all: false,
+                others: Others::Earlier,
+                promised: Vec::new(),
+                promise: Promise::default(),
+                plan: Vec::new(),
+                facts: Vec::new(),
+            };
+            let rechecked = recheck(&about, &samples, &Progress::new()).unwrap();
             let found: Vec<_> = rechecked
                 .iter()
                 .map(|one| {

@@ -12,22 +12,22 @@ use nearset::Seed;
 use serde::{Deserialize, Serialize};
 
 /// Removed records that are remembered, and as many kept ones.
-pub(in crate::dedup) const SAMPLED: usize = 1000;
+pub(crate) const SAMPLED: usize = 1000;
 
 /// Keys that are counted at once.
 const COUNTED: usize = 256;
 
 /// Bytes of the longest record that is sampled: texts are remembered whole, so that they can be compared exactly.
-pub(super) const LONGEST: usize = 64_000;
+pub(crate) const LONGEST: usize = 64_000;
 
 /// Whether a record may be drawn.
-pub(in crate::dedup) fn is_sampled(raw: &[u8]) -> bool {
+pub(crate) fn is_sampled(raw: &[u8]) -> bool {
     raw.len() <= LONGEST
 }
 
 /// A remembered record.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub(in crate::dedup) struct Place {
+pub(crate) struct Place {
     /// Its number in the order of reading, from 0.
     pub record: u64,
     /// Its source, from 0.
@@ -40,7 +40,7 @@ pub(in crate::dedup) struct Place {
 
 /// What is remembered of a run.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub(in crate::dedup) struct Samples {
+pub(crate) struct Samples {
     wanted: usize,
     removed: Sample,
     kept: Sample,
@@ -51,7 +51,7 @@ pub(in crate::dedup) struct Samples {
 
 /// The records with the smallest numbers of those that were seen.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub(in crate::dedup) struct Sample {
+pub(crate) struct Sample {
     /// How many were seen.
     pub of: u64,
     by_draw: BTreeMap<u64, Place>,

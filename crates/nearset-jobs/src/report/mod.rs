@@ -1,19 +1,22 @@
-//! From a run to its page.
+//! From a run to the page about it: what is remembered of it, a sample compared exactly, and what comes of both.
+//!
+//! Invariant: the page is a function of the records, their order and the options. It names neither time nor threads, so equal runs
+//! give equal pages.
 
-use std::path::PathBuf;
+mod measured;
+mod recheck;
+
 use std::sync::Arc;
 
+use nearset::Shingling;
+use nearset_records::Source;
 use nearset_view::page;
-use nearset_view::run::{CurvePoint, Excerpt, Fact, Removal, Repeated, Report, Stated};
-use nearset_view::words::{bytes, count, percent, similarity};
+use nearset_view::run::{CurvePoint, Excerpt, Fact, Others, Promise, Removal, Repeated, Report};
+use nearset_view::words::count;
 
-use super::measured::{Checked, measured};
-use super::recheck::{Match, Rechecked, recheck};
-use super::samples::{LONGEST, Place};
-use crate::capacity::Known;
-use crate::dedup::summary::{Outcome, Tally};
-use crate::dedup::{DedupError, DedupOptions, DedupPlan, OnError, Progress};
-use nearset_records::input::Source;
+use crate::run::{LONGEST, OnError, Place, Progress, RunError, RunOptions, Tally};
+use measured::{Checked, measured};
+use recheck::{Match, Rechecked, recheck};
 
 /// Removals that the page shows.
 const REMOVALS: usize = 24;
@@ -21,20 +24,31 @@ const REMOVALS: usize = 24;
 /// Repeated records that it shows.
 const REPEATED: usize = 12;
 
+/// What a job says about itself.
+pub(crate) struct About<'r> {
+    pub sources: &'r Arc<[Source]>,
+    pub options: &'r RunOptions,
+    pub shingling: Shingling,
+    pub warnings: Vec<String>,
+    pub memory: u64,
+    pub compared_all: bool,
+    pub others: Others,
+    pub promised: Vec<CurvePoint>,
+    pub promise: Promise,
+    pub plan: Vec<Fact>,
+    /// The options that are the job's own.
+    pub facts: Vec<Fact>,
+}
+
 /// The page about a run whose records are all decided on; the inputs are read once more.
 ///
 /// # Errors
 /// If the run is stopped meanwhile.
-pub(in crate::dedup) fn page_of_run(
-    (sources, options, plan): (&Arc<[Source]>, &DedupOptions, &DedupPlan),
-    tally: &Tally,
-    outcome: &Outcome,
-    (promised, stated): (Vec<CurvePoint>, Stated),
-    progress: &Progress,
-) -> Result<String, DedupError> {
+pub(crate) fn page(about: About<'_>, tally: &Tally, progress: &Progress) -> Result<String, RunError> {
+    let About { sources, options, .. } = about;
     let pipe = sources.iter().find(|source| source.bytes.is_none());
     let rechecked = match pipe {
-        None => Some(recheck(sources, options, &tally.samples, progress)?),
+        None => Some(recheck(&about, &tally.samples, progress)?),
         Some(_) => None,
     };
     let samples = &tally.samples;
@@ -69,13 +83,15 @@ pub(in crate::dedup) fn page_of_run(
             many => format!("Near-duplicates in {} files", count(many.len() as u64)),
         },
         made_by: made_by(options),
-        warnings: warnings(options, plan, tally, outcome),
+        warnings: warnings(options, tally).into_iter().chain(about.warnings).collect(),
         sources: tally.sources.clone(),
         bytes: tally.bytes,
-        filter_bytes: outcome.generations.iter().map(|generation| generation.bytes).sum(),
-        promised,
-        stated,
+        memory: about.memory,
+        compared_all: about.compared_all,
+        promised: about.promised,
+        promise: about.promise,
         compared: checked.len() as u64,
+        others: about.others,
         measured: measured(&checked, samples.removed().of, samples.kept().of),
         longest_sampled: LONGEST as u64,
         unchecked: pipe.map(|pipe| {
@@ -86,8 +102,8 @@ pub(in crate::dedup) fn page_of_run(
         }),
         repeated: repeated.map(|(removed, place)| Repeated { example: excerpt(place), removed }).collect(),
         removals,
-        plan: plan_facts(plan, outcome),
-        options: option_facts(options, plan),
+        plan: about.plan,
+        options: about.facts.into_iter().chain(option_facts(options)).collect(),
     };
     Ok(page::render(&report))
 }
@@ -107,12 +123,12 @@ fn spread<T>(all: &[T]) -> Vec<&T> {
     (0..shown).map(|i| &all[i * all.len() / shown]).collect()
 }
 
-fn made_by(options: &DedupOptions) -> String {
+fn made_by(options: &RunOptions) -> String {
     let out = options.out.as_ref().map_or("a dry run".to_owned(), |out| format!("output {}", out.display()));
     format!("nearset {} dedup, {out}", env!("CARGO_PKG_VERSION"))
 }
 
-fn warnings(options: &DedupOptions, plan: &DedupPlan, tally: &Tally, outcome: &Outcome) -> Vec<String> {
+fn warnings(options: &RunOptions, tally: &Tally) -> Vec<String> {
     let mut warnings = Vec::new();
     if options.annotate {
         warnings.push("All records were kept: those called removed here are marked in the output.".to_owned());
@@ -127,57 +143,17 @@ fn warnings(options: &DedupOptions, plan: &DedupPlan, tally: &Tally, outcome: &O
     for source in tally.sources.iter().filter(|source| source.broken) {
         warnings.push(format!("{} broke off after {} records.", source.name, count(source.records)));
     }
-    if outcome.generations.len() > 1 {
-        warnings.push(format!(
-            "The filter was made for {} records, which was too few, and grew to {} generations. The curve below is that of all of them \
-             together.",
-            count(plan.capacity.records),
-            outcome.generations.len()
-        ));
-    }
     warnings
 }
 
-fn plan_facts(plan: &DedupPlan, outcome: &Outcome) -> Vec<Fact> {
-    let known = match plan.capacity.known {
-        Known::Given => "as given",
-        Known::Counted => "counted",
-        Known::Sampled => "estimated from a sample",
-        _ => "a guess",
-    };
-    let items: u64 = outcome.generations.iter().map(|generation| generation.items).sum();
-    let fill = outcome.generations.last().map_or(0.0, |generation| generation.fill);
-    vec![
-        Fact::new("shingles", &plan.shingling),
-        Fact::new("bands, rows", format!("{} of {}", plan.bands, plan.rows)),
-        Fact::new("made for", format!("{} records, {known}", count(plan.capacity.records))),
-        Fact::new("holds", format!("{} records", count(items))),
-        Fact::new("memory", bytes(outcome.generations.iter().map(|generation| generation.bytes).sum())),
-        Fact::new("bits set", percent(fill)),
-        Fact::new(format!("caught at {}", similarity(plan.near)), percent(1.0 - outcome.false_negative)),
-        Fact::new(format!("lost at {}", similarity(plan.far)), percent(outcome.false_positive)),
-    ]
-}
-
-/// What decides the result, but not the seed: it may be secret, and a page is for showing.
-fn option_facts(options: &DedupOptions, plan: &DedupPlan) -> Vec<Fact> {
-    let path = |path: &PathBuf| path.display().to_string();
+fn option_facts(options: &RunOptions) -> Vec<Fact> {
     let on_error = match options.on_error {
         OnError::Fail => "fail",
         OnError::Skip => "skip",
     };
-    let mut facts = vec![
-        Fact::new("--near", options.wanted.near),
-        Fact::new("--max-fn", plan.max_false_negative),
-        Fact::new("--max-fp", plan.max_false_positive),
-        Fact::new("--shingle", options.shingling()),
-        Fact::new("--text-field", &options.fields.item),
-        Fact::new("--on-error", on_error),
-    ];
-    facts.extend(options.capacity.map(|records| Fact::new("--capacity", count(records))));
-    facts.extend(options.removed.as_ref().map(|removed| Fact::new("--removed", path(removed))));
-    facts.extend(options.save.as_ref().map(|save| Fact::new("--save", path(save))));
-    facts.extend(options.against.iter().map(|against| Fact::new("--against", path(against))));
+    let mut facts = vec![Fact::new("--text-field", &options.fields.item), Fact::new("--on-error", on_error)];
+    facts.extend(options.removed.as_ref().map(|removed| Fact::new("--removed", removed.display())));
+    facts.extend(options.save.as_ref().map(|save| Fact::new("--save", save.display())));
     facts
 }
 

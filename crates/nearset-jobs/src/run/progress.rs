@@ -2,6 +2,8 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use super::RunError;
+
 /// How far a run has come.
 #[derive(Debug, Default)]
 #[non_exhaustive]
@@ -34,7 +36,12 @@ impl Progress {
         self.stop.store(true, Ordering::Relaxed);
     }
 
-    pub(crate) fn is_stopped(&self) -> bool {
+    /// An error as soon as the run is asked to end.
+    pub(crate) fn go_on(&self) -> Result<(), RunError> {
+        if self.is_stopped() { Err(RunError::STOPPED) } else { Ok(()) }
+    }
+
+    fn is_stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
 }

@@ -1,80 +1,75 @@
 //! The writing thread: records and the list of removals, in order.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crossbeam_channel::{Receiver, Sender};
-use nearset::Filter;
-
-use super::job::{Job, Verdict};
-use super::options::DedupOptions;
-use super::state::{Lengths, State, StateFolder};
-use nearset_records::error::OutputError;
-use nearset_records::input::Source;
-use nearset_records::output::{
-    Added, AddedKind, AnyWriter, OutputFile, OutputOptions, RecordWriter, Value, is_written_through, json_string,
-    partial_path,
+use nearset_records::output::{Value, is_written_through, json_string, partial_path};
+use nearset_records::{
+    Added, AddedKind, AnyWriter, OutputError, OutputFile, OutputOptions, RecordWriter, Source, StateFolder,
 };
 
-/// The fields that `--annotate` adds, if it was given.
-pub(super) fn added(options: &DedupOptions) -> Vec<Added> {
-    let fields = [Added::new("near_duplicate", AddedKind::Bool), Added::new("hits", AddedKind::Integer)];
-    if options.annotate { fields.to_vec() } else { Vec::new() }
+use super::job::{Job, Verdict};
+use super::options::RunOptions;
+use super::state::{Lengths, State};
+
+/// How a run decides, and so what it can say about a record.
+#[derive(Debug, Clone)]
+pub(crate) enum Manner {
+    /// By hits in bands of a filter.
+    Filter { bands: u32, against: Vec<String> },
+    /// By comparing with another record; this is why it then goes.
+    Compared { reason: &'static str },
 }
 
-/// Outputs of a run.
-pub(super) struct Outputs {
-    out: Option<AnyWriter>,
-    removed: Option<OutputFile>,
-    /// Empty until all records are decided on.
-    pub report: Option<OutputFile>,
-    annotate: bool,
-    bands: u32,
-    against: Vec<String>,
-    scratch: Vec<u8>,
-}
-
-fn options_for(options: &DedupOptions, sources: &[Source], keep_partial: bool) -> OutputOptions {
-    let mut output = OutputOptions::protecting(sources);
-    output.inputs.extend(options.against.iter().cloned());
-    output.force = options.force;
-    output.keep_partial = keep_partial;
-    output
-}
-
-/// Writes the filter beside its place, if it is to be saved.
-pub(super) fn write_saved(
-    options: &DedupOptions,
-    sources: &[Source],
-    filter: &Filter<'_>,
-) -> Result<Option<OutputFile>, OutputError> {
-    let Some(path) = &options.save else { return Ok(None) };
-    let mut out = OutputFile::create(path, &options_for(options, sources, false))?;
-    crate::filter_file::write_filter(filter, &mut out)?;
-    Ok(Some(out))
-}
-
-/// That the filter can be saved, found out before the work is done.
-pub(super) fn check_save(options: &DedupOptions, sources: &[Source]) -> Result<(), OutputError> {
-    match &options.save {
-        Some(path) => crate::filter_file::check_save(path, &options_for(options, sources, false)),
-        None => Ok(()),
+impl Manner {
+    /// The fields that annotating adds.
+    pub fn added(&self, annotate: bool) -> Vec<Added> {
+        let fields = match self {
+            _ if !annotate => &[][..],
+            Manner::Filter { .. } => &[("near_duplicate", AddedKind::Bool), ("hits", AddedKind::Integer)],
+            Manner::Compared { .. } => &[
+                ("near_duplicate", AddedKind::Bool),
+                ("duplicate_of", AddedKind::Text),
+                ("similarity", AddedKind::Number),
+            ],
+        };
+        fields.iter().map(|&(name, kind)| Added::new(name, kind)).collect()
     }
 }
 
+/// Outputs of a run.
+pub(crate) struct Outputs {
+    out: Option<AnyWriter>,
+    removed: Option<OutputFile>,
+    /// Empty until all records are decided on.
+    pub(super) report: Option<OutputFile>,
+    annotate: bool,
+    manner: Manner,
+    scratch: Vec<u8>,
+}
+
+/// How outputs are opened: over neither inputs nor other files that are read.
+pub(super) fn options_for(options: &RunOptions, sources: &[Source], protected: &[PathBuf]) -> OutputOptions {
+    let mut output = OutputOptions::protecting(sources).with_force(options.force);
+    output.inputs.extend(protected.iter().cloned());
+    output
+}
+
 impl Outputs {
-    pub fn open(
-        options: &DedupOptions,
+    pub(super) fn open(
+        options: &RunOptions,
         sources: &Arc<[Source]>,
+        mut output: OutputOptions,
+        manner: Manner,
         resumed: Option<&Lengths>,
         keep_partial: bool,
-        bands: u32,
     ) -> Result<Self, OutputError> {
         // What is new is kept only when all of it could be opened; what is resumed, in any case.
-        let output = options_for(options, sources, keep_partial && resumed.is_some());
+        output.keep_partial = keep_partial && resumed.is_some();
         let checkpoint = resumed.and_then(|lengths| lengths.out);
         let out = match &options.out {
-            Some(path) => Some(AnyWriter::open(path, sources, added(options), checkpoint, &output)?),
+            Some(path) => Some(AnyWriter::open(path, sources, manner.added(options.annotate), checkpoint, &output)?),
             None => None,
         };
         let removed = match (&options.removed, resumed.and_then(|lengths| lengths.removed)) {
@@ -83,9 +78,7 @@ impl Outputs {
             (None, _) => None,
         };
         let report = options.report.as_ref().map(|path| OutputFile::create(path, &output)).transpose()?;
-        let against = options.against.iter().map(|path| path.display().to_string()).collect();
-        let mut outputs =
-            Self { out, removed, report, annotate: options.annotate, bands, against, scratch: Vec::new() };
+        let mut outputs = Self { out, removed, report, annotate: options.annotate, manner, scratch: Vec::new() };
         if keep_partial {
             outputs.keep_partial();
         }
@@ -102,10 +95,10 @@ impl Outputs {
     }
 
     /// Writes jobs in the order they come, and gives them back to the pool.
-    pub fn write_all(
+    pub(super) fn write_all<P>(
         mut self,
-        jobs: &Receiver<Job>,
-        pool: &Sender<Job>,
+        jobs: &Receiver<Job<P>>,
+        pool: &Sender<Job<P>>,
         folder: Option<&StateFolder>,
     ) -> Result<Self, OutputError> {
         for mut job in jobs {
@@ -116,7 +109,7 @@ impl Outputs {
         Ok(self)
     }
 
-    fn write(&mut self, job: &mut Job, folder: Option<&StateFolder>) -> Result<(), OutputError> {
+    fn write<P>(&mut self, job: &mut Job<P>, folder: Option<&StateFolder>) -> Result<(), OutputError> {
         if let Some(out) = &mut self.out {
             out.begin(&job.batch)?;
         }
@@ -127,31 +120,37 @@ impl Outputs {
                 && let Some(folder) = folder
             {
                 state.outputs = self.lengths()?;
-                folder.save(&state)?;
+                folder.save(&state, state.tally.checkpoints)?;
             }
         }
         Ok(())
     }
 
-    fn record(&mut self, job: &Job, i: usize) -> Result<(), OutputError> {
+    fn record<P>(&mut self, job: &Job<P>, i: usize) -> Result<(), OutputError> {
         let verdict = job.verdicts[i];
         if let Some(out) = &mut self.out {
+            let near = Value::Bool(!verdict.is_kept());
             match verdict {
+                Verdict::Faulty => out.leave_out(&job.batch)?,
                 Verdict::New { hits } | Verdict::Near { hits } | Verdict::Against { hits, .. } if self.annotate => {
-                    let near = !matches!(verdict, Verdict::New { .. });
-                    out.annotate(&job.batch, i, &[Value::Bool(near), Value::Integer(i64::from(hits))])?;
+                    out.annotate(&job.batch, i, &[near, Value::Integer(i64::from(hits))])?;
                 }
-                Verdict::New { .. } => out.copy(&job.batch, i)?,
-                Verdict::Faulty | Verdict::Near { .. } | Verdict::Against { .. } => out.leave_out(&job.batch)?,
+                Verdict::Kept if self.annotate => out.annotate(&job.batch, i, &[near, Value::Null, Value::Null])?,
+                Verdict::NearTo { name, similarity } if self.annotate => {
+                    let of = Value::Text(job.names.get(name as usize));
+                    out.annotate(&job.batch, i, &[near, of, Value::Number(similarity)])?;
+                }
+                verdict if verdict.is_kept() => out.copy(&job.batch, i)?,
+                _ => out.leave_out(&job.batch)?,
             }
         }
-        if self.removed.is_some() && !matches!(verdict, Verdict::New { .. }) {
+        if self.removed.is_some() && !verdict.is_kept() {
             self.removal(job, i, verdict)?;
         }
         Ok(())
     }
 
-    fn removal(&mut self, job: &Job, i: usize, verdict: Verdict) -> Result<(), OutputError> {
+    fn removal<P>(&mut self, job: &Job<P>, i: usize, verdict: Verdict) -> Result<(), OutputError> {
         let line = &mut self.scratch;
         line.clear();
         line.extend_from_slice(b"{\"id\":");
@@ -159,18 +158,25 @@ impl Outputs {
         line.extend_from_slice(b",\"file\":");
         json_string(job.batch.name(), line);
         line.extend_from_slice(format!(",\"line\":{}", job.batch.line(i)).as_bytes());
-        let (reason, hits) = match verdict {
-            Verdict::Near { hits } => ("near an earlier record".to_owned(), Some(hits)),
-            Verdict::Against { filter, hits } => (format!("near {}", self.against[filter]), Some(hits)),
-            _ => {
-                let fault =
-                    job.faults.iter().find(|(faulty, _)| *faulty == i).map(|(_, error)| error.fault.to_string());
-                (format!("unreadable: {}", fault.unwrap_or_default()), None)
-            }
-        };
-        if let Some(hits) = hits {
-            line.extend_from_slice(format!(",\"hits\":{hits},\"bands\":{}", self.bands).as_bytes());
+        if let (Verdict::Near { hits } | Verdict::Against { hits, .. }, Manner::Filter { bands, .. }) =
+            (verdict, &self.manner)
+        {
+            line.extend_from_slice(format!(",\"hits\":{hits},\"bands\":{bands}").as_bytes());
         }
+        if let Verdict::NearTo { name, similarity } = verdict {
+            line.extend_from_slice(b",\"near\":");
+            json_string(job.names.get(name as usize), line);
+            line.extend_from_slice(format!(",\"similarity\":{similarity}").as_bytes());
+        }
+        let reason = match (verdict, &self.manner) {
+            (Verdict::Against { filter, .. }, Manner::Filter { against, .. }) => format!("near {}", against[filter]),
+            (Verdict::NearTo { .. }, Manner::Compared { reason }) => (*reason).to_owned(),
+            (Verdict::Faulty, _) => {
+                let fault = job.faults.iter().find(|(faulty, _)| *faulty == i);
+                format!("unreadable: {}", fault.map(|(_, error)| error.fault.to_string()).unwrap_or_default())
+            }
+            _ => "near an earlier record".to_owned(),
+        };
         line.extend_from_slice(b",\"reason\":");
         json_string(&reason, line);
         line.extend_from_slice(b"}\n");
@@ -181,7 +187,7 @@ impl Outputs {
     }
 
     /// Makes all that was written durable and says how long it is.
-    pub fn lengths(&mut self) -> Result<Lengths, OutputError> {
+    pub(super) fn lengths(&mut self) -> Result<Lengths, OutputError> {
         Ok(Lengths {
             out: self.out.as_mut().map_or(Ok(None), AnyWriter::checkpoint)?,
             removed: self.removed.as_mut().map(OutputFile::checkpoint).transpose()?,
@@ -190,7 +196,7 @@ impl Outputs {
     }
 
     /// Lets the outputs appear under their names.
-    pub fn finish(self) -> Result<(), OutputError> {
+    pub(super) fn finish(self) -> Result<(), OutputError> {
         for other in [self.report, self.removed].into_iter().flatten() {
             other.finish()?;
         }
@@ -199,8 +205,8 @@ impl Outputs {
 }
 
 /// Gives complete outputs their names, those that do not have them yet.
-pub(super) fn finish_named(options: &DedupOptions, sources: &[Source], state: &State) -> Result<(), OutputError> {
-    let output = options_for(options, sources, true);
+pub(super) fn finish_named(options: &RunOptions, mut output: OutputOptions, state: &State) -> Result<(), OutputError> {
+    output.keep_partial = true;
     let waits = |path: &Path| partial_path(path).exists();
     let saved = options.save.as_ref().zip(state.outputs.saved);
     let removed = options.removed.as_ref().zip(state.outputs.removed);
@@ -220,7 +226,7 @@ pub(super) fn finish_named(options: &DedupOptions, sources: &[Source], state: &S
 }
 
 /// Removes what an unfinished run leaves under partial names. Saved filters remove their own.
-pub(super) fn remove_partial(options: &DedupOptions) {
+pub(super) fn remove_partial(options: &RunOptions) {
     let all = [&options.out, &options.removed, &options.report].into_iter().flatten();
     for path in all.filter(|path| !is_written_through(path)) {
         // What is not there need not be removed, and what cannot be removed is named as partial.

@@ -1,0 +1,144 @@
+//! Decisions in the order of reading: each record is compared with those kept before it.
+
+use nearset::family::Key;
+use nearset::index::FullBucket;
+use nearset_records::{OutputFile, StateFolder};
+use serde::{Deserialize, Serialize};
+
+use super::super::stars::{Placement, Stars};
+use super::super::stream::Cut;
+use super::Outcome;
+use super::log::{Entry, Event, Log, replay};
+use crate::run::{Decider, Decision, Ids, Part, RunError, Start, Tally, Verdict};
+
+/// The records kept so far, with their names and the log of them.
+pub(super) struct InOrder {
+    stars: Stars,
+    /// The names of entries, where they are wanted.
+    names: Ids,
+    wants_names: bool,
+    log: Option<Log>,
+}
+
+/// What a checkpoint refers to.
+#[derive(Serialize, Deserialize)]
+struct Saved {
+    /// Bytes of the log.
+    log: u64,
+    /// Bytes of the texts that were copied.
+    copies: Option<u64>,
+    /// Buckets that look-ups did not see all of: band, key, look-ups, two entries.
+    full: Vec<(u32, u64, u64, [u32; 2])>,
+    compared: u64,
+    read_again: u64,
+}
+
+impl InOrder {
+    /// Nothing is kept yet, or what the run to be resumed has kept.
+    pub fn new(stars: Stars, bands: usize, start: &Start) -> Result<Self, RunError> {
+        let mut new = Self { stars, names: Ids::default(), wants_names: start.wants_names(), log: None };
+        let Some(folder) = start.folder() else { return Ok(new) };
+        let saved: Option<Saved> = start.saved()?;
+        if let Some(saved) = &saved {
+            new.restore(saved, folder, bands)?;
+        }
+        new.log = Some(Log::open(folder, saved.map_or(0, |saved| saved.log))?);
+        Ok(new)
+    }
+
+    fn restore(&mut self, saved: &Saved, folder: &StateFolder, bands: usize) -> Result<(), RunError> {
+        let Self { stars, names, wants_names, .. } = self;
+        let mut is_damaged = false;
+        replay(folder, saved.log, bands, |event| match event {
+            Event::Member(of) => match stars.members.get_mut(of as usize) {
+                Some(members) => *members += 1,
+                None => is_damaged = true,
+            },
+            Event::Entry(Entry { keys, place, size, id }) => {
+                stars.insert(keys, place, size as usize);
+                if *wants_names {
+                    names.push(id);
+                }
+            }
+        })?;
+        let entries = stars.members.len() as u32;
+        let full = saved.full.iter().map(|&(band, key, cut_short, items)| {
+            let is_known = items.iter().all(|&entry| entry < entries);
+            Key::new(key).filter(|_| is_known).map(|key| FullBucket { band, key, cut_short, items })
+        });
+        match full.collect::<Option<Vec<FullBucket>>>() {
+            Some(full) if !is_damaged => stars.clusters.restore_full_buckets(full),
+            _ => return Err(folder.damaged("it names records that were not kept").into()),
+        }
+        stars.texts.restore_copies(saved.copies)?;
+        (stars.texts.compared, stars.texts.read_again) = (saved.compared, saved.read_again);
+        Ok(())
+    }
+}
+
+impl Decider for InOrder {
+    type Piece = Cut;
+    type Outcome = Outcome;
+
+    fn decide(&mut self, part: Part<'_, Cut>, decisions: &mut Vec<Decision>, names: &mut Ids) -> Result<(), RunError> {
+        for document in part.sound() {
+            let cut = &mut part.piece.documents[document];
+            let (record, set) = (cut.record, std::mem::take(&mut cut.set));
+            let keys = part.piece.keys(document);
+            let Placement { near, entry } = self.stars.add(keys, set, |texts| texts.place(part.batch, record))?;
+            let id = if self.wants_names { part.ids.get(record) } else { "" };
+            let verdict = match near {
+                Some((of, similarity)) => {
+                    names.push(self.names.get(of as usize));
+                    Verdict::NearTo { name: names.len() as u32 - 1, similarity }
+                }
+                None => Verdict::Kept,
+            };
+            if let (Some((of, _)), Some(log)) = (near, &mut self.log) {
+                log.member(of)?;
+            }
+            if let Some(entry) = entry {
+                if self.wants_names {
+                    self.names.push(id);
+                }
+                if let Some(log) = &mut self.log {
+                    let (place, size) = (self.stars.texts.place_of(entry), self.stars.texts.size_of(entry));
+                    log.entry(&Entry { keys, place, size, id })?;
+                }
+            }
+            decisions.push(Decision { verdict, family: near.map(|(of, _)| u64::from(of)) });
+        }
+        Ok(())
+    }
+
+    fn bytes(&self) -> u64 {
+        self.stars.bytes()
+    }
+
+    /// The log is written as records go by, so a checkpoint hardly writes anything.
+    fn checkpoint_bytes(&self) -> u64 {
+        0
+    }
+
+    fn save(&mut self, folder: &StateFolder, _: u64) -> Result<serde_json::Value, RunError> {
+        let log = self.log.as_mut().map_or(Ok(0), Log::sync)?;
+        let texts = &mut self.stars.texts;
+        let full = self.stars.clusters.index().full_buckets();
+        let saved = Saved {
+            log,
+            copies: texts.sync()?,
+            full: full.map(|bucket| (bucket.band, bucket.key.get(), bucket.cut_short, bucket.items)).collect(),
+            compared: texts.compared,
+            read_again: texts.read_again,
+        };
+        serde_json::to_value(saved).map_err(|cause| folder.damaged(cause).into())
+    }
+
+    fn write(&self, _: &mut OutputFile) -> Result<(), RunError> {
+        Ok(())
+    }
+
+    fn outcome(&mut self, tally: &Tally) -> Result<Outcome, RunError> {
+        Outcome::of(&mut self.stars, tally.records)
+    }
+}

@@ -1,0 +1,140 @@
+//! What an unfinished run knows, appended record by record, so that a checkpoint only has to note how long it is.
+//!
+//! Layout, little-endian: `0`, the entry that a record is near (4 bytes); or `1`, a new entry: its place (24), the size of its set (4), the
+//! length of its id (4), a key per band (8 each), the id.
+
+use std::fs::File;
+use std::io::{self, BufReader, ErrorKind, Read};
+
+use nearset::family::Key;
+use nearset_records::{Scratch, StateFolder};
+
+use super::super::texts::Place;
+use crate::run::RunError;
+
+const FILE: &str = "entries.log";
+
+const MEMBER: u8 = 0;
+const ENTRY: u8 = 1;
+
+/// The longest id that is believed.
+const LONGEST_ID: usize = 1 << 30;
+
+/// The log of a run that can be resumed.
+pub(super) struct Log {
+    folder: StateFolder,
+    file: Scratch,
+    line: Vec<u8>,
+}
+
+/// A record that others are compared with.
+pub(super) struct Entry<'l> {
+    pub keys: &'l [Option<Key>],
+    pub place: Place,
+    pub size: u32,
+    pub id: &'l str,
+}
+
+/// What the log says, in its order.
+pub(super) enum Event<'l> {
+    /// A record is near this entry.
+    Member(u32),
+    Entry(Entry<'l>),
+}
+
+impl Log {
+    /// The log of so many bytes: 0 for a new one.
+    pub fn open(folder: &StateFolder, length: u64) -> Result<Self, RunError> {
+        folder.create()?;
+        let file = Scratch::open(&folder.file(FILE), length).map_err(|cause| folder.damaged(cause))?;
+        Ok(Self { folder: folder.clone(), file, line: Vec::new() })
+    }
+
+    pub fn member(&mut self, of: u32) -> Result<(), RunError> {
+        self.line.clear();
+        self.line.push(MEMBER);
+        self.line.extend_from_slice(&of.to_le_bytes());
+        self.append()
+    }
+
+    pub fn entry(&mut self, entry: &Entry<'_>) -> Result<(), RunError> {
+        let line = &mut self.line;
+        line.clear();
+        line.push(ENTRY);
+        line.extend_from_slice(&entry.place.to_bytes());
+        line.extend_from_slice(&entry.size.to_le_bytes());
+        line.extend_from_slice(&(entry.id.len() as u32).to_le_bytes());
+        entry.keys.iter().for_each(|key| line.extend_from_slice(&key.map_or(0, Key::get).to_le_bytes()));
+        line.extend_from_slice(entry.id.as_bytes());
+        self.append()
+    }
+
+    fn append(&mut self) -> Result<(), RunError> {
+        match self.file.append(&self.line) {
+            Ok(_) => Ok(()),
+            Err(cause) => Err(self.failed(cause)),
+        }
+    }
+
+    /// Makes it durable, and says how long it is.
+    pub fn sync(&mut self) -> Result<u64, RunError> {
+        self.file.sync().map_err(|cause| self.failed(cause))
+    }
+
+    fn failed(&self, cause: io::Error) -> RunError {
+        nearset_records::OutputError::from_io(self.folder.path(), cause).into()
+    }
+}
+
+/// Reads the first `length` bytes of a log.
+pub(super) fn replay(
+    folder: &StateFolder,
+    length: u64,
+    bands: usize,
+    mut each: impl FnMut(Event<'_>),
+) -> Result<(), RunError> {
+    let mut read = || -> io::Result<()> {
+        let mut file = BufReader::with_capacity(1 << 18, File::open(folder.file(FILE))?.take(length));
+        let mut keys = Vec::with_capacity(bands);
+        let mut id = Vec::new();
+        while let Some(kind) = next(&mut file)? {
+            if kind == [MEMBER] {
+                each(Event::Member(u32::from_le_bytes(bytes(&mut file)?)));
+                continue;
+            }
+            let place = Place::from_bytes(bytes(&mut file)?);
+            let size = u32::from_le_bytes(bytes(&mut file)?);
+            let id_bytes = u32::from_le_bytes(bytes(&mut file)?) as usize;
+            keys.clear();
+            for _ in 0..bands {
+                keys.push(Key::new(u64::from_le_bytes(bytes(&mut file)?)));
+            }
+            if kind != [ENTRY] || keys.contains(&None) || id_bytes > LONGEST_ID {
+                return Err(ErrorKind::InvalidData.into());
+            }
+            id.clear();
+            if file.by_ref().take(id_bytes as u64).read_to_end(&mut id)? < id_bytes {
+                return Err(ErrorKind::UnexpectedEof.into());
+            }
+            let id = std::str::from_utf8(&id).map_err(|_| ErrorKind::InvalidData)?;
+            each(Event::Entry(Entry { keys: &keys, place, size, id }));
+        }
+        Ok(())
+    };
+    read().map_err(|cause| folder.damaged(format!("{FILE}: {cause}")).into())
+}
+
+/// The next byte; `None` at the end.
+fn next(file: &mut impl Read) -> io::Result<Option<[u8; 1]>> {
+    match bytes(file) {
+        Ok(byte) => Ok(Some(byte)),
+        Err(cause) if cause.kind() == ErrorKind::UnexpectedEof => Ok(None),
+        Err(cause) => Err(cause),
+    }
+}
+
+fn bytes<const N: usize>(file: &mut impl Read) -> io::Result<[u8; N]> {
+    let mut bytes = [0; N];
+    file.read_exact(&mut bytes)?;
+    Ok(bytes)
+}

@@ -1,0 +1,257 @@
+//! Near-duplicates out of a corpus, each compared with a record that stays before it goes.
+//!
+//! Claim: a record is removed only if one that was compared with it, and is kept, has the similarity `near` or more, by their
+//! exact shingle sets; where chains are followed, one that is itself kept or removed.
+//! Records are decided on in the order in which they are wanted, the most wanted first, and each is compared with those kept
+//! before it. Where the first is kept, that is the order of reading, and one pass decides and writes ([`in_order`]). Otherwise a
+//! first pass reads how much each is wanted, and a second one writes ([`ranked`]).
+//! Not here: reading, writing and checkpoints (`run`), and how to print anything.
+
+mod in_order;
+mod log;
+mod ranked;
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use nearset::Similarity;
+use nearset::plan::Request;
+use nearset_records::{ReadOptions, Source};
+use nearset_view::run::{CurvePoint, Fact, Others, Promise};
+use nearset_view::words::{bytes, count, percent, similarity};
+use serde::{Deserialize, Serialize};
+
+use super::JoinPlan;
+use super::alarm::Alarm;
+use super::rank::Keep;
+use super::stars::Stars;
+use super::stream::{self, Counts, Cutter};
+use crate::report::{self, About};
+use crate::run::{Done, Fingerprint, Manner, Outputs, Progress, RunError, RunOptions, Start, Tally};
+use in_order::InOrder;
+use ranked::{Naming, Ranked};
+
+/// How to remove duplicates by comparing.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct VerifiedDedupOptions {
+    /// What is near, and what may be missed.
+    pub wanted: Request,
+    /// How to read, and what to write.
+    pub run: RunOptions,
+    /// Which of several near records is kept.
+    pub keep: Keep,
+    /// Whether a record goes that is near only a removed one: in a chain A ~ B ~ C, C for being near B.
+    pub follow_chains: bool,
+}
+
+impl VerifiedDedupOptions {
+    /// The first is kept, chains are not followed, and no output is named.
+    pub fn new(wanted: Request) -> Self {
+        Self { wanted, run: RunOptions::default(), keep: Keep::First, follow_chains: false }
+    }
+
+    /// Everything here that decides the output's bytes.
+    fn fingerprint(&self, plan: &JoinPlan) -> Fingerprint {
+        // Taken apart, so that a new option can't be forgotten here.
+        let Self { wanted, run: _, keep, follow_chains } = self;
+        let mut all = Fingerprint::new();
+        let mut note = |name: &str, value: String| all.insert(name.to_owned(), value);
+        note("--verify", "true".to_owned());
+        note("--near", wanted.near.to_string());
+        note("--max-fn", plan.max_false_negative.to_string());
+        note("--shingle", plan.shingling.clone());
+        note("--seed", wanted.seed.to_string());
+        note("--keep", format!("{keep:?}"));
+        note("--chain", follow_chains.to_string());
+        all
+    }
+}
+
+/// What a run did.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct VerifiedDedupSummary {
+    /// What was planned.
+    pub plan: JoinPlan,
+    /// What was read.
+    #[serde(flatten)]
+    pub counts: Counts,
+    /// Records kept.
+    pub kept: u64,
+    /// Records near a kept one.
+    pub near: u64,
+    /// Pairs of records that were compared.
+    pub compared: u64,
+    /// Texts that were read again for it.
+    pub read_again: u64,
+    /// Memory of what records are compared with, ids and cache aside.
+    pub index_bytes: u64,
+    /// Families so large that somebody should look at them.
+    pub alarms: Vec<Alarm>,
+    /// Seconds that this run took.
+    pub seconds: f64,
+    /// Seconds in which the report was made, of these.
+    pub report_seconds: f64,
+}
+
+/// What comparing came to.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Outcome {
+    compared: u64,
+    read_again: u64,
+    index_bytes: u64,
+    alarms: Vec<Alarm>,
+}
+
+impl Outcome {
+    fn of(stars: &mut Stars, records: u64) -> Result<Self, RunError> {
+        let alarms = stars.alarms(records)?;
+        let (compared, read_again) = (stars.texts.compared, stars.texts.read_again);
+        Ok(Self { compared, read_again, index_bytes: stars.bytes(), alarms })
+    }
+}
+
+/// A run that is about to start.
+pub struct VerifiedDedup {
+    start: Start,
+    options: VerifiedDedupOptions,
+    plan: JoinPlan,
+}
+
+impl VerifiedDedup {
+    /// Looks at the inputs and at what an earlier run left, and changes nothing.
+    ///
+    /// # Errors
+    /// If the promise can't be made, two outputs are one file, the records can't go to one output of this name, a pipe would have to be read
+    /// twice, or the run to be resumed was another one.
+    pub fn prepare(sources: impl Into<Arc<[Source]>>, options: VerifiedDedupOptions) -> Result<Self, RunError> {
+        let plan = JoinPlan::new(&options.wanted)?;
+        if let Some(path) = &options.run.save {
+            return Err(RunError::NothingToSave { path: path.clone() });
+        }
+        let reason = if options.follow_chains { "near an earlier record" } else { "near a kept record" };
+        let (run, decisive) = (options.run.clone(), options.fingerprint(&plan));
+        let start = Start::new(sources.into(), run, Manner::Compared { reason }, decisive, &[])?;
+        if options.keep != Keep::First {
+            let why = "what is kept is known only after all was read (--keep first would do)";
+            stream::check_files(&start.sources, why)?;
+        }
+        Ok(Self { start, options, plan })
+    }
+
+    /// What will be done.
+    pub fn plan(&self) -> &JoinPlan {
+        &self.plan
+    }
+
+    /// How many records an earlier run has already dealt with.
+    pub fn resumed_records(&self) -> u64 {
+        self.start.resumed_records()
+    }
+
+    /// Does it.
+    ///
+    /// # Errors
+    /// If an input or output fails, or a record is faulty and none may be. No output has appeared then; where there is a
+    /// checkpoint, what is needed to resume is kept.
+    pub fn run(self, progress: &Progress) -> Result<VerifiedDedupSummary, RunError> {
+        let started = Instant::now();
+        let done = match self.start.finish_stopped()? {
+            Some(done) => done,
+            None => self.start.guarded(|outputs| match self.options.keep {
+                Keep::First => self.in_order(outputs, progress),
+                _ => self.ranked(outputs, progress),
+            })?,
+        };
+        let Done { tally, outcome: Outcome { compared, read_again, index_bytes, alarms }, report_seconds, .. } = done;
+        Ok(VerifiedDedupSummary {
+            plan: self.plan,
+            kept: tally.kept,
+            near: tally.near,
+            counts: tally.into(),
+            compared,
+            read_again,
+            index_bytes,
+            alarms,
+            seconds: started.elapsed().as_secs_f64(),
+            report_seconds,
+        })
+    }
+
+    /// One pass that decides in the order of reading.
+    fn in_order(&self, outputs: Outputs, progress: &Progress) -> Result<Done<Outcome>, RunError> {
+        let Self { start, options, .. } = self;
+        let (wanted, fields) = (&options.wanted, &options.run.fields);
+        let cutter = Cutter::new(wanted, fields)?;
+        let stars = Stars::new(&start.sources, (wanted, fields), options.follow_chains, &cutter, start.folder())?;
+        let mut decider = InOrder::new(stars, cutter.bands(), start)?;
+        start.carry_out(
+            outputs,
+            ReadOptions::new(fields.clone()),
+            (&cutter, &mut decider),
+            wanted.seed,
+            progress,
+            |_, tally, outcome| self.page(tally, outcome, progress),
+        )
+    }
+
+    /// Two passes: what is wanted most is known before anything is written.
+    fn ranked(&self, outputs: Outputs, progress: &Progress) -> Result<Done<Outcome>, RunError> {
+        let Self { start, options, .. } = self;
+        let fields = &options.run.fields;
+        let mut decider = Ranked::new(start, options, progress)?;
+        start.carry_out(
+            outputs,
+            ReadOptions::new(fields.clone()),
+            (&Naming { fields }, &mut decider),
+            options.wanted.seed,
+            progress,
+            |_, tally, outcome| self.page(tally, outcome, progress),
+        )
+    }
+
+    /// The page about the run, when all records are decided on; the inputs are read once more.
+    fn page(&self, tally: &Tally, outcome: &Outcome, progress: &Progress) -> Result<String, RunError> {
+        let Self { start, options, plan } = self;
+        let wanted = &options.wanted;
+        let spec = wanted.plan_join()?;
+        let found =
+            |similarity: f64| Similarity::jaccard(similarity).map_or(f64::NAN, |at| spec.success_probability(at));
+        let promised = (0..=100).map(|hundredth| f64::from(hundredth) / 100.0);
+        let caught = |similarity: f64| if similarity < wanted.near { 0.0 } else { found(similarity) };
+        let about = About {
+            sources: &start.sources,
+            options: &options.run,
+            shingling: spec.family.shingling,
+            warnings: Vec::new(),
+            memory: outcome.index_bytes,
+            compared_all: true,
+            others: match (&options.keep, options.follow_chains) {
+                (_, true) => Others::Earlier,
+                (Keep::First, false) => Others::EarlierKept,
+                _ => Others::Kept,
+            },
+            promised: promised.map(|similarity| CurvePoint::new(similarity, caught(similarity))).collect(),
+            promise: Promise::new(wanted.near, plan.max_false_negative, None, |similarity| {
+                Ok::<_, RunError>(found(similarity))
+            })?,
+            plan: vec![
+                Fact::new("shingles", &plan.shingling),
+                Fact::new("bands, rows", format!("{} of {}", plan.bands, plan.rows)),
+                Fact::new("memory", bytes(outcome.index_bytes)),
+                Fact::new("pairs compared", count(outcome.compared)),
+                Fact::new(format!("caught at {}", similarity(plan.near)), percent(1.0 - plan.missed)),
+            ],
+            facts: vec![
+                Fact::new("--verify", true),
+                Fact::new("--near", wanted.near),
+                Fact::new("--max-fn", plan.max_false_negative),
+                Fact::new("--shingle", &plan.shingling),
+                Fact::new("--keep", &options.keep),
+                Fact::new("--chain", options.follow_chains),
+            ],
+        };
+        report::page(about, tally, progress)
+    }
+}

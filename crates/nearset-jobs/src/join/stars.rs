@@ -1,0 +1,103 @@
+//! Records kept so far, and those that are near one of them.
+
+use std::sync::Arc;
+
+use nearset::family::Key;
+use nearset::index::{Placed, StarClusters};
+use nearset::item::SortedSet;
+use nearset::plan::Request;
+use nearset_records::{Fields, Source, StateFolder};
+
+use super::alarm::{self, Alarm, Cause};
+use super::stream::Cutter;
+use super::texts::{Place, Texts};
+use crate::run::RunError;
+
+/// Where a record belongs.
+pub(super) struct Placement {
+    /// The entry it is near, and how near.
+    pub near: Option<(u32, f64)>,
+    /// Its own entry, if others are to be compared with it.
+    pub entry: Option<u32>,
+}
+
+/// The records kept so far, and how many are near each.
+pub(super) struct Stars {
+    pub clusters: StarClusters,
+    pub texts: Texts,
+    /// How many are near each entry.
+    pub members: Vec<u32>,
+}
+
+impl Stars {
+    pub fn new(
+        sources: &Arc<[Source]>,
+        (wanted, fields): (&Request, &Fields),
+        follow_chains: bool,
+        cutter: &Cutter,
+        folder: Option<&StateFolder>,
+    ) -> Result<Self, RunError> {
+        let near = wanted.plan_join()?.near;
+        let clusters = StarClusters::new(cutter.bands(), near).following_chains(follow_chains);
+        let texts = Texts::new(sources, fields, cutter.shingler, folder);
+        Ok(Self { clusters, texts, members: Vec::new() })
+    }
+
+    /// Takes the next record. `place` is asked for if others are to be compared with it.
+    pub fn add(
+        &mut self,
+        keys: &[Option<Key>],
+        set: SortedSet,
+        place: impl FnOnce(&mut Texts) -> Result<Place, RunError>,
+    ) -> Result<Placement, RunError> {
+        let texts = &mut self.texts;
+        let placed = self.clusters.add(keys, |entry, least| texts.compare(entry, &set, least))?;
+        let (near, entry) = match placed {
+            Placed::Member { of, similarity, entry } => {
+                self.members[of as usize] += 1;
+                (Some((of, similarity.value())), entry)
+            }
+            Placed::Centre { entry } => (None, entry),
+            _ => (None, None),
+        };
+        if entry.is_some() {
+            let place = place(texts)?;
+            texts.push(place, set);
+            self.members.push(0);
+        }
+        Ok(Placement { near, entry })
+    }
+
+    /// Whether nothing shares a band with a record; it is then kept, without being read.
+    pub fn is_alone(&mut self, keys: &[Option<Key>], place: Place, size: usize) -> bool {
+        if keys.contains(&None) {
+            return true;
+        }
+        if self.clusters.has_candidates(keys) {
+            return false;
+        }
+        self.insert(keys, place, size);
+        true
+    }
+
+    /// Makes a record an entry that is not compared.
+    pub fn insert(&mut self, keys: &[Option<Key>], place: Place, size: usize) {
+        self.clusters.insert(keys);
+        self.texts.push_unread(place, size);
+        self.members.push(0);
+    }
+
+    pub fn bytes(&self) -> u64 {
+        self.clusters.index().bytes() + 4 * self.members.len() as u64 + self.texts.bytes()
+    }
+
+    pub fn alarms(&mut self, records: u64) -> Result<Vec<Alarm>, RunError> {
+        let sizes = (0..).zip(&self.members).map(|(entry, &members)| (entry, u64::from(members) + 1));
+        let large = alarm::worth_an_alarm(sizes, records);
+        let mut alarms = alarm::buckets(&mut self.texts, self.clusters.index())?;
+        for (entry, size) in large {
+            alarms.push(alarm::around(&mut self.texts, Cause::Cluster, entry, size)?);
+        }
+        Ok(alarms)
+    }
+}

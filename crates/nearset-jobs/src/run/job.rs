@@ -1,0 +1,150 @@
+//! A batch on its way through the threads.
+
+use std::ops::Range;
+
+use nearset_records::{Batch, Format, InputError, Position, RecordError};
+
+use super::state::State;
+
+/// What becomes of a record.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Verdict {
+    /// Near nothing; so many bands of a filter hit.
+    New { hits: u32 },
+    /// Near something in the run's own filter.
+    Near { hits: u32 },
+    /// Near something in that filter built before.
+    Against { filter: usize, hits: u32 },
+    /// Compared, and near nothing.
+    Kept,
+    /// Compared, and near another: which of the batch's names is the other's, and how near.
+    NearTo { name: u32, similarity: f64 },
+    /// It could not be read.
+    Faulty,
+}
+
+impl Verdict {
+    /// Whether the record stays.
+    pub fn is_kept(self) -> bool {
+        matches!(self, Verdict::New { .. } | Verdict::Kept)
+    }
+
+    /// Whether this run's own records made it go.
+    pub fn is_near(self) -> bool {
+        matches!(self, Verdict::Near { .. } | Verdict::NearTo { .. })
+    }
+}
+
+/// What is decided about a record.
+pub(crate) struct Decision {
+    pub verdict: Verdict,
+    /// What it has in common with those that are near the same, for counting what is repeated.
+    pub family: Option<u64>,
+}
+
+/// A batch and what is known of it.
+#[derive(Default)]
+pub(super) struct Job<P> {
+    pub batch: Batch,
+    /// What ended the source behind the batch's records.
+    pub input_error: Option<InputError>,
+    /// What a worker made of the records that are not faulty.
+    pub piece: P,
+    /// Faulty records, in order.
+    pub faults: Vec<(usize, RecordError)>,
+    pub ids: Ids,
+    pub verdicts: Vec<Verdict>,
+    /// Names of records that others are near.
+    pub names: Ids,
+    /// Whether a worker panicked over it.
+    pub given_up: bool,
+    /// Checkpoints behind records, in order: after how many, and what.
+    pub checkpoints: Vec<(usize, Box<State>)>,
+}
+
+impl<P> Job<P> {
+    /// Forgets all but the batch, which the reader clears, and the piece, which the worker clears.
+    pub fn clear(&mut self) {
+        self.input_error = None;
+        self.faults.clear();
+        self.ids.clear();
+        self.verdicts.clear();
+        self.names.clear();
+        self.checkpoints.clear();
+    }
+
+    /// Where reading goes on behind the first `records` records.
+    pub fn position_behind(&self, records: usize) -> Position {
+        let batch = &self.batch;
+        if records >= batch.len() {
+            return batch.end();
+        }
+        let start = batch.start();
+        let offset = match batch.format() {
+            Format::Parquet => start.offset,
+            _ => start.offset + batch.range(records).start as u64,
+        };
+        Position { source: start.source, record: start.record + records as u64, line: batch.line(records), offset }
+    }
+}
+
+/// Some records of a batch, all before which are decided.
+pub(crate) struct Part<'j, P> {
+    pub batch: &'j Batch,
+    pub piece: &'j mut P,
+    pub ids: &'j Ids,
+    pub records: Range<usize>,
+    /// The faulty ones of the whole batch, ascending.
+    faults: &'j [(usize, RecordError)],
+}
+
+impl<'j, P> Part<'j, P> {
+    pub(super) fn new(job: &'j mut Job<P>, records: Range<usize>) -> (Self, &'j mut Ids) {
+        let Job { batch, piece, faults, ids, names, .. } = job;
+        (Self { batch, piece, ids, records, faults }, names)
+    }
+
+    /// Which of the batch's records that are not faulty these are.
+    pub fn sound(&self) -> Range<usize> {
+        let faults_before = |record: usize| self.faults.partition_point(|&(faulty, _)| faulty < record);
+        let Range { start, end } = self.records;
+        start - faults_before(start)..end - faults_before(end)
+    }
+
+    /// Their numbers in the batch.
+    pub fn sound_records(&self) -> impl Iterator<Item = usize> + use<'j, P> {
+        let Range { start, end } = self.records;
+        let mut faults = self.faults[self.faults.partition_point(|&(faulty, _)| faulty < start)..].iter().peekable();
+        (start..end).filter(move |&i| faults.next_if(|(faulty, _)| *faulty == i).is_none())
+    }
+}
+
+/// Ids of records, in one string.
+#[derive(Default)]
+pub(crate) struct Ids {
+    text: String,
+    ends: Vec<usize>,
+}
+
+impl Ids {
+    fn clear(&mut self) {
+        self.text.clear();
+        self.ends.clear();
+    }
+
+    pub fn push(&mut self, id: &str) {
+        self.text.push_str(id);
+        self.ends.push(self.text.len());
+    }
+
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// The id of record `i`; empty where ids were not asked for.
+    pub fn get(&self, i: usize) -> &str {
+        let Some(&end) = self.ends.get(i) else { return "" };
+        let start = i.checked_sub(1).map_or(0, |before| self.ends[before]);
+        &self.text[Range { start, end }]
+    }
+}

@@ -1,0 +1,130 @@
+//! What every run that writes records is told, and what of it decides the output.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
+
+use nearset_records::{Fields, ItemField, Source};
+
+/// What to do with a record that cannot be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
+#[non_exhaustive]
+pub enum OnError {
+    /// Stop, and leave no output.
+    #[default]
+    Fail,
+    /// Leave it out, count it and say so.
+    Skip,
+}
+
+/// How to read, and what to write.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct RunOptions {
+    /// What a record's text and id are called.
+    pub fields: Fields,
+    /// What to do with a record that cannot be read.
+    pub on_error: OnError,
+    /// Keep every record and add to each what was found, instead of leaving those out that are near another.
+    pub annotate: bool,
+    /// Where kept records go; `None` is a dry run.
+    pub out: Option<PathBuf>,
+    /// Where to say what was left out and why.
+    pub removed: Option<PathBuf>,
+    /// Where a page about the run goes. It takes a second reading of the inputs, to compare a sample of records exactly.
+    pub report: Option<PathBuf>,
+    /// Where to save the filter.
+    pub save: Option<PathBuf>,
+    /// Whether existing outputs may be replaced.
+    pub force: bool,
+    /// Whether to go on where a run that was stopped took its last checkpoint.
+    pub resume: bool,
+    /// Threads that hash.
+    pub threads: usize,
+    /// Bytes of records between checkpoints; `None` goes by what a checkpoint writes.
+    pub checkpoint_bytes: Option<u64>,
+}
+
+impl Default for RunOptions {
+    /// The usual options; no output is named yet.
+    fn default() -> Self {
+        Self {
+            fields: Fields::new("text", ItemField::Text),
+            on_error: OnError::Fail,
+            annotate: false,
+            out: None,
+            removed: None,
+            report: None,
+            save: None,
+            force: false,
+            resume: false,
+            threads: std::thread::available_parallelism().map_or(1, usize::from),
+            checkpoint_bytes: None,
+        }
+    }
+}
+
+/// Everything that decides an output's bytes, by the name the user knows it by.
+pub(crate) type Fingerprint = BTreeMap<String, String>;
+
+impl RunOptions {
+    /// All files that the run writes.
+    pub(super) fn outputs(&self) -> impl Iterator<Item = &PathBuf> {
+        [&self.out, &self.removed, &self.save, &self.report].into_iter().flatten()
+    }
+
+    /// Everything here that decides the output's bytes. Threads are not among it, nor what to do with faulty records: a run that
+    /// stopped at one can go on without it.
+    pub(super) fn fingerprint(&self, sources: &[Source]) -> Fingerprint {
+        // Taken apart, so that a new option can't be forgotten here.
+        let Self {
+            fields,
+            on_error: _,
+            annotate,
+            out,
+            removed,
+            report,
+            save,
+            force: _,
+            resume: _,
+            threads: _,
+            checkpoint_bytes,
+        } = self;
+        let mut all = Fingerprint::new();
+        let mut note = |name: &str, value: String| all.insert(name.to_owned(), value);
+        note("the version of nearset", env!("CARGO_PKG_VERSION").to_owned());
+        note("--text-field", fields.item.clone());
+        note("--id-field", format!("{:?}", fields.id));
+        note("--annotate", annotate.to_string());
+        note("--removed", format!("{removed:?}"));
+        note("--save", format!("{save:?}"));
+        note("the output", format!("{out:?}"));
+        note("the distance of checkpoints", format!("{checkpoint_bytes:?}"));
+        note("--report", format!("{report:?}"));
+        note("the number of inputs", sources.len().to_string());
+        for (i, source) in sources.iter().enumerate() {
+            let state = source.path().map(of_file).unwrap_or_default();
+            note(&format!("input {}", i + 1), format!("{} ({}), {state}", source.name, source.format));
+        }
+        all
+    }
+}
+
+/// A file's size and time of change.
+pub(crate) fn of_file(path: &Path) -> String {
+    let Ok(metadata) = path.metadata() else {
+        return "unreadable".to_owned();
+    };
+    let changed = metadata.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+    let nanoseconds = changed.map_or(0, |time| time.as_nanos());
+    format!("{} bytes, changed at {nanoseconds}", metadata.len())
+}
+
+/// The first thing that differs between two fingerprints.
+pub(super) fn first_change(was: &Fingerprint, is: &Fingerprint) -> Option<(String, String, String)> {
+    let nothing = || "not there".to_owned();
+    let names = was.keys().chain(is.keys().filter(|name| !was.contains_key(*name)));
+    names.map(|name| (name, was.get(name), is.get(name))).find(|(_, was, is)| was != is).map(|(name, was, is)| {
+        (name.clone(), was.cloned().unwrap_or_else(nothing), is.cloned().unwrap_or_else(nothing))
+    })
+}

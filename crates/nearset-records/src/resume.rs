@@ -1,0 +1,159 @@
+//! The state of an unfinished run: a folder `OUT.resume` beside the output.
+//!
+//! Claim: whatever moment the machine stops at, the folder holds one consistent checkpoint or none. The state file appears by
+//! rename after everything it refers to is on disk, and what it no longer refers to is removed only after that.
+//! Not here: what a state holds.
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::error::OutputError;
+use crate::output::partial_path;
+
+const STATE: &str = "state.json";
+
+/// Bytes of records between checkpoints, at the least.
+const LEAST_INTERVAL: u64 = 1 << 30;
+
+/// Between checkpoints so many times the bytes that one writes are read, so that saving takes a small part of the time.
+const SAVES_APART: u64 = 8;
+
+/// The folder of a run's state.
+#[derive(Debug, Clone)]
+pub struct StateFolder {
+    path: PathBuf,
+    interval: Option<u64>,
+}
+
+impl StateFolder {
+    /// Beside the output. `interval` is that of checkpoints; `None` goes by what one writes.
+    pub fn of(out: &Path, interval: Option<u64>) -> Self {
+        let mut name = out.file_name().unwrap_or_default().to_owned();
+        name.push(".resume");
+        Self { path: out.with_file_name(name), interval }
+    }
+
+    /// Bytes of records until the next checkpoint, where one writes so many bytes.
+    pub fn interval(&self, saved_bytes: u64) -> u64 {
+        self.interval.unwrap_or(LEAST_INTERVAL.max(SAVES_APART.saturating_mul(saved_bytes))).max(1)
+    }
+
+    /// Where the folder lies, if it is there.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The path of a file in it.
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.path.join(name)
+    }
+
+    /// Whether it holds a state.
+    pub fn exists(&self) -> bool {
+        self.path.join(STATE).exists()
+    }
+
+    /// Makes the folder, unless it is there.
+    ///
+    /// # Errors
+    /// If it can't be made.
+    pub fn create(&self) -> Result<(), OutputError> {
+        fs::create_dir_all(&self.path).map_err(|cause| OutputError::from_io(&self.path, cause))
+    }
+
+    /// Removes the folder, the state itself after what it refers to: as long as it is there, the run is not over.
+    ///
+    /// # Errors
+    /// If something in it can't be removed.
+    pub fn remove(&self) -> Result<(), OutputError> {
+        let remove = || {
+            for entry in fs::read_dir(&self.path)? {
+                let entry = entry?;
+                if entry.file_name() != STATE {
+                    fs::remove_file(entry.path())?;
+                }
+            }
+            fs::remove_dir_all(&self.path)
+        };
+        match remove() {
+            Err(cause) if cause.kind() != std::io::ErrorKind::NotFound => Err(OutputError::from_io(&self.path, cause)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Removes what a run leaves that is killed while it removes its state: the folder without one. A run that is at work may have
+    /// one too, but it has a partial output.
+    ///
+    /// # Errors
+    /// As [`StateFolder::remove`].
+    pub fn remove_leftover(&self, out: &Path) -> Result<(), OutputError> {
+        let is_leftover = self.path.is_dir() && !self.exists() && !partial_path(out).exists();
+        if is_leftover { self.remove() } else { Ok(()) }
+    }
+
+    /// Reads the state, if there is one.
+    ///
+    /// # Errors
+    /// If it can't be read, or is not such a state.
+    pub fn load<S: DeserializeOwned>(&self) -> Result<Option<S>, OutputError> {
+        let path = self.path.join(STATE);
+        let bytes = match fs::read(&path) {
+            Ok(bytes) => bytes,
+            Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            Err(cause) => return Err(OutputError::BadState { path, cause: cause.to_string() }),
+        };
+        match serde_json::from_slice(&bytes) {
+            Ok(state) => Ok(Some(state)),
+            Err(cause) => Err(OutputError::BadState { path, cause: cause.to_string() }),
+        }
+    }
+
+    /// The error of a state that does not fit what it refers to.
+    pub fn damaged(&self, cause: impl ToString) -> OutputError {
+        OutputError::BadState { path: self.path.join(STATE), cause: cause.to_string() }
+    }
+
+    /// Makes a state the present one, that of a checkpoint with this number. Files called `NAME-NUMBER.EXTENSION` of earlier ones go.
+    ///
+    /// # Errors
+    /// If it can't be written.
+    pub fn save(&self, state: &impl Serialize, checkpoint: u64) -> Result<(), OutputError> {
+        let failed = |cause| OutputError::from_io(&self.path, cause);
+        self.create()?;
+        let new = self.path.join("state.json.new");
+        let bytes = serde_json::to_vec(state).map_err(|cause| failed(cause.into()))?;
+        let write = || {
+            let mut file = fs::File::create(&new)?;
+            file.write_all(&bytes)?;
+            file.sync_all()?;
+            fs::rename(&new, self.path.join(STATE))?;
+            sync_folder(&self.path)
+        };
+        write().map_err(failed)?;
+        self.remove_older(checkpoint);
+        Ok(())
+    }
+
+    /// Removes the files of older checkpoints. A file that cannot be removed only takes room, until the run is done.
+    fn remove_older(&self, checkpoint: u64) {
+        let Ok(entries) = fs::read_dir(&self.path) else { return };
+        for entry in entries.flatten() {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            let number = name.split_once('-').and_then(|(_, rest)| rest.split_once('.')).map(|(number, _)| number);
+            if number.and_then(|number| number.parse::<u64>().ok()).is_some_and(|number| number < checkpoint) {
+                let _ = fs::remove_file(entry.path());
+            }
+        }
+    }
+}
+
+fn sync_folder(path: &Path) -> std::io::Result<()> {
+    if cfg!(unix) {
+        fs::File::open(path)?.sync_all()?;
+    }
+    Ok(())
+}

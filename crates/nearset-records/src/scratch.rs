@@ -1,0 +1,115 @@
+//! Scratch space: a file that is appended to and read at any place, and that goes away with the run.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::Path;
+
+/// Bytes that are held back before they are written.
+const BUFFER: usize = 1 << 20;
+
+/// A file that is appended to and read at any place.
+#[derive(Debug)]
+pub struct Scratch {
+    file: File,
+    /// Bytes in the file; `pending` comes behind them.
+    length: u64,
+    pending: Vec<u8>,
+}
+
+impl Scratch {
+    /// A file without a name in the folder for temporary files: it goes away however the program ends.
+    ///
+    /// # Errors
+    /// If there is no room, or no such folder.
+    pub fn unnamed() -> io::Result<Self> {
+        Ok(Self { file: tempfile::tempfile()?, length: 0, pending: Vec::new() })
+    }
+
+    /// A file of this name, cut to this length: 0 for a new one, [`Scratch::sync`]'s for one that is gone on with.
+    ///
+    /// # Errors
+    /// If it can't be opened, or is shorter.
+    pub fn open(path: &Path, length: u64) -> io::Result<Self> {
+        let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
+        if file.metadata()?.len() < length {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        file.set_len(length)?;
+        Ok(Self { file, length, pending: Vec::new() })
+    }
+
+    /// The bytes appended so far.
+    pub fn len(&self) -> u64 {
+        self.length + self.pending.len() as u64
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Appends bytes, and says where they begin.
+    ///
+    /// # Errors
+    /// If there is no room.
+    pub fn append(&mut self, bytes: &[u8]) -> io::Result<u64> {
+        let offset = self.len();
+        self.pending.extend_from_slice(bytes);
+        if self.pending.len() >= BUFFER {
+            self.flush()?;
+        }
+        Ok(offset)
+    }
+
+    /// Fills the buffer with the bytes from `offset` on.
+    ///
+    /// # Errors
+    /// If there are not as many, or the disk fails.
+    pub fn read_at(&mut self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
+        self.flush()?;
+        self.file.seek(SeekFrom::Start(offset))?;
+        self.file.read_exact(bytes)
+    }
+
+    /// Makes everything durable, and says how long it is.
+    ///
+    /// # Errors
+    /// If there is no room, or the disk fails.
+    pub fn sync(&mut self) -> io::Result<u64> {
+        self.flush()?;
+        self.file.sync_data()?;
+        Ok(self.length)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        if !self.pending.is_empty() {
+            self.file.seek(SeekFrom::Start(self.length))?;
+            self.file.write_all(&self.pending)?;
+            self.length += self.pending.len() as u64;
+            self.pending.clear();
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_synced_can_be_gone_on_with() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("scratch");
+        let mut scratch = Scratch::open(&path, 0).unwrap();
+        assert_eq!((scratch.append(b"one").unwrap(), scratch.append(b"two").unwrap()), (0, 3));
+        let length = scratch.sync().unwrap();
+        scratch.append(&vec![7; 2 * BUFFER]).unwrap();
+        drop(scratch);
+        let mut again = Scratch::open(&path, length).unwrap();
+        assert_eq!(again.append(b"three").unwrap(), 6);
+        let mut bytes = [0; 5];
+        again.read_at(3, &mut bytes).unwrap();
+        assert_eq!(&bytes, b"twoth");
+        assert!(Scratch::open(&path, 100).is_err());
+    }
+}
