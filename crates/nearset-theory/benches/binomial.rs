@@ -1,7 +1,7 @@
-//! What a planner pays for one binomial tail: `cargo bench -p nearset-theory --bench binomial`.
+//! The cost of one binomial tail to a planner: `cargo bench -p nearset-theory --bench binomial`.
 //!
-//! A plan may look at a hundred thousand tails or more in 100 ms, so one must cost about a microsecond, and all tails of
-//! one distribution together not much more than one alone.
+//! A plan may evaluate a hundred thousand tails or more in 100 ms, so one tail must cost about a microsecond, and all
+//! tails of one distribution together not much more than one alone.
 
 use divan::{Bencher, black_box};
 use nearset_theory::binomial::{self, Tails};

@@ -1,17 +1,19 @@
 //! Amplification: AND, OR, their cascades, and the threshold between the two.
 //!
-//! Claim: applied to a family with `Pr[h(x) = h(y)] = p`, a step gives one with `Pr = f(p)`: `And(r)`, all of `r` agree,
-//! `p^r`; `Or(b)`, at least one of `b` agrees, `1 - (1 - p)^b`. An AND then an OR is the S-curve of MinHash banding
-//! (course notes by Christophides 2019, and by Kesselheim & Mehlhorn). A threshold `t` of `b` lies between OR (`t = 1`)
-//! and AND (`t = b`).
+//! Claim: applied to a family with `Pr[h(x) = h(y)] = p`, a step gives one with `Pr = f(p)`: `p^r` for `And(r)`, where
+//! all of `r` agree, and `1 - (1 - p)^b` for `Or(b)`, where at least one of `b` agrees. An AND followed by an OR is the
+//! S-curve of MinHash banding (course notes by Christophides 2019, and by Kesselheim & Mehlhorn). A threshold `t` of
+//! `b` lies between OR (`t = 1`) and AND (`t = b`).
 //! Invariant: a probability and its complement are carried side by side, so neither end of the curve is rounded away.
 
 use super::{all_of, any_of, binomial};
 
-/// The least and the most likely that any of several filters accepts a query that has a neighbour in one of them, whichever that
-/// is: filter `i` accepts with probability `holding[i]` if it holds the neighbour, and with `unrelated[i]` if it does not.
+/// Returns the lowest and the highest probability that any of several filters accepts a query with a neighbour in one
+/// of them, over the choice of that filter. Filter `i` accepts with probability `holding[i]` if it holds the neighbour,
+/// and with `unrelated[i]` if it does not.
 ///
-/// With the neighbour in `i` all miss it with probability `(1 - holding[i]) * prod of (1 - unrelated[j]) over j != i`.
+/// With the neighbour in `i`, all of them miss it with probability
+/// `(1 - holding[i]) * prod of (1 - unrelated[j]) over j != i`.
 pub fn any_filter(holding: &[f64], unrelated: &[f64]) -> (f64, f64) {
     let misses = |range: &[f64]| range.iter().map(|accepted| 1.0 - accepted).product::<f64>();
     let accepted = |i: usize| 1.0 - (1.0 - holding[i]) * misses(&unrelated[..i]) * misses(&unrelated[i + 1..]);
@@ -28,22 +30,22 @@ pub enum Step {
     Or(u32),
     /// At least `need` of `of` agree: the threshold between the two.
     AtLeast {
-        /// How many there are.
+        /// The number of functions.
         of: u32,
-        /// How many of them must agree.
+        /// The number of functions that must agree.
         need: u32,
     },
 }
 
 impl Step {
-    /// How many members the step combines.
+    /// Returns the number of functions that the step combines.
     pub const fn of(self) -> u32 {
         match self {
             Step::And(of) | Step::Or(of) | Step::AtLeast { of, .. } => of,
         }
     }
 
-    /// How many of them must agree.
+    /// Returns the number of functions that must agree.
     pub const fn need(self) -> u32 {
         match self {
             Step::And(of) => of,
@@ -71,7 +73,7 @@ impl Step {
     }
 }
 
-/// Steps one after another, the first next to the hash functions.
+/// A sequence of amplification steps, the first applied directly to the hash functions.
 ///
 /// ```
 /// use nearset_theory::amplify::{Cascade, Step};
@@ -86,7 +88,7 @@ pub struct Cascade {
 }
 
 impl Cascade {
-    /// A cascade of these steps.
+    /// Creates a cascade of these steps.
     ///
     /// # Panics
     /// If a step has a count of 0, which combines nothing.
@@ -96,27 +98,27 @@ impl Cascade {
         Self { steps }
     }
 
-    /// The steps, the first next to the hash functions.
+    /// Returns the steps, the first of which is applied directly to the hash functions.
     pub fn steps(&self) -> &[Step] {
         &self.steps
     }
 
-    /// How many hash functions one value takes: the product of the counts.
+    /// Returns the number of hash functions that one value takes: the product of the counts.
     pub fn functions(&self) -> f64 {
         self.steps.iter().map(|step| f64::from(step.of())).product()
     }
 
-    /// The probability of agreeing after all steps, when single functions agree with `p`.
+    /// Returns the probability of agreement after all steps when single functions agree with probability `p`.
     pub fn probability(&self, p: f64) -> f64 {
         self.both(p).0
     }
 
-    /// One minus [`probability`](Self::probability), to full precision however small.
+    /// Returns one minus [`probability`](Self::probability), to full precision however small.
     pub fn miss(&self, p: f64) -> f64 {
         self.both(p).1
     }
 
-    /// How fast the probability rises with `p`.
+    /// Returns the derivative of the probability with respect to `p`.
     pub fn slope(&self, p: f64) -> f64 {
         let p = p.clamp(0.0, 1.0);
         let mut pair = (p, 1.0 - p);
@@ -128,8 +130,8 @@ impl Cascade {
         slope
     }
 
-    /// The `p` strictly between 0 and 1 that the cascade leaves as it is, and beside which it drives lower ones to 0 and
-    /// higher ones to 1. `None` when it only lowers or only raises.
+    /// Returns the `p` strictly between 0 and 1 that the cascade leaves unchanged, below which it drives probabilities
+    /// to 0 and above which to 1. Returns `None` when the cascade only lowers or only raises.
     pub fn fixed_point(&self) -> Option<f64> {
         let (mut low, mut high) = (1e-12, 1.0 - 1e-12);
         if !(self.probability(low) < low && self.miss(high) < 1.0 - high) {
@@ -146,10 +148,10 @@ impl Cascade {
         Some(0.5 * (low + high))
     }
 
-    /// The `p` at which the probability rises fastest: where the cascade tells near from far best. Exact to 1e-6 when the
-    /// slope has a single peak, as every alternation of AND and OR has.
+    /// Returns the `p` at which the probability rises fastest, which is where the cascade best separates near from far.
+    /// The result is exact to 1e-6 when the slope has a single peak, as it has for every alternation of AND and OR.
     pub fn steepest(&self) -> f64 {
-        // A coarse grid first, since the slope is flat, and 0 to the last bit, away from its peak.
+        // A coarse grid comes first, since the slope is flat, and 0 to the last bit, away from its peak.
         let grid = 1_000;
         let at = |i: u32| f64::from(i) / f64::from(grid);
         let best = (0..=grid).max_by(|a, b| self.slope(at(*a)).total_cmp(&self.slope(at(*b)))).unwrap_or(0);
@@ -171,18 +173,18 @@ impl Cascade {
     }
 }
 
-/// The S-curve of banding, `1 - (1 - s^rows)^bands`.
+/// Returns the S-curve of banding, `1 - (1 - s^rows)^bands`.
 pub fn s_curve(similarity: f64, rows: u32, bands: u32) -> f64 {
     let s = similarity.clamp(0.0, 1.0);
     any_of(all_of((s, 1.0 - s), f64::from(rows)), f64::from(bands)).0
 }
 
-/// Where the S-curve climbs, by the notes' rule of thumb: `(1 / bands)^(1 / rows)`.
+/// Returns where the S-curve climbs, by the notes' rule of thumb: `(1 / bands)^(1 / rows)`.
 pub fn s_curve_threshold(rows: u32, bands: u32) -> f64 {
     libm::pow(f64::from(bands), -1.0 / f64::from(rows))
 }
 
-/// The probability that a band hits, by agreement or by chance: `1 - (1 - p^rows)(1 - load)`.
+/// Returns the probability that a band hits, by agreement or by chance: `1 - (1 - p^rows)(1 - load)`.
 pub fn band_hit(p: f64, rows: u32, load: f64) -> f64 {
     let p = p.clamp(0.0, 1.0);
     let (agree, differ) = all_of((p, 1.0 - p), f64::from(rows));
@@ -190,13 +192,13 @@ pub fn band_hit(p: f64, rows: u32, load: f64) -> f64 {
     agree + differ * load
 }
 
-/// The probability that a filter accepts: `Pr[Bin(bands, 1 - (1 - p^rows)(1 - load)) >= threshold]`, every structure of
-/// the library in one formula.
+/// Returns the probability that a filter accepts: `Pr[Bin(bands, 1 - (1 - p^rows)(1 - load)) >= threshold]`. This one
+/// formula covers every structure of the library.
 pub fn acceptance(p: f64, rows: u32, bands: u32, threshold: u32, load: f64) -> f64 {
     binomial::at_least(bands, band_hit(p, rows, load), threshold)
 }
 
-/// One minus [`acceptance`], to full precision however small.
+/// Returns one minus [`acceptance`], to full precision however small.
 pub fn rejection(p: f64, rows: u32, bands: u32, threshold: u32, load: f64) -> f64 {
     binomial::below(bands, band_hit(p, rows, load), threshold)
 }
@@ -210,7 +212,7 @@ mod tests {
     fn any_of_several_filters_accepts() {
         assert_eq!(any_filter(&[0.7], &[0.1]), (0.7, 0.7));
         let (least, most) = any_filter(&[0.9, 0.5], &[0.2, 0.4]);
-        // The neighbour in the second: 1 - 0.5 * 0.8; in the first: 1 - 0.1 * 0.6.
+        // With the neighbour in the second filter: 1 - 0.5 * 0.8; in the first: 1 - 0.1 * 0.6.
         assert!((least - 0.6).abs() < 1e-12 && (most - 0.94).abs() < 1e-12, "{least} {most}");
     }
 
@@ -288,7 +290,7 @@ mod tests {
             let exact = libm::pow((r - 1.0) / (r * b - 1.0), 1.0 / r);
             assert!((Cascade::new([And(rows), Or(bands)]).steepest() - exact).abs() < 1e-6);
         }
-        // The rule of thumb lies near it: 1/20 against 4/99 under the fifth root.
+        // The rule of thumb is close: 1/20 against 4/99 under the fifth root.
         assert_printed(s_curve_threshold(5, 20), 0.549, 3);
         assert_printed(Cascade::new([And(5), Or(20)]).steepest(), 0.526, 3);
     }
@@ -309,7 +311,7 @@ mod tests {
             assert!((acceptance(p, 5, 20, 1, 0.0) - s_curve(p, 5, 20)).abs() < 1e-13);
             assert!((acceptance(p, 5, 20, 20, 0.0) - libm::pow(p, 100.0)).abs() < 1e-13);
         }
-        // With nothing in common only chance is left: a classic Bloom filter, table by table.
+        // With nothing in common, only chance hits remain: a classic Bloom filter, table by table.
         assert_close(acceptance(0.0, 5, 7, 7, 0.5), libm::pow(0.5, 7.0), 1e-12);
         assert_close(acceptance(0.6, 5, 128, 42, 0.3) + rejection(0.6, 5, 128, 42, 0.3), 1.0, 1e-12);
     }

@@ -1,56 +1,57 @@
 //! Balanced sampling and zero false negatives (Gregersen, Faarhoff & Marker 2014).
 //!
-//! Claim: when every one of `l` positions is sampled equally often, `l_n = ceil(k l'/l)` times over `k` tables of `l'`
-//! positions, a difference in one position spoils at most `l_n` tables. At distance `r` or less at most `r l_n` tables
-//! miss, so the threshold `t = k - r l_n` never loses a near item.
-//! It is of use only while `t > 0`, hence `l' < l/r`, and while chance hits stay below the threshold, hence a table load
-//! below `1 - r l'/l`.
+//! Claim: when each of `l` positions is sampled equally often, `l_n = ceil(k l'/l)` times over `k` tables of `l'`
+//! positions, a difference in one position affects at most `l_n` tables. At distance `r` or less at most `r l_n` tables
+//! miss, so the threshold `t = k - r l_n` never loses a near item. This is useful only while `t > 0`, hence `l' < l/r`,
+//! and while chance hits stay below the threshold, hence a table load below `1 - r l'/l`.
 
 use super::{binomial, distance_sensitive};
 
 /// A filter with balanced sampling.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Balanced {
-    /// Positions of an item, `l`.
+    /// Positions per item, `l`.
     pub length: u32,
     /// Distance up to which no item is lost, `r`.
     pub radius: u32,
-    /// Positions sampled a table, `l'`.
+    /// Positions sampled per table, `l'`.
     pub rows: u32,
-    /// Tables, `k`.
+    /// Number of tables, `k`.
     pub tables: u32,
 }
 
 impl Balanced {
-    /// `l_n = ceil(k l'/l)`: in how many tables a position is sampled, at most.
+    /// Returns `l_n = ceil(k l'/l)`, the largest number of tables that sample any one position.
     pub fn uses_of_a_position(&self) -> u32 {
         (u64::from(self.tables) * u64::from(self.rows)).div_ceil(u64::from(self.length)) as u32
     }
 
-    /// `n_false = r l_n`: how many tables an item within the radius can miss.
+    /// Returns `n_false = r l_n`, the number of tables that an item within the radius can miss.
     pub fn lost_tables(&self) -> u64 {
         u64::from(self.radius) * u64::from(self.uses_of_a_position())
     }
 
-    /// `t = k - n_false`; `None` when it is not positive, so that the filter would have to accept everything.
+    /// Returns `t = k - n_false`, or `None` when it is not positive, so that the filter would have to accept
+    /// everything.
     pub fn threshold(&self) -> Option<u32> {
         let lost = u32::try_from(self.lost_tables()).ok()?;
         self.tables.checked_sub(lost).filter(|threshold| *threshold > 0)
     }
 
-    /// `1 - r l'/l`: the load of tables above which more of them would not help. Not positive where `l' >= l/r`.
+    /// Returns `1 - r l'/l`, the table load above which more tables would not help. It is not positive where
+    /// `l' >= l/r`.
     pub fn load_limit(&self) -> f64 {
         1.0 - f64::from(self.radius) * f64::from(self.rows) / f64::from(self.length)
     }
 
-    /// The chance that a random query is accepted, with tables of `2^rows` bits holding random items. 1 where there is no
-    /// threshold.
+    /// Returns the probability that a random query is accepted, with tables of `2^rows` bits holding random items. It
+    /// is 1 where there is no threshold.
     pub fn false_positive(&self, items: f64) -> f64 {
         let load = distance_sensitive::chance_hit(self.rows, items);
         self.threshold().map_or(1.0, |threshold| binomial::at_least(self.tables, load, threshold))
     }
 
-    /// `k 2^l' / n`.
+    /// Returns `k 2^l' / n`.
     pub fn bits_per_item(&self, items: f64) -> f64 {
         f64::from(self.tables) * distance_sensitive::table_bits(self.rows) / items
     }
@@ -78,7 +79,7 @@ mod tests {
 
     #[test]
     fn false_positives_of_the_worked_examples() {
-        // Listed: .0024 and .0006, both measured, and 8e-4, calculated. The simulation below sides with the formula.
+        // Listed: .0024 and .0006, both measured, and 8e-4, calculated. The simulation below agrees with the formula.
         assert_printed(Balanced { length: 256, radius: 4, rows: 22, tables: 11 }.false_positive(1e6), 0.0028, 4);
         assert_printed(Balanced { length: 256, radius: 8, rows: 16, tables: 16 }.false_positive(1e4), 0.0007, 4);
         assert_close(Balanced { length: 1024, radius: 31, rows: 23, tables: 44 }.false_positive(1e6), 8e-4, 0.01);
@@ -124,7 +125,7 @@ mod tests {
         }
     }
 
-    /// The largest radius at which up to `most_tables` tables keep false positives within 1 %.
+    /// Returns the largest radius at which up to `most_tables` tables keep false positives within 1 %.
     fn largest_radius(length: u32, items: f64, most_tables: u32) -> u32 {
         let possible = |radius: u32| {
             (1..=length / radius).any(|rows| {
@@ -139,7 +140,7 @@ mod tests {
         for (items, radii) in [(1e3, [4, 8, 16]), (1e4, [3, 6, 13]), (1e6, [2, 4, 9])] {
             for (length, radius) in [64, 128, 256].into_iter().zip(radii) {
                 assert_eq!(largest_radius(length, items, 256), radius, "{length} bits, {items} items");
-                // No number of tables reaches two more.
+                // No number of tables reaches a radius larger by two.
                 let next = |rows| Balanced { length, radius: radius + 2, rows, tables: 1 };
                 assert!((1..length).all(|rows| next(rows).load_limit() < distance_sensitive::chance_hit(rows, items)));
             }

@@ -1,32 +1,33 @@
 //! Exact binomial tails.
 //!
-//! Claim: a tail has a relative error below 1e-11 for up to a million trials, at .5 as at 1e-300. What lies below the
-//! smallest normal `f64`, about 2e-308, may be 0.
-//! Invariant: only positive terms are added, and only the larger of the two tails is ever taken as one minus the other.
+//! Claim: a tail has a relative error below 1e-11 for up to a million trials, whether it is .5 or 1e-300. A tail below
+//! the smallest normal `f64`, about 2e-308, may be 0.
+//! Invariant: only positive terms are added, and one minus the other tail is only ever taken for the larger of the two.
 //!
-//! One term comes from Loader's saddle-point form ("Fast and accurate computation of binomial probabilities", 2000), which
-//! never subtracts large logarithms; the others follow by the ratio of neighbours, outwards from the largest, until they no
-//! longer count. So one tail costs a few standard deviations of steps, and [`Tails`] all of them at once about as much.
+//! One term comes from Loader's saddle-point form ("Fast and accurate computation of binomial probabilities", 2000),
+//! which never subtracts large logarithms; the others follow by the ratio of neighbours, outwards from the largest,
+//! until they no longer count. One tail therefore takes as many steps as a few standard deviations, and [`Tails`]
+//! computes all of them for about the same cost.
 
-/// `Pr[Bin(trials, p) = successes]`.
+/// Returns `Pr[Bin(trials, p) = successes]`.
 pub fn pmf(trials: u32, p: f64, successes: u32) -> f64 {
     libm::exp(ln_pmf(trials, Odds::new(p), successes))
 }
 
-/// `Pr[Bin(trials, p) >= threshold]`: what a filter accepts.
+/// Returns `Pr[Bin(trials, p) >= threshold]`, the probability that a filter accepts.
 ///
 /// ```
 /// use nearset_theory::binomial;
 ///
 /// assert_eq!(binomial::at_least(2, 0.5, 1), 0.75);
-/// // Far below what one minus the other tail could tell from zero.
+/// // Far below what one minus the other tail could distinguish from zero.
 /// assert!((binomial::at_least(100, 1e-3, 100) / 1e-300 - 1.0).abs() < 1e-11);
 /// ```
 pub fn at_least(trials: u32, p: f64, threshold: u32) -> f64 {
     Odds::new(p).at_least(trials, threshold)
 }
 
-/// `Pr[Bin(trials, p) < threshold]`: what a filter misses.
+/// Returns `Pr[Bin(trials, p) < threshold]`, the probability that a filter misses.
 pub fn below(trials: u32, p: f64, threshold: u32) -> f64 {
     if threshold > trials {
         return if p.is_nan() { p } else { 1.0 };
@@ -34,24 +35,25 @@ pub fn below(trials: u32, p: f64, threshold: u32) -> f64 {
     Odds::new(p).swapped().at_least(trials, trials + 1 - threshold)
 }
 
-/// `Pr[Bin(trials, p) <= successes]`.
+/// Returns `Pr[Bin(trials, p) <= successes]`.
 pub fn cdf(trials: u32, p: f64, successes: u32) -> f64 {
     below(trials, p, successes.saturating_add(1))
 }
 
-/// The smallest threshold with `Pr[Bin(trials, p) >= threshold] <= max_tail`: the most welcoming filter that still keeps
-/// its promise on false positives. `trials + 1`, which nothing reaches, when even `trials` is too low.
+/// Returns the smallest threshold with `Pr[Bin(trials, p) >= threshold] <= max_tail`: the most permissive filter that
+/// still keeps its promise on false positives. Returns `trials + 1`, which nothing reaches, when even `trials` is too
+/// low.
 pub fn smallest_threshold(trials: u32, p: f64, max_tail: f64) -> u32 {
     Odds::new(p).smallest_threshold(trials, max_tail)
 }
 
-/// The largest threshold with `Pr[Bin(trials, p) < threshold] <= max_tail`: the strictest filter that still keeps its
-/// promise on false negatives. 0, which everything reaches, when even 1 is too high.
+/// Returns the largest threshold with `Pr[Bin(trials, p) < threshold] <= max_tail`: the strictest filter that still
+/// keeps its promise on false negatives. Returns 0, which everything reaches, when even 1 is too high.
 pub fn largest_threshold(trials: u32, p: f64, max_tail: f64) -> u32 {
     trials + 1 - Odds::new(p).swapped().smallest_threshold(trials, max_tail)
 }
 
-/// `Pr[Poisson(mean) = count]`.
+/// Returns `Pr[Poisson(mean) = count]`.
 pub fn poisson_pmf(mean: f64, count: u32) -> f64 {
     if count == 0 {
         return libm::exp(-mean);
@@ -60,7 +62,7 @@ pub fn poisson_pmf(mean: f64, count: u32) -> f64 {
     libm::exp(-stirling_error(count) - deviance(x, mean)) / (2.0 * std::f64::consts::PI * x).sqrt()
 }
 
-/// All tails of one distribution, from one pass.
+/// All tails of one distribution, computed in one pass.
 #[derive(Debug, Clone, Default)]
 pub struct Tails {
     at_least: Vec<f64>,
@@ -68,14 +70,14 @@ pub struct Tails {
 }
 
 impl Tails {
-    /// The tails of `Bin(trials, p)`.
+    /// Computes the tails of `Bin(trials, p)`.
     pub fn new(trials: u32, p: f64) -> Self {
         let mut tails = Self::default();
         tails.refill(trials, p);
         tails
     }
 
-    /// Puts the tails of another distribution in the place of these, without allocating anew.
+    /// Replaces these tails by those of another distribution, reusing the allocation.
     pub fn refill(&mut self, trials: u32, p: f64) {
         let odds = Odds::new(p);
         let count = trials as usize;
@@ -88,7 +90,7 @@ impl Tails {
             return;
         }
 
-        // First the terms, kept one place to the right, then their sums from either end.
+        // First come the terms, stored one place to the right, then their sums from either end.
         let terms = &mut self.below[1..];
         let mode = odds.mode(trials) as usize;
         terms[mode] = libm::exp(ln_pmf(trials, odds, mode as u32));
@@ -116,29 +118,29 @@ impl Tails {
         }
     }
 
-    /// `Pr[X >= threshold]`.
+    /// Returns `Pr[X >= threshold]`.
     pub fn at_least(&self, threshold: u32) -> f64 {
         self.at_least.get(threshold as usize).copied().unwrap_or(0.0)
     }
 
-    /// `Pr[X < threshold]`.
+    /// Returns `Pr[X < threshold]`.
     pub fn below(&self, threshold: u32) -> f64 {
         self.below.get(threshold as usize).copied().unwrap_or(1.0)
     }
 
-    /// As [`smallest_threshold`].
+    /// Like the function [`smallest_threshold`].
     pub fn smallest_threshold(&self, max_tail: f64) -> u32 {
         let never = self.at_least.len().saturating_sub(1);
         self.at_least.partition_point(|tail| !(*tail <= max_tail)).min(never) as u32
     }
 
-    /// As [`largest_threshold`].
+    /// Like the function [`largest_threshold`].
     pub fn largest_threshold(&self, max_tail: f64) -> u32 {
         self.below.partition_point(|tail| *tail <= max_tail).saturating_sub(1) as u32
     }
 }
 
-/// A probability beside its complement, so that taking the other tail rounds nothing.
+/// A probability and its complement, so that taking the other tail involves no rounding.
 #[derive(Debug, Clone, Copy)]
 struct Odds {
     p: f64,
@@ -179,7 +181,7 @@ impl Odds {
         }
     }
 
-    /// `Pr[X >= start]` where terms fall from `start` on.
+    /// Returns `Pr[X >= start]`, provided that the terms fall from `start` on.
     fn falling_tail(self, trials: u32, start: u32) -> f64 {
         let ratio = self.p / self.q;
         let (mut term, mut sum) = (1.0, 1.0);
@@ -192,7 +194,7 @@ impl Odds {
                 break;
             }
         }
-        // The first term may be subnormal where the sum is not.
+        // The first term may be subnormal even if the sum is not.
         at_most_one(libm::exp(ln_pmf(trials, self, start) + libm::log(sum)))
     }
 
@@ -204,11 +206,12 @@ impl Odds {
         if self.p == 0.0 {
             return 1.min(never);
         }
-        // Written so that a NaN keeps no promise.
+        // Written so that a NaN meets no bound.
         if !(self.q > 0.0 && max_tail > 0.0) {
             return never;
         }
-        // A guess by the normal quantile and the skew, then steps that double until it is bracketed, then halve.
+        // Starts from a guess by the normal quantile and the skew, then doubles the step until the threshold is
+        // bracketed, then halves it.
         let keeps = |threshold| self.at_least(trials, threshold) <= max_tail;
         let count = f64::from(trials);
         let z = normal_quantile(max_tail);
@@ -250,12 +253,12 @@ impl Odds {
     }
 }
 
-/// As `min(1)`, but a NaN stays one.
+/// Like `min(1)`, but keeps a NaN.
 fn at_most_one(sum: f64) -> f64 {
     if sum > 1.0 { 1.0 } else { sum }
 }
 
-/// The logarithm of one term, in Loader's form.
+/// Returns the logarithm of one term, in Loader's form.
 fn ln_pmf(trials: u32, odds: Odds, successes: u32) -> f64 {
     if odds.p.is_nan() {
         return f64::NAN;
@@ -264,7 +267,7 @@ fn ln_pmf(trials: u32, odds: Odds, successes: u32) -> f64 {
         return f64::NEG_INFINITY;
     }
     let failures = trials - successes;
-    // Where one of the two is certain its logarithm is infinite, and no trials times that is still nothing.
+    // Where one of the two is certain, the other's logarithm is infinite, and 0 times it must still be 0.
     if successes == 0 || failures == 0 {
         let one_sided = |count: u32, other: f64, own: f64| {
             let ln = if own < 0.5 { libm::log(own) } else { libm::log1p(-other) };
@@ -284,7 +287,7 @@ fn ln_pmf(trials: u32, odds: Odds, successes: u32) -> f64 {
         - 0.5 * libm::log(2.0 * std::f64::consts::PI * x * (y / n))
 }
 
-/// `ln n! - ln(sqrt(2 π n) (n/e)^n)`.
+/// Returns `ln n! - ln(sqrt(2 π n) (n/e)^n)`.
 fn stirling_error(n: u32) -> f64 {
     const SMALL: [f64; 16] = [
         0.0,
@@ -313,7 +316,7 @@ fn stirling_error(n: u32) -> f64 {
         / n
 }
 
-/// `x ln(x / mean) + mean - x`, by a series where the two are close and the plain form would cancel.
+/// Returns `x ln(x / mean) + mean - x`, by a series where the two are close and the plain form would cancel.
 fn deviance(x: f64, mean: f64) -> f64 {
     let difference = x - mean;
     if difference.abs() >= 0.1 * (x + mean) {
@@ -334,7 +337,8 @@ fn deviance(x: f64, mean: f64) -> f64 {
     }
 }
 
-/// Where the standard normal has this much above it, to .003 (Hastings 1955, 26.2.22 in Abramowitz & Stegun).
+/// Returns the point above which the standard normal distribution has this much mass, to .003 (Hastings 1955, 26.2.22
+/// in Abramowitz & Stegun).
 pub fn normal_quantile(tail: f64) -> f64 {
     if tail > 0.5 {
         return -normal_quantile(1.0 - tail);
@@ -350,7 +354,7 @@ mod tests {
     use super::*;
     use crate::assert_close;
 
-    /// `testdata/binomial/tails.py` wrote it, from exact integers.
+    /// Written by `testdata/binomial/tails.py` from exact integers.
     const EXACT: &str = include_str!("../../../testdata/binomial/tails.tsv");
 
     fn exact_rows() -> impl Iterator<Item = (u32, f64, u32, f64, f64)> {
@@ -366,7 +370,7 @@ mod tests {
         let mut compared = 0;
         for (trials, p, threshold, upper, lower) in exact_rows() {
             let all = Tails::new(trials, p);
-            // The two ways of one value differ by rounding in up to a million sums.
+            // The two ways to compute a value differ by rounding in up to a million sums.
             for (found, relative) in [(at_least(trials, p, threshold), 1e-11), (all.at_least(threshold), 1e-10)] {
                 assert_tail(found, upper, relative, (trials, p, threshold));
             }
@@ -426,7 +430,7 @@ mod tests {
 
     #[test]
     fn thresholds_far_out_in_the_tail() {
-        // np = 1e-9, so each success more costs some nine digits: 1e-300 lies between 30 and 40 of them.
+        // np = 1e-9, so each further success costs some nine digits: 1e-300 lies between 30 and 40 successes.
         let threshold = smallest_threshold(1_000, 1e-12, 1e-300);
         assert!(at_least(1_000, 1e-12, threshold) <= 1e-300 && at_least(1_000, 1e-12, threshold - 1) > 1e-300);
         assert_eq!(
@@ -451,7 +455,7 @@ mod tests {
         assert_close(poisson_pmf(2.0, 3), 8.0 / 6.0 * libm::exp(-2.0), 1e-13);
         for (mean, count) in [(0.3, 0), (0.3, 4), (25.6, 25), (25.6, 60), (1e4, 10_100)] {
             let trials = 4_000_000_000;
-            // Rare trials differ from none by about (mean² + deviation²)/trials.
+            // The relative difference between rare trials and the limit is about (mean² + deviation²)/trials.
             assert_close(poisson_pmf(mean, count), pmf(trials, mean / f64::from(trials), count), 3e-5);
         }
     }

@@ -1,23 +1,24 @@
 //! Distance-sensitive Bloom filters (Kirsch & Mitzenmacher, "Distance-Sensitive Bloom Filters", 2006).
 //!
-//! Claim: `k` tables of `2^l'` bits, table `i` addressed by `l'` sampled bits of an item. A query within relative Hamming
-//! distance `ε` of an item hits a table with probability at least `(1-ε)^l'`, one beyond `δ` of all items with at most
-//! `n (1-δ)^l'`; it is accepted when at least `t` tables hit. The paper takes `l' = ceil(log_{(1-ε)/(1-δ)} 4n)` and `t = k
-//! (1-ε)^l' / 2`, and bounds its errors by Chernoff.
-//! On random items a table hits by chance with `r0 = 1 - (1 - 2^-l')^(n-1)`, so a table hits with `q(p) = p + (1-p) r0`
-//! and both errors are exact binomial tails: [`Filter`].
+//! Claim: there are `k` tables of `2^l'` bits, table `i` addressed by `l'` sampled bits of an item. A query within
+//! relative Hamming distance `ε` of an item hits a table with probability at least `(1-ε)^l'`, and one beyond `δ` of
+//! all items with at most `n (1-δ)^l'`; it is accepted when at least `t` tables hit. The paper takes
+//! `l' = ceil(log_{(1-ε)/(1-δ)} 4n)` and `t = k (1-ε)^l' / 2`, and bounds its errors by Chernoff.
+//! On random items a table hits by chance with probability `r0 = 1 - (1 - 2^-l')^(n-1)`, so a table hits with
+//! `q(p) = p + (1-p) r0` and both errors are exact binomial tails: [`Filter`].
 //!
-//! The paper says that its test queries were made by *flipping* an `ε` fraction of an item's bits. Its Table 1 is what
-//! *re-randomising* that fraction gives, so that half of those bits stay: [`Noise`].
+//! The paper says that its test queries were made by *flipping* an `ε` fraction of an item's bits. Its Table 1 matches
+//! *re-randomising* that fraction, which leaves half of those bits unchanged: [`Noise`].
 
 use super::{binomial, bloom};
 
-/// `l' = ceil(log_{(1-near)/(1-far)} 4n)`: bits sampled a table, for binary strings.
+/// Returns `l' = ceil(log_{(1-near)/(1-far)} 4n)`, the number of bits sampled per table, for binary strings.
 pub fn sampled_bits(near: f64, far: f64, items: f64) -> u32 {
     sampled(1.0 - near, 1.0 - far, items)
 }
 
-/// The same for an alphabet of more than two symbols, each reduced to one bit: `l' = ceil(log_{(1-near/2)/(1-far/2)} 4n)`.
+/// Returns the same for an alphabet of more than two symbols, each reduced to one bit:
+/// `l' = ceil(log_{(1-near/2)/(1-far/2)} 4n)`.
 pub fn sampled_reduced_symbols(near: f64, far: f64, items: f64) -> u32 {
     sampled(1.0 - near / 2.0, 1.0 - far / 2.0, items)
 }
@@ -26,53 +27,54 @@ fn sampled(near_agreement: f64, far_agreement: f64, items: f64) -> u32 {
     (libm::log(4.0 * items) / libm::log(near_agreement / far_agreement)).ceil() as u32
 }
 
-/// `t = k (1-ε)^l' / 2`, half the hits that a near query expects, not rounded.
+/// Returns `t = k (1-ε)^l' / 2`, half the expected hits of a near query, not rounded.
 pub fn printed_threshold(near: f64, rows: u32, tables: u32) -> f64 {
     f64::from(tables) * agreement(near, rows) / 2.0
 }
 
-/// The paper's bound on false negatives, `exp(-k (1-ε)^(2l') / 2)`.
+/// Returns the paper's bound on false negatives, `exp(-k (1-ε)^(2l') / 2)`.
 pub fn false_negative_bound(near: f64, rows: u32, tables: u32) -> f64 {
     libm::exp(-f64::from(tables) * libm::pow(agreement(near, rows), 2.0) / 2.0)
 }
 
-/// The paper's bound on false positives, `exp(-k (1-ε)^(2l') / 8)`.
+/// Returns the paper's bound on false positives, `exp(-k (1-ε)^(2l') / 8)`.
 pub fn false_positive_bound(near: f64, rows: u32, tables: u32) -> f64 {
     libm::exp(-f64::from(tables) * libm::pow(agreement(near, rows), 2.0) / 8.0)
 }
 
-/// `p(z) = (1-z)^l'`: whole symbols, or bits, sampled at relative distance `z`.
+/// Returns `p(z) = (1-z)^l'`, for whole symbols, or bits, sampled at relative distance `z`.
 pub fn agreement(distance: f64, rows: u32) -> f64 {
     libm::pow(1.0 - distance, f64::from(rows))
 }
 
-/// `p(z) = (1 - z/2)^l'`: symbols first reduced to one bit each by a pairwise independent hash, as the paper has it for
-/// alphabets of more than two.
+/// Returns `p(z) = (1 - z/2)^l'`, for symbols first reduced to one bit each by a pairwise independent hash, as the
+/// paper does for alphabets of more than two symbols.
 pub fn agreement_of_reduced_symbols(distance: f64, rows: u32) -> f64 {
     agreement(distance / 2.0, rows)
 }
 
-/// `r0 = 1 - (1 - 2^-l')^others`: the chance that one of `others` random items has set the bit that a query looks at.
+/// Returns `r0 = 1 - (1 - 2^-l')^others`, the probability that one of `others` random items has set the bit that a
+/// query looks at.
 pub fn chance_hit(rows: u32, others: f64) -> f64 {
     bloom::load(table_bits(rows), others)
 }
 
-/// `m' = 2^l'`: bits of a table.
+/// Returns `m' = 2^l'`, the bits of a table.
 pub fn table_bits(rows: u32) -> f64 {
     libm::exp2(f64::from(rows))
 }
 
-/// `q(p) = p + (1-p) r0`: a hit by agreement or by chance.
+/// Returns `q(p) = p + (1-p) r0`, the probability of a hit by agreement or by chance.
 pub fn hit(agreement: f64, chance: f64) -> f64 {
     agreement + (1.0 - agreement) * chance
 }
 
-/// What an experiment does to a fraction of an item's bits to make a query.
+/// How an experiment turns an item into a query by changing a fraction of its bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Noise {
-    /// Flips each: the query lies at exactly that distance.
+    /// Flips each of these bits: the query lies at exactly that distance.
     Flip,
-    /// Draws each anew: half of them stay, so the query lies at half the distance.
+    /// Draws each of these bits anew: half of them stay, so the query lies at half the distance.
     Rerandomise,
 }
 
@@ -88,46 +90,46 @@ impl Noise {
 /// A filter over random items, with tables of `2^rows` bits.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Filter {
-    /// Items in it.
+    /// Number of items.
     pub items: f64,
-    /// Bits sampled a table, `l'`.
+    /// Bits sampled per table, `l'`.
     pub rows: u32,
-    /// Tables, `k`.
+    /// Number of tables, `k`.
     pub tables: u32,
-    /// Hits for a yes.
+    /// Number of hits needed to accept.
     pub threshold: u32,
 }
 
 impl Filter {
-    /// The paper's choice for these distances, its threshold rounded up to the next whole number.
+    /// Returns the paper's choice for these distances, with its threshold rounded up to the next whole number.
     pub fn printed(items: f64, near: f64, far: f64, tables: u32) -> Self {
         let rows = sampled_bits(near, far, items);
         let threshold = printed_threshold(near, rows, tables).ceil() as u32;
         Self { items, rows, tables, threshold }
     }
 
-    /// `k 2^l' / n`.
+    /// Returns `k 2^l' / n`.
     pub fn bits_per_item(&self) -> f64 {
         f64::from(self.tables) * table_bits(self.rows) / self.items
     }
 
-    /// Probability of a no to a query made from one item by noise on a `near` fraction of its bits.
+    /// Returns the probability that a query made from one item by noise on a `near` fraction of its bits is rejected.
     pub fn false_negative(&self, near: f64, noise: Noise) -> f64 {
         binomial::below(self.tables, self.table_hit(near, noise), self.threshold)
     }
 
-    /// Probability of a yes to a query made from one item by noise on a `far` fraction of its bits.
+    /// Returns the probability that a query made from one item by noise on a `far` fraction of its bits is accepted.
     pub fn false_positive(&self, far: f64, noise: Noise) -> f64 {
         binomial::at_least(self.tables, self.table_hit(far, noise), self.threshold)
     }
 
-    /// Probability of a yes to a random query, which is near to no item.
+    /// Returns the probability that a random query, which is near no item, is accepted.
     pub fn background_positive(&self) -> f64 {
         binomial::at_least(self.tables, chance_hit(self.rows, self.items), self.threshold)
     }
 
-    /// Probability of a yes, at most, when every item lies exactly at `far`: the worst case, which the paper's rule is
-    /// made for.
+    /// Returns an upper bound on the probability of acceptance when every item lies exactly at `far`: the worst case,
+    /// for which the paper's rule is made.
     pub fn worst_case_positive(&self, far: f64) -> f64 {
         binomial::at_least(self.tables, self.items * agreement(far, self.rows), self.threshold)
     }
@@ -149,11 +151,11 @@ mod tests {
         near: f64,
         tables: u32,
         threshold: u32,
-        /// False positives and negatives, as printed in the paper's Table 1.
+        /// False positives and negatives as printed in the paper's Table 1.
         printed: (f64, f64),
-        /// The same calculated for re-randomised bits, with the places shown.
+        /// The same, calculated for re-randomised bits, with the number of places shown.
         rerandomised: (f64, i32, f64, i32),
-        /// The same calculated for flipped bits: false positives with their relative half unit, negatives to 3 places.
+        /// The same, calculated for flipped bits: false positives with their relative half unit, negatives to 3 places.
         flipped: (f64, f64, f64),
     }
 
@@ -202,7 +204,8 @@ mod tests {
         for row in table_1() {
             let filter = Filter::printed(row.items, row.near, FAR, row.tables);
             let (positive, positive_places, negative, negative_places) = row.rerandomised;
-            // To one unit of the last place shown. Exactly: .124405, .015905 and .024325, which the list rounds up.
+            // To one unit of the last place shown. The exact values are .124405, .015905 and .024325, which the list
+            // rounds up.
             let unit = |places: i32| libm::pow(10.0, f64::from(-places));
             assert!((filter.false_positive(FAR, Noise::Rerandomise) - positive).abs() < unit(positive_places));
             assert!((filter.false_negative(row.near, Noise::Rerandomise) - negative).abs() < unit(negative_places));
@@ -213,7 +216,7 @@ mod tests {
         }
     }
 
-    /// How far a printed rate lies from an expected one, in standard errors of 10 runs of 50,000 queries.
+    /// Returns how far a printed rate lies from an expected one, in standard errors of 10 runs of 50,000 queries.
     fn standard_errors(printed: f64, expected: f64) -> f64 {
         (printed - expected).abs() / (expected * (1.0 - expected) / 500_000.0).sqrt()
     }
@@ -228,7 +231,7 @@ mod tests {
                     standard_errors(row.printed.1, filter.false_negative(row.near, noise)),
                 ]
             };
-            // Twenty entries; 4 sigma in any by chance about once in 800 papers.
+            // Twenty entries: 4 sigma in any of them happens by chance about once in 800 papers.
             let rerandomised = distances(Noise::Rerandomise);
             assert!(rerandomised.iter().all(|errors| *errors < 4.0), "k = {}: {rerandomised:?}", row.tables);
             let flipped = distances(Noise::Flip);
@@ -246,13 +249,14 @@ mod tests {
                 assert!(filter.worst_case_positive(FAR) <= false_positive_bound(near, filter.rows, tables));
             }
         }
-        // What 1,000 tables are promised, and what they do.
+        // What is promised for 1,000 tables, and what they achieve.
         let filter = Filter::printed(1e3, 0.1, FAR, 1_000);
         assert!(false_negative_bound(0.1, filter.rows, 1_000) > 2e-3);
         assert!(filter.false_negative(0.1, Noise::Flip) < 1e-8);
     }
 
-    /// The fewest tables with whole-number `rows` that keep both errors, background false positives, and the threshold.
+    /// Returns the filter with the fewest tables of `rows` rows that keeps both errors within 1 %, false positives
+    /// being those of the background.
     fn fewest_tables(items: f64, near: f64, rows: u32, most: u32) -> Option<Filter> {
         (1..=most)
             .map(|tables| {
@@ -282,7 +286,8 @@ mod tests {
         assert_eq!((large.rows, large.tables, large.threshold), (14, 73, 44));
         assert_printed(large.bits_per_item(), 120.0, 0);
         // Measured fn / fp with exact flips and one item at .4: .0096 / .0117 and .0098 / .0083. Binomials give .0100 /
-        // .0113 and .0100 / .0088, which 10,000 queries, a standard error of .001, would not tell from them.
+        // .0113 and .0100 / .0088, which 10,000 queries, with a standard error of .001, could not distinguish from
+        // them.
         for (filter, near, negative, positive) in [(small, 0.1, 0.0096, 0.0117), (large, 0.05, 0.0098, 0.0083)] {
             assert!((filter.false_negative(near, Noise::Flip) - negative).abs() < 0.001);
             assert!((filter.false_positive(FAR, Noise::Flip) - positive).abs() < 0.001);
@@ -294,13 +299,13 @@ mod tests {
         let printed = Filter::printed(1e4, 0.05, FAR, 25);
         assert!((printed.false_negative(0.05, Noise::Flip) - 0.039).abs() < 0.002);
         assert!(printed.false_positive(FAR, Noise::Flip) < 1e-4);
-        // The price: with every item at .4 nothing is left of the promise.
+        // The price: with every item at .4, nothing is left of the promise.
         assert!(small.worst_case_positive(FAR) > 0.99);
     }
 
     #[test]
     fn optimised_bits_per_element() {
-        // Both errors at most 1 % against the background of random items, the least `k 2^l' / n`.
+        // Both errors at most 1 % against the background of random items, at the least `k 2^l' / n`.
         let listed = [
             (0.005, [19.0, 20.0, 24.0, 24.0]),
             (0.01, [24.0, 29.0, 31.0, 36.0]),

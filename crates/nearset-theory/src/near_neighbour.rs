@@ -1,60 +1,61 @@
-//! The near-neighbour index: how many functions a key, how many tables.
+//! The near-neighbour index: how many functions per key, and how many tables.
 //!
-//! Claim: with a family that is `(near, far, p1, p2)`-sensitive, `k = ln n / ln(1/p2)` functions a key leave about one
-//! far item a bucket, and `L = n^ρ` tables, `ρ = ln p1 / ln p2`, find a near item with probability at least
+//! Claim: with a family that is `(near, far, p1, p2)`-sensitive, `k = ln n / ln(1/p2)` functions per key leave about
+//! one far item per bucket, and `L = n^ρ` tables, `ρ = ln p1 / ln p2`, find a near item with probability at least
 //! `1 - (1 - p1^k)^L`, which is `1 - 1/e` or more with whole `L` and `k` not rounded (course notes by Kesselheim &
 //! Mehlhorn).
 
 use super::{all_of, any_of};
 
-/// A family's two promises: within `near` it collides with at least `p1`, beyond `far` with at most `p2`.
+/// A family's two promises: within `near` it collides with probability at least `p1`, beyond `far` with at most `p2`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Sensitivity {
-    /// Collision probability at the near distance, at least.
+    /// The least collision probability within the near distance.
     pub p1: f64,
-    /// Collision probability at the far distance, at most.
+    /// The greatest collision probability beyond the far distance.
     pub p2: f64,
 }
 
 impl Sensitivity {
-    /// `ρ = ln p1 / ln p2`: an index of `n` items probes about `n^ρ` tables.
+    /// Returns `ρ = ln p1 / ln p2`: an index of `n` items probes about `n^ρ` tables.
     pub fn exponent(&self) -> f64 {
         libm::log(self.p1) / libm::log(self.p2)
     }
 
-    /// `k = ln n / ln(1/p2)`, not rounded.
+    /// Returns `k = ln n / ln(1/p2)`, not rounded.
     pub fn rows(&self, items: f64) -> f64 {
         libm::log(items) / -libm::log(self.p2)
     }
 
-    /// `L = n^ρ`, not rounded.
+    /// Returns `L = n^ρ`, not rounded.
     pub fn tables(&self, items: f64) -> f64 {
         libm::pow(items, self.exponent())
     }
 
-    /// `1 - (1 - p1^k)^L`: the probability that at least one table has the near item in the query's bucket.
+    /// Returns `1 - (1 - p1^k)^L`, the probability that at least one table has the near item in the query's bucket.
     pub fn success(&self, rows: f64, tables: f64) -> f64 {
         any_of(all_of((self.p1, 1.0 - self.p1), rows), tables).0
     }
 
-    /// Far items that a query meets over all tables, on average at most: `L n p2^k`.
+    /// Returns an upper bound on the mean number of far items that a query meets over all tables: `L n p2^k`.
     pub fn far_candidates(&self, items: f64, rows: f64, tables: f64) -> f64 {
         tables * items * libm::pow(self.p2, rows)
     }
 }
 
-/// Bit sampling: `1 - d/l` for Hamming distance `d` over `l` positions.
+/// Returns the collision probability of bit sampling: `1 - d/l` for Hamming distance `d` over `l` positions.
 pub fn hamming(distance: f64, length: f64) -> f64 {
     (1.0 - distance / length).clamp(0.0, 1.0)
 }
 
-/// Random hyperplanes: `1 - φ/π` for an angle in radians.
+/// Returns the collision probability of random hyperplanes: `1 - φ/π` for an angle in radians.
 pub fn angle(radians: f64) -> f64 {
     (1.0 - radians / std::f64::consts::PI).clamp(0.0, 1.0)
 }
 
-/// Projection of the *plane* on a random line cut into buckets of `width`, at a random offset: `E[max(0, 1 - d |cos θ| /
-/// width)]`, `θ` uniform. The notes prove from it that the family is `(w/2, 2w, 1/2, 1/3)`-sensitive.
+/// Returns the collision probability of projecting the *plane* on a random line that is cut into buckets of `width` at
+/// a random offset: `E[max(0, 1 - d |cos θ| / width)]`, `θ` uniform. The notes prove from it that the family is
+/// `(w/2, 2w, 1/2, 1/3)`-sensitive.
 pub fn random_line(distance: f64, width: f64) -> f64 {
     use std::f64::consts::{FRAC_2_PI, FRAC_PI_2};
     let ratio = distance / width;
@@ -71,7 +72,7 @@ mod tests {
     use crate::{assert_close, assert_printed};
 
     #[test]
-    fn one_far_item_a_bucket_and_success_above_one_minus_one_over_e() {
+    fn one_far_item_per_bucket_and_success_above_one_minus_one_over_e() {
         for (p1, p2) in [(0.9, 0.5), (0.95, 0.4), (0.5, 1.0 / 3.0)] {
             let family = Sensitivity { p1, p2 };
             for items in [1e3, 1e6, 1e12] {

@@ -1,12 +1,12 @@
-//! No false negatives for Hamming distance: pigeonhole blocks, covering masks, folded sketches, and what no filter can
-//! beat.
+//! No false negatives for Hamming distance: pigeonhole blocks, covering masks, folded sketches, and the bounds that no
+//! filter can beat.
 //!
-//! Claim: none of these loses an item within the radius, whatever the items are; the formulas say what that costs.
+//! Claim: none of these loses an item within the radius, whatever the items are; the formulas give the cost.
 //! Balanced sampling, the fifth way, is in [`super::balanced`].
 
 use super::binomial;
 
-/// `Σ_{i <= radius} C(length, i)`: how many strings lie within a radius.
+/// Returns `Σ_{i <= radius} C(length, i)`, the number of strings within a radius.
 pub fn ball(length: u32, radius: u32) -> f64 {
     let mut term = 1.0;
     let mut sum = 1.0;
@@ -17,11 +17,11 @@ pub fn ball(length: u32, radius: u32) -> f64 {
     sum
 }
 
-/// `length` bits cut into blocks, each searched within its own radius.
+/// A cut of `length` bits into blocks, each searched within its own radius.
 ///
-/// General pigeonhole: when the radii satisfy `Σ(rad_i + 1) = radius + 1`, a string within `radius` cannot differ in more
-/// than `rad_i` bits in every block `i`. Radii and lengths are as equal as whole numbers allow, the larger radii on the
-/// shorter blocks.
+/// General pigeonhole: when the radii satisfy `Σ(rad_i + 1) = radius + 1`, a string within `radius` cannot differ in
+/// more than `rad_i` bits in every block `i`. Radii and lengths are as equal as whole numbers allow, with the larger
+/// radii on the shorter blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Pigeonhole {
     length: u32,
@@ -30,13 +30,13 @@ pub struct Pigeonhole {
 }
 
 impl Pigeonhole {
-    /// Blocks for a radius. `None` when there are no blocks, more of them than bits, or more than `radius + 1`, where
-    /// some could not be searched at all.
+    /// Cuts `length` bits into blocks for a radius. Returns `None` when there are no blocks, more of them than bits, or
+    /// more than `radius + 1`, in which case some could not be searched at all.
     pub fn new(length: u32, radius: u32, blocks: u32) -> Option<Self> {
         (blocks > 0 && blocks <= length && blocks <= radius + 1).then_some(Self { length, radius, blocks })
     }
 
-    /// Each block's length and radius.
+    /// Returns each block's length and radius.
     pub fn blocks(&self) -> impl Iterator<Item = (u32, u32)> + Clone + use<> {
         let Self { length, radius, blocks } = *self;
         let (share, longer) = (length / blocks, length % blocks);
@@ -44,33 +44,35 @@ impl Pigeonhole {
         (0..blocks).map(move |i| (share + u32::from(i < longer), depth - 1 + u32::from(i >= blocks - deeper)))
     }
 
-    /// Keys that a query looks up: the ball around its own block, in every block.
+    /// Returns the number of keys that a query looks up: the size of the ball around each of its blocks, summed.
     pub fn probes(&self) -> f64 {
         self.blocks().map(|(length, radius)| ball(length, radius)).sum()
     }
 
-    /// How many (item, block) pairs of random items match a random query: false positives that no larger table removes.
+    /// Returns how many (item, block) pairs of random items match a random query: false positives that no larger table
+    /// removes.
     pub fn chance_matches(&self, items: f64) -> f64 {
         self.blocks().map(|(length, radius)| items * ball(length, radius) * libm::exp2(-f64::from(length))).sum()
     }
 
-    /// Bits an item of a Bloom filter that holds every block of every item, `blocks · log2(probes / fp) / ln 2`, with what
-    /// chance matches leave of `max_false_positive`. `None` when they leave nothing.
+    /// Returns the bits per item of a Bloom filter that holds every block of every item,
+    /// `blocks · log2(probes / fp) / ln 2`, where `fp` is what chance matches leave of `max_false_positive`. Returns
+    /// `None` when they leave nothing.
     pub fn bloom_bits_per_item(&self, items: f64, max_false_positive: f64) -> Option<f64> {
         let left = max_false_positive - self.chance_matches(items);
         (left > 0.0).then(|| f64::from(self.blocks) * super::bloom::bits_per_key(left / self.probes()))
     }
 
-    /// The probability that a pair at `distance`, whose differences fall on random positions, is within the radius of some
-    /// block, or that some block `i` hits by chance, with probability `chance[i]`.
+    /// Returns the probability that a pair at `distance`, whose differences fall on random positions, is within the
+    /// radius of some block, or that some block `i` hits by chance, with probability `chance[i]`.
     ///
     /// # Panics
-    /// If `distance` is above the length, or there are not as many chances as blocks.
+    /// If `distance` is above the length, or there is not exactly one chance per block.
     pub fn acceptance(&self, distance: u32, chance: &[f64]) -> f64 {
         assert!(distance <= self.length, "{} bits have no {distance} differences", self.length);
-        assert_eq!(chance.len(), self.blocks as usize, "one chance a block");
-        // As with folds: positions differ by themselves, given that `distance` do in all. `missed[used]` runs over the
-        // blocks so far, none of which has hit.
+        assert_eq!(chance.len(), self.blocks as usize, "one chance per block");
+        // As with folds: positions differ independently, conditioned on `distance` differences in all. `missed[used]`
+        // runs over the blocks so far, none of which has hit.
         let part = f64::from(distance) / f64::from(self.length);
         let mut missed = vec![0.0; distance as usize + 1];
         missed[0] = 1.0;
@@ -87,37 +89,40 @@ impl Pigeonhole {
     }
 }
 
-/// Covering LSH (Pagh 2016): `2^(r+1) - 1` masks, one of which misses all of any `r` differences.
+/// Returns the number of masks in covering LSH (Pagh 2016): `2^(r+1) - 1`, of which one misses all of any `r`
+/// differences.
 pub fn covering_masks(radius: u32) -> f64 {
     libm::exp2(f64::from(radius) + 1.0) - 1.0
 }
 
-/// Masks under which a pair at this distance agrees, on average over the random map: `(2^(r+1) - 1) 2^-d`.
+/// Returns the mean number of masks, over the random map, under which a pair at this distance agrees:
+/// `(2^(r+1) - 1) 2^-d`.
 pub fn covering_matches(radius: u32, distance: u32) -> f64 {
     covering_masks(radius) * libm::exp2(-f64::from(distance))
 }
 
-/// The probability, over the random map, that a pair at `distance` agrees under some mask: that the vectors of its differing
-/// positions do not span all `r + 1` dimensions, `1 - Π_{i <= r} (1 - 2^(i-d))`.
+/// Returns the probability, over the random map, that a pair at `distance` agrees under some mask, which is that the
+/// vectors of its differing positions do not span all `r + 1` dimensions: `1 - Π_{i <= r} (1 - 2^(i-d))`.
 pub fn covering_acceptance(radius: u32, distance: u32) -> f64 {
     let factors = (0..=radius).map(|i| 1.0 - libm::exp2(f64::from(i) - f64::from(distance)));
     if distance <= radius { 1.0 } else { 1.0 - factors.product::<f64>() }
 }
 
-/// Bits an item that any filter needs for exact membership: `log2(1/fp)`.
+/// Returns the bits per item that any filter needs for exact membership: `log2(1/fp)`.
 pub fn membership_lower_bound(false_positive: f64) -> f64 {
     -libm::log2(false_positive)
 }
 
-/// Bits an item that any filter needs which accepts everything within `radius` of its items and at most a
-/// `false_positive` part of all strings.
+/// Returns the bits per item that any filter needs if it accepts everything within `radius` of its items and at most a
+/// `false_positive` fraction of all strings.
 ///
-/// What it accepts holds a ball around every item, and by Harper's theorem no set of given size has more room for such
-/// balls' centres than a ball: with `R` the largest radius whose ball is within the accepted part, an item has at most
-/// `ball(R - radius)` places, and `log2(2^length / ball(R - radius))` bits tell which. Rounding `R` down to a whole number
-/// makes the figure at most one step of `R` too high. Infinite when no such filter exists.
+/// The accepted set contains a ball around every item, and by Harper's theorem no set of given size has more room for
+/// the centres of such balls than a ball: with `R` the largest radius whose ball is within the accepted fraction, an
+/// item has at most `ball(R - radius)` places, and `log2(2^length / ball(R - radius))` bits identify its place.
+/// Rounding `R` down to a whole number makes the figure at most one step of `R` too high. It is infinite when no such
+/// filter exists.
 pub fn hamming_lower_bound(length: u32, radius: u32, false_positive: f64) -> f64 {
-    // Balls as parts of all strings are tails of fair coins: Pr[Bin(length, 1/2) < R + 1].
+    // A ball's fraction of all strings is a tail of fair coins: Pr[Bin(length, 1/2) < R + 1].
     let accepted = binomial::largest_threshold(length, 0.5, false_positive);
     match accepted.checked_sub(radius) {
         None | Some(0) => f64::INFINITY,
@@ -125,11 +130,12 @@ pub fn hamming_lower_bound(length: u32, radius: u32, false_positive: f64) -> f64
     }
 }
 
-/// The probability that a pair at `distance` stays within `radius` after its strings are folded by XOR: position `i` of
-/// `length` goes to cell `i mod cells`, and a cell differs when an odd number of its positions do.
+/// Returns the probability that a pair at `distance` stays within `radius` after its strings are folded by XOR:
+/// position `i` of `length` goes to cell `i mod cells`, and a cell differs when an odd number of its positions do.
 ///
-/// Folding never adds to a distance, so nothing within the radius is lost. Exact for `distance` distinct positions at
-/// random: a position differs once, so folding in two loses only what falls on both halves of a cell.
+/// Folding never increases a distance, so nothing within the radius is lost. The result is exact for `distance`
+/// distinct random positions: a position differs once, so folding in two loses only what falls on both halves of a
+/// cell.
 ///
 /// # Panics
 /// If `distance` is above `length`, or there are no cells.
@@ -138,8 +144,8 @@ pub fn fold_acceptance(length: u32, cells: u32, distance: u32, radius: u32) -> f
     if distance <= radius {
         return 1.0;
     }
-    // Every position differs by itself with probability `distance / length`, given that `distance` do in all: then cells are
-    // independent. `weight[odd][used]` runs over the cells so far.
+    // Every position differs independently with probability `distance / length`, conditioned on `distance` differences
+    // in all: then cells are independent. `weight[odd][used]` runs over the cells so far.
     let part = f64::from(distance) / f64::from(length);
     let (width, odd_most) = (distance as usize + 1, radius.min(cells) as usize);
     let mut weight = vec![0.0; width * (odd_most + 1)];
@@ -169,19 +175,20 @@ pub fn fold_acceptance(length: u32, cells: u32, distance: u32, radius: u32) -> f
     (accepted / binomial::pmf(length, part, distance)).min(1.0)
 }
 
-/// [`fold_acceptance`] where every position differs by itself with probability `distance / length`, so that `distance` is what differs on
-/// average: far less to sum, and only for a picture. Just beyond the radius, where the curve is steepest, it is off by up to 0.4; from four
-/// times the radius on, by less than 0.02.
+/// Approximates [`fold_acceptance`] by letting every position differ independently with probability
+/// `distance / length`, so that `distance` positions differ on average. This takes far fewer terms, and is only precise
+/// enough for a picture. Just beyond the radius, where the curve is steepest, it is off by up to 0.4; from four times
+/// the radius on, by less than 0.02.
 ///
 /// # Panics
-/// As [`fold_acceptance`].
+/// If `distance` is above `length`, or there are no cells.
 pub fn mean_fold_acceptance(length: u32, cells: u32, distance: u32, radius: u32) -> f64 {
     assert!(cells > 0 && distance <= length, "{length} bits have no {distance} differences, or no {cells} cells");
     if distance <= radius {
         return 1.0;
     }
     let part = f64::from(distance) / f64::from(length);
-    // An odd number of so many positions differs with this probability.
+    // The probability that an odd number of `positions` differ.
     let odd = |positions: u32| 0.5 * (1.0 - libm::pow(1.0 - 2.0 * part, f64::from(positions)));
     // Some cells have one position more than the others.
     let (positions, longer) = (length / cells, length % cells);
@@ -195,8 +202,8 @@ pub fn mean_fold_acceptance(length: u32, cells: u32, distance: u32, radius: u32)
         .min(1.0)
 }
 
-/// The probability that a pair at `distance` differs in at most `radius` of its first `kept` positions: a prefix as a
-/// sketch, which also loses nothing, but rejects little.
+/// Returns the probability that a pair at `distance` differs in at most `radius` of its first `kept` positions: a
+/// prefix used as a sketch, which also loses nothing, but rejects little.
 ///
 /// # Panics
 /// If `distance` or `kept` is above `length`.
@@ -205,7 +212,7 @@ pub fn prefix_acceptance(length: u32, kept: u32, distance: u32, radius: u32) -> 
         kept <= length && distance <= length,
         "{length} bits have no prefix of {kept}, or no {distance} differences"
     );
-    // Hypergeometric, as binomials given their total.
+    // The hypergeometric distribution, as binomials conditioned on their total.
     let part = f64::from(distance) / f64::from(length);
     let inside = |differing: u32| {
         binomial::pmf(kept, part, differing) * binomial::pmf(length - kept, part, distance - differing)
@@ -228,7 +235,7 @@ mod tests {
                 assert_eq!(cut.blocks().map(|(_, radius)| radius + 1).sum::<u32>(), radius + 1);
             }
         }
-        // Shorter blocks take the larger radii: fewer keys to probe.
+        // Shorter blocks take the larger radii, which leaves fewer keys to probe.
         let cut = Pigeonhole::new(10, 3, 3).unwrap();
         assert_eq!(cut.blocks().collect::<Vec<_>>(), [(4, 0), (3, 0), (3, 1)]);
         assert_eq!(cut.probes(), 1.0 + 1.0 + 4.0);
@@ -238,7 +245,8 @@ mod tests {
         assert_close(ball(256, 256), libm::exp2(256.0), 1e-12);
     }
 
-    /// The cheapest of at most `most_probes`, or else the one with the fewest: at least two blocks, 1 % false positives.
+    /// Returns the cheapest cut with at most `most_probes` probes, or else the one with the fewest: at least two
+    /// blocks, 1 % false positives.
     fn cheapest(radius: u32, most_probes: f64) -> Option<(f64, f64)> {
         let all: Vec<(f64, f64)> = (2..=radius + 1)
             .filter_map(|blocks| Pigeonhole::new(256, radius, blocks))
@@ -266,20 +274,21 @@ mod tests {
     #[test]
     fn covering_masks_double_with_the_radius() {
         assert_eq!((covering_masks(0), covering_masks(3), covering_masks(6)), (1.0, 15.0, 127.0));
-        // At twice the radius, few masks are left: it rejects well.
+        // At twice the radius few masks are left, so it rejects well.
         assert!(covering_matches(6, 12) < 0.032);
         assert_eq!(covering_matches(3, 0), 15.0);
     }
 
     #[test]
-    fn a_block_is_near_as_often_as_hands_dealt() {
-        // Two blocks of two bits, radius 1: one difference leaves a block equal; two do unless they split, 4 of 6 ways.
+    fn a_block_is_near_as_often_as_counting_predicts() {
+        // Two blocks of two bits, radius 1: one difference leaves a block equal; two also do unless they split, in 4 of
+        // 6 ways.
         let cut = Pigeonhole::new(4, 1, 2).unwrap();
         assert_close(cut.acceptance(1, &[0.0; 2]), 1.0, 1e-12);
         assert_close(cut.acceptance(2, &[0.0; 2]), 2.0 / 6.0, 1e-12);
         assert_close(cut.acceptance(2, &[0.5, 0.0]), 1.0 - 4.0 / 6.0 * 0.5, 1e-12);
         assert!(cut.acceptance(4, &[0.0; 2]) < 1e-12);
-        // A mask out of 2^(r+1) - 1 agrees half as often with each difference more.
+        // Each further difference halves how often a mask out of 2^(r+1) - 1 agrees.
         assert_eq!(covering_acceptance(3, 3), 1.0);
         assert_close(covering_acceptance(1, 2), 1.0 - 0.75 * 0.5, 1e-12);
         assert!((0..=6).all(|radius| covering_acceptance(radius, 20) <= covering_matches(radius, 20)));
@@ -329,7 +338,8 @@ mod tests {
         }
     }
 
-    /// Long strings are folded much alike whether exactly so many positions differ or so many on average.
+    /// Folding long strings gives much the same result whether exactly `distance` positions differ or that many on
+    /// average.
     #[test]
     fn the_mean_of_differences_is_enough_for_long_strings() {
         for (length, cells, radius) in [(4096, 64, 8), (4000, 128, 20), (4096, 512, 12)] {
