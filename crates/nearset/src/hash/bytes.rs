@@ -1,14 +1,14 @@
 //! The base hash of bytes.
 //!
 //! With key words `k0, k1` derived from the seed, and the input cut into 16-byte steps `(a, b)` of two little-endian
-//! words, the last step padded with zero bytes:
+//! words, the last padded with zero bytes:
 //!
 //! ```text
 //! s = k0;   for each step: s = fold(a ^ s, b ^ k1);   hash = fold(s ^ length, k1 ^ C)
 //! ```
 //!
-//! where `fold` is the exclusive or of the two halves of the 128-bit product and `C` a constant. The whole input is read
-//! in equal steps, so a word of up to 16 bytes, which is nearly every word of text, costs two multiplications and no
+//! where `fold` is the exclusive or of the two halves of the 128-bit product and `C` a constant. All input is read in
+//! steps of equal size, so a word of up to 16 bytes, as nearly every word of text is, costs two multiplications and no
 //! branch on its length.
 
 use super::{Seed, fold};
@@ -22,12 +22,12 @@ pub struct ByteHash {
 }
 
 impl ByteHash {
-    /// The hash function that belongs to a seed.
+    /// Creates the hash function of a seed.
     pub fn new(seed: Seed) -> Self {
         Self { key: seed.derive("byte hash", 0).words() }
     }
 
-    /// The hash of the bytes.
+    /// Hashes the bytes.
     ///
     /// ```
     /// use nearset::{Seed, hash::ByteHash};
@@ -50,7 +50,7 @@ impl ByteHash {
         self.finish(state, bytes.len())
     }
 
-    /// The hash of at most 16 bytes, given zero-padded as a little-endian number.
+    /// Hashes at most 16 bytes, given zero-padded as a little-endian number.
     #[inline(always)]
     pub(crate) fn hash_padded(&self, padded: u128, length: usize) -> u64 {
         debug_assert!((1..=16).contains(&length));

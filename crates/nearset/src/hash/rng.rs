@@ -1,4 +1,5 @@
-//! The generator from which functions are drawn: xoshiro256++ (Blackman & Vigna 2019), its state derived from a seed.
+//! The generator from which functions are drawn: xoshiro256++ (Blackman & Vigna 2019), with its state derived from a
+//! seed.
 //!
 //! Transcendental functions come from the `libm` crate rather than the platform's, so that a Gaussian drawn here has the
 //! same bits everywhere.
@@ -12,15 +13,15 @@ pub struct Rng {
 }
 
 impl Rng {
-    /// The stream that belongs to a seed.
+    /// Creates the stream of a seed.
     pub fn new(seed: Seed) -> Self {
         let [a, b] = seed.derive("rng", 0).words();
         let [c, d] = seed.derive("rng", 1).words();
-        // All zero is the one state that xoshiro can't leave; it has a chance of 2^-256.
+        // All zeros is the one state that xoshiro cannot leave; it has a probability of 2^-256.
         Self { state: [a, b, c, d] }
     }
 
-    /// 64 uniform bits.
+    /// Returns 64 uniform bits.
     #[inline]
     pub fn next_u64(&mut self) -> u64 {
         let s = &mut self.state;
@@ -35,13 +36,13 @@ impl Rng {
         result
     }
 
-    /// Uniform in `0..range`, without bias.
+    /// Returns a uniform number in `0..range`, without bias.
     ///
     /// # Panics
     /// If `range` is 0.
     pub fn below(&mut self, range: u64) -> u64 {
         assert!(range > 0, "no number lies below 0");
-        // Lemire's rejection: the low half of the product says whether this draw fell into the uneven remainder.
+        // Lemire's rejection: the low half of the product tells whether this draw fell into the uneven remainder.
         let reject = range.wrapping_neg() % range;
         loop {
             let draw = self.next_u64();
@@ -51,22 +52,22 @@ impl Rng {
         }
     }
 
-    /// Uniform in `[0, 1)`, a multiple of 2^-53.
+    /// Returns a uniform number in `[0, 1)`, a multiple of 2^-53.
     pub fn unit(&mut self) -> f64 {
         (self.next_u64() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
     }
 
-    /// Uniform in `(0, 1]`: safe to take the logarithm of.
+    /// Returns a uniform number in `(0, 1]`, whose logarithm is finite.
     pub fn unit_positive(&mut self) -> f64 {
         1.0 - self.unit()
     }
 
-    /// True with the given probability.
+    /// Returns true with the given probability.
     pub fn chance(&mut self, probability: f64) -> bool {
         self.unit() < probability
     }
 
-    /// Standard normal, by Marsaglia's polar method.
+    /// Draws from the standard normal distribution, by Marsaglia's polar method.
     pub fn gaussian(&mut self) -> f64 {
         loop {
             let (x, y) = (2.0 * self.unit() - 1.0, 2.0 * self.unit() - 1.0);
@@ -77,7 +78,7 @@ impl Rng {
         }
     }
 
-    /// Standard Cauchy, as the quotient of two coordinates of a point in the unit disc.
+    /// Draws from the standard Cauchy distribution, as the quotient of two coordinates of a point in the unit disc.
     pub fn cauchy(&mut self) -> f64 {
         loop {
             let (x, y) = (2.0 * self.unit() - 1.0, 2.0 * self.unit() - 1.0);
@@ -94,7 +95,7 @@ impl Rng {
         }
     }
 
-    /// `count` distinct numbers below `range`, in random order (Floyd's algorithm, then a shuffle).
+    /// Returns `count` distinct numbers below `range`, in random order (Floyd's algorithm, then a shuffle).
     ///
     /// # Panics
     /// If `count > range`.

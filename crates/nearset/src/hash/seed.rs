@@ -6,7 +6,7 @@ use siphasher::sip128::{Hasher128, SipHasher24};
 
 /// 128 bits from which every random choice of a structure is derived.
 ///
-/// A small number is enough where only reproducibility matters: `Seed::new(42)`. Where strangers choose the items, take
+/// A small number is enough where only reproducibility matters: `Seed::new(42)`. Where strangers choose the items, use
 /// 16 secret random bytes, so that nobody can aim items at chosen bits of a filter.
 ///
 /// ```
@@ -21,23 +21,23 @@ use siphasher::sip128::{Hasher128, SipHasher24};
 pub struct Seed([u8; 16]);
 
 impl Seed {
-    /// The seed that stands for a number.
+    /// Creates the seed that stands for a number.
     pub const fn new(number: u64) -> Self {
         Self((number as u128).to_le_bytes())
     }
 
-    /// A seed from 16 bytes, which may be secret.
+    /// Creates a seed from 16 bytes, which may be secret.
     pub const fn from_bytes(bytes: [u8; 16]) -> Self {
         Self(bytes)
     }
 
-    /// The 16 bytes of the seed, as stored in files.
+    /// Returns the 16 bytes of the seed, as stored in files.
     pub const fn to_bytes(self) -> [u8; 16] {
         self.0
     }
 
-    /// The seed of a part: SipHash-2-4-128 of the label's bytes, a zero byte and the index (8 bytes, little-endian),
-    /// keyed by this seed.
+    /// Derives the seed of a part: SipHash-2-4-128 of the label's bytes, a zero byte and the index (8 bytes,
+    /// little-endian), keyed by this seed.
     pub fn derive(self, label: &str, index: u64) -> Seed {
         let mut hasher = SipHasher24::new_with_key(&self.0);
         hasher.write(label.as_bytes());
@@ -46,7 +46,8 @@ impl Seed {
         Seed(hasher.finish128().as_bytes())
     }
 
-    /// The seed as two words, low half first. Use it on derived seeds: those of small numbers are mostly zero bits.
+    /// Returns the seed as two words, low half first. Use it on derived seeds: those of small numbers are mostly zero
+    /// bits.
     pub(crate) fn words(self) -> [u64; 2] {
         let all = u128::from_le_bytes(self.0);
         [all as u64, (all >> 64) as u64]
@@ -54,7 +55,7 @@ impl Seed {
 }
 
 impl Default for Seed {
-    /// 42, which this field's users expect.
+    /// Returns the seed 42, the customary choice in this field.
     fn default() -> Self {
         Self::new(42)
     }
@@ -66,7 +67,7 @@ impl From<u64> for Seed {
     }
 }
 
-/// A number where the seed is one, else 32 hexadecimal digits.
+/// Writes the number if the seed stands for one, and 32 hexadecimal digits otherwise.
 impl fmt::Display for Seed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.words() {
@@ -82,7 +83,7 @@ impl fmt::Debug for Seed {
     }
 }
 
-/// The text is not a seed.
+/// The error for a text that is not a seed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is not a seed: give a whole number below 2^64, or 32 hexadecimal digits")]
 pub struct ParseSeedError(String);
