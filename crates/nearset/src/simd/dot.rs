@@ -2,16 +2,17 @@
 //!
 //! Claim: a result has the same bits at every level. It is defined by a fixed order of operations:
 //!
-//! - narrow ([`dot`], [`project`]): component `i` goes to lane `i mod 16`; a lane adds up its products in turn, each product
-//!   rounded to f32 before it is added (no fused multiply-add); then lane `j` adds lane `j + 8`, then `j + 4`, `j + 2`, `j + 1`.
+//! - narrow ([`dot`], [`project`]): component `i` goes to lane `i mod 16`; a lane adds up its products in order, each
+//!   product rounded to f32 before it is added (no fused multiply-add); then lane `j` adds lane `j + 8`, then `j + 4`,
+//!   `j + 2`, `j + 1`.
 //! - wide ([`project_wide`]): the same with 8 lanes of f64. A product of two f32 is exact there, so fusing would not matter.
 //!
-//! A rounding error is at most about `(n/16 + 5) 2^-24` (narrow) or `(n/8 + 4) 2^-53` (wide) of the sum of the products'
-//! absolute values. An overflow gives an infinity or NaN at every level, though not always the same NaN.
+//! The rounding error is at most about `(n/16 + 5) 2^-24` (narrow) or `(n/8 + 4) 2^-53` (wide) of the sum of the
+//! products' absolute values. An overflow gives an infinity or NaN at every level, though not always the same NaN.
 //!
-//! Every level is the *same source*, compiled for other instructions: since Rust never reorders or fuses float operations,
-//! the compiler may only choose registers that are 4, 8 or 16 lanes wide. Several rows are taken at a time, because the
-//! chain of additions in one row waits for each result in turn.
+//! Every level is the *same source*, compiled for different instructions: since Rust never reorders or fuses float
+//! operations, the compiler's only choice is registers 4, 8 or 16 lanes wide. Several rows are taken at a time, because
+//! each addition in the chain of one row waits for the result of the one before.
 
 #![allow(unsafe_code)]
 
@@ -20,7 +21,7 @@ use super::{Level, line::prefetch};
 const LANES: usize = 16;
 const WIDE_LANES: usize = 8;
 
-/// The dot product of two vectors of one length.
+/// Returns the dot product of two vectors of equal length.
 ///
 /// # Panics
 /// If the lengths differ.
@@ -30,7 +31,8 @@ pub fn dot(a: &[f32], b: &[f32]) -> f32 {
     out[0]
 }
 
-/// The dot product of each row of a matrix with one vector: `rows` holds `out.len()` rows, one after the other.
+/// Computes the dot product of each row of a matrix with one vector: `rows` holds `out.len()` rows, one after the
+/// other.
 ///
 /// # Panics
 /// If `rows.len() != vector.len() * out.len()`.
@@ -47,7 +49,7 @@ pub fn project(rows: &[f32], vector: &[f32], out: &mut [f32]) {
     project_rows::<2>(rows, vector, out);
 }
 
-/// As [`project`], with sums in f64.
+/// Like [`project`], with sums in f64.
 ///
 /// # Panics
 /// If `rows.len() != vector.len() * out.len()`.
@@ -64,11 +66,11 @@ pub fn project_wide(rows: &[f32], vector: &[f32], out: &mut [f64]) {
     project_wide_rows::<2>(rows, vector, out);
 }
 
-/// For each numbered row of `rows`, rows of `vector.len()` numbers one after the other, `each` gets its dot product with the vector and
-/// with itself, in the order of `numbers`.
+/// Calls `each` with the dot product of each numbered row with the vector and with itself, in the order of `numbers`.
+/// `rows` holds rows of `vector.len()` numbers, one after the other.
 ///
 /// # Panics
-/// If there is no row of some number.
+/// If there is no row with some number.
 pub fn project_selected(rows: &[f32], numbers: &[u32], vector: &[f32], each: impl FnMut(f32, f32)) {
     #[cfg(target_arch = "x86_64")]
     match Level::current() {
@@ -130,7 +132,7 @@ fn project_rows<const TOGETHER: usize>(rows: &[f32], vector: &[f32], out: &mut [
     }
 }
 
-/// Rows that are on their way from memory while one is multiplied.
+/// How many rows are on their way from memory while one is multiplied.
 const AHEAD: usize = 6;
 
 #[inline(always)]
@@ -162,7 +164,7 @@ fn select_rows(rows: &[f32], numbers: &[u32], vector: &[f32], mut each: impl FnM
     }
 }
 
-/// The lanes added up.
+/// Adds up the lanes.
 #[inline(always)]
 fn sum(mut lanes: [f32; LANES]) -> f32 {
     let mut half = LANES / 2;
@@ -175,7 +177,8 @@ fn sum(mut lanes: [f32; LANES]) -> f32 {
     lanes[0]
 }
 
-/// The dot products of the first rows in `rows` with a vector, cut into whole chunks and a padded `last` of `tail` numbers.
+/// Returns the dot products of the first rows in `rows` with a vector, cut into whole chunks and a padded `last` of
+/// `tail` numbers.
 #[inline(always)]
 fn dots<const ROWS: usize>(rows: &[f32], chunks: &[[f32; LANES]], last: &[f32; LANES], tail: usize) -> [f32; ROWS] {
     let whole = LANES * chunks.len();
@@ -202,10 +205,11 @@ fn add_products(lanes: &mut [f32; LANES], a: &[f32; LANES], b: &[f32; LANES]) {
     }
 }
 
-/// The first `length` numbers, then zeros. A lane is never -0 (it starts at +0), so adding products of zeros changes nothing.
+/// Returns the first `length` numbers, then zeros. A lane is never -0 (it starts at +0), so adding products of zeros
+/// changes nothing.
 #[inline(always)]
 fn padded<const N: usize>(numbers: &[f32], length: usize) -> [f32; N] {
-    // What follows a row is mostly the next one: reading into it and blanking it out again is one masked load.
+    // A row is mostly followed by the next one: reading into that and blanking it out again is one masked load.
     if let Some(chunk) = numbers.first_chunk::<N>() {
         return std::array::from_fn(|lane| if lane < length { chunk[lane] } else { 0.0 });
     }
@@ -304,7 +308,7 @@ mod tests {
         lanes[0]
     }
 
-    /// Bits, with all NaNs as one.
+    /// Returns the bits, mapping all NaNs to one.
     fn bits(x: f32) -> u32 {
         if x.is_nan() { f32::NAN.to_bits() } else { x.to_bits() }
     }
@@ -317,7 +321,7 @@ mod tests {
                 project(rows, vector, &mut narrow);
                 project_wide(rows, vector, &mut wide);
             });
-            // Backwards and twice: any rows may be asked for, in any order.
+            // Backwards and twice, since any rows may be requested, in any order.
             let numbers: Vec<u32> = (0..count as u32).rev().flat_map(|number| [number; 2]).collect();
             let mut selected = Vec::new();
             at_level(level, || {
@@ -348,7 +352,7 @@ mod tests {
         }
     }
 
-    /// Any finite float: subnormals, both zeros, the largest.
+    /// Generates any finite float: subnormals, both zeros, the largest.
     fn float() -> impl Strategy<Value = f32> {
         prop_oneof![
             prop::num::f32::NORMAL | prop::num::f32::SUBNORMAL | prop::num::f32::ZERO,

@@ -1,8 +1,9 @@
 //! Rounds of random signs and a Hadamard transform: a rotation in `n log n` additions.
 //!
-//! Claim: the same bits at every level. Stages are taken from the smallest stride to the largest, and each butterfly is one
-//! addition and one subtraction: there is nothing to reorder. Strides below 16 are shuffles in registers, written for each
-//! level; the others are plain loops, compiled for each level, that take two stages on one way through the vector.
+//! Claim: the bits are the same at every level. Stages run from the smallest stride to the largest, and each butterfly
+//! is one addition and one subtraction, so there is nothing to reorder. Strides below 16 are shuffles in registers,
+//! written for each level; the others are plain loops, compiled for each level, that take two stages per pass over the
+//! vector.
 //! Invariant: nothing is normalised, so each round multiplies the length by `sqrt(n)`.
 //! Reference: Ailon & Chazelle, "The fast Johnson-Lindenstrauss transform and approximate nearest neighbors", 2009.
 
@@ -10,19 +11,19 @@
 
 use super::Level;
 
-/// Words of sign bits that one round takes for a vector of this length.
+/// Returns the number of words of sign bits that one round takes for a vector of this length.
 pub const fn sign_words(length: usize) -> usize {
     length.div_ceil(32)
 }
 
-/// For each round, flips the components whose bit is set and takes the Hadamard transform, in place.
-/// `signs` holds [`sign_words`] words a round, component `i` at bit `i % 32` of word `i / 32`.
+/// Flips the components whose bit is set and takes the Hadamard transform, in place, once per round. `signs` holds
+/// [`sign_words`] words per round, with component `i` at bit `i % 32` of word `i / 32`.
 ///
 /// # Panics
 /// If the vector's length is not a power of two, or the last round's signs are cut short.
 pub fn rotate(vector: &mut [f32], signs: &[u32]) {
-    assert!(vector.len().is_power_of_two(), "a Hadamard transform takes a power of two of components");
-    assert!(signs.len().is_multiple_of(sign_words(vector.len())), "every round takes as many words of signs");
+    assert!(vector.len().is_power_of_two(), "a Hadamard transform takes a power of two as the number of components");
+    assert!(signs.len().is_multiple_of(sign_words(vector.len())), "every round takes the same number of sign words");
     #[cfg(target_arch = "x86_64")]
     if vector.len() >= CHUNK {
         match Level::current() {
@@ -43,7 +44,8 @@ pub fn rotate(vector: &mut [f32], signs: &[u32]) {
     }
 }
 
-/// The position of the component with the largest absolute value, the first if there are several; 0 for no components.
+/// Returns the position of the component with the largest absolute value, the first of several, or 0 if there are no
+/// components.
 ///
 /// NaN counts as larger than any number.
 pub fn position_of_largest(vector: &[f32]) -> usize {
@@ -58,10 +60,10 @@ pub fn position_of_largest(vector: &[f32]) -> usize {
     find_largest(vector)
 }
 
-/// Strides within a chunk of this many components are taken in registers.
+/// The strides within a chunk of this many components are taken in registers.
 const CHUNK: usize = 16;
 
-/// `first_stages` flips signs in a chunk and takes the strides that lie within it.
+/// Rotates chunk by chunk: `first_stages` flips signs in a chunk and takes the strides that lie within it.
 #[inline(always)]
 fn rotate_chunks(vector: &mut [f32], signs: &[u32], first_stages: impl Fn(&mut [f32; CHUNK], u16)) {
     for signs in signs.chunks_exact(sign_words(vector.len())) {
@@ -85,7 +87,7 @@ fn flip(components: &mut [f32], signs: u32) {
     }
 }
 
-/// The stages from a stride on.
+/// Takes the stages from a stride on.
 #[inline(always)]
 fn stages(vector: &mut [f32], mut stride: usize) {
     while 4 * stride <= vector.len() {
@@ -109,7 +111,7 @@ fn stages(vector: &mut [f32], mut stride: usize) {
     }
 }
 
-/// Two passes without a dependence between neighbours, which vectorise, rather than one with.
+/// Uses two passes with no dependence between neighbours, which vectorise, rather than one pass with such a dependence.
 #[inline(always)]
 fn find_largest(vector: &[f32]) -> usize {
     let magnitude = |x: &f32| x.to_bits() << 1;
@@ -136,7 +138,7 @@ mod avx512 {
         super::rotate_chunks(vector, signs, |chunk, signs| first_stages(chunk, signs));
     }
 
-    /// A stage is the partner plus the component itself, or minus it where it is the upper of the two.
+    /// A stage adds the component to its partner, or subtracts it where it is the upper of the two.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
     fn first_stages(chunk: &mut [f32; CHUNK], signs: u16) {
@@ -190,7 +192,7 @@ mod avx2 {
         }
     }
 
-    /// Bit `i` of `lanes`, moved to the sign of lane `i`.
+    /// Moves bit `i` of `lanes` to the sign of lane `i`.
     #[inline]
     #[target_feature(enable = "avx2")]
     fn negate(x: __m256, lanes: u16) -> __m256 {
@@ -205,7 +207,7 @@ mod tests {
     use super::*;
     use crate::{Seed, hash::Rng, simd::at_level};
 
-    /// The sum that a Hadamard matrix stands for, of integers, which floats hold exactly.
+    /// Computes the sum that a Hadamard matrix stands for, over integers, which floats hold exactly.
     fn transform_by_the_book(vector: &[f32]) -> Vec<f32> {
         let entry = |i: usize, j: usize| if (i & j).count_ones().is_multiple_of(2) { 1.0 } else { -1.0 };
         (0..vector.len()).map(|i| vector.iter().enumerate().map(|(j, x)| entry(i, j) * x).sum()).collect()

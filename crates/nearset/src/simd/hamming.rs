@@ -1,21 +1,21 @@
-//! Hamming distance by population count: of two words strings, and of one against many.
+//! Hamming distance by population count: between two word strings, and from one to many.
 //!
 //! [`hamming`] is one source compiled for each level: LLVM knows how to count bits with `VPOPCNTQ`, or by table look-up
-//! (Muła, Kurz & Lemire, "Faster population counts using AVX2 instructions", 2018) where only AVX2 is there.
-//! [`scan_within`] is what a sketch scan does for every query, so it is written out for rows of 1, 2 and 4 words: counts
-//! of neighbouring words are added up across registers until each lane holds one row's distance, and one comparison then
-//! decides on as many rows as there are lanes.
+//! (Muła, Kurz & Lemire, "Faster population counts using AVX2 instructions", 2018) where there is only AVX2. A sketch
+//! scan runs [`scan_within`] for every query, so it is written out for rows of 1, 2 and 4 words: counts of neighbouring
+//! words are added up across registers until each lane holds one row's distance, and one comparison then decides on as
+//! many rows as there are lanes.
 
 #![allow(unsafe_code)]
 
 use super::{Level, line::prefetch};
 
-/// In how many bits two word strings differ.
+/// Returns the number of bits in which two word strings differ.
 ///
 /// # Panics
 /// If the lengths are unequal.
 pub fn hamming(a: &[u64], b: &[u64]) -> u32 {
-    assert_eq!(a.len(), b.len(), "words must be as many on both sides");
+    assert_eq!(a.len(), b.len(), "both sides must have the same number of words");
     #[cfg(target_arch = "x86_64")]
     match Level::current() {
         // SAFETY: the level says that the CPU has these features.
@@ -46,11 +46,11 @@ pub fn scan_within(query: &[u64], rows: &[u64], radius: u32, found: &mut Vec<usi
     scan_rows(query, rows, radius, 0, found);
 }
 
-/// Appends to `found` the distance and the number of each of the numbered rows that differs from `query` in at most `radius`
+/// Appends to `found` the distance and the number of each numbered row that differs from `query` in at most `radius`
 /// bits, in the order of `numbers`. `rows` holds rows of `query.len()` words, one after the other.
 ///
 /// # Panics
-/// If the query is empty, or there is no row of some number.
+/// If the query is empty, or there is no row with some number.
 pub fn select_within(query: &[u64], rows: &[u64], numbers: &[u32], radius: u32, found: &mut Vec<(u32, u32)>) {
     assert!(!query.is_empty(), "a row must have at least one word");
     #[cfg(target_arch = "x86_64")]
@@ -61,17 +61,17 @@ pub fn select_within(query: &[u64], rows: &[u64], numbers: &[u32], radius: u32, 
     select_rows(query, rows, numbers, radius, found);
 }
 
-/// Rows that are on their way from memory while one is compared.
+/// How many rows are on their way from memory while one is compared.
 const AHEAD: usize = 16;
 
-/// Words compared before looking whether the radius is already left behind.
+/// How many words are compared before checking whether the radius is already exceeded.
 const STRIDE: usize = 16;
 
 /// The definition of a selection.
 #[inline(always)]
 fn select_rows(query: &[u64], rows: &[u64], numbers: &[u32], radius: u32, found: &mut Vec<(u32, u32)>) {
     match *query {
-        // Lengths that the compiler knows take no loop.
+        // Lengths known to the compiler need no loop.
         [a] => select_known([a], rows, numbers, radius, found),
         [a, b] => select_known([a, b], rows, numbers, radius, found),
         [a, b, c, d] => select_known([a, b, c, d], rows, numbers, radius, found),
@@ -174,7 +174,7 @@ mod avx512 {
         }
     }
 
-    /// Rows of `WORDS` words, 64 rows to a mask.
+    /// Scans rows of `WORDS` words, 64 rows per mask.
     #[target_feature(enable = "popcnt,avx512f,avx512bw,avx512dq,avx512vl,avx512vpopcntdq")]
     fn scan<const WORDS: usize>(repeated: __m512i, query: &[u64], rows: &[u64], radius: u32, found: &mut Vec<usize>) {
         let limit = _mm512_set1_epi64(i64::from(radius));
@@ -202,7 +202,7 @@ mod avx512 {
         scan_rows(query, rest, radius, first, found);
     }
 
-    /// The sums of the neighbouring lanes of `low`, then those of `high`.
+    /// Returns the sums of the neighbouring lanes of `low`, then those of `high`.
     #[target_feature(enable = "avx512f")]
     fn add_pairs(low: __m512i, high: __m512i) -> __m512i {
         let even = _mm512_setr_epi64(0, 2, 4, 6, 8, 10, 12, 14);
@@ -222,7 +222,7 @@ mod avx2 {
         distance(a, b)
     }
 
-    /// The definition, compiled where counting the bits of a word is one instruction.
+    /// The definition, compiled for CPUs that count the bits of a word in one instruction.
     #[target_feature(enable = "popcnt,avx2")]
     pub(super) fn select_within(
         query: &[u64],
@@ -250,7 +250,7 @@ mod avx2 {
         }
     }
 
-    /// Rows of `WORDS` words, 16 rows to a mask.
+    /// Scans rows of `WORDS` words, 16 rows per mask.
     #[target_feature(enable = "popcnt,avx2")]
     fn scan<const WORDS: usize>(repeated: __m256i, query: &[u64], rows: &[u64], radius: u32, found: &mut Vec<usize>) {
         let limit = _mm256_set1_epi64x(i64::from(radius));
@@ -283,13 +283,13 @@ mod avx2 {
         scan_rows(query, rest, radius, first, found);
     }
 
-    /// The sums of neighbouring lanes, those of `low` in lanes 0 and 2, those of `high` in lanes 1 and 3.
+    /// Returns the sums of neighbouring lanes, those of `low` in lanes 0 and 2, those of `high` in lanes 1 and 3.
     #[target_feature(enable = "avx2")]
     fn add_pairs(low: __m256i, high: __m256i) -> __m256i {
         _mm256_add_epi64(_mm256_unpacklo_epi64(low, high), _mm256_unpackhi_epi64(low, high))
     }
 
-    /// Set bits in each 64-bit lane: each half byte's count is looked up, then bytes are added up.
+    /// Counts the set bits in each 64-bit lane: each half byte's count is looked up, then bytes are added up.
     #[target_feature(enable = "avx2")]
     fn count_ones(words: __m256i) -> __m256i {
         let table = _mm256_broadcastsi128_si256(_mm_setr_epi8(0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4));
@@ -307,7 +307,7 @@ mod tests {
     use super::*;
     use crate::{Seed, hash::Rng, simd::at_level};
 
-    /// One bit at a time.
+    /// Counts one bit at a time.
     fn by_the_book(a: &[u64], b: &[u64]) -> u32 {
         let bit = |words: &[u64], i: usize| words[i / 64] >> (i % 64) & 1;
         (0..64 * a.len()).filter(|&i| bit(a, i) != bit(b, i)).count() as u32
@@ -320,12 +320,12 @@ mod tests {
             at_level(level, || {
                 let mut found = vec![usize::MAX];
                 scan_within(query, rows, radius, &mut found);
-                assert_eq!(found[0], usize::MAX, "what was there stays");
+                assert_eq!(found[0], usize::MAX, "earlier entries must stay");
                 assert_eq!(found[1..], expected, "{level:?}, {} words, radius {radius}", query.len());
                 for (row, &distance) in rows.chunks_exact(query.len()).zip(&distances) {
                     assert_eq!(hamming(query, row), distance, "{level:?}");
                 }
-                // Backwards and twice: any rows may be asked for, in any order.
+                // Backwards and twice, since any rows may be requested, in any order.
                 let numbers: Vec<u32> = (0..distances.len() as u32).rev().flat_map(|number| [number; 2]).collect();
                 let mut selected = Vec::new();
                 select_within(query, rows, &numbers, radius, &mut selected);
@@ -343,7 +343,7 @@ mod tests {
             for rows in [0, 1, 3, 15, 16, 17, 63, 64, 65, 130, 200] {
                 let query: Vec<u64> = (0..words).map(|_| rng.next_u64()).collect();
                 let rows: Vec<u64> = (0..words * rows).map(|_| rng.next_u64()).collect();
-                // Random rows differ in about half of the bits: some lie within, some beyond.
+                // Random rows differ in about half of the bits: some lie within the radius, some beyond.
                 check(&query, &rows, 32 * words as u32);
                 check(&query, &rows, 0);
                 check(&query, &rows, u32::MAX);

@@ -1,7 +1,7 @@
-//! Strings of JSON, stepped over 64 bytes at a time.
+//! JSON strings, stepped over 64 bytes at a time.
 //!
-//! Claim: takes the same few steps for every block of text, whatever stands in it: texts with an escape on every line are as
-//! fast as those without. Escapes are told from escaped backslashes as in simdjson (Langdale & Lemire 2019).
+//! Claim: every block of text takes the same few steps, whatever it contains, so texts with an escape on every line are
+//! as fast as those without. Escapes are told from escaped backslashes as in simdjson (Langdale & Lemire 2019).
 //! Not here: which escapes there are and what they stand for (the reader of records).
 
 #![allow(unsafe_code)]
@@ -10,12 +10,12 @@ use std::ops::Range;
 
 use super::Level;
 
-/// Bytes of a block, a bit of a mask each.
+/// Bytes per block, each of which has one bit in a mask.
 const BLOCK: usize = 64;
 
-/// Steps over a string, from behind its opening quote: where the first quote or control character is that no backslash
-/// escapes, or how many bytes there are if there is none. Adds to `escapes` where backslashes begin an escape before that. A
-/// backslash escapes whatever byte follows it.
+/// Steps over a string, starting after its opening quote. Returns the position of the first quote or control character
+/// that no backslash escapes, or the number of bytes if there is none. Appends to `escapes` the position of each
+/// backslash before it that begins an escape. A backslash escapes whatever byte follows it.
 #[inline]
 pub fn string_end(bytes: &[u8], from: usize, escapes: &mut Vec<usize>) -> usize {
     match Level::current() {
@@ -29,8 +29,8 @@ pub fn string_end(bytes: &[u8], from: usize, escapes: &mut Vec<usize>) -> usize 
     }
 }
 
-/// Appends a part of the bytes. As [`Vec::extend_from_slice`], but for parts of a line's length, which it copies without a
-/// branch on how long they are.
+/// Appends a range of the bytes. Like [`Vec::extend_from_slice`], but made for ranges about as long as a line, which it
+/// copies without a branch on their length.
 ///
 /// # Panics
 /// If the range does not lie within the bytes.
@@ -43,7 +43,7 @@ pub fn append(bytes: &[u8], range: Range<usize>, out: &mut Vec<u8>) {
     };
     out.reserve(SHORT);
     let length = out.len();
-    // SAFETY: there is room for as many bytes as are copied, of which those counted have been written.
+    // SAFETY: there is room for as many bytes as are copied, and all bytes counted have been written.
     unsafe {
         out.as_mut_ptr().add(length).cast::<[u8; SHORT]>().write_unaligned(*source);
         out.set_len(length + part.len());
@@ -68,15 +68,15 @@ fn string_end_scalar(bytes: &[u8], from: usize, escapes: &mut Vec<usize>) -> usi
     bytes.len()
 }
 
-/// How many bytes come before the first quote, backslash or control character.
+/// Returns the number of bytes before the first quote, backslash or control character.
 ///
-/// Whole chunks are passed over in what vector registers there are; the place within a chunk is found eight bytes at a time in one
-/// word. Of the bytes marked in a word the first is exact; later ones may be marked by a borrow.
+/// Whole chunks are passed over in whatever vector registers there are; the position within a chunk is found eight
+/// bytes at a time in one word. Of the bytes marked in a word the first is exact; later ones may be marked by a borrow.
 fn plain_prefix(bytes: &[u8]) -> usize {
     const ONES: u64 = u64::from_le_bytes([1; 8]);
     const HIGH: u64 = u64::from_le_bytes([0x80; 8]);
     let mut at = 0;
-    // A fold without a way out is what the compiler turns into vector instructions.
+    // The compiler turns a fold without an early exit into vector instructions.
     while let Some(chunk) = bytes[at..].first_chunk::<32>() {
         if chunk.iter().fold(false, |any, &byte| any | is_special(byte)) {
             break;
@@ -103,13 +103,14 @@ mod x86 {
 
     use super::BLOCK;
 
-    /// What stands in a block, a bit a byte. Bytes beyond the end count as control characters, so that the end is found there.
+    /// The classes of a block's bytes, one bit per byte. Bytes beyond the end count as control characters, so that the
+    /// end is found there.
     struct Block {
         backslashes: u64,
         quotes_and_controls: u64,
     }
 
-    /// The kernel, around what `classify` makes of the first [`BLOCK`] bytes.
+    /// Runs the kernel, using `classify` to turn the first [`BLOCK`] bytes into masks.
     #[inline(always)]
     fn walk(bytes: &[u8], from: usize, escapes: &mut Vec<usize>, classify: impl Fn(&[u8]) -> Block) -> usize {
         let (mut at, mut first_escaped) = (from, 0);
@@ -127,11 +128,11 @@ mod x86 {
         bytes.len()
     }
 
-    /// Which backslashes begin an escape, and which bytes are escaped. `first_escaped` is 1 if the block's first byte is, and
-    /// then says so of the next block's.
+    /// Returns which backslashes begin an escape, and which bytes are escaped. `first_escaped` is 1 if the block's
+    /// first byte is escaped, and is then updated for the next block.
     ///
-    /// In a run of backslashes every other one begins an escape, from its first on. Subtracting the runs from a pattern of ones
-    /// at odd places borrows through each run, which turns the pattern over from where the run begins on.
+    /// In a run of backslashes every other one begins an escape, starting with the first. Subtracting the runs from a
+    /// pattern of ones at odd places borrows through each run, which inverts the pattern from the start of the run on.
     #[inline(always)]
     fn tell_escapes(backslashes: u64, first_escaped: &mut u64) -> (u64, u64) {
         const ODD: u64 = 0xaaaa_aaaa_aaaa_aaaa;
@@ -147,14 +148,14 @@ mod x86 {
     fn push_places(mut bits: u64, start: usize, places: &mut Vec<usize>) {
         let (count, length) = (bits.count_ones() as usize, places.len());
         places.reserve(BLOCK);
-        // Four at a time, written whether or not there are so many: one branch that hardly ever goes the other way.
+        // Four at a time, written whether or not there are that many: one branch that is almost always predicted.
         for four in places.spare_capacity_mut().chunks_exact_mut(4).take(count.div_ceil(4).max(1)) {
             for place in four {
                 place.write(start + bits.trailing_zeros() as usize);
                 bits &= bits.wrapping_sub(1);
             }
         }
-        // SAFETY: there is room for as many as a block has bytes, and the first `count` have been written.
+        // SAFETY: there is room for as many entries as a block has bytes, and the first `count` have been written.
         unsafe { places.set_len(length + count) };
     }
 
@@ -201,7 +202,7 @@ mod tests {
     use super::*;
     use crate::simd::at_level;
 
-    /// Byte by byte.
+    /// The definition, byte by byte.
     fn by_definition(bytes: &[u8], from: usize) -> (usize, Vec<usize>) {
         let (mut at, mut escapes) = (from, Vec::new());
         while at < bytes.len() {

@@ -1,7 +1,7 @@
-//! Cache lines as small Bloom filters: blocks (Putze, Sanders & Singler 2007) split into lanes with one bit of a key
-//! each, as in Apache Parquet, whose blocks are half as wide.
+//! Cache lines as small Bloom filters: blocks (Putze, Sanders & Singler 2007) split into lanes that each hold one bit
+//! of a key, as in Apache Parquet, whose blocks are half as wide.
 //!
-//! Claim: testing or setting a key touches one aligned cache line and a handful of instructions.
+//! Claim: testing or setting a key touches one aligned cache line and takes a handful of instructions.
 //! Invariant: a key owns at most one bit in each of the line's eight 64-bit lanes. Where the bits lie is defined by
 //! [`Probe::pattern`] and is part of the file format.
 //! Not here: which line a key belongs to (`filter`).
@@ -18,13 +18,13 @@ use super::Level;
 pub struct Line(pub [u64; 8]);
 
 impl Line {
-    /// How many bits a line holds.
+    /// The number of bits in a line.
     pub const BITS: u64 = 512;
 
     /// A line with no bit set.
     pub const EMPTY: Line = Line([0; 8]);
 
-    /// How many bits are set.
+    /// Returns the number of set bits.
     #[inline]
     pub fn ones(&self) -> u32 {
         self.0.iter().map(|lane| lane.count_ones()).sum()
@@ -36,25 +36,25 @@ impl Line {
 /// A hash converts into the probe with a bit in all eight lanes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Probe {
-    /// Lane `i` takes its bit number from bits `16 + 6 i ..`, and bits 13 to 15 say by how much `lanes` is rotated.
+    /// Lane `i` takes its bit number from bits `16 + 6 i ..`, and bits 13 to 15 give the rotation of `lanes`.
     fields: u64,
-    /// One bit a lane, before rotation: whether the key has a bit there.
+    /// One bit per lane, before rotation: whether the key has a bit there.
     lanes: u8,
 }
 
 const FIRST_FIELD: u32 = 16;
 const ALL_LANES: u8 = 0xff;
 
-/// Odd, and with about as many ones as zeros: the product's top 51 bits, the only ones used, depend on the hash's every
-/// bit, while a line's number depends on the hash's top bits alone.
+/// Odd, and with about as many ones as zeros: the product's top 51 bits, the only ones used, depend on every bit of the
+/// hash, while the line number depends on the hash's top bits alone.
 const SPREAD: u64 = 0xd6e8_feb8_6659_fd93;
 
-/// How many lanes a key has a bit in: 1 to 8.
+/// The number of lanes in which a key has a bit: 1 to 8.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lanes(u8);
 
 impl Lanes {
-    /// That many lanes, if a line has them.
+    /// Returns `hashes` lanes, if a line has that many.
     pub const fn new(hashes: u32) -> Option<Lanes> {
         match hashes {
             1..=8 => Some(Lanes(ALL_LANES >> (8 - hashes))),
@@ -62,12 +62,13 @@ impl Lanes {
         }
     }
 
-    /// How many they are.
+    /// Returns the number of lanes.
     pub const fn count(self) -> u32 {
         self.0.count_ones()
     }
 
-    /// The probe of a hash with a bit in each of so many neighbouring lanes, the first of which the hash chooses.
+    /// Returns the probe of a hash, with a bit in each of this many neighbouring lanes, the first of which is chosen by
+    /// the hash.
     #[inline(always)]
     pub fn probe(self, hash: u64) -> Probe {
         Probe { fields: hash.wrapping_mul(SPREAD), lanes: self.0 }
@@ -75,22 +76,22 @@ impl Lanes {
 }
 
 impl Probe {
-    /// The probe of a hash with a bit in each of `hashes` lanes; see [`Lanes::probe`].
+    /// Returns the probe of a hash, with a bit in each of `hashes` lanes; see [`Lanes::probe`].
     ///
     /// # Panics
-    /// If `hashes` isn't one of 1 to 8.
+    /// If `hashes` is not between 1 and 8.
     #[inline(always)]
     pub fn new(hash: u64, hashes: u32) -> Probe {
         Lanes::new(hashes).expect("a line has 8 lanes").probe(hash)
     }
 
-    /// One bit a lane: whether the key has a bit there.
+    /// Returns one bit per lane: whether the key has a bit there.
     #[inline(always)]
     fn rotated_lanes(self) -> u8 {
         self.lanes.rotate_left((self.fields >> 13 & 7) as u32)
     }
 
-    /// The key's bits as a line: the definition that every kernel follows.
+    /// Returns the key's bits as a line: the definition that every kernel follows.
     #[inline]
     pub fn pattern(self) -> Line {
         let lanes = self.rotated_lanes();
@@ -107,12 +108,12 @@ impl From<u64> for Probe {
     }
 }
 
-/// A probe and the number of the line that it belongs to.
+/// A probe and the number of its line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
     /// The line's number.
     pub line: usize,
-    /// The key's bits in it.
+    /// The key's bits in that line.
     pub probe: Probe,
 }
 
@@ -129,12 +130,12 @@ pub fn prefetch<T>(value: &T) {
     let _ = value;
 }
 
-/// Whether all bits of the key are set.
+/// Returns whether all bits of the key are set.
 #[inline]
 pub fn contains(line: &Line, probe: impl Into<Probe>) -> bool {
     let probe = probe.into();
     match Level::current() {
-        // SAFETY (both): the level is there only on CPUs that have the features.
+        // SAFETY (both): this level is available only on CPUs with these features.
         #[cfg(target_arch = "x86_64")]
         Level::Avx512 => unsafe { avx512::contains(line, probe) },
         #[cfg(target_arch = "x86_64")]
@@ -143,12 +144,12 @@ pub fn contains(line: &Line, probe: impl Into<Probe>) -> bool {
     }
 }
 
-/// Sets the key's bits. True when one of them was new.
+/// Sets the key's bits. Returns true when one of them was new.
 #[inline]
 pub fn insert(line: &mut Line, probe: impl Into<Probe>) -> bool {
     let probe = probe.into();
     match Level::current() {
-        // SAFETY (both): the level is there only on CPUs that have the features.
+        // SAFETY (both): this level is available only on CPUs with these features.
         #[cfg(target_arch = "x86_64")]
         Level::Avx512 => unsafe { avx512::insert(line, probe) },
         #[cfg(target_arch = "x86_64")]
@@ -157,15 +158,15 @@ pub fn insert(line: &mut Line, probe: impl Into<Probe>) -> bool {
     }
 }
 
-/// [`contains`] at the place that `place` gives, of as many lines as there are. It is asked inside the kernel: of a look-up
-/// of a few nanoseconds, passing on what was found outside would be a good part.
+/// Runs [`contains`] at the place that `place` returns for the number of lines. `place` is called inside the kernel: a
+/// look-up takes a few nanoseconds, of which passing in a place computed outside would be a good part.
 ///
 /// # Panics
 /// If the place lies outside `lines`.
 #[inline(always)]
 pub fn contains_at(lines: &[Line], place: impl FnOnce(usize) -> Place) -> bool {
     match Level::current() {
-        // SAFETY (both): the level is there only on CPUs that have the features.
+        // SAFETY (both): this level is available only on CPUs with these features.
         #[cfg(target_arch = "x86_64")]
         Level::Avx512 => unsafe { avx512::contains_at(lines, place) },
         #[cfg(target_arch = "x86_64")]
@@ -174,14 +175,14 @@ pub fn contains_at(lines: &[Line], place: impl FnOnce(usize) -> Place) -> bool {
     }
 }
 
-/// [`insert`] at the place that `place` gives, of as many lines as there are; it is asked inside the kernel.
+/// Runs [`insert`] at the place that `place` returns for the number of lines; it is called inside the kernel.
 ///
 /// # Panics
 /// If the place lies outside `lines`.
 #[inline(always)]
 pub fn insert_at(lines: &mut [Line], place: impl FnOnce(usize) -> Place) -> bool {
     match Level::current() {
-        // SAFETY (both): the level is there only on CPUs that have the features.
+        // SAFETY (both): this level is available only on CPUs with these features.
         #[cfg(target_arch = "x86_64")]
         Level::Avx512 => unsafe { avx512::insert_at(lines, place) },
         #[cfg(target_arch = "x86_64")]
@@ -190,14 +191,14 @@ pub fn insert_at(lines: &mut [Line], place: impl FnOnce(usize) -> Place) -> bool
     }
 }
 
-/// [`contains`] for many keys, given by hashes and by the place of each, with lines fetched ahead.
+/// Runs [`contains`] for many keys, given by their hashes and by the place of each, with lines fetched ahead.
 ///
 /// # Panics
 /// If there are fewer answers than hashes, or a place lies outside `lines`.
 #[inline]
 pub fn contains_each(lines: &[Line], hashes: &[u64], answers: &mut [bool], place: impl Fn(u64) -> Place) {
     match Level::current() {
-        // SAFETY (both): the level is there only on CPUs that have the features.
+        // SAFETY (both): this level is available only on CPUs with these features.
         #[cfg(target_arch = "x86_64")]
         Level::Avx512 => unsafe { avx512::contains_each(lines, hashes, answers, place) },
         #[cfg(target_arch = "x86_64")]
@@ -206,14 +207,14 @@ pub fn contains_each(lines: &[Line], hashes: &[u64], answers: &mut [bool], place
     }
 }
 
-/// [`insert`] for many keys in order, given by hashes and by the place of each, with lines fetched ahead.
+/// Runs [`insert`] for many keys in order, given by their hashes and by the place of each, with lines fetched ahead.
 ///
 /// # Panics
 /// If there are fewer answers than hashes, or a place lies outside `lines`.
 #[inline]
 pub fn insert_each(lines: &mut [Line], hashes: &[u64], answers: &mut [bool], place: impl Fn(u64) -> Place) {
     match Level::current() {
-        // SAFETY (both): the level is there only on CPUs that have the features.
+        // SAFETY (both): this level is available only on CPUs with these features.
         #[cfg(target_arch = "x86_64")]
         Level::Avx512 => unsafe { avx512::insert_each(lines, hashes, answers, place) },
         #[cfg(target_arch = "x86_64")]
@@ -226,8 +227,8 @@ pub fn insert_each(lines: &mut [Line], hashes: &[u64], answers: &mut [bool], pla
 /// busy, few enough for the lines to stay in the first-level cache.
 const AHEAD: usize = 32;
 
-/// The loop of a batch, as a macro so that a kernel's features hold inside it: `$visit` answers for each place in turn,
-/// while the line of the place `AHEAD` keys later is fetched by `$fetch`.
+/// The loop over a batch, a macro so that a kernel's features apply inside it: `$visit` answers for each place in turn,
+/// while `$fetch` fetches the line of the place `AHEAD` keys later.
 macro_rules! visit_each {
     ($lines:ident, $hashes:ident, $answers:ident, $place:ident, $fetch:path, $visit:expr) => {{
         let answers = &mut $answers[..$hashes.len()];
@@ -248,29 +249,29 @@ macro_rules! visit_each {
     }};
 }
 
-/// A line that many threads may set bits of at once.
+/// A line in which many threads may set bits at once.
 #[repr(C, align(64))]
 #[derive(Debug)]
 pub struct AtomicLine([AtomicU64; 8]);
 
 const _: () = assert!(size_of::<AtomicLine>() == size_of::<Line>() && align_of::<AtomicLine>() == align_of::<Line>());
 
-/// Lines that are borrowed exclusively, as lines that threads may share meanwhile.
+/// Views exclusively borrowed lines as lines that threads may share for the duration of the borrow.
 #[inline]
 pub fn as_atomic(lines: &mut [Line]) -> &[AtomicLine] {
     // SAFETY: both types are 64 aligned bytes of which every value is valid, and for as long as the result lives nobody
-    // else can reach the lines, so that all access to them is atomic.
+    // else can reach the lines, so all access to them is atomic.
     unsafe { &*(std::ptr::from_mut(lines) as *const [AtomicLine]) }
 }
 
 impl AtomicLine {
-    /// Sets the key's bits; no bit is ever lost. True when one of them was not there yet. When several threads insert one
-    /// new key at once, the first to write gets true, and others may.
+    /// Sets the key's bits; no bit is ever lost. Returns true when one of them was not there yet. When several threads
+    /// insert the same new key at once, the first to write gets true, and others may.
     #[inline]
     pub fn insert(&self, probe: impl Into<Probe>) -> bool {
         let mut new = false;
         for (lane, bits) in self.0.iter().zip(probe.into().pattern().0) {
-            // Most bits of a well-filled filter are there already, and a load is far cheaper than an exclusive write.
+            // Most bits of a well-filled filter are already set, and a load is far cheaper than an exclusive write.
             if lane.load(Relaxed) & bits != bits {
                 lane.fetch_or(bits, Relaxed);
                 new = true;
@@ -279,7 +280,7 @@ impl AtomicLine {
         new
     }
 
-    /// Sets one bit of the 512. True when it was set before.
+    /// Sets one bit of the 512. Returns true when it was already set.
     ///
     /// # Panics
     /// If there is no such bit.
@@ -289,7 +290,7 @@ impl AtomicLine {
         lane.load(Relaxed) & mask != 0 || lane.fetch_or(mask, Relaxed) & mask != 0
     }
 
-    /// Whether all bits of the key are set. A key whose insertion is not yet over may be missed.
+    /// Returns whether all bits of the key are set. A key whose insertion has not finished may be missed.
     #[inline]
     pub fn contains(&self, probe: impl Into<Probe>) -> bool {
         self.0.iter().zip(probe.into().pattern().0).all(|(lane, bits)| lane.load(Relaxed) & bits == bits)
@@ -301,7 +302,8 @@ impl AtomicLine {
         prefetch(self);
     }
 
-    /// [`AtomicLine::insert`] for many keys, given by hashes and by the place of each, with lines fetched ahead.
+    /// Runs [`AtomicLine::insert`] for many keys, given by their hashes and by the place of each, with lines fetched
+    /// ahead.
     ///
     /// # Panics
     /// If there are fewer answers than hashes, or a place lies outside `lines`.
@@ -311,8 +313,8 @@ impl AtomicLine {
     }
 }
 
-/// The kernels that ask for a key's place themselves, around a module's own `contains` and `insert` and with its features, so
-/// that all of it is inlined.
+/// The kernels that call for a key's place themselves, built around a module's own `contains` and `insert` and with its
+/// features, so that all of it is inlined.
 macro_rules! kernels_with_places {
     ($(#[$features:meta])*) => {
         $(#[$features])*
@@ -358,7 +360,7 @@ mod scalar {
         missing != 0
     }
 
-    // Where there are vectors this is the unlikely case, and better not inlined beside them.
+    // On CPUs with vectors this is the unlikely case, and better not inlined beside them.
     kernels_with_places!(#[inline(never)] #[cfg_attr(target_arch = "x86_64", cold)]);
 }
 
@@ -368,7 +370,7 @@ mod avx2 {
 
     use super::*;
 
-    /// The pattern's lower and upper four lanes.
+    /// Returns the pattern's lower and upper four lanes.
     #[inline]
     #[target_feature(enable = "avx2")]
     fn pattern(probe: Probe) -> [__m256i; 2] {
@@ -451,7 +453,8 @@ mod avx512 {
         unsafe { _mm512_load_si512((&raw const *line).cast()) }
     }
 
-    /// A lane has one bit of the key or none, so that the lanes with a common bit are all of the key's if it is there.
+    /// Returns whether all of the key's bits are set. A lane has at most one bit of the key, so it is enough that the
+    /// lanes with a common bit are all of the key's lanes.
     #[inline]
     #[target_feature(enable = "avx512f,avx512dq")]
     fn holds(line: __m512i, bits: __m512i, probe: Probe) -> bool {

@@ -1,4 +1,4 @@
-//! Kernels, dispatched at run time on what the CPU has. The only place with `unsafe` code.
+//! Kernels, dispatched at run time by CPU features. This is the only place with `unsafe` code.
 //!
 //! Claim: every level gives the same bits. The scalar twin is the definition; property tests compare the others with it
 //! on random and adversarial input, and sums of floats are taken in one fixed order that all levels share.
@@ -18,11 +18,11 @@ pub(crate) mod text;
 
 pub use hamming::{hamming, scan_within, select_within};
 
-/// A set of instructions that kernels are written for, from the plainest up.
+/// A set of instructions for which kernels are written, ordered from the plainest up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Level {
-    /// Plain Rust, everywhere: the definition.
+    /// Plain Rust, available everywhere: the definition.
     Scalar,
     /// x86-64 with AVX2, BMI2 and POPCNT.
     Avx2,
@@ -35,13 +35,13 @@ const AVX2: u8 = Level::Avx2 as u8;
 const AVX512: u8 = Level::Avx512 as u8;
 
 impl Level {
-    /// The levels that this CPU has, the plainest first.
+    /// Returns the levels that this CPU has, the plainest first.
     pub fn available() -> impl Iterator<Item = Level> {
         let best = Level::detected();
         [Level::Scalar, Level::Avx2, Level::Avx512].into_iter().filter(move |&level| level <= best)
     }
 
-    /// The level that kernels use: the best that this CPU has.
+    /// Returns the level that kernels use: the best that this CPU has.
     #[inline]
     pub fn current() -> Level {
         #[cfg(test)]
@@ -51,7 +51,7 @@ impl Level {
         Level::detected()
     }
 
-    /// Asked once, and then one load: short kernels would otherwise spend their time on it.
+    /// Detects the level once and then only loads it: short kernels would otherwise spend their time on detection.
     #[inline(always)]
     fn detected() -> Level {
         static DETECTED: AtomicU8 = AtomicU8::new(u8::MAX);
@@ -66,7 +66,7 @@ impl Level {
             level
         }
 
-        // The best level first, the others out of its way: on CPUs that have it, choosing takes one comparison.
+        // The best level first, the others out of its way: on CPUs that have it, the choice takes one comparison.
         let level = DETECTED.load(Relaxed);
         if level == AVX512 {
             return Level::Avx512;
@@ -79,7 +79,7 @@ impl Level {
         }
     }
 
-    /// `Avx512` implies that AVX2, BMI1, BMI2 and POPCNT are there too.
+    /// Detects the best level. `Avx512` implies that AVX2, BMI1, BMI2 and POPCNT are available too.
     fn detect() -> Level {
         #[cfg(target_arch = "x86_64")]
         if is_x86_feature_detected!("avx2")

@@ -1,6 +1,7 @@
 //! Where keys fall in tables of bits, band by band.
 //!
-//! Claim: the bits of the definition, worked out without a division or a 128-bit product, which vector registers do not have.
+//! Claim: the bits are those of the definition, computed without a division or a 128-bit product, which vector
+//! registers lack.
 
 #![allow(unsafe_code)]
 
@@ -9,11 +10,11 @@ use std::num::NonZeroU64;
 use super::Level;
 use crate::hash::{mix, reduce};
 
-/// What stands for the place of no key.
+/// The place of no key.
 pub(crate) const NOWHERE: u64 = u64::MAX;
 
-/// The bit of each key in tables of `bits` bits that lie one after the other, key `i` in table `i`: by the key's hash under
-/// that table's seed.
+/// Writes the bit of each key in tables of `bits` bits that lie one after the other, key `i` in table `i`, found by the
+/// key's hash under that table's seed.
 ///
 /// # Panics
 /// If there are fewer seeds or places than keys.
@@ -50,8 +51,8 @@ mod x86 {
         by_halves(keys, seeds, bits, out);
     }
 
-    /// The scalar twin with `reduce` by the hash's halves: for a factor below 2^32 no sum overflows, and what the lower half's
-    /// product has below 2^32 never carries. Written for the compiler to vectorise.
+    /// The scalar twin, with `reduce` computed from the hash's halves: for a factor below 2^32 no sum overflows, and
+    /// the low 32 bits of the lower half's product never carry. Written for the compiler to vectorise.
     #[inline(always)]
     fn by_halves(keys: &[Option<NonZeroU64>], seeds: &[u64], bits: u32, out: &mut [u64]) {
         let bits = u64::from(bits);

@@ -1,8 +1,8 @@
 //! Bitmaps with ranks: which of some bits are set, and how many are set before each.
 //!
-//! Claim: the bits of one word are tested by one AND, so that looking up all numbers that differ from a given one in a few
-//! bits costs one load for every way to turn over the bits above the lowest six. A rank needs nothing that was not loaded with
-//! the bit, but one number a line.
+//! Claim: the bits of one word are tested by one AND, so looking up all numbers that differ from a given one in a few
+//! bits costs one load per way to flip the bits above the lowest six. Apart from one number per line, a rank needs
+//! nothing that was not loaded with the bit.
 //! Not here: which bits to look up, and what their ranks mean (`index`).
 
 #![allow(unsafe_code)]
@@ -12,15 +12,15 @@ use super::{
     line::{Line, prefetch},
 };
 
-/// Words of a line.
+/// Words per line.
 const WORDS: usize = 8;
 
-/// Set bits of one word: the word's number, and the bits.
+/// The set bits of one word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Hit {
-    /// Counted from the first line on.
+    /// The word's number, counted from the first line on.
     pub word: u32,
-    /// Those that are set.
+    /// The bits that are set.
     pub bits: u64,
 }
 
@@ -34,18 +34,19 @@ pub fn prefetch_words(lines: &[Line], at: u32, turns: &[u32]) {
     turns.iter().for_each(|turn| prefetch(&words[(at ^ turn) as usize & within]));
 }
 
-/// Appends to `found`, for each of the words `at ^ turn` that has any, its set bits among those of `mask`.
+/// Appends to `found` the set bits among those of `mask`, for each of the words `at ^ turn` that has any.
 ///
 /// # Panics
 /// If the number of lines is not a power of two.
 #[inline]
 pub fn set_among(lines: &[Line], at: u32, turns: &[u32], mask: u64, found: &mut Vec<Hit>) {
-    /// Turns whose words are tested before the hits among them are looked at.
+    /// How many turns have their words tested before the hits among them are looked at.
     const CHUNK: usize = 64;
     let (words, within) = addressed(lines);
     let mut hits = [Hit { word: 0, bits: 0 }; CHUNK];
     for turns in turns.chunks(CHUNK) {
-        // Whether a word hits is near to a coin's toss, which no CPU foresees: all are noted, and hits not written over.
+        // Whether a word hits is close to a coin toss, which no CPU predicts: every word is written, and only hits are
+        // not overwritten.
         let mut count = 0;
         for &turn in turns {
             let word = (at ^ turn) as usize & within;
@@ -57,16 +58,16 @@ pub fn set_among(lines: &[Line], at: u32, turns: &[u32], mask: u64, found: &mut 
     }
 }
 
-/// The words of lines, and the mask that keeps a number below theirs.
+/// Returns the words of the lines, and the mask that keeps a number below their count.
 #[inline(always)]
 fn addressed(lines: &[Line]) -> (&[u64], usize) {
-    assert!(lines.len().is_power_of_two(), "bits are addressed by whole numbers of bits");
+    assert!(lines.len().is_power_of_two(), "the number of lines must be a power of two");
     let words = bytemuck::cast_slice(lines);
     (words, words.len() - 1)
 }
 
-/// Appends the rank of every bit of the hits, in their order: how many bits are set before it, where `ranks` holds the number
-/// of set bits before each line.
+/// Appends the rank of every bit of the hits, in their order. A rank is how many bits are set before it; `ranks` holds
+/// the number of set bits before each line.
 ///
 /// # Panics
 /// If a hit lies in no line, or its line has no rank.
@@ -79,7 +80,7 @@ pub fn ranks_of(lines: &[Line], ranks: &[u32], hits: &[Hit], found: &mut Vec<u32
     count_ranks(lines, ranks, hits, found);
 }
 
-/// The definition, compiled where counting the bits of a word is one instruction.
+/// The definition, compiled for CPUs that count the bits of a word in one instruction.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "popcnt,bmi1,bmi2,avx2")]
 fn ranks_by_popcnt(lines: &[Line], ranks: &[u32], hits: &[Hit], found: &mut Vec<u32>) {
@@ -91,7 +92,7 @@ fn count_ranks(lines: &[Line], ranks: &[u32], hits: &[Hit], found: &mut Vec<u32>
     for hit in hits {
         let (line, place) = (hit.word as usize / WORDS, hit.word as usize % WORDS);
         let Line(words) = &lines[line];
-        // All are counted and some not added, which is cheaper than a loop whose length can't be foreseen.
+        // All words are counted and some not added, which is cheaper than a loop of unpredictable length.
         let counts = words.iter().enumerate().map(|(i, word)| if i < place { word.count_ones() } else { 0 });
         let before = ranks[line].wrapping_add(counts.sum::<u32>());
         let mut left = hit.bits;

@@ -12,23 +12,23 @@ mod avx512;
 use super::Level;
 use crate::hash::mix;
 
-/// What an untouched slot holds: above every value, so that the minimum with any value is that value.
+/// The value of an untouched slot: above every other, so that its minimum with any value is that value.
 pub(crate) const EMPTY: u64 = u64::MAX;
 
-/// Bits at the top of a slot's value that say in which round it was thrown.
+/// The number of top bits of a slot's value that give the round in which it was thrown.
 const TAG_BITS: u32 = 4;
 
-/// The most rounds there can be: one tag is left for least multiples, and the highest is never used, so that no value
-/// is [`EMPTY`].
+/// The maximum number of rounds: one tag is reserved for least multiples, and the highest is never used, so that no
+/// value is [`EMPTY`].
 pub(crate) const MOST_ROUNDS: usize = (1 << TAG_BITS) - 2;
 
-/// A value that orders by round first, then by hash.
+/// Returns a value that orders by round first, then by hash.
 #[inline(always)]
 fn tagged(round: usize, hash: u64) -> u64 {
     (round as u64) << (64 - TAG_BITS) | hash >> TAG_BITS
 }
 
-/// The slot that a hash falls into, by its high half: below `slots`.
+/// Returns the slot into which a hash falls, by its high half: below `slots`.
 #[inline(always)]
 fn slot_of(hash: u64, slots: usize) -> usize {
     (((hash >> 32) * slots as u64) >> 32) as usize
@@ -54,9 +54,9 @@ pub(crate) fn points(key: u64, values: &mut [u64]) {
     dispatch!(points(key, values))
 }
 
-/// Throws all points once a round, from round `first` on. In round `i` a point falls, by the hash `point * multipliers[i]`,
-/// into one slot, which keeps the least of what it has got, earlier rounds first. Ends early once no slot is empty: later
-/// rounds then can't change anything.
+/// Throws all points once per round, from round `first` on. In round `i` a point falls, by the hash
+/// `point * multipliers[i]`, into one slot, which keeps the least value it receives, earlier rounds first. Ends early
+/// once no slot is empty, since later rounds then cannot change anything.
 ///
 /// # Panics
 /// If there are more than [`MOST_ROUNDS`] rounds, or 2^32 slots.
@@ -68,19 +68,19 @@ pub(crate) fn throw(points: &[u64], multipliers: &[u64], first: usize, slots: &m
     dispatch!(throw(points, multipliers, first, slots))
 }
 
-/// How many slots are empty.
+/// Returns the number of empty slots.
 pub(crate) fn count_empty(slots: &[u64]) -> usize {
     dispatch!(count_empty(slots))
 }
 
 #[cfg(test)]
 thread_local! {
-    /// Steps that throwing and filling have taken on this thread, at most: throws, and multiples that were compared.
+    /// An upper bound on the steps that throwing and filling have taken on this thread: throws, and multiples compared.
     pub(crate) static STEPS: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
 }
 
 /// Sets every empty slot `j` to the least of `point * multipliers[j]` over all points, tagged as if thrown in `round`.
-/// `list` is room for the list of empty slots.
+/// `list` is scratch space for the list of empty slots.
 ///
 /// # Panics
 /// If there are fewer multipliers than slots, or `round` is above [`MOST_ROUNDS`].
@@ -100,14 +100,14 @@ pub(crate) fn fill(points: &[u64], multipliers: &[u64], round: usize, slots: &mu
     dispatch!(fill(points, multipliers, round, &list[..empty], slots))
 }
 
-/// Whether so few throws leave so many slots empty that [`fill`] works out all of them, which is cheaper then than to pick
-/// those that need it.
+/// Returns whether the throws are so few, and the empty slots therefore so many, that it is cheaper for [`fill`] to
+/// compute all slots than to pick the empty ones.
 pub(crate) fn is_mostly_empty(points: usize, rounds: usize, slots: usize) -> bool {
     2 * points * rounds < slots
 }
 
 /// Mixes each column of a matrix into one word: rows of `out.len()` words lie one after the other in `words`, and a
-/// column becomes `mix` of the polynomial in `base` whose coefficients it holds, the first row's the highest.
+/// column becomes `mix` of the polynomial in `base` whose coefficients it holds, the first row's being the highest.
 ///
 /// # Panics
 /// If the words do not divide into rows.
@@ -116,8 +116,8 @@ pub(crate) fn columns(base: u64, words: &[u64], out: &mut [u64]) {
     dispatch!(columns(base, words, out))
 }
 
-/// How many throws make it worth a look whether all slots are full: `k (ln k - 1.5)`, after which some 4 are expected
-/// to be empty.
+/// Returns the number of throws after which it is worth checking whether all slots are full: `k (ln k - 1.5)`, after
+/// which some 4 are expected to be empty.
 fn worth_a_look(slots: usize) -> usize {
     (slots as f64 * (libm::log(slots as f64) - 1.5)).max(1.0) as usize
 }
@@ -151,17 +151,17 @@ mod scalar {
         points.iter().for_each(|point| put_least(point.wrapping_mul(multiplier), round, slots));
     }
 
-    /// Lets a hash fall into its slot.
+    /// Drops a hash into its slot.
     #[inline(always)]
     pub(super) fn put_least(hash: u64, round: usize, slots: &mut [u64]) {
         let slot = slot_of(hash, slots.len());
         slots[slot] = slots[slot].min(tagged(round, hash));
     }
 
-    /// Writes the numbers of the empty slots to the head of the list, and says how many there are.
+    /// Writes the numbers of the empty slots to the head of the list, and returns how many there are.
     #[inline(always)]
     pub(super) fn list_empty(slots: &[u64], list: &mut Vec<u32>) -> usize {
-        // One store a slot, kept or overwritten, instead of a branch that is hard to predict.
+        // One store per slot, kept or overwritten, instead of a branch that is hard to predict.
         list.resize(list.len().max(slots.len() + 1), 0);
         let mut length = 0;
         for (slot, &value) in slots.iter().enumerate() {
@@ -202,7 +202,7 @@ mod scalar {
 /// CPUs have no fast scatter that takes minima.
 #[cfg(target_arch = "x86_64")]
 struct Batch {
-    /// Slots in the high halves.
+    /// The slot numbers, in the high halves.
     slots: [u64; Batch::SIZE],
     values: [u64; Batch::SIZE],
 }
@@ -215,14 +215,14 @@ impl Batch {
         Self { slots: [0; Self::SIZE], values: [0; Self::SIZE] }
     }
 
-    /// Takes the minimum of each value and its slot.
+    /// Lowers each value's slot to that value if it is less.
     ///
     /// # Safety
     /// The high halves of the first `length` entries of `self.slots` are below `slots.len()`, and `length <= SIZE`.
     #[inline(always)]
     unsafe fn scatter(&self, length: usize, slots: &mut [u64]) {
         for i in 0..length {
-            // SAFETY: `i < length <= SIZE`, and the entry is below `slots.len()` by the caller's word.
+            // SAFETY: `i < length <= SIZE`, and the caller guarantees that the entry is below `slots.len()`.
             unsafe {
                 let slot = slots.get_unchecked_mut((*self.slots.get_unchecked(i) >> 32) as usize);
                 *slot = (*slot).min(*self.values.get_unchecked(i));
@@ -231,7 +231,7 @@ impl Batch {
     }
 }
 
-/// The multipliers of a group of slots, in registers' worth; where the group ends early, zeros.
+/// Returns the multipliers of a group of slots, by registers, padded with zeros where the group ends early.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 fn gather<const REGISTERS: usize>(multipliers: &[u64], group: &[u32]) -> [[u64; 8]; REGISTERS] {
@@ -261,7 +261,7 @@ mod avx2 {
         scalar::points(key, values);
     }
 
-    /// The low 64 bits of the product with a factor below 2^32.
+    /// Returns the low 64 bits of the product with a factor below 2^32.
     #[inline]
     #[target_feature(enable = "avx2")]
     fn multiply(values: __m256i, factor: __m256i) -> __m256i {
@@ -293,7 +293,7 @@ mod avx2 {
             let (batch_slots, _) = batch.slots.as_chunks_mut::<4>();
             let (batch_values, _) = batch.values.as_chunks_mut::<4>();
             for ((four, slots), values) in part.iter().zip(batch_slots).zip(batch_values) {
-                // SAFETY: each pointer is to four elements of the type that is loaded or stored.
+                // SAFETY: each pointer points to four elements of the type that is loaded or stored.
                 unsafe {
                     let hash = multiply(_mm256_loadu_si256(four.as_ptr().cast()), factor);
                     let slot = _mm256_mul_epu32(_mm256_srli_epi64::<32>(hash), range);
@@ -318,11 +318,11 @@ mod avx2 {
         scalar::list_empty(slots, list)
     }
 
-    /// The least multiple of any point by each factor.
+    /// Returns, for each factor, the least product with any point.
     #[inline]
     #[target_feature(enable = "avx2")]
     fn least(points: &[u64], factors: &[u64; 8]) -> [u64; 8] {
-        // Comparisons are signed: with the top bit flipped they order as unsigned ones.
+        // Comparisons are signed; flipping the top bit makes them order as unsigned ones.
         let flip = _mm256_set1_epi64x(i64::MIN);
         // SAFETY: twice four words are loaded from an array of eight.
         let factors = unsafe {
@@ -378,14 +378,14 @@ mod tests {
     use super::*;
     use crate::simd::at_level;
 
-    /// All kernels one after the other, as a sketch runs them.
+    /// Runs all kernels one after the other, as a sketch does.
     fn run(level: Level, values: &[u64], multipliers: &[u64], rounds: usize, bands: usize) -> (Vec<u64>, Vec<u64>) {
         at_level(level, || {
             let mut points = values.to_vec();
             super::points(0x1234_5678_9abc_def0, &mut points);
             let mut slots = vec![EMPTY; multipliers.len()];
             let multipliers_of_rounds = &multipliers[..rounds.min(multipliers.len())];
-            // In two parts, which is the same as in one.
+            // In two parts, which must give the same as one.
             let first = rounds.min(1).min(multipliers.len());
             throw(&points, &multipliers_of_rounds[..first], 0, &mut slots);
             let mut at_once = vec![EMPTY; multipliers.len()];

@@ -1,5 +1,5 @@
-//! Kernels for text: where its spans of word bytes begin and end, the hashes of short spans and of windows, and the rolling
-//! hash over words.
+//! Kernels for text: the start and end of its spans of word bytes, the hashes of short spans and of windows, and the
+//! rolling hash over words.
 
 #![allow(unsafe_code)]
 
@@ -8,22 +8,22 @@ use std::{mem::MaybeUninit, slice};
 use super::Level;
 use crate::hash::{ByteHash, mix};
 
-/// Bytes that [`Spans::find`] takes at most.
+/// The maximum number of bytes that [`Spans::find`] takes.
 pub(crate) const CHUNK: usize = 2048;
 
 /// Room for an edge at every byte of a chunk and one at its end.
 const EDGES: usize = CHUNK + 1;
 
-/// ASCII letters and digits, and every byte of a character outside ASCII.
+/// Returns whether a byte is an ASCII letter or digit, or belongs to a character outside ASCII.
 #[inline(always)]
 pub(crate) const fn is_span_byte(byte: u8) -> bool {
     byte >= 0x80 || byte.is_ascii_alphanumeric()
 }
 
-/// Where a span begins and ends.
+/// The start and the end of a span.
 pub(crate) type Span = [u16; 2];
 
-/// Room to find spans in: maximal runs of [`is_span_byte`].
+/// Scratch space for finding spans, which are maximal runs of [`is_span_byte`].
 pub(crate) struct Spans {
     edges: [MaybeUninit<u16>; EDGES],
 }
@@ -34,8 +34,8 @@ impl Spans {
         Self { edges: [MaybeUninit::uninit(); EDGES] }
     }
 
-    /// The spans of `bytes`, in order, but for one that reaches their end: where that begins is told apart, unless it is
-    /// known to be `whole`.
+    /// Returns the spans of `bytes` in order. A span that reaches their end is left out and its start returned
+    /// separately, unless the text is known to be `whole`.
     ///
     /// # Panics
     /// If there are more than [`CHUNK`] bytes.
@@ -56,19 +56,20 @@ impl Spans {
             count += 1;
         }
         let edges = &self.edges[..count];
-        // SAFETY: each kernel has written as many edges as it returns, from the first on, and one more was added.
+        // SAFETY: each kernel has written as many edges as it returns, starting from the first, and one more was added.
         let edges = unsafe { slice::from_raw_parts(edges.as_ptr().cast::<u16>(), edges.len()) };
         let (spans, open) = edges.as_chunks();
         (spans, open.first().copied())
     }
 }
 
-/// Writes where spans begin and end, in turn, and returns how many edges those are: the end of `bytes` is none.
+/// Writes the starts and ends of spans, alternating, and returns the number of edges, to which the end of `bytes` does
+/// not belong.
 fn span_edges_scalar(bytes: &[u8], edges: &mut [MaybeUninit<u16>; EDGES]) -> usize {
     let mut count = 0;
     let mut inside = false;
     for (at, &byte) in bytes.iter().enumerate() {
-        // Written always and kept only at a change: no branch that text could make unpredictable.
+        // Always written but kept only at a change, which avoids a branch that text could make unpredictable.
         edges[count].write(at as u16);
         count += usize::from(inside != is_span_byte(byte));
         inside = is_span_byte(byte);
@@ -93,7 +94,7 @@ const MASKS: [[u64; 2]; 17] = {
     masks
 };
 
-/// The bytes from `from` on, `length <= 16` of them and then zeros, as two words that are or-ed with `or`.
+/// Returns `length <= 16` bytes from `from` on, then zeros, as two words combined with `or`.
 #[inline(always)]
 fn padded_words(bytes: &[u8], from: usize, length: usize, or: u64) -> [u64; 2] {
     let sixteen = match bytes.get(from..from + 16) {
@@ -111,7 +112,7 @@ fn padded_tail(tail: &[u8]) -> u128 {
     u128::from_le_bytes(padded)
 }
 
-/// A span in lower case and zero-padded, if it is short and ASCII.
+/// Returns a span in lower case and zero-padded, if it is short and ASCII.
 #[inline(always)]
 fn short_ascii(bytes: &[u8], from: usize, length: usize) -> Option<[u64; 2]> {
     if length > 16 {
@@ -121,7 +122,7 @@ fn short_ascii(bytes: &[u8], from: usize, length: usize) -> Option<[u64; 2]> {
     ((words[0] | words[1]) & HIGH_BITS == 0).then_some(words)
 }
 
-/// Whether [`hash_short_spans`] and [`join_short_spans`] take the span.
+/// Returns whether [`hash_short_spans`] and [`join_short_spans`] accept the span.
 #[inline(always)]
 pub(crate) fn is_short_ascii(bytes: &[u8], [from, to]: Span) -> bool {
     short_ascii(bytes, from.into(), usize::from(to.wrapping_sub(from))).is_some()
@@ -132,8 +133,8 @@ fn join([low, high]: [u64; 2]) -> u128 {
     u128::from(low) | u128::from(high) << 64
 }
 
-/// Adds the hashes of spans, in lower case, to `out`, up to the first that is longer than 16 bytes or not ASCII. Returns
-/// how many were added.
+/// Appends the hashes of spans, in lower case, to `out`, up to the first that is longer than 16 bytes or not ASCII.
+/// Returns how many were appended.
 #[inline]
 pub(crate) fn hash_short_spans(hash: &ByteHash, bytes: &[u8], spans: &[Span], out: &mut Vec<u64>) -> usize {
     #[cfg(target_arch = "x86_64")]
@@ -160,8 +161,8 @@ fn hash_short_spans_scalar(hash: &ByteHash, bytes: &[u8], spans: &[Span], out: &
     count
 }
 
-/// Adds the same spans as [`hash_short_spans`], in lower case, to `out`, with a space between each and what is before it.
-/// Returns how many were added, 32 at most: the room for more would be wasted where one soon ends the run.
+/// Appends the same spans as [`hash_short_spans`], in lower case, to `out`, with a space between each and what precedes
+/// it. Returns how many were appended, at most 32: room for more would be wasted if a span soon ends the run.
 pub(crate) fn join_short_spans(bytes: &[u8], spans: &[Span], out: &mut Vec<u8>) -> usize {
     let spans = &spans[..spans.len().min(32)];
     let mut at = out.len();
@@ -183,7 +184,7 @@ pub(crate) fn join_short_spans(bytes: &[u8], spans: &[Span], out: &mut Vec<u8>) 
     count
 }
 
-/// Adds the hash of every window of `length` bytes to `out`.
+/// Appends the hash of every window of `length` bytes to `out`.
 ///
 /// # Panics
 /// If `length` is 0.
@@ -215,7 +216,7 @@ fn hash_windows_scalar(hash: &ByteHash, bytes: &[u8], length: usize, out: &mut V
     out.extend(rest.windows(length).map(|window| hash.hash(window)));
 }
 
-/// The hash of some of the bytes. As [`ByteHash::hash`], but quick where they are few.
+/// Hashes a range of the bytes. Like [`ByteHash::hash`], but quick for short ranges.
 #[inline(always)]
 pub(crate) fn hash_part(hash: &ByteHash, bytes: &[u8], from: usize, to: usize) -> u64 {
     match to - from {
@@ -224,7 +225,7 @@ pub(crate) fn hash_part(hash: &ByteHash, bytes: &[u8], from: usize, to: usize) -
     }
 }
 
-/// The sum that [`roll`] takes of each window: `offset + Σ base^(width - 1 - t) * window[t]`, modulo 2^64.
+/// The sum that [`roll`] computes for each window: `offset + Σ base^(width - 1 - t) * window[t]`, modulo 2^64.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Polynomial {
     pub base: u64,
@@ -232,7 +233,7 @@ pub(crate) struct Polynomial {
 }
 
 impl Polynomial {
-    /// The mixed sum over one window.
+    /// Returns the mixed sum over one window.
     #[inline]
     pub(crate) fn of(self, window: &[u64]) -> u64 {
         mix(self.sum(window).wrapping_add(self.offset))
@@ -244,14 +245,14 @@ impl Polynomial {
     }
 }
 
-/// Replaces word `i` by the polynomial of the `width` words from `i` on, wherever there are so many; returns how many
-/// those are, and leaves the last `width - 1` words as they were.
+/// Replaces word `i` by the polynomial of the `width` words from `i` on, wherever there are that many. Returns the
+/// number of words replaced, and leaves the last `width - 1` words as they were.
 ///
 /// # Panics
 /// If `width` is 0.
 #[inline]
 pub(crate) fn roll(words: &mut [u64], width: usize, polynomial: Polynomial) -> usize {
-    assert!(width > 0, "a window of no words");
+    assert!(width > 0, "a window must have at least one word");
     let count = (words.len() + 1).saturating_sub(width);
     if count == 0 {
         return 0;
@@ -267,7 +268,7 @@ pub(crate) fn roll(words: &mut [u64], width: usize, polynomial: Polynomial) -> u
     count
 }
 
-/// The vector kernel sums each window anew, which pays while windows are short.
+/// The longest window that the vector kernel sums from scratch, which pays off while windows are short.
 #[cfg(target_arch = "x86_64")]
 const LONGEST_SUMMED_ANEW: usize = 12;
 
@@ -291,7 +292,8 @@ mod x86 {
     use super::{EDGES, Polynomial, Span};
     use crate::hash::ByteHash;
 
-    /// Bit `i` is set where a span begins or ends at byte `i`. `inside` says if the byte before the block was in a span.
+    /// Sets bit `i` where a span begins or ends at byte `i`. `inside` tells whether the byte before the block was in a
+    /// span.
     #[inline(always)]
     fn edge_bits(word_bytes: u64, inside: &mut u64) -> u64 {
         let edges = word_bytes ^ (word_bytes << 1 | *inside);
@@ -350,11 +352,11 @@ mod x86 {
         let positions = _mm512_maskz_compress_epi8(bits, identity);
         let start = _mm512_set1_epi16(start);
         let low = _mm512_add_epi16(_mm512_cvtepu8_epi16(_mm512_castsi512_si256(positions)), start);
-        // SAFETY: there is room for 64, 32 of them here.
+        // SAFETY: there is room for 64, of which 32 are written here.
         unsafe { _mm512_storeu_si512(room.as_mut_ptr().cast(), low) };
         if found > 32 {
             let high = _mm512_cvtepu8_epi16(_mm512_extracti64x4_epi64::<1>(positions));
-            // SAFETY: and 32 of them here.
+            // SAFETY: the other 32 are written here.
             unsafe { _mm512_storeu_si512(room[32..].as_mut_ptr().cast(), _mm512_add_epi16(high, start)) };
         }
         found
@@ -385,12 +387,12 @@ mod x86 {
                 u64::from(_mm256_movemask_epi8(any) as u32)
             };
             let word_bytes = half_mask(0) | half_mask(1) << 32;
-            // What pads the last block is not in it.
+            // Drops the padding of the last block.
             let mut bits = edge_bits(word_bytes, &mut inside) & u64::MAX >> (64 - block.len());
 
             let found = bits.count_ones() as usize;
             let room = &mut edges[count..count + 64];
-            // Eight at a time, written whether or not there are so many: one branch for eight edges.
+            // Eight at a time, written whether or not there are that many: one branch for eight edges.
             for eight in room.chunks_exact_mut(8).take(found.div_ceil(8)) {
                 for place in eight {
                     place.write((index * 64) as u16 + bits.trailing_zeros() as u16);
@@ -402,19 +404,19 @@ mod x86 {
         count
     }
 
-    /// The scalar twin, compiled for multiplications that leave the flags and the operands alone.
+    /// The scalar twin, compiled for multiplications that preserve the flags and the operands.
     #[target_feature(enable = "bmi2")]
     pub(super) fn hash_short_spans_bmi2(hash: &ByteHash, bytes: &[u8], spans: &[Span], out: &mut Vec<u64>) -> usize {
         super::hash_short_spans_scalar(hash, bytes, spans, out)
     }
 
-    /// As above.
+    /// The scalar twin, compiled like `hash_short_spans_bmi2`.
     #[target_feature(enable = "bmi2")]
     pub(super) fn hash_windows_bmi2(hash: &ByteHash, bytes: &[u8], length: usize, out: &mut Vec<u64>) {
         super::hash_windows_scalar(hash, bytes, length, out);
     }
 
-    /// As the scalar twin, for a multiple of 8 windows; returns how many were made.
+    /// Like the scalar twin, for a multiple of 8 windows; returns how many were made.
     #[inline]
     #[target_feature(enable = "avx512f,avx512dq")]
     pub(super) fn roll_avx512(words: &mut [u64], width: usize, polynomial: Polynomial) -> usize {
@@ -423,7 +425,7 @@ mod x86 {
         let offset = _mm512_set1_epi64(polynomial.offset as i64);
         for i in (0..count).step_by(8) {
             let window = &mut words[i..i + width + 7];
-            // SAFETY: the window has `width + 7` words, so 8 from each of its first `width` on.
+            // SAFETY: the window has `width + 7` words, so there are 8 from each of its first `width` on.
             let load = |t: usize| unsafe { _mm512_loadu_si512(window.as_ptr().add(t).cast()) };
             let mut sum = load(0);
             for t in 1..width {
@@ -459,7 +461,7 @@ mod tests {
         simd::{Level, at_level},
     };
 
-    /// The edges of spans, by looking at each byte and the one before it.
+    /// Finds the edges of spans by looking at each byte and the one before it.
     fn edges_by_definition(bytes: &[u8]) -> Vec<u16> {
         let inside = |at: usize| is_span_byte(bytes[at]);
         (0..bytes.len()).filter(|&at| inside(at) != (at > 0 && inside(at - 1))).map(|at| at as u16).collect()
@@ -505,7 +507,7 @@ mod tests {
                 for level in Level::available() {
                     let mut rolled = words.clone();
                     assert_eq!(at_level(level, || roll(&mut rolled, width, polynomial)), count);
-                    assert_eq!(rolled, expected, "{level:?}, {length} words, {width} a window");
+                    assert_eq!(rolled, expected, "{level:?}, {length} words, {width} per window");
                 }
             }
         }

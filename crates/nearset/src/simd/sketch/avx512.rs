@@ -9,15 +9,15 @@ pub(super) fn points(key: u64, values: &mut [u64]) {
     scalar::points(key, values);
 }
 
-/// Slots that [`Empty`] has a bit for.
+/// The number of slots for which [`Empty`] has a bit.
 const MARKED: usize = 1024;
 
-/// Which slots were empty some time ago, a bit each, in two registers.
+/// Which slots were empty at the last check, one bit each, in two registers.
 #[derive(Clone, Copy)]
 struct Empty([__m512i; 2]);
 
 impl Empty {
-    /// `None` if there are none.
+    /// Marks the empty slots. Returns `None` if there are none.
     #[inline]
     #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx512bw")]
     fn among(slots: &[u64]) -> Option<Self> {
@@ -35,7 +35,7 @@ impl Empty {
         (_mm512_test_epi64_mask(any, any) != 0).then_some(Self(halves))
     }
 
-    /// Whether the slots in the high halves are among them.
+    /// Returns which of the slots in the high halves are marked.
     #[inline]
     #[target_feature(enable = "avx512f,avx512dq")]
     fn has(self, slots: __m512i) -> u8 {
@@ -67,7 +67,8 @@ pub(super) fn throw(points: &[u64], multipliers: &[u64], first: usize, slots: &m
             None => throw_once(points, multiplier, round, &mut batch, slots),
         }
         unseen += points.len();
-        // Between two looks some slots are taken for empty that are not. That costs time, but no bit: they keep the least.
+        // Between two checks some slots are taken for empty that are not. That costs time but changes no bit, since
+        // they keep the least.
         if unseen >= slots.len() {
             unseen = 0;
             empty = Empty::among(slots);
@@ -78,22 +79,22 @@ pub(super) fn throw(points: &[u64], multipliers: &[u64], first: usize, slots: &m
     }
 }
 
-/// [`throw_once`] at those slots only that were empty before: what an earlier round has thrown is never replaced, so that
-/// nothing else can change. Most points of a late round are thus spared the scattering, which takes most of the time.
+/// Like [`throw_once`], but only at slots that were empty before: a value thrown in an earlier round is never replaced,
+/// so nothing else can change. This spares most points of a late round the scattering, which takes most of the time.
 #[inline]
 #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx512bw,popcnt")]
 fn throw_at_empty(points: &[u64], multiplier: u64, round: usize, empty: Empty, slots: &mut [u64]) {
     const SIZE: usize = 512;
     let factor = _mm512_set1_epi64(multiplier as i64);
     let range = _mm512_set1_epi64(slots.len() as i64);
-    // Eight are stored at a time, of which only those found are counted.
+    // Eight are stored at a time, but only the matches among them are counted.
     let mut hashes = [MaybeUninit::<u64>::uninit(); SIZE + 8];
     let (whole, rest) = points.as_chunks::<8>();
     for part in whole.chunks(SIZE / 8) {
         let mut found = 0;
         for eight in part {
-            // SAFETY: eight words are loaded from a chunk of eight; `found` is at most 8 a chunk seen, so that eight
-            // more lie within the array.
+            // SAFETY: eight words are loaded from a chunk of eight; `found` is at most 8 per chunk seen, so eight more
+            // lie within the array.
             unsafe {
                 let hash = _mm512_mullo_epi64(_mm512_loadu_si512(eight.as_ptr().cast()), factor);
                 let hit = empty.has(_mm512_mul_epu32(_mm512_srli_epi64::<32>(hash), range));
@@ -102,7 +103,7 @@ fn throw_at_empty(points: &[u64], multiplier: u64, round: usize, empty: Empty, s
                 found += hit.count_ones() as usize;
             }
         }
-        // SAFETY: so many have been written, from the first on.
+        // SAFETY: the first `found` have been written.
         let hashes = unsafe { slice::from_raw_parts(hashes.as_ptr().cast::<u64>(), found) };
         hashes.iter().for_each(|&hash| scalar::put_least(hash, round, slots));
     }
@@ -120,12 +121,12 @@ fn throw_once(points: &[u64], multiplier: u64, round: usize, batch: &mut Batch, 
         let (batch_slots, _) = batch.slots.as_chunks_mut::<8>();
         let (batch_values, _) = batch.values.as_chunks_mut::<8>();
         for ((eight, slots), values) in part.iter().zip(batch_slots).zip(batch_values) {
-            // SAFETY: each pointer is to eight elements of the type that is loaded or stored.
+            // SAFETY: each pointer points to eight elements of the type that is loaded or stored.
             unsafe {
                 let hash = _mm512_mullo_epi64(_mm512_loadu_si512(eight.as_ptr().cast()), factor);
                 let slot = _mm512_mul_epu32(_mm512_srli_epi64::<32>(hash), range);
                 _mm512_storeu_si512(slots.as_mut_ptr().cast(), slot);
-                // The tag shifted in above the hash, as in `tagged`.
+                // The tag is shifted in above the hash, as in `tagged`.
                 let value = _mm512_shldi_epi64::<{ 64 - TAG_BITS as i32 }>(tag, hash);
                 _mm512_storeu_si512(values.as_mut_ptr().cast(), value);
             }
@@ -143,15 +144,15 @@ pub(super) fn count_empty(slots: &[u64]) -> usize {
 
 #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx512bw,popcnt")]
 pub(super) fn list_empty(slots: &[u64], list: &mut Vec<u32>) -> usize {
-    // Eight are stored at a time, of which only those found are counted.
+    // Eight are stored at a time, but only the matches among them are counted.
     list.resize(list.len().max(slots.len() + 8), 0);
     let (whole, rest) = slots.as_chunks::<8>();
     let empty = _mm512_set1_epi64(EMPTY as i64);
     let mut indices = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
     let mut length = 0;
     for eight in whole {
-        // SAFETY: eight words are loaded from a chunk of eight; `length` is at most 8 a chunk seen, so that eight
-        // entries from there on lie within the list.
+        // SAFETY: eight words are loaded from a chunk of eight; `length` is at most 8 per chunk seen, so eight entries
+        // from there on lie within the list.
         unsafe {
             let found = _mm512_cmpeq_epi64_mask(_mm512_loadu_si512(eight.as_ptr().cast()), empty);
             let packed = _mm256_maskz_compress_epi32(found, indices);
@@ -167,7 +168,7 @@ pub(super) fn list_empty(slots: &[u64], list: &mut Vec<u32>) -> usize {
     length
 }
 
-/// The least multiple of any point by each factor.
+/// Returns, for each factor, the least product with any point.
 #[inline]
 #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx512bw")]
 fn least<const REGISTERS: usize>(points: &[u64], factors: &[[u64; 8]; REGISTERS]) -> [[u64; 8]; REGISTERS] {
