@@ -1,7 +1,7 @@
 //! Bit strings: perceptual hashes, fingerprints, binary sketches.
 //!
-//! Bit `i` is bit `i % 64` of word `i / 64`; in bytes, bit `i % 8` of byte `i / 8`. The Hamming distance does not depend on
-//! the order, but sampled positions do, so it is fixed here.
+//! Bit `i` is bit `i % 64` of word `i / 64`; in bytes, bit `i % 8` of byte `i / 8`. The Hamming distance does not
+//! depend on the order, but sampled positions do, so it is fixed here.
 
 use super::ItemError;
 use crate::simd;
@@ -14,7 +14,7 @@ pub struct Bits<'a> {
 }
 
 impl<'a> Bits<'a> {
-    /// The first `len` bits of the words.
+    /// Borrows the first `len` bits of the words.
     ///
     /// # Errors
     /// If there are more or fewer words than `len` bits need, or a bit beyond `len` is set.
@@ -31,37 +31,37 @@ impl<'a> Bits<'a> {
         }
     }
 
-    /// All bits of the words.
+    /// Borrows all bits of the words.
     pub const fn from_words(words: &'a [u64]) -> Self {
         Self { words, len: 64 * words.len() }
     }
 
-    /// How many bits there are.
+    /// Returns the number of bits.
     #[allow(clippy::len_without_is_empty)]
     pub const fn len(self) -> usize {
         self.len
     }
 
-    /// The words.
+    /// Returns the words.
     pub const fn words(self) -> &'a [u64] {
         self.words
     }
 
-    /// Whether bit `position` is set.
+    /// Returns whether bit `position` is set.
     ///
     /// # Panics
-    /// If there is no such bit's word.
+    /// If `position` lies beyond the last word.
     #[inline(always)]
     pub fn bit(self, position: usize) -> bool {
         self.words[position / 64] >> (position % 64) & 1 == 1
     }
 
-    /// How many bits are set.
+    /// Returns the number of set bits.
     pub fn count_ones(self) -> u32 {
         self.words.iter().map(|word| word.count_ones()).sum()
     }
 
-    /// In how many positions the two differ.
+    /// Returns the number of positions in which the two differ.
     ///
     /// # Errors
     /// If the lengths are unequal.
@@ -70,7 +70,7 @@ impl<'a> Bits<'a> {
         Ok(simd::hamming(self.words, other.words))
     }
 
-    /// The typed error for a string of the wrong length.
+    /// Checks the length, with a typed error for a string of the wrong one.
     pub(crate) fn expect_len(self, expected: usize) -> Result<(), ItemError> {
         if self.len == expected {
             Ok(())
@@ -88,19 +88,20 @@ pub struct BitString {
 }
 
 impl BitString {
-    /// `len` zeros.
+    /// Creates a string of `len` zeros.
     pub fn zeros(len: usize) -> Self {
         Self { words: vec![0; len.div_ceil(64)], len }
     }
 
-    /// All bits of the bytes.
+    /// Creates a string of all bits of the bytes.
     pub fn from_bytes(bytes: &[u8]) -> Self {
         let mut bits = Self::default();
         bits.set_bytes(bytes);
         bits
     }
 
-    /// Four bits a hexadecimal digit, either case; two digits make a byte, high digit first, as is usual.
+    /// Parses a string with four bits per hexadecimal digit, in either case; two digits make a byte, high digit first,
+    /// as is usual.
     ///
     /// ```
     /// use nearset::BitString;
@@ -117,7 +118,7 @@ impl BitString {
         let mut bits = Self::zeros(4 * hex.len());
         for (position, found) in hex.char_indices() {
             let digit = found.to_digit(16).ok_or(ItemError::BadHex { position, found })?;
-            // The high digit comes first, unless it is the last of an odd number and stands alone.
+            // The high digit comes first, except for the last of an odd number, which stands alone.
             let nibble =
                 if position.is_multiple_of(2) && position + 1 < hex.len() { position + 1 } else { position & !1 };
             bits.words[nibble / 16] |= u64::from(digit) << (4 * (nibble % 16));
@@ -125,7 +126,7 @@ impl BitString {
         Ok(bits)
     }
 
-    /// Takes the bits of other bytes, keeping the allocation.
+    /// Replaces the contents by the bits of other bytes, keeping the allocation.
     pub fn set_bytes(&mut self, bytes: &[u8]) {
         self.len = 8 * bytes.len();
         self.words.clear();
@@ -146,7 +147,7 @@ impl BitString {
         *word = if value { *word | bit } else { *word & !bit };
     }
 
-    /// Turns one bit over.
+    /// Flips one bit.
     ///
     /// # Panics
     /// If `position` is not below the length.
@@ -154,7 +155,7 @@ impl BitString {
         self.set(position, !self.bits().bit(position));
     }
 
-    /// The view.
+    /// Borrows the string.
     pub fn bits(&self) -> Bits<'_> {
         Bits { words: &self.words, len: self.len }
     }

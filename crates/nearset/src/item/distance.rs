@@ -1,4 +1,4 @@
-//! Numbers with a meaning: how far, how alike.
+//! Numbers with a meaning: how far apart, how alike.
 
 use super::ItemError;
 
@@ -8,10 +8,10 @@ use super::ItemError;
 pub struct Distance(f64);
 
 impl Distance {
-    /// No distance at all.
+    /// The distance of equal items.
     pub const ZERO: Distance = Distance(0.0);
 
-    /// A distance from a number.
+    /// Creates a distance from a number.
     ///
     /// # Errors
     /// If the number is negative, infinite or NaN.
@@ -19,37 +19,37 @@ impl Distance {
         if value >= 0.0 && value.is_finite() { Ok(Self(value)) } else { Err(ItemError::NotADistance { value }) }
     }
 
-    /// A number of differing positions.
+    /// Creates a distance from a number of differing positions.
     pub fn from_count(count: u32) -> Self {
         Self(f64::from(count))
     }
 
-    /// The number.
+    /// Returns the number.
     pub const fn value(self) -> f64 {
         self.0
     }
 }
 
-/// How alike two items are: 1 is equal.
+/// How alike two items are: 1 means equal.
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd)]
 pub struct Similarity(f64);
 
 impl Similarity {
-    /// Nothing in common.
+    /// The similarity of items with nothing in common.
     pub const NONE: Similarity = Similarity(0.0);
 
-    /// A Jaccard similarity or containment, from 0 to 1.
+    /// Creates a Jaccard similarity or containment, from 0 to 1.
     ///
     /// # Errors
-    /// If the number lies outside.
+    /// If the number lies outside that range.
     pub fn jaccard(value: f64) -> Result<Self, ItemError> {
         Self::at_least(0.0, value)
     }
 
-    /// A cosine, from -1 to 1.
+    /// Creates a cosine similarity, from -1 to 1.
     ///
     /// # Errors
-    /// If the number lies outside.
+    /// If the number lies outside that range.
     pub fn cosine(value: f64) -> Result<Self, ItemError> {
         Self::at_least(-1.0, value)
     }
@@ -58,17 +58,17 @@ impl Similarity {
         if (least..=1.0).contains(&value) { Ok(Self(value)) } else { Err(ItemError::NotASimilarity { value, least }) }
     }
 
-    /// The number.
+    /// Returns the number.
     pub const fn value(self) -> f64 {
         self.0
     }
 
-    /// The Jaccard distance `1 - J`.
+    /// Returns the Jaccard distance `1 - J`.
     pub fn jaccard_distance(self) -> Distance {
         Distance((1.0 - self.0).clamp(0.0, 1.0))
     }
 
-    /// The angle, in radians, whose cosine this is.
+    /// Returns the angle, in radians, whose cosine this is.
     pub fn angle(self) -> Distance {
         Distance(libm::acos(self.0))
     }

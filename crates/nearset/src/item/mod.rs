@@ -1,7 +1,7 @@
 //! What can be near: borrowed views of items, and their exact distances.
 //!
-//! Claim: a distance returned here is exact; what has no distance (a NaN, a zero vector's angle, unequal lengths) is a
-//! typed error, never a silent number.
+//! Claim: a distance returned here is exact; anything without a distance (a NaN, a zero vector's angle, unequal
+//! lengths) is a typed error, never a silent number.
 //! Not here: hashing items so that near ones collide (`family`).
 
 mod bits;
@@ -42,7 +42,7 @@ pub enum Item<'a> {
 }
 
 impl<'a> Item<'a> {
-    /// What kind of item this is, as errors say it.
+    /// Returns the kind of this item, as named in errors.
     pub fn kind(&self) -> ItemKind {
         match self {
             Item::Text(_) => ItemKind::Text,
@@ -54,7 +54,7 @@ impl<'a> Item<'a> {
         }
     }
 
-    /// The bit string that a family needs this item to be.
+    /// Returns the item as the bit string that a family needs.
     pub(crate) fn bits(self) -> Result<Bits<'a>, ItemError> {
         match self {
             Item::Bits(bits) => Ok(bits),
@@ -62,7 +62,7 @@ impl<'a> Item<'a> {
         }
     }
 
-    /// The symbol string that a family needs this item to be.
+    /// Returns the item as the symbol string that a family needs.
     pub(crate) fn symbols(self) -> Result<Symbols<'a>, ItemError> {
         match self {
             Item::Symbols(symbols) => Ok(symbols),
@@ -146,12 +146,12 @@ pub enum ItemError {
     /// The family hashes another kind of item.
     #[error("{found} was given where {expected} is needed")]
     WrongKind {
-        /// What the family takes.
+        /// The kind that the family takes.
         expected: ItemKind,
-        /// What it was given.
+        /// The kind that was given.
         found: ItemKind,
     },
-    /// The item's length is not that of the family or of the other item.
+    /// The item's length differs from that of the family or of the other item.
     #[error("length {found} where {expected} is needed: every item must have the same number of {unit}")]
     WrongLength {
         /// The length that is needed.
@@ -164,28 +164,28 @@ pub enum ItemError {
     /// A component is NaN or infinite.
     #[error("component {position} is {value}: only finite numbers have a distance")]
     NotFinite {
-        /// Where, counted from 0.
+        /// Its position, counted from 0.
         position: usize,
-        /// What stands there.
+        /// Its value.
         value: f64,
     },
-    /// A vector of zeros points nowhere, so it has no angle.
+    /// A vector of zeros has no direction, so it has no angle.
     #[error("a vector of zeros has no direction, so no angle: leave it out, or use L1 or L2")]
     ZeroVector,
     /// A weight is negative.
     #[error("the weight of element {position} is {value}: weights must not be negative")]
     NegativeWeight {
-        /// Where, counted from 0.
+        /// Its position, counted from 0.
         position: usize,
-        /// What stands there.
+        /// Its value.
         value: f64,
     },
-    /// A weight so large or small that its hash would leave the range of numbers.
+    /// A weight is so large or small that its hash would leave the range of numbers.
     #[error("the weight of element {position} is {value}: weights must be 0 or lie between 1e-270 and 1e270")]
     WeightOutOfRange {
-        /// Where, counted from 0.
+        /// Its position, counted from 0.
         position: usize,
-        /// What stands there.
+        /// Its value.
         value: f64,
     },
     /// An element of a weighted set occurs twice.
@@ -194,35 +194,35 @@ pub enum ItemError {
         /// The element.
         element: u64,
     },
-    /// Texts can't be cut that way.
+    /// Texts cannot be cut that way.
     #[error(transparent)]
     Shingling(#[from] ShinglingError),
     /// A character is not a hexadecimal digit.
     #[error("character {position} is {found:?}, not a hexadecimal digit")]
     BadHex {
-        /// Where, counted from 0.
+        /// Its position, counted from 0.
         position: usize,
-        /// What stands there.
+        /// The character.
         found: char,
     },
     /// A vector's projection is too many buckets away from the origin.
     #[error("a projection of {buckets:e} bucket widths does not fit into 64 bits: take wider buckets")]
     TooFarOut {
-        /// How many bucket widths.
+        /// The projection, in bucket widths.
         buckets: f64,
     },
-    /// A number that can't be a distance.
+    /// A number cannot be a distance.
     #[error("{value} is not a distance: it must be a finite number and not negative")]
     NotADistance {
         /// The number.
         value: f64,
     },
-    /// A number that can't be a similarity.
+    /// A number cannot be a similarity.
     #[error("{value} is not a similarity: it must lie between {least} and 1")]
     NotASimilarity {
         /// The number.
         value: f64,
-        /// The least similarity there is: 0 for Jaccard, -1 for cosine.
+        /// The least possible similarity: 0 for Jaccard, -1 for cosine.
         least: f64,
     },
 }

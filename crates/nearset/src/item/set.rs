@@ -1,14 +1,14 @@
 //! Sets of 64-bit hashes: Jaccard similarity and containment, counted exactly.
 //!
-//! Claim: order and repeats do not matter, and an empty set is near to nothing, not even to another empty one.
-//! Invariant: a slice in ascending order is read where it lies; only others are copied, to be sorted. A [`SortedSet`] is
+//! Claim: order and repeats do not matter, and an empty set is near nothing, not even another empty one.
+//! Invariant: a slice in ascending order is read in place; only others are copied, to be sorted. A [`SortedSet`] is
 //! ascending by construction, so comparing two of them takes one walk, which ends when the outcome is certain.
 
 use std::borrow::Cow;
 
 use super::Similarity;
 
-/// `|A ∩ B| / |A ∪ B|`, and 0 where both are empty.
+/// Returns `|A ∩ B| / |A ∪ B|`, or 0 if both are empty.
 ///
 /// ```
 /// use nearset::item::jaccard;
@@ -21,7 +21,7 @@ pub fn jaccard(a: &[u64], b: &[u64]) -> Similarity {
     fraction(overlap.both, overlap.a + overlap.b - overlap.both)
 }
 
-/// The part of `inner` that `outer` holds too, `|A ∩ B| / |A|`, and 0 where `inner` is empty.
+/// Returns the fraction of `inner` that `outer` holds too, `|A ∩ B| / |A|`, or 0 if `inner` is empty.
 ///
 /// ```
 /// use nearset::item::containment;
@@ -34,7 +34,7 @@ pub fn containment(inner: &[u64], outer: &[u64]) -> Similarity {
     fraction(overlap.both, overlap.a)
 }
 
-/// A set of 64-bit hashes in ascending order, each once.
+/// A set of distinct 64-bit hashes in ascending order.
 ///
 /// ```
 /// use nearset::{Similarity, item::SortedSet};
@@ -64,14 +64,16 @@ impl From<Vec<u64>> for SortedSet {
     }
 }
 
-/// Writes the hashes in ascending order, all of which begin with the same `shared` bits. They are distributed to places by
-/// their next bits, as good hashes have nearly their final place there, and only those of one place are then compared.
+/// Writes the hashes, all of which begin with the same `shared` bits, in ascending order. They are distributed to
+/// places by their next bits, which bring good hashes nearly to their final place, and only the hashes of one place are
+/// then compared.
 fn sort_into(hashes: &[u64], sorted: &mut [u64], shared: u32) {
     const FEWEST: usize = 32;
-    /// More than these are distributed twice: at first to so few places that all stay in the CPU's caches.
+    /// More hashes than this are distributed twice, at first to so few places that all stay in the CPU's caches.
     const MOST_AT_ONCE: usize = 1 << 18;
     const FIRST_BITS: u32 = 10;
-    /// Insertion is quadratic. Where more have one place, which takes repeats or poor hashes, they are sorted by comparing.
+    /// Insertion is quadratic. If more hashes share a place, which takes repeats or poor hashes, they are sorted by
+    /// comparison.
     const MOST_INSERTED: u32 = 64;
 
     if hashes.len() < FEWEST || u32::try_from(hashes.len()).is_err() {
@@ -97,7 +99,7 @@ fn sort_into(hashes: &[u64], sorted: &mut [u64], shared: u32) {
     if !is_last || most > MOST_INSERTED {
         let mut room = Vec::new();
         let mut rest = &mut *sorted;
-        // The end of each place has become its start.
+        // What was the end of each place has become its start.
         for (start, end) in ends.iter().zip(ends[1..].iter().chain([&end])) {
             let (at_place, others) = rest.split_at_mut((end - start) as usize);
             rest = others;
@@ -116,7 +118,7 @@ fn sort_into(hashes: &[u64], sorted: &mut [u64], shared: u32) {
     }
 }
 
-/// Sorts elements that are nearly in order: only those of one place, one or two as a rule, can be out of it.
+/// Sorts elements that are nearly in order: only those of one place, usually one or two, can be out of order.
 #[inline(always)]
 fn insert_each(few: &mut [u64]) {
     for i in 1..few.len() {
@@ -131,27 +133,28 @@ fn insert_each(few: &mut [u64]) {
 }
 
 impl SortedSet {
-    /// The hashes, ascending.
+    /// Returns the hashes in ascending order.
     pub fn as_slice(&self) -> &[u64] {
         &self.0
     }
 
-    /// How many there are.
+    /// Returns the number of hashes.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there are none.
+    /// Returns whether the set is empty.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// `|A ∩ B| / |A ∪ B|`, and 0 where both are empty.
+    /// Returns `|A ∩ B| / |A ∪ B|`, or 0 if both are empty.
     pub fn jaccard(&self, other: &Self) -> Similarity {
         self.jaccard_at_least(other, Similarity::NONE).unwrap_or(Similarity::NONE)
     }
 
-    /// The similarity, if it is `least` or more: most pairs that are not are told by their sizes or their first elements.
+    /// Returns the similarity if it is at least `least`. Most pairs below it are rejected by their sizes or their first
+    /// elements.
     pub fn jaccard_at_least(&self, other: &Self, least: Similarity) -> Option<Similarity> {
         let (a, b) = (self.as_slice(), other.as_slice());
         let needed = needed_overlap(a.len(), b.len(), least);
@@ -159,17 +162,18 @@ impl SortedSet {
         Some(fraction(both, a.len() + b.len() - both))
     }
 
-    /// Whether sets of these sizes can be that similar.
+    /// Returns whether sets of these sizes can be that similar.
     pub fn sizes_allow(a: usize, b: usize, least: Similarity) -> bool {
         fraction(a.min(b), a.max(b)) >= least
     }
 }
 
-/// The least overlap of sets of these sizes that makes their similarity `least`.
+/// Returns the least overlap that gives sets of these sizes a similarity of `least`.
 fn needed_overlap(a: usize, b: usize, least: Similarity) -> usize {
     let enough = |both: usize| fraction(both, a + b - both) >= least;
     let estimate = least.value() / (1.0 + least.value()) * (a + b) as f64;
-    // Rounding may put the estimate off by one; the fraction itself decides. Above the smaller size nothing is enough.
+    // Rounding may put the estimate off by one; the fraction itself decides. Above the smaller size no overlap is
+    // enough.
     let mut needed = (estimate as usize).saturating_sub(1);
     while needed <= a.min(b) && !enough(needed) {
         needed += 1;
@@ -177,9 +181,9 @@ fn needed_overlap(a: usize, b: usize, least: Similarity) -> usize {
     needed
 }
 
-/// How many elements two ascending sets share, if `needed` or more.
+/// Returns how many elements two ascending sets share, if `needed` or more.
 fn overlap_at_least(mut a: &[u64], mut b: &[u64], needed: usize) -> Option<usize> {
-    /// Steps between two looks at what can still be reached.
+    /// The number of steps between two checks of what can still be reached.
     const STRIDE: usize = 32;
     let mut both = 0;
     while both + a.len().min(b.len()) >= needed {
@@ -188,7 +192,7 @@ fn overlap_at_least(mut a: &[u64], mut b: &[u64], needed: usize) -> Option<usize
         }
         let (mut i, mut j) = (0, 0);
         let steps = STRIDE.min(a.len()).min(b.len());
-        // No step leaves the slices: each moves both places by at most one.
+        // No step leaves the slices: each moves both positions by at most one.
         for _ in 0..steps {
             let (x, y) = (a[i], b[j]);
             both += usize::from(x == y);
@@ -202,10 +206,10 @@ fn overlap_at_least(mut a: &[u64], mut b: &[u64], needed: usize) -> Option<usize
 
 fn fraction(part: usize, whole: usize) -> Similarity {
     let value = if whole == 0 { 0.0 } else { part as f64 / whole as f64 };
-    Similarity::jaccard(value).expect("a part is not more than the whole")
+    Similarity::jaccard(value).expect("a part is at most the whole")
 }
 
-/// How many distinct elements two sets have, and have in common.
+/// The numbers of distinct elements in two sets and in their intersection.
 struct Overlap {
     a: usize,
     b: usize,
@@ -234,7 +238,7 @@ impl Overlap {
     }
 }
 
-/// What follows the run of elements equal to the first.
+/// Returns what follows the run of elements equal to the first.
 fn after(set: &[u64], first: u64) -> &[u64] {
     let run = set.iter().position(|&element| element != first);
     &set[run.unwrap_or(set.len())..]
@@ -296,7 +300,7 @@ mod tests {
             hashes in prop::collection::vec(any::<u64>(), 0..300),
             shift in 0u32..64,
         ) {
-            // Small numbers all fall to one place, and repeats occur.
+            // Small numbers all fall into one place, and repeats occur.
             let elements: Vec<u64> = hashes.iter().map(|hash| hash >> shift).collect();
             let tree: BTreeSet<u64> = elements.iter().copied().collect();
             let set = SortedSet::from(elements);

@@ -2,18 +2,18 @@
 
 use super::ItemError;
 
-/// A string of symbols, borrowed. Symbols are numbers; bytes and wider numbers compare by value.
+/// A borrowed string of symbols. Symbols are numbers; bytes and wider numbers compare by value.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub enum Symbols<'a> {
-    /// An alphabet of at most 256.
+    /// An alphabet of at most 256 symbols.
     Bytes(&'a [u8]),
     /// A larger alphabet.
     Wide(&'a [u32]),
 }
 
 impl Symbols<'_> {
-    /// How many symbols there are.
+    /// Returns the number of symbols.
     #[allow(clippy::len_without_is_empty)]
     pub const fn len(self) -> usize {
         match self {
@@ -22,7 +22,7 @@ impl Symbols<'_> {
         }
     }
 
-    /// The symbol at a position.
+    /// Returns the symbol at a position.
     ///
     /// # Panics
     /// If there is no such position.
@@ -34,7 +34,7 @@ impl Symbols<'_> {
         }
     }
 
-    /// In how many positions the two differ.
+    /// Returns the number of positions in which the two differ.
     ///
     /// # Errors
     /// If the lengths are unequal.
@@ -48,7 +48,7 @@ impl Symbols<'_> {
         Ok(differing as u32)
     }
 
-    /// The typed error for a string of the wrong length.
+    /// Checks the length, with a typed error for a string of the wrong one.
     pub(crate) fn expect_len(self, expected: usize) -> Result<(), ItemError> {
         if self.len() == expected {
             Ok(())

@@ -1,15 +1,15 @@
-//! Exact distances of dense vectors: angle and cosine, L1, L2.
+//! Exact distances between dense vectors: angle and cosine, L1, L2.
 //!
-//! Claim: sums are taken in f64 over f32 components, whose squares, and the products of whose norms, neither overflow nor
-//! vanish there: components of 1e38 and of 1e-45 are as good as any. Eight interleaved partial sums, always added up in
-//! one order, let the compiler use vector registers without changing a bit of the result.
+//! Claim: sums are taken in f64 over f32 components, whose squares, and the products of whose norms, neither overflow
+//! nor vanish there: components of 1e38 and of 1e-45 are as good as any. Eight interleaved partial sums, always added
+//! up in the same order, let the compiler use vector registers without changing a bit of the result.
 //! Reference: for the angle, W. Kahan, "How futile are mindless assessments of roundoff in floating-point computation?",
 //! 2006, section 12: `2 atan2(|a/|a| - b/|b||, |a/|a| + b/|b||)` keeps its digits where the arc cosine of a rounded cosine
 //! has lost them all, near 0 and near pi.
 
 use super::{Distance, Item, ItemError, ItemKind, Similarity};
 
-/// The angle between two vectors, in radians from 0 to pi; exactly 0 for equal vectors.
+/// Returns the angle between two vectors, in radians from 0 to pi; exactly 0 for equal vectors.
 ///
 /// ```
 /// use nearset::item;
@@ -29,7 +29,7 @@ pub fn angle(a: &[f32], b: &[f32]) -> Result<Distance, ItemError> {
     Distance::new(2.0 * libm::atan2(apart.sqrt(), together.sqrt()))
 }
 
-/// The cosine of the angle between two vectors; exactly 1 for equal vectors.
+/// Returns the cosine of the angle between two vectors; exactly 1 for equal vectors.
 ///
 /// # Errors
 /// If the lengths differ, a component is not finite, or a vector has no direction.
@@ -41,7 +41,7 @@ pub fn cosine(a: &[f32], b: &[f32]) -> Result<Similarity, ItemError> {
     Similarity::cosine(cosine.clamp(-1.0, 1.0))
 }
 
-/// The sum of the absolute differences (Manhattan distance).
+/// Returns the sum of the absolute differences (Manhattan distance).
 ///
 /// # Errors
 /// If the lengths differ or a component is not finite.
@@ -50,7 +50,7 @@ pub fn l1(a: &[f32], b: &[f32]) -> Result<Distance, ItemError> {
     finite_sum(a, b, sum(a, b, |x, y| (x - y).abs())).and_then(Distance::new)
 }
 
-/// The length of the difference (Euclidean distance).
+/// Returns the length of the difference (Euclidean distance).
 ///
 /// # Errors
 /// If the lengths differ or a component is not finite.
@@ -59,7 +59,7 @@ pub fn l2(a: &[f32], b: &[f32]) -> Result<Distance, ItemError> {
     finite_sum(a, b, sum(a, b, |x, y| square(x - y))).and_then(|sum| Distance::new(sum.sqrt()))
 }
 
-/// The item's components, if it is a vector of that many.
+/// Returns the item's components, if it is a vector of this dimension.
 pub(crate) fn components(item: Item<'_>, dimension: u32) -> Result<&[f32], ItemError> {
     let Item::Vector(vector) = item else {
         return Err(ItemError::WrongKind { expected: ItemKind::Vector, found: item.kind() });
@@ -71,7 +71,7 @@ pub(crate) fn components(item: Item<'_>, dimension: u32) -> Result<&[f32], ItemE
     Ok(vector)
 }
 
-/// The largest absolute value among the components.
+/// Returns the largest absolute value among the components.
 ///
 /// # Errors
 /// If a component is not finite.
@@ -82,12 +82,12 @@ pub(crate) fn largest(vector: &[f32]) -> Result<f32, ItemError> {
     if largest.is_finite() { Ok(largest) } else { Err(first_not_finite(vector)) }
 }
 
-/// The square of the norm.
+/// Returns the square of the norm.
 pub(crate) fn norm_square(vector: &[f32]) -> f64 {
     sum(vector, vector, |x, _| x * x)
 }
 
-/// Writes the vector, multiplied by the power of two that takes `largest` into `[1, 2)`, to `out`.
+/// Writes the vector to `out`, multiplied by the power of two that brings `largest` into `[1, 2)`.
 ///
 /// No direction is lost: only components 2^126 times smaller than the largest are rounded.
 pub(crate) fn scale_to_one(vector: &[f32], largest: f32, out: &mut Vec<f32>) {
@@ -127,7 +127,7 @@ fn same_length(a: &[f32], b: &[f32]) -> Result<(), ItemError> {
     Err(ItemError::WrongLength { expected: a.len(), found: b.len(), unit: "components" })
 }
 
-/// Finite components have a finite sum in f64, so the sum alone says whether all are.
+/// Checks that all components are finite. Finite components have a finite sum in f64, so the sum alone tells.
 fn finite_sum(a: &[f32], b: &[f32], sum: f64) -> Result<f64, ItemError> {
     if sum.is_finite() {
         return Ok(sum);

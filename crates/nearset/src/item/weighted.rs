@@ -1,14 +1,14 @@
 //! Weighted sets and bags: Jaccard similarity as the sum of minima over the sum of maxima.
 //!
 //! Claim: an element of weight 0 counts as absent, and the similarity does not change when all weights of both items
-//! are multiplied by one constant. A set without weight is near to nothing.
-//! Invariant: items in ascending order of elements are read where they lie; only others are copied, to be sorted.
+//! are multiplied by one constant. A set without weight is near nothing.
+//! Invariant: items in ascending order of elements are read in place; only others are copied, to be sorted.
 
 use std::borrow::Cow;
 
 use super::{ItemError, Similarity};
 
-/// `Σ min(a, b) / Σ max(a, b)` over the elements of both, and 0 where neither has any weight.
+/// Returns `Σ min(a, b) / Σ max(a, b)` over the elements of both, or 0 if neither has any weight.
 ///
 /// ```
 /// use nearset::item::weighted_jaccard;
@@ -35,7 +35,7 @@ pub fn weighted_jaccard(a: &[(u64, f64)], b: &[(u64, f64)]) -> Result<Similarity
     Similarity::jaccard(if maxima > 0.0 { minima / maxima } else { 0.0 })
 }
 
-/// [`weighted_jaccard`] of bags: how often each element occurs.
+/// Returns the [`weighted_jaccard`] of bags, given by the count of each element.
 ///
 /// ```
 /// use nearset::item::multiset_jaccard;
@@ -45,7 +45,7 @@ pub fn weighted_jaccard(a: &[(u64, f64)], b: &[(u64, f64)]) -> Result<Similarity
 /// ```
 ///
 /// # Errors
-/// If an element occurs twice in one item: its count says how often it is there.
+/// If an element occurs twice in one item: its count must say how often it is there.
 pub fn multiset_jaccard(a: &[(u64, u32)], b: &[(u64, u32)]) -> Result<Similarity, ItemError> {
     let (a, b) = (ascending(a)?, ascending(b)?);
     let (mut minima, mut maxima) = (0u64, 0u64);
@@ -56,7 +56,7 @@ pub fn multiset_jaccard(a: &[(u64, u32)], b: &[(u64, u32)]) -> Result<Similarity
     Similarity::jaccard(if maxima > 0 { minima as f64 / maxima as f64 } else { 0.0 })
 }
 
-/// The check that everything which reads weights makes.
+/// Checks the weights, as everything that reads weights must.
 pub(crate) fn check_weights(item: &[(u64, f64)]) -> Result<(), ItemError> {
     for (position, &(_, value)) in item.iter().enumerate() {
         if !value.is_finite() {
@@ -69,7 +69,7 @@ pub(crate) fn check_weights(item: &[(u64, f64)]) -> Result<(), ItemError> {
     Ok(())
 }
 
-/// The item by ascending element, each once.
+/// Returns the item in ascending order of elements, each occurring once.
 pub(crate) fn ascending<W: Copy>(item: &[(u64, W)]) -> Result<Cow<'_, [(u64, W)]>, ItemError> {
     if item.is_sorted_by(|(x, _), (y, _)| x < y) {
         return Ok(Cow::Borrowed(item));

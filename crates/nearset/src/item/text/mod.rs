@@ -1,24 +1,25 @@
 //! Text as a set or bag of shingles, each hashed to 64 bits.
 //!
-//! Claim: re-spacing, re-casing and re-punctuating a text leaves its shingles of words and characters unchanged (`words` has
-//! the rules, and what remains), and two different shingles of five words share a hash with probability 2^-58 at most.
+//! Claim: re-spacing, re-casing and re-punctuating a text leaves its shingles of words and characters unchanged
+//! (`words` has the rules and the exceptions), and two different shingles of five words share a hash with probability
+//! 2^-58 at most.
 //! Invariant: the hashes are frozen by `testdata/hash/shingles.tsv`, at every SIMD level.
-//! Not here: the distance of two sets, and which shingles stand for a text (MinHash).
+//! Not here: the distance between two sets, and which shingles represent a text (MinHash).
 //!
-//! A text that is shorter than a shingle is one shingle of its whole; a text of no words (for bytes: no bytes) has none.
+//! A text shorter than a shingle is one shingle as a whole; a text of no words (for bytes: no bytes) has none.
 //!
 //! - `words:n`: with `w` the byte hashes of the words, `mix(n C + Σ w[i+t] B^(n-1-t))`, `t` in `0..n`, modulo 2^64. It
 //!   rolls, and takes no pass over the bytes. Why it does not collide: the words' hashes are as good as random, so the
-//!   difference of two sums, `Σ w c(w)` over the distinct words, vanishes with probability `2^(v-64)`, where `2^v` is the
-//!   highest power of two in every coefficient `c(w)`. Those are sums of `±B^t`. A word at a place of its own has an odd
-//!   one, `v = 0`. For the same words in another order `v` grows, but slowly, because `B = 3 (mod 8)`: an exchange of
-//!   neighbours has `B - 1`, `v = 1`, and no sum of five terms has more than `v = 6`. Long shingles that repeat two words
-//!   over and over are weaker: a Thue-Morse sequence of 128 words and its opposite have `v = 34`.
-//! - `chars:n`: the byte hash of `n` characters in a row of the normalised words, joined by one space. Between two letters
-//!   of scripts without spaces there is none.
-//! - `bytes:n`: the byte hash of `n` bytes in a row of the text as it is.
+//!   difference of two sums, `Σ w c(w)` over the distinct words, vanishes with probability `2^(v-64)`, where `2^v` is
+//!   the highest power of two that divides every coefficient `c(w)`. These are sums of `±B^t`. A word at a place of its
+//!   own has an odd one, `v = 0`. For the same words in another order `v` grows, but slowly, because `B = 3 (mod 8)`:
+//!   an exchange of neighbours has `B - 1`, `v = 1`, and no sum of five terms has more than `v = 6`. Long shingles that
+//!   repeat two words over and over are weaker: a Thue-Morse sequence of 128 words and its complement have `v = 34`.
+//! - `chars:n`: the byte hash of `n` consecutive characters of the normalised words, joined by one space. Between two
+//!   letters of scripts without spaces there is none.
+//! - `bytes:n`: the byte hash of `n` consecutive bytes of the unchanged text.
 //!
-//! Each kind has a key of its own, so that equal bytes do not make equal shingles of different kinds.
+//! Each kind has its own key, so that equal bytes do not make equal shingles of different kinds.
 
 mod segment;
 mod shingling;
@@ -57,7 +58,7 @@ pub struct Shingler {
 }
 
 impl Shingler {
-    /// The shingler that belongs to a seed.
+    /// Creates the shingler of a seed.
     ///
     /// # Errors
     /// If the shingles' length is 0 or above [`Shingling::LONGEST`].
@@ -71,12 +72,12 @@ impl Shingler {
         Ok(Self { shingling, hash: ByteHash::new(seed.derive("shingle", kind)) })
     }
 
-    /// What its shingles are.
+    /// Returns the kind and length of its shingles.
     pub fn shingling(&self) -> Shingling {
         self.shingling
     }
 
-    /// Overwrites `out` with one hash a shingle, in the text's order, repeats included.
+    /// Overwrites `out` with one hash per shingle, in the text's order, repeats included.
     pub fn shingles(&self, text: &str, out: &mut Vec<u64>) {
         out.clear();
         match self.shingling {
@@ -86,7 +87,7 @@ impl Shingler {
         }
     }
 
-    /// The distinct shingles' hashes, ascending.
+    /// Returns the hashes of the distinct shingles in ascending order.
     pub fn shingle_set(&self, text: &str) -> Vec<u64> {
         let mut set = Vec::new();
         self.shingles(text, &mut set);
@@ -95,7 +96,7 @@ impl Shingler {
         set
     }
 
-    /// Each distinct shingle's hash and how often it occurs, ascending by hash: a weighted set.
+    /// Returns each distinct shingle's hash and count, in ascending order of hashes: a weighted set.
     pub fn bag(&self, text: &str) -> Vec<(u64, f64)> {
         let mut hashes = Vec::new();
         self.shingles(text, &mut hashes);
@@ -132,7 +133,7 @@ impl Shingler {
         }
     }
 
-    /// The hash of every window of `length` bytes, or of all bytes if they are fewer.
+    /// Appends the hash of every window of `length` bytes, or of all bytes if there are fewer.
     fn windows(&self, bytes: &[u8], length: usize, out: &mut Vec<u64>) {
         if bytes.len() < length {
             out.extend((!bytes.is_empty()).then(|| self.hash.hash(bytes)));
@@ -142,7 +143,7 @@ impl Shingler {
     }
 }
 
-/// The hash of a shingle of so many words.
+/// Returns the hash of a shingle of `words` words.
 fn polynomial(words: usize) -> Polynomial {
     Polynomial { base: BASE, offset: COUNT.wrapping_mul(words as u64) }
 }
@@ -151,7 +152,7 @@ fn polynomial(words: usize) -> Polynomial {
 struct HashWords<'a> {
     hash: ByteHash,
     length: usize,
-    /// Shingles, then words that are not rolled yet.
+    /// Shingles, followed by words that are not rolled yet.
     out: &'a mut Vec<u64>,
     rolled: usize,
 }

@@ -1,12 +1,12 @@
-//! The form of characters that depend on each other: a letter with marks that compose with it or are not in order, and
+//! The form of characters that depend on each other: a letter with marks that compose with it or are out of order, and
 //! Hangul syllables in parts.
 //!
-//! Claim: what [`Segment::composed`] gives is `words::normalise` of the segment, in time that grows with its length alone,
+//! Claim: [`Segment::composed`] returns `words::normalise` of the segment, in time that depends only on its length,
 //! however many marks are stacked on a letter; and nothing is allocated once there is room.
 //!
-//! The definition takes the text apart, orders, folds, orders and composes. Here one order does for both: folding keeps
-//! combining classes, but for the iota subscript, which is a mark of the highest class before it and a letter after it. So
-//! it comes last of the marks on its letter, and what follows it is no mark.
+//! The definition decomposes the text, orders, folds, orders and composes. Here one ordering does for both: folding
+//! keeps combining classes, except for the iota subscript, which is a mark of the highest class before folding and a
+//! letter after it. So it comes last of the marks on its letter, and no mark follows it.
 
 use std::{
     str::Chars,
@@ -17,20 +17,21 @@ use unicode_normalization::char::compose;
 
 use super::table::{Kind, Page, Part, decode, encode, encoded_length, page};
 
-/// A segment, and room to work its form out.
+/// A segment, and scratch space for computing its form.
 #[derive(Debug)]
 pub(super) struct Segment {
     parts: Vec<Part>,
     room: Vec<Part>,
-    /// Pairs of characters that were segments, each at a place that follows from it, and their forms in up to 8 bytes.
+    /// A cache of character pairs that were segments, each at a place computed from the pair, and their forms in up to
+    /// 8 bytes.
     pairs: Vec<((char, char), u64)>,
-    /// How many were not found there.
+    /// How many pairs were not found there.
     unknown_pairs: usize,
 }
 
 /// The form of a segment, in UTF-8.
 pub(super) enum Form<'a> {
-    /// Up to 8 bytes and then zeros, as a little-endian number.
+    /// Up to 8 bytes, then zeros, as a little-endian number.
     Short(u64),
     /// Characters.
     Long(&'a [Part]),
@@ -41,13 +42,13 @@ impl Segment {
         Self { parts: Vec::new(), room: Vec::new(), pairs: Vec::new(), unknown_pairs: 0 }
     }
 
-    /// Bytes that it has room for.
+    /// Returns the number of bytes allocated.
     pub(super) fn capacity(&self) -> usize {
         size_of::<Part>() * (self.parts.capacity() + self.room.capacity())
     }
 
-    /// The form of a character that began afresh, if one did, of one that did not, and of all of those behind them that belong to
-    /// them; and the next character.
+    /// Returns the form of a character that began afresh, if there is one, of one that did not, and of all that follow
+    /// and belong to them; and the next character.
     #[inline(never)]
     pub(super) fn after(
         &mut self,
@@ -70,7 +71,7 @@ impl Segment {
         self.go_on(c, chars, lone)
     }
 
-    /// The same where a form comes first that no character is equal to.
+    /// The same for a form at the front that equals no single character.
     #[inline(never)]
     pub(super) fn after_form(
         &mut self,
@@ -80,7 +81,7 @@ impl Segment {
         lone: bool,
     ) -> (Form<'_>, Option<char>) {
         self.parts.clear();
-        // Taken apart, a form is what it was made of.
+        // Decomposed, a form yields what it was made of.
         str::from_utf8(form).unwrap_or_default().chars().for_each(|c| self.push(page(c), c));
         self.go_on(c, chars, lone)
     }
@@ -110,14 +111,14 @@ impl Segment {
         }
     }
 
-    /// The form of two characters, if it has at most 8 bytes.
+    /// Returns the form of two characters, if it has at most 8 bytes.
     fn of_pair(&mut self, pair: (char, char)) -> Option<u64> {
         /// Few at first, as most texts have few pairs and are short.
         const PLACES: usize = 1 << 7;
         const MOST_PLACES: usize = 1 << 13;
         let mixed = (u64::from(pair.0) << 21 | u64::from(pair.1)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let place = |places: usize| (mixed >> 40) as usize & (places - 1);
-        // A pair is there or next door, where it goes when another comes.
+        // A pair is at its place or the next, where it moves when another arrives.
         let at = place(self.pairs.len().max(1));
         for at in [at, at ^ 1] {
             if let Some((known, form)) = self.pairs.get(at)
@@ -159,7 +160,7 @@ impl Segment {
         self.compose();
     }
 
-    /// Puts the marks of each letter into the order of their classes, equal ones as they are.
+    /// Sorts the marks of each letter by their classes, keeping the order of equal ones.
     fn put_in_order(&mut self) {
         /// Insertion is quadratic, and counting goes through all classes.
         const MOST_INSERTED: usize = 24;
@@ -180,12 +181,13 @@ impl Segment {
         }
     }
 
-    /// Composes each letter with what follows it, where nothing of an equal or higher class stands between (UAX 15, D117).
+    /// Composes each letter with what follows it, where nothing of an equal or higher class stands between (UAX 15,
+    /// D117).
     #[inline(always)]
     fn compose(&mut self) {
         let parts = &mut self.parts[..];
         let (mut kept, mut letter) = (0, None::<usize>);
-        // Of what stands between the letter and the next part.
+        // The class of what stands between the letter and the next part.
         let mut class_between = None;
         for i in 0..parts.len() {
             let part = parts[i];
@@ -224,17 +226,19 @@ fn sort_by_counting(parts: &mut [Part], room: &mut Vec<Part>) {
     }
 }
 
-/// What two characters compose to, each folded, in UTF-8 as a little-endian number; 0 if they do not.
+/// Returns what two characters compose to, each folded, in UTF-8 as a little-endian number, or 0 if they do not
+/// compose.
 ///
-/// [`compose`] is slow, and texts have few different pairs, so what it gives is remembered.
+/// [`compose`] is slow, and texts have few different pairs, so its results are remembered.
 #[inline(always)]
 pub(super) fn compose_known(letter: char, next: char) -> u32 {
     const PLACES: u32 = 12;
     const PAIR: u32 = 42;
     const KEY: u32 = 33;
-    /// Each holds 30 bits of a pair, whose other 12 say where it is; that there is one; and what it composes to.
+    /// Each entry holds 30 bits of a pair, whose other 12 determine its place; a bit that marks it as used; and what
+    /// the pair composes to.
     static KNOWN: [AtomicU64; 1 << PLACES] = [const { AtomicU64::new(0) }; 1 << PLACES];
-    // Syllables are many, and are composed by arithmetic.
+    // There are many syllables, and they are composed by arithmetic.
     if matches!(next, '\u{1161}'..='\u{11c2}') {
         return compose(letter, next).map_or(0, encode);
     }

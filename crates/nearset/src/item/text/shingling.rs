@@ -1,4 +1,4 @@
-//! How a text is cut, as people write it: `words:5`.
+//! How a text is cut, in the notation that people write: `words:5`.
 
 use std::{fmt, str::FromStr};
 
@@ -13,26 +13,26 @@ use std::{fmt, str::FromStr};
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Shingling {
-    /// So many words in a row.
+    /// This many consecutive words.
     Words(u16),
-    /// So many characters in a row of the words, normalised and joined by single spaces.
+    /// This many consecutive characters of the words, normalised and joined by single spaces.
     Chars(u16),
-    /// So many bytes in a row of the text as it is.
+    /// This many consecutive bytes of the unchanged text.
     Bytes(u16),
 }
 
 impl Shingling {
-    /// The most units that a shingle may have.
+    /// The maximum number of units in a shingle.
     pub const LONGEST: u16 = 255;
 
-    /// Words, characters or bytes in a shingle.
+    /// Returns the number of words, characters or bytes in a shingle.
     pub const fn length(self) -> u16 {
         match self {
             Shingling::Words(length) | Shingling::Chars(length) | Shingling::Bytes(length) => length,
         }
     }
 
-    /// The check that every user of a shingling makes first.
+    /// Checks the length, as every user of a shingling does first.
     pub(crate) fn check(self) -> Result<(), ShinglingError> {
         match self.length() {
             1..=Self::LONGEST => Ok(()),
@@ -42,7 +42,7 @@ impl Shingling {
 }
 
 impl Default for Shingling {
-    /// Five words, which this field's users expect.
+    /// Returns shingles of five words, the customary choice in this field.
     fn default() -> Self {
         Shingling::Words(5)
     }
@@ -58,11 +58,11 @@ impl fmt::Display for Shingling {
     }
 }
 
-/// Why there is no such shingling.
+/// Why a shingling is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ShinglingError {
-    /// A shingle of nothing, or one that is too long.
+    /// A shingle is empty or too long.
     #[error("a shingle of {found}: its length must be from 1 to {}, such as words:5", Shingling::LONGEST)]
     BadLength {
         /// The length that was given.

@@ -1,10 +1,11 @@
-//! Characters looked up instead of worked out: for most, the form within a word does not depend on their neighbours.
+//! Characters looked up instead of computed: for most, the form within a word does not depend on their neighbours.
 //!
-//! Claim: a word's form is that of its first character and then, as long as each next one *begins afresh*, their forms, one
-//! after the other. A character begins afresh if its form starts with a letter that neither composes with what is before it
-//! nor is put into another order with it. Unicode has such places in mind when it speaks of normalisation boundaries (UAX 15,
-//! section 9). What does not begin afresh is for `segment`, together with the last character that does.
-//! Invariant: an entry is computed from `words`, a page of 256 when its first character is met, so the two can't differ.
+//! Claim: a word's form is that of its first character followed, as long as each next one *begins afresh*, by their
+//! forms, one after the other. A character begins afresh if its form starts with a letter that neither composes with
+//! what precedes it nor is reordered with it. Unicode calls such places normalisation boundaries (UAX 15, section 9).
+//! What does not begin afresh is left to `segment`, together with the last character that does.
+//! Invariant: entries are computed from `words`, a page of 256 at a time when its first character is met, so the two
+//! cannot differ.
 
 use std::{iter, ops::Range, sync::OnceLock};
 
@@ -15,59 +16,60 @@ use super::words::{Class, class, fold, normalise};
 /// Bytes of the longest form in the table.
 const LONGEST_FORM: usize = 8;
 
-/// What a character does where it stands.
+/// What a character does in its place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     /// A letter that begins afresh.
     Fresh,
-    /// The same, and a word of its own.
+    /// Like [`Kind::Fresh`], and a word of its own.
     FreshLone,
     /// A letter that begins afresh and has a form of more than 4 bytes.
     FreshLong,
     /// A letter that does not begin afresh, or whose form is longer than [`LONGEST_FORM`].
     Letter,
-    /// The same, and a word of its own.
+    /// Like [`Kind::Letter`], and a word of its own.
     Lone,
-    /// Belongs to the character before it.
+    /// A character that belongs to the one before it.
     Mark,
-    /// Is passed over.
+    /// A character that is skipped.
     Ignorable,
-    /// Ends a word.
+    /// A character that ends a word.
     Separator,
 }
 
-/// What the tokeniser needs to know of a character.
+/// What the tokeniser needs to know about a character.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Entry {
     pub kind: Kind,
     /// The form's length in bytes, where the character begins afresh.
     pub length: u8,
-    /// The combining class of the last part, where the form is one character; else [`Entry::SEVERAL`].
+    /// The combining class of the last part if the form is one character; otherwise [`Entry::SEVERAL`].
     pub last_class: u8,
     pub joining: Joining,
-    /// The form in UTF-8, then zeros, as a little-endian number; of a long form, the first 4 bytes.
+    /// The form in UTF-8, then zeros, as a little-endian number; for a long form, the first 4 bytes.
     pub form: u32,
 }
 
-/// What a character does behind one that began afresh, where it has only one part and is in order.
+/// What a character does after one that began afresh, if it has only one part and is in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Joining {
-    /// Stands behind it.
+    /// It stands after it.
     Follows,
-    /// May compose with it.
+    /// It may compose with it.
     Composes,
-    /// Has several parts, or changes its combining class.
+    /// It has several parts, or changes its combining class.
     Depends,
 }
 
 impl Entry {
-    /// No combining class is as high.
+    /// A value above every combining class.
     pub(super) const SEVERAL: u8 = 255;
 }
 
-/// A folded character that has no parts: what segments are made of.
+/// A folded character that has no parts: the unit of segments.
 ///
-/// One number, as segments may be as long as texts: the order in the highest 8 bits, then three flags, then the character.
+/// It is one number, since segments may be as long as texts: the order in the highest 8 bits, then three flags, then
+/// the character.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Part(u32);
 
@@ -76,7 +78,7 @@ impl Part {
     const LETTER: u32 = 1 << 22;
     const SEVERAL: u32 = 1 << 23;
 
-    /// A part of a character, of the combining class that the character had in its place before folding.
+    /// Creates a part of a character, with the combining class that the character in its place had before folding.
     fn new(c: char, class_before: u8) -> Self {
         let class = canonical_combining_class(c);
         let order = if class_before == 0 { class } else { class_before };
@@ -86,43 +88,43 @@ impl Part {
         Self(u32::from(c) | letter | composes | u32::from(order) << 24)
     }
 
-    /// The character.
+    /// Returns the character.
     #[inline(always)]
     pub(super) fn char(self) -> char {
         char::from_u32(self.0 & (Self::COMPOSES - 1)).unwrap_or_default()
     }
 
-    /// The same part with another character.
+    /// Returns the same part with another character.
     #[inline(always)]
     pub(super) fn with_char(self, c: char) -> Self {
         Self(self.0 & !(Self::COMPOSES - 1) | u32::from(c))
     }
 
-    /// By which it is put into order: the combining class of the character that it was before folding.
+    /// Returns the key by which parts are ordered: the combining class of the character before folding.
     #[inline(always)]
     pub(super) fn order(self) -> u8 {
         (self.0 >> 24) as u8
     }
 
-    /// The combining class.
+    /// Returns the combining class.
     #[inline(always)]
     pub(super) fn combining_class(self) -> u8 {
         if self.is_letter() { 0 } else { self.order() }
     }
 
-    /// Has the combining class 0.
+    /// Returns whether the combining class is 0.
     #[inline(always)]
     pub(super) fn is_letter(self) -> bool {
         self.0 & Self::LETTER != 0
     }
 
-    /// May compose with a letter before it.
+    /// Returns whether the part may compose with a letter before it.
     #[inline(always)]
     pub(super) fn composes(self) -> bool {
         self.0 & Self::COMPOSES != 0
     }
 
-    /// No part, but where several are.
+    /// Returns a stand-in that tells where several parts are.
     fn several(from: usize, count: usize) -> Self {
         debug_assert!(from <= 0xffff && count <= 0xff);
         Self(Self::SEVERAL | (count as u32) << 24 | from as u32)
@@ -135,7 +137,7 @@ impl Part {
     }
 }
 
-/// A character in UTF-8, then zeros, as a little-endian number.
+/// Returns a character in UTF-8, then zeros, as a little-endian number.
 #[inline(always)]
 pub(super) fn encode(c: char) -> u32 {
     let c = u32::from(c);
@@ -149,13 +151,13 @@ pub(super) fn encode(c: char) -> u32 {
     }
 }
 
-/// How many bytes a character takes, given as [`encode`] gives it: none of them is 0.
+/// Returns the number of bytes of a character as [`encode`] returns it: none of them is 0.
 #[inline(always)]
 pub(super) fn encoded_length(form: u32) -> usize {
     (u32::BITS - form.leading_zeros()).div_ceil(8) as usize
 }
 
-/// The character whose [`encode`] this is.
+/// Returns the character that [`encode`] maps to `form`.
 #[inline(always)]
 pub(super) fn decode(form: u32) -> char {
     let [a, b, c, d] = form.to_le_bytes().map(u32::from);
@@ -169,10 +171,10 @@ pub(super) fn decode(form: u32) -> char {
     char::from_u32(c).unwrap_or_default()
 }
 
-/// 256 characters in a row.
+/// 256 consecutive characters.
 pub(super) struct Page {
     entries: [Entry; 256],
-    /// Each character's only part, or where in `more` its parts are.
+    /// Each character's only part, or where its parts are in `more`.
     first: [Part; 256],
     more: Vec<Part>,
     /// Bytes of long forms beyond the first 4.
@@ -189,7 +191,7 @@ impl Page {
             rest: [0; 256],
         };
         for i in 0..256 {
-            // A page of surrogates, which are no characters, is never asked for.
+            // A page of surrogates, which are not characters, is never requested.
             let c = char::from_u32(first + i as u32).unwrap_or('\0');
             let parts: Vec<Part> = iter::once(c)
                 .nfd()
@@ -210,19 +212,19 @@ impl Page {
         page
     }
 
-    /// The entry of a character of this page.
+    /// Returns the entry of a character of this page.
     #[inline(always)]
     pub(super) fn entry(&self, c: char) -> &Entry {
         &self.entries[c as usize & 0xff]
     }
 
-    /// The bytes of a character's form beyond the first 4, if it begins afresh and has a long form.
+    /// Returns the bytes of a character's form beyond the first 4, if it begins afresh and has a long form.
     #[inline(always)]
     pub(super) fn rest_of_form(&self, c: char) -> u32 {
         self.rest[c as usize & 0xff]
     }
 
-    /// The parts of a character of this page.
+    /// Returns the parts of a character of this page.
     #[inline(always)]
     pub(super) fn parts(&self, c: char) -> &[Part] {
         let first = &self.first[c as usize & 0xff];
@@ -232,7 +234,7 @@ impl Page {
         }
     }
 
-    /// The part of a character that is on this page, if it has no other.
+    /// Returns the part of a character of this page, if it has only one.
     #[inline(always)]
     pub(super) fn only_part(&self, c: char) -> Option<Part> {
         let first = self.first[c as usize & 0xff];
@@ -240,7 +242,7 @@ impl Page {
     }
 }
 
-/// What is known of a character, and its form beyond the first 4 bytes.
+/// Returns the entry of a character, and its form beyond the first 4 bytes.
 fn entry_of(c: char, parts: &[Part]) -> (Entry, u32) {
     let form = normalise(c.encode_utf8(&mut [0; 4]));
     let mut bytes = [0; LONGEST_FORM];
@@ -281,7 +283,7 @@ fn entry_of(c: char, parts: &[Part]) -> (Entry, u32) {
 
 static PAGES: [OnceLock<Box<Page>>; 0x1100] = [const { OnceLock::new() }; 0x1100];
 
-/// The page that a character is on.
+/// Returns the page of a character.
 #[inline]
 pub(super) fn page(c: char) -> &'static Page {
     PAGES[c as usize >> 8].get_or_init(|| Box::new(Page::new(c as u32 & !0xff)))

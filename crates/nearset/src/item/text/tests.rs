@@ -13,7 +13,7 @@ use crate::{
     simd::{Level, at_level},
 };
 
-/// The shingles, as the module's head defines them.
+/// Computes the shingles as the module documentation defines them.
 fn by_definition(shingling: Shingling, seed: Seed, text: &str) -> Vec<u64> {
     let length = shingling.length() as usize;
     let hash = |kind| ByteHash::new(seed.derive("shingle", kind));
@@ -139,7 +139,7 @@ fn kind(c: char) -> Kind {
 }
 
 #[test]
-fn characters_that_begin_afresh_do_not_meddle_with_each_other() {
+fn characters_that_begin_afresh_do_not_affect_each_other() {
     let is_fresh = |&c: &char| matches!(kind(c), Kind::Fresh | Kind::FreshLone | Kind::FreshLong);
     let fresh: Vec<char> = ('\u{80}'..='\u{fffd}').filter(is_fresh).collect();
     assert!(fresh.len() > 40_000);
@@ -153,7 +153,8 @@ fn characters_that_depend_on_each_other_are_normalised_as_defined() {
     let composes = |&c: &char| page(c).parts(c)[0].composes();
     let composing: Vec<char> = dependent.iter().copied().filter(composes).collect();
     assert!(dependent.len() > 500 && composing.len() > 50);
-    // What they may compose with, or be put in order with: letters that are taken apart, of which all Hangul would be too many.
+    // Letters with which they may compose, or be reordered: those that decompose, without Hangul, of which there are
+    // too many.
     let has_parts = |&c: &char| page(c).parts(c).len() > 1;
     let composed: Vec<char> = ('\u{80}'..'\u{3400}').chain('\u{f900}'..='\u{1ffff}').filter(has_parts).collect();
     let hangul: Vec<char> = ('\u{1100}'..='\u{11ff}').chain(('가'..='힣').step_by(14)).collect();
@@ -161,7 +162,7 @@ fn characters_that_depend_on_each_other_are_normalised_as_defined() {
     check_mixtures(10, &[&dependent, &composing, &composed, &latin_and_greek]);
     check_mixtures(11, &[&composing, &latin_and_greek]);
     check_mixtures(12, &[&hangul]);
-    // Marks alone that are put in order, seldom compose and are longer than what is sorted by inserting.
+    // Only marks, which are put in order, seldom compose and are longer than what is sorted by insertion.
     let marks: Vec<char> = dependent.iter().copied().filter(|&c| kind(c) == Kind::Mark).collect();
     let mut rng = Rng::new(Seed::new(13));
     for letter in "eαか한".chars() {
@@ -170,7 +171,7 @@ fn characters_that_depend_on_each_other_are_normalised_as_defined() {
     }
 }
 
-/// What `table` and `segment` rely on, of every character that there is.
+/// `table` and `segment` rely on this for every character that exists.
 #[test]
 fn folding_moves_no_mark() {
     let class_of = canonical_combining_class;
@@ -182,7 +183,7 @@ fn folding_moves_no_mark() {
 }
 
 #[test]
-fn stacks_of_marks_as_high_as_you_like() {
+fn stacks_of_marks_of_any_height() {
     for marks in ["\u{301}", "\u{301}\u{316}", "\u{345}\u{301}\u{344}", "\u{1161}\u{11a8}", "\u{93c}\u{94d}"] {
         for letter in ["e", "α", "ᾳ", "\u{1112}", "한", "का", "字", "x\u{ad}"] {
             for count in [1, 2, 9, 40, 1500] {

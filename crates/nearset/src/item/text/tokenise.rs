@@ -1,13 +1,14 @@
-//! Text to words at speed: the rules of `words`, worked through 2 KiB at a time.
+//! Fast splitting of text into words: the rules of `words`, applied to 2 KiB at a time.
 //!
-//! Claim: gives exactly the words of the definition, whatever the SIMD level.
+//! Claim: the words are exactly those of the definition, whatever the SIMD level.
 //!
-//! A kernel cuts the text into *spans*, maximal runs of ASCII letters, digits and bytes outside ASCII. An ASCII byte that
-//! is in no span separates whatever stands around it, so spans can be treated one by one:
+//! A kernel cuts the text into *spans*, maximal runs of ASCII letters, digits and bytes outside ASCII. An ASCII byte
+//! outside all spans separates whatever stands around it, so spans can be processed one by one:
 //! - ASCII of up to 16 bytes, which is nearly every word of most languages' text: two loads and a mask. Lower case is
-//!   `byte | 0x20`, which leaves digits as they are.
+//!   `byte | 0x20`, which leaves digits unchanged.
 //! - Longer ASCII: a copy in lower case.
-//! - Anything else: character by character through `table`, and by `segment` where characters of a word depend on each other.
+//! - Anything else: character by character through `table`, and by `segment` where characters of a word depend on each
+//!   other.
 
 use std::{cell::Cell, str::Chars};
 
@@ -17,14 +18,14 @@ use super::{
 };
 use crate::simd::text::{CHUNK, Span, Spans, is_short_ascii, is_span_byte};
 
-/// What becomes of the words.
+/// A receiver of words.
 pub(super) trait Sink {
-    /// Takes words from the first of the spans on, up to one that is longer than 16 bytes or not ASCII, or fewer. Returns how
-    /// many it has taken.
+    /// Takes words from the first of the spans on, at most up to one that is longer than 16 bytes or not ASCII. Returns
+    /// how many it has taken.
     fn short_ascii(&mut self, bytes: &[u8], spans: &[Span]) -> usize;
-    /// A word of 1 to 16 bytes, as a little-endian number. Of a script without spaces if `lone`.
+    /// Takes a word of 1 to 16 bytes, as a little-endian number. It belongs to a script without spaces if `lone`.
     fn short(&mut self, padded: u128, length: usize, lone: bool);
-    /// A word of any length.
+    /// Takes a word of any length.
     fn long(&mut self, word: &[u8], lone: bool);
     /// Called from time to time, between words.
     fn pause(&mut self);
@@ -47,7 +48,7 @@ pub(super) fn tokenise(text: &str, sink: &mut impl Sink) {
         sink.pause();
         start = match open {
             None => end,
-            // The next chunk begins with the span that goes on there, unless it fills this one.
+            // The next chunk begins with the span that continues there, unless it fills this one.
             Some(from) if from > 0 => start + from as usize,
             Some(_) => {
                 let rest = bytes[end..].iter().position(|&byte| !is_span_byte(byte));
@@ -63,15 +64,15 @@ pub(super) fn tokenise(text: &str, sink: &mut impl Sink) {
 }
 
 thread_local! {
-    /// Kept from text to text: memory that is met for the first time costs more than a long word that is worked out in it.
+    /// Kept from text to text: touching new memory costs more than computing a long word in it.
     static FORMS: Cell<Forms> = const { Cell::new(Forms::new()) };
 }
 
-/// Bytes that each thread keeps at most.
+/// The maximum number of bytes that each thread keeps.
 const MOST_KEPT: usize = 16 << 20;
 
-/// Hands the words of the first span to the sink, if there is one, and of those behind it up to one that is short and ASCII. Returns
-/// how many spans those are.
+/// Hands to the sink the words of the first span, if there is one, and of those after it up to one that is short and
+/// ASCII. Returns the number of these spans.
 #[inline(never)]
 fn other_spans(text: &str, spans: &[Span], forms: &mut Forms, sink: &mut impl Sink) -> usize {
     for (done, &[from, to]) in spans.iter().enumerate() {
@@ -140,19 +141,19 @@ fn long_span(text: &str, forms: &mut Forms, sink: &mut impl Sink) {
     span(text, forms, sink);
 }
 
-/// A word in the making. Small, so that it stays in registers.
+/// A word under construction, small enough to stay in registers.
 #[derive(Clone, Copy, Default)]
 struct Word {
     /// The form, or its first 16 bytes, as a little-endian number.
     padded: u128,
     length: usize,
     lone: bool,
-    /// The last character that began afresh, composed with marks behind it, and where in the form it is.
+    /// The last character that began afresh, composed with the marks after it, and its position in the form.
     fresh: char,
     fresh_at: usize,
-    /// The combining class of the last part; [`Entry::SEVERAL`] if more than one character began afresh together.
+    /// The combining class of the last part, or [`Entry::SEVERAL`] if more than one character began afresh together.
     last_class: u8,
-    /// Marks follow the last character in the form, none of which composes with it.
+    /// Whether marks that do not compose with the last character follow it in the form.
     marked: bool,
 }
 
@@ -163,7 +164,7 @@ impl Word {
         (self.last_class, self.marked) = (entry.last_class, false);
     }
 
-    /// Adds up to 4 bytes, given as a little-endian number.
+    /// Appends up to 4 bytes, given as a little-endian number.
     #[inline(always)]
     fn append(&mut self, form: u32, length: usize, bytes: &mut Vec<u8>) {
         let end = self.length + length;
@@ -179,8 +180,8 @@ impl Word {
         self.length = end;
     }
 
-    /// Adds a character that does not begin afresh, if it is in order and composes with the character before it or with none.
-    /// If not, nothing is done.
+    /// Appends a character that does not begin afresh, if it is in order and composes with the character before it or
+    /// with none. Otherwise does nothing.
     #[inline(always)]
     fn join(&mut self, c: char, entry: &Entry, forms: &mut Forms) -> bool {
         let order = entry.last_class;
@@ -209,7 +210,7 @@ impl Word {
         true
     }
 
-    /// Adds a character that does not begin afresh and all of those that belong to it. Returns the next one.
+    /// Appends a character that does not begin afresh and all that belong to it. Returns the next one.
     #[inline(always)]
     fn add_segment(&mut self, c: char, chars: &mut Chars<'_>, Forms { bytes, segment }: &mut Forms) -> Option<char> {
         let (form, next) = if self.length > 0 && self.marked {
@@ -245,7 +246,7 @@ impl Word {
         }
     }
 
-    /// Hands the word over, if there is one, and starts anew.
+    /// Hands the word over, if there is one, and starts a new one.
     #[inline(always)]
     fn finish(&mut self, forms: &Forms, sink: &mut impl Sink) {
         match self.length {
@@ -257,7 +258,7 @@ impl Word {
     }
 }
 
-/// Room for the form of one word, and to work it out.
+/// Scratch space for the form of one word and for computing it.
 struct Forms {
     bytes: Vec<u8>,
     segment: Segment,
@@ -274,7 +275,7 @@ impl Forms {
         Self { bytes: Vec::new(), segment: Segment::new() }
     }
 
-    /// A word of ASCII in lower case.
+    /// Returns an ASCII word in lower case.
     fn lower_case(&mut self, word: &str) -> &[u8] {
         self.bytes.clear();
         self.bytes.extend_from_slice(word.as_bytes());
@@ -283,7 +284,7 @@ impl Forms {
     }
 }
 
-/// Writes bytes, where there may be room for them.
+/// Writes bytes, growing the vector if there is no room for them.
 #[inline(always)]
 fn put<const N: usize>(bytes: &mut Vec<u8>, at: usize, put: [u8; N]) {
     if at + N > bytes.len() {
@@ -292,7 +293,7 @@ fn put<const N: usize>(bytes: &mut Vec<u8>, at: usize, put: [u8; N]) {
     bytes[at..at + N].copy_from_slice(&put);
 }
 
-/// Makes room for so many bytes, and as many again, so that long words do not make it over and over.
+/// Makes room for `length` bytes, and as many again, so that long words do not grow it over and over.
 #[cold]
 fn grow(bytes: &mut Vec<u8>, length: usize) {
     bytes.resize((2 * length).max(64), 0);

@@ -1,22 +1,25 @@
 //! What a word is, and the form in which it is hashed: the definition, written plainly.
 //!
-//! Claim: re-casing, re-spacing, re-punctuating, composing (NFC) or decomposing (NFD) a text leaves its words as they are.
-//! Invariant: `table` is computed from this file and `tokenise` is tested against it, so a rule lives here once.
+//! Claim: re-casing, re-spacing, re-punctuating, composing (NFC) or decomposing (NFD) a text leaves its words
+//! unchanged.
+//! Invariant: `table` is computed from this file and `tokenise` is tested against it, so each rule is stated only here.
 //!
 //! A word is a maximal run of letters and digits of any script, each with the marks that follow it.
-//! - A mark belongs to the character before it. After a separator it belongs to that, and separates too: else `≠`, which
-//!   decomposes to `=` and a stroke, would be a word in one form and none in the other.
-//! - Characters that are invisible by design (soft hyphen, joiners, variation selectors, bidi marks) are passed over,
-//!   as if they were not there. The zero-width space separates, as its name says.
-//! - Scripts written without spaces have no such runs, so that there each letter with its marks is a word.
+//! - A mark belongs to the character before it. After a separator it belongs to that, and separates too: otherwise `≠`,
+//!   which decomposes to `=` and a stroke, would be a word in one form and none in the other.
+//! - Characters that are invisible by design (soft hyphen, joiners, variation selectors, bidi marks) are skipped, as if
+//!   they were not there. The zero-width space separates, as its name says.
+//! - Scripts written without spaces have no such runs, so each of their letters with its marks is a word.
 //!
-//! Its form is `NFC(fold(NFD(word)))`, where `fold` takes each character to upper case and then to lower case, twice over.
-//! Upper case first, because more letters meet there: `ß` and `SS`, `ς` and `σ`, the ligature `ﬁ` and `FI`. Twice, because
-//! capital `ẞ` becomes `ß` in the first round and `ss` in the second; a third round changes no character.
+//! Its form is `NFC(fold(NFD(word)))`, where `fold` maps each character to upper case and then to lower case, twice.
+//! Upper case comes first, because more letters coincide there: `ß` and `SS`, `ς` and `σ`, the ligature `ﬁ` and `FI`.
+//! It is done twice, because capital `ẞ` becomes `ß` in the first round and `ss` in the second; a third round changes
+//! no character.
 //!
-//! What remains: Greek iota subscript (U+0345, also part of letters such as `ᾳ`) is a mark in lower case and a letter in
-//! upper case, so where one more mark follows it, upper-casing the text moves that mark from the letter to the iota.
-//! Characters newer than the Unicode tables of the compiler and of `unicode-normalization` separate until both know them.
+//! Exceptions: Greek iota subscript (U+0345, also part of letters such as `ᾳ`) is a mark in lower case and a letter in
+//! upper case, so where another mark follows it, upper-casing the text moves that mark from the letter to the iota.
+//! Characters newer than the Unicode tables of the compiler and of `unicode-normalization` separate until both know
+//! them.
 
 use std::iter;
 
@@ -25,21 +28,21 @@ use unicode_normalization::{UnicodeNormalization, char::is_combining_mark};
 /// What a character does to the words around it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Class {
-    /// Ends a word.
+    /// A character that ends a word.
     Separator,
-    /// Is passed over.
+    /// A character that is skipped.
     Ignorable,
-    /// Stands in a word, with its neighbours.
+    /// A character that stands in a word with its neighbours.
     Letter,
     /// A letter of a script without spaces: a word of its own.
     Lone,
-    /// Belongs to the character before it.
+    /// A character that belongs to the one before it.
     Mark,
 }
 
 const IOTA_SUBSCRIPT: char = '\u{345}';
 
-/// The class of a character.
+/// Returns the class of a character.
 pub(super) fn class(c: char) -> Class {
     if c.is_ascii() {
         return if c.is_ascii_alphanumeric() { Class::Letter } else { Class::Separator };
@@ -57,7 +60,7 @@ pub(super) fn class(c: char) -> Class {
     }
 }
 
-/// Unicode's `Default_Ignorable_Code_Point`, without the zero-width space.
+/// Tests for Unicode's `Default_Ignorable_Code_Point`, without the zero-width space.
 fn is_ignorable(c: char) -> bool {
     matches!(c,
         '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}' | '\u{180b}'..='\u{180f}'
@@ -66,8 +69,8 @@ fn is_ignorable(c: char) -> bool {
         | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
 }
 
-/// The blocks of scripts whose words are not set apart by spaces: those of East Asia but for Hangul, and those that
-/// Unicode's line breaking (UAX 14) leaves to a dictionary.
+/// Tests for the blocks of scripts whose words are not separated by spaces: those of East Asia except Hangul, and those
+/// that Unicode's line breaking (UAX 14) leaves to a dictionary.
 fn is_unspaced(c: char) -> bool {
     matches!(c,
         '\u{e00}'..='\u{eff}'               // Thai, Lao
@@ -89,12 +92,12 @@ fn is_unspaced(c: char) -> bool {
         | '\u{20000}'..='\u{3ffff}')
 }
 
-/// The form in which a word is hashed. What is ignorable in it is left out.
+/// Returns the form in which a word is hashed, without ignorable characters.
 pub(super) fn normalise(word: &str) -> String {
     word.chars().filter(|&c| class(c) != Class::Ignorable).nfd().flat_map(fold).nfc().collect()
 }
 
-/// Upper case, then lower case, twice over, by character: no context such as the final sigma's.
+/// Maps to upper case, then lower case, twice, character by character, without context such as the final sigma's.
 pub(super) fn fold(c: char) -> impl Iterator<Item = char> {
     let round = |c: char| c.to_uppercase().flat_map(char::to_lowercase);
     iter::once(c).flat_map(round).flat_map(round)
@@ -105,11 +108,11 @@ pub(super) fn fold(c: char) -> impl Iterator<Item = char> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Word {
     pub text: String,
-    /// Of a script written without spaces.
+    /// Whether its script is written without spaces.
     pub lone: bool,
 }
 
-/// The words of a text, in order: the definition that `tokenise` is compared with.
+/// Returns the words of a text, in order: the definition against which `tokenise` is tested.
 #[cfg(test)]
 pub(super) fn words(text: &str) -> Vec<Word> {
     let mut words = Vec::new();
@@ -148,13 +151,13 @@ mod tests {
         words(text).into_iter().map(|word| word.text).collect()
     }
 
-    /// The same text in other cases and normal forms.
+    /// Returns the same text in other cases and normal forms.
     fn variants(text: &str) -> Vec<String> {
         let cased = [text.to_owned(), text.to_uppercase(), text.to_lowercase(), text.to_uppercase().to_lowercase()];
         cased.iter().flat_map(|text| [text.clone(), text.nfc().collect(), text.nfd().collect()]).collect()
     }
 
-    /// The exception that the module's head names.
+    /// Tests for the exception named in the module documentation.
     fn marks_an_iota_subscript(text: &str) -> bool {
         let seen: Vec<char> = text.chars().filter(|&c| class(c) != Class::Ignorable).collect();
         let has_iota = |c: char| iter::once(c).nfd().any(|part| part == IOTA_SUBSCRIPT);
@@ -189,7 +192,7 @@ mod tests {
 
     #[test]
     fn every_character_keeps_its_words_in_every_case_and_normal_form() {
-        // Han and Hangul are regular and many: a sample of them.
+        // Han and Hangul are regular and numerous, so they are sampled.
         let sampled =
             |c: &char| matches!(c, '㐀'..='\u{9fff}' | '가'..='힣' | '\u{20000}'..='\u{2f7ff}' | '\u{2fa20}'..);
         for c in ('\0'..=char::MAX).filter(|c| !sampled(c) || (*c as u32).is_multiple_of(97)) {
