@@ -1,8 +1,8 @@
 //! Bit sampling, for the Hamming distance (Indyk & Motwani 1998).
 //!
-//! `h(x) = x[i]` for a random position `i`: two strings of `l` bits that differ in `d` agree with `p(d) = 1 - d/l`.
-//! A band of `rows` sampled bits is packed into its key, so that a table of `2^rows` entries can be addressed by the bits
-//! themselves, as the distance-sensitive Bloom filter prints it (Kirsch & Mitzenmacher 2006).
+//! `h(x) = x[i]` for a random position `i`: two strings of `l` bits that differ in `d` agree with probability
+//! `p(d) = 1 - d/l`. A band of `rows` sampled bits is packed into its key, so that a table of `2^rows` entries can be
+//! addressed by the bits themselves, as the distance-sensitive Bloom filter is defined (Kirsch & Mitzenmacher 2006).
 //!
 //! With [`Sampling::Balanced`] a band's positions are distinct, and `Pr[band agrees]` is `C(l-d, rows) / C(l, rows)`.
 
@@ -22,7 +22,7 @@ pub struct BitSampling {
 }
 
 impl BitSampling {
-    /// Balanced sampling of strings of `bits` bits.
+    /// Creates the balanced sampling of strings of `bits` bits.
     pub const fn new(bits: u32) -> Self {
         Self { bits, sampling: Sampling::Balanced }
     }
@@ -46,7 +46,7 @@ impl LshFamily for BitSampling {
         self.sampling.agreeing_bands(distance.value(), self.bits, layout)
     }
 
-    /// One of the rows lies among the differing positions, and the others do not.
+    /// Exactly one of the rows lies among the differing positions.
     fn neighbour_probability(&self, distance: Distance, rows: u32, reach: u32) -> f64 {
         if reach == 0 {
             return 0.0;
@@ -55,7 +55,7 @@ impl LshFamily for BitSampling {
         f64::from(rows)
             * match self.sampling {
                 Sampling::Uniform => differing / length * self.sampling.band_probability(differing, length, rows - 1),
-                // The differing row first, then the others out of one position fewer.
+                // The differing row comes first, then the others out of one position fewer.
                 Sampling::Balanced => {
                     differing / length
                         * self.sampling.band_probability((differing - 1.0).max(0.0), length - 1.0, rows - 1)
@@ -90,7 +90,7 @@ impl LshFamily for BitSampling {
     }
 }
 
-/// Rows that fit into a key beside the bit that marks their end.
+/// The number of rows that fit into a key beside the bit that marks their end.
 const PACKED_ROWS: usize = 63;
 
 struct SampledBits {
@@ -100,7 +100,7 @@ struct SampledBits {
 }
 
 impl SampledBits {
-    /// Injective where the rows fit: the bits themselves under a leading 1.
+    /// The key is injective if the rows fit: the bits themselves under a leading 1.
     fn key(&self, packed: &[u64]) -> Key {
         if self.rows <= PACKED_ROWS { key(packed[0] | 1 << self.rows) } else { key_of_rows(packed.iter().copied()) }
     }
@@ -127,7 +127,7 @@ impl Functions for SampledBits {
         Ok(())
     }
 
-    /// One sampled bit turned over: any `reach` of 1 or more, for a bit has one neighbour.
+    /// Flips one sampled bit at a time. Any `reach` of 1 or more does the same, since a bit has one neighbour.
     fn neighbours(&self, hashed: &Hashed, band: usize, reach: u32, visit: &mut dyn FnMut(Key)) {
         if reach == 0 {
             return;
@@ -158,15 +158,15 @@ mod tests {
         laws::check(&uniform, &distances, &bit_pair(256));
     }
 
-    /// In short strings, drawing without replacement shows: 8 of 24 positions avoid 4 differences in .171 of draws, with
-    /// replacement in .233.
+    /// Short strings show the effect of drawing without replacement: 8 of 24 positions avoid 4 differences in .171 of
+    /// draws, and with replacement in .233.
     #[test]
-    fn balanced_bands_of_short_strings_agree_as_drawing_without_replacement_says() {
+    fn balanced_bands_of_short_strings_agree_as_drawing_without_replacement_predicts() {
         laws::check_collision_rate(&BitSampling::new(24), 8, &[1.0, 2.0, 4.0, 8.0], &bit_pair(24));
     }
 
     #[test]
-    fn long_bands_agree_as_often_as_short_ones_say() {
+    fn long_bands_agree_as_often_as_short_ones_predict() {
         let family = BitSampling { bits: 1024, sampling: Sampling::Uniform };
         laws::check_collision_rate(&family, 70, &[1.0, 5.0, 20.0], &bit_pair(1024));
     }

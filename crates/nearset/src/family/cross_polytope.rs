@@ -1,21 +1,24 @@
 //! Randomly rotated cross-polytopes, for the angle between vectors (Andoni, Indyk, Laarhoven, Razenshteyn & Schmidt 2015).
 //!
-//! Claim: rotate a vector at random and take the nearest of the `2D` vertices `±e_i`, that is, the coordinate of the largest
-//! absolute value and its sign. Two vectors at angle `φ` share it with the probability that `curve` works out. A value
-//! carries `1 + log2 D` bits, and at high dimension no hash of the angle separates near from far better: for `D = 512` a
-//! vertex is shared with probability .83 at .1 radians and 1/1024 at a right angle, where ten hyperplanes give .72.
-//! Invariant: a vector's length does not matter; multiplying it by a power of two leaves every value as it is.
+//! Claim: rotate a vector at random and take the nearest of the `2D` vertices `±e_i`, that is, the coordinate of the
+//! largest absolute value and its sign. Two vectors at angle `φ` share it with the probability that `curve` computes. A
+//! value carries `1 + log2 D` bits, and at high dimension no hash of the angle separates near from far better: for
+//! `D = 512` a vertex is shared with probability .83 at .1 radians and 1/1024 at a right angle, where ten hyperplanes
+//! give .72.
+//! Invariant: a vector's length does not matter; multiplying it by a power of two leaves every value unchanged.
 //! Reference: "Practical and optimal LSH for angular distance", NIPS 2015.
 //!
-//! `D` is the next power of two, missing components being zero. What stands for a random rotation depends on it:
+//! `D` is the next power of two, missing components being zero. The stand-in for a random rotation depends on it:
 //!
-//! - up to 32, a matrix of independent Gaussians: exactly what the formula of `curve` is about;
-//! - above, rounds of random signs and a Hadamard transform, `D log D` additions each and `D` bits to store. On dense
-//!   vectors the rates are those of a true rotation; sparse ones need more rounds the fewer coordinates there are, because
-//!   a transform of few numbers takes few values. Three rounds, the paper's number, miss the curve by up to 18 % for vectors
-//!   of two components at `D = 64`, 8 % at 128, and less than 1 % at 512. So there are 6 rounds at 64, 4 up to 256, else 3.
+//! - up to 32, a matrix of independent Gaussians: exactly the case that the formula of `curve` describes;
+//! - above 32, rounds of random signs and a Hadamard transform, `D log D` additions each and `D` bits to store. On
+//!   dense vectors the rates are those of a true rotation; sparse ones need more rounds the fewer coordinates there
+//!   are, because a transform of few numbers takes few values. Three rounds, the paper's number, miss the curve by up
+//!   to 18 % for vectors of two components at `D = 64`, 8 % at 128, and less than 1 % at 512. So there are 6 rounds at
+//!   64, 4 up to 256, and 3 beyond.
 //!
-//! Ties go to the first coordinate. Values have no neighbours: every vertex but the opposite one is as far as any other.
+//! Ties go to the first coordinate. Values have no neighbours: every vertex but the opposite one is as far as any
+//! other.
 
 mod curve;
 
@@ -43,7 +46,7 @@ use crate::{
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct CrossPolytope {
-    /// Components of a vector.
+    /// The number of components of a vector.
     pub dimension: u32,
 }
 
@@ -51,12 +54,12 @@ pub struct CrossPolytope {
 const MOST_GAUSSIAN: usize = 32;
 
 impl CrossPolytope {
-    /// Coordinates of a rotated vector: half as many as there are vertices.
+    /// Returns the number of coordinates of a rotated vector: half the number of vertices.
     fn coordinates(&self) -> usize {
         (self.dimension as usize).next_power_of_two()
     }
 
-    /// Numbers or words that one function holds.
+    /// Returns how many numbers or words one function holds.
     fn size(&self) -> usize {
         let coordinates = self.coordinates();
         match coordinates {
@@ -66,7 +69,7 @@ impl CrossPolytope {
     }
 }
 
-/// Rounds of signs and transform in a rotation.
+/// Returns the number of rounds of signs and transform in a rotation.
 fn rounds(coordinates: usize) -> usize {
     match coordinates {
         0..=64 => 6,
@@ -90,7 +93,7 @@ impl LshFamily for CrossPolytope {
         let (coordinates, size) = (self.coordinates(), self.size() as u64);
         let (number, rotation) = match coordinates {
             ..=MOST_GAUSSIAN => (GAUSSIAN_WORK, size + 80),
-            // Eight additions to an operation, and every word of signs is drawn.
+            // Eight additions count as one operation, and every word of signs is drawn.
             _ => (2, (rounds(coordinates) * coordinates) as u64 * u64::from(coordinates.ilog2()) / 8 + 100),
         };
         let functions = layout.functions() as u64;
@@ -130,11 +133,11 @@ struct Vertices {
     rotations: Rotations,
 }
 
-/// Those of all functions, one after the other.
+/// The rotations of all functions, one after the other.
 enum Rotations {
-    /// Matrices with one row a coordinate.
+    /// Matrices with one row per coordinate.
     Gaussian(Vec<f32>),
-    /// Sign bits of all rounds.
+    /// The sign bits of all rounds.
     Signs(Vec<u32>),
 }
 
@@ -176,7 +179,7 @@ impl Functions for Vertices {
     }
 }
 
-/// Twice the position of the component with the largest absolute value, plus 1 if it is negative.
+/// Returns twice the position of the component with the largest absolute value, plus 1 if it is negative.
 fn nearest_vertex(rotated: &[f32]) -> u64 {
     let position = hadamard::position_of_largest(rotated);
     2 * position as u64 + u64::from(rotated[position].is_sign_negative())
@@ -250,7 +253,7 @@ mod tests {
         for dimension in [10, 100] {
             let functions = CrossPolytope { dimension }.draw(Seed::new(4), Layout::new(2, 100)).unwrap();
             let Owned::Vector(vector) = pairs::at_angle(dimension)(1.0, &mut Rng::new(Seed::new(5))).0 else {
-                panic!("a vector was asked for");
+                panic!("the test item is not a vector");
             };
             let expected = hash(&*functions, &vector).unwrap().keys;
             for exponent in [-100, 1, 125] {

@@ -1,14 +1,14 @@
 //! Random hyperplanes, for the angle between vectors (Charikar 2002; Goemans & Williamson 1995).
 //!
-//! Claim: a plane through the origin, its normal `a` a Gaussian vector, has two vectors at angle `φ` on the same side with
-//! probability `1 - φ/π`: in the plane that they span the normal's direction is uniform, and separates them within `φ` of
-//! each half turn.
-//! Invariant: a vector's length does not matter, and multiplying it by a power of two leaves every value as it is.
+//! Claim: a plane through the origin with a Gaussian normal `a` has two vectors at angle `φ` on the same side with
+//! probability `1 - φ/π`: in the plane that they span the normal's direction is uniform, and it separates them within
+//! `φ` of each half turn.
+//! Invariant: a vector's length does not matter, and multiplying it by a power of two leaves every value unchanged.
 //! Reference: M. Charikar, "Similarity estimation techniques from rounding algorithms", STOC 2002, section 3.
 //!
-//! The value is the side, 1 for `a·v >= 0`, in f32 as [`dot`](crate::simd::dot) defines it; rounding can only move a vector
-//! that lies within about 1e-6 radians of the plane. Beside it stands the sine of the angle between vector and plane: the
-//! smaller it is, the likelier has a near vector fallen on the other side.
+//! The value is the side, 1 for `a·v >= 0`, in f32 as [`dot`](crate::simd::dot) defines it; rounding can only move a
+//! vector that lies within about 1e-6 radians of the plane. The offset beside it is the sine of the angle between
+//! vector and plane: the smaller it is, the likelier it is that a near vector has fallen on the other side.
 
 use std::f64::consts::{FRAC_1_SQRT_2, PI};
 
@@ -34,7 +34,7 @@ use crate::{
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Hyperplane {
-    /// Components of a vector.
+    /// The number of components of a vector.
     pub dimension: u32,
 }
 
@@ -57,8 +57,8 @@ impl LshFamily for Hyperplane {
         rows * reach.min(1)
     }
 
-    /// A row's projection of a vector is Gaussian, that of one at angle `φ` is `cos φ` of it and `sin φ` of another: they lie on
-    /// different sides with probability `Φ(-|z| cot φ)`.
+    /// A row's projection of a vector is Gaussian, and that of one at angle `φ` is `cos φ` times it plus `sin φ` times
+    /// another: they lie on different sides with probability `Φ(-|z| cot φ)`.
     fn probed_probabilities(&self, distances: &[Distance], rows: u32, probes: u32) -> Vec<Vec<f64>> {
         let differences = probing::Differences {
             offset: &|rng| rng.gaussian().abs(),
@@ -97,7 +97,7 @@ impl LshFamily for Hyperplane {
     }
 }
 
-/// From a side to the other one, at the square of the sine of the angle to the plane.
+/// Returns the move from a side to the other one, scored by the square of the sine of the angle to the plane.
 fn moves(side: i64, offset: f64) -> [Option<(i64, f64)>; 2] {
     [Some((1 - 2 * side, offset * offset)), None]
 }
@@ -105,16 +105,17 @@ fn moves(side: i64, offset: f64) -> [Option<(i64, f64)>; 2] {
 struct Planes {
     dimension: u32,
     layout: Layout,
-    /// One row a function.
+    /// One row per function.
     normals: Vec<f32>,
     /// The norm of each row.
     lengths: Vec<f32>,
 }
 
-/// Functions hashed at a time, so that their dot products need no room in the heap.
+/// The number of functions hashed at a time, so that their dot products need no heap.
 const BLOCK: usize = 64;
 
-/// Vectors whose largest component lies in here have dot products that neither overflow nor lose digits to underflow.
+/// Vectors whose largest component lies in this range have dot products that neither overflow nor lose digits to
+/// underflow.
 const SAFE: std::ops::Range<f32> = 1.0 / (1u64 << 60) as f32..(1u64 << 60) as f32;
 
 impl Functions for Planes {
@@ -143,7 +144,7 @@ impl Functions for Planes {
         Ok(())
     }
 
-    /// The other side of each plane in turn; a plane has no more than two sides, so a longer reach adds nothing.
+    /// Visits the other side of each plane in turn; a plane has only two sides, so a longer reach adds nothing.
     fn neighbours(&self, hashed: &Hashed, band: usize, reach: u32, visit: &mut dyn FnMut(Key)) {
         if reach > 0 {
             let rows = band_rows(hashed, self.layout, band);
@@ -196,8 +197,8 @@ mod tests {
         // In one dimension the normal and the vector always lie on one line, at a right angle to the "plane".
         let hashed = hash(&*functions(1, Layout::new(1, 50)), &[-3.0]).unwrap();
         assert!(hashed.offsets.iter().all(|offset| (offset - 1.0).abs() < 1e-6));
-        // In two, the angle to the plane is uniform in (0, pi/2): half of the sines lie below sin(pi/4). Bin(4000, 1/2) has
-        // sigma 31.6.
+        // In two dimensions the angle to the plane is uniform in (0, pi/2): half of the sines lie below sin(pi/4).
+        // Bin(4000, 1/2) has sigma 31.6.
         let hashed = hash(&*functions(2, Layout::new(1, 4000)), &[1.0, 2.0]).unwrap();
         let low = hashed.offsets.iter().filter(|&&offset| f64::from(offset) < 0.5f64.sqrt()).count();
         assert!((low as f64 - 2000.0).abs() < 6.0 * 31.6, "{low}");
@@ -218,7 +219,7 @@ mod tests {
             functions.neighbours(&hashed_a, band, 1, &mut |key| visited.push(Some(key)));
             assert_eq!(visited.len(), 8);
             assert_eq!(visited.contains(&hashed_b.keys[band]), differing == 1, "band {band} differs in {differing}");
-            functions.neighbours(&hashed_a, band, 0, &mut |_| panic!("no reach, no neighbours"));
+            functions.neighbours(&hashed_a, band, 0, &mut |_| panic!("without reach there are no neighbours"));
         }
     }
 

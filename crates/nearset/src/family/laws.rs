@@ -1,6 +1,6 @@
 //! The laws of hash families, one suite for all.
 //!
-//! A family's test names it, its distances, and how to make two items that far apart; [`check`] does the rest.
+//! A family's test names the family, its distances, and how to make two items that far apart; [`check`] does the rest.
 
 use super::{Functions, Hashed, Key, Layout, LshFamily};
 use crate::{
@@ -36,7 +36,7 @@ impl Owned {
 /// Makes two random items at the given distance.
 pub(crate) type MakePair<'a> = &'a dyn Fn(f64, &mut Rng) -> (Owned, Owned);
 
-/// Random strings that differ in `distance` of `bits` positions.
+/// Makes random strings that differ in `distance` of `bits` positions.
 pub(crate) fn bit_pair(bits: usize) -> impl Fn(f64, &mut Rng) -> (Owned, Owned) {
     move |distance, rng| {
         let bytes: Vec<u8> = (0..bits / 8).map(|_| rng.next_u64() as u8).collect();
@@ -47,14 +47,14 @@ pub(crate) fn bit_pair(bits: usize) -> impl Fn(f64, &mut Rng) -> (Owned, Owned) 
     }
 }
 
-/// Functions in a draw, and draws at a distance: 20,000 collisions tried in all.
+/// The number of functions per draw and of draws per distance: 20,000 collisions are tried in all.
 const BANDS: u32 = 200;
 const DRAWS: u64 = 100;
 
-/// Every law. `distances` are five or more at which `make` can make pairs.
+/// Checks every law. `distances` are five or more at which `make` can make pairs.
 #[track_caller]
 pub(crate) fn check(family: &dyn LshFamily, distances: &[f64], make: MakePair<'_>) {
-    assert!(distances.len() >= 5, "a curve wants five points");
+    assert!(distances.len() >= 5, "a curve needs five points");
     check_monotone(family, distances);
     check_collision_rate(family, 1, distances, make);
     check_collision_rate(family, 3, distances, make);
@@ -74,7 +74,7 @@ pub(crate) fn keys(functions: &dyn Functions, item: Item<'_>) -> Vec<Option<Key>
     hashed.keys
 }
 
-/// Bands in which both items have a key, and the same one.
+/// Returns, for each band, whether both items have a key there and the same one.
 fn agreements(functions: &dyn Functions, a: &Owned, b: &Owned) -> Vec<bool> {
     let (a, b) = (keys(functions, a.view()), keys(functions, b.view()));
     a.iter().zip(&b).map(|(a, b)| a.is_some() && a == b).collect()
@@ -89,7 +89,7 @@ fn check_monotone(family: &dyn LshFamily, distances: &[f64]) {
     assert!(curve.iter().all(|p| (0.0..=1.0).contains(p)));
 }
 
-/// 6 sigma: a chance of about 2e-9 a distance. The seeds are fixed, so red means a bug.
+/// 6 sigma: about 2e-9 by chance at each distance. The seeds are fixed, so red means a bug.
 #[track_caller]
 pub(crate) fn check_collision_rate(family: &dyn LshFamily, rows: u32, distances: &[f64], make: MakePair<'_>) {
     for (i, &d) in distances.iter().enumerate() {
@@ -114,7 +114,7 @@ pub(crate) fn check_collision_rate(family: &dyn LshFamily, rows: u32, distances:
     }
 }
 
-/// How often a band that does not agree is found beside its own bucket, by the same tolerance.
+/// Checks how often a band that does not agree is found beside its own bucket, with the same tolerance.
 #[track_caller]
 pub(crate) fn check_neighbour_rate(family: &dyn LshFamily, rows: u32, distances: &[f64], make: MakePair<'_>) {
     for (i, &d) in distances.iter().enumerate() {
@@ -179,8 +179,8 @@ fn check_determinism(family: &dyn LshFamily, distances: &[f64], make: MakePair<'
     }
 }
 
-/// Function `i` of one seed and function `i` of another agree on a pair together as often as the product says, and so do
-/// neighbouring functions of one seed, up to what balanced sampling takes away.
+/// Function `i` of one seed and function `i` of another agree on a pair together as often as the product predicts, and
+/// so do neighbouring functions of one seed, up to what balanced sampling takes away.
 fn check_seeds_are_independent(family: &dyn LshFamily, distances: &[f64], make: MakePair<'_>) {
     let d = distances[distances.len() / 2];
     let mut rng = Rng::new(Seed::new(8));

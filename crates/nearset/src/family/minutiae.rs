@@ -1,12 +1,13 @@
 //! Minutiae triples, for fingerprints (Christophides 2019, after Leskovec, Rajaraman & Ullman).
 //!
-//! A print is a grid of squares, each occupied by a minutia or not. A function holds three squares and hashes *only* prints
-//! that occupy all three, so a band may have no key, and two prints collide when both have one. For prints of `m` of `g`
-//! squares that differ in `d`, `m - d/2` squares are common, and `p(d) = C(m - d/2, 3) / C(g, 3)`. So `p(0)` is not 1 but about
-//! `(m/g)^3`: an equal print has equal keys, in the few bands where it has any.
+//! A print is a grid of squares, each occupied by a minutia or not. A function holds three squares and hashes *only*
+//! prints that occupy all three, so a band may have no key, and two prints collide when both have one. For prints that
+//! occupy `m` of `g` squares and differ in `d`, `m - d/2` squares are common, and `p(d) = C(m - d/2, 3) / C(g, 3)`. So
+//! `p(0)` is not 1 but about `(m/g)^3`: an equal print has equal keys, in the few bands where it has any.
 //!
-//! Under the notes' model, a square is occupied with probability .2, and with .8 where the other print of the same finger
-//! has a minutia: one finger collides with `.2^3 x .8^3 = .004096`, two fingers with `.2^6 = .000064`.
+//! Under the notes' model, a square is occupied with probability .2, and with .8 where the other print of the same
+//! finger has a minutia: prints of one finger collide with probability `.2^3 x .8^3 = .004096`, those of two fingers
+//! with `.2^6 = .000064`.
 
 use super::{FamilyError, Functions, Hashed, Key, Layout, LshFamily, WorkBound};
 use crate::{
@@ -15,15 +16,16 @@ use crate::{
     item::{Distance, Item, ItemError},
 };
 
-/// Squares that one function holds.
+/// The number of squares that one function holds.
 const SQUARES: u32 = 3;
 
 /// Triples of occupied squares of a grid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Minutiae {
-    /// Squares of the grid, each one bit of a print.
+    /// The number of squares in the grid, each one bit of a print.
     pub squares: u32,
-    /// Squares that a print occupies, which `collision_probability` rests on; prints with more or fewer are hashed too.
+    /// The number of squares that a print occupies, on which `collision_probability` depends; prints with more or fewer
+    /// are hashed too.
     pub occupied: u32,
 }
 
@@ -71,7 +73,7 @@ impl LshFamily for Minutiae {
 
 struct Triples {
     grid: usize,
-    /// Squares in a band, all of which must be occupied.
+    /// The number of squares in a band, all of which must be occupied.
     band: usize,
     squares: Vec<u32>,
 }

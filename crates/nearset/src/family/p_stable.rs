@@ -1,7 +1,7 @@
 //! Random projections cut into buckets, for Euclidean and Manhattan distance (Datar, Immorlica, Indyk & Mirrokni 2004).
 //!
-//! Claim: for `h(v) = floor((a·v + b) / w)`, `a` of independent `s`-stable components and `b` uniform in `[0, w)`, two
-//! vectors at distance `d` in `L_s` have projections `d X` apart, `X` standard `s`-stable, so that with `c = w/d`
+//! Claim: for `h(v) = floor((a·v + b) / w)`, with `a` of independent `s`-stable components and `b` uniform in `[0, w)`,
+//! two vectors at distance `d` in `L_s` have projections `d X` apart, `X` standard `s`-stable, so that with `c = w/d`
 //!
 //! ```text
 //! p(d) = ∫_0^1 c f(c t) (1 - t) dt                                   f the density of |X|
@@ -10,9 +10,9 @@
 //! ```
 //!
 //! Invariant: a projection is a sum in f64 over f32 components and f32 rows, taken as
-//! [`project_wide`](crate::simd::dot::project_wide) defines it. Its error is below `(n/8 + 6) 2^-53 Σ|a_i v_i| / w` buckets:
-//! for the 11 attributes of CoverType, values to 7,000, and `w = 100`, about 1e-12 of a bucket. What f32 sums would lose,
-//! 1e-4 of a bucket there and whole buckets for time stamps, is why they are not used.
+//! [`project_wide`](crate::simd::dot::project_wide) defines it. Its error is below `(n/8 + 6) 2^-53 Σ|a_i v_i| / w`
+//! buckets: for the 11 attributes of CoverType, with values up to 7,000, and `w = 100`, about 1e-12 of a bucket. Sums
+//! in f32 would lose 1e-4 of a bucket there, and whole buckets for time stamps, which is why they are not used.
 //! Reference: "Locality-sensitive hashing scheme based on p-stable distributions", SoCG 2004, section 3.2.
 
 use std::{
@@ -33,7 +33,7 @@ use crate::{
     simd::dot,
 };
 
-/// The distribution of a projection's components, and with it the distance.
+/// The distribution of a projection's components, which determines the distance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Stable {
@@ -44,7 +44,8 @@ pub enum Stable {
 }
 
 impl Stable {
-    /// The probability that one function with buckets of `width` takes two vectors at this distance to the same bucket.
+    /// Returns the probability that one function with buckets of `width` maps two vectors at this distance to the same
+    /// bucket.
     ///
     /// ```
     /// use nearset::family::Stable;
@@ -64,10 +65,11 @@ impl Stable {
         probability.clamp(0.0, 1.0)
     }
 
-    /// The probability that the two buckets are at most `reach` apart, so that probing finds one from the other.
+    /// Returns the probability that the two buckets are at most `reach` apart, so that probing finds one from the
+    /// other.
     ///
-    /// A shift by `s` buckets stays within reach with probability `min(1, max(0, reach + 1 - s))`, which is a difference of two
-    /// plain collisions in wider buckets.
+    /// A shift by `s` buckets stays within reach with probability `min(1, max(0, reach + 1 - s))`, which is a
+    /// difference of two plain collisions in wider buckets.
     pub fn collision_within(self, distance: f64, width: f64, reach: u32) -> f64 {
         let in_wider = |buckets: f64| match buckets {
             0.0 => 0.0,
@@ -77,7 +79,7 @@ impl Stable {
         (in_wider(reach + 1.0) - in_wider(reach)).clamp(0.0, 1.0)
     }
 
-    /// The probability that a standard variable of this distribution is at most `x`.
+    /// Returns the probability that a standard variable of this distribution is at most `x`.
     fn below(self, x: f64) -> f64 {
         match self {
             Stable::Gaussian => 0.5 * libm::erfc(-x * FRAC_1_SQRT_2),
@@ -87,9 +89,8 @@ impl Stable {
 }
 
 /// Random projections in buckets of equal width: sensitive to L2 or L1.
-///
-/// Two are equal when they have the same dimension and distribution and the same *bits* in their widths, since any other
-/// width puts the same vectors into other buckets.
+/// Two are equal when they have the same dimension and distribution and the same *bits* in their widths, since any
+/// other width puts the same vectors into other buckets.
 ///
 /// ```
 /// use nearset::{Distance, LshFamily, family::{PStable, Stable}};
@@ -101,7 +102,7 @@ impl Stable {
 /// ```
 #[derive(Debug, Clone, Copy)]
 pub struct PStable {
-    /// Components of a vector.
+    /// The number of components of a vector.
     pub dimension: u32,
     /// The width of a bucket, in the unit of the distance.
     pub width: f64,
@@ -208,8 +209,8 @@ impl LshFamily for PStable {
     }
 }
 
-/// Below this many widths, the terms of the closed forms cancel or underflow, and two terms of their series are exact to
-/// the last digit.
+/// Below this many widths, the terms of the closed forms cancel or underflow, and two terms of their series are exact
+/// to the last digit.
 const FEW_WIDTHS: f64 = 1e-4;
 
 fn gaussian_collision(widths: f64) -> f64 {
@@ -224,12 +225,12 @@ fn cauchy_collision(widths: f64) -> f64 {
     if widths < FEW_WIDTHS {
         return FRAC_1_PI * widths * (1.0 - widths * widths / 6.0);
     }
-    // At 1e9 the 1 no longer counts beside the square, which would overflow at 1e155.
+    // From 1e9 on the 1 no longer counts beside the square, which would overflow at 1e155.
     let log = if widths < 1e9 { libm::log1p(widths * widths) } else { 2.0 * libm::log(widths.min(f64::MAX)) };
     FRAC_2_PI * libm::atan(widths) - FRAC_1_PI * log / widths
 }
 
-/// One bucket down and one up, each at the square of how far its border is, in widths.
+/// Returns the moves one bucket down and one up, each scored by the square of the distance to its border, in widths.
 fn moves(_: i64, offset: f64) -> [Option<(i64, f64)>; 2] {
     [Some((-1, offset * offset)), Some((1, (1.0 - offset) * (1.0 - offset)))]
 }
@@ -238,13 +239,13 @@ struct Projections {
     dimension: u32,
     width: f64,
     layout: Layout,
-    /// One row a function.
+    /// One row per function.
     rows: Vec<f32>,
     /// Each function's `b`, as a fraction of the width.
     shifts: Vec<f64>,
 }
 
-/// Functions hashed at a time, so that their projections need no room in the heap.
+/// The number of functions hashed at a time, so that their projections need no heap.
 const BLOCK: usize = 64;
 
 impl Functions for Projections {
@@ -259,7 +260,7 @@ impl Functions for Projections {
             dot::project_wide(rows, vector, projections);
             for (projection, shift) in projections.iter().zip(shifts) {
                 let buckets = projection / self.width + shift;
-                // The bound rounds up to 2^63, the first number that an i64 can't hold.
+                // The bound rounds up to 2^63, the first number that an i64 cannot hold.
                 if !(buckets.abs() < i64::MAX as f64) {
                     return Err(ItemError::TooFarOut { buckets });
                 }
@@ -272,7 +273,7 @@ impl Functions for Projections {
         Ok(())
     }
 
-    /// For each function in turn its bucket's neighbours, first one step below and above, then two, and so on.
+    /// Visits, for each function in turn, its bucket's neighbours: first one step below and above, then two, and so on.
     fn neighbours(&self, hashed: &Hashed, band: usize, reach: u32, visit: &mut dyn FnMut(Key)) {
         let rows = band_rows(hashed, self.layout, band);
         for (i, &bucket) in rows.iter().enumerate() {
@@ -297,7 +298,7 @@ mod tests {
 
     const BOTH: [Stable; 2] = [Stable::Gaussian, Stable::Cauchy];
 
-    /// The density of `|X|`, for `x >= 0`.
+    /// Returns the density of `|X|`, for `x >= 0`.
     fn absolute_density(stable: Stable, x: f64) -> f64 {
         match stable {
             Stable::Gaussian => (2.0 / std::f64::consts::PI).sqrt() * (-x * x / 2.0).exp(),
@@ -355,7 +356,7 @@ mod tests {
         for stable in BOTH {
             for distance in [0.1, 0.85, 5.0] {
                 assert_eq!(stable.collision_within(distance, 0.85, 0), stable.collision(distance, 0.85));
-                // By quadrature of the chance that a shift keeps within one bucket.
+                // By quadrature of the probability that a shift stays within one bucket.
                 let steps = 400_000;
                 let step = 2.0 * 0.85 / distance / f64::from(steps);
                 let exact: f64 = (0..steps)
@@ -385,7 +386,7 @@ mod tests {
         let family = PStable { dimension: 2, width: 1.0, stable: Stable::Gaussian };
         assert!(family.collision_probability(Distance::new(0.5).unwrap()) >= 0.5);
         assert!(family.collision_probability(Distance::new(2.0).unwrap()) <= 1.0 / 3.0);
-        // What it is there, to three decimals.
+        // The actual values there, to three decimals.
         for (distance, expected) in [(0.5, 0.610), (2.0, 0.195)] {
             let found = Stable::Gaussian.collision(distance, 1.0);
             assert!((found - expected).abs() <= 0.0005, "{found} at {distance} widths");
@@ -421,7 +422,7 @@ mod tests {
         for i in 0..100 {
             let slope = position(&one, i) - position(&zero, i);
             let expected = position(&zero, i) - 1000.0 * slope;
-            // Offsets are f32: 1e-7 of a bucket, taken 1000 times.
+            // Offsets are f32: an error of 1e-7 of a bucket, multiplied by 1000.
             assert!((position(&far, i) - expected).abs() < 2e-4, "{} for {expected}", position(&far, i));
             assert!((0.0..=1.0).contains(&far.offsets[i]));
         }
@@ -455,7 +456,7 @@ mod tests {
 
     #[test]
     fn large_coordinates_keep_near_vectors_together() {
-        // Unit steps on top of coordinates of about 1e7, of which f32 sums would make noise of a whole step.
+        // Unit steps on top of coordinates of about 1e7, where f32 sums would add noise of a whole step.
         let family = PStable { dimension: 11, width: 4.0, stable: Stable::Gaussian };
         let functions = family.draw(Seed::new(4), Layout::new(1, 20_000)).unwrap();
         let a: Vec<f32> = (0..11).map(|i| 1e7 + 1000.0 * i as f32).collect();
@@ -479,7 +480,7 @@ mod tests {
             assert!(matches!(error(&[f32::NAN, 0.0]), ItemError::NotFinite { position: 0, .. }));
             assert!(matches!(error(&[0.0, f32::NEG_INFINITY]), ItemError::NotFinite { position: 1, .. }));
             assert_eq!(error(&[1.0; 3]), ItemError::WrongLength { expected: 2, found: 3, unit: "components" });
-            assert!(hash(&*functions, &[0.0, 0.0]).is_ok(), "zero is a place like any other");
+            assert!(hash(&*functions, &[0.0, 0.0]).is_ok(), "the zero vector has a bucket too");
         }
     }
 

@@ -6,19 +6,19 @@ use crate::{Seed, hash::Rng};
 /// How positions are drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Sampling {
-    /// Each on its own, with replacement (Kirsch & Mitzenmacher 2006).
+    /// Each independently, with replacement (Kirsch & Mitzenmacher 2006).
     Uniform,
-    /// Every position equally often over all bands, up to one, and none twice in a band (Gregersen, Faarhoff & Marker
-    /// 2014). A difference in one position then reaches at most `ceil(rows * bands / length)` bands.
+    /// Every position equally often over all bands, to within one, and none twice in a band (Gregersen, Faarhoff &
+    /// Marker 2014). A difference in one position then affects at most `ceil(rows * bands / length)` bands.
     #[default]
     Balanced,
 }
 
-/// So many rows are multiplied one by one.
+/// Up to this many rows are multiplied one by one.
 const MOST_FACTORS: u32 = 1024;
 
 impl Sampling {
-    /// Whether positions can be drawn at all.
+    /// Checks that positions can be drawn at all.
     pub(crate) fn check(self, length: u32, layout: Layout) -> Result<(), FamilyError> {
         if length == 0 {
             return Err(FamilyError::BadParameter { parameter: "length", value: 0.0, need: "at least 1" });
@@ -31,7 +31,7 @@ impl Sampling {
         Ok(())
     }
 
-    /// Positions below `length`, `rows` a band, in band order.
+    /// Draws positions below `length`, `rows` per band, in band order.
     pub(crate) fn draw(self, seed: Seed, layout: Layout, length: u32) -> Vec<u32> {
         let mut rng = Rng::new(seed.derive("positions", 0));
         match self {
@@ -40,20 +40,21 @@ impl Sampling {
         }
     }
 
-    /// Operations that [`Self::draw`] takes.
+    /// Returns the number of operations that [`Self::draw`] takes.
     pub(crate) fn work_of_drawing(self, layout: Layout, length: u32) -> u64 {
         let functions = layout.functions() as u64;
         match self {
             Sampling::Uniform => 5 * functions,
-            // Whole orders are shuffled, long ones out of the cache; the last one may serve few functions.
+            // Whole orders are shuffled, long ones outside the cache; the last one may be used by few functions.
             Sampling::Balanced => 40 * (functions + u64::from(length)),
         }
     }
 
-    /// `Pr` that `rows` sampled positions all miss the `differing` ones of `length`.
+    /// Returns the probability that `rows` sampled positions all miss the `differing` ones of `length`.
     ///
-    /// Balanced sampling multiplies row by row up to [`MOST_FACTORS`] rows. Beyond, quotients of factorials take the product's
-    /// place, which are good to eight digits or more: a planner asks for thousands of rows thousands of times.
+    /// Balanced sampling multiplies row by row up to [`MOST_FACTORS`] rows. Beyond that, quotients of factorials
+    /// replace the product, which are good to eight digits or more: a planner asks for thousands of rows thousands of
+    /// times.
     pub(crate) fn band_probability(self, differing: f64, length: f64, rows: u32) -> f64 {
         match self {
             Sampling::Uniform => libm::pow((1.0 - differing / length).max(0.0), f64::from(rows)),
@@ -72,12 +73,13 @@ impl Sampling {
         }
     }
 
-    /// How many bands agree, when balanced sampling gives each position to one band at the most: the differing positions
-    /// are then dealt out among the bands without replacement, and the distribution is narrower than the binomial one.
+    /// Returns the distribution of how many bands agree, when balanced sampling gives each position to at most one
+    /// band: the differing positions are then dealt out among the bands without replacement, and the distribution is
+    /// narrower than the binomial one.
     ///
-    /// Band by band, over the number of differing positions dealt so far and of bands missed. `None` where
-    /// positions are shared, or where the work would not pay: with many differences in many bands of few rows, bands are
-    /// nearly independent.
+    /// It is computed band by band, over the numbers of differing positions dealt so far and of bands missed. Returns
+    /// `None` where positions are shared, or where the work would not pay off: with many differences in many bands of
+    /// few rows, bands are nearly independent.
     pub(crate) fn agreeing_bands(self, differing: f64, length: u32, layout: Layout) -> Option<Vec<f64>> {
         const MOST_STEPS: f64 = 4e6;
         let (rows, bands) = (layout.rows as usize, layout.bands as usize);
@@ -116,8 +118,9 @@ impl Sampling {
         Some((0..=bands).map(|agree| chance.iter().map(|by_missed| by_missed[bands - agree]).sum()).collect())
     }
 
-    /// `Pr` that all of `rows` distinct positions agree, when a differing one agrees half of the time: `E[2^-X]`, `X`
-    /// being the hypergeometric number of differing positions among them. Linear between whole distances.
+    /// Returns the probability that all of `rows` distinct positions agree, when a differing one agrees half of the
+    /// time: `E[2^-X]`, `X` being the hypergeometric number of differing positions among them. It is linear between
+    /// whole distances.
     pub(crate) fn half_agreeing_probability(differing: f64, length: f64, rows: u32) -> f64 {
         let (low, part) = (differing.min(length).floor(), differing.min(length).fract());
         let at = |differing| half_agreeing(differing, length, f64::from(rows));
@@ -126,7 +129,8 @@ impl Sampling {
 }
 
 fn half_agreeing(differing: f64, length: f64, rows: f64) -> f64 {
-    // From the least X that there is, from term to term by the quotient of neighbouring hypergeometric probabilities.
+    // Starts at the least possible X and goes from term to term by the quotient of neighbouring hypergeometric
+    // probabilities.
     let equal = length - differing;
     let least = (rows - equal).max(0.0);
     let mut term = hypergeometric(least, differing, length, rows) * libm::exp2(-least);
@@ -139,8 +143,8 @@ fn half_agreeing(differing: f64, length: f64, rows: f64) -> f64 {
     sum.min(1.0)
 }
 
-/// How many of `rows` positions out of `length` are among the `differing` ones: every number with its probability, outwards from
-/// the most likely one by the quotient of neighbours.
+/// Lists how many of `rows` positions out of `length` are among the `differing` ones: every number with its
+/// probability, outwards from the most likely one by the quotient of neighbours.
 fn hypergeometric_terms(differing: usize, length: usize, rows: usize, terms: &mut Vec<(usize, f64)>) {
     terms.clear();
     let (least, most) = ((differing + rows).saturating_sub(length), rows.min(differing));
@@ -161,15 +165,15 @@ fn hypergeometric_terms(differing: usize, length: usize, rows: usize, terms: &mu
     }
 }
 
-/// `C(differing, x) C(length - differing, rows - x) / C(length, rows)`.
+/// Returns `C(differing, x) C(length - differing, rows - x) / C(length, rows)`.
 fn hypergeometric(x: f64, differing: f64, length: f64, rows: f64) -> f64 {
     let choose = |n: f64, k: f64| libm::lgamma(n + 1.0) - libm::lgamma(k + 1.0) - libm::lgamma(n - k + 1.0);
     libm::exp(choose(differing, x) + choose(length - differing, rows - x) - choose(length, rows))
 }
 
-/// One random order of all positions after another, cut into bands. Where a band takes the end of one order and the
-/// start of the next, the start is drawn from the positions that the band does not have yet, so that a band is a uniformly
-/// random subset wherever it lies.
+/// Cuts one random order of all positions after another into bands. Where a band takes the end of one order and the
+/// start of the next, the start is drawn from the positions that the band does not have yet, so that a band is a
+/// uniformly random subset wherever it lies.
 fn balanced(rng: &mut Rng, layout: Layout, length: u32) -> Vec<u32> {
     let (rows, total) = (layout.rows as usize, layout.functions());
     let mut positions: Vec<u32> = Vec::with_capacity(total + length as usize);
@@ -179,7 +183,7 @@ fn balanced(rng: &mut Rng, layout: Layout, length: u32) -> Vec<u32> {
         rng.shuffle(&mut order);
         let open_band = &positions[positions.len() - positions.len() % rows..];
         let wanted = if open_band.is_empty() { 0 } else { rows - open_band.len() };
-        // The first `wanted` that are not in the open band come first; all others keep their random order.
+        // The first `wanted` positions outside the open band come first; all others keep their random order.
         open_band.iter().for_each(|&position| is_open[position as usize] = true);
         let (mut head, mut skipped) = (Vec::with_capacity(wanted), Vec::new());
         let mut rest = order.iter().copied();
@@ -231,7 +235,7 @@ mod tests {
         }
     }
 
-    /// Band by band this would take hours.
+    /// Computed band by band, this would take hours.
     #[test]
     fn without_differences_all_of_any_number_of_bands_agree() {
         let bands = 1_000_000;

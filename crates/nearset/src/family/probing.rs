@@ -1,34 +1,36 @@
-//! Buckets beside an item's own, the likeliest first: query-directed multi-probe (Lv, Josephson, Wang, Charikar & Li 2007).
+//! Buckets beside an item's own, likeliest first: query-directed multi-probe (Lv, Josephson, Wang, Charikar & Li 2007).
 //!
-//! Claim: sets of steps come by non-decreasing score, the sum of their steps' squared distances to the bucket's border, none
-//! twice and none left out before the last that is visited. A near item's bucket is the likelier the smaller the score.
-//! Invariant: the order depends on an item's rows and offsets alone, so it is the same on every CPU.
+//! Claim: sets of steps come by non-decreasing score, the sum of their steps' squared distances to the bucket's border,
+//! with none visited twice and none left out before the last that is visited. The smaller the score, the likelier the
+//! bucket holds a near item.
+//! Invariant: the order depends only on an item's rows and offsets, so it is the same on every CPU.
 //! Reference: "Multi-Probe LSH: efficient indexing for high-dimensional similarity search", VLDB 2007, sections 4.4 and 4.5.
 //!
-//! Steps are sorted by score, and a set is a bit mask over them. From `{0}` on, every set but the first has one parent: it
-//! came by *shifting* its last step to the next one, or by *adding* the next one. Neither makes a score smaller, so a heap
-//! gives them in order.
+//! Steps are sorted by score, and a set is a bit mask over them. Starting from `{0}`, every set but the first has one
+//! parent: it arose by *shifting* the last step to the next one, or by *adding* the next one. Neither makes a score
+//! smaller, so a heap yields them in order.
 
 use std::{cmp::Ordering, collections::BinaryHeap};
 
 use super::{Hashed, Key, Layout, key_of_rows, projection::band_rows};
 use crate::{Seed, hash::Rng, item::Distance};
 
-/// The most buckets of a table that can be tried, the item's own included: a set of steps is a mask of 64 bits.
+/// The maximum number of buckets per table that can be tried, including the item's own: a set of steps is a mask of 64
+/// bits.
 pub const MOST_PROBES: u32 = 64;
 
-/// One function's value moved to a neighbouring one.
+/// A move of one function's value to a neighbouring one.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Step {
-    /// Which function of the band.
+    /// The function within the band.
     pub(super) row: usize,
-    /// By how much its value moves.
+    /// How far its value moves.
     pub(super) by: i64,
-    /// The square of how far the item lies from the border that is crossed.
+    /// The square of the item's distance from the border that is crossed.
     pub(super) score: f64,
 }
 
-/// A set of steps in the queue, the least score first.
+/// A set of steps in the queue, which returns the least score first.
 #[derive(PartialEq)]
 struct Set {
     score: f64,
@@ -49,15 +51,15 @@ impl PartialOrd for Set {
     }
 }
 
-/// The sets of steps in order.
+/// The sets of steps, in order.
 pub(super) struct Sets {
     steps: Vec<Step>,
     queue: BinaryHeap<Set>,
 }
 
 impl Sets {
-    /// For at most `count` sets: a set holding a step is preceded by every better step alone, so no more steps than that can
-    /// matter.
+    /// Prepares at most `count` sets: a set holding a step is preceded by every better step alone, so no more steps
+    /// than that can matter.
     pub(super) fn new(mut steps: Vec<Step>, count: u32) -> Self {
         steps.sort_unstable_by(|a, b| a.score.total_cmp(&b.score).then(a.row.cmp(&b.row)).then(a.by.cmp(&b.by)));
         steps.truncate(count.min(MOST_PROBES) as usize);
@@ -65,7 +67,7 @@ impl Sets {
         Self { steps, queue: first.into_iter().collect() }
     }
 
-    /// The places of a set's steps.
+    /// Returns the positions of a set's steps.
     fn places(mut set: u64) -> impl Iterator<Item = usize> {
         std::iter::from_fn(move || {
             let place = (set != 0).then(|| set.trailing_zeros() as usize)?;
@@ -74,7 +76,7 @@ impl Sets {
         })
     }
 
-    /// The steps of a set.
+    /// Returns the steps of a set.
     pub(super) fn steps(&self, set: u64) -> impl Iterator<Item = &Step> {
         Self::places(set).map(|place| &self.steps[place])
     }
@@ -84,13 +86,13 @@ impl Sets {
         self.queue.push(Set { score, steps });
     }
 
-    /// Whether no function is moved two ways at once.
+    /// Returns whether no function is moved two ways at once.
     fn is_possible(&self, set: u64) -> bool {
         // Sets are small: two or three steps.
         self.steps(set).enumerate().all(|(i, step)| self.steps(set).take(i).all(|before| before.row != step.row))
     }
 
-    /// The next set and its score.
+    /// Returns the next set and its score.
     pub(super) fn next(&mut self) -> Option<(f64, u64)> {
         loop {
             let Set { score, steps } = self.queue.pop()?;
@@ -107,8 +109,8 @@ impl Sets {
     }
 }
 
-/// Visits the keys of up to `count` buckets beside the item's own in one band, in order. `steps` gives the moves of one function
-/// whose item has this offset in its bucket.
+/// Visits the keys of up to `count` buckets beside the item's own in one band, in order. `steps` gives the moves of one
+/// function in whose bucket the item has this offset.
 pub(super) fn visit(
     hashed: &Hashed,
     layout: Layout,
@@ -133,26 +135,26 @@ pub(super) fn visit(
     }
 }
 
-/// How one function's value and that of an item near by differ, as a family says it.
+/// How the values of one function on two items near each other differ, as defined by a family.
 pub(super) struct Differences<'f> {
     /// Draws where in its bucket an item lies.
     pub(super) offset: &'f dyn Fn(&mut Rng) -> f64,
-    /// The steps from there, each with its score.
+    /// Returns the steps from there, each with its score.
     pub(super) moves: &'f dyn Fn(f64) -> [Option<(i64, f64)>; 2],
-    /// The chance that the value of an item at a distance is moved by so much.
+    /// Returns the probability that the value for an item at a distance is moved by this much.
     pub(super) moved: &'f dyn Fn(f64, i64, Distance) -> f64,
 }
 
-/// Draws of a band by which its probabilities are averaged. Given the offsets they are exact, so that few draws are enough: the
-/// standard error is about 2 % of the part that probing adds.
+/// The number of draws of a band over which its probabilities are averaged. Given the offsets they are exact, so few
+/// draws are enough: the standard error is about 2 % of what probing adds.
 const DRAWS: u32 = 500;
 
-/// Functions that are drawn in all at most: bands of more than 256 rows are averaged over fewer draws, since a file may state any
-/// number of rows.
+/// The maximum number of functions drawn in all: bands of more than 256 rows are averaged over fewer draws, since a
+/// file may state any number of rows.
 const MOST_DRAWN: u32 = 256 * DRAWS;
 
-/// For each distance, the chances that an item there lies in the first bucket, in one of the first two, and so on. The first,
-/// `own`, is known exactly.
+/// Returns, for each distance, the probabilities that an item there lies in the first bucket, in one of the first two,
+/// and so on. The first, `own`, is known exactly.
 pub(super) fn probabilities(
     own: impl Fn(Distance) -> f64,
     differences: &Differences<'_>,
@@ -210,7 +212,7 @@ mod tests {
         scores.iter().enumerate().map(step).collect()
     }
 
-    /// Every possible set, by brute force.
+    /// Returns the score of every possible set, by brute force.
     fn all_scores(steps: &[Step]) -> Vec<f64> {
         let sets = Sets { steps: steps.to_vec(), queue: BinaryHeap::new() };
         let possible = (1..1u64 << steps.len()).filter(|&set| sets.is_possible(set));

@@ -1,23 +1,24 @@
-//! What the families that project vectors on random rows share: the matrix, band keys of its values, their neighbours.
+//! What the families that project vectors on random rows share: the matrix, the band keys of its values, and their
+//! neighbours.
 
 use super::{FamilyError, Hashed, Key, Layout, WorkBound, key_of_rows};
 
-/// The most components a vector may have.
+/// The maximum number of components of a vector.
 const MOST_COMPONENTS: u32 = 1 << 24;
-/// The most numbers that drawn functions may hold: a gigabyte of them.
+/// The maximum number of numbers that drawn functions may hold: a gigabyte of them.
 const MOST_NUMBERS: usize = 1 << 28;
 
-/// A matrix with one row of `dimension` numbers for each function; [`check_size`] comes before.
+/// Draws a matrix with one row of `dimension` numbers per function; [`check_size`] must come first.
 pub(super) fn matrix(dimension: u32, functions: usize, mut draw: impl FnMut() -> f64) -> Vec<f32> {
     (0..dimension as usize * functions).map(|_| draw() as f32).collect()
 }
 
-/// Operations that drawing a Gaussian number takes.
+/// The number of operations to draw a Gaussian number.
 pub(super) const GAUSSIAN_WORK: u64 = 28;
-/// The same of a Cauchy number.
+/// The number of operations to draw a Cauchy number.
 pub(super) const CAUCHY_WORK: u64 = 15;
 
-/// The work of a matrix with one row of `dimension` numbers for each function, each drawn in `number` operations.
+/// Returns the work of a matrix with one row of `dimension` numbers per function, each drawn in `number` operations.
 pub(super) fn work_bound(dimension: u32, layout: Layout, number: u64) -> WorkBound {
     let (dimension, functions) = (u64::from(dimension), layout.functions() as u64);
     let numbers = dimension.saturating_mul(functions);
@@ -25,12 +26,12 @@ pub(super) fn work_bound(dimension: u32, layout: Layout, number: u64) -> WorkBou
     WorkBound { draw, hash, item_bytes: size_of::<f32>() as u64 * dimension, ..WorkBound::default() }
 }
 
-/// Bytes of functions that hold `numbers` numbers each.
+/// Returns the bytes of functions that hold `numbers` numbers each.
 pub(super) fn bytes_of_matrix(numbers: usize, layout: Layout) -> u64 {
     (size_of::<f32>() as u64).saturating_mul(numbers as u64).saturating_mul(layout.functions() as u64)
 }
 
-/// Whether vectors of `dimension` can be hashed by `functions` functions that hold `numbers` numbers each.
+/// Checks that vectors of `dimension` can be hashed by `functions` functions that hold `numbers` numbers each.
 pub(super) fn check_size(dimension: u32, numbers: usize, functions: usize) -> Result<(), FamilyError> {
     if !(1..=MOST_COMPONENTS).contains(&dimension) {
         let need = "at least 1 and at most 2^24";
@@ -47,13 +48,13 @@ pub(super) fn set_keys(out: &mut Hashed, layout: Layout) {
     out.keys.extend(bands.map(|band| Some(key_of_rows(band.iter().map(|&value| value as u64)))));
 }
 
-/// The rows of one band.
+/// Returns the rows of one band.
 pub(super) fn band_rows(hashed: &Hashed, layout: Layout, band: usize) -> &[i64] {
     let rows = layout.rows as usize;
     &hashed.rows[band * rows..(band + 1) * rows]
 }
 
-/// The key of a band in which one function's value is another.
+/// Returns the key of a band with one function's value replaced.
 pub(super) fn key_with(rows: &[i64], position: usize, value: i64) -> Key {
     key_of_rows(rows.iter().enumerate().map(|(i, &own)| if i == position { value as u64 } else { own as u64 }))
 }
@@ -72,12 +73,12 @@ pub(crate) mod pairs {
         a.iter().zip(b).map(|(x, y)| x * y).sum()
     }
 
-    /// `scale_a * a` and `scale_b * b`, added up.
+    /// Returns the sum of `scale_a * a` and `scale_b * b`.
     fn combined(a: &[f64], scale_a: f64, b: &[f64], scale_b: f64) -> Owned {
         Owned::Vector(a.iter().zip(b).map(|(x, y)| (scale_a * x + scale_b * y) as f32).collect())
     }
 
-    /// Unit vectors this angle apart, the second one stretched.
+    /// Makes unit vectors this angle apart, the second one stretched.
     pub(crate) fn at_angle(dimension: u32) -> impl Fn(f64, &mut Rng) -> (Owned, Owned) {
         move |angle, rng| {
             let a = direction(dimension, rng);
@@ -90,7 +91,7 @@ pub(crate) mod pairs {
         }
     }
 
-    /// A random vector, and one moved away from it in a random direction whose norm is taken to the distance.
+    /// Makes a random vector, and one moved away from it in a random direction whose norm is scaled to the distance.
     pub(crate) fn moved(dimension: u32, norm: fn(&[f64]) -> f64) -> impl Fn(f64, &mut Rng) -> (Owned, Owned) {
         move |distance, rng| {
             let (a, step) = (direction(dimension, rng), direction(dimension, rng));

@@ -1,10 +1,10 @@
 //! Symbol sampling, for the Hamming distance over any alphabet.
 //!
-//! [`Symbol::Whole`] takes sampled symbols as they are: two strings of `l` symbols that differ in `d` agree with
-//! `p(d) = 1 - d/l`, whatever the alphabet. [`Symbol::OneBit`] is the reduction of Kirsch & Mitzenmacher (2006), which maps
-//! each sampled symbol to one bit by a pairwise independent hash, so that differing symbols still agree half of the time:
-//! `p(d) = 1 - d/(2l)`. It addresses direct tables of `2^rows` bits; with hashed tables it only costs rows, and is here to be
-//! compared with.
+//! [`Symbol::Whole`] uses sampled symbols as they are: two strings of `l` symbols that differ in `d` agree with
+//! probability `p(d) = 1 - d/l`, whatever the alphabet. [`Symbol::OneBit`] is the reduction of Kirsch & Mitzenmacher
+//! (2006), which maps each sampled symbol to one bit by a pairwise independent hash, so that differing symbols still
+//! agree half of the time: `p(d) = 1 - d/(2l)`. It addresses direct tables of `2^rows` bits; with hashed tables it only
+//! costs rows, and is included for comparison.
 
 use super::{FamilyError, Functions, Hashed, Layout, LshFamily, Sampling, WorkBound, key, key_of_rows};
 use crate::{
@@ -16,7 +16,7 @@ use crate::{
 /// What is kept of a sampled symbol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Symbol {
-    /// All of it.
+    /// The whole symbol.
     #[default]
     Whole,
     /// One bit, by a pairwise independent hash drawn for each function.
@@ -35,7 +35,7 @@ pub struct SymbolSampling {
 }
 
 impl SymbolSampling {
-    /// Balanced sampling of whole symbols.
+    /// Creates the balanced sampling of whole symbols.
     pub const fn new(length: u32) -> Self {
         Self { length, symbol: Symbol::Whole, sampling: Sampling::Balanced }
     }
@@ -55,7 +55,7 @@ impl LshFamily for SymbolSampling {
         let length = f64::from(self.length);
         match self.symbol {
             Symbol::Whole => self.sampling.band_probability(distance.value(), length, rows),
-            // A band agrees if each sampled position is equal, or differs and its bit agrees all the same: with balanced
+            // A band agrees if each sampled position is equal, or differs and its bit still agrees: with balanced
             // sampling the number of differing positions in a band is hypergeometric.
             Symbol::OneBit if self.sampling == Sampling::Balanced => {
                 Sampling::half_agreeing_probability(distance.value(), length, rows)
@@ -102,7 +102,7 @@ struct SampledSymbols {
     length: usize,
     rows: usize,
     positions: Vec<u32>,
-    /// Factor and addend of multiply-add-shift, beside each position.
+    /// The factor and addend of multiply-add-shift for each position.
     one_bit: Option<Vec<(u64, u64)>>,
 }
 

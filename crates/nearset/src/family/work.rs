@@ -1,48 +1,50 @@
-//! The most that hashing and looking up one item costs, told before anything is hashed.
+//! The most that hashing and looking up one item costs, known before anything is hashed.
 //!
-//! Claim: an operation stands for about a nanosecond of one core, whatever the family or structure. What a spec states is an
-//! upper bound to within a small factor: `cargo run -p nearset --example work` prints the measured time beside it, and the
-//! tests of the file format hold every operation on a mutated file against it.
-//! Invariant: the work follows from the spec alone. What grows with the number of stored items (a scan, an index's candidates)
-//! is not in it, since a file has to hold those items.
+//! Claim: an operation stands for about a nanosecond of one core, whatever the family or structure. A spec's figure is
+//! an upper bound to within a small factor: `cargo run -p nearset --example work` prints the measured time beside it,
+//! and the tests of the file format hold every operation on a mutated file against it.
+//! Invariant: the work follows from the spec alone. Whatever grows with the number of stored items (a scan, an index's
+//! candidates) is not included, since a file has to hold those items.
 //!
-//! A spec of a few bytes can ask for any number of functions or combinations, and a file is often a stranger's. So specs are
-//! refused whose work is out of proportion to the items that they are for: see [`WorkLimit`].
+//! A spec of a few bytes can ask for any number of functions or combinations, and a file often comes from a stranger.
+//! So specs whose work is out of proportion to the items that they are for are refused: see [`WorkLimit`].
 
 /// The most that a spec asks for, in nominal operations of about a nanosecond each.
 ///
-/// The planner ranks filters by what a query takes as a rule, which is [`plan::Work`](crate::plan::Work).
+/// The planner ranks filters by what a query usually takes, which is [`plan::Work`](crate::plan::Work).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct WorkBound {
     /// Drawing the functions: once, when the first item is hashed.
     pub draw: u64,
-    /// Hashing an item, of the most expensive size where sizes vary. What each element adds comes on top of it.
+    /// Hashing an item, of the most expensive size where sizes vary. The cost of each element comes on top of it.
     pub hash: u64,
     /// Reading one more element of an item, or byte of a text, where sizes vary.
     pub element: u64,
-    /// Looking up an item that is hashed, in all tables and with every stand-in that probing can try.
+    /// Looking up a hashed item, in all tables and with every stand-in that probing can try.
     pub look_up: u64,
-    /// Bytes of an item; 0 where sizes vary.
+    /// Bytes per item; 0 where sizes vary.
     pub item_bytes: u64,
 }
 
-/// Operations that any item may take: about a seventh of a second. Planned filters mostly take less than a thousandth of it.
-/// What comes near the limit are exact near filters that look up 2^24 keys, and 2^16 bands in 1024 generations.
+/// The number of operations that any item may take: about a seventh of a second. Planned filters mostly take less than
+/// a thousandth of it. Exact near filters that look up 2^24 keys, and 2^16 bands in 1024 generations, come near the
+/// limit.
 const MOST_WORK: u64 = 150_000_000;
 
-/// Operations that each byte of an item may add. A vector of any length can then be hashed by some 500 rows; shorter ones,
-/// by [`MOST_WORK`], by many more.
+/// The number of operations that each byte of an item may add. A vector of any length can then be hashed by some 500
+/// rows; shorter ones, by [`MOST_WORK`], by many more.
 const MOST_WORK_PER_BYTE: u64 = 1 << 7;
 
-/// As many items' work as drawing may take: a random number costs some 40 times as much as its use, but is drawn once. That is
-/// 1.2 s, or 43 million Gaussian numbers, 171 MB of them; 65,536 components may be projected on 800 rows.
+/// How many items' work drawing may take: a random number costs some 40 times as much as its use, but is drawn once.
+/// That is 1.2 s, or 43 million Gaussian numbers, 171 MB of them; 65,536 components may be projected on 800 rows.
 const ITEMS_PER_DRAW: u64 = 8;
 
 /// How much work a spec may ask for.
 ///
-/// The usual limit is about a seventh of a second per item, longer for items of megabytes, and 8 times as much for drawing the
-/// functions once. Planned filters keep it, those of very long vectors apart. Lift it for specs and files whose makers are trusted.
+/// The usual limit is about a seventh of a second per item, longer for items of megabytes, and 8 times as much for
+/// drawing the functions once. Planned filters stay within it, except those of very long vectors. Lift it for specs and
+/// files from trusted sources.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum WorkLimit {
@@ -54,7 +56,7 @@ pub enum WorkLimit {
 }
 
 impl WorkLimit {
-    /// Checks that this much work may be asked for.
+    /// Checks that a spec may ask for this much work.
     ///
     /// # Errors
     /// If it is too much.
@@ -75,51 +77,51 @@ impl WorkLimit {
 }
 
 impl WorkBound {
-    /// The work of what can't be done at all.
+    /// The work of what cannot be done at all.
     pub(crate) const ENDLESS: Self =
         Self { draw: u64::MAX, hash: u64::MAX, element: u64::MAX, look_up: u64::MAX, item_bytes: 0 };
 
-    /// Operations for an item, its elements apart where their number varies.
+    /// Returns the operations per item, not counting its elements where their number varies.
     pub fn per_item(&self) -> u64 {
         self.hash.saturating_add(self.look_up)
     }
 
-    /// The work of looking an item up in so many structures that share their functions.
+    /// Returns the work of looking an item up in `structures` structures that share their functions.
     pub fn in_each_of(self, structures: usize) -> Self {
         Self { look_up: self.look_up.saturating_mul(structures as u64), ..self }
     }
 
-    /// The most that one operation on an item of so many elements can take, drawing included: what a caller with a deadline
-    /// asks for.
+    /// Returns the most that one operation on an item of `elements` elements can take, including drawing: the figure
+    /// for a caller with a deadline.
     pub fn of_first_item(&self, elements: u64) -> u64 {
         self.draw.saturating_add(self.per_item()).saturating_add(self.element.saturating_mul(elements))
     }
 }
 
-/// More work than a spec may ask for.
+/// A spec asks for more work than it may.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum WorkError {
-    /// For each item.
+    /// The limit is exceeded for each item.
     #[error(
         "each item would take about {} ms, more than {} ms: use fewer rows, bands, probes or generations, or lift the limit on work if whoever made this is trusted",
         milliseconds(*found), milliseconds(*most)
     )]
     Item {
-        /// Nominal operations that an item takes.
+        /// Nominal operations per item.
         found: u64,
-        /// The most.
+        /// The maximum.
         most: u64,
     },
-    /// Before the first item.
+    /// The limit is exceeded before the first item.
     #[error(
         "drawing the hash functions would take about {} ms, more than {} ms: use fewer rows or bands, or lift the limit on work if whoever made this is trusted",
         milliseconds(*found), milliseconds(*most)
     )]
     Draw {
-        /// Nominal operations that drawing takes.
+        /// Nominal operations of drawing.
         found: u64,
-        /// The most.
+        /// The maximum.
         most: u64,
     },
 }
@@ -128,12 +130,12 @@ fn milliseconds(operations: u64) -> u64 {
     operations / 1_000_000
 }
 
-/// A product that stays the largest number where it would overflow.
+/// Returns the product, saturating at the largest number.
 pub(crate) fn product(factors: impl IntoIterator<Item = u64>) -> u64 {
     factors.into_iter().fold(1, u64::saturating_mul)
 }
 
-/// `ln n` rounded up, at least 1.
+/// Returns `ln n` rounded up, at least 1.
 pub(super) fn log(n: u64) -> u64 {
     libm::ceil(libm::log(n.max(2) as f64)) as u64
 }

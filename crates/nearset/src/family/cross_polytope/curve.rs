@@ -1,8 +1,8 @@
 //! The probability that two vectors at angle `φ` have the same nearest vertex of a randomly rotated cross-polytope.
 //!
-//! Claim: for a Gaussian matrix, that is, `D` independent pairs of coordinates `(X_i, Y_i)` of correlation `cos φ`, the curve
-//! is exact up to quadrature and interpolation, which stay below 2e-5 of the probability for `φ <= π/2`. For a rotation it
-//! is that curve with its corrections of the order `1/D` and `1/D²`.
+//! Claim: for a Gaussian matrix, that is, `D` independent pairs of coordinates `(X_i, Y_i)` of correlation `cos φ`, the
+//! curve is exact up to quadrature and interpolation errors, which stay below 2e-5 of the probability for `φ <= π/2`.
+//! For a rotation it is that curve with corrections of order `1/D` and `1/D²`.
 //! Invariant: non-increasing, 1 at 0 and 0 at π.
 //!
 //! The vertex is the coordinate of the largest absolute value, with its sign. By symmetry
@@ -11,20 +11,21 @@
 //! p(φ) = 2D ∫∫_{x,y>0} n_φ(x, y) (1 - W(x, y))^(D-1) dx dy,      W = Pr[|X| >= x or |Y| >= y]
 //! ```
 //!
-//! `W` follows from Plackett's identity, by which the derivative of an orthant's probability in the angle is elementary:
+//! `W` follows from Plackett's identity, which makes the derivative of an orthant's probability in the angle
+//! elementary:
 //!
 //! ```text
 //! W(x, y) = 2Q(min) + (1/π) ∫_0^φ exp(-(x-y)²/(2 sin²α)) [exp(-xy/(1+cos α)) - exp(-xy/(1-cos α))] dα
 //! ```
 //!
-//! with `Q` the normal tail. Half sum and half difference of `X` and `Y` are independent, of deviations `cos(φ/2)` and
-//! `sin(φ/2)`. Integrating over the smaller coordinate and the standardised half difference therefore keeps the integrand
-//! smooth and of one width down to the smallest angles.
+//! with `Q` the normal tail. The half sum and the half difference of `X` and `Y` are independent, with deviations
+//! `cos(φ/2)` and `sin(φ/2)`. Integrating over the smaller coordinate and the standardised half difference therefore
+//! keeps the integrand smooth and of constant width down to the smallest angles.
 //!
-//! A rotation keeps the angle of two vectors, whereas a Gaussian matrix gives them another: `φ` plus an error of mean 0 and
-//! variance `sin² φ / D`, to the first order. So the matrix's curve is the rotation's, smoothed by `exp(L/D)`,
-//! `L = (sin² φ / 2) d²/dφ²`, and `1 - L/D + L²/2D²` takes that back. At `D = 64` this is 4 % of the probability at 1 radian
-//! and 22 % at 1.5, as measured. Beyond a right angle, where probabilities are next to nothing, it is rough.
+//! A rotation preserves the angle between two vectors, whereas a Gaussian matrix changes it: to `φ` plus an error of
+//! mean 0 and variance `sin² φ / D`, to first order. So the matrix's curve is the rotation's, smoothed by `exp(L/D)`,
+//! `L = (sin² φ / 2) d²/dφ²`, and `1 - L/D + L²/2D²` undoes that. At `D = 64` this is 4 % of the probability at 1
+//! radian and 22 % at 1.5, as measured. Beyond a right angle, where probabilities are next to nothing, it is rough.
 //!
 //! References: Plackett, "A reduction formula for normal multivariate integrals", Biometrika 1954. The asymptotic form
 //! `ln 1/p = τ²/(4-τ²) ln D + O(ln ln D)`, `τ = 2 sin(φ/2)`, is theorem 1 of Andoni, Indyk, Laarhoven, Razenshteyn & Schmidt,
@@ -35,13 +36,13 @@ use std::{
     sync::OnceLock,
 };
 
-/// Steps of the table from 0 to π.
+/// The number of steps in the table from 0 to π.
 const STEPS: usize = 128;
-/// The largest table is for this power of two.
+/// The power of two for which the largest table is made.
 const MOST_EXPONENT: usize = 24;
 
-/// The probability for a power of two of coordinates. The first call for a dimension makes a table, which later ones use.
-/// Above 2^24 coordinates, where no function can be drawn, it is 0.
+/// Returns the probability for a number of coordinates that is a power of two. The first call for a dimension makes a
+/// table, which later ones use. Above 2^24 coordinates, where no function can be drawn, the result is 0.
 pub(super) fn collision_probability(coordinates: usize, angle: f64) -> f64 {
     debug_assert!(coordinates.is_power_of_two());
     static TABLES: [OnceLock<Table>; MOST_EXPONENT + 1] = [const { OnceLock::new() }; MOST_EXPONENT + 1];
@@ -67,7 +68,7 @@ impl Table {
         if rotation {
             curve = sharpened(&curve, coordinates as f64);
         }
-        // The smallest probability that a table holds, so that differences of two logarithms are finite.
+        // The smallest probability in a table, so that differences of two logarithms are finite.
         const LEAST: f64 = 1e-300;
         let mut logs = [0.0; STEPS];
         for i in 1..STEPS {
@@ -75,11 +76,12 @@ impl Table {
         }
         let mut slopes = [0.0; STEPS];
         for i in 1..STEPS - 1 {
-            // Fritsch and Butland's slope, the harmonic mean of the chords on both sides, can't overshoot either.
+            // Fritsch and Butland's slope, the harmonic mean of the chords on both sides, cannot overshoot either of
+            // them.
             let (left, right) = (logs[i] - logs[i - 1], logs[i + 1] - logs[i]);
             slopes[i] = if left * right > 0.0 { 2.0 * left * right / (left + right) } else { 0.0 };
         }
-        // At the ends, the slope of the parabola through three points, kept on the side of falling.
+        // At the ends, the slope of the parabola through three points, kept from rising.
         slopes[0] = (2.0 * logs[1] - 0.5 * logs[2] - 1.5 * logs[0]).clamp(3.0 * (logs[1] - logs[0]), 0.0);
         slopes[STEPS - 1] = logs[STEPS - 1] - logs[STEPS - 2];
         Self { logs, slopes }
@@ -105,14 +107,14 @@ impl Table {
     }
 }
 
-/// A rotation's curve from a Gaussian matrix's, to the second order in `1/D`.
+/// Returns a rotation's curve from a Gaussian matrix's, to second order in `1/D`.
 fn sharpened(curve: &[f64; STEPS], coordinates: f64) -> [f64; STEPS] {
     let once = spread(curve, coordinates);
     let twice = spread(&once, coordinates);
     std::array::from_fn(|i| curve[i] - once[i] + 0.5 * twice[i])
 }
 
-/// `(sin² φ / 2D) p''(φ)`, by central differences.
+/// Returns `(sin² φ / 2D) p''(φ)`, by central differences.
 fn spread(curve: &[f64; STEPS], coordinates: f64) -> [f64; STEPS] {
     let step = PI / STEPS as f64;
     std::array::from_fn(|i| {
@@ -128,7 +130,7 @@ fn spread(curve: &[f64; STEPS], coordinates: f64) -> [f64; STEPS] {
 /// Nodes and weights for the three integrals.
 struct Quadrature {
     coordinates: f64,
-    /// Below this, even one vector's largest coordinate lies with a probability of e^-40 only.
+    /// Even one vector's largest coordinate lies below this only with probability e^-40.
     least: f64,
     /// Over the smaller of the two largest coordinates, as a fraction of its range.
     smaller: Vec<(f64, f64)>,
@@ -162,12 +164,12 @@ impl Quadrature {
 
     fn collision_probability(&self, angle: f64) -> f64 {
         let (sine, cosine) = (libm::sin(0.5 * angle), libm::cos(0.5 * angle));
-        // |X| and |Y| are distributed alike for an angle and its supplement.
+        // |X| and |Y| have the same joint distribution for an angle and its supplement.
         let acute = if angle > FRAC_PI_2 { PI - angle } else { angle };
-        // The integrand over the angle is flat at 0 to all orders, so nodes are crowded there by a square.
+        // The integrand over the angle is flat at 0 to all orders, so squaring crowds the nodes there.
         let arc = |&(node, weight): &(f64, f64)| Arc::new(acute * node * node, 2.0 * acute * node * weight);
         let arcs: Vec<Arc> = self.angle.iter().map(arc).collect();
-        // From `least` on, the other coordinates can make up for a factor of e^-80 at most, and e^-40 more is left out.
+        // From `least` on, the other coordinates can contribute a factor of e^-80 at most, and e^-40 more is left out.
         let range = (self.least * self.least + 240.0 * cosine * cosine).sqrt().min(9.0) - self.least;
         let mut total = 0.0;
         for &(fraction, weight) in &self.difference {
@@ -212,12 +214,12 @@ impl Arc {
     fn at(&self, product: f64) -> f64 {
         let other = self.other_side * product;
         let same = libm::exp(self.same_side * product);
-        // Beyond 40 the second term is lost in the first's rounding.
+        // Beyond 40 the second term is lost in the rounding of the first.
         if other < -40.0 { same } else { same - libm::exp(other) }
     }
 }
 
-/// Nodes and weights of Gauss and Legendre's rule over an interval, by Newton's method on the recurrence.
+/// Returns the nodes and weights of the Gauss-Legendre rule over an interval, by Newton's method on the recurrence.
 fn gauss_legendre(nodes: usize, from: f64, to: f64) -> Vec<(f64, f64)> {
     let half = 0.5 * (to - from);
     (0..nodes)
@@ -254,7 +256,7 @@ mod tests {
         for angle in ANGLES.into_iter().chain([2.0, 2.5, 3.0]) {
             let plane = 1.0 - angle / PI;
             assert_close(collision_probability(1, angle), plane, 5e-5);
-            // Turned by 45 degrees, the cells of the four vertices in the plane are the four quadrants.
+            // Rotated by 45 degrees, the cells of the four vertices in the plane are the four quadrants.
             assert_close(collision_probability(2, angle), plane * plane, 5e-5);
         }
     }

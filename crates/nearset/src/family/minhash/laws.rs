@@ -1,5 +1,5 @@
-//! Laws of MinHash beyond those of all families: the estimator's bias and variance, for sets smaller than the signature
-//! too, and the coverage of its confidence interval.
+//! Laws of MinHash beyond those of all families: the estimator's bias and variance, also for sets smaller than the
+//! signature, and the coverage of its confidence interval.
 
 use super::{permutation::Permutations, sketch::FastSketch, *};
 use crate::{
@@ -7,7 +7,7 @@ use crate::{
     hash::Rng,
 };
 
-/// Two sets whose Jaccard similarity is as near to `similarity` as one of `size` elements allows: `shared` elements in
+/// Two sets whose Jaccard similarity is as close to `similarity` as one of `size` elements allows: `shared` elements in
 /// both, the rest of `size` in the first, `extra` in the second.
 #[derive(Debug, Clone, Copy)]
 struct Shape {
@@ -23,7 +23,7 @@ impl Shape {
             let shared = (similarity * (size + extra) as f64).round().min(size as f64) as usize;
             Shape { size, shared, extra }
         });
-        // Among equally near ones the sizes should be equal, as in life.
+        // Among equally close ones the sizes should be equal, as in practice.
         let error = |shape: &Shape| (shape.similarity() - similarity).abs();
         shapes
             .min_by(|a, b| (error(a) - error(b)).signum().total_cmp(&0.0).then(a.imbalance().cmp(&b.imbalance())))
@@ -45,7 +45,7 @@ impl Shape {
     }
 }
 
-/// Sums over repetitions of how many slots, and bands of five, two signatures agree in.
+/// Sums, over repetitions, of how many slots, and bands of five, two signatures agree in.
 #[derive(Default)]
 struct Moments {
     repetitions: f64,
@@ -72,7 +72,7 @@ impl Moments {
 const ROWS: usize = 5;
 
 /// Runs `repetitions` pairs through a sketch, `PAIRS` under each of many seeds, so that both the functions and the sets
-/// are drawn anew; `visit` gets the agreeing slots and bands of each.
+/// are drawn anew; `visit` gets the numbers of agreeing slots and bands for each.
 fn simulate<S: Sketch>(
     make: impl Fn(Seed) -> S,
     slots: usize,
@@ -106,8 +106,8 @@ const SIZES: [usize; 5] = [1, 5, 50, 300, 5000];
 const SLOTS: [usize; 3] = [128, 640, 1024];
 
 /// The variance of a sample variance over `n` draws of a nearly normal value is `2/(n-1)` of its square: with 4,000
-/// draws a standard error of 2.2 %. The limit of 1.1 is on the true ratio; 1.1 plus 3 standard errors is what a
-/// measured one must not exceed. Real ratios lie between .5 and 1, so red means a bug. The bias gets 6 sigma.
+/// draws, a standard error of 2.2 %. The limit of 1.1 is on the true ratio; a measured one must not exceed 1.1 plus 3
+/// standard errors. Real ratios lie between .5 and 1, so red means a bug. The bias gets 6 sigma.
 #[test]
 fn the_estimator_has_no_bias_and_the_variance_of_independent_slots() {
     println!("   size      J  slots  variance / (J(1-J)/k)  bands of 5: variance / independent");
@@ -146,8 +146,8 @@ fn the_estimator_has_no_bias_and_the_variance_of_independent_slots() {
     }
 }
 
-/// Wilson's interval promises 95 % on average for independent slots. At one similarity and length the discrete count
-/// moves it by a percent or two; where slots spread better than independent ones it covers more.
+/// Wilson's interval promises 95 % on average for independent slots. At any one similarity and length the discrete
+/// count moves it by a percent or two; where slots spread better than independent ones it covers more.
 #[test]
 fn the_interval_covers_the_truth_as_documented() {
     let (mut all, mut cells) = (0.0, 0.0);
@@ -171,7 +171,7 @@ fn the_interval_covers_the_truth_as_documented() {
     assert!((0.95..0.995).contains(&average), "covered {average} on average");
 }
 
-/// The definition obeys the same, so the bounds above ask for nothing special.
+/// The definition obeys the same laws, so the bounds above demand nothing special.
 #[test]
 fn independent_permutations_have_the_variance_of_theory() {
     let shape = Shape::nearest(50, 0.5);
@@ -184,7 +184,7 @@ fn independent_permutations_have_the_variance_of_theory() {
     assert!((ratio - 1.0).abs() < 0.11, "{ratio}");
 }
 
-/// Sets of `size` elements with `distance * size` of a union of `size` outside the intersection.
+/// Makes sets of `size` elements, with `distance * size` of a union of `size` outside the intersection.
 fn pair(size: usize) -> impl Fn(f64, &mut Rng) -> (Owned, Owned) {
     move |distance, rng| {
         let all: Vec<u64> = (0..size).map(|_| rng.next_u64()).collect();

@@ -1,12 +1,12 @@
 //! MinHash, for the Jaccard distance of sets (Broder 1997): `p(d) = 1 - d`.
 //!
-//! Claim: every slot of a signature holds the least, over the set's elements, of a random function of element and
-//! slot. So two sets agree in a slot with probability exactly their Jaccard similarity, and the signature of a union
-//! is the slotwise minimum of the signatures, bit for bit.
-//! Invariant: an empty set has no key in any band, so it is near to nothing.
+//! Claim: every slot of a signature holds the least value, over the set's elements, of a random function of element and
+//! slot. So two sets agree in a slot with probability exactly their Jaccard similarity, and the signature of a union is
+//! the slotwise minimum of the signatures, bit for bit.
+//! Invariant: an empty set has no key in any band, so it is near nothing.
 //!
-//! [`MinHash`] computes a signature of `k` slots in `O(set + k)` steps where the set is not tiny ([`sketch`] says how);
-//! [`PermutationMinHash`] takes `k` independent minima, `O(set * k)`: the textbook's definition, for comparison.
+//! [`MinHash`] computes a signature of `k` slots in `O(set + k)` steps unless the set is tiny ([`sketch`] explains
+//! how); [`PermutationMinHash`] takes `k` independent minima, `O(set * k)`: the textbook definition, for comparison.
 
 #[cfg(test)]
 mod laws;
@@ -31,7 +31,7 @@ use crate::{
 /// MinHash by fast similarity sketching, of sets and of texts as sets of shingles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct MinHash {
-    /// How texts are cut. Sets are taken as they are.
+    /// How texts are cut. Sets are used as they are.
     pub shingling: Shingling,
 }
 
@@ -78,10 +78,10 @@ impl LshFamily for MinHash {
     }
 }
 
-/// Operations that each element of a set takes, or each byte of a text: it is shingled, mixed and thrown a few times.
+/// The number of operations per element of a set, or per byte of a text: it is shingled, mixed and thrown a few times.
 const ELEMENT_WORK: u64 = 100;
 
-/// Overwrites `out` by what an item is a set of: a set's elements, or a text's shingles, in any order and with repeats.
+/// Overwrites `out` with the elements of an item: a set's own, or a text's shingles, in any order and with repeats.
 fn elements(shingler: &Shingler, item: Item<'_>, out: &mut Vec<u64>) -> Result<(), ItemError> {
     match item {
         Item::Text(text) => shingler.shingles(text, out),
@@ -94,7 +94,7 @@ fn elements(shingler: &Shingler, item: Item<'_>, out: &mut Vec<u64>) -> Result<(
     Ok(())
 }
 
-/// The Jaccard distance of two sets or texts; hashes of shingles under one seed stand for the shingles.
+/// Returns the Jaccard distance of two sets or texts; hashes of shingles under one seed stand for the shingles.
 fn set_distance(shingling: Shingling, a: Item<'_>, b: Item<'_>) -> Result<Distance, ItemError> {
     let shingler = Shingler::new(shingling, Seed::default())?;
     let (mut set_a, mut set_b) = (Vec::new(), Vec::new());
@@ -105,7 +105,7 @@ fn set_distance(shingling: Shingling, a: Item<'_>, b: Item<'_>) -> Result<Distan
 
 /// A way to make signatures.
 trait Sketch: Send + Sync {
-    /// Writes the signature of a set that is not empty. `elements` may be overwritten; `positions` is room to work in.
+    /// Writes the signature of a non-empty set. `elements` may be overwritten; `positions` is scratch space.
     fn sketch(&self, elements: &mut [u64], slots: &mut [u64], positions: &mut Vec<u32>);
 }
 
@@ -143,7 +143,7 @@ impl Sketcher {
         Self { seed, shingler, sketch: AnySketch::Weighted(darts) }
     }
 
-    /// The signature of the empty set: similar to nothing, and nothing changes by merging it.
+    /// Returns the signature of the empty set: similar to nothing, and merging it changes nothing.
     pub fn empty(&self) -> Signature {
         let (weighted, slots) = match &self.sketch {
             AnySketch::Set(sketch) => (false, sketch.slots()),
@@ -152,10 +152,10 @@ impl Sketcher {
         Signature::empty(self.seed, self.shingler.shingling(), weighted, slots)
     }
 
-    /// The signature that has these slots, which [`Signature::slots`] gave: how one is made again that was stored apart.
+    /// Restores a signature from its slots, as returned by [`Signature::slots`] and stored elsewhere.
     ///
     /// # Errors
-    /// If they are more or fewer than a signature of this sketcher has.
+    /// If there are more or fewer than a signature of this sketcher has.
     pub fn restore(&self, slots: &[u64]) -> Result<Signature, SignatureError> {
         let mut signature = self.empty();
         let (a, b) = (signature.slots().len(), slots.len());
@@ -166,20 +166,20 @@ impl Sketcher {
         Ok(signature)
     }
 
-    /// The signature of an item of the family's kind, or of a text.
+    /// Returns the signature of an item of the family's kind, or of a text.
     ///
     /// # Errors
-    /// If the item is neither, or its weights are not weights.
+    /// If the item is neither, or its weights are invalid.
     pub fn signature(&self, item: Item<'_>) -> Result<Signature, ItemError> {
         let mut signature = self.empty();
         self.sketch_into(item, &mut Hashed::new(), &mut signature)?;
         Ok(signature)
     }
 
-    /// Overwrites `signature` by the item's; allocates nothing once `work` has served an item of this size.
+    /// Overwrites `signature` with the item's; allocates nothing once `work` has been used for an item of this size.
     ///
     /// # Errors
-    /// If the item is neither of the family's kind nor a text, or its weights are not weights.
+    /// If the item is neither of the family's kind nor a text, or its weights are invalid.
     ///
     /// # Panics
     /// If another sketcher made `signature`.
@@ -204,8 +204,8 @@ impl Sketcher {
     }
 }
 
-/// Signatures cut into bands: row `r` of band `b` is slot `r * bands + b`, so that neighbouring bands are worked out
-/// side by side in vector registers.
+/// Signatures cut into bands: row `r` of band `b` is slot `r * bands + b`, so that neighbouring bands are computed side
+/// by side in vector registers.
 struct Banded<S> {
     shingler: Shingler,
     sketch: S,
@@ -224,7 +224,7 @@ impl<S: Sketch> Functions for Banded<S> {
         out.slots.clear();
         out.slots.resize(self.layout.functions(), kernel::EMPTY);
         self.sketch.sketch(&mut out.scratch, &mut out.slots, &mut out.positions);
-        // The elements have served; their room takes the keys on their way out.
+        // The elements are no longer needed; their space takes the keys on their way out.
         out.scratch.clear();
         out.scratch.resize(bands, 0);
         kernel::columns(KEY_BASE, &out.slots, &mut out.scratch);

@@ -1,6 +1,6 @@
-//! MinHash as the textbook has it: slot `j` is the least of `mix(x ^ key_j)` over the set.
+//! MinHash by the textbook: slot `j` is the least of `mix(x ^ key_j)` over the set.
 //!
-//! Slots are independent by construction and cost `O(set * k)`. What [`super::MinHash`] is measured against.
+//! Slots are independent by construction and cost `O(set * k)`. This is what [`super::MinHash`] is measured against.
 
 use super::{Banded, Sketch, set_distance};
 use crate::{
@@ -13,7 +13,7 @@ use crate::{
 /// MinHash by `k` independent permutations, for comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct PermutationMinHash {
-    /// How texts are cut. Sets are taken as they are.
+    /// How texts are cut. Sets are used as they are.
     pub shingling: Shingling,
 }
 

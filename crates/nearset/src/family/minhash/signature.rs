@@ -1,7 +1,7 @@
-//! Signatures: what a set looked like, in a few hundred slots.
+//! Signatures: summaries of sets in a few hundred slots.
 //!
-//! Claim: the part of slots in which two signatures agree estimates their sets' Jaccard similarity without bias, with
-//! variance `J(1-J)/k`; `merge` gives the signature of the union, bit for bit.
+//! Claim: the fraction of slots in which two signatures agree estimates their sets' Jaccard similarity without bias,
+//! with variance `J(1-J)/k`; `merge` gives the signature of the union, bit for bit.
 //! Invariant: signatures are compared and merged only when seed, shingling and length agree.
 
 use crate::{
@@ -19,14 +19,14 @@ pub struct Signature {
     slots: Vec<u64>,
 }
 
-/// A similarity, estimated, with the bounds of its 95 % confidence interval (Wilson 1927).
+/// An estimated similarity, with the bounds of its 95 % confidence interval (Wilson 1927).
 ///
-/// The interval is that of independent slots. It covers the true similarity in 95 % of cases or more on average, and
-/// in 93 % or more at any one similarity from 128 slots on; up to 99 % where the set has about as many elements as
-/// the signature has slots, whose variance is then half of what the interval allows for.
+/// The interval is that of independent slots. It covers the true similarity in 95 % of cases or more on average, and in
+/// 93 % or more at any one similarity from 128 slots on; up to 99 % where the set has about as many elements as the
+/// signature has slots, since the variance is then half of what the interval allows for.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Estimate {
-    /// The part of slots that agree.
+    /// The fraction of slots that agree.
     pub similarity: Similarity,
     /// The interval's lower bound.
     pub low: Similarity,
@@ -36,7 +36,7 @@ pub struct Estimate {
 
 impl Estimate {
     pub(super) fn from_agreements(agreeing: usize, slots: usize) -> Self {
-        // The normal distribution's quantile at .975.
+        // The 0.975 quantile of the normal distribution.
         const Z: f64 = 1.959_963_984_540_054;
         let count = slots as f64;
         let part = agreeing as f64 / count;
@@ -51,11 +51,11 @@ impl Estimate {
     }
 }
 
-/// Why two signatures can't be put side by side.
+/// Why two signatures cannot be compared.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SignatureError {
-    /// Different functions made them.
+    /// They were made by different functions.
     #[error("signatures of seeds {a} and {b} can't be compared: make both with one seed")]
     Seeds {
         /// One seed.
@@ -89,24 +89,24 @@ impl Signature {
         Self { seed, shingling, weighted, slots: vec![EMPTY; slots] }
     }
 
-    /// Empties the signature and hands out its slots, which must be as many as given.
+    /// Empties the signature and returns its slots, of which there must be `slots`.
     pub(super) fn reset(&mut self, slots: usize) -> &mut [u64] {
         assert_eq!(self.slots.len(), slots, "another sketcher made the signature");
         self.slots.fill(EMPTY);
         &mut self.slots
     }
 
-    /// The seed of the functions that made it.
+    /// Returns the seed of the functions that made it.
     pub fn seed(&self) -> Seed {
         self.seed
     }
 
-    /// The slots' values; `u64::MAX` throughout for an empty set.
+    /// Returns the slots' values; `u64::MAX` throughout for an empty set.
     pub fn slots(&self) -> &[u64] {
         &self.slots
     }
 
-    /// Whether the set was empty.
+    /// Returns whether the set was empty.
     pub fn is_empty(&self) -> bool {
         self.slots.contains(&EMPTY)
     }
@@ -121,10 +121,10 @@ impl Signature {
         Ok(Estimate::from_agreements(agreeing, self.slots.len()))
     }
 
-    /// Becomes the signature of the union of both sets.
+    /// Turns this signature into that of the union of both sets.
     ///
     /// # Errors
-    /// If the signatures differ in seed, shingling or length; nothing has changed then.
+    /// If the signatures differ in seed, shingling or length; in that case nothing changes.
     pub fn merge(&mut self, other: &Signature) -> Result<(), SignatureError> {
         self.check_comparable(other)?;
         self.slots.iter_mut().zip(&other.slots).for_each(|(a, &b)| *a = (*a).min(b));
@@ -191,8 +191,8 @@ mod tests {
 
     #[test]
     fn the_interval_is_wilsons() {
-        // Brown, Cai & DasGupta, "Interval estimation for a binomial proportion", 2001, section 3.1.1, worked for 3
-        // of 10.
+        // Brown, Cai & DasGupta, "Interval estimation for a binomial proportion", 2001, section 3.1.1, worked for 3 of
+        // 10.
         let estimate = Estimate::from_agreements(3, 10);
         assert!((estimate.low.value() - 0.107_791).abs() < 1e-6);
         assert!((estimate.high.value() - 0.603_222).abs() < 1e-6);

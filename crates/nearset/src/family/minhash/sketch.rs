@@ -1,38 +1,37 @@
 //! Fast similarity sketching (after Dahlgaard, Knudsen & Thorup, "Fast similarity sketching", FOCS 2017).
 //!
-//! The signature of `k` slots is defined by `R` rounds and a last resort. In round `i` every element is thrown into
-//! one of the slots by a hash of its own; a slot keeps the least hash of the *earliest* round in which anything fell
-//! into it. A slot that stays empty through all rounds takes the least, over all elements, of a hash that belongs to
+//! The signature of `k` slots is defined by `R` rounds and a last resort. In round `i` every element is thrown into one
+//! of the slots by a hash of its own; a slot keeps the least hash of the *earliest* round in which anything fell into
+//! it. A slot that stays empty through all rounds takes the least value, over all elements, of a hash that belongs to
 //! the slot. Written out, slot `j` is the minimum over elements `x` of
 //!
 //! ```text
 //! f_j(x) = (i, h_i(x))  for the first round i with slot(h_i(x)) = j,  else  (R, g_j(x))
 //! ```
 //!
-//! ordered by the first component, then by the second. A minimum of one function over the set is all that MinHash
-//! asks for: no bias, and unions merge. An element can win only one slot a round, so that a round samples without
+//! ordered by the first component, then by the second. MinHash needs no more than the minimum of one function over the
+//! set: there is no bias, and unions merge. An element can win only one slot per round, so a round samples without
 //! replacement: slots are spread more evenly than independent ones, and the estimator's variance is about half of
 //! theirs for sets of `k/20` to `k` elements (`laws` measures it; it is nowhere above).
 //!
-//! A round over `n` elements fills a part `1 - e^(-n/k)` of what is empty, so a set of `k ln k` elements or more is
-//! done in one round, and smaller ones in a few: rounds end when nothing is empty. The last resort costs `n` steps a
-//! slot, in vector registers a seventh of a throw each, and only `k e^(-nR/k)` slots need it. `R` weighs the two: one
-//! round for every 72 slots is at or near the least cost for sets of 50 to 1000 elements (`benches/sketch.rs`), where
-//! the minimum is flat. The paper goes through `k` rounds and then as many last resorts; what it promises holds for
-//! any `R`.
+//! A round over `n` elements fills a fraction `1 - e^(-n/k)` of the empty slots, so a set of `k ln k` elements or more
+//! is done in one round, and smaller ones in a few: rounds end when nothing is empty. The last resort costs `n` steps
+//! per slot, each of which takes a seventh of a throw in vector registers, and only `k e^(-nR/k)` slots need it. `R`
+//! balances the two: one round for every 72 slots is at or near the least cost for sets of 50 to 1000 elements
+//! (`benches/sketch.rs`), where the minimum is flat. The paper goes through `k` rounds and then as many last resorts;
+//! its promises hold for any `R`.
 //!
-//! All that counts distinct elements, while texts repeat theirs: a megabyte of one sentence has a dozen, which fill a dozen
-//! slots a round, so that every round and most last resorts would go through all repeats. Hence the empty slots are looked at
-//! where repeats begin to cost: after the first round, if it could have filled most, and before last resorts. `e` of `k`
-//! slots that stayed empty through `i` rounds tell of about `k/i ln(k/e)` distinct elements ("linear counting"). If
-//! those are fewer than half of all, repeats are dropped first. An element that was thrown need not be thrown again, so the
-//! signature is the same with or without its repeats.
+//! All of this counts distinct elements, while texts repeat theirs: a megabyte of one sentence has a dozen, which fill
+//! a dozen slots per round, so that every round and most last resorts would go through all repeats. The empty slots are
+//! therefore counted where repeats begin to cost: after the first round, if it could have filled most of them, and
+//! before last resorts. If `e` of `k` slots stayed empty through `i` rounds, there are about `k/i ln(k/e)` distinct
+//! elements ("linear counting"). If that is fewer than half of all, repeats are dropped first. An element that was
+//! thrown need not be thrown again, so the signature is the same with or without its repeats.
 //!
 //! Hashes are multiples: an element becomes a point `mix(x ^ key)`, and `h_i` and `g_j` multiply it, modulo 2^64, by
-//! odd numbers below 2^32 that belong to the round or slot. For points that are uniform and independent every such
-//! hash is so, too, whatever the multiplier; and two hashes of one point are jointly uniform up to frequencies of the
-//! order of their multipliers, 2^31, far finer than the slots. The laws measure what is left of dependence between
-//! slots.
+//! odd numbers below 2^32 that belong to the round or slot. If points are uniform and independent, so is every such
+//! hash, whatever the multiplier; and two hashes of one point are jointly uniform up to frequencies of the order of
+//! their multipliers, 2^31, far finer than the slots. The laws measure the remaining dependence between slots.
 
 use super::Sketch;
 use crate::{
@@ -42,10 +41,10 @@ use crate::{
     simd::sketch::{self as kernel, MOST_ROUNDS},
 };
 
-/// Slots for which one more round pays.
+/// The number of slots for which one more round pays off.
 const SLOTS_PER_ROUND: usize = 72;
 
-/// Drawn functions of a signature.
+/// The drawn functions of a signature.
 #[derive(Debug, Clone)]
 pub(super) struct FastSketch {
     key: u64,
@@ -62,10 +61,11 @@ impl FastSketch {
         Self { key, rounds: multipliers(rounds), slots: multipliers(slots) }
     }
 
-    /// Operations that a signature takes, of a set of whatever size.
+    /// Returns the most operations that a signature takes, for a set of any size.
     ///
-    /// Throws fill `k` slots after about `k ln k` of them. Where `R` rounds make fewer, `n` elements leave `k e^(-nR/k)` slots
-    /// to the last resort, in `n` steps of a third of an operation each: most for `n = k/R`, where that is `k^2 / (eR)`.
+    /// Throws fill `k` slots after about `k ln k` of them. Where `R` rounds make fewer, `n` elements leave
+    /// `k e^(-nR/k)` slots to the last resort, in `n` steps of a third of an operation each. The most are needed for
+    /// `n = k/R`, where that is `k^2 / (eR)`.
     pub(super) fn work_bound(slots: usize) -> u64 {
         let rounds = slots.div_ceil(SLOTS_PER_ROUND).min(MOST_ROUNDS) as u64;
         let slots = slots as u64;
@@ -102,21 +102,22 @@ impl Sketch for FastSketch {
     }
 }
 
-/// About how many distinct points leave so many slots empty in so many rounds.
+/// Estimates how many distinct points leave `empty` slots empty after `rounds` rounds.
 fn distinct(slots: usize, empty: usize, rounds: usize) -> usize {
     (slots as f64 / rounds as f64 * libm::log(slots as f64 / empty as f64)) as usize + 1
 }
 
-/// The points without most of their repeats, if about `distinct` of them are distinct and those are less than half.
-/// `table` is room to work in.
+/// Returns the points without most of their repeats, if about `distinct` of them are distinct and those are less than
+/// half. `table` is scratch space.
 fn without_repeats<'a>(points: &'a mut [u64], distinct: usize, table: &mut Vec<u32>) -> &'a mut [u64] {
     let mut length = points.len();
     if 2 * distinct >= length || u32::try_from(length).is_err() {
         return points;
     }
     let bits = (4 * distinct).next_power_of_two().ilog2();
-    // A place of the table says where among those kept the last point lies that fell there. In a table four times as large
-    // as it need be, a fifth of the points share a place, and evict each other; hardly any do so thrice.
+    // A place of the table holds the index, among the points kept, of the last point that fell there. In a table four
+    // times as large as necessary, a fifth of the points share a place, and evict each other; hardly any do so three
+    // times.
     for turn in [0, 20, 40] {
         table.clear();
         table.resize(1 << bits, 0);
@@ -148,7 +149,8 @@ mod tests {
         simd::sketch::{EMPTY, STEPS},
     };
 
-    /// The signature as the module's head writes it: for every slot, the least of `f_j` over the elements.
+    /// Computes the signature as the module documentation defines it: for every slot, the least of `f_j` over the
+    /// elements.
     fn by_definition(sketch: &FastSketch, elements: &[u64]) -> Vec<u64> {
         let mut points = elements.to_vec();
         kernel::points(sketch.key, &mut points);
@@ -162,7 +164,7 @@ mod tests {
         slots
     }
 
-    /// `count` elements of which `distinct` are distinct, one after the other or at random.
+    /// Returns `count` elements of which `distinct` are distinct, one after the other or at random.
     fn repeated(rng: &mut Rng, distinct: usize, count: usize, in_turn: bool) -> Vec<u64> {
         let alphabet: Vec<u64> = (0..distinct).map(|_| rng.next_u64()).collect();
         let pick = |i: usize, rng: &mut Rng| if in_turn { i % distinct } else { rng.below(distinct as u64) as usize };
@@ -195,7 +197,8 @@ mod tests {
         }
     }
 
-    /// Steps for one element, however often elements are repeated: one throw, and what distinct ones take, spread over all.
+    /// Steps per element, however often elements are repeated: one throw, plus the cost of the distinct ones, spread
+    /// over all.
     #[test]
     fn repeats_cost_one_throw_each() {
         let mut rng = Rng::new(Seed::new(3));

@@ -1,8 +1,8 @@
-//! Improved consistent weighted sampling (Ioffe, "Improved consistent sampling, weighted minhash and L1 sketching",
-//! ICDM 2010), as it is written there.
+//! Improved consistent weighted sampling, as written in Ioffe, "Improved consistent sampling, weighted minhash and L1
+//! sketching", ICDM 2010.
 //!
 //! For a slot and an element of weight `w` draw `r, c ~ Gamma(2, 1)` and `b ~ U(0, 1)`, and let
-//! `t = floor(ln w / r + b)`, `y = exp(r (t - b))`, `a = c / (y e^r)`. The slot samples the element of the least `a`;
+//! `t = floor(ln w / r + b)`, `y = exp(r (t - b))`, `a = c / (y e^r)`. The slot samples the element with the least `a`;
 //! two sets agree when they sample the same element with the same `t`.
 
 use super::{Banded, WeightedSketch, weighted_distance};
@@ -16,7 +16,7 @@ use crate::{
 /// Weighted MinHash by consistent weighted sampling, for comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct ConsistentMinHash {
-    /// How texts are cut. Weighted sets are taken as they are.
+    /// How texts are cut. Weighted sets are used as they are.
     pub shingling: Shingling,
 }
 

@@ -1,22 +1,22 @@
 //! Weighted MinHash by darts (after Christiani, "DartMinHash: fast sketching for weighted sets", 2020, and Ertl,
 //! "BagMinHash", KDD 2018).
 //!
-//! Over every element stands the half-plane of heights `a > 0` and times `t > 0`, on which darts fall as a Poisson
-//! process of density 1; each dart has a slot, drawn uniformly. A set in which the element weighs `w` sees the darts
-//! below height `w`. The value of a slot is the time of the first dart seen in it, over all elements.
+//! Every element has a quadrant of heights `a > 0` and times `t > 0`, on which darts fall as a Poisson process of
+//! density 1; each dart has a slot, drawn uniformly. A set in which the element weighs `w` sees the darts below height
+//! `w`. The value of a slot is the time of the first dart seen in it, over all elements.
 //!
 //! Two sets see the same first dart in a slot when the first that either sees lies below both weights, and it lies
-//! uniformly in the area that either sees: that is the weighted Jaccard similarity, exactly. A time is also the
-//! dart's name, since no two are equal but by an accident of probability 2^-50; and taking the earlier of two times
-//! is to see what either set sees, so that slotwise minima merge signatures. Slots are independent: a Poisson
-//! process, dealt out at random, falls into independent ones.
+//! uniformly in the area that either sees: that is exactly the weighted Jaccard similarity. A time also identifies the
+//! dart, since two are equal only by an accident of probability 2^-50; and taking the earlier of two times is to see
+//! what either set sees, so slotwise minima merge signatures. Slots are independent: a Poisson process, dealt out at
+//! random, splits into independent ones.
 //!
-//! Heights are cut into strips `[2^i, 2^(i+1))`, each with a random stream of its own, in the order of time: gaps are
-//! exponential of mean `2^-i`. An element sees all strips below its weight whole, and of the one that holds its
-//! weight the darts that lie below it, half of which are generated in vain at worst. The darts of total
-//! weight `W` fall at rate `W`, so that after a time of `k (ln k + 3) / W` all slots have one in 95 % of cases; else
-//! time is doubled. Strips so low that no dart of theirs can fall in that time are left out: gaps are 2^-53 of the
-//! mean or more, so some 60 strips an element are looked at, one multiplication each.
+//! Heights are cut into strips `[2^i, 2^(i+1))`, each with a random stream of its own, ordered by time: gaps are
+//! exponential with mean `2^-i`. An element sees all of the strips below its weight, and of the one that holds its
+//! weight the darts that lie below it, half of which are generated in vain at worst. The darts of total weight `W` fall
+//! at rate `W`, so after a time of `k (ln k + 3) / W` all slots have one in 95 % of cases; otherwise the time is
+//! doubled. Strips so low that none of their darts can fall in that time are left out: gaps are 2^-53 of the mean or
+//! more, so some 60 strips per element are looked at, with one multiplication each.
 
 use super::{EXPONENTS, WeightedSketch, exponent};
 use crate::{
@@ -25,18 +25,18 @@ use crate::{
     simd::sketch::EMPTY,
 };
 
-/// The lowest strip: times of its darts stay in the range of numbers.
+/// The lowest strip: the times of its darts stay in the range of numbers.
 const LOWEST: i32 = -1000;
 
 /// The step from dart to dart of a stream (the golden ratio).
 const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// Drawn functions of a signature.
+/// The drawn functions of a signature.
 #[derive(Debug, Clone)]
 pub(crate) struct Darts {
     key: u64,
     slots: usize,
-    /// One odd multiplier a strip, from [`LOWEST`] up.
+    /// One odd multiplier per strip, from [`LOWEST`] up.
     strips: Vec<u64>,
 }
 
@@ -52,8 +52,7 @@ impl Darts {
         self.slots
     }
 
-    /// Overwrites the slots by the signature of a set that is not empty, all of positive weight. `limits` is room to
-    /// work in.
+    /// Overwrites the slots with the signature of a non-empty set, all of positive weight. `limits` is scratch space.
     pub(crate) fn sketch(&self, weights: &[(u64, f64)], slots: &mut [u64], limits: &mut Vec<u64>) {
         let total: f64 = weights.iter().map(|&(_, weight)| weight).sum();
         let largest = weights.iter().map(|&(_, weight)| weight).fold(0.0, f64::max);
@@ -63,7 +62,7 @@ impl Darts {
             slots.fill(EMPTY);
             let lowest = (-exponent(horizon) - 55).max(LOWEST);
             limits.clear();
-            // An exponential is not below the uniform it is made of: what lies above its strip's limit comes too
+            // An exponential is not below the uniform it is made of: whatever lies above its strip's limit comes too
             // late. The limit errs on the safe side, by more than roundings and the bits that a uniform leaves out.
             let limit = |strip| (horizon * (1.0 + 1e-12) * power_of_two(strip + 64)) as u64;
             limits.extend((lowest..=exponent(largest)).map(|strip| limit(strip).saturating_add(1 << 12)));
@@ -99,8 +98,8 @@ impl Darts {
         }
     }
 
-    /// Throws the darts of one strip that fall below the ceiling before the horizon. The first gap is made of
-    /// `first`, later ones of hashes of the dart's number, so that a CPU can work on several darts at once.
+    /// Throws the darts of one strip that fall below the ceiling before the horizon. The first gap is made from
+    /// `first`, later ones from hashes of the dart's number, so that a CPU can work on several darts at once.
     #[inline(always)]
     fn throw_stream(&self, first: u64, strip: i32, ceiling: f64, horizon: f64, slots: &mut [u64]) {
         let (floor, mean) = (power_of_two(strip), power_of_two(-strip));
@@ -112,7 +111,7 @@ impl Darts {
             // The slot comes from the high bits, the height from the low 40.
             let height = floor * (1.0 + (place & ((1 << 40) - 1)) as f64 * (1.0 / (1u64 << 40) as f64));
             let slot = &mut slots[reduce(place, self.slots as u64) as usize];
-            // Which darts lie too high is a toss that no branch predictor guesses.
+            // Which darts lie too high is a coin toss that no branch predictor guesses.
             *slot = (*slot).min(if height < ceiling { time.to_bits() } else { EMPTY });
             number = number.wrapping_add(STEP);
             gap = mix(number);
@@ -127,27 +126,27 @@ impl WeightedSketch for Darts {
     }
 }
 
-/// `2^exponent`, for exponents of normal numbers.
+/// Returns `2^exponent`, for exponents of normal numbers.
 fn power_of_two(exponent: i32) -> f64 {
     f64::from_bits(((1023 + exponent) as u64) << 52)
 }
 
-/// Uniform in `[0, 1)`, a multiple of 2^-53.
+/// Returns a uniform number in `[0, 1)`, a multiple of 2^-53.
 fn unit(word: u64) -> f64 {
     (word >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
 }
 
-/// Exponential of mean 1, `-ln(1 - unit)`, growing with the word; 2^-53 at least, because the uniform's last bit is
-/// set.
+/// Returns an exponential number of mean 1, `-ln(1 - unit)`, which grows with the word; at least 2^-53, because the
+/// uniform's last bit is set.
 ///
 /// With `1 - unit = m 2^e`, `m` around 1, and `s = (m - 1) / (m + 1)`, the logarithm is
-/// `e ln 2 + 2 (s + s^3/3 + s^5/5 + …)`. Nine terms leave an error of 1e-14 of the value, also where it is tiny;
-/// plain arithmetic is the same on every platform, and this costs a third of a library's logarithm.
+/// `e ln 2 + 2 (s + s^3/3 + s^5/5 + …)`. Nine terms leave an error of 1e-14 of the value, even where it is tiny; plain
+/// arithmetic is the same on every platform, and this costs a third of a library's logarithm.
 #[inline(always)]
 fn exponential(word: u64) -> f64 {
     const HALF_ROOT: u64 = 0x3fe6_a09e_667f_3bcd;
     let rest = 1.0 - unit(word | 1 << 11);
-    // The exponent is counted from the root of one half, so that `m` lies between the roots of 1/2 and 2.
+    // The exponent is counted from the square root of one half, so that `m` lies between the square roots of 1/2 and 2.
     let shifted = rest.to_bits().wrapping_sub(HALF_ROOT);
     let exponent = (shifted as i64 >> 52) as f64;
     let mantissa = f64::from_bits((shifted & ((1 << 52) - 1)) + HALF_ROOT);

@@ -1,5 +1,5 @@
-//! Laws of weighted MinHash beyond those of all families: no bias and the variance of independent slots, whatever the
-//! spread and the scale of weights; zero weights count as absent; merging takes the larger weight.
+//! Laws of weighted MinHash beyond those of all families: there is no bias, the variance is that of independent slots,
+//! whatever the spread and the scale of weights; zero weights count as absent; merging takes the larger weight.
 
 use proptest::prelude::*;
 
@@ -9,13 +9,14 @@ use crate::{
     hash::Rng,
 };
 
-/// Two weighted sets of `size` elements at about the distance asked for: weights are spread over some orders of
+/// Makes two weighted sets of `size` elements at about the requested distance: weights are spread over some orders of
 /// magnitude, and one set's are lowered, element by element, until the sum of minima fits exactly.
 fn pair(size: usize, distance: f64, scale: f64, rng: &mut Rng) -> [Vec<(u64, f64)>; 2] {
     let mut a: Vec<(u64, f64)> = (0..size).map(|_| (rng.next_u64(), scale * libm::exp(2.0 * rng.gaussian()))).collect();
     let mut b = a.clone();
     let total: f64 = a.iter().map(|(_, weight)| weight).sum();
-    // With sums of maxima fixed at `total`, each unit taken from either set's weights is a unit less of minima.
+    // With the sum of maxima fixed at `total`, each unit taken from either set's weights lowers the sum of minima by
+    // one.
     let mut surplus = distance * total;
     for (i, (x, y)) in a.iter_mut().zip(&mut b).enumerate() {
         let lowered = if i % 2 == 0 { &mut x.1 } else { &mut y.1 };
@@ -57,7 +58,7 @@ fn consistent_sampling_obeys_the_laws() {
     laws::check(&ConsistentMinHash::default(), &DISTANCES, &owned(12, 1.0));
 }
 
-/// Mean and variance of the part of slots that agree, over functions and sets drawn anew.
+/// Returns the mean and variance of the fraction of slots that agree, over functions and sets drawn anew.
 fn moments<S: WeightedSketch>(
     make: impl Fn(Seed) -> S,
     slots: usize,
@@ -114,7 +115,7 @@ fn signature(set: &[(u64, f64)]) -> crate::family::Signature {
 }
 
 #[test]
-fn elements_of_no_weight_are_not_there() {
+fn elements_of_no_weight_count_as_absent() {
     assert_eq!(signature(&[(1, 2.5), (7, 0.0), (3, 0.25)]), signature(&[(1, 2.5), (3, 0.25)]));
     assert!(signature(&[(1, 0.0)]).is_empty());
     let functions = WeightedMinHash::default().draw(Seed::new(1), Layout::new(1, 3)).unwrap();

@@ -1,12 +1,12 @@
 //! Weighted MinHash, for the weighted Jaccard distance `1 - Σ min / Σ max`: `p(d) = 1 - d`.
 //!
 //! Claim: two weighted sets agree in a slot with probability exactly their weighted Jaccard similarity. Multiplying all
-//! weights of both by a constant changes nothing, and elements of weight 0 are not there.
-//! Invariant: an item without weight has no key in any band, so it is near to nothing.
+//! weights of both by a constant changes nothing, and elements of weight 0 count as absent.
+//! Invariant: an item without weight has no key in any band, so it is near nothing.
 //!
-//! [`WeightedMinHash`] throws darts ([`darts`] says how), `O(set + k log k)` steps; [`ConsistentMinHash`] is improved
-//! consistent weighted sampling, `O(set * k)` steps with several logarithms each, for comparison. A text is the bag
-//! of its shingles: each weighs as much as it occurs.
+//! [`WeightedMinHash`] throws darts ([`darts`] explains how), in `O(set + k log k)` steps; [`ConsistentMinHash`] is
+//! improved consistent weighted sampling, `O(set * k)` steps with several logarithms each, for comparison. A text is
+//! the bag of its shingles: each has its count as its weight.
 
 mod consistent;
 mod darts;
@@ -26,7 +26,7 @@ use crate::{
 /// Weighted MinHash by darts, of weighted sets and of texts as bags of shingles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct WeightedMinHash {
-    /// How texts are cut. Weighted sets are taken as they are.
+    /// How texts are cut. Weighted sets are used as they are.
     pub shingling: Shingling,
 }
 
@@ -54,7 +54,7 @@ impl LshFamily for WeightedMinHash {
 
     fn work_bound(&self, layout: Layout) -> WorkBound {
         let slots = layout.functions() as u64;
-        // Of `k (ln k + 3)` darts each takes 25 operations; one set in 20 throws twice as many again.
+        // Each of `k (ln k + 3)` darts takes 25 operations; one set in 20 throws twice as many again.
         WorkBound {
             draw: 3 * STRIPS,
             hash: 75 * slots * (log(slots) + 3),
@@ -78,14 +78,15 @@ impl LshFamily for WeightedMinHash {
 /// numbers.
 const EXPONENTS: std::ops::Range<i32> = -900..900;
 
-/// Strips of [`Darts`], each with a multiplier that is drawn.
+/// The number of strips of [`Darts`], each with a drawn multiplier.
 const STRIPS: u64 = 2000;
 
-/// Operations that each element of a weighted set takes, or each byte of a text: it is shingled, sorted, and looks at its strips.
+/// The number of operations per element of a weighted set, or per byte of a text: it is shingled and sorted, and its
+/// strips are looked at.
 const ELEMENT_WORK: u64 = 300;
 
-/// Writes the elements that weigh anything to `work.weighted`: a text's shingles with their counts, or a weighted set's
-/// elements, each seen to occur once.
+/// Writes the elements of positive weight to `work.weighted`: a text's shingles with their counts, or a weighted set's
+/// elements, each checked to occur once.
 pub(crate) fn weights(shingler: &Shingler, item: Item<'_>, work: &mut Hashed) -> Result<(), ItemError> {
     work.weighted.clear();
     match item {
@@ -125,7 +126,7 @@ fn check_elements(set: &[(u64, f64)], scratch: &mut Vec<u64>) -> Result<(), Item
     }
 }
 
-/// The `e` with `2^e <= value < 2^(e+1)`; far below [`EXPONENTS`] for subnormal numbers.
+/// Returns the `e` with `2^e <= value < 2^(e+1)`; far below [`EXPONENTS`] for subnormal numbers.
 fn exponent(value: f64) -> i32 {
     (value.to_bits() >> 52 & 0x7ff) as i32 - 1023
 }
@@ -140,8 +141,7 @@ fn weighted_distance(shingling: Shingling, a: Item<'_>, b: Item<'_>) -> Result<D
 
 /// A way to make signatures of weighted sets.
 trait WeightedSketch: Send + Sync {
-    /// Overwrites the slots by the signature of a set that is not empty, all of positive weight; `scratch` is room to
-    /// work in.
+    /// Overwrites the slots with the signature of a non-empty set, all of positive weight; `scratch` is scratch space.
     fn sketch(&self, weights: &[(u64, f64)], slots: &mut [u64], scratch: &mut Vec<u64>);
 }
 
