@@ -1,7 +1,7 @@
-//! `BloomFilter` beside other crates' filters: the same pre-hashed keys, 10 bits a key, one run.
+//! `BloomFilter` beside other crates' filters: the same pre-hashed keys, 10 bits per key, in one run.
 //!
-//! `cargo bench -p nearset --bench bloom [keys ...]` prints nanoseconds an operation, the best of several rounds in which
-//! the filters take turns, and the measured rate of false positives. The last lines compare with the faster peer.
+//! `cargo bench -p nearset --bench bloom [keys ...]` prints nanoseconds per operation, the best of several rounds in
+//! which the filters take turns, and the measured false-positive rate. The last lines compare with the faster peer.
 
 use std::{hint::black_box, time::Instant};
 
@@ -9,10 +9,11 @@ use nearset::{BloomFilter, Seed, hash::mix, simd::line::Line};
 
 const BITS_PER_KEY: u64 = 10;
 
-/// Keys handled between two looks at the clock: their hashes, made outside the timing, stay in the second-level cache.
+/// The number of keys handled between two readings of the clock: their hashes, made outside the timing, stay in the
+/// second-level cache.
 const CHUNK: u64 = 8_192;
 
-/// What is asked of each filter; `insert` and the queries return how many answers were true.
+/// The operations of each filter; `insert` and the queries return how many answers were true.
 trait Contender {
     fn name(&self) -> &'static str;
     fn empty(&mut self, keys: u64);
@@ -28,7 +29,7 @@ struct Fastbloom(fastbloom::BloomFilter);
 
 fn bloom(keys: u64) -> BloomFilter<'static> {
     let lines = (keys * BITS_PER_KEY).div_ceil(Line::BITS);
-    BloomFilter::with_lines(lines, 8, Seed::new(42)).expect("the benchmark's sizes are possible")
+    BloomFilter::with_lines(lines, 8, Seed::new(42)).expect("the benchmark's sizes are valid")
 }
 
 fn count(answers: impl IntoIterator<Item = bool>) -> usize {
@@ -114,8 +115,8 @@ impl Contender for Fastbloom {
     }
 }
 
-/// Nanoseconds a key that `work` takes over the keys numbered `first..first + keys`, and its answers' sum. It is the median
-/// over chunks, so that those during which another process had the core do not count.
+/// Returns the nanoseconds per key that `work` takes over the keys numbered `first..first + keys`, and the sum of its
+/// answers. The time is the median over chunks, so that chunks during which another process had the core do not count.
 fn time(first: u64, keys: u64, mut work: impl FnMut(&[u64]) -> usize) -> (f64, usize) {
     let (mut times, mut sum) = (Vec::new(), 0);
     let mut hashes = Vec::with_capacity(CHUNK as usize);
@@ -130,7 +131,7 @@ fn time(first: u64, keys: u64, mut work: impl FnMut(&[u64]) -> usize) -> (f64, u
     (times[times.len() / 2], sum)
 }
 
-/// The best times of a contender, in nanoseconds, and its rate of false positives.
+/// The best times of a contender, in nanoseconds, and its false-positive rate.
 #[derive(Clone, Copy)]
 struct Row {
     insert: f64,
@@ -161,7 +162,7 @@ fn measure(keys: u64) {
                 (row.hit, row.miss) = (row.hit.min(hit), row.miss.min(miss));
                 row.false_positives = found as f64 / asked as f64;
             }
-            // Leaves the memory to the next one.
+            // Frees the memory for the next one.
             contender.empty(1);
         }
     }

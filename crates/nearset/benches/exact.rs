@@ -1,7 +1,7 @@
-//! Exact near filters: queries a second, bytes an item, and how fast a scan reads.
+//! Exact near filters: queries per second, bytes per item, and how fast a scan reads.
 //!
-//! `cargo bench -p nearset --bench exact [items]` prints one line a construction, the best of several rounds: queries that
-//! are far from everything, which are the dearest, and queries at the radius.
+//! `cargo bench -p nearset --bench exact [items]` prints one line per construction, the best of several rounds: for
+//! queries that are far from everything, which are the most expensive, and for queries at the radius.
 
 use std::{hint::black_box, time::Instant};
 
@@ -40,12 +40,12 @@ fn main() {
     println!("{items} items of 256 bits; the best of {ROUNDS} rounds");
     println!("construction           radius  bytes/item  inserts/s  far queries/s  accepted  near queries/s    GB/s");
     for (name, spec, count) in all {
-        let spec = spec.expect("the benchmark's specs are possible");
+        let spec = spec.expect("the benchmark's specs are valid");
         let mut rng = Rng::new(Seed::new(1));
         let stored: Vec<BitString> = (0..items).map(|_| random(256, &mut rng)).collect();
-        let mut filter = ExactNearFilter::from_spec(spec).expect("the benchmark's specs are possible");
+        let mut filter = ExactNearFilter::from_spec(spec).expect("the benchmark's specs are valid");
         let start = Instant::now();
-        filter.extend(&stored).expect("all items are of 256 bits");
+        filter.extend(&stored).expect("all items have 256 bits");
         let inserts = items as f64 / start.elapsed().as_secs_f64();
         let far: Vec<BitString> = (0..count).map(|_| random(256, &mut rng)).collect();
         let near: Vec<BitString> = (0..count)
@@ -57,10 +57,12 @@ fn main() {
             })
             .collect();
         let ask = |queries: &[BitString]| {
-            best_seconds(|| filter.contains_all(queries).expect("of 256 bits").into_iter().filter(|&near| near).count())
+            best_seconds(|| {
+                filter.contains_all(queries).expect("all items have 256 bits").into_iter().filter(|&near| near).count()
+            })
         };
         let ((far_seconds, accepted), (near_seconds, found)) = (ask(&far), ask(&near));
-        assert_eq!(found, count, "{name}: a near item is missed");
+        assert_eq!(found, count, "{name}: a near item was missed");
         let (queries, bytes) = (count as f64, filter.bytes() as f64);
         let scanned = if name.contains("scan") { queries * bytes / far_seconds / 1e9 } else { 0.0 };
         println!(

@@ -1,9 +1,10 @@
-//! Exact search by Hamming distance: queries a second of the index, and of a scan.
+//! Exact search by Hamming distance: queries per second of the index, and of a scan.
 //!
-//! `cargo bench -p nearset --bench hamming -- [items [bits [radius]]]` draws random items, and queries of which a half lie within the
-//! radius of one. `-- --files ITEMS QUERIES BITS RADIUS FOUND` reads both as raw bytes instead and writes what it found, a line a pair:
-//! query, id, distance. `-- --pictures HASHES COLUMN RADIUS` reads a table of pictures, transforms and hashes, and prints for each
-//! transform how many pictures are found again among the originals, and how many queries find another picture.
+//! `cargo bench -p nearset --bench hamming -- [items [bits [radius]]]` draws random items, and queries of which half
+//! lie within the radius of one. `-- --files ITEMS QUERIES BITS RADIUS FOUND` reads both as raw bytes instead and
+//! writes what it found, one line per pair: query, id, distance. `-- --pictures HASHES COLUMN RADIUS` reads a table of
+//! pictures, transforms and hashes, and prints for each transform how many pictures are found again among the
+//! originals, and how many queries find another picture.
 
 use std::{
     collections::BTreeMap,
@@ -59,16 +60,17 @@ fn main() {
     measure(&items, &queries, bits as u32, radius as u32);
 }
 
-/// Found again, and found as another picture, of so many.
+/// Counts of queries, of pictures found again, and of those taken for another picture.
 #[derive(Default)]
 struct Tally {
     queries: u32,
     found: u32,
-    /// Some other picture is found, which the original does not resemble itself.
+    /// Queries that find some other picture, which the original itself does not resemble.
     mistaken: u32,
 }
 
-/// One line for each transform: photographs apart from clip-art, whose flat areas make perceptual hashes brittle.
+/// Prints one line per transform, with photographs kept apart from clip-art, whose flat areas make perceptual hashes
+/// brittle.
 fn pictures(path: &str, column: &str, radius: u32) {
     let text = fs::read_to_string(path).unwrap_or_else(|error| panic!("{path}: {error}"));
     let mut lines = text.lines().map(|line| line.split('\t').collect::<Vec<_>>());
@@ -99,7 +101,8 @@ fn pictures(path: &str, column: &str, radius: u32) {
     }
 }
 
-/// Seconds that this thread has run: on a machine that is shared, waiting says nothing. Elsewhere than on Linux, seconds.
+/// Returns the seconds that this thread has run: on a shared machine, waiting says nothing. Outside Linux, returns wall
+/// time.
 fn seconds() -> f64 {
     static START: LazyLock<Instant> = LazyLock::new(Instant::now);
     let ran = fs::read_to_string("/proc/thread-self/schedstat").ok();

@@ -1,7 +1,8 @@
-//! `NearFilter` with 16 bands, in batches, beside one look-up in a split-block Bloom filter of as many keys.
+//! `NearFilter` with 16 bands, in batches, beside one look-up in a split-block Bloom filter of the same number of keys.
 //!
-//! `cargo bench -p nearset --bench near [items ...]` prints nanoseconds an item for inserting, hits and misses, and their ratio
-//! to one look-up of `sbbf-rs-safe`: 16 bands should cost at most 16 such look-ups. 10 bits a key and band.
+//! `cargo bench -p nearset --bench near [items ...]` prints nanoseconds per item for inserting, hits and misses, and
+//! their ratio to one look-up of `sbbf-rs-safe`: 16 bands should cost at most 16 such look-ups. There are 10 bits per
+//! key and band.
 
 use std::{hint::black_box, time::Instant};
 
@@ -14,7 +15,7 @@ use nearset::{
 const BANDS: u64 = 16;
 const BITS_PER_KEY: u64 = 10;
 
-/// Items handled between two looks at the clock.
+/// The number of items handled between two readings of the clock.
 const CHUNK: u64 = 1_024;
 
 fn keys_of(items: std::ops::Range<u64>, keys: &mut Vec<Option<Key>>) {
@@ -22,7 +23,8 @@ fn keys_of(items: std::ops::Range<u64>, keys: &mut Vec<Option<Key>>) {
     keys.extend(items.flat_map(|item| (0..BANDS).map(move |band| Key::new(mix(item * BANDS + band)))));
 }
 
-/// The median over chunks of nanoseconds an item, so that chunks during which another process had the core do not count.
+/// Returns the median over chunks of nanoseconds per item, so that chunks during which another process had the core do
+/// not count.
 fn time<T>(
     items: std::ops::Range<u64>,
     mut make: impl FnMut(std::ops::Range<u64>) -> T,
@@ -59,7 +61,7 @@ fn measure(items: u64) {
     println!("\n{items:e} items, {BANDS} bands: ns an item, and in look-ups of sbbf-rs-safe at {look_up:.1} ns");
     let lines = Table::Lines { lines: (items * BITS_PER_KEY).div_ceil(512), hashes: 8 };
     near_filter("any band of Bloom tables", items, lines, 1, look_up);
-    // Half full: 1 / ln 2 bits a key.
+    // Half full: 1 / ln 2 bits per key.
     let bits = Table::Bits((items as f64 / std::f64::consts::LN_2) as u64);
     near_filter("13 bands of one-bit tables", items, bits, 13, look_up);
 }

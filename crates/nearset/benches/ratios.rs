@@ -1,6 +1,6 @@
-//! The two promises of text sketching, measured on real text, one core, native dispatch: a 256-slot signature of
-//! 5-word shingles runs at a twentieth of xxh3's speed or better, and four times the slots cost at most half as much
-//! again on documents of 300 shingles and more.
+//! The two promises of text sketching, measured on real text, one core, native dispatch: a 256-slot signature of 5-word
+//! shingles runs at a twentieth of xxh3's speed or better, and four times the slots cost at most half as much again on
+//! documents of 300 shingles and more.
 //!
 //! `cargo bench --bench ratios`
 
@@ -22,7 +22,7 @@ const TEXTS_TIMED_TOGETHER: usize = 200;
 
 fn main() {
     let Some(texts) = corpus::licences() else { return };
-    let shingler = Shingler::new(Shingling::default(), Seed::default()).expect("the default is a shingling");
+    let shingler = Shingler::new(Shingling::default(), Seed::default()).expect("the default shingling is valid");
     let mut shingles = Vec::new();
     let long: Vec<&str> = (texts.iter().map(String::as_str))
         .filter(|text| {
@@ -65,12 +65,12 @@ fn rate(bytes: usize, time: Duration) -> f64 {
     bytes as f64 / 1e6 / time.as_secs_f64()
 }
 
-/// Work on some texts.
+/// Work done on some texts.
 type Run<'a> = &'a dyn Fn(&[&str]);
 
-/// The time that each run takes over all texts. Every pass goes through all of them, so that no run finds its text in a
-/// near cache, but is timed in small parts, and of each part the fastest pass counts: what else the machine does seldom
-/// hits one part every time.
+/// Measures the time that each run takes over all texts. Every pass goes through all of them, so that no run finds its
+/// text in a near cache, but is timed in small parts, and the fastest pass of each part counts: whatever else the
+/// machine does seldom disturbs one part every time.
 fn best_of<const N: usize>(texts: &[&str], runs: [Run<'_>; N]) -> [Duration; N] {
     runs.map(|run| {
         let mut best = vec![Duration::MAX; texts.len().div_ceil(TEXTS_TIMED_TOGETHER)];

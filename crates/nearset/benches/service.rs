@@ -1,9 +1,10 @@
-//! What the server's module could reach at most: the library alone, one thread, on the items that `bench/service.py` sends.
+//! The upper bound for the server's module: the library alone, one thread, on the items that `bench/service.py` sends.
 //!
-//! `cargo bench -p nearset --bench service -- DESCRIPTION ITEMS BATCH ROUNDS KEYS` makes the filter that a server described
-//! (`NEAR.SPEC`), inserts the first half of the items and then asks for all of them, in batches, one by one, and by their keys. It
-//! prints a line for each: its name, the least CPU seconds of all rounds, items, and how many were new or near. ITEMS holds for each
-//! item its length in 4 bytes, little-endian, and its bytes; KEYS is written: 8 bytes a band of every item.
+//! `cargo bench -p nearset --bench service -- DESCRIPTION ITEMS BATCH ROUNDS KEYS` makes the filter that a server
+//! described (`NEAR.SPEC`), inserts the first half of the items and then queries all of them: in batches, one by one,
+//! and by their keys. It prints a line for each: its name, the least CPU seconds of all rounds, the number of items,
+//! and how many were new or near. ITEMS holds each item as its length in 4 bytes, little-endian, and its bytes; KEYS is
+//! written, with 8 bytes per band of every item.
 
 use std::{fs, hint::black_box};
 
@@ -22,7 +23,7 @@ fn main() {
     let description = fs::read(description).expect("the description can be read");
     let bytes = fs::read(items).expect("the items can be read");
     let make = || {
-        Filter::new(&FilterSpec::decode(&description).expect("a description that the server gave"))
+        Filter::new(&FilterSpec::decode(&description).expect("a description from the server"))
             .expect("room for it")
     };
     let empty = make();
@@ -74,7 +75,7 @@ fn main() {
     });
 }
 
-/// Prints the least time that the work takes, and what it gives.
+/// Prints the least time that the work takes, and its result.
 fn least(name: &str, items: usize, rounds: usize, mut work: impl FnMut() -> usize) {
     let mut best = (f64::MAX, 0);
     for _ in 0..rounds {
@@ -103,10 +104,10 @@ fn cut(mut bytes: &[u8]) -> Vec<&[u8]> {
     items
 }
 
-/// Time that this thread had a core: what other processes take does not count. The kernel counts when a thread gives its core
-/// away, or milliseconds later.
+/// Returns the time that this thread had a core, so that other processes do not count. The kernel updates it when a
+/// thread yields its core, or milliseconds later.
 fn cpu_seconds() -> f64 {
     std::thread::yield_now();
-    let line = fs::read_to_string("/proc/thread-self/schedstat").expect("Linux tells what a thread used");
+    let line = fs::read_to_string("/proc/thread-self/schedstat").expect("Linux reports a thread's CPU time");
     line.split_whitespace().next().and_then(|field| field.parse::<f64>().ok()).expect("nanoseconds") / 1e9
 }

@@ -27,7 +27,7 @@ fn hash(bencher: Bencher, family: &dyn LshFamily, layout: Layout, size: usize) {
     bencher.bench_local(|| functions.hash(black_box(Item::Set(&set)), &mut hashed));
 }
 
-/// Keys of bands of 4 rows included.
+/// Includes the keys of bands of 4 rows.
 #[divan::bench(args = SIZES, consts = [128, 256, 640, 1024])]
 fn fast_sketch<const SLOTS: u32>(bencher: Bencher, size: usize) {
     hash(bencher, &MinHash::default(), Layout::new(4, SLOTS / 4), size);

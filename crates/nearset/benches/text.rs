@@ -1,4 +1,4 @@
-//! Text to shingle hashes, one core, native dispatch, with what can't be beaten beside it: xxh3 and a copy of the bytes.
+//! Text to shingle hashes, one core, native dispatch, beside what cannot be beaten: xxh3 and a copy of the bytes.
 
 mod corpus;
 
@@ -9,7 +9,7 @@ use nearset::{Seed, Shingler};
 
 static LICENCES: LazyLock<Option<Vec<String>>> = LazyLock::new(corpus::licences);
 
-/// One paragraph a language, repeated to documents of 4 kB, 4 MB in all.
+/// One paragraph per language, repeated to documents of 4 kB, 4 MB in all.
 const LANGUAGES: [(&str, &str); 7] = [
     (
         "German",

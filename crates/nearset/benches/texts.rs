@@ -1,10 +1,11 @@
-//! How slow is a text? The goal, which not every text here keeps yet: hashing it takes at most four times as long as hashing prose of as many
-//! bytes cut in the same way, be it 1 MB or 16.
+//! How slow is a text? The goal, which not every text here meets yet: hashing it takes at most four times as long as
+//! hashing prose of the same number of bytes cut in the same way, whether 1 MB or 16.
 //!
-//! Times are the least of the runs of a tenth of a second, one thread, native dispatch: MinHash keys (992 slots), weighted MinHash keys (as many),
-//! and the sorted set that exact comparisons take. Worst first.
+//! Times are the least over runs of a tenth of a second, one thread, native dispatch: MinHash keys (992 slots),
+//! weighted MinHash keys (as many), and the sorted set that exact comparisons take. The worst come first.
 //!
-//! `cargo bench --bench texts`, or for some of the texts and the work and 1 MB alone: `cargo bench --bench texts -- Hangul "keys, words"`
+//! `cargo bench --bench texts`, or for some of the texts and tasks at 1 MB only:
+//! `cargo bench --bench texts -- Hangul "keys, words"`
 
 #[path = "corpus/awkward.rs"]
 mod awkward;
@@ -34,7 +35,7 @@ fn main() {
         let base = work.nanoseconds_per_byte(&prose);
         println!("prose, {}: {base:.1} ns per byte", work.name);
         rows.extend(texts.iter().map(|(name, text)| {
-            // Beside each, so that both are disturbed or neither.
+            // Measured beside each text, so that both are disturbed or neither.
             let base = work.nanoseconds_per_byte(&prose);
             let time = work.nanoseconds_per_byte(text);
             Row { text: name, work: work.name.clone(), time, times_prose: time / base, times_long_prose: None }
@@ -44,8 +45,9 @@ fn main() {
         let prose = awkward::prose(LONGER * BYTES);
         let texts = awkward::awkward(LONGER * BYTES);
         for row in &mut rows {
-            let work = Work::all().into_iter().find(|work| work.name == row.work).expect("rows are of these");
-            let (_, text) = texts.iter().find(|(name, _)| *name == row.text).expect("rows are of these");
+            let work =
+                Work::all().into_iter().find(|work| work.name == row.work).expect("every row names one of these");
+            let (_, text) = texts.iter().find(|(name, _)| *name == row.text).expect("every row names one of these");
             row.times_long_prose = Some(work.nanoseconds_per_byte(text) / work.nanoseconds_per_byte(&prose));
         }
     }
@@ -69,7 +71,7 @@ struct Row {
     work: String,
     time: f64,
     times_prose: f64,
-    /// The same of 16 times as many bytes of both.
+    /// The same with 16 times as many bytes of both.
     times_long_prose: Option<f64>,
 }
 
@@ -80,7 +82,7 @@ struct Work {
 }
 
 thread_local! {
-    /// Room that one text after the other is worked out in.
+    /// Scratch space in which one text after the other is processed.
     static ROOM: RefCell<(Hashed, Vec<u64>)> = RefCell::default();
 }
 
@@ -117,7 +119,7 @@ impl Work {
         Work { name: format!("set, {shingling}"), run: Box::new(run) }
     }
 
-    /// The least of many runs, which other programs disturb the least.
+    /// Returns the least time of many runs, which is the least disturbed by other programs.
     fn nanoseconds_per_byte(&self, text: &str) -> f64 {
         let begin = Instant::now();
         let mut least = f64::INFINITY;

@@ -31,7 +31,7 @@ mod project_128_rows {
 
     const ROWS: usize = 128;
 
-    /// The floor: reading the rows once, one addition a number.
+    /// The floor: reading the rows once, with one addition per number.
     #[divan::bench(args = DIMENSIONS)]
     fn read(bencher: Bencher, dimension: usize) {
         let rows = words(dimension * ROWS / 2);
@@ -56,7 +56,7 @@ mod project_128_rows {
             .bench_local(|| dot::project_wide(black_box(&rows), black_box(&vector), black_box(&mut out)));
     }
 
-    /// What a reader would write, summed in one chain.
+    /// The obvious loop, summed in one chain.
     #[divan::bench(args = DIMENSIONS)]
     fn naive(bencher: Bencher, dimension: usize) {
         let (rows, vector) = (random(dimension * ROWS), random(dimension));
@@ -158,7 +158,7 @@ mod scan {
         });
     }
 
-    /// One row at a time, as a reader would write it.
+    /// The obvious loop, one row at a time.
     #[divan::bench(args = BITS)]
     fn naive_large(bencher: Bencher, bits: usize) {
         let (rows, query) = (words(LARGE / 8), words(bits / 64 + 1));

@@ -1,8 +1,8 @@
-//! Texts that a deduplicator may meet and that are nothing like prose: made to find what is slow.
+//! Texts that a deduplicator may meet and that are nothing like prose, made to find what is slow.
 
 use nearset::{Seed, hash::Rng};
 
-/// The text that all others are compared with: sentences of words as long and as frequent as those of English.
+/// Makes the text with which all others are compared: sentences of words as long and as frequent as those of English.
 pub fn prose(bytes: usize) -> String {
     let mut rng = Rng::new(Seed::new(1));
     let word = |rng: &mut Rng| {
@@ -12,7 +12,7 @@ pub fn prose(bytes: usize) -> String {
     let words: Vec<String> = (0..20_000).map(|_| word(&mut rng)).collect();
     let mut text = String::with_capacity(bytes + 16);
     while text.len() < bytes {
-        // Frequencies fall with the rank, as Zipf's law has it.
+        // Frequencies fall with the rank, as in Zipf's law.
         let rank = (20_000f64.powf(rng.unit_positive()) as usize).min(words.len()) - 1;
         text.push_str(&words[rank]);
         text.push_str(if rng.below(12) == 0 { ". " } else { " " });
@@ -20,7 +20,7 @@ pub fn prose(bytes: usize) -> String {
     cut(text, bytes)
 }
 
-/// Every awkward text, with its name.
+/// Makes every awkward text, with its name.
 pub fn awkward(bytes: usize) -> Vec<(&'static str, String)> {
     let repeat = |piece: &str| cut(piece.repeat(bytes.div_ceil(piece.len())), bytes);
     let after = |first: &str, piece: &str| cut(format!("{first}{}", repeat(piece)), bytes);
@@ -89,7 +89,7 @@ pub fn awkward(bytes: usize) -> Vec<(&'static str, String)> {
     ]
 }
 
-/// Random pieces, up to so many bytes.
+/// Joins random pieces, up to `bytes` bytes.
 fn of(bytes: usize, seed: u64, piece: impl Fn(&mut Rng) -> Vec<char>) -> String {
     let mut rng = Rng::new(Seed::new(seed));
     let mut text = String::with_capacity(bytes + 64);
@@ -103,12 +103,12 @@ fn letter(rng: &mut Rng) -> char {
     char::from(b'a' + rng.below(26) as u8)
 }
 
-/// One of `count` characters.
+/// Picks one of `count` characters.
 fn pick(rng: &mut Rng, first: u32, count: u64) -> char {
-    char::from_u32(first + rng.below(count) as u32).expect("no surrogates are asked for")
+    char::from_u32(first + rng.below(count) as u32).expect("surrogates are never requested")
 }
 
-/// A syllable that a final consonant may join.
+/// Picks a syllable that a final consonant may join.
 fn pick_lv(rng: &mut Rng) -> char {
     char::from_u32(0xac00 + 28 * rng.below(399) as u32).expect("a syllable")
 }
@@ -123,7 +123,7 @@ fn any_letter(rng: &mut Rng) -> char {
     all.flatten().find(|c| c.is_alphabetic() && !c.is_ascii()).expect("many are letters")
 }
 
-/// The text without what is beyond so many bytes.
+/// Cuts a text down to at most `bytes` bytes.
 fn cut(mut text: String, bytes: usize) -> String {
     let end = (0..=bytes.min(text.len())).rev().find(|&end| text.is_char_boundary(end));
     text.truncate(end.unwrap_or(0));

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-/// The licence corpus, 37,154 documents of 37 MB in all, or `None` with a message where it or `xz` is missing.
+/// Reads the licence corpus, 37,154 documents of 37 MB in all. Returns `None` with a message if it or `xz` is missing.
 pub fn licences() -> Option<Vec<String>> {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data/scancode-licenses/licenses.jsonl.xz");
     let decoded = Command::new("xz").args(["-dc", path]).output().ok().filter(|output| output.status.success());
