@@ -22,10 +22,8 @@ fn main() {
     let (batch, rounds): (usize, usize) = (batch.parse().expect("a number"), rounds.parse().expect("a number"));
     let description = fs::read(description).expect("the description can be read");
     let bytes = fs::read(items).expect("the items can be read");
-    let make = || {
-        Filter::new(&FilterSpec::decode(&description).expect("a description from the server"))
-            .expect("room for it")
-    };
+    let make =
+        || Filter::new(&FilterSpec::decode(&description).expect("a description from the server")).expect("room for it");
     let empty = make();
     let items = cut(&bytes);
     let hashes: Vec<BitString> = match empty.metric() {

@@ -1,5 +1,5 @@
-//! Plans, builds and measures random goals over all metrics, and writes one line a goal, tab-separated, to standard output:
-//! `cargo run --release --example characterise -- GOALS FILTERS`.
+//! Plans, builds and measures random goals over all metrics, and writes one tab-separated line per goal to standard
+//! output: `cargo run --release --example characterise -- GOALS FILTERS`.
 
 #[path = "../tests/simulate/mod.rs"]
 mod simulate;

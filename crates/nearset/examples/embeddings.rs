@@ -21,7 +21,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let metric = Metric::Angle { dimension: 50 };
     let mut request = Request::new(metric, 0.97).far(0.75).capacity(words.len() as u64);
     request.max_false_positive = Some(0.01);
-    // Word vectors crowd into a part of the sphere, so the plan is told how far apart they really are.
+    // Word vectors crowd into part of the sphere, so the plan is given the distances that they really have.
     let mut distances = Vec::new();
     for (i, (_, vector)) in words.iter().enumerate() {
         for (_, earlier) in &words[..i] {
@@ -39,7 +39,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         if filter.insert(&vector[..])? {
             continue;
         }
-        // A filter says that something is near; which, only a look at all the words tells.
+        // A filter only reports that something is near; finding out which word takes a look at all of them.
         let mut nearest = (f64::INFINITY, "");
         for (other, earlier) in &words[..i] {
             let angle = angle(vector, earlier)?.value();

@@ -1,8 +1,9 @@
-//! Fingerprint screening on simulated prints, as the course notes model them: a grid of 100 x 100 squares, a fifth of which hold a
-//! minutia, and four fifths of those again in another print of the same finger.
+//! Fingerprint screening on simulated prints, as the course notes model them: a grid of 100 x 100 squares, a fifth of
+//! which hold a minutia, and four fifths of those again in another print of the same finger.
 //!
-//! Two ways: triples of squares joined by OR, and groups of such ORs by AND, where the notes compute .985 and .063 for one group of 1024;
-//! and sampled bits for the Hamming distance with everything up to 1000 near and everything from 2500 on far.
+//! There are two ways: triples of squares joined by OR, and groups of such ORs by AND, where the notes compute .985 and
+//! .063 for one group of 1024; and sampled bits for the Hamming distance, with everything up to 1000 near and
+//! everything from 2500 on far.
 //!
 //! `cargo run --release --example fingerprints`
 
@@ -19,11 +20,11 @@ use nearset_theory::{
 
 type Error = Box<dyn std::error::Error>;
 
-/// Squares of the grid.
+/// The number of squares in the grid.
 const SQUARES: u32 = 10_000;
 const MODEL: minutiae::Minutiae = minutiae::Minutiae::NOTES;
 
-/// Functions are drawn so often, and each time so many fingers.
+/// How often functions are drawn, and the number of fingers in each draw.
 const DRAWS: u64 = 40;
 const FINGERS: u32 = 60;
 
@@ -33,7 +34,7 @@ fn print(rng: &mut Rng) -> BitString {
     print
 }
 
-/// Another print of the same finger. A square that was empty is occupied just so often that a fifth is again.
+/// Makes another print of the same finger. An empty square becomes occupied just often enough that a fifth are again.
 fn again(first: &BitString, rng: &mut Rng) -> BitString {
     let elsewhere = MODEL.occupancy * (1.0 - MODEL.agreement) / (1.0 - MODEL.occupancy);
     let mut second = first.clone();
@@ -65,7 +66,7 @@ impl std::fmt::Display for Rate {
     }
 }
 
-/// How often prints of one finger, and of two, share a triple in every one of `groups` groups of `triples`.
+/// Measures how often prints of one finger, and of two, share a triple in every one of `groups` groups of `triples`.
 fn screen_by_triples(groups: u32, triples: u32) -> Result<(Rate, Rate), Error> {
     let family = Minutiae { squares: SQUARES, occupied: (MODEL.occupancy * f64::from(SQUARES)) as u32 };
     let (mut same, mut other) = (Vec::new(), Vec::new());
@@ -96,7 +97,7 @@ fn screen_by_triples(groups: u32, triples: u32) -> Result<(Rate, Rate), Error> {
     Ok((Rate::of(&same), Rate::of(&other)))
 }
 
-/// The same rates as the notes compute them, each triple on its own.
+/// Returns the same rates as the notes compute them, with each triple on its own.
 fn computed(groups: u32, triples: u32) -> (f64, f64) {
     let cascade = Cascade::new([Step::Or(triples), Step::And(groups)]);
     (cascade.probability(MODEL.same_finger()), cascade.probability(MODEL.different_fingers()))
@@ -113,14 +114,14 @@ fn main() -> Result<(), Error> {
     screen_by_distance()
 }
 
-/// A print with so many squares changed.
+/// Returns a print with `squares` squares changed.
 fn changed(print: &BitString, squares: u32, rng: &mut Rng) -> BitString {
     let mut changed = print.clone();
     rng.distinct(squares as usize, u64::from(SQUARES)).into_iter().for_each(|square| changed.flip(square as usize));
     changed
 }
 
-/// Hamming distances: a planned filter says whether a print is known, a planned index whose it is.
+/// Screens by Hamming distance: a planned filter tells whether a print is known, a planned index whose it is.
 fn screen_by_distance() -> Result<(), Error> {
     const KNOWN: u32 = 1_000;
     let (near, far) = (1_000, 2_500);
@@ -178,7 +179,8 @@ mod tests {
     #[test]
     fn an_or_of_1024_does_what_the_notes_compute() {
         let (same, other) = screen_by_triples(1, 1024).unwrap();
-        // Triples that share squares agree together, which costs a little of the OR; that and 6 standard errors.
+        // Triples that share squares agree together, which costs the OR a little; the tolerance is that plus 6 standard
+        // errors.
         assert!((same.mean - 0.985).abs() <= 6.0 * same.error + 0.005, "{same}");
         assert!((other.mean - 0.063).abs() <= 6.0 * other.error + 0.002, "{other}");
     }

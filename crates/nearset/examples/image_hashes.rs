@@ -1,4 +1,5 @@
-//! Perceptual hashes: recognise pictures after they were resized, recompressed, blurred; nothing within the radius is ever missed.
+//! Perceptual hashes: recognises pictures that were resized, recompressed or blurred; nothing within the radius is ever
+//! missed.
 //!
 //! `cargo run --example image_hashes`
 
@@ -6,7 +7,7 @@ use std::collections::BTreeMap;
 
 use nearset::{BitString, ExactNearFilter, ExactSpec, Seed};
 
-/// Bits in which two PDQ hashes of one picture usually differ at most.
+/// The number of bits in which two PDQ hashes of one picture usually differ at most.
 const RADIUS: u32 = 31;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {

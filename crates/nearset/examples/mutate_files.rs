@@ -1,7 +1,7 @@
-//! Writes files of every kind with some of their fields changed and their checksums right, to try other programs on.
+//! Writes files of every kind with some of their fields changed and correct checksums, for testing other programs.
 //!
-//! `cargo run -p nearset --example mutate_files -- OUT_DIR COUNT SEED` writes `COUNT` files, the same for the same seed. Whether each opens
-//! is in `OUT_DIR/MANIFEST.tsv`: its name, what it was made of, and `opens` or why not.
+//! `cargo run -p nearset --example mutate_files -- OUT_DIR COUNT SEED` writes `COUNT` files, the same for the same
+//! seed. `OUT_DIR/MANIFEST.tsv` tells whether each opens: its name, what it was made from, and `opens` or why not.
 
 use std::{fs, path::PathBuf, process::ExitCode};
 
@@ -45,7 +45,7 @@ fn write(folder: &PathBuf, count: u64, seed: u64) -> std::io::Result<u64> {
     let (mut manifest, mut opens) = (String::from("#file\tmade of\toutcome\n"), 0);
     for case in 0..count {
         let mut rng = Rng::new(Seed::new(seed).derive("case", case));
-        // Round robin, so that every kind is there.
+        // Round robin, so that every kind occurs.
         let (name, original) = &samples[(case % samples.len() as u64) as usize];
         let mut bytes = original.clone();
         fields::mutate(&mut bytes, &mut rng);

@@ -1,4 +1,4 @@
-//! Near-duplicate texts: plan a filter, put licences in one after the other, and see which had a near one before.
+//! Near-duplicate texts: plans a filter, inserts licences one after the other, and prints which had a near one before.
 //!
 //! `cargo run --example texts`
 

@@ -16,7 +16,7 @@ fn row(what: &str, operations: u64, nanoseconds: f64) {
     println!("{what:44} {operations:12} {nanoseconds:12.0} {:8.2}", nanoseconds / operations as f64);
 }
 
-/// The shortest of some runs: the least disturbed.
+/// Returns the shortest of some runs, which is the least disturbed.
 fn shortest(mut run: impl FnMut()) -> f64 {
     let timed = |run: &mut dyn FnMut()| {
         let start = Instant::now();
@@ -32,7 +32,7 @@ fn family(name: &str, family: Family, layout: Layout, item: Item<'_>, elements: 
     let functions = family.draw(Seed::new(1), layout).expect("a valid layout");
     let drawn = start.elapsed().as_nanos() as f64;
     let mut room = Hashed::new();
-    let hashed = shortest(|| functions.hash(item, &mut room).expect("an item of the family's"));
+    let hashed = shortest(|| functions.hash(item, &mut room).expect("an item of the family's kind"));
     let name = format!("{name}, {} x {}", layout.rows, layout.bands);
     row(&format!("draw {name}"), stated.draw, drawn);
     row(&format!("hash {name}"), stated.hash + stated.element * elements, hashed);
