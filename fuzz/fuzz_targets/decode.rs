@@ -1,4 +1,4 @@
-//! Whatever is opened is written again as the same bytes, and nothing panics.
+//! Whatever opens is written again as the same bytes, and nothing panics.
 
 #![no_main]
 
@@ -6,7 +6,7 @@ use libfuzzer_sys::fuzz_target;
 use nearset::{BloomFilter, Check, Filter, FilterSpec, Index};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
-/// Makes both checksums right, or no input would ever get past them.
+/// Corrects both checksums, since no input would ever get past them otherwise.
 fn sign(bytes: &mut [u8]) {
     let Some(described) = bytes.get(12..16) else { return };
     let described = u32::from_le_bytes([described[0], described[1], described[2], described[3]]) as usize;
@@ -22,7 +22,7 @@ fn sign(bytes: &mut [u8]) {
     bytes[56..64].copy_from_slice(&header.digest().to_le_bytes());
 }
 
-/// Optional sections are skipped by readers and so not written again.
+/// Readers skip optional sections, so these are not written again.
 fn has_optional_section(bytes: &[u8]) -> bool {
     let described = u32::from_le_bytes(bytes[12..16].try_into().unwrap()) as usize;
     let mut rest = &bytes[64..64 + described];

@@ -1,5 +1,5 @@
-//! Fields of well-formed files are changed, and whatever opens is queried, inserted into, merged and saved: nothing panics, and
-//! nothing takes longer than its spec states.
+//! Fields of well-formed files are changed, and whatever opens is queried, inserted into, merged and saved: nothing
+//! panics, and nothing takes longer than its spec states.
 
 #![no_main]
 
@@ -19,14 +19,15 @@ mod fields;
 #[path = "../../crates/nearset/tests/format/samples.rs"]
 mod samples;
 
-/// A sanitiser makes everything slower.
+/// How much slower a sanitiser makes everything.
 const SLOWER: u32 = 10;
 
 thread_local! {
     static SAMPLES: Vec<Vec<u8>> = samples::all().iter().map(samples::Sample::bytes).collect();
 }
 
-// The first byte chooses a sample, then every ten bytes a field (two) and its new value (eight); all together seed what is left to chance.
+// The first byte chooses a sample, then every ten bytes a field (two) and its new value (eight); all of them together
+// seed the remaining random choices.
 fuzz_target!(|data: &[u8]| {
     let Some((&sample, changes)) = data.split_first() else { return };
     let mut bytes = SAMPLES.with(|samples| samples[usize::from(sample) % samples.len()].clone());

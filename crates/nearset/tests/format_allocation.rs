@@ -1,8 +1,8 @@
-//! Opening allocates no more than the file's size and one MiB, whatever the file says of itself.
+//! Opening allocates no more than the file's size and one MiB, whatever the file states.
 //!
-//! In a binary of its own, because the allocator that counts is everybody's.
+//! This test has its own binary, because the counting allocator applies to the whole program.
 
-// The one trait of an allocator is unsafe to implement; this one hands every call on to the system's.
+// The `GlobalAlloc` trait is unsafe to implement; this one forwards every call to the system's allocator.
 #![allow(unsafe_code)]
 
 use std::{
@@ -27,31 +27,31 @@ use any::{Any, payload_start, sign};
 
 struct Counting;
 
-/// All bytes ever asked for; nothing is subtracted when they are given back.
+/// All bytes ever requested; nothing is subtracted when they are freed.
 static ASKED: AtomicUsize = AtomicUsize::new(0);
 
 // SAFETY: every call goes to the system's allocator unchanged.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: MemoryLayout) -> *mut u8 {
         ASKED.fetch_add(layout.size(), Relaxed);
-        // SAFETY: the caller's promises are handed on.
+        // SAFETY: the caller's promises are passed on.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: MemoryLayout) {
-        // SAFETY: the caller's promises are handed on.
+        // SAFETY: the caller's promises are passed on.
         unsafe { System.dealloc(pointer, layout) }
     }
 
     unsafe fn alloc_zeroed(&self, layout: MemoryLayout) -> *mut u8 {
         ASKED.fetch_add(layout.size(), Relaxed);
-        // SAFETY: the caller's promises are handed on.
+        // SAFETY: the caller's promises are passed on.
         unsafe { System.alloc_zeroed(layout) }
     }
 
     unsafe fn realloc(&self, pointer: *mut u8, layout: MemoryLayout, size: usize) -> *mut u8 {
         ASKED.fetch_add(size, Relaxed);
-        // SAFETY: the caller's promises are handed on.
+        // SAFETY: the caller's promises are passed on.
         unsafe { System.realloc(pointer, layout, size) }
     }
 }
@@ -76,7 +76,7 @@ fn opening_allocates_at_most_the_files_size_and_a_mebibyte() {
     for sample in samples::all() {
         let bytes = sample.bytes();
         let start = payload_start(&bytes).unwrap();
-        // At every alignment that a buffer might have: tables that lie badly are copied.
+        // At every alignment that a buffer might have: misaligned tables are copied.
         for shift in [0, 1, 8, 63] {
             let mut buffer = vec![0; bytes.len() + shift];
             buffer[shift..].copy_from_slice(&bytes);
@@ -97,7 +97,7 @@ fn opening_allocates_at_most_the_files_size_and_a_mebibyte() {
             }
         }
     }
-    // As many tables as there can be, with next to no bits: what is worked out for each must stay small.
+    // As many tables as there can be, with next to no bits: what is computed for each must stay small.
     let bands = 1 << 16;
     let near = |table, rows| {
         let family = BitSampling { bits: 64, sampling: Sampling::Uniform };
@@ -111,7 +111,7 @@ fn opening_allocates_at_most_the_files_size_and_a_mebibyte() {
         assert!(bytes.len() < 1 << 15);
         check(name, &bytes, &mut most);
     }
-    // And many generations of them: what is worked out for the bands serves them all.
+    // Many generations of them: what is computed for the bands serves them all.
     let family = BitSampling { bits: 64, sampling: Sampling::Uniform };
     let spec = Spec::new(family, Layout::new(9, bands), 1, Table::Bits(1), Seed::new(1)).unwrap();
     let when_full = WhenFull::Forget { generations: 1024 };
@@ -120,7 +120,7 @@ fn opening_allocates_at_most_the_files_size_and_a_mebibyte() {
     generations.insert_keys(&vec![None; 60 * bands as usize]).unwrap();
     assert_eq!(generations.generations(), 60);
     check("generations", &Any::Generations(generations).encode(), &mut most);
-    // As many generations as there can be, of as few bytes.
+    // As many generations as there can be, each of as few bytes as possible.
     let spec = ExactSpec::folded_scan(64, 1, 64, Seed::new(1)).unwrap();
     let mut generations = Filter::new(&FilterSpec::from(spec).on_terms(terms).unwrap()).unwrap();
     generations.insert_all((0..1024).map(|_| BitString::zeros(64)).collect::<Vec<_>>().iter()).unwrap();

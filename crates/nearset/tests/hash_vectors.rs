@@ -4,7 +4,7 @@ use std::{fs, path::Path};
 
 use nearset::{Seed, Shingler, Shingling, hash::ByteHash};
 
-/// The rows of a table, split into columns; the heading is left out.
+/// Returns the rows of a table, split into columns, without the heading.
 fn rows(name: &str) -> Vec<Vec<String>> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/hash").join(name);
     let table = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
@@ -28,7 +28,7 @@ fn seed(hex: &str) -> Seed {
 
 #[test]
 fn derivation_is_siphash_2_4_128() {
-    // A label of no bytes, the zero byte and this index make the input 00 01 .. 08, which has a published value:
+    // An empty label, the zero byte and this index make the input 00 01 .. 08, which has a published value:
     // vectors_sip128[9] of Aumasson and Bernstein's reference code, for the key 00 01 .. 0f.
     let derived = seed("000102030405060708090a0b0c0d0e0f").derive("", 0x0807_0605_0403_0201);
     assert_eq!(derived, seed("264499060ad9baabc47f8b02bb6d71ed"));

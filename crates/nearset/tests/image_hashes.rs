@@ -1,4 +1,4 @@
-//! Real perceptual hashes: what is near in a sample of PDQ hashes and among pictures and their distortions is found, all of it.
+//! Real perceptual hashes: everything near in a sample of PDQ hashes and among pictures and their distortions is found.
 
 use std::{fs, process::Command};
 
@@ -10,7 +10,7 @@ fn index(bits: u32, radius: u32, items: &[BitString]) -> HammingIndex<'static> {
     HammingIndex::from_items(HammingSpec { bits, radius, seed: Seed::default() }, items).unwrap()
 }
 
-/// What comparing with every item finds.
+/// Returns what comparing with every item finds.
 fn compared(items: &[BitString], query: &BitString, radius: u32) -> Vec<Neighbour> {
     let distance = |item: &BitString| Distance::from_count(item.bits().hamming(query.bits()).unwrap());
     let all = (0..).zip(items).map(|(id, item)| Neighbour { id, distance: distance(item) });
@@ -43,7 +43,7 @@ fn every_needle_of_the_pdq_sample_is_found() {
     assert_eq!((found - haystack.len()) / 2, 857, "pairs within 31 bits, as the sample's description says");
 }
 
-/// Hashes of pictures are far from random: bits hang together, and there are many equal ones.
+/// Hashes of pictures are far from random: bits are correlated, and many hashes are equal.
 #[test]
 fn what_is_near_a_distorted_picture_is_what_comparing_with_all_finds() {
     let path = format!("{DATA}/image-hashes/hashes.tsv.xz");
@@ -54,7 +54,7 @@ fn what_is_near_a_distorted_picture_is_what_comparing_with_all_finds() {
     };
     let text = String::from_utf8(output.stdout).unwrap();
     let rows: Vec<Vec<&str>> = text.lines().skip(1).map(|line| line.split('\t').collect()).collect();
-    // Columns of ahash, phash and pdq, with the radii at which people use them.
+    // Columns of ahash, phash and pdq, with the radii that are in common use.
     for (column, bits, radius) in [(2, 64, 5), (4, 64, 8), (5, 256, 31)] {
         let of = |row: &Vec<&str>| BitString::from_hex(row[column]).unwrap();
         let originals: Vec<BitString> = rows.iter().filter(|row| row[1] == "orig").map(of).collect();

@@ -11,14 +11,15 @@ use nearset::{
 
 const DIMENSION: u32 = 50;
 
-/// The first vectors of the 50,000 most frequent words; `None`, said aloud, where the data is not there.
+/// Reads the first vectors of the 50,000 most frequent words, or prints a message and returns `None` if the data is
+/// missing.
 fn words(count: usize) -> Option<Vec<Vec<f32>>> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/glove/glove_top50k_f32.npy");
     let Ok(file) = fs::read(&path) else {
         println!("skipped: {} is not there", path.display());
         return None;
     };
-    // The header says how long it is itself.
+    // The header states its own length.
     let header = 10 + usize::from(u16::from_le_bytes([file[8], file[9]]));
     let (numbers, _) = file[header..].as_chunks::<4>();
     let numbers: Vec<f32> = numbers.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect();
@@ -33,7 +34,7 @@ fn index(spec: &LshSpec, words: &[Vec<f32>]) -> LshIndex<'static> {
     index
 }
 
-/// Every pair of a query and an item within `near`, apart from the query itself, with its distance.
+/// Returns every pair of a query and an item within `near`, apart from the query itself, with its distance.
 fn truth(words: &[Vec<f32>], queries: &[usize], near: Distance) -> Vec<(usize, u32, Distance)> {
     let mut pairs = Vec::new();
     for &query in queries {
@@ -47,7 +48,7 @@ fn truth(words: &[Vec<f32>], queries: &[usize], near: Distance) -> Vec<(usize, u
     pairs
 }
 
-/// The part of the pairs that is found, and the part that was predicted for their distances.
+/// Returns the fraction of the pairs that is found, and the fraction predicted for their distances.
 fn recall(index: &LshIndex<'_>, words: &[Vec<f32>], pairs: &[(usize, u32, Distance)]) -> (f64, f64) {
     let LshSpec { family, layout, probes, .. } = index.spec();
     let distances: Vec<Distance> = pairs.iter().map(|&(.., distance)| distance).collect();
@@ -62,7 +63,7 @@ fn recall(index: &LshIndex<'_>, words: &[Vec<f32>], pairs: &[(usize, u32, Distan
     (found as f64 / pairs.len() as f64, predicted)
 }
 
-/// Pairs share words, so there are fewer independent ones; a tenth is generous to that.
+/// Pairs share words, so there are fewer independent ones; assuming a tenth is a generous allowance.
 fn sigma(rate: f64, pairs: usize) -> f64 {
     (rate * (1.0 - rate) / (0.1 * pairs as f64)).sqrt()
 }
@@ -100,7 +101,7 @@ fn a_planned_index_keeps_its_promise_with_the_candidates_that_it_expects() {
     let (near, far) = (metric.distance(0.85).unwrap(), metric.distance(0.5).unwrap());
     let mut request = Request::new(metric, 0.85).far(0.5).capacity(words.len() as u64);
     request.max_false_negative = Some(0.1);
-    // How far apart two words are that have nothing to do with each other.
+    // The distances between words that have nothing to do with each other.
     let sample = (0..4_000).map(|i| angle(&words[i], &words[words.len() - 1 - i]).unwrap());
     let sample: Vec<Distance> = sample.filter(|distance| *distance >= far).collect();
     request.far_model = Some(FarModel::Measured(Background::from_distances(sample).unwrap()));
@@ -111,7 +112,7 @@ fn a_planned_index_keeps_its_promise_with_the_candidates_that_it_expects() {
     let pairs = truth(&words, &queries, near);
     let (found, predicted) = recall(&index, &words, &pairs);
     println!("{found:.3} found of {} pairs, {predicted:.3} predicted", pairs.len());
-    // All pairs are nearer than `near`, where at least the promise is found.
+    // All pairs are nearer than `near`, so at least the promised fraction is found.
     assert!(found >= 0.9 - 6.0 * sigma(0.9, pairs.len()), "{found}");
     assert!((found - predicted).abs() <= 6.0 * sigma(predicted, pairs.len()), "{found}, predicted {predicted}");
     let met: usize = queries.iter().map(|&query| index.candidates(words[query].as_slice()).unwrap().len()).sum();

@@ -1,4 +1,5 @@
-//! Text: near .8, far .6, 2 % and 1 in 1,000, on the licence corpus, whose exact Jaccard similarities are worked out here.
+//! Text: near .8, far .6, 2 % and 1 in 1,000, on the licence corpus, whose exact Jaccard similarities are computed
+//! here.
 
 use std::{collections::HashMap, process::Command};
 
@@ -10,7 +11,8 @@ use nearset::{
     plan::{Background, FarModel, Request},
 };
 
-/// Documents of 50 words and more in random order, as sets of 5-word shingles; `None` with a message where they can't be had.
+/// Reads the documents of 50 words and more in random order, as sets of 5-word shingles. Returns `None` with a message
+/// if they are not available.
 fn documents() -> Option<Vec<Vec<u64>>> {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data/scancode-licenses/licenses.jsonl.xz");
     let decoded = Command::new("xz").args(["-dc", path]).output().ok().filter(|output| output.status.success());
@@ -31,7 +33,7 @@ fn documents() -> Option<Vec<Vec<u64>>> {
     Some(sets)
 }
 
-/// The similarity of each query to the stored set most like it.
+/// Returns the similarity of each query to the stored set most like it.
 fn nearest(stored: &[Vec<u64>], queries: &[Vec<u64>]) -> Vec<f64> {
     let mut holders: HashMap<u64, Vec<u32>> = HashMap::new();
     for (i, set) in (0..).zip(stored) {
@@ -93,7 +95,7 @@ fn promises_hold_on_held_out_licences() {
     assert!(missed as f64 <= most(0.02, near.len()), "missed {missed} of {}", near.len());
     assert!(accepted as f64 <= most(0.001, far.len()), "accepted {accepted} of {}", far.len());
 
-    // With the truth at hand, a threshold needs no formula.
+    // With the truth available, a threshold needs no formula.
     let calibrated = calibrate(filter.spec().rule.bands(), &request, &near, &far).unwrap();
     println!("calibrated: {calibrated:?}");
     assert!(calibrated.false_negative <= 0.02);

@@ -1,5 +1,5 @@
-//! The distance-sensitive Bloom filter's own workload (Kirsch & Mitzenmacher 2006, section 4), planned: strings of 65,536 bits,
-//! exactly a part of them flipped, in some hundredths of the printed bits.
+//! The distance-sensitive Bloom filter's own workload (Kirsch & Mitzenmacher 2006, section 4), planned: strings of
+//! 65,536 bits, with exactly a fraction of them flipped, in some hundredths of the printed bits.
 
 use nearset::{BitString, Metric, NearFilter, hash::Rng, plan::Request};
 
@@ -10,7 +10,8 @@ fn random(rng: &mut Rng) -> BitString {
     BitString::from_bytes(&bytes)
 }
 
-/// Exactly this part of the bits flipped. `order` holds every position once, in any order, and is shuffled as far as needed.
+/// Returns the string with exactly this fraction of its bits flipped. `order` holds every position once, in any order,
+/// and is shuffled as far as needed.
 fn flipped(string: &BitString, part: f64, order: &mut [u32], rng: &mut Rng) -> BitString {
     let mut string = string.clone();
     for i in 0..(part * f64::from(LENGTH)) as usize {
@@ -27,7 +28,7 @@ fn check(items: u64, near: f64, max_false_positive: f64, most_bits: f64) {
     let request = Request::new(metric, bits(near)).far(bits(0.4)).capacity(items).errors(0.01, max_false_positive);
     let plan = request.plan_filter().unwrap();
     println!("{plan}");
-    assert!(plan.bits_per_item <= most_bits, "{} bits an item", plan.bits_per_item);
+    assert!(plan.bits_per_item <= most_bits, "{} bits per item", plan.bits_per_item);
 
     let mut rng = Rng::new(nearset::Seed::new(1));
     let strings: Vec<BitString> = (0..items).map(|_| random(&mut rng)).collect();

@@ -4,7 +4,8 @@ mod simulate;
 
 use simulate::{random_plan, simulate};
 
-/// 4 standard errors, one-sided, each by the number of queries or by how much the eight filters differ, whichever is more: 3e-5 by chance for each of 400 promises. Seeds are fixed, so red means a bug.
+/// Allows 4 standard errors, one-sided, each by the number of queries or by how much the eight filters differ,
+/// whichever is more: 3e-5 by chance for each of 400 promises. Seeds are fixed, so red means a bug.
 fn check(numbers: std::ops::Range<u64>) {
     for number in numbers {
         let plan = random_plan(number);

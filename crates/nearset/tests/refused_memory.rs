@@ -1,7 +1,7 @@
-//! What happens when the system refuses memory: an error, and nothing has changed.
+//! When the system refuses memory, there is an error and nothing has changed.
 //!
-//! The allocator of this program refuses what is as large as a table while a test says so. A table that is allocated in a way
-//! that can't fail ends the program, and the test with it.
+//! This program's allocator refuses requests as large as a table while a test says so. A table allocated by a method
+//! that cannot fail ends the program, and the test with it.
 
 #![allow(unsafe_code)]
 
@@ -18,13 +18,13 @@ use nearset::{
 };
 
 thread_local! {
-    /// From this size on, memory is refused.
+    /// Requests of this size or more are refused.
     static REFUSED_FROM: Cell<usize> = const { Cell::new(usize::MAX) };
 }
 
 struct Refusing;
 
-// SAFETY: memory is the system's; a null pointer is an allocator's right.
+// SAFETY: memory comes from the system's allocator; an allocator may return a null pointer.
 unsafe impl GlobalAlloc for Refusing {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         if layout.size() >= REFUSED_FROM.get() {
@@ -43,7 +43,7 @@ unsafe impl GlobalAlloc for Refusing {
 #[global_allocator]
 static REFUSING: Refusing = Refusing;
 
-/// Memory is refused from this size on while `work` works.
+/// Refuses memory from this size on while `work` runs.
 fn refusing<T>(from: usize, work: impl FnOnce() -> T) -> T {
     REFUSED_FROM.set(from);
     let done = work();
@@ -53,11 +53,11 @@ fn refusing<T>(from: usize, work: impl FnOnce() -> T) -> T {
 
 const BITS: u32 = 128;
 const CAPACITY: u64 = 400;
-/// Tables are larger, and everything else smaller.
+/// Tables are larger than this, and everything else is smaller.
 const TABLE: usize = 1 << 20;
-/// A list of folds that is worth mentioning. What a batch of them works with is as large, so that batches are tested on tables.
+/// The size of a sizeable list of folds. A batch of folds needs as much scratch space, so batches are tested on tables.
 const FOLDS: usize = 12_000;
-/// From which size on memory is refused to the filters here.
+/// The sizes from which memory is refused to the filters here.
 const LARGE: [usize; 2] = [TABLE, FOLDS];
 
 fn strings(count: usize, seed: u64) -> Vec<BitString> {
@@ -72,7 +72,7 @@ fn strings(count: usize, seed: u64) -> Vec<BitString> {
     (0..count).map(|_| BitString::from_bytes(&[next(), next()].concat())).collect()
 }
 
-/// A filter with bands, and one that keeps folds.
+/// Makes a filter with bands, and one that keeps folds.
 fn filters(when_full: WhenFull) -> [Filter<'static>; 2] {
     let terms = Terms::new(Distance::from_count(3), Distance::from_count(40), 0.05, 0.001, CAPACITY, when_full);
     let layout = nearset::Layout::new(16, 12);
@@ -88,7 +88,8 @@ fn file(filter: &Filter<'_>) -> Vec<u8> {
     bytes
 }
 
-/// Runs `change` on a filter while memory is refused, then again while it is not: an error that changed nothing, and success.
+/// Runs `change` on a filter while memory is refused, then again while it is not: expects an error that changed
+/// nothing, then success.
 fn refused_then_allowed<E: std::fmt::Debug>(
     large: usize,
     filter: &mut Filter<'static>,
@@ -96,7 +97,7 @@ fn refused_then_allowed<E: std::fmt::Debug>(
 ) {
     let before = file(filter);
     refusing(large, || change(filter)).expect_err("there was no memory");
-    assert!(file(filter) == before, "it changed though it was refused");
+    assert!(file(filter) == before, "the filter changed although memory was refused");
     change(filter).unwrap();
 }
 
@@ -132,7 +133,7 @@ fn generations_that_were_reserved_and_not_needed_are_given_back() {
     let items = strings(10, 3);
     let [mut filter, _] = filters(WhenFull::Grow);
     filter.reserve(10_000).unwrap();
-    // What was reserved serves, and whatever is left of it goes with the insertion.
+    // What was reserved is used, and whatever is left of it is freed after the insertion.
     refusing(TABLE, || filter.insert_all(&items)).unwrap();
     assert_eq!(filter.generations(), 1);
     refusing(TABLE, || filter.insert_all(&strings(2000, 4))).expect_err("it has to grow again");
@@ -144,7 +145,7 @@ fn copies_are_refused_or_equal() {
         filter.insert_all(&strings(2000, 5)).unwrap();
         assert!(refusing(large, || filter.try_clone()).is_err());
         assert!(file(&filter.try_clone().unwrap()) == file(&filter));
-        // At any place in memory: where tables can be used in place, and where they are copied already.
+        // At any place in memory: where tables can be used in place, and where they are already copied.
         let bytes = file(&filter);
         for shift in [0, 1, 8] {
             let shifted = [&vec![0; shift][..], &bytes].concat();
@@ -175,7 +176,7 @@ fn a_merge_of_several_finds_memory_for_all_of_them_or_changes_nothing() {
             others.iter().for_each(|other| one_by_one.merge(other).unwrap());
 
             refused_then_allowed(LARGE[kind], &mut merged, |filter| filter.reserve_to_merge(&others));
-            // Nothing more is allocated, nor can it fail any more.
+            // Nothing more is allocated, so it can no longer fail.
             refusing(LARGE[kind], || others.iter().for_each(|other| merged.merge(other).unwrap()));
             assert!(file(&merged) == file(&one_by_one), "{when_full:?}");
         }

@@ -1,9 +1,9 @@
-//! No text is very slow, held by what can be counted, allocations, and by times with a wide margin. `benches/texts.rs` measures how
-//! slow each is.
+//! No text is very slow, checked by what can be counted, which is allocations, and by times with a wide margin.
+//! `benches/texts.rs` measures how slow each is.
 //!
-//! In a binary of its own, because the allocator that counts is everybody's.
+//! This test has its own binary, because the counting allocator applies to the whole program.
 
-// The one trait of an allocator is unsafe to implement; this one hands every call on to the system's.
+// The `GlobalAlloc` trait is unsafe to implement; this one forwards every call to the system's allocator.
 #![allow(unsafe_code)]
 
 use std::{
@@ -28,16 +28,16 @@ thread_local! {
     static ALLOCATIONS: Cell<usize> = const { Cell::new(0) };
 }
 
-// SAFETY: every call goes to the system's allocator unchanged; what is not defined here is defined by these two.
+// SAFETY: every call goes to the system's allocator unchanged; the default methods are built on these two.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: MemoryLayout) -> *mut u8 {
         ALLOCATIONS.set(ALLOCATIONS.get() + 1);
-        // SAFETY: the caller's promises are handed on.
+        // SAFETY: the caller's promises are passed on.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: MemoryLayout) {
-        // SAFETY: the caller's promises are handed on.
+        // SAFETY: the caller's promises are passed on.
         unsafe { System.dealloc(pointer, layout) }
     }
 }
@@ -45,7 +45,8 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Bytes that take a millisecond at most: few runs are then interrupted by another program, and the least time is without.
+/// A number of bytes that takes a millisecond at most: few runs are then interrupted by another program, and the least
+/// time is undisturbed.
 const SHORT_RUN: usize = 32_000;
 
 const SHINGLINGS: [Shingling; 3] = [Shingling::Words(5), Shingling::Chars(9), Shingling::Bytes(13)];
@@ -56,11 +57,11 @@ fn functions(family: impl Into<Family>) -> Box<dyn Functions> {
 
 /// A text has thousands of words and shingles here; buffers that double in length are allocated a dozen times each.
 #[test]
-fn no_text_allocates_by_the_word() {
+fn no_text_allocates_per_word() {
     for shingling in SHINGLINGS {
         let functions = functions(MinHash { shingling });
         for (name, text) in awkward::awkward(100_000) {
-            // The tables of characters are filled as they are met.
+            // The tables of characters are filled when characters are first met.
             functions.hash(Item::Text(&text), &mut Hashed::new()).unwrap();
             let before = ALLOCATIONS.get();
             functions.hash(Item::Text(&text), &mut Hashed::new()).unwrap();
@@ -73,7 +74,7 @@ fn no_text_allocates_by_the_word() {
 /// What is done to a text.
 type Work = Box<dyn Fn(&str)>;
 
-/// The least time of a few runs, or of more where that is above the limit: other programs may have been in the way.
+/// Returns the least time of a few runs, or of more if that is above the limit: other programs may have interfered.
 fn least_time(run: &dyn Fn(&str), text: &str, limit: Duration) -> Duration {
     let mut least = Duration::MAX;
     for runs in 0..20 {
@@ -87,8 +88,8 @@ fn least_time(run: &dyn Fn(&str), text: &str, limit: Duration) -> Duration {
     least
 }
 
-/// Four times is what `benches/texts.rs` asks for, without debug assertions and other tests beside it. What this is for, a
-/// quadratic cause or one that goes through all repeats over and over, made it 50 to 250.
+/// Four times is the goal of `benches/texts.rs`, without debug assertions and other tests beside it. The causes that
+/// this test looks for, quadratic work or work that goes through all repeats over and over, made it 50 to 250.
 #[test]
 fn no_text_takes_twenty_times_as_long_as_prose() {
     const MOST: u32 = 20;
@@ -111,7 +112,7 @@ fn no_text_takes_twenty_times_as_long_as_prose() {
 
     let (texts, prose) = (awkward::awkward(BYTES), awkward::prose(BYTES));
     for (work, run) in &works {
-        // Timed anew for each, so that both are disturbed or neither.
+        // Measured anew for each text, so that both are disturbed or neither.
         for (name, text) in &texts {
             let limit = MOST * least_time(run, &prose, Duration::MAX);
             let time = least_time(run, text, limit);
@@ -120,7 +121,7 @@ fn no_text_takes_twenty_times_as_long_as_prose() {
     }
 }
 
-/// Eight times the bytes: a quadratic cause would make it 64.
+/// Eight times the bytes: quadratic work would take 64 times as long.
 #[test]
 fn time_grows_with_the_bytes_alone() {
     const BYTES: usize = SHORT_RUN / 8;

@@ -1,4 +1,4 @@
-//! Any file opened as what it says it is, and files signed again after a change.
+//! Files of any kind opened as the kind that they state, and files signed again after a change.
 
 use nearset::{
     BloomFilter, Check, DecodeError, Distance, ExactNearFilter, Filter, FilterSpec, HammingIndex, ItemError,
@@ -12,14 +12,14 @@ use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 use crate::samples::Item;
 
-/// Where the tables start, or `None` where the header says more than there is.
+/// Returns where the tables start, or `None` if the header states more than there is.
 pub fn payload_start(bytes: &[u8]) -> Option<usize> {
     let described = u32::from_le_bytes(bytes.get(12..16)?.try_into().ok()?) as usize;
     let start = 64 + described.next_multiple_of(64);
     (start <= bytes.len()).then_some(start)
 }
 
-/// Makes both checksums right, so that what is behind them is tested.
+/// Corrects both checksums, so that what lies behind them is tested.
 pub fn sign(bytes: &mut [u8]) {
     let Some(start) = payload_start(bytes) else { return };
     let sum = xxh3_64(&bytes[start..]);
@@ -40,7 +40,7 @@ pub enum Any<'a> {
     Description(FilterSpec),
 }
 
-/// All that goes wrong with an item of a sample.
+/// Returns the only error that an item of a sample can cause.
 fn item_error(error: IndexError) -> ItemError {
     match error {
         IndexError::Item(error) => error,

@@ -1,4 +1,4 @@
-//! Damage of every sort, to a small file of every kind.
+//! Damage of every sort to a small file of every kind.
 
 use nearset::{
     BloomFilter, Check, DecodeError, ExactNearFilter, Filter, FilterSpec, HammingIndex, NearFilter,
@@ -14,7 +14,7 @@ use crate::{
     samples,
 };
 
-/// The error that opening gives; a panic is a failed test by itself.
+/// Returns the error of opening; a panic fails the test by itself.
 #[track_caller]
 fn refusal(name: &str, bytes: &[u8]) -> DecodeError {
     match Any::open(bytes, Check::Everything) {
@@ -23,10 +23,10 @@ fn refusal(name: &str, bytes: &[u8]) -> DecodeError {
     }
 }
 
-/// Opened is fine if what was opened is what the bytes say: encoding gives them back.
+/// Opening may succeed if the result is what the bytes say: encoding it gives them back.
 fn refused_or_understood(name: &str, bytes: &[u8]) {
     if let Ok(opened) = Any::open(bytes, Check::Everything) {
-        assert!(opened.encode() == bytes, "{name}: read as something else than what was written");
+        assert!(opened.encode() == bytes, "{name}: read as something other than what was written");
     }
     let _ = Any::open(bytes, Check::HeaderOnly);
 }
@@ -66,7 +66,7 @@ fn leftover_bytes_are_refused() {
             bytes.resize(bytes.len() + extra, 0);
             let error = refusal(sample.name, &bytes);
             assert!(matches!(error, DecodeError::Leftover { bytes, .. } if bytes == extra), "{error}");
-            // The same with the length made to match: then it is the tables that are too long.
+            // The same with a matching length: then the tables are too long.
             let length = (bytes.len() as u64).to_le_bytes();
             bytes[16..24].copy_from_slice(&length);
             sign(&mut bytes);
@@ -124,13 +124,13 @@ fn a_file_opens_only_as_what_it_is() {
     }
 }
 
-/// The only generation of a file is the filter that it is, in place; of several, none is taken for all.
+/// The only generation of a file opens as that filter, in place; one of several does not open as the whole.
 #[test]
 fn the_only_generation_opens_as_the_filter_that_it_is() {
     let (mut alone, mut several) = (0, 0);
     for sample in samples::all() {
         let Any::Generations(generations) = sample.filter() else { continue };
-        // Aligned as a memory map is.
+        // Aligned like a memory map.
         let bytes = sample.bytes();
         let opened = [
             NearFilter::decode(&bytes, Check::Everything).map(Filter::from),
@@ -160,7 +160,7 @@ fn the_only_generation_opens_as_the_filter_that_it_is() {
     assert!(alone >= 2 && several >= 3, "{alone} alone, {several} several");
 }
 
-/// What stands in the generations' own files, both they and the whole signed again.
+/// Damages the generations' own files, and signs both them and the whole file again.
 #[test]
 fn damage_within_a_generation_is_refused_or_understood() {
     for sample in samples::all().iter().filter(|sample| sample.name.starts_with("generations")) {
@@ -188,7 +188,7 @@ fn damage_within_a_generation_is_refused_or_understood() {
     }
 }
 
-/// Generations that no filter would have made of each other.
+/// Generations that no filter would have derived from each other.
 #[test]
 fn generations_that_do_not_follow_from_each_other_are_refused() {
     let sample = samples::all().into_iter().find(|sample| sample.name == "generations-grown-emptier").unwrap();
@@ -222,8 +222,8 @@ fn generations_that_do_not_follow_from_each_other_are_refused() {
     );
 }
 
-/// Huge numbers at every place of header and description that might be a length, signed, so that only validation stands
-/// between them and an allocation.
+/// Huge numbers at every place of header and description that might be a length, with correct checksums, so that only
+/// validation stands between them and an allocation.
 #[test]
 fn huge_numbers_are_refused_or_understood_wherever_they_stand() {
     for sample in samples::all() {
@@ -243,7 +243,7 @@ fn huge_numbers_are_refused_or_understood_wherever_they_stand() {
     }
 }
 
-/// The lengths themselves, which are never merely understood.
+/// The lengths themselves, which are always refused.
 #[test]
 fn huge_lengths_are_refused() {
     for sample in samples::all() {
@@ -295,7 +295,7 @@ fn repeated_and_unknown_sections_are_refused_and_optional_ones_skipped() {
     }
 }
 
-/// Tables that nobody checked may give wrong answers, but answers.
+/// Unchecked tables may give wrong answers, but must answer.
 #[test]
 fn damage_that_was_not_looked_for_does_no_worse_than_a_wrong_answer() {
     for sample in samples::all() {
@@ -313,7 +313,7 @@ fn damage_that_was_not_looked_for_does_no_worse_than_a_wrong_answer() {
     }
 }
 
-/// What is stored must be what insertion could have stored.
+/// Stored values must be ones that insertion could have stored.
 #[test]
 fn signed_nonsense_in_tables_is_refused() {
     for sample in samples::all() {
@@ -328,14 +328,14 @@ fn signed_nonsense_in_tables_is_refused() {
     }
 }
 
-/// A damaged table that is not checked is a wrong answer, and nothing worse.
+/// A damaged table that is not checked gives a wrong answer, and nothing worse.
 #[test]
 fn unchecked_tables_answer_whatever_they_hold() {
     for sample in samples::all() {
         let mut bytes = sample.bytes();
         for at in (payload_start(&bytes).unwrap()..bytes.len()).step_by(5) {
             bytes[at] ^= 0xff;
-            // Padding and lengths are looked at always.
+            // Padding and lengths are always checked.
             if let Ok(opened) = Any::open(&bytes, Check::HeaderOnly) {
                 for query in sample.queries.iter().step_by(4) {
                     assert!(opened.contains(query).is_ok(), "{}", sample.name);
@@ -346,7 +346,7 @@ fn unchecked_tables_answer_whatever_they_hold() {
     }
 }
 
-/// A sample's file with something changed, signed again.
+/// Returns a sample's file with something changed, signed again.
 fn changed(sample: &str, change: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
     let sample = samples::all().into_iter().find(|found| found.name == sample).unwrap();
     let mut bytes = sample.bytes();
@@ -364,7 +364,7 @@ fn put(bytes: &mut [u8], at: usize, value: u32) {
 fn probing_that_tries_endless_combinations_is_refused_with_the_cure() {
     let with = |reach: u32| {
         changed("near-gaussian-verified-probed", |bytes| {
-            // The last fields of the spec, whose length stands before it.
+            // The last fields of the spec, which is preceded by its length.
             let end = 70 + u32::from_le_bytes(bytes[66..70].try_into().unwrap()) as usize;
             put(bytes, end - 8, 4);
             put(bytes, end - 4, reach);
@@ -377,14 +377,14 @@ fn probing_that_tries_endless_combinations_is_refused_with_the_cure() {
         assert!(error.to_string().contains("use fewer rows, bands, probes"), "{error}");
     }
     let work = Opening { check: Check::Everything, work: WorkLimit::Unlimited };
-    assert!(NearFilter::decode(&with(64), work).is_ok(), "an explicit wish opens it");
+    assert!(NearFilter::decode(&with(64), work).is_ok(), "it opens if the limit is lifted");
 }
 
-/// Rows cost nothing in a file.
+/// Rows take no space in a file.
 #[test]
-fn rows_that_take_seconds_an_item_are_refused() {
+fn rows_that_take_seconds_per_item_are_refused() {
     let with_rows = |sample: &str, at: usize, rows: u32| changed(sample, |bytes| put(bytes, at, rows));
-    // Behind the family's fields and the seed, in the spec that starts at 70.
+    // After the family's fields and the seed, in the spec that starts at 70.
     for (sample, at, most, too_many) in [
         ("near-weighted-minhash", 70 + 4 + 16, 2_000, 100_000),
         // A file of 256 bytes, which took seconds to draw.
@@ -394,18 +394,18 @@ fn rows_that_take_seconds_an_item_are_refused() {
         ("lsh-gaussian-without-items", 70 + 14 + 16, 3, 4_192_732),
     ] {
         let (few, many) = (with_rows(sample, at, most), with_rows(sample, at, too_many));
-        assert!(Any::open(&few, Check::Everything).is_ok(), "{sample}: {most} rows are few");
+        assert!(Any::open(&few, Check::Everything).is_ok(), "{sample}: {most} rows are few enough");
         let error = refusal(sample, &many);
         assert!(matches!(error, DecodeError::Work(_)), "{sample}: {error}");
     }
 }
 
-/// Where the counts start, behind the spec.
+/// Returns where the counts start, after the spec.
 fn counts(bytes: &[u8]) -> usize {
     70 + u32::from_le_bytes(bytes[66..70].try_into().unwrap()) as usize + 6
 }
 
-/// A file may say that any number of items was inserted.
+/// A file may state that any number of items was inserted.
 #[test]
 fn counts_of_items_stop_at_the_largest_number() {
     for name in ["near-cauchy", "exact-covering", "exact-folded-scan"] {
@@ -420,7 +420,7 @@ fn counts_of_items_stop_at_the_largest_number() {
     }
 }
 
-/// Names take room for every id before their own, and a file may state any id.
+/// Names take space for every id before their own, and a file may state any id.
 #[test]
 fn names_of_ids_far_beyond_the_items_are_not_merged() {
     let bytes = changed("lsh-named", |bytes| {

@@ -1,4 +1,4 @@
-//! A file is opened and put through everything that can be done with it, each step held against what its spec states.
+//! Opens a file and does everything that can be done with it, holding each step against what its spec states.
 
 use std::time::{Duration, Instant};
 
@@ -10,10 +10,10 @@ use nearset::{
 
 use crate::{any::Any, samples::Item};
 
-/// What any step may take, beside what the spec states.
+/// The time that any step may take, beside what the spec states.
 pub const ALLOWED: Duration = Duration::from_millis(50);
 
-/// What a nominal operation may take: the bound is of an idle core and optimised code.
+/// The time that a nominal operation may take: the bound is for an idle core and optimised code.
 pub const NANOSECONDS_PER_OPERATION: u64 = 4;
 
 /// Items with more elements than this are not made, to keep a run short: their work is in proportion to their length.
@@ -27,7 +27,8 @@ pub struct Step {
     pub allowed: Duration,
 }
 
-/// The time this thread has spent on a core: other programs do not count. Wall time where the system does not tell.
+/// Returns the time that this thread has spent on a core, so that other programs do not count, or wall time if the
+/// system does not report it.
 fn now(started: Instant) -> Duration {
     let told = std::fs::read_to_string("/proc/thread-self/schedstat").ok();
     let on_core = told.and_then(|told| told.split(' ').next()?.parse().ok());
@@ -50,7 +51,7 @@ impl Watch {
     }
 }
 
-/// An item that suits a family; `None` where that would be too long.
+/// Makes an item that suits a family, or `None` if that would be too long.
 fn item_of(family: &Family, rng: &mut Rng) -> Option<Item> {
     let vector = |dimension: u32, rng: &mut Rng| {
         (dimension <= MOST_ELEMENTS).then(|| Item::Vector((0..dimension).map(|_| rng.gaussian() as f32).collect()))
@@ -71,7 +72,7 @@ fn item_of(family: &Family, rng: &mut Rng) -> Option<Item> {
         Family::Hyperplane(Hyperplane { dimension })
         | Family::CrossPolytope(CrossPolytope { dimension })
         | Family::PStable(PStable { dimension, .. }) => vector(dimension, rng),
-        ref other => panic!("{other:?} has no items here: add them"),
+        ref other => panic!("{other:?} is not covered here: add its items"),
     }
 }
 
@@ -91,7 +92,7 @@ fn elements(item: &Item) -> u64 {
         Item::Set(set) => set.len() as u64,
         Item::Weighted(set) => set.len() as u64,
         Item::Text(text) => text.len() as u64,
-        // Of one length, which is in the bound.
+        // These have a fixed length, which the bound includes.
         Item::Bits(_) | Item::Symbols(_) | Item::Vector(_) => 0,
     }
 }
@@ -100,7 +101,7 @@ fn family_of(spec: &FilterSpec) -> Result<Family, u32> {
     match (spec.near(), spec.exact()) {
         (Some(spec), _) => Ok(spec.family),
         (_, Some(spec)) => Err(spec.bits),
-        _ => panic!("{spec:?} has no items here: add them"),
+        _ => panic!("{spec:?} is not covered here: add its items"),
     }
 }
 
@@ -140,7 +141,7 @@ impl Any<'_> {
         }
     }
 
-    /// A point of the curve that `nearset info` shows.
+    /// Returns a point of the curve that `nearset info` shows.
     fn acceptance(&self, at: Distance) -> f64 {
         match self {
             Any::Near(filter) => filter.acceptance_probability(at),
@@ -166,14 +167,14 @@ impl Any<'_> {
             }
             _ => true,
         };
-        assert!(merged, "a filter can't be merged with itself");
+        assert!(merged, "a filter must merge with itself");
     }
 }
 
-/// Opens a file by the usual limit, and if it opens, queries, inserts, merges, describes and saves it.
+/// Opens a file with the usual limit, and if it opens, queries, inserts, merges, describes and saves it.
 ///
 /// # Errors
-/// Why it was refused, which is as good an end.
+/// Why it was refused, which is an equally good outcome.
 pub fn drive(bytes: &[u8], seed: u64) -> (Vec<Step>, Result<(), DecodeError>) {
     let mut watch = Watch { started: Instant::now(), steps: Vec::new() };
     let outcome = drive_watched(bytes, seed, &mut watch);
@@ -185,11 +186,11 @@ fn drive_watched(bytes: &[u8], seed: u64, watch: &mut Watch) -> Result<(), Decod
     let _ = watch.step("open, tables unchecked", 0, || Any::open(bytes, Check::HeaderOnly).map(drop));
     let mut opened = watch.step("open", 0, || Any::open(bytes, Check::Everything))?;
     let bound = opened.work_bound();
-    // Functions are drawn at the first question, also by what describes an exact filter.
+    // Functions are drawn at the first query, which may come from describing an exact filter.
     for value in [0.0, 0.3, 2.0, 40.0] {
         let at = Distance::new(value).expect("a distance");
         let chance = watch.step("describe", bound.draw, || opened.acceptance(at));
-        assert!((-1e-9..=1.0 + 1e-9).contains(&chance), "{chance} is no chance");
+        assert!((-1e-9..=1.0 + 1e-9).contains(&chance), "{chance} is not a probability");
     }
     let saved = watch.step("save", 0, || opened.encode());
     if let Any::Description(description) = &opened {
@@ -203,7 +204,7 @@ fn drive_watched(bytes: &[u8], seed: u64, watch: &mut Watch) -> Result<(), Decod
         let Some(item) = opened.item(&mut rng) else { return Ok(()) };
         let operations = bound.of_first_item(elements(&item));
         let found = watch.step("query", operations, || opened.contains(&item));
-        // Insertion asks as well, and a generation that is full makes another one of its size.
+        // Insertion queries too, and a full generation makes another one of its size.
         if found.is_ok() && opened.may_insert() {
             watch.step("insert", operations.saturating_mul(2), || opened.insert_if_room(&item));
         }
@@ -215,7 +216,7 @@ fn drive_watched(bytes: &[u8], seed: u64, watch: &mut Watch) -> Result<(), Decod
 }
 
 impl Any<'_> {
-    /// Whether an insertion is one of a filter's own, and neither refused nor out of ids.
+    /// Returns whether an item can be inserted without being refused for its size or for lack of ids.
     fn may_insert(&self) -> bool {
         match self {
             Any::Generations(filter) => filter.room_needed(1) < 1 << 22,

@@ -1,7 +1,8 @@
-//! Files whose fields are changed one by one, and which are signed again: what a hostile writer would make.
+//! Files whose fields are changed one by one, and which are signed again, as a hostile writer would do.
 //!
-//! Fields are found by reading a file's description as `docs/format.md` lays it out, so that a change of one leaves the others where
-//! they are. A file whose layout is not understood is left as it is. The example `mutate_files` and the fuzzer share this file.
+//! Fields are found by reading a file's description as `docs/format.md` lays it out, so that changing one leaves the
+//! others in place. A file whose layout is not understood is left unchanged. The example `mutate_files` and the fuzzer
+//! share this file.
 
 use nearset::hash::Rng;
 
@@ -36,7 +37,7 @@ impl Walk<'_> {
         widths.iter().try_for_each(|&width| self.number(width).map(drop))
     }
 
-    /// A seed of 16 bytes; its value decides nothing but where keys fall.
+    /// Steps over a seed of 16 bytes, whose value only decides where keys fall.
     fn seed(&mut self) {
         self.at += 16;
     }
@@ -119,7 +120,7 @@ impl Walk<'_> {
     }
 }
 
-/// The fields of a file's sections, as far as they are understood, and of the files that generations hold.
+/// Returns the fields of a file's sections, as far as they are understood, and of the files that generations hold.
 pub fn fields(bytes: &[u8]) -> Vec<Field> {
     let mut found = Vec::new();
     let (Some(start), Some(&kind)) = (payload_start(bytes), bytes.get(9)) else { return found };
@@ -149,7 +150,7 @@ pub fn fields(bytes: &[u8]) -> Vec<Field> {
 }
 
 impl Walk<'_> {
-    /// As many numbers of eight bytes as there are.
+    /// Steps over numbers of eight bytes, as many as there are.
     fn eights(&mut self) -> Option<()> {
         while self.at < self.end {
             self.number(8)?;
@@ -158,7 +159,7 @@ impl Walk<'_> {
     }
 }
 
-/// Where the files of a file of generations lie.
+/// Returns where the files within a file of generations lie.
 pub fn generations(bytes: &[u8], start: usize) -> Vec<(usize, usize)> {
     let mut found = Vec::new();
     let mut at = start;
@@ -174,7 +175,7 @@ pub fn generations(bytes: &[u8], start: usize) -> Vec<(usize, usize)> {
     found
 }
 
-/// Signs a file, and before it the files that it holds.
+/// Signs the files that a file holds, then the file itself.
 pub fn sign_all(bytes: &mut [u8]) {
     if bytes.get(9) == Some(&6)
         && let Some(start) = payload_start(bytes)
@@ -186,7 +187,8 @@ pub fn sign_all(bytes: &mut [u8]) {
     sign(bytes);
 }
 
-/// Changes from one to four fields of a file; most of the time its tables are then made as large as the fields say. Then signs it.
+/// Changes one to four fields of a file; most of the time its tables are then made as large as the fields say. Then
+/// signs it.
 pub fn mutate(bytes: &mut Vec<u8>, rng: &mut Rng) {
     let places = fields(bytes);
     if places.is_empty() {
@@ -206,7 +208,7 @@ pub fn mutate(bytes: &mut Vec<u8>, rng: &mut Rng) {
     sign_all(bytes);
 }
 
-/// Numbers that programs stumble over, and such as are likely to be believed.
+/// Returns a number that programs stumble over, or one that is likely to be believed.
 fn changed(old: u64, width: usize, rng: &mut Rng) -> u64 {
     const EDGES: [u64; 14] = [0, 1, 2, 3, 7, 63, 64, 65, 255, 0xffff, 1 << 16, u32::MAX as u64, 1 << 40, u64::MAX];
     let bits = 8 * width as u32;
@@ -216,7 +218,7 @@ fn changed(old: u64, width: usize, rng: &mut Rng) -> u64 {
         2 => old.wrapping_sub(1),
         3 => old.wrapping_mul(1 + rng.below(64)),
         4 => old / (1 + rng.below(8)),
-        // Every order of magnitude is as likely as any other.
+        // Every order of magnitude is equally likely.
         5 | 6 => rng.next_u64() >> (64 - bits + rng.below(u64::from(bits)) as u32),
         _ if width == 8 => {
             let numbers = [0.0, -0.0, 0.5, 1.0, 1e-300, 1e300, f64::NAN, f64::INFINITY, -1.0, rng.unit()];
@@ -226,11 +228,11 @@ fn changed(old: u64, width: usize, rng: &mut Rng) -> u64 {
     }
 }
 
-/// The longest payload that is made to fit.
+/// The longest payload that is resized to fit.
 const MOST_PAYLOAD: u64 = 1 << 16;
 
-/// Makes the payload of a filter as long as its spec says, empty or with random bits, and corrects its counts: chance hits are
-/// what makes queries look further.
+/// Makes the payload of a filter as long as its spec says, empty or with random bits, and corrects its counts: chance
+/// hits make queries look further.
 pub fn make_tables_fit(bytes: &mut Vec<u8>, rng: &mut Rng) {
     let (Some(start), Some(shape)) = (payload_start(bytes), Shape::of(bytes)) else { return };
     let (tables, verification) = (shape.bits.div_ceil(512), shape.verification);
@@ -259,7 +261,7 @@ pub fn make_tables_fit(bytes: &mut Vec<u8>, rng: &mut Rng) {
     }
 }
 
-/// How large a filter's arrays are.
+/// The sizes of a filter's arrays.
 struct Shape {
     bits: u64,
     /// Lines of the verification filter.
@@ -313,7 +315,7 @@ impl Walk<'_> {
         Some(Shape { bits, verification })
     }
 
-    /// Of tables that are all of one size.
+    /// Returns the shape of tables that are all of one size.
     fn exact_shape(&mut self) -> Option<Shape> {
         let (_, radius) = (self.number(4)?, self.number(4)?);
         self.seed();

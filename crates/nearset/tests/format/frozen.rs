@@ -1,7 +1,7 @@
-//! The frozen files of `testdata/format/v1`: written once, read for ever.
+//! The frozen files of `testdata/format/v1`: written once, read forever.
 //!
-//! `MANIFEST.tsv` says what was inserted into each, and what each answers. Files are added, never edited:
-//! `cargo test -p nearset --test format -- --ignored` writes the samples that are not there yet.
+//! `MANIFEST.tsv` states what was inserted into each, and what each answers. Files are added, never edited:
+//! `cargo test -p nearset --test format -- --ignored` writes the samples that do not exist yet.
 
 use std::{
     collections::BTreeSet,
@@ -58,18 +58,18 @@ fn row(sample: &Sample, file: &str, bytes: &[u8]) -> String {
 }
 
 #[test]
-fn frozen_files_are_read_and_answer_as_ever() {
+fn frozen_files_are_read_and_answer_as_before() {
     let mut listed = BTreeSet::new();
     for line in manifest().lines().filter(|line| !line.starts_with('#')) {
         let [file, kind, _, items, queries] = line.split('\t').collect::<Vec<_>>()[..] else {
-            panic!("{line:?} is not of five columns");
+            panic!("{line:?} does not have five columns");
         };
         let bytes = fs::read(folder().join(file)).unwrap_or_else(|error| panic!("{file}: {error}"));
         assert_eq!(Kind::of(&bytes).unwrap().to_string(), kind, "{file}");
         assert_eq!(length_of(&bytes[..24]).unwrap(), bytes.len() as u64, "{file}");
         assert!(length_of(&bytes[..23]).is_err(), "{file}");
         let filter = Any::open(&bytes, Check::Everything).unwrap_or_else(|error| panic!("{file}: {error}"));
-        assert!(filter.encode() == bytes, "{file}: written again, it has other bytes");
+        assert!(filter.encode() == bytes, "{file}: written again, it has different bytes");
         for query in queries.split('|') {
             let (answer, item) = query.split_once(' ').unwrap_or_else(|| panic!("{file}: {query:?}"));
             let item: Item = item.parse().unwrap_or_else(|error| panic!("{file}: {error}"));
@@ -85,15 +85,15 @@ fn frozen_files_are_read_and_answer_as_ever() {
     assert_eq!(there, listed, "the manifest and the folder differ");
 }
 
-/// The same items into the same spec give the frozen bytes: hashing and placement have not moved either.
+/// The same items in the same spec give the frozen bytes, so hashing and placement have not moved either.
 #[test]
 fn building_again_gives_the_frozen_bytes() {
     for sample in samples::all() {
         let file = format!("{}.nearset", sample.name);
         let frozen = fs::read(folder().join(&file))
             .unwrap_or_else(|error| panic!("{file}: {error}; run with --ignored to write what is missing"));
-        assert!(sample.bytes() == frozen, "{file}: built again, it has other bytes");
-        // All but the spec, whose wording is for people and may improve.
+        assert!(sample.bytes() == frozen, "{file}: built again, it has different bytes");
+        // All columns but the spec, whose wording is for people and may improve.
         let columns = |row: &str| row.trim_end().split('\t').map(str::to_owned).collect::<Vec<_>>();
         let built = columns(&row(&sample, &file, &frozen));
         let table = manifest();

@@ -1,4 +1,4 @@
-//! Many small changes, signed each time: what a fuzzer would try, in the same order at every run.
+//! Many small changes, signed each time: what a fuzzer would try, in the same order in every run.
 
 use nearset::{Check, Seed, hash::Rng};
 
@@ -8,7 +8,7 @@ use crate::{
     fields, samples,
 };
 
-/// Some seconds on a slow machine.
+/// Takes some seconds on a slow machine.
 const ROUNDS: u32 = 1_000_000;
 
 #[test]
@@ -25,7 +25,10 @@ fn mutated_files_are_refused_or_understood() {
         sign(&mut bytes);
         match Any::open(&bytes, Check::Everything) {
             Ok(opened) => {
-                assert!(opened.encode() == bytes, "{name}: read as something else than what was written: {bytes:02x?}");
+                assert!(
+                    opened.encode() == bytes,
+                    "{name}: read as something other than what was written: {bytes:02x?}"
+                );
                 understood += 1;
             }
             Err(_) => refused += 1,
@@ -38,7 +41,7 @@ fn mutated_files_are_refused_or_understood() {
 
 fn mutate(bytes: &mut Vec<u8>, samples: &[(&str, Vec<u8>)], rng: &mut Rng) {
     const NUMBERS: [u64; 12] = [0, 1, 2, 7, 8, 63, 64, 255, 0xffff, u32::MAX as u64, 1 << 40, u64::MAX];
-    // Most of what can be believed wrongly stands before the tables.
+    // Most of what can be wrongly believed stands before the tables.
     let described = payload_start(bytes).unwrap_or(bytes.len()).min(bytes.len());
     let end = if rng.chance(0.8) { described } else { bytes.len() };
     if end <= 10 {
@@ -61,7 +64,7 @@ fn mutate(bytes: &mut Vec<u8>, samples: &[(&str, Vec<u8>)], rng: &mut Rng) {
             bytes[at..at + width].copy_from_slice(&piece[..width]);
         }
         _ => {
-            // A line more or less, with a length that says so.
+            // One line more or less, with a length to match.
             if rng.chance(0.5) && bytes.len() > 128 {
                 bytes.truncate(bytes.len() - 64);
             } else {
@@ -73,13 +76,13 @@ fn mutate(bytes: &mut Vec<u8>, samples: &[(&str, Vec<u8>)], rng: &mut Rng) {
     }
 }
 
-/// Files whose fields were changed one by one, put through everything: none takes longer than its spec states.
+/// Files whose fields were changed one by one go through everything: none takes longer than its spec states.
 #[test]
 fn files_with_changed_fields_take_no_longer_than_their_specs_state() {
     drive_many(3_000);
 }
 
-/// The same at length: `cargo test -p nearset --test format -- --ignored --nocapture changed_fields_at_length`.
+/// The same with more cases: `cargo test -p nearset --test format -- --ignored --nocapture changed_fields_at_length`.
 #[test]
 #[ignore = "takes minutes"]
 fn files_with_changed_fields_at_length() {
@@ -98,7 +101,7 @@ fn drive_many(cases: u64) {
         let part = |step: &Step| step.took.as_secs_f64() / step.allowed.as_secs_f64();
         let (mut steps, outcome) = drive(&bytes, case);
         if steps.iter().any(|step| step.took > step.allowed) {
-            // Once more, because the machine may have been at fault.
+            // Tries once more, because the machine may have been at fault.
             let again = drive(&bytes, case).0;
             steps.iter_mut().zip(again).for_each(|(step, again)| step.took = step.took.min(again.took));
         }

@@ -15,7 +15,7 @@ use nearset::{
 
 use crate::any::Any;
 
-/// An item as it stands in the manifest: `kind:value`.
+/// An item as written in the manifest: `kind:value`.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Item {
     /// Zeros and ones, position 0 first.
@@ -42,11 +42,11 @@ impl Item {
         }
     }
 
-    /// The bytes of a text, which is what a Bloom filter takes.
+    /// Returns the bytes of a text, which a Bloom filter takes.
     pub fn bytes(&self) -> &[u8] {
         match self {
             Item::Text(text) => text.as_bytes(),
-            other => panic!("{other} is no text"),
+            other => panic!("{other} is not a text"),
         }
     }
 }
@@ -136,7 +136,7 @@ fn plain(family: impl Into<Family>, rows: u32, bands: u32, threshold: u32, table
     near(Spec::new(family, Layout::new(rows, bands), threshold, table, seed()))
 }
 
-/// All bands, verified, and perhaps probed.
+/// A filter that needs all bands and verifies, with or without probing.
 fn verified(family: impl Into<Family>, rows: u32, bands: u32, probing: Option<Probing>) -> Any<'static> {
     let spec = Spec::new(family, Layout::new(rows, bands), bands, Table::Bits(900), seed());
     near(spec.map(|spec| Spec { verification: Some(Verification { lines: 3, hashes: 8 }), probing, ..spec }))
@@ -174,7 +174,7 @@ fn generations(spec: FilterSpec, capacity: u64, when_full: WhenFull) -> Any<'sta
     Any::Generations(Filter::new(&spec).expect("samples have valid specs"))
 }
 
-/// A filter of texts as the first version planned it: 22 % full, and 0.1 between near and far.
+/// A filter of texts as the first version planned it: 22 % full, with 0.1 between near and far.
 fn texts(near: f64, rows: u32, bands: u32, bits: u64, capacity: u64, when_full: WhenFull) -> FilterSpec {
     let spec = Spec {
         family: MinHash { shingling: Shingling::Words(5) }.into(),
@@ -198,7 +198,7 @@ fn index_of(family: impl Into<Family>, rows: u32, bands: u32) -> LshSpec {
     LshSpec::new(family, Layout::new(rows, bands), seed()).expect("samples have valid specs")
 }
 
-/// A maker of items, and what a slight change does to them.
+/// A maker of items, and how they are changed slightly.
 struct Makes {
     new: fn(&mut Rng) -> Item,
     change: fn(&mut Item, &mut Rng),
@@ -284,7 +284,7 @@ const PRINTS: Makes = Makes {
 const ONCE: Option<Probing> = Some(Probing { bands: 1, reach: 1 });
 const LINES: Table = Table::Lines { lines: 2, hashes: 6 };
 
-/// Every sample. The order is that of the manifest; new ones may stand anywhere.
+/// Returns every sample, in the order of the manifest; new ones may be added anywhere.
 pub fn all() -> Vec<Sample> {
     type Named = (&'static str, Makes, fn() -> Any<'static>);
     let samples: Vec<Named> = vec![
@@ -388,7 +388,7 @@ pub fn all() -> Vec<Sample> {
         }),
         ("generations-window", TEXTS, || {
             let described = texts(0.8, 8, 160, 9, 2, WhenFull::Forget { generations: 2 });
-            Any::Generations(Filter::new(&described).expect("little memory"))
+            Any::Generations(Filter::new(&described).expect("it needs little memory"))
         }),
         ("generations-scan", bits::<100>(), || {
             let spec = ExactSpec::folded_scan(100, 4, 64, seed()).expect("a valid spec");
@@ -410,7 +410,7 @@ pub fn all() -> Vec<Sample> {
     samples.into_iter().map(|(name, makes, empty)| sample(name, &makes, empty)).collect()
 }
 
-/// A spec as the manifest has always said it.
+/// Formats a spec as the manifest always has.
 fn described(spec: &FilterSpec) -> String {
     let first = match (spec.near(), spec.exact()) {
         (Some(spec), _) => format!("Near({spec:?})"),
@@ -419,7 +419,7 @@ fn described(spec: &FilterSpec) -> String {
     format!("Description {{ spec: {first}, terms: {:?} }}", spec.terms())
 }
 
-/// Five items, and as queries each of them, a slight change of each, and five others.
+/// Makes a sample with five items, and as queries each of them, a slight change of each, and five others.
 fn sample(name: &'static str, makes: &Makes, empty: fn() -> Any<'static>) -> Sample {
     let mut rng = Rng::new(Seed::new(7).derive(name, 0));
     let items: Vec<Item> = (0..5).map(|_| (makes.new)(&mut rng)).collect();

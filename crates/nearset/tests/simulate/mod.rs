@@ -1,8 +1,8 @@
 //! Random requests, planned, built and measured: shared by the bounded test and by `make characterise`.
 //!
-//! A request is simulated in several filters, each with a seed of its own. While a filter fills, every item's near partner is
-//! asked for right after the item went in, so the false negatives are those of all loads from empty to full; at capacity
-//! partners at the far distance are asked for. Unrelated items are what its far model says.
+//! A request is simulated in several filters, each with its own seed. While a filter fills, every item's near partner is
+//! queried right after the item is inserted, so the false negatives are those of all loads from empty to full; at
+//! capacity, partners at the far distance are queried. Unrelated items follow the request's far model.
 
 use nearset::{
     BitString, Distance, Item, Metric, NearFilter, Seed, Shingling, Symbols,
@@ -11,7 +11,7 @@ use nearset::{
     spec::Terms,
 };
 
-/// An item with its owner.
+/// An item together with its data.
 enum Owned {
     Bits(BitString),
     Symbols(Vec<u32>),
@@ -32,16 +32,16 @@ impl Owned {
     }
 }
 
-/// Elements of every simulated set.
+/// The number of elements of every simulated set.
 const SET: u64 = 240;
 
-/// Elements that two sets of `SET` elements have in common at this Jaccard distance.
+/// Returns the number of elements that two sets of `SET` elements have in common at this Jaccard distance.
 fn common(distance: Distance) -> usize {
     let similarity = 1.0 - distance.value();
     (2.0 * SET as f64 * similarity / (1.0 + similarity)).round() as usize
 }
 
-/// The side of the box in which vectors of L1 and L2 lie, in near distances: so wide that none share buckets.
+/// The side of the box in which vectors of L1 and L2 lie, in near distances: so wide that no two share buckets.
 const SPREAD: f64 = 1e6;
 
 fn random(metric: Metric, near: Distance, rng: &mut Rng) -> Owned {
@@ -69,7 +69,7 @@ fn random(metric: Metric, near: Distance, rng: &mut Rng) -> Owned {
     }
 }
 
-/// A random item at this distance from another.
+/// Makes a random item at this distance from another.
 fn partner(metric: Metric, item: &Owned, distance: Distance, rng: &mut Rng) -> Owned {
     match item {
         Owned::Bits(bits) => {
@@ -125,7 +125,7 @@ fn shifted(vector: &[f32], step: &[f64], factor: f64) -> Vec<f32> {
     vector.iter().zip(step).map(|(x, step)| (f64::from(*x) + factor * step) as f32).collect()
 }
 
-/// The plan of this number: random, and feasible with a filter that can be simulated quickly.
+/// Returns the plan of this number: random, and feasible with a filter that can be simulated quickly.
 pub fn random_plan(number: u64) -> Plan {
     let mut rng = Rng::new(Seed::new(number).derive("goal", 0));
     loop {
@@ -185,18 +185,18 @@ fn random_request(number: u64, rng: &mut Rng) -> Request {
     request
 }
 
-/// What a simulation saw.
+/// The results of a simulation.
 pub struct Measured {
-    /// The part of near partners that was missed.
+    /// The fraction of near partners that was missed.
     pub false_negative: f64,
-    /// The part of far partners that was accepted.
+    /// The fraction of far partners that was accepted.
     pub false_positive: f64,
     /// The standard error of each: by the filters' differences or by the number of queries, whichever is more.
     pub errors: [f64; 2],
 }
 
 impl Measured {
-    /// By how many standard errors the worse of the promises was missed; negative where both were kept.
+    /// Returns by how many standard errors the worse of the promises was missed; negative if both were kept.
     pub fn worst_excess(&self, terms: &Terms) -> f64 {
         let [near, far] = self.errors;
         let near = (self.false_negative - terms.max_false_negative) / near;
@@ -204,7 +204,7 @@ impl Measured {
     }
 }
 
-/// Simulates a plan in so many filters.
+/// Simulates a plan in `filters` filters.
 pub fn simulate(plan: &Plan, filters: u64, number: u64) -> Measured {
     let (metric, terms) = (plan.request.metric, plan.terms());
     let spec = plan.spec.near().expect("only near filters are simulated");
@@ -212,7 +212,7 @@ pub fn simulate(plan: &Plan, filters: u64, number: u64) -> Measured {
     for seed in 0..filters {
         let mut rng = Rng::new(Seed::new(number).derive("items", seed));
         let mut filter = NearFilter::from_spec(nearset::Spec { seed: Seed::new(1 + seed), ..spec.clone() })
-            .expect("a planned spec is one");
+            .expect("a planned spec is valid");
         let ask = |filter: &NearFilter<'_>, item: &Owned| filter.contains_near(item.view()).expect("a fitting item");
         let mut items = Vec::new();
         let mut misses = 0;
