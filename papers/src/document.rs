@@ -1,7 +1,7 @@
-//! READMEs whose tables are the data's.
+//! READMEs whose tables come from the data.
 //!
 //! Claim: what stands in a README between `<!-- table: NAME.tsv -->` and `<!-- end -->` is that file, so text and data
-//! can't drift apart; a test compares them. The summary's `<!-- verdicts -->` is counted from every paper's
+//! cannot drift apart; a test compares them. The summary's `<!-- verdicts -->` is counted from every paper's
 //! `verdicts.tsv`, with its `headline.tsv` beside the counts.
 
 use std::{fs, path::Path};
@@ -14,9 +14,9 @@ const TABLE: &str = "<!-- table: ";
 const VERDICTS: &str = "<!-- verdicts -->";
 const END: &str = "<!-- end -->";
 
-/// Where a paper's verdicts are kept.
+/// The file that holds a paper's verdicts.
 pub const VERDICTS_FILE: &str = "verdicts.tsv";
-/// Where the line is kept that sums a paper up.
+/// The file that holds the line that sums a paper up.
 pub const HEADLINE_FILE: &str = "headline.tsv";
 
 /// Brings the tables in a folder's README up to date, if it has one.
@@ -78,7 +78,7 @@ fn read(file: &Path) -> anyhow::Result<Table> {
     Ok(Table::from_tsv(&tsv))
 }
 
-/// The text with what `content` gives for a marker between it and the next end.
+/// Returns the text with `content` of each marker filled in between it and the next end.
 fn filled(old: &str, content: impl Fn(&str) -> anyhow::Result<Option<String>>) -> anyhow::Result<String> {
     let (mut new, mut inside) = (String::new(), None);
     for line in old.lines() {
@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fillings_replace_what_was_there() {
+    fn fillings_replace_the_old_content() {
         let filling = |marker: &str| Ok((marker == VERDICTS).then(|| "new\n".to_owned()));
         let text = "a\n<!-- verdicts -->\nold\nolder\n<!-- end -->\nb\n";
         let new = filled(text, filling).unwrap();

@@ -1,6 +1,6 @@
-//! Numbers as people read them.
+//! Numbers formatted for reading.
 
-/// `52,429`.
+/// Formats a count: `52,429`.
 pub fn count(value: f64) -> String {
     let digits = format!("{:.0}", value.abs());
     let mut grouped = String::new();
@@ -13,7 +13,7 @@ pub fn count(value: f64) -> String {
     if value <= -0.5 { format!("-{grouped}") } else { grouped }
 }
 
-/// A value with so many significant digits, in plain notation from one in a million on: `0.0124`, `3.1e-9`.
+/// Formats a value with `digits` significant digits, in plain notation from one in a million on: `0.0124`, `3.1e-9`.
 pub fn significant(value: f64, digits: usize) -> String {
     if value == 0.0 || !value.is_finite() {
         return value.to_string();

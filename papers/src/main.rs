@@ -1,11 +1,11 @@
-//! The experiments of the papers that nearset is made from, rerun with nearset's own structures.
+//! The experiments of the papers behind nearset, rerun with nearset's own structures.
 //!
 //! Claim: every number in `papers/*/README.md` comes from a table that this program wrote, and the program fails when a
 //! headline number drifts.
 //! Invariant: every seed is fixed and no result depends on the number of threads, so a run repeats bit for bit; only
 //! timings differ.
-//! Not here: structures and formulas, which are the library's. A paper's module has its workload, its rivals and its
-//! claims.
+//! Not here: structures and formulas, which belong to the library. A paper's module has its workload, its rivals and
+//! its claims.
 
 mod document;
 mod figure;
@@ -26,7 +26,7 @@ use std::{path::PathBuf, process::ExitCode};
 use clap::Parser;
 use run::Run;
 
-/// A paper: the name of its folder, and what reruns it.
+/// A paper: the name of its folder, and the function that reruns it.
 struct Paper {
     name: &'static str,
     run: fn(&mut Run) -> anyhow::Result<()>,
@@ -44,13 +44,13 @@ const PAPERS: &[Paper] = &[
 #[derive(Parser)]
 #[command(after_help = "Examples:\n  papers kirsch-mitzenmacher-2006\n  papers all --quick")]
 struct Arguments {
-    /// Names of papers, as their folders are called, or `all`; none only brings the documents up to date
+    /// Names of papers, as their folders are called, or `all`; with none, only the documents are brought up to date
     #[arg(value_parser = names())]
     papers: Vec<String>,
-    /// Few queries, to see within seconds that nothing drifted; writes below `target/papers`
+    /// Use few queries, to see within seconds that nothing drifted; writes below `target/papers`
     #[arg(long)]
     quick: bool,
-    /// Where the papers' folders are; a folder's README.md is brought up to date if it is there
+    /// Where the papers' folders are; a folder's README.md is brought up to date if it exists
     #[arg(long, value_name = "FOLDER")]
     output: Option<PathBuf>,
 }

@@ -1,16 +1,16 @@
-//! What was counted, and how sure it is.
+//! Counted rates, and how certain they are.
 
 use std::{
     iter::Sum,
     sync::atomic::{AtomicUsize, Ordering},
 };
 
-/// So many yeses among so many trials.
+/// A number of yeses out of a number of trials.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Rate {
-    /// Yeses.
+    /// The number of yeses.
     pub yes: u64,
-    /// Trials.
+    /// The number of trials.
     pub of: u64,
 }
 
@@ -20,26 +20,26 @@ impl Rate {
         answers.into_iter().fold(Self::default(), |rate, yes| rate + Self { yes: yes.into(), of: 1 })
     }
 
-    /// The part of trials that were yeses.
+    /// Returns the fraction of trials that were yeses.
     pub fn value(self) -> f64 {
         self.yes as f64 / self.of as f64
     }
 
-    /// The part that were noes.
+    /// Returns the rate of noes.
     pub fn miss(self) -> Self {
         Self { yes: self.of - self.yes, of: self.of }
     }
 
-    /// How far it lies from an expected rate, in standard errors.
+    /// Returns the distance from an expected rate, in standard errors.
     ///
-    /// The root of the deviance, twice the logarithm of the likelihood ratio: as good as the difference over its
+    /// It is the root of the deviance, twice the logarithm of the likelihood ratio: as good as the difference over its
     /// standard error where many were counted, and still about normal where one or two were, or none.
     pub fn sigmas_from(self, expected: f64) -> f64 {
         self.deviance(expected).sqrt()
     }
 
-    /// How far two counted rates lie apart, in standard errors of their difference, by their deviances from the rate of
-    /// both together.
+    /// Returns how far apart two counted rates are, in standard errors of their difference, by their deviances from the
+    /// rate of both together.
     pub fn sigmas_apart(self, other: Self) -> f64 {
         let common = (self + other).value();
         (self.deviance(common) + other.deviance(common)).sqrt()
@@ -50,11 +50,11 @@ impl Rate {
             0 => 0.0,
             _ => counted as f64 * (counted as f64 / (self.of as f64 * expected)).ln(),
         };
-        // Rounding may take the sum a little below 0.
+        // Rounding may take the sum slightly below 0.
         (2.0 * (part(self.yes, expected) + part(self.of - self.yes, 1.0 - expected))).max(0.0)
     }
 
-    /// Where the true rate lies, 95 % sure (Wilson 1927).
+    /// Returns the interval in which the true rate lies with 95 % confidence (Wilson 1927).
     pub fn interval(self) -> (f64, f64) {
         let (z, trials, rate) = (1.96, self.of as f64, self.value());
         let shrink = 1.0 + z * z / trials;
@@ -78,10 +78,10 @@ impl Sum for Rate {
     }
 }
 
-/// Works on every item with as many threads as there are cores. Results come in the items' order.
+/// Runs the work on every item with as many threads as there are cores. Results come in the items' order.
 ///
 /// # Panics
-/// If the work does.
+/// If the work panics.
 pub fn in_parallel<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let next = AtomicUsize::new(0);
     let worker = || {
@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn intervals_hold_the_rate_and_stay_within_bounds() {
+    fn intervals_contain_the_rate_and_stay_within_bounds() {
         let half = Rate { yes: 500, of: 1_000 };
         let (low, high) = half.interval();
         assert!((low - 0.469).abs() < 0.001 && (high - 0.531).abs() < 0.001);
@@ -120,7 +120,7 @@ mod tests {
         assert!((rate.sigmas_from(0.5) - 2.0).abs() < 0.001);
         assert!((rate.sigmas_apart(Rate { yes: 5_000, of: 10_000 }) - 2f64.sqrt()).abs() < 0.001);
         assert_eq!(rate.sigmas_apart(rate), 0.0);
-        // One where .04 are expected happens by chance in .039 of cases, which is 2.06 sigma of two sides.
+        // One where .04 are expected happens by chance in .039 of cases, which is 2.06 sigma, two-sided.
         assert!((Rate { yes: 1, of: 1_000_000 }.sigmas_from(4e-8) - 2.1).abs() < 0.1);
         assert_eq!(Rate { yes: 0, of: 10 }.sigmas_from(0.0), 0.0);
         assert_eq!(Rate { yes: 1, of: 10 }.sigmas_from(0.0), f64::INFINITY);

@@ -10,19 +10,19 @@ use anyhow::Context as _;
 
 use crate::{document, figure::Figure, table::Table};
 
-/// What became of a claim.
+/// The outcome of a claim.
 #[derive(Debug, Clone)]
 pub enum Outcome {
-    /// As they say.
+    /// As the paper says.
     Reproduced,
-    /// Not as they say, because of this.
+    /// Not as the paper says, for this reason.
     Differs(String),
-    /// Not to be told, because of this.
+    /// Undecidable, for this reason.
     Undecided(String),
 }
 
 impl Outcome {
-    /// Reproduced if so, else this is why not.
+    /// Returns `Reproduced` if the claim holds, and otherwise `Differs` with the reason.
     pub fn reproduced_if(holds: bool, why_not: &str) -> Self {
         if holds { Self::Reproduced } else { Self::Differs(why_not.into()) }
     }
@@ -49,7 +49,7 @@ pub struct Run {
 }
 
 impl Run {
-    /// A run whose results go to the paper's folder in `output`.
+    /// Creates a run whose results go to the paper's folder in `output`.
     pub fn new(name: &'static str, quick: bool, output: &Path) -> anyhow::Result<Self> {
         let folder = output.join(name);
         fs::create_dir_all(&folder).with_context(|| format!("{} can't be made", folder.display()))?;
@@ -57,12 +57,12 @@ impl Run {
         Ok(Self { name, quick, folder, started: Instant::now(), verdicts, drifted: Vec::new() })
     }
 
-    /// The one for a full run, or the other for a quick one.
+    /// Returns the first value for a full run, and the second for a quick one.
     pub fn full_or_quick<T>(&self, full: T, quick: T) -> T {
         if self.quick { quick } else { full }
     }
 
-    /// Says what is being done.
+    /// Prints what is being done.
     pub fn progress(&self, what: impl std::fmt::Display) {
         eprintln!("{:7.1} s  {}: {what}", self.started.elapsed().as_secs_f64(), self.name);
     }
@@ -82,27 +82,27 @@ impl Run {
         fs::write(&file, text).with_context(|| format!("{} can't be written", file.display()))
     }
 
-    /// A claim of the paper's, with the file that tells about it, what they say and what we found.
+    /// Records a verdict on a claim: the file with the evidence, what the paper says and what we found.
     pub fn verdict(&mut self, claim: &str, file: &str, theirs: &str, ours: &str, outcome: Outcome) {
         let command = format!("[`-- {}`]({file})", self.name);
         self.verdicts.row([claim, &command, theirs, ours, &outcome.to_string()]);
     }
 
-    /// What came of the paper, in a line, for the summary over all.
+    /// Writes what came of the paper, in one line, for the summary over all.
     pub fn headline(&self, words: &str) -> anyhow::Result<()> {
         let mut table = Table::new(["headline"]);
         table.row([words]);
         self.write(document::HEADLINE_FILE, &table.to_tsv())
     }
 
-    /// A headline number: the run fails unless it is so.
+    /// Requires a headline number: the run fails unless it holds.
     pub fn require(&mut self, holds: bool, what: impl std::fmt::Display) {
         if !holds {
             self.drifted.push(format!("{}: {what}", self.name));
         }
     }
 
-    /// Writes the verdicts. What drifted is returned.
+    /// Writes the verdicts and returns what drifted.
     pub fn finish(self) -> anyhow::Result<Vec<String>> {
         self.write(document::VERDICTS_FILE, &self.verdicts.to_tsv())?;
         self.progress("done");

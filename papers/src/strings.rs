@@ -2,10 +2,10 @@
 
 use nearset::{BitString, hash::Rng};
 
-/// Uniformly random strings of so many bits.
+/// Makes uniformly random strings of `bits` bits.
 ///
 /// # Panics
-/// If they are not whole bytes.
+/// If `bits` is not a multiple of 8.
 pub fn random(bits: u32, count: u64, rng: &mut Rng) -> Vec<BitString> {
     assert!(bits.is_multiple_of(8), "{bits} bits are not whole bytes");
     let mut bytes = vec![0; bits as usize / 8];
@@ -16,30 +16,30 @@ pub fn random(bits: u32, count: u64, rng: &mut Rng) -> Vec<BitString> {
     strings.collect()
 }
 
-/// The string with these bits turned over.
+/// Returns the string with these bits flipped.
 pub fn flipped(string: &BitString, positions: &[u32]) -> BitString {
     let mut other = string.clone();
     positions.iter().for_each(|&at| other.flip(at as usize));
     other
 }
 
-/// Draws distinct positions again and again.
+/// A generator of distinct positions.
 pub struct Positions {
     order: Vec<u32>,
 }
 
 impl Positions {
-    /// Positions below this length.
+    /// Creates a generator of positions below this length.
     pub fn new(length: u32) -> Self {
         Self { order: (0..length).collect() }
     }
 
-    /// So many distinct positions, uniformly.
+    /// Draws `count` distinct positions, uniformly.
     ///
     /// # Panics
-    /// If there are not as many.
+    /// If there are not that many.
     pub fn draw(&mut self, count: usize, rng: &mut Rng) -> &[u32] {
-        // The first steps of a shuffle; whatever order they leave behind, the next draw is as uniform.
+        // The first steps of a shuffle; whatever order they leave behind, the next draw is just as uniform.
         for i in 0..count {
             let other = i + rng.below((self.order.len() - i) as u64) as usize;
             self.order.swap(i, other);
@@ -54,7 +54,7 @@ mod tests {
     use nearset::Seed;
 
     #[test]
-    fn strings_are_random_and_as_far_apart_as_asked() {
+    fn strings_are_random_and_as_far_apart_as_requested() {
         let mut rng = Rng::new(Seed::new(1));
         let strings = random(1_000, 100, &mut rng);
         let ones: u32 = strings.iter().map(|string| string.bits().count_ones()).sum();
@@ -67,7 +67,7 @@ mod tests {
             assert_eq!(strings[0].bits().hamming(flipped(&strings[0], drawn).bits()).unwrap(), 17);
             drawn.iter().for_each(|&at| uses[at as usize] += 1);
         }
-        // Each is Bin(1,000, .017), sigma 4.1; 6 sigma in any of a thousand by chance once in 10^6 seeds.
+        // Each is Bin(1,000, .017), sigma 4.1; 6 sigma in any of a thousand happens by chance once in 10^6 seeds.
         assert!(uses.iter().all(|&uses| (f64::from(uses) - 17.0).abs() < 6.0 * 4.1), "{uses:?}");
     }
 }

@@ -10,7 +10,7 @@ pub struct Table {
 }
 
 impl Table {
-    /// Empty, with these columns.
+    /// Creates an empty table with these columns.
     pub fn new<C: Into<String>>(columns: impl IntoIterator<Item = C>) -> Self {
         Self { columns: columns.into_iter().map(Into::into).collect(), rows: Vec::new() }
     }
@@ -18,7 +18,7 @@ impl Table {
     /// Adds a row.
     ///
     /// # Panics
-    /// If it has not as many cells as there are columns.
+    /// If the number of cells differs from the number of columns.
     pub fn row<C: Into<String>>(&mut self, cells: impl IntoIterator<Item = C>) {
         // Tabs and line ends would break the file that the table becomes.
         let row: Vec<String> = cells.into_iter().map(|cell| cell.into().replace(['\t', '\n'], " ")).collect();
@@ -26,12 +26,12 @@ impl Table {
         self.rows.push(row);
     }
 
-    /// The rows.
+    /// Returns the rows.
     pub fn rows(&self) -> &[Vec<String>] {
         &self.rows
     }
 
-    /// Tab-separated, names first.
+    /// Returns the table as tab-separated text, names first.
     pub fn to_tsv(&self) -> String {
         let mut tsv = String::new();
         for row in std::iter::once(&self.columns).chain(&self.rows) {
@@ -50,7 +50,7 @@ impl Table {
         table
     }
 
-    /// As a Markdown table.
+    /// Returns the table as Markdown.
     pub fn to_markdown(&self) -> String {
         let line = |cells: &[String]| {
             let cells: Vec<String> = cells.iter().map(|cell| cell.replace('|', "\\|")).collect();
@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tables_survive_their_file() {
+    fn tables_survive_a_round_trip() {
         let mut table = Table::new(["n", "rate"]);
         table.row(["1,000", "a|b\tc"]);
         assert_eq!(Table::from_tsv(&table.to_tsv()), table);

@@ -11,10 +11,10 @@ use crate::{
     table::Table,
 };
 
-/// A construction, with what the notes print of it.
+/// A construction, and the values that the notes print for it.
 struct Construction {
     name: &'static str,
-    /// Functions that make a key, an AND next to the functions.
+    /// The number of functions that make a key, by an AND directly over the functions.
     rows: u32,
     /// The steps after it.
     steps: &'static [Step],
@@ -62,7 +62,7 @@ impl Construction {
     }
 }
 
-/// Compares printed, exact and measured.
+/// Compares printed, exact and measured values.
 pub fn run(run: &mut Run) -> anyhow::Result<()> {
     let (filters, each) = run.full_or_quick((100, 200), (10, 50));
     let similarities: Vec<f64> = (1..10).map(|tenths| f64::from(tenths) / 10.0).collect();
@@ -73,7 +73,7 @@ pub fn run(run: &mut Run) -> anyhow::Result<()> {
     for construction in &CONSTRUCTIONS {
         run.progress(construction.name);
         let family = MinHash { shingling: Shingling::default() };
-        // So empty that chance hits do not count: 8 bits a key, at most 1,800 keys in 512 lines.
+        // So empty that chance hits do not count: 8 bits per key, at most 1,800 keys in 512 lines.
         let tables = Tables::Lines { lines: 512, hashes: 8 };
         let spec =
             Spec::cascade(family, construction.rows, construction.steps.iter().copied(), tables, Seed::default())?;
@@ -124,7 +124,7 @@ pub fn run(run: &mut Run) -> anyhow::Result<()> {
         }],
         columns: 1,
     })?;
-    // The cascade's one printed value has a verdict of its own.
+    // The cascade's one printed value has its own verdict.
     for (construction, as_printed, largest) in outcomes.into_iter().filter(|(it, ..)| it.printed.len() > 1) {
         let printed: Vec<String> = construction.printed.iter().map(f64::to_string).collect();
         let all = as_printed == construction.printed.len() && largest <= 4.5;

@@ -20,7 +20,7 @@ const LAYOUTS: [(Layout, Colour); 5] = [
     (Layout::new(20, 5), Colour::Vermilion),
 ];
 
-/// What the notes print for 20 bands of 5 rows.
+/// The values that the notes print for 20 bands of 5 rows.
 const PRINTED: [(f64, f64); 7] =
     [(0.2, 0.006), (0.3, 0.047), (0.4, 0.186), (0.5, 0.470), (0.6, 0.802), (0.7, 0.975), (0.8, 0.9996)];
 
@@ -42,7 +42,7 @@ pub fn run(run: &mut Run) -> anyhow::Result<()> {
         for (&similarity, &rate) in similarities.iter().zip(&measured) {
             let expected = s_curve(similarity, rows, bands);
             let printed = PRINTED.iter().find(|(at, _)| *at == similarity && layout == LAYOUTS[0].0);
-            // To one unit of the third place, or of the fourth where the notes have four.
+            // To one unit of the third place, or of the fourth where the notes give four.
             as_printed &= printed
                 .is_none_or(|(_, printed)| (printed - expected).abs() < if *printed > 0.99 { 1e-4 } else { 1e-3 });
             let apart = rate.sigmas_from(expected);

@@ -1,7 +1,7 @@
 //! Fingerprints: functions that look only at prints with minutiae in three chosen squares, joined by OR and AND.
 //!
 //! A square holds a minutia with probability .2, and with .8 given that the other print of the same finger has one
-//! there; so with .05 given that it has none, for each print by itself is a print like any other.
+//! there; so with .05 given that it has none, since each print by itself is a print like any other.
 
 use nearset::{BitString, NearFilter, Seed, Spec, Table as Tables, family::Minutiae, hash::Rng};
 use nearset_theory::{amplify::Step, minutiae};
@@ -17,7 +17,7 @@ use crate::{
 const MODEL: minutiae::Minutiae = minutiae::Minutiae::NOTES;
 /// A grid of 100 x 100.
 const SQUARES: u32 = 10_000;
-/// Functions joined by OR; the notes take 1,024.
+/// The numbers of functions joined by OR; the notes take 1,024.
 const FUNCTIONS: [u32; 7] = [16, 64, 256, 512, 1_024, 2_048, 4_096];
 
 /// Groups of functions: OR within a group, AND over groups.
@@ -31,7 +31,8 @@ impl Groups {
     fn spec(self) -> anyhow::Result<Spec> {
         let occupied = (MODEL.occupancy * f64::from(SQUARES)) as u32;
         let steps = [Step::Or(self.of), Step::And(self.groups)];
-        // One print a filter, and a key only where all three squares are occupied: one bit a function says it all.
+        // There is one print per filter, and a key only if all three squares are occupied, so one bit per function is
+        // enough.
         Ok(Spec::cascade(Minutiae { squares: SQUARES, occupied }, 1, steps, Tables::Bits(1), Seed::default())?)
     }
 
@@ -50,7 +51,7 @@ fn print(rng: &mut Rng, occupied: impl Fn(usize) -> f64) -> BitString {
     print
 }
 
-/// What pairs of prints of one finger and of two did.
+/// The outcomes for pairs of prints of one finger and of two.
 #[derive(Clone, Copy, Default)]
 struct Outcomes {
     same: Rate,
@@ -76,7 +77,7 @@ fn one_draw(groups: Groups, pairs: usize, seed: Seed) -> anyhow::Result<Outcomes
     Ok(outcomes)
 }
 
-/// Compares printed, exact and measured.
+/// Compares printed, exact and measured values.
 pub fn run(run: &mut Run) -> anyhow::Result<()> {
     let (draws, pairs) = run.full_or_quick((40, 100), (10, 30));
     let numbers = run.full_or_quick(&FUNCTIONS[..], &[1_024]);

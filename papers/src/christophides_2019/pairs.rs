@@ -1,15 +1,15 @@
-//! Pairs of sets of a given Jaccard similarity, and how often a filter that holds the one accepts the other.
+//! Pairs of sets of a given Jaccard similarity, and how often a filter that holds one accepts the other.
 
 use nearset::{NearFilter, Seed, Spec, hash::Rng, item::Item};
 
 use crate::rate::{Rate, in_parallel};
 
-/// Elements of a pair's union, so that every multiple of .05 is a similarity. Many more than functions, because a
-/// signature of one pass fills its slots without replacement: over few elements slots are not independent, and curves a
-/// little steeper than formulas.
+/// The number of elements in a pair's union, so that every multiple of .05 is a similarity. There are many more
+/// elements than functions, because a one-pass signature fills its slots without replacement: over few elements slots
+/// are not independent, and curves are a little steeper than the formulas.
 const UNION: usize = 4_000;
 
-/// Two sets of this Jaccard similarity, to a 2,000th.
+/// Makes two sets of this Jaccard similarity, to a 2,000th.
 fn pair(similarity: f64, rng: &mut Rng) -> [Vec<u64>; 2] {
     let common = (similarity * UNION as f64).round() as usize;
     let own = (UNION - common) / 2;
@@ -17,8 +17,8 @@ fn pair(similarity: f64, rng: &mut Rng) -> [Vec<u64>; 2] {
     [(); 2].map(|()| shared.iter().copied().chain((0..own).map(|_| rng.next_u64())).collect())
 }
 
-/// How often filters of this spec accept a set at each similarity from one that they hold: `filters` of them, each with
-/// functions of its own and `pairs` pairs at each similarity.
+/// Measures how often filters of this spec accept a set at each similarity from one that they hold: there are `filters`
+/// of them, each with its own functions and `pairs` pairs at each similarity.
 pub fn acceptance(spec: &Spec, similarities: &[f64], filters: u64, pairs: usize) -> anyhow::Result<Vec<Rate>> {
     let seeds: Vec<u64> = (0..filters).collect();
     let parts = in_parallel(&seeds, |&seed| -> anyhow::Result<Vec<Rate>> {

@@ -1,4 +1,4 @@
-//! Axes: from values to places, and the numbers beside them.
+//! Axes: from values to positions, and the numbers beside them.
 
 use nearset_view::plot;
 
@@ -16,31 +16,31 @@ pub struct Axis {
 enum Scale {
     #[default]
     Even,
-    /// Powers of ten at equal steps.
+    /// Log scale.
     Powers,
     /// Names instead of numbers, at 0, 1, 2 and so on.
     Names(Vec<String>),
 }
 
 impl Axis {
-    /// Equal steps.
+    /// Creates an axis with a linear scale.
     pub fn even(label: impl Into<String>) -> Self {
         Self { label: label.into(), ..Self::default() }
     }
 
-    /// Powers of ten at equal steps.
+    /// Creates an axis with a log scale.
     pub fn powers(label: impl Into<String>) -> Self {
         Self { label: label.into(), scale: Scale::Powers, ends: None }
     }
 
-    /// Names, at 0, 1, 2 and so on.
+    /// Creates an axis of names, at 0, 1, 2 and so on.
     pub fn names<N: Into<String>>(label: impl Into<String>, names: impl IntoIterator<Item = N>) -> Self {
         let names: Vec<String> = names.into_iter().map(Into::into).collect();
         let ends = Some((-0.5, names.len() as f64 - 0.5));
         Self { label: label.into(), scale: Scale::Names(names), ends }
     }
 
-    /// The same from one end to another, rather than as far as the values go.
+    /// Sets the ends of the axis, which otherwise follow the values.
     pub fn within(mut self, from: f64, to: f64) -> Self {
         self.ends = Some((from, to));
         self
@@ -50,7 +50,7 @@ impl Axis {
         &self.label
     }
 
-    /// The same with ends, which hold all values unless they were given.
+    /// Returns the axis with its ends, which include all values unless they were set.
     pub(super) fn around(&self, values: impl Iterator<Item = f64>) -> Laid {
         let logarithmic = self.scale == Scale::Powers;
         let (low, high) = self.ends.unwrap_or_else(|| {
@@ -62,7 +62,7 @@ impl Axis {
                 (true, true) => (low / 1.25, high * 1.25),
                 (true, false) => {
                     let room = 0.04 * if high > low { high - low } else { high.abs().max(1.0) };
-                    // An axis that starts close to 0 starts there.
+                    // An axis that would start close to 0 starts at 0.
                     (if low >= 0.0 && low < 0.3 * high { 0.0 } else { low - room }, high + room)
                 }
             }
@@ -79,7 +79,7 @@ pub(super) struct Laid {
 }
 
 impl Laid {
-    /// From 0 at the low end to 1 at the high one; what a logarithm does not have lies just outside.
+    /// Returns the position from 0 at the low end to 1 at the high one; values without a logarithm lie just outside.
     pub fn part(&self, value: f64) -> f64 {
         match self.scale {
             Scale::Powers if value <= 0.0 => -0.05,
@@ -88,12 +88,12 @@ impl Laid {
         }
     }
 
-    /// Whether 0 has no place on it.
+    /// Returns whether the axis has no place for 0.
     pub fn is_logarithmic(&self) -> bool {
         self.scale == Scale::Powers
     }
 
-    /// Numbers or names where they stand, and lines without a number.
+    /// Returns numbers or names at their positions, and grid lines without a number.
     pub fn ticks(&self, about: u32) -> (Vec<(f64, String)>, Vec<f64>) {
         match &self.scale {
             Scale::Names(names) => {
@@ -113,7 +113,7 @@ impl Laid {
         let (first, last) = (self.low.log10().floor() as i32, self.high.log10().ceil() as i32);
         let decades = (self.high / self.low).log10();
         let at = |factor: f64| (first..=last).map(move |power| (power, factor * 10f64.powi(power)));
-        // Where there are few powers, numbers between them are named too; where there are many, not all of them.
+        // Where there are few powers, numbers between them are labelled too; where there are many, not all of them are.
         let named: &[f64] = if decades <= 1.3 {
             &[1.0, 2.0, 3.0, 5.0, 7.0]
         } else if decades <= 2.5 {
@@ -132,7 +132,7 @@ impl Laid {
     }
 }
 
-/// `0.01`, `1,000`, and `10⁻⁶` where that would be long.
+/// Formats a power as `0.01`, `1,000`, or `10⁻⁶` where that would be long.
 fn power_name(value: f64) -> String {
     const SUPERSCRIPTS: [char; 10] = ['⁰', '¹', '²', '³', '⁴', '⁵', '⁶', '⁷', '⁸', '⁹'];
     let power = value.log10().round() as i32;
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn ends_hold_all_values() {
+    fn ends_include_all_values() {
         let axis = Axis::even("k").around([1.0, 25.0].into_iter());
         assert!(axis.part(1.0) >= 0.0 && axis.part(25.0) <= 1.0);
         assert_eq!(axis.part(0.0), 0.0);

@@ -8,14 +8,14 @@ use super::{Colour, Figure, Label, Panel, Point, Rule, Series, Shape, Side, axis
 
 const WIDTH: f64 = 920.0;
 const EDGE: f64 = 22.0;
-/// Left of a panel, for its numbers and label.
+/// The space left of a panel, for its numbers and label.
 const LEFT: f64 = 74.0;
-/// Below a panel, for the same.
+/// The space below a panel, for the same.
 const BELOW: f64 = 56.0;
 const GAP: f64 = 18.0;
 const PANEL_TITLE: f64 = 24.0;
 const LEGEND_ROW: f64 = 21.0;
-/// How wide a letter is, about, at the size of the text.
+/// The approximate width of a letter at the size of the text.
 const LETTER: f64 = 6.5;
 
 impl Colour {
@@ -49,7 +49,7 @@ impl Shape {
 }
 
 impl Figure {
-    /// The picture.
+    /// Draws the picture.
     pub fn to_svg(&self) -> String {
         let legend = self.legend();
         let legend_top = 38.0 + 18.0 * self.notes.len() as f64 + 8.0;
@@ -82,7 +82,7 @@ impl Figure {
         svg
     }
 
-    /// Every name once, with the place and row it is listed at.
+    /// Returns every name once, with its position and row in the legend.
     fn legend(&self) -> Vec<(&Series, f64, f64)> {
         let mut listed: Vec<(&Series, f64, f64)> = Vec::new();
         let (mut x, mut row) = (0.0, 0.0);
@@ -101,7 +101,7 @@ impl Figure {
     }
 }
 
-/// A panel with its place in the picture.
+/// A panel and its position in the picture.
 struct Frame<'a> {
     panel: &'a Panel,
     id: usize,
@@ -217,7 +217,7 @@ impl<'a> Frame<'a> {
                 self.whisker(svg, point, x, colour);
                 dot(svg, series, x, self.down(point.y));
             } else if let Some((_, high)) = point.error.filter(|(_, high)| inside(self.y.part(*high))) {
-                // Nothing was counted, or less than the axis shows: an arrow down from the most that it can be.
+                // Nothing was counted, or less than the axis shows: an arrow points down from the upper bound.
                 let y = self.down(high);
                 let _ = writeln!(
                     svg,
@@ -228,11 +228,11 @@ impl<'a> Frame<'a> {
         }
     }
 
-    /// Straight from point to point, broken where a value is no number.
+    /// Draws straight lines from point to point, broken where a value is not a number.
     fn path(&self, points: impl Iterator<Item = (f64, f64)>) -> String {
         let (mut path, mut open) = (String::new(), false);
         for (x, y) in points {
-            // What lies far outside is cut here, since some viewers draw it poorly.
+            // Points far outside are clamped here, since some viewers draw them poorly.
             let (x, y) = (self.across(x), self.down(y).clamp(self.top - 900.0, self.bottom() + 900.0));
             if !(x.is_finite() && y.is_finite()) {
                 open = false;
@@ -306,7 +306,7 @@ impl<'a> Frame<'a> {
         self.words(svg, (x, y + 4.5), anchor, &label.text);
     }
 
-    /// Words over the drawing, with a halo that keeps them readable.
+    /// Writes text over the drawing, with a halo that keeps it readable.
     fn words(&self, svg: &mut String, (x, y): (f64, f64), anchor: &str, words: &str) {
         let style = format!(
             "text-anchor=\"{anchor}\" font-size=\"12\" fill=\"#222\" stroke=\"#fff\" stroke-width=\"3.5\" paint-order=\"stroke\""
@@ -315,7 +315,7 @@ impl<'a> Frame<'a> {
     }
 }
 
-/// A series' sample in the legend.
+/// Draws a series' sample in the legend.
 fn key(svg: &mut String, series: &Series, x: f64, y: f64) {
     let colour = series.colour.hex();
     if let Some(stroke) = series.shape.stroke() {
@@ -357,7 +357,7 @@ mod tests {
     use crate::figure::{Axis, Point};
 
     #[test]
-    fn names_are_listed_once_and_text_is_no_markup() {
+    fn names_are_listed_once_and_text_is_escaped() {
         let series = |points: Vec<Point>| Series::new("a < b", Shape::Dots, Colour::Blue, points);
         let panel = |y| Panel {
             x: Axis::even("k"),
@@ -372,7 +372,7 @@ mod tests {
         };
         let svg = figure.to_svg();
         assert_eq!(svg.matches("a &lt; b").count(), 1);
-        // One dot in the legend, two on the even axis, and one on the logarithmic one, which has an arrow for 0.
+        // One dot in the legend, two on the linear axis, and one on the logarithmic one, which has an arrow for 0.
         assert_eq!(svg.matches("<circle").count(), 4);
         assert_eq!(svg.matches("l3.5 5l3.5 -5").count(), 1);
         assert!(!svg.contains("NaN") && !svg.contains("inf"), "{svg}");

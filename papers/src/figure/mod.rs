@@ -1,8 +1,8 @@
 //! Figures as SVG: panels side by side over one legend.
 //!
-//! Claim: the picture is a function of the [`Figure`] alone, well-formed XML, and needs no font, script or style from
-//! outside. Series are told apart by shape as well as by colour; the palette is that of Okabe & Ito (2008), made for
-//! all eyes. What was calculated is drawn as lines, what was measured as dots with error bars.
+//! Claim: the picture is a function of the [`Figure`] alone, is well-formed XML, and needs no external font, script or
+//! style. Series differ in shape as well as in colour; the palette is that of Okabe & Ito (2008), which is safe for
+//! colour-blind readers. Calculated values are drawn as lines, measured ones as dots with error bars.
 
 mod axis;
 mod draw;
@@ -12,64 +12,64 @@ pub use axis::Axis;
 /// A picture of one or several panels.
 #[derive(Debug, Clone, Default)]
 pub struct Figure {
-    /// What it shows.
+    /// The title.
     pub title: String,
-    /// More of it, smaller; one line each.
+    /// Notes in smaller type, one line each.
     pub notes: Vec<String>,
     /// The panels, row by row.
     pub panels: Vec<Panel>,
-    /// Panels in a row; 0 is 1.
+    /// The number of panels per row; 0 means 1.
     pub columns: usize,
 }
 
 /// One pair of axes and what is drawn on it.
 #[derive(Debug, Clone, Default)]
 pub struct Panel {
-    /// What sets it apart from the other panels; may be empty.
+    /// What distinguishes it from the other panels; may be empty.
     pub title: String,
-    /// Along.
+    /// The horizontal axis.
     pub x: Axis,
-    /// Up.
+    /// The vertical axis.
     pub y: Axis,
     /// Curves, dots and bars. The first is drawn on top.
     pub series: Vec<Series>,
-    /// Lines across the panel, named.
+    /// Named lines across the panel.
     pub rules: Vec<Rule>,
-    /// Words at a place.
+    /// Text at given positions.
     pub labels: Vec<Label>,
 }
 
 /// A line across a panel.
 #[derive(Debug, Clone)]
 pub enum Rule {
-    /// Upright, at a place of the horizontal axis.
+    /// A vertical line, at a position on the horizontal axis.
     Vertical(f64, String),
-    /// Level, at a height of the vertical one.
+    /// A horizontal line, at a height on the vertical axis.
     Horizontal(f64, String),
 }
 
-/// Words at a place.
+/// Text at a position.
 #[derive(Debug, Clone)]
 pub struct Label {
-    /// Where.
+    /// The position.
     pub at: (f64, f64),
-    /// The words.
+    /// The text.
     pub text: String,
-    /// On which side of the place they stand.
+    /// The side of the position on which it stands.
     pub side: Side,
 }
 
-/// A side of a place.
+/// A side of a position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Side {
     Left,
     Right,
 }
 
-/// A named row of points.
+/// A named sequence of points.
 #[derive(Debug, Clone)]
 pub struct Series {
-    /// Its name in the legend; one name is listed once, however many panels have it.
+    /// Its name in the legend; each name is listed once, however many panels have it.
     pub name: String,
     /// Its points, from left to right.
     pub points: Vec<Point>,
@@ -127,14 +127,14 @@ impl From<(f64, f64)> for Point {
 }
 
 impl Point {
-    /// A measured rate with its 95 % interval.
+    /// Creates a point from a measured rate with its 95 % interval.
     pub fn measured(x: f64, rate: crate::rate::Rate) -> Self {
         Self { x, y: rate.value(), error: Some(rate.interval()) }
     }
 }
 
 impl Series {
-    /// A series in a shape and colour.
+    /// Creates a series with a shape and a colour.
     pub fn new<P: Into<Point>>(
         name: impl Into<String>,
         shape: Shape,
@@ -146,7 +146,7 @@ impl Series {
 }
 
 impl Label {
-    /// Words on a side of a place.
+    /// Creates a label on a side of a position.
     pub fn new(at: (f64, f64), side: Side, text: impl Into<String>) -> Self {
         Self { at, text: text.into(), side }
     }

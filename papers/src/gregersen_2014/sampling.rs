@@ -1,11 +1,11 @@
 //! Balanced sampling, on and off: over long strings as in Figures 2 and 3, and over short ones and skewed differences,
 //! where it matters.
 //!
-//! Over 65,536 bits a few hundred samples hardly ever repeat a position, so the two are one. Over short strings,
-//! sampling with replacement repeats positions within a table, whose keys then have fewer values, so that strangers
-//! collide; and it looks at some positions far more often than at others: the luck of one draw, which then stays with a
-//! filter for life. Errors are compared at each one's best threshold, since balanced tables, which waste no sample, hit
-//! less often.
+//! Over 65,536 bits a few hundred samples hardly ever repeat a position, so the two are the same. Over short strings,
+//! sampling with replacement repeats positions within a table, whose keys then have fewer values, so that unrelated
+//! strings collide; and it looks at some positions far more often than at others, by the luck of one draw, which then
+//! stays with a filter for life. Errors are compared at the best threshold of each, since balanced tables, which waste
+//! no sample, hit less often.
 
 use nearset::{
     BitString, Layout, NearFilter, Seed, Spec, Table as Tables,
@@ -43,7 +43,7 @@ fn colour(sampling: Sampling) -> Colour {
     }
 }
 
-/// Long strings, then short ones.
+/// Runs the experiments with long strings, then with short ones.
 pub fn run(run: &mut Run) -> anyhow::Result<()> {
     long(run)?;
     short(run)
@@ -106,7 +106,7 @@ fn long(run: &mut Run) -> anyhow::Result<()> {
     }
     run.table("figures-2-3", &table)?;
     run.figure("figures-2-3", &long_figure(&all))?;
-    // Runs share their strings and queries over all k, so 100 comparisons are some 10 independent ones.
+    // Runs share their strings and queries over all k, so 100 comparisons amount to some 10 independent ones.
     run.require(largest <= 4.5, format!("the samplings lie {largest:.1} standard errors apart over 65,536 bits"));
     run.verdict(
         "Figures 2 and 3: errors over k, and a graph of the same with balanced sampling",
@@ -162,13 +162,13 @@ fn long_figure(all: &[Long]) -> Figure {
 const LENGTHS: [u32; 7] = [32, 48, 64, 128, 256, 1_024, 4_096];
 const LAYOUT: Layout = Layout::new(12, 40);
 const ITEMS: u64 = 1_000;
-/// Near strings differ in one bit of so many.
+/// Near strings differ in one bit out of this many.
 const ONE_IN: u32 = 16;
 
 /// Where differences fall.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Differences {
-    /// Anywhere.
+    /// Anywhere, with equal probability.
     Even,
     /// At the position of rank `i` with a weight of `1/i`.
     Skewed,
@@ -182,7 +182,8 @@ impl Differences {
         }
     }
 
-    /// `count` distinct positions. Those of weights `w` are the smallest of as many exponential times at rates `w`.
+    /// Draws `count` distinct positions. For weights `w`, these are the positions with the smallest exponential times
+    /// at rates `w`.
     fn draw(self, count: usize, length: u32, rng: &mut Rng) -> Vec<u32> {
         match self {
             Differences::Even => Positions::new(length).draw(count, rng).to_vec(),
@@ -196,16 +197,16 @@ impl Differences {
     }
 }
 
-/// Of one filter, how many near and how many random queries hit so many tables.
+/// For one filter, how many near and how many random queries hit each number of tables.
 type Hits = [Vec<u64>; 2];
 
-/// Filters of one length, sampling and skew, each with a draw of its own.
+/// Filters of one length, sampling and skew, each with its own draw.
 struct Short {
     length: u32,
     differences: Differences,
     sampling: Sampling,
     filters: Vec<Hits>,
-    /// The one with the least larger error over all filters.
+    /// The threshold at which the larger error over all filters is least.
     threshold: u32,
 }
 
@@ -221,19 +222,19 @@ impl Short {
         short
     }
 
-    /// False negatives and false positives of all filters at a threshold.
+    /// Returns the false negatives and false positives of all filters at a threshold.
     fn errors(&self, threshold: u32) -> (Rate, Rate) {
         let each = self.filters.iter().map(|hits| errors(hits, threshold));
         each.fold(Default::default(), |(negative, positive), next| (negative + next.0, positive + next.1))
     }
 
-    /// The larger error, over all filters.
+    /// Returns the larger error over all filters.
     fn larger(&self) -> f64 {
         let (negative, positive) = self.errors(self.threshold);
         negative.value().max(positive.value())
     }
 
-    /// The larger error that this part of the filters stays below.
+    /// Returns the larger error that this fraction of the filters stays below.
     fn quantile(&self, part: f64) -> f64 {
         let larger = |hits| {
             let (negative, positive) = errors(hits, self.threshold);
@@ -245,7 +246,7 @@ impl Short {
     }
 }
 
-/// False negatives and false positives at a threshold.
+/// Returns the false negatives and false positives at a threshold.
 fn errors([near, far]: &Hits, threshold: u32) -> (Rate, Rate) {
     let accepted = |hits: &Vec<u64>| Rate { yes: hits[threshold as usize..].iter().sum(), of: hits.iter().sum() };
     (accepted(near).miss(), accepted(far))
@@ -302,7 +303,7 @@ fn short(run: &mut Run) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The hits of near and of random queries in one filter.
+/// Counts the hits of near and of random queries in one filter.
 fn one_filter(
     length: u32,
     differences: Differences,

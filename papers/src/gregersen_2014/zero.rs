@@ -1,8 +1,8 @@
-//! The threshold that loses nothing: where it works, what it costs, and where it can't, beside the other ways to lose
+//! The threshold that loses nothing: where it works, what it costs, and where it cannot, beside the other ways to lose
 //! nothing.
 //!
 //! With `l_n = ceil(k l'/l)` uses of a position, a query within `r` loses at most `r l_n` tables, so `t = k - r l_n`
-//! never loses it. Strangers must still be told apart by that threshold: it takes `l' < l/r`, and tables filled to less
+//! never loses it. That threshold must still reject unrelated strings: this takes `l' < l/r`, and tables filled to less
 //! than `1 - r l'/l`.
 
 use nearset::{
@@ -21,10 +21,10 @@ use crate::{
     table::Table,
 };
 
-/// False positives that every filter here may have.
+/// The false-positive rate that every filter here may have.
 const PROMISE: f64 = 0.01;
 
-/// The threshold's examples, its window, its cost and its limits.
+/// Runs the threshold's examples, its window, its cost and its limits.
 pub fn run(run: &mut Run) -> anyhow::Result<()> {
     examples(run)?;
     window(run)?;
@@ -63,7 +63,7 @@ impl Filter {
     }
 }
 
-/// False negatives at exactly the radius, and false positives of random strings.
+/// Measures false negatives at exactly the radius, and false positives of random strings.
 fn measure(
     spec: &FilterSpec,
     bits: u32,
@@ -86,7 +86,7 @@ fn measure(
     Ok((filter.accepted(&near)?.miss(), filter.accepted(&far)?))
 }
 
-/// Worked examples, built as the survey has them: direct tables of `2^l'` bits.
+/// Runs the worked examples, built as in the survey: direct tables of `2^l'` bits.
 fn examples(run: &mut Run) -> anyhow::Result<()> {
     let balanced = |length, radius, rows, tables| Balanced { length, radius, rows, tables };
     let all = [
@@ -147,7 +147,8 @@ fn examples(run: &mut Run) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// False positives over `l'`: between chance hits, which fewer bits make, and lost tables, which more bits make.
+/// Measures false positives over `l'`: between chance hits, which fewer bits cause, and lost tables, which more bits
+/// cause.
 fn window(run: &mut Run) -> anyhow::Result<()> {
     const BITS: u32 = 256;
     const RADIUS: u32 = 8;
@@ -230,7 +231,7 @@ fn window(run: &mut Run) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The structures that lose nothing, in the order they are drawn.
+/// The structures that lose nothing, in drawing order.
 const STRUCTURES: [(Structure, Colour); 4] = [
     (Structure::Balanced, Colour::Blue),
     (Structure::Pigeonhole, Colour::Vermilion),
@@ -238,7 +239,7 @@ const STRUCTURES: [(Structure, Colour); 4] = [
     (Structure::FoldedScan, Colour::Green),
 ];
 
-/// What each structure takes for a request without false negatives, if it can.
+/// Returns the size that each structure takes for a request without false negatives, if it can.
 fn sizes(bits: u32, radius: u32, items: u64) -> anyhow::Result<Vec<Size>> {
     let metric = Metric::Hamming { bits };
     // Nearer than any random string: 5 standard deviations below the mean of half the bits.
@@ -264,7 +265,7 @@ fn of_runners_up(all: Vec<RunnerUp>) -> impl Iterator<Item = Size> {
     all.into_iter().filter_map(|other| Some((other.structure, other.bits_per_item?, other.spec)))
 }
 
-/// The narrowest folds that keep random strings apart, all of which a query compares.
+/// Returns the narrowest folds that keep random strings apart, all of which a query compares.
 fn folded(bits: u32, radius: u32, items: u64) -> anyhow::Result<Option<Size>> {
     let narrowest = (64..=bits).step_by(64).find(|&width| items as f64 * binomial::cdf(width, 0.5, radius) <= PROMISE);
     let size = narrowest.map(|width| {
@@ -274,7 +275,8 @@ fn folded(bits: u32, radius: u32, items: u64) -> anyhow::Result<Option<Size>> {
     size.transpose()
 }
 
-/// Bits a string over the radius, for each structure, and a check of every filter that fits the measured set.
+/// Computes the bits per string over the radius, for each structure, and checks every filter that fits the measured
+/// set.
 fn cost(run: &mut Run) -> anyhow::Result<()> {
     const BITS: u32 = 256;
     const MEASURED: u64 = 10_000;
@@ -310,7 +312,7 @@ fn cost(run: &mut Run) -> anyhow::Result<()> {
             if let Some((lost, wrong)) = measured {
                 checked = checked + *lost;
                 run.require(lost.yes == 0, format!("{structure}, radius {radius}: {} near strings lost", lost.yes));
-                // A bound, so only an excess counts: 4.5 standard errors, in some hundred filters.
+                // A promise is a bound, so only an excess counts: 4.5 standard errors, in some hundred filters.
                 let excess = wrong.value() > PROMISE && wrong.sigmas_from(PROMISE) > 4.5;
                 run.require(!excess, format!("{structure}, radius {radius}: false positives {}", wrong.value()));
             }
@@ -370,7 +372,7 @@ fn cost(run: &mut Run) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Up to which radius balanced sampling is the smallest, and up to which each structure works at all.
+/// Returns up to which radius balanced sampling is the smallest, and up to which each structure works at all.
 fn reach(sizes: &[(u32, Structure, f64)]) -> String {
     let largest = |fits: &dyn Fn(&(u32, Structure, f64)) -> bool| {
         sizes.iter().filter(|size| fits(size)).map(|(radius, ..)| *radius).max().unwrap_or(0)
@@ -387,7 +389,7 @@ fn reach(sizes: &[(u32, Structure, f64)]) -> String {
     )
 }
 
-/// The largest radius at which up to 200 direct tables keep the false positives.
+/// Returns the largest radius at which up to 200 direct tables keep the false positives.
 fn largest_radius(length: u32, items: f64) -> u32 {
     let possible = |radius: u32| {
         (1..=length / radius).any(|rows| {
@@ -397,7 +399,7 @@ fn largest_radius(length: u32, items: f64) -> u32 {
     (1..=length).take_while(|radius| possible(*radius)).last().unwrap_or(0)
 }
 
-/// Where it can't: the largest radii.
+/// Finds the largest radii, beyond which it cannot work.
 fn limits(run: &mut Run) -> anyhow::Result<()> {
     run.progress("the largest radii");
     // Calculated before this run.

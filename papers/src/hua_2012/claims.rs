@@ -14,10 +14,10 @@ use crate::{
     run::{Outcome as Verdict, Run},
 };
 
-/// Below this rate, hits come by chance; above, records crowd into the query's buckets.
+/// Below this rate, hits come by chance; above it, records crowd into the query's buckets.
 const SPARSE: f64 = 0.05;
 
-/// The theorems on both errors, and the balance of them.
+/// Judges the theorems on both errors, and their balance.
 pub fn theorems(run: &mut Run, outcomes: &[Outcome]) {
     let of = |variant: Variant| outcomes.iter().filter(move |outcome| outcome.variant == variant);
     let table = "theorems.tsv";
@@ -135,12 +135,12 @@ pub fn theorems(run: &mut Run, outcomes: &[Outcome]) {
     );
 }
 
-/// Whether a rate lies within a part of the expected one, or within 4 standard errors.
+/// Returns whether a rate lies within a fraction of the expected one, or within 4 standard errors.
 fn within(rate: Rate, expected: f64, part: f64) -> bool {
     (rate.value() - expected).abs() <= part * expected || rate.sigmas_from(expected) <= 4.0
 }
 
-/// The comparison.
+/// Judges the comparison.
 pub fn evaluation(run: &mut Run, evaluation: &Evaluation, tuned: &[(&'static str, Vec<Tuned>, f64)]) {
     let all = &evaluation.measured;
     let by = |name: &str| -> Vec<&Measured> { all.iter().filter(|m| m.competitor == name).collect() };
@@ -232,7 +232,7 @@ pub fn evaluation(run: &mut Run, evaluation: &Evaluation, tuned: &[(&'static str
     );
 }
 
-/// A competitor's room beside SmartStore's at the paper's R.
+/// Returns a competitor's size relative to SmartStore's at the paper's R.
 fn of_store(evaluation: &Evaluation, name: &str) -> String {
     let stores = at_paper(&evaluation.measured, "SmartStore");
     let parts =
@@ -242,12 +242,12 @@ fn of_store(evaluation: &Evaluation, name: &str) -> String {
     parts.join(" and ")
 }
 
-/// The measurements at the paper's R, in one order.
+/// Returns the measurements at the paper's R, always in the same order.
 fn at_paper<'m>(all: &'m [Measured], name: &'m str) -> impl Iterator<Item = &'m Measured> {
     all.iter().filter(move |m| m.competitor == name && PAPER.contains(&(m.data, m.radius)))
 }
 
-/// From the least to the greatest with signs, `-12 to +34`, or one number.
+/// Formats the range from the least to the greatest with signs, `-12 to +34`, or one number.
 fn span(values: &[f64]) -> String {
     let low = values.iter().copied().fold(f64::INFINITY, f64::min);
     let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
@@ -262,7 +262,7 @@ fn setting(run: &mut Run, evaluation: &Evaluation) {
     let other: Vec<String> =
         other.map(|filter| format!("{:.2} ({}, R = {})", filter.fill, filter.data, filter.radius)).collect();
     let yes: Rate = evaluation.measured.iter().filter(|m| m.competitor == "LSBF as printed").map(|m| m.accepted).sum();
-    // So narrow buckets tell all but equal records apart, of which the trace has a few.
+    // Such narrow buckets separate all but equal records, of which the trace has a few.
     let off = printed()
         .map(|filter| filter.fill - filters::printed_fill(filter.records))
         .fold(0.0, |a: f64, b| a.max(b.abs()));
@@ -321,7 +321,7 @@ fn space(run: &mut Run, evaluation: &Evaluation) {
     );
 }
 
-/// Summaries over nodes.
+/// Judges summaries over nodes.
 pub fn nodes(run: &mut Run, nodes: &[Nodes], stale: &[Staleness]) {
     let equal = nodes.iter().all(|at| at.equal);
     run.require(equal, "merged summaries differ from one filter of all records");

@@ -1,41 +1,41 @@
-//! What the paper compares, and the plainest of it: a scan.
+//! What the paper compares, and the plainest competitor: a scan.
 //!
-//! The question is always the same: is a record within `radius` of the query? Everything is in memory; *accesses* say how many
-//! pages of 4 KiB a query would read if nothing were cached: pages of records for a scan, nodes for a tree (a node is a page), and
-//! pages of bits for a filter.
+//! The question is always the same: is a record within `radius` of the query? Everything is in memory; *accesses* count
+//! how many pages of 4 KiB a query would read if nothing were cached: pages of records for a scan, nodes for a tree (a
+//! node is a page), and pages of bits for a filter.
 
 use super::points::{Point, squared_distance};
 
-/// Bytes of a page.
+/// Bytes per page.
 pub const PAGE: usize = 4096;
 
-/// An answer, and what it took.
+/// An answer, and its cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Answer {
     /// Whether a record is near, as far as the competitor can tell.
     pub near: bool,
-    /// Pages read.
+    /// The number of pages read.
     pub accesses: u32,
 }
 
-/// One way to answer.
+/// A way to answer the question.
 pub trait Competitor<const D: usize> {
-    /// Its name in tables and figures.
+    /// Returns its name in tables and figures.
     fn name(&self) -> &str;
 
-    /// Bytes that it holds.
+    /// Returns the bytes that it holds.
     fn bytes(&self) -> u64;
 
-    /// The answer to one query.
+    /// Answers one query.
     fn ask(&self, query: &Point<D>, radius: f64) -> Answer;
 
-    /// The answer alone, which is what is timed.
+    /// Returns the answer alone, which is what is timed.
     fn is_near(&self, query: &Point<D>, radius: f64) -> bool {
         self.ask(query, radius).near
     }
 }
 
-/// The paper's *Baseline*: all records in the order they came, compared until one is near. Never wrong.
+/// The paper's *Baseline*: all records in their original order, compared until one is near. It is never wrong.
 pub struct Scan<'a, const D: usize>(pub &'a [Point<D>]);
 
 impl<const D: usize> Scan<'_, D> {
@@ -66,14 +66,14 @@ impl<const D: usize> Competitor<D> for Scan<'_, D> {
     }
 }
 
-/// Random points in clumps, which all competitors are tested with.
+/// Random points in clumps, with which all competitors are tested.
 #[cfg(test)]
 pub mod clumps {
     use nearset::{Seed, hash::Rng};
 
     use super::*;
 
-    /// Stored points and queries: about half of the queries near a clump, the others anywhere.
+    /// Makes stored points and queries: about half of the queries near a clump, the others anywhere.
     pub fn stored_and_queries(stored: usize, queries: usize, seed: u64) -> (Vec<Point<6>>, Vec<Point<6>>) {
         let mut rng = Rng::new(Seed::new(seed));
         let anywhere = |rng: &mut Rng| -> Point<6> { std::array::from_fn(|_| rng.below(3000) as f32) };
@@ -87,7 +87,7 @@ pub mod clumps {
         (records, asked)
     }
 
-    /// Whether each query has a record within the radius, by definition.
+    /// Returns whether each query has a record within the radius, by definition.
     pub fn truth(stored: &[Point<6>], queries: &[Point<6>], radius: f64) -> Vec<bool> {
         let is_near = |query| stored.iter().any(|record| squared_distance(query, record) <= (radius * radius) as f32);
         queries.iter().map(is_near).collect()
@@ -106,7 +106,7 @@ mod tests {
             let answers: Vec<bool> = queries.iter().map(|query| scan.is_near(query, radius)).collect();
             assert_eq!(answers, clumps::truth(&stored, &queries, radius));
         }
-        // 170 records of 24 bytes are a page.
+        // 170 records of 24 bytes make a page.
         assert_eq!(scan.ask(&stored[400], 0.0), Answer { near: true, accesses: 3 });
         assert_eq!(scan.ask(&[9e6; 6], 1.0), Answer { near: false, accesses: 18 });
     }

@@ -1,8 +1,9 @@
 //! The comparison: every competitor, every radius, uniform and Zipf queries.
 //!
-//! Claim: all competitors answer the same queries over the same records on one thread, and each query is timed as the best of
-//! several passes, which other work on the machine disturbs little. Errors are told apart: *missed* is the part of queries with a record within R that
-//! are answered with no, *accepted* the part of those without that are answered with yes. The paper has one accuracy for both.
+//! Claim: all competitors answer the same queries over the same records on one thread, and each query is timed as the
+//! best of several passes, which other work on the machine disturbs little. Errors are kept apart: *missed* is the
+//! fraction of queries with a record within R that are answered with no, *accepted* the fraction of those without one
+//! that are answered with yes. The paper has one accuracy for both.
 
 use std::{hint::black_box, time::Instant};
 
@@ -23,20 +24,20 @@ use super::{
 };
 use crate::{format::significant, rate::Rate, run::Run};
 
-/// Widths of buckets that the tuned filter is chosen from, in units of R.
+/// The bucket widths from which the tuned filter is chosen, in units of R.
 const WIDTHS: [f64; 4] = [4.0, 8.0, 16.0, 32.0];
 
-/// Pairs of far queries and records that a plan is made from.
+/// The number of pairs of far queries and records from which a plan is made.
 const PAIRS: usize = 200_000;
 
-/// Records and what is asked of them.
+/// Records and the queries on them.
 pub struct Workload<'a, const D: usize> {
     /// The name of the records.
     pub name: &'static str,
     pub stored: &'a [Point<D>],
-    /// What is measured, kind by kind.
+    /// The measured queries, by kind.
     pub kinds: &'a [Queries<D>],
-    /// Other queries of the same kinds, which filters are tuned and planned with.
+    /// Other queries of the same kinds, with which filters are tuned and planned.
     pub training: &'a [Queries<D>],
     pub radii: &'a [f64],
 }
@@ -52,7 +53,7 @@ pub struct Measured {
     pub right: Rate,
     pub missed: Rate,
     pub accepted: Rate,
-    /// Of the queries with nothing within 4 R, those accepted.
+    /// The accepted fraction of queries with nothing within 4 R.
     pub accepted_far: Rate,
     pub microseconds: f64,
     pub accesses: f64,
@@ -65,18 +66,18 @@ pub struct Filled {
     pub radius: f64,
     pub name: String,
     pub shape: String,
-    /// The part of the functions' bits that is set.
+    /// The fraction of the functions' bits that is set.
     pub fill: f64,
     pub bytes: u64,
     pub records: usize,
 }
 
-/// All that was measured.
+/// All measurements.
 #[derive(Default)]
 pub struct Evaluation {
     pub measured: Vec<Measured>,
     pub filled: Vec<Filled>,
-    /// Data and radius with why the planner has no locality-sensitive Bloom filter, or no filter at all.
+    /// Data and radius, with the reason why the planner has no locality-sensitive Bloom filter, or no filter at all.
     pub refused: Vec<(&'static str, f64, String)>,
 }
 
@@ -100,7 +101,7 @@ impl Evaluation {
         Ok(())
     }
 
-    /// The filters for one radius.
+    /// Makes the filters for one radius.
     fn filters<const D: usize>(
         &mut self,
         work: &Workload<'_, D>,
@@ -157,7 +158,7 @@ fn of_plan<const D: usize>(plan: &Plan, stored: &[Point<D>]) -> anyhow::Result<O
     plan.spec.near().map(|spec| Filter::of("nearset planned", spec.clone(), stored)).transpose()
 }
 
-/// Of the widths, the one that does best on the training queries.
+/// Returns the filter whose width does best on the training queries.
 fn tuned<const D: usize>(work: &Workload<'_, D>, radius: f64, seed: Seed) -> anyhow::Result<Filter> {
     let mut best: Option<(f64, Filter)> = None;
     for width in WIDTHS {
@@ -180,7 +181,8 @@ fn tuned<const D: usize>(work: &Workload<'_, D>, radius: f64, seed: Seed) -> any
     Ok(best.expect("widths were tried").1)
 }
 
-/// Distances between records and training queries that have nothing within `far`; `None` where there are no such queries.
+/// Returns distances between records and training queries that have nothing within `far`, or `None` if there are no
+/// such queries.
 fn background<const D: usize>(work: &Workload<'_, D>, far: f64, seed: Seed) -> anyhow::Result<Option<Background>> {
     let all = work.training.iter().flat_map(|kind| kind.points.iter().zip(kind.nearest()));
     let lonely: Vec<&Point<D>> = all.filter(|(_, nearest)| *nearest >= far).map(|(query, _)| query).collect();
@@ -225,7 +227,8 @@ fn measure<const D: usize>(
     }
 }
 
-/// The mean over the queries of each one's best time. There are three passes at least, and up to seven within a third of a second.
+/// Returns the mean over the queries of each one's best time. There are at least three passes, and up to seven within a
+/// third of a second.
 fn microseconds<const D: usize>(competitor: &dyn Competitor<D>, queries: &[Point<D>], radius: f64) -> f64 {
     let (started, mut best) = (Instant::now(), vec![f64::INFINITY; queries.len()]);
     for pass in 0..7 {

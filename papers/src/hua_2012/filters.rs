@@ -1,12 +1,13 @@
 //! The locality-sensitive Bloom filter as a competitor: as printed, half full, and as nearset plans it.
 //!
-//! *As printed*: L = 7 functions of M = 10 hashes, ω = .85, 10 KB for the L functions' bits, 2 KB for verification with k = 8, one missing
-//! function made good by its neighbours. The paper has one array for all functions, nearset one table a function: each gets a seventh.
-//! Buckets are .85 wide in the records' own units, or, in the other reading, .85 R, since its source (Datar et al. 2004) takes R as the unit.
-//! *Half full*: the latter with arrays that the records fill by half, 716 KB and 819 KB for the forest.
-//! *Tuned*: half full, and of the widths tried the one with the least `.3 f+ + .7 f-`, the paper's balance, on queries of the same
-//! kind as those that are measured, but others.
-//! *Planned*: what nearset's planner gives for near = R and far = 4 R, 5 % of either kind of error allowed.
+//! *As printed*: L = 7 functions of M = 10 hashes, ω = .85, 10 KB for the L functions' bits, 2 KB for verification with
+//! k = 8, and one missing function is made up for by its neighbours. The paper has one array for all functions, nearset
+//! one table per function: each gets a seventh. Buckets are .85 wide in the records' own units, or, in the other
+//! reading, .85 R, since its source (Datar et al. 2004) takes R as the unit.
+//! *Half full*: the latter with arrays that the records half fill, 716 KB and 819 KB for the forest.
+//! *Tuned*: half full, with the width that has the least `.3 f+ + .7 f-`, the paper's balance, among those tried on
+//! other queries of the same kind as the measured ones.
+//! *Planned*: the planner's choice for near = R and far = 4 R, with 5 % of either kind of error allowed.
 
 use nearset::{
     Layout, LshFamily as _, Metric, NearFilter, Seed, Spec, Table,
@@ -22,25 +23,25 @@ use super::{
 };
 use crate::rate::in_parallel;
 
-/// L, functions.
+/// L, the number of functions.
 pub const FUNCTIONS: u32 = 7;
-/// M, hashes in a function.
+/// M, the number of hashes in a function.
 pub const HASHES: u32 = 10;
 /// ω, the width of a bucket in units of R.
 pub const WIDTH: f64 = 0.85;
-/// k, hashes of the verification filter.
+/// k, the number of hashes of the verification filter.
 pub const VERIFICATION_HASHES: u32 = 8;
 const ARRAY_BYTES: u64 = 10 * 1024;
 const VERIFICATION_BYTES: u64 = 2 * 1024;
 
-/// Up to one missing function is made good by values one step away.
+/// Up to one missing function is made up for by values one step away.
 pub const OVERFLOW: Probing = Probing { bands: 1, reach: 1 };
 
 fn family<const D: usize>(width: f64) -> PStable {
     PStable { dimension: D as u32, width, stable: Stable::Gaussian }
 }
 
-/// The paper's own setting, with buckets of this width.
+/// Returns the paper's own setting, with buckets of this width.
 pub fn printed<const D: usize>(width: f64, seed: Seed) -> anyhow::Result<Spec> {
     let table = Table::Bits(8 * ARRAY_BYTES / u64::from(FUNCTIONS));
     let layout = Layout::new(HASHES, FUNCTIONS);
@@ -54,24 +55,25 @@ pub fn printed<const D: usize>(width: f64, seed: Seed) -> anyhow::Result<Spec> {
     Ok(spec)
 }
 
-/// How full the printed arrays are with so many records, all in buckets of their own.
+/// Returns how full the printed arrays are with `records` records, each in its own buckets.
 pub fn printed_fill(records: usize) -> f64 {
     bloom::load((8 * ARRAY_BYTES / u64::from(FUNCTIONS)) as f64, records as f64)
 }
 
-/// The paper's functions over arrays that `records` fill by half.
+/// Returns the paper's functions over arrays that `records` half fill.
 pub fn half_full<const D: usize>(width: f64, records: usize, seed: Seed) -> anyhow::Result<Spec> {
     let (records, verify) = (records as u64, VERIFICATION_HASHES);
     Ok(Spec::locality_sensitive(family::<D>(width), FUNCTIONS, HASHES, records, verify, Some(OVERFLOW), seed)?)
 }
 
-/// What is asked of planned filters, beside R: at most this part of the near queries missed and of the far ones accepted.
+/// The errors allowed to planned filters: at most this fraction of the near queries missed and of the far ones
+/// accepted.
 pub const ALLOWED: f64 = 0.05;
 
 /// Where far begins for planned filters, in units of R.
 pub const FAR: f64 = 4.0;
 
-/// The request at a radius, with what is known of queries that have nothing within `FAR` of it.
+/// Returns the request at a radius, with what is known about queries that have nothing within `FAR` of it.
 pub fn request<const D: usize>(radius: f64, records: usize, background: Background, seed: Seed) -> Request {
     let request = Request::new(Metric::L2 { dimension: D as u32 }, radius).far(FAR * radius).capacity(records as u64);
     let mut request = request.errors(ALLOWED, ALLOWED).seed(seed);
@@ -79,7 +81,7 @@ pub fn request<const D: usize>(radius: f64, records: usize, background: Backgrou
     request
 }
 
-/// The planner's choice, even where it warns that the records themselves take less; else why there is none.
+/// Returns the planner's choice, even if it warns that the records themselves take less; otherwise why there is none.
 pub fn planned(request: &Request) -> Result<Plan, String> {
     match request.plan_filter() {
         Ok(plan) => Ok(plan),
@@ -88,7 +90,7 @@ pub fn planned(request: &Request) -> Result<Plan, String> {
     }
 }
 
-/// Why the planner has no locality-sensitive Bloom filter for the request, if it has none.
+/// Returns why the planner has no locality-sensitive Bloom filter for the request, if it has none.
 pub fn why_not_verified(plan: &Plan) -> Option<&str> {
     let runner = plan.runners_up.iter().find(|runner| runner.structure == Structure::Verified)?;
     runner.spec.is_none().then_some(runner.why.as_str())
@@ -101,19 +103,20 @@ pub struct Filter {
 }
 
 impl Filter {
-    /// Filled with the records.
+    /// Creates a filter and fills it with the records.
     pub fn of<const D: usize>(name: impl Into<String>, spec: Spec, stored: &[Point<D>]) -> anyhow::Result<Self> {
         let mut filter = NearFilter::from_spec(spec)?;
         insert_all(&mut filter, stored);
         Ok(Self { name: name.into(), filter })
     }
 
-    /// The filter itself.
+    /// Returns the filter itself.
     pub fn filter(&self) -> &NearFilter<'static> {
         &self.filter
     }
 
-    /// Pages that a query reads which `hit` so many bands. A look-up is a page; an array of few pages has no more to read.
+    /// Returns the number of pages read by a query that hits `hit` bands. A look-up is a page; an array of few pages
+    /// has no more to read.
     fn accesses(&self, hit: u32) -> u32 {
         let spec = self.filter.spec();
         let missing = spec.layout().bands - hit;
@@ -128,7 +131,7 @@ impl Filter {
     }
 }
 
-/// Inserts records on all cores; the bits are those of any order.
+/// Inserts records on all cores; the bits do not depend on the order.
 pub fn insert_all<const D: usize>(filter: &mut NearFilter<'_>, records: &[Point<D>]) {
     let shared = filter.shared();
     let chunks: Vec<&[Point<D>]> = records.chunks(1 << 12).collect();
@@ -179,14 +182,14 @@ mod tests {
     }
 
     #[test]
-    fn what_was_stored_is_found_and_costs_a_page_a_function() {
+    fn what_was_stored_is_found_and_costs_a_page_per_function() {
         let (stored, _) = clumps::stored_and_queries(100_000, 0, 8);
         let filter =
             Filter::of("half full", half_full::<6>(85.0, stored.len(), Seed::new(1)).unwrap(), &stored).unwrap();
         for record in &stored[..100] {
             assert_eq!(Competitor::<6>::ask(&filter, record, 100.0), Answer { near: true, accesses: 8 });
         }
-        // One function missing: its 2 M neighbours are tried, and each may need the verification filter's page.
+        // With one function missing, its 2 M neighbours are tried, and each may need the verification filter's page.
         assert_eq!(filter.accesses(6), 7 + 20 + 1);
         assert_eq!(filter.accesses(5), 7);
     }

@@ -1,7 +1,7 @@
 //! The forest data: UCI CoverType, 581,012 places.
 //!
-//! The paper says "11 chosen attributes" and not which. We take the ten quantitative ones and the label, in raw units; the other
-//! 44 of the file are flags.
+//! The paper says "11 chosen attributes" but not which. We take the ten quantitative ones and the label, in raw units;
+//! the other 44 of the file are flags.
 
 use std::process::Command;
 
@@ -10,15 +10,16 @@ use nearset::{Seed, hash::Rng};
 
 use super::points::Point;
 
-/// Attributes that are used.
+/// The number of attributes used.
 pub const ATTRIBUTES: usize = 11;
 
 const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared/data/covtype/covtype.data.xz");
 
-/// Where the file is, as a user would say it.
+/// The path of the file as shown to a user.
 pub const SHOWN: &str = "../shared/data/covtype/covtype.data.xz";
 
-/// Every `step`-th place in random order, since the file goes through the forest; `None` where the file or `xz` is not there.
+/// Reads every `step`-th place in random order, since the file goes through the forest. Returns `None` if the file or
+/// `xz` is missing.
 pub fn places(step: usize, seed: Seed) -> anyhow::Result<Option<Vec<Point<ATTRIBUTES>>>> {
     let decoded = Command::new("xz").args(["-dc", FILE]).output().ok().filter(|output| output.status.success());
     let Some(output) = decoded else { return Ok(None) };
@@ -31,7 +32,7 @@ pub fn places(step: usize, seed: Seed) -> anyhow::Result<Option<Vec<Point<ATTRIB
     Ok(Some(places))
 }
 
-/// The ten quantitative attributes and the label of one line.
+/// Parses the ten quantitative attributes and the label of one line.
 fn place(line: &str) -> anyhow::Result<Point<ATTRIBUTES>> {
     let mut fields = line.split(',');
     let mut point = [0.0; ATTRIBUTES];

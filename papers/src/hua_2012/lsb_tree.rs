@@ -1,21 +1,23 @@
 //! The LSB-tree, as a rival (Tao, Yi, Sheng & Kalnis 2009).
 //!
-//! A record `o` is hashed by `m` projections `floor((a·o + b)/w)`, `a` Gaussian; the bits of the `m` values are interleaved into a Z-order
-//! value, and a B-tree keeps the records by it. Two records that share a prefix of `v` bits lie in one cell of side `2^(u - v/m) w` in
-//! all `m` projections, so a long common prefix makes small distances likely, at every scale at once.
+//! A record `o` is hashed by `m` projections `floor((a·o + b)/w)`, `a` Gaussian; the bits of the `m` values are
+//! interleaved into a Z-order value, by which a B-tree orders the records. Two records that share a prefix of `v` bits
+//! lie in one cell of side `2^(u - v/m) w` in all `m` projections, so a long common prefix makes small distances
+//! likely, at every scale at once.
 //!
-//! Claim: the record found has a distance of at most 4 times the nearest one's with constant probability for a forest of
-//! `sqrt(dn/B)` trees; a single tree is the same search without the guarantee, and is what the 2012 paper ran.
-//! A query starts at its own Z-order value and takes entries to both sides, the longest common prefix first, until
-//! - (E1) `4 B L / d` entries were looked at, `B` the words of a page and `L` the trees, or
-//! - (E2) the nearest record so far is within `2^(u - v/m + 1)`, `v` the longest prefix that is left.
+//! Claim: the record found has a distance of at most 4 times the nearest one's with constant probability for a forest
+//! of `sqrt(dn/B)` trees; a single tree is the same search without the guarantee, and is what the 2012 paper ran.
+//! A query starts at its own Z-order value and takes entries on both sides, the longest common prefix first, until
+//! - (E1) `4 B L / d` entries were looked at, with `B` the words of a page and `L` the number of trees, or
+//! - (E2) the nearest record so far is within `2^(u - v/m + 1)`, with `v` the longest prefix that is left.
 //!
-//! As an answer to "is a record within `R`?" it stops at the first record that is, and not by (E2), which would end the search at a record
-//! that is good enough for a nearest one and too far for `R`.
+//! As an answer to "is a record within `R`?" it stops at the first record that is, and not by (E2), which would end the
+//! search at a record that is good enough for a nearest one and too far for `R`.
 //!
-//! Tuned as its paper and its authors' program say: ratio 2, `w = 4`, `m = ceil(log_{1/p2}(dn/B))` with `p2` the collision at
-//! distance 2, `f = ceil(log2 d + log2 t)` for coordinates in `[0, t]`, `b` uniform in `[0, 2^f w²)`, `u` bits for the greatest value that
-//! a projection can have; leaves hold Z-order value, id and coordinates.
+//! Tuned as in its paper and its authors' program: ratio 2, `w = 4`, `m = ceil(log_{1/p2}(dn/B))` with `p2` the
+//! collision probability at distance 2, `f = ceil(log2 d + log2 t)` for coordinates in `[0, t]`, `b` uniform in
+//! `[0, 2^f w²)`, `u` bits for the greatest value that a projection can have; leaves hold Z-order value, id and
+//! coordinates.
 //! Reference: "Quality and efficiency in high dimensional nearest neighbor search", SIGMOD 2009, sections 3 to 5.
 
 use std::collections::BinaryHeap;
@@ -36,9 +38,9 @@ const WORDS: f64 = (PAGE / 4) as f64;
 /// One or more trees over the same records.
 pub struct LsbTree<const D: usize> {
     name: String,
-    /// Coordinates start here, since the method wants them from 0 on.
+    /// Coordinates start here, since the method needs them to start at 0.
     origin: Point<D>,
-    /// `u`: bits of one projection.
+    /// `u`, the bits of one projection.
     bits: u32,
     projections: Vec<Vec<Projection<D>>>,
     trees: Vec<BTree<Point<D>>>,
@@ -50,7 +52,7 @@ struct Projection<const D: usize> {
     offset: f64,
 }
 
-/// The next entry to one side of the query in one tree. Ordered by its prefix, then by anything fixed.
+/// The next entry on one side of the query in one tree. Ordered by its prefix, then by anything fixed.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Next {
     prefix: u32,
@@ -60,10 +62,10 @@ struct Next {
 }
 
 impl<const D: usize> LsbTree<D> {
-    /// So many trees over the records; 1 is the LSB-tree, `sqrt(dn/B)` the forest with its guarantee.
+    /// Builds `trees` trees over the records; 1 is the LSB-tree, `sqrt(dn/B)` the forest with its guarantee.
     ///
     /// # Panics
-    /// If a Z-order value does not fit a key, which takes coordinates of more than a billion.
+    /// If a Z-order value does not fit into a key, which takes coordinates of more than a billion.
     pub fn new(stored: &[Point<D>], trees: usize, seed: Seed) -> Self {
         let (origin, high) = bounds(stored);
         let greatest = (0..D).map(|i| f64::from(high[i] - origin[i])).fold(1.0, f64::max);
@@ -98,18 +100,18 @@ impl<const D: usize> LsbTree<D> {
         (self.functions() * self.bits as usize).div_ceil(8)
     }
 
-    /// Z-order value, id, coordinates.
+    /// Returns the size of a leaf entry: Z-order value, id, coordinates.
     fn leaf_entry(&self) -> usize {
         self.z_order_bytes() + 4 + 4 * D
     }
 
-    /// Z-order value, child.
+    /// Returns the size of an inner entry: Z-order value, child.
     fn inner_entry(&self) -> usize {
         self.z_order_bytes() + 4
     }
 
     fn z_order(&self, functions: &[Projection<D>], record: &Point<D>) -> Key {
-        // Projections may be negative: half of the range is added, as the authors' program does.
+        // Projections may be negative: half of the range is added, as in the authors' program.
         let (half, most) = (2f64.powi(self.bits as i32 - 1), 2f64.powi(self.bits as i32) - 1.0);
         let cell = |function: &Projection<D>| {
             let projected: f64 = (0..D).map(|i| function.direction[i] * f64::from(record[i] - self.origin[i])).sum();
@@ -126,8 +128,8 @@ impl<const D: usize> LsbTree<D> {
         key
     }
 
-    /// The squared distance of the nearest record found, and what it took. The search ends as soon as one is within `enough`, if that
-    /// is given, or else at one that is good enough for a nearest one.
+    /// Returns the squared distance of the nearest record found, and the cost. The search ends as soon as a record is
+    /// within `enough`, if that is given, and otherwise at one that is good enough for a nearest one.
     fn nearest(&self, query: &Point<D>, enough: Option<f32>) -> (f32, u32) {
         let keys: Vec<Key> = self.projections.iter().map(|functions| self.z_order(functions, query)).collect();
         let (mut accesses, mut queue) = (0, BinaryHeap::new());
@@ -143,7 +145,7 @@ impl<const D: usize> LsbTree<D> {
             }
             if position > 0 {
                 queue.push(next(i, false, position - 1));
-                // The leaf where the descent ended has the rising side's first entry.
+                // The leaf where the descent ended holds the rising side's first entry.
                 accesses += u32::from(position < tree.len() && tree.page_of(position) != tree.page_of(position - 1));
             }
         }
@@ -190,7 +192,7 @@ mod tests {
     use super::*;
     use crate::{hua_2012::competitor::clumps, rate::Rate};
 
-    /// `L = ceil(sqrt(dn/B))`: trees of a forest that keeps the method's promise.
+    /// Returns `L = ceil(sqrt(dn/B))`, the number of trees in a forest that keeps the method's promise.
     fn forest_size(records: usize) -> usize {
         (6.0 * records as f64 / WORDS).sqrt().ceil() as usize
     }

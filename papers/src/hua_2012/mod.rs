@@ -1,7 +1,7 @@
 //! Hua, Xiao, Veeravalli & Feng, "Locality-Sensitive Bloom Filter for Approximate Membership Query" (2012).
 //!
-//! The paper's evaluation on the forest data and on a trace like its own, with its rivals: [`competitor::Scan`], [`lsb_tree`] and
-//! [`smart_store`]; its theorems ([`theorems`]); and its distribution over nodes ([`nodes`]).
+//! The paper's evaluation on the forest data and on a trace like its own, with its rivals: [`competitor::Scan`],
+//! [`lsb_tree`] and [`smart_store`]; its theorems ([`theorems`]); and its distribution over nodes ([`nodes`]).
 
 mod claims;
 mod competitor;
@@ -30,16 +30,16 @@ use self::{
 };
 use crate::run::Run;
 
-/// The paper's R, and those where the question is not answered by always saying yes.
+/// The paper's R, and radii at which always saying yes is not the right answer.
 const FOREST_RADII: [f64; 4] = [100.0, 200.0, 500.0, FOREST_RADIUS];
 const FOREST_RADIUS: f64 = 2000.0;
 const TRACE_RADII: [f64; 4] = [10.0, 50.0, 200.0, TRACE_RADIUS];
 const TRACE_RADIUS: f64 = 600.0;
 
-/// Nodes of the paper's cluster.
+/// The number of nodes in the paper's cluster.
 const NODES: usize = 30;
 
-/// All that one kind of records is good for.
+/// The experiments with one kind of records.
 struct Records<const D: usize> {
     name: &'static str,
     stored: Vec<Point<D>>,
@@ -70,7 +70,7 @@ impl<const D: usize> Records<D> {
         evaluation.add(run, &Workload { name, stored, kinds, training, radii }, Seed::new(42))
     }
 
-    /// Summaries over nodes, with the paper's ω.
+    /// Measures summaries over nodes, with the paper's ω.
     fn distribute(&self, run: &Run) -> anyhow::Result<(Vec<nodes::Nodes>, Vec<nodes::Staleness>)> {
         run.progress(format!("{}: a filter a node", self.name));
         let stored = &self.stored[..self.stored.len().min(run.full_or_quick(145_000, 10_000))];
@@ -137,5 +137,5 @@ pub fn run(run: &mut Run) -> anyhow::Result<()> {
     )
 }
 
-/// Where the paper printed numbers.
+/// The settings for which the paper printed numbers.
 const PAPER: [(&str, f64); 2] = [("trace", TRACE_RADIUS), ("forest", FOREST_RADIUS)];

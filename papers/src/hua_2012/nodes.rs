@@ -1,27 +1,28 @@
-//! A filter a node, as the paper ran it on 30 nodes: summaries merged, or kept apart.
+//! One filter per node, as the paper ran it on 30 nodes: summaries merged, or kept apart.
 //!
-//! Every node stores its share of the records and tells the others about it by a filter. *Merged*: all filters have one spec, sized for
-//! all records; a node keeps the OR of them. *Apart*: each is sized for a node's share; a node keeps them all and asks each.
-//! Claim: merged summaries answer bit for bit as one filter of all records (the OR law). Kept apart they take the same room, but
-//! a query asks all of them, and their false positives add up: `1 - (1-f)^N`.
+//! Every node stores its share of the records and tells the others about it by a filter. *Merged*: all filters have one
+//! spec, sized for all records; a node keeps the OR of them. *Apart*: each is sized for a node's share; a node keeps
+//! them all and queries each.
+//! Claim: merged summaries answer bit for bit like one filter of all records (the OR law). Kept apart they take the
+//! same space, but a query goes to all of them, and their false positives add up: `1 - (1-f)^N`.
 //!
-//! Traffic of one exchange, all nodes together: N - 1 copies of each node's filter where they are kept apart. Where they are
-//! merged, a ring first adds the filters up and then hands the sum round, each node sending `2 (N-1)/N` filters.
+//! Traffic of one exchange, all nodes together: N - 1 copies of each node's filter if they are kept apart. If they are
+//! merged, a ring first adds the filters up and then passes the sum round, each node sending `2 (N-1)/N` filters.
 
 use nearset::{NearFilter, Seed, Spec, Table, hash::Rng};
 
 use super::{filters, points::Point};
 use crate::rate::Rate;
 
-/// How summaries of so many nodes do.
+/// The performance of summaries over `nodes` nodes.
 pub struct Nodes {
     pub nodes: usize,
     /// Whether the merged filter has the bytes of one filter of all records.
     pub equal: bool,
-    /// Far queries that the merged filter accepts, and that any of the filters kept apart does.
+    /// Far queries accepted by the merged filter, and by any of the filters kept apart.
     pub merged: Rate,
     pub apart: Rate,
-    /// Near queries that each misses.
+    /// Near queries missed by each.
     pub merged_missed: Rate,
     pub apart_missed: Rate,
     /// Bytes that a node keeps.
@@ -32,13 +33,13 @@ pub struct Nodes {
     pub apart_traffic: u64,
 }
 
-/// A filter of the paper's basic kind for so many records: 7 functions of 10 hashes with buckets of this width. Verification would
-/// leave too few false positives to compare.
+/// Returns a filter of the paper's basic kind for `records` records: 7 functions of 10 hashes with buckets of this
+/// width. Verification would leave too few false positives to compare.
 fn summary<const D: usize>(width: f64, records: usize, seed: Seed) -> anyhow::Result<Spec> {
     Ok(Spec { verification: None, probing: None, ..filters::half_full::<D>(width, records, seed)? })
 }
 
-/// The records over so many nodes, and the answers to near and far queries.
+/// Distributes the records over nodes, and measures the answers to near and far queries.
 pub fn distribute<const D: usize>(
     stored: &[Point<D>],
     (near, far): (&[Point<D>], &[Point<D>]),
@@ -95,20 +96,22 @@ fn bytes(filter: &NearFilter<'_>) -> anyhow::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Misses of records that came in after the last exchange.
+/// Misses of records that arrived after the last exchange.
 pub struct Staleness {
-    /// Records of all nodes between two exchanges.
+    /// The number of records of all nodes between two exchanges.
     pub lag: usize,
-    /// Queries for recent records that the asked node answers with no, though a filter of all records would say yes.
+    /// Queries for recent records that the queried node answers with no, although a filter of all records would say
+    /// yes.
     pub missed: Rate,
-    /// The same worked out: half of the lag has come in since the exchange, on average, all but 1/N of it at other nodes.
+    /// The same, calculated: on average half of the lag has arrived since the exchange, all but 1/N of it at other
+    /// nodes.
     pub expected: f64,
-    /// Bytes that all nodes together send for one record.
+    /// Bytes that all nodes together send per record.
     pub traffic_a_record: f64,
 }
 
-/// Records come in at all nodes in turn; now and then a random node is asked for one of the `recent` newest. Summaries are exchanged
-/// after every `lag` records.
+/// Records arrive at all nodes in turn; now and then a random node is queried for one of the `recent` newest. Summaries
+/// are exchanged after every `lag` records.
 pub fn staleness<const D: usize>(
     stored: &[Point<D>],
     nodes: usize,
@@ -144,7 +147,7 @@ pub fn staleness<const D: usize>(
     let elsewhere = (nodes - 1) as f64 / nodes as f64;
     let unknown = match lag <= recent {
         true => lag as f64 / (2.0 * recent as f64),
-        // Of the lag's course, the part after `recent` records has none of the recent ones exchanged.
+        // During the part of the lag after `recent` records, none of the recent ones has been exchanged.
         false => 1.0 - recent as f64 / (2.0 * lag as f64),
     };
     Ok(Staleness {
@@ -166,7 +169,7 @@ mod tests {
         for nodes in [1, 7] {
             let found = distribute(&stored, (&stored[..200], &queries), nodes, 400.0, Seed::new(1)).unwrap();
             assert!(found.equal);
-            // What was stored is found, whoever stored it.
+            // What was stored is found, whichever node stored it.
             assert_eq!((found.merged_missed.yes, found.apart_missed.yes), (0, 0));
         }
     }
@@ -174,12 +177,12 @@ mod tests {
     #[test]
     fn only_unexchanged_records_of_other_nodes_are_missed() {
         let (stored, _) = clumps::stored_and_queries(4_000, 0, 11);
-        // Narrow buckets, so that hardly any record answers for another.
+        // Narrow buckets, so that hardly any record is mistaken for another.
         let stale = |lag| staleness(&stored, 10, 500, lag, (4.0, 1_000), Seed::new(2)).unwrap();
         assert_eq!(stale(0).missed.yes, 0);
         for lag in [250, 1_000] {
             let found = stale(lag);
-            // 5 sigma, and 2 % for records that chance hits answer for.
+            // 5 sigma, and 2 % for records found by chance hits.
             let sigma = (found.expected * (1.0 - found.expected) / found.missed.of as f64).sqrt();
             let seen = found.missed.value();
             assert!((seen - found.expected).abs() < 5.0 * sigma + 0.02, "{seen} for {}", found.expected);

@@ -1,16 +1,16 @@
-//! A B-tree in pages, loaded in one go.
+//! A B-tree in pages, bulk-loaded.
 //!
-//! Claim: entries lie in key order over leaves of equal size; finding the first entry that is not below a key reads one page a
-//! level.
+//! Claim: entries lie in key order over leaves of equal size; finding the first entry that is not below a key reads one
+//! page per level.
 //! Invariant: a level holds the first key of each page of the level beneath it.
 
 /// A Z-order value, the most significant word first.
 pub type Key = [u64; KEY_BITS / 64];
 
-/// The longest Z-order value.
+/// The length of the longest Z-order value.
 pub const KEY_BITS: usize = 512;
 
-/// Keys in order with what belongs to them, in pages.
+/// Keys in order with their values, in pages.
 pub struct BTree<T> {
     entries: Vec<(Key, T)>,
     leaf: usize,
@@ -20,7 +20,7 @@ pub struct BTree<T> {
 }
 
 impl<T> BTree<T> {
-    /// A tree whose leaves have room for `leaf` entries and whose inner pages have room for `inner` children.
+    /// Builds a tree whose leaves have room for `leaf` entries and whose inner pages have room for `inner` children.
     pub fn load(mut entries: Vec<(Key, T)>, leaf: usize, inner: usize) -> Self {
         entries.sort_by_key(|(key, _)| *key);
         let mut levels: Vec<Vec<Key>> = Vec::new();
@@ -32,37 +32,37 @@ impl<T> BTree<T> {
         Self { entries, leaf, inner, levels }
     }
 
-    /// How many entries there are.
+    /// Returns the number of entries.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Entry `i` in key order.
+    /// Returns entry `i` in key order.
     pub fn entry(&self, i: usize) -> &(Key, T) {
         &self.entries[i]
     }
 
-    /// The leaf that entry `i` is in.
+    /// Returns the leaf of entry `i`.
     pub fn page_of(&self, i: usize) -> usize {
         i / self.leaf
     }
 
-    /// Pages from root to leaf.
+    /// Returns the number of pages from root to leaf.
     pub fn height(&self) -> u32 {
         self.levels.len() as u32 + 1
     }
 
-    /// Children of inner pages, all levels together.
+    /// Returns the number of children of inner pages, over all levels.
     pub fn inner_entries(&self) -> usize {
         self.levels.iter().map(Vec::len).sum()
     }
 
-    /// The position of the first entry that is not below the key.
+    /// Returns the position of the first entry that is not below the key.
     pub fn first_not_below(&self, key: &Key) -> usize {
         let mut page = 0;
         for level in self.levels.iter().rev() {
             let children = page * self.inner..((page + 1) * self.inner).min(level.len());
-            // The last child that starts below the key: the one before the first that does not.
+            // The last child that starts below the key is the one before the first that does not.
             let start = children.start;
             page = start + level[children].partition_point(|first| first < key).saturating_sub(1);
         }
@@ -71,7 +71,7 @@ impl<T> BTree<T> {
     }
 }
 
-/// How many leading bits two keys share.
+/// Returns how many leading bits two keys share.
 pub fn common_prefix(a: &Key, b: &Key) -> u32 {
     let mut bits = 0;
     for (a, b) in a.iter().zip(b) {

@@ -1,22 +1,22 @@
-//! Points, and the one Euclidean distance that all competitors are judged by.
+//! Points, and the one Euclidean distance by which all competitors are judged.
 
-/// Attributes of one record.
+/// The attributes of one record.
 pub type Point<const D: usize> = [f32; D];
 
-/// The squared distance. One function for truth and competitors alike, so that none is wrong by a rounding.
+/// Returns the squared distance. Truth and competitors share this function, so that none is wrong by a rounding.
 #[inline]
 pub fn squared_distance<const D: usize>(a: &Point<D>, b: &Point<D>) -> f32 {
     a.iter().zip(b).map(|(a, b)| (a - b) * (a - b)).sum()
 }
 
-/// The least and the greatest value of each attribute.
+/// Returns the least and the greatest value of each attribute.
 pub fn bounds<const D: usize>(points: &[Point<D>]) -> (Point<D>, Point<D>) {
     points.iter().fold(([f32::INFINITY; D], [f32::NEG_INFINITY; D]), |(low, high), point| {
         (std::array::from_fn(|i| low[i].min(point[i])), std::array::from_fn(|i| high[i].max(point[i])))
     })
 }
 
-/// Mean and standard deviation of each attribute.
+/// Returns the mean and standard deviation of each attribute.
 pub fn moments<const D: usize>(points: &[Point<D>]) -> ([f64; D], [f64; D]) {
     let (mut sum, mut squares) = ([0.0f64; D], [0.0f64; D]);
     for point in points {

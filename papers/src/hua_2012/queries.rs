@@ -1,9 +1,9 @@
-//! What is asked: uniform and Zipf queries, and the truth about them.
+//! The queries, uniform and Zipf, and the truth about them.
 //!
 //! *Uniform*: every attribute uniform between its least and greatest value, as the paper says.
-//! *Zipf*: records by popularity, the `i`-th most popular with probability `∝ i^-.85`, each attribute then moved by a Gaussian of
-//! 5 % of its standard deviation. The paper does not say what its Zipf queries are of; records asked for as they are would
-//! make every answer yes.
+//! *Zipf*: records by popularity, the `i`-th most popular with probability `∝ i^-.85`, each attribute then moved by a
+//! Gaussian of 5 % of its standard deviation. The paper does not say what its Zipf queries are drawn from; unchanged
+//! records would make every answer yes.
 
 use nearset::{Seed, hash::Rng};
 
@@ -16,23 +16,23 @@ const EXPONENT: f64 = 0.85;
 /// How far Zipf queries are moved, in standard deviations of each attribute.
 const MOVED: f64 = 0.05;
 
-/// Queries with the distance of each to what is stored.
+/// Queries, with the distance of each to what is stored.
 pub struct Queries<const D: usize> {
     /// Their kind, for tables.
     pub name: &'static str,
     /// The queries.
     pub points: Vec<Point<D>>,
-    /// How far each one's nearest record is, squared.
+    /// The squared distance of each query's nearest record.
     nearest: Vec<f32>,
 }
 
 impl<const D: usize> Queries<D> {
-    /// Uniform in the box that holds all records.
+    /// Draws queries uniformly from the box that holds all records.
     pub fn uniform(stored: &[Point<D>], count: usize, seed: Seed) -> Self {
         Self::of("uniform", stored, uniform(stored, count, seed))
     }
 
-    /// Popular records, slightly moved, within the same box.
+    /// Draws popular records, slightly moved, within the same box.
     pub fn zipf(stored: &[Point<D>], count: usize, seed: Seed) -> Self {
         let ((low, high), (_, deviation)) = (bounds(stored), moments(stored));
         let mut rng = Rng::new(seed.derive("zipf", 0));
@@ -61,18 +61,18 @@ impl<const D: usize> Queries<D> {
         Self { name, points, nearest }
     }
 
-    /// Whether each query has a record within the radius.
+    /// Returns whether each query has a record within the radius.
     pub fn truth(&self, radius: f64) -> Vec<bool> {
         self.nearest.iter().map(|&squared| squared <= (radius * radius) as f32).collect()
     }
 
-    /// How far each query's nearest record is.
+    /// Returns the distance of each query's nearest record.
     pub fn nearest(&self) -> impl Iterator<Item = f64> {
         self.nearest.iter().map(|&squared| f64::from(squared).sqrt())
     }
 }
 
-/// Points uniform in the box that holds all records.
+/// Draws points uniformly from the box that holds all records.
 pub fn uniform<const D: usize>(stored: &[Point<D>], count: usize, seed: Seed) -> Vec<Point<D>> {
     let (low, high) = bounds(stored);
     let mut rng = Rng::new(seed.derive("uniform", 0));
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn popular_records_are_asked_for_most() {
+    fn popular_records_are_queried_most() {
         let stored: Vec<[f32; 2]> = (0..1000).map(|i| [i as f32, 0.0]).collect();
         let queries = Queries::zipf(&stored, 20_000, Seed::new(3));
         let weights: Vec<f64> = (1..=1000).map(|rank| libm::pow(f64::from(rank), -EXPONENT)).collect();

@@ -1,4 +1,4 @@
-//! What was measured, as tables and figures.
+//! The measurements, as tables and figures.
 
 use super::{
     evaluation::{Evaluation, Measured},
@@ -15,7 +15,7 @@ use crate::{
     table::Table,
 };
 
-/// Everybody in the comparison, in the order of legends.
+/// All competitors, in the order of legends.
 const COMPETITORS: [(&str, Colour); 7] = [
     ("Baseline", Colour::Black),
     ("LSB-tree", Colour::Green),
@@ -26,12 +26,12 @@ const COMPETITORS: [(&str, Colour); 7] = [
     ("nearset planned", Colour::Vermilion),
 ];
 
-/// A rate with three digits; nothing where nothing was asked.
+/// Formats a rate with three digits, or as nothing if there were no queries.
 pub fn rate(rate: Rate) -> String {
     if rate.of == 0 { "-".into() } else { significant(rate.value(), 3) }
 }
 
-/// The tables of the comparison.
+/// Writes the tables of the comparison.
 pub fn evaluation_tables(run: &Run, evaluation: &Evaluation) -> anyhow::Result<()> {
     let mut table = Table::new([
         "data",
@@ -84,7 +84,7 @@ pub fn evaluation_tables(run: &Run, evaluation: &Evaluation) -> anyhow::Result<(
     run.table("refused", &refused)
 }
 
-/// Space beside SmartStore's, the paper's Table 1: each competitor at the paper's R.
+/// Writes the space beside SmartStore's, the paper's Table 1: each competitor at the paper's R.
 pub fn space_table(run: &Run, evaluation: &Evaluation, at: &[(&'static str, f64)]) -> anyhow::Result<()> {
     let mut table = Table::new(["competitor", "data", "KiB", "of SmartStore", "paper"]);
     for (name, _) in COMPETITORS {
@@ -106,7 +106,7 @@ pub fn space_table(run: &Run, evaluation: &Evaluation, at: &[(&'static str, f64)
     run.table("space", &table)
 }
 
-/// Bytes of a competitor.
+/// Returns the bytes of a competitor.
 pub fn bytes(evaluation: &Evaluation, data: &str, radius: f64, name: &str) -> Option<f64> {
     let found = evaluation.measured.iter().find(|m| m.data == data && m.radius == radius && m.competitor == name);
     found.map(|measured| measured.bytes as f64)
@@ -116,7 +116,7 @@ fn bytes_of_store(evaluation: &Evaluation, data: &str, radius: f64) -> f64 {
     bytes(evaluation, data, radius, "SmartStore").unwrap_or(f64::NAN)
 }
 
-/// Kinds of records and queries there are, in order.
+/// Returns the kinds of records and queries that occur, in order.
 fn pairs(evaluation: &Evaluation) -> Vec<(&'static str, &'static str)> {
     let mut pairs: Vec<_> = evaluation.measured.iter().map(|measured| (measured.data, measured.kind)).collect();
     let mut seen = Vec::new();
@@ -136,7 +136,7 @@ fn radii(evaluation: &Evaluation, data: &str) -> Vec<f64> {
     radii
 }
 
-/// Bars by R, a panel for each kind of records and queries.
+/// Draws bars by R, with one panel per kind of records and queries.
 fn bars(evaluation: &Evaluation, axis: &Axis, value: &dyn Fn(&Measured) -> f64) -> Vec<Panel> {
     let panel = |(data, kind): (&'static str, &'static str)| {
         let radii = radii(evaluation, data);
@@ -156,7 +156,7 @@ fn bars(evaluation: &Evaluation, axis: &Axis, value: &dyn Fn(&Measured) -> f64) 
     pairs(evaluation).into_iter().map(panel).collect()
 }
 
-/// Latency, accuracy and accesses, and both errors apart.
+/// Draws latency, accuracy and accesses, and the two errors separately.
 pub fn evaluation_figures(run: &Run, evaluation: &Evaluation) -> anyhow::Result<()> {
     let latency = bars(evaluation, &Axis::powers("µs a query").within(0.1, 10_000.0), &|m| m.microseconds);
     let note = |text: &str| vec![text.to_owned()];
@@ -196,7 +196,7 @@ pub fn evaluation_figures(run: &Run, evaluation: &Evaluation) -> anyhow::Result<
     run.figure("errors", &errors(evaluation))
 }
 
-/// Missed and accepted by R, both kinds of queries together.
+/// Draws missed and accepted by R, for both kinds of queries together.
 fn errors(evaluation: &Evaluation) -> Figure {
     let mut data: Vec<&'static str> = pairs(evaluation).into_iter().map(|(data, _)| data).collect();
     data.dedup();
@@ -238,7 +238,7 @@ fn errors(evaluation: &Evaluation) -> Figure {
     }
 }
 
-/// χ by R, for each kind of records.
+/// Reports χ by R, for each kind of records.
 pub fn tuning(run: &Run, tuned: &[(&'static str, Vec<Tuned>, f64)]) -> anyhow::Result<()> {
     let mut table = Table::new(["data", "R", "χ, uniform", "χ, Zipf(.85)", "records in the query's buckets"]);
     for (data, all, _) in tuned {
@@ -273,7 +273,7 @@ pub fn tuning(run: &Run, tuned: &[(&'static str, Vec<Tuned>, f64)]) -> anyhow::R
     })
 }
 
-/// The theorems' rates and the counted ones.
+/// Reports the theorems' rates and the counted ones.
 pub fn theorems(run: &Run, outcomes: &[Outcome]) -> anyhow::Result<()> {
     let mut table = Table::new([
         "ω / R",
@@ -355,7 +355,7 @@ fn colour(variant: Variant) -> Colour {
     }
 }
 
-/// Summaries over nodes.
+/// Reports summaries over nodes.
 pub fn nodes(run: &Run, nodes: &[Nodes], stale: &[Staleness]) -> anyhow::Result<()> {
     let mut table = Table::new([
         "nodes",

@@ -1,16 +1,17 @@
-//! Latent semantic indexing of records: the few directions that tell most of them apart.
+//! Latent semantic indexing of records: the few directions that separate most of them.
 //!
-//! Claim: standardised records `A` (n x d) have the singular value decomposition `A = U Σ Vᵀ`; the `p` leading columns of `V` keep the
-//! stated part of the variance, and a record's semantic vector is its projection on them.
-//! `V` are the eigenvectors of `AᵀA`, a d x d matrix of at most 11 x 11, found by Jacobi's rotations; `U` is never needed.
+//! Claim: standardised records `A` (n x d) have the singular value decomposition `A = U Σ Vᵀ`; the `p` leading columns
+//! of `V` keep the stated fraction of the variance, and a record's semantic vector is its projection on them.
+//! The columns of `V` are the eigenvectors of `AᵀA`, a d x d matrix of at most 11 x 11, found by Jacobi rotations; `U`
+//! is never needed.
 //! Reference: Deerwester et al., "Indexing by latent semantic analysis" (1990); Golub & Van Loan, "Matrix Computations", section 8.5.
 
 use super::points::{Point, moments};
 
-/// The part of the variance that the kept directions must have.
+/// The fraction of the variance that the kept directions must have.
 const KEPT: f64 = 0.9;
 
-/// From records to semantic vectors.
+/// A map from records to semantic vectors.
 pub struct Semantics<const D: usize> {
     mean: [f64; D],
     deviation: [f64; D],
@@ -18,10 +19,10 @@ pub struct Semantics<const D: usize> {
 }
 
 impl<const D: usize> Semantics<D> {
-    /// Learnt from records.
+    /// Learns the directions from records.
     pub fn of(records: &[Point<D>]) -> Self {
         let (mean, deviation) = moments(records);
-        // An attribute that never varies says nothing; dividing it by 1 leaves it at 0.
+        // An attribute that never varies carries no information; dividing it by 1 leaves it at 0.
         let deviation = deviation.map(|deviation| if deviation > 0.0 { deviation } else { 1.0 });
         let mut correlation = [[0.0; D]; D];
         for record in records {
@@ -41,19 +42,19 @@ impl<const D: usize> Semantics<D> {
         Self { mean, deviation, directions }
     }
 
-    /// How many directions were kept.
+    /// Returns the number of directions kept.
     pub fn len(&self) -> usize {
         self.directions.len()
     }
 
-    /// A record's semantic vector.
+    /// Returns a record's semantic vector.
     pub fn vector(&self, record: &Point<D>) -> Vec<f64> {
         let standard: [f64; D] = std::array::from_fn(|i| (f64::from(record[i]) - self.mean[i]) / self.deviation[i]);
         self.directions.iter().map(|direction| direction.iter().zip(&standard).map(|(a, b)| a * b).sum()).collect()
     }
 }
 
-/// Eigenvalues of a symmetric matrix, the greatest first, and the unit vector of each.
+/// Returns the eigenvalues of a symmetric matrix, the greatest first, and the unit vector of each.
 fn eigen<const D: usize>(mut matrix: [[f64; D]; D]) -> ([f64; D], [[f64; D]; D]) {
     let mut vectors: [[f64; D]; D] = std::array::from_fn(|i| std::array::from_fn(|j| f64::from(u8::from(i == j))));
     // Cyclic sweeps converge quadratically; a dozen reach the last bit for matrices of this size.
@@ -92,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn eigenvectors_are_scaled_and_not_turned() {
+    fn eigenvectors_are_scaled_and_not_rotated() {
         let mut rng = Rng::new(Seed::new(1));
         let half: [[f64; 7]; 7] = std::array::from_fn(|_| std::array::from_fn(|_| rng.gaussian()));
         let matrix: [[f64; 7]; 7] =

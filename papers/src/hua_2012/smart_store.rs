@@ -1,15 +1,15 @@
 //! SmartStore, as a rival (Hua, Jiang, Zhu, Feng & Tian 2009).
 //!
-//! Records whose semantic vectors ([`Semantics`]) are alike are kept together in one of `groups` storage units, and each unit has an R-tree
-//! over its records' attributes (`rstar`, a node a page; records are inserted one by one, since loading in one go cuts every axis at least
-//! once and makes nodes of 2^11 children). A query goes to the units that are semantically
-//! nearest, and no further than `scope` of them: that is the system's idea, *a single or a minimal number of groups* instead of
-//! them all.
+//! Records with similar semantic vectors ([`Semantics`]) are kept together in one of `groups` storage units, and each
+//! unit has an R-tree over its records' attributes (`rstar`, one page per node; records are inserted one by one, since
+//! bulk loading cuts every axis at least once and makes nodes of 2^11 children). A query goes to the semantically
+//! nearest units, and to at most `scope` of them: that is the system's idea, *a single or a minimal number of groups*
+//! instead of all.
 //!
-//! Claim: what it finds is there. With `scope` equal to `groups` nothing is missed; with 1, as it is run here, a query at the
-//! edge of a group misses what lies across.
-//! Grouping minimises the sum of squared semantic distances to the groups' centres, which is the system's own criterion, by Lloyd's
-//! iterations on a sample. 30 groups, one a node of the 2012 paper's cluster.
+//! Claim: what it finds is there. With `scope` equal to `groups` nothing is missed; with 1, as it is run here, a query
+//! at the edge of a group misses what lies across it.
+//! Grouping minimises the sum of squared semantic distances to the groups' centres, which is the system's own
+//! criterion, by Lloyd's iterations on a sample. There are 30 groups, one per node of the 2012 paper's cluster.
 //! Reference: "SmartStore: a new metadata organization paradigm with semantic-awareness for next-generation file systems", SC 2009,
 //! sections 2 and 3.
 
@@ -23,10 +23,10 @@ use super::{
 };
 use crate::rate::in_parallel;
 
-/// Groups, one a node.
+/// The number of groups, one per node.
 pub const GROUPS: usize = 30;
 
-/// Records that centres are found from.
+/// The number of records from which centres are found.
 const SAMPLE: usize = 20_000;
 const ITERATIONS: usize = 12;
 
@@ -81,7 +81,7 @@ impl<const D: usize> SmartStore<D> {
         Self { semantics, groups, scope }
     }
 
-    /// Nodes of all trees.
+    /// Returns the number of nodes in all trees.
     fn nodes(&self) -> usize {
         fn beneath<const D: usize>(node: &ParentNode<Point<D>>) -> usize {
             debug_assert!(node.children().len() <= PageOf::<D>::MAX_SIZE, "a node is larger than a page");
@@ -95,7 +95,7 @@ impl<const D: usize> SmartStore<D> {
     }
 }
 
-/// Centres of groups: every so many-th vector at first, then Lloyd's iterations.
+/// Finds the centres of groups: evenly spaced vectors at first, then Lloyd's iterations.
 fn centres(vectors: &[Vec<f64>], groups: usize) -> Vec<Vec<f64>> {
     // Vectors come in random order.
     let mut centres: Vec<Vec<f64>> =
@@ -108,7 +108,7 @@ fn centres(vectors: &[Vec<f64>], groups: usize) -> Vec<Vec<f64>> {
             *count += 1;
         }
         for (centre, (sum, count)) in centres.iter_mut().zip(sums) {
-            // A group that nothing is nearest to keeps its centre.
+            // A group that is nearest to nothing keeps its centre.
             if count > 0 {
                 *centre = sum.into_iter().map(|sum| sum / count as f64).collect();
             }
@@ -117,7 +117,7 @@ fn centres(vectors: &[Vec<f64>], groups: usize) -> Vec<Vec<f64>> {
     centres
 }
 
-/// Positions of the centres, the nearest to the vector first.
+/// Returns the positions of the centres, the nearest to the vector first.
 fn nearest_first<C: AsRef<[f64]>>(centres: &[C], vector: &[f64]) -> Vec<usize> {
     let distance = |centre: &C| -> f64 { centre.as_ref().iter().zip(vector).map(|(a, b)| (a - b) * (a - b)).sum() };
     let distances: Vec<f64> = centres.iter().map(distance).collect();
@@ -132,7 +132,7 @@ impl<const D: usize> AsRef<[f64]> for Group<D> {
     }
 }
 
-/// Whether a record beneath the node is near; nodes nearest to the query first.
+/// Returns whether a record beneath the node is near, visiting the nodes nearest to the query first.
 fn search<const D: usize>(node: &ParentNode<Point<D>>, query: &Point<D>, most: f32, accesses: &mut u32) -> bool {
     *accesses += 1;
     let mut within = Vec::new();
@@ -157,7 +157,7 @@ impl<const D: usize> Competitor<D> for SmartStore<D> {
         "SmartStore"
     }
 
-    /// Records with their ids, nodes, and the semantic index that every node of the cluster has a copy of.
+    /// Counts records with their ids, nodes, and the semantic index, of which every node of the cluster has a copy.
     fn bytes(&self) -> u64 {
         let records: usize = self.groups.iter().map(|group| group.tree.size()).sum();
         let index = self.groups.len() * self.groups.len() * (8 * self.semantics.len() + PageOf::<D>::CHILD);

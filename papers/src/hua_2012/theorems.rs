@@ -1,9 +1,10 @@
 //! The paper's theorems on false positives and false negatives, against filters made to measure.
 //!
-//! The workload is the one the theorems are about. 2,000 records of 8 attributes, Gaussian with a deviation of 30 R, which leaves them
-//! some 120 R apart; *near* queries lie exactly R from a record, in a random direction; *far* queries are drawn like the records. Arrays
-//! are half full. L = 7 and M = 10 as in the paper; the width of buckets runs from its ω = .85 upwards, since .85 alone would show
-//! nothing but misses. Every repetition draws new functions and new records.
+//! The workload is the one that the theorems describe. There are 2,000 records of 8 attributes, Gaussian with a
+//! deviation of 30 R, which leaves them some 120 R apart; *near* queries lie exactly R from a record, in a random
+//! direction; *far* queries are drawn like the records. Arrays are half full. L = 7 and M = 10 as in the paper; the
+//! width of buckets runs from its ω = .85 upwards, since .85 alone would show nothing but misses. Every repetition
+//! draws new functions and new records.
 
 use nearset::{
     Distance, LshFamily as _, NearFilter, Seed, Spec,
@@ -20,9 +21,9 @@ use crate::rate::{Rate, in_parallel};
 
 const DIMENSION: usize = 8;
 const RECORDS: usize = 2_000;
-/// Of records and far queries, in units of R.
+/// The deviation of records and far queries, in units of R.
 const DEVIATION: f64 = 30.0;
-/// Far queries whose distances to all records are worked out for the theorem on false positives.
+/// The number of far queries whose distances to all records are computed for the theorem on false positives.
 const SAMPLED: usize = 100;
 
 /// Widths of buckets in units of R; the first is the paper's ω.
@@ -61,13 +62,13 @@ impl Variant {
     }
 }
 
-/// One width and variant: what the paper's theorems say, what the library predicts, and what was counted.
+/// One width and variant: what the paper's theorems state, what the library predicts, and what was counted.
 pub struct Outcome {
     pub width: f64,
     pub variant: Variant,
     /// The theorem's false negatives: a bound without overflow, an approximation with it.
     pub false_negative: f64,
-    /// The theorem's false positives; it knows no false positives by overflow.
+    /// The theorem's false positives; it does not account for those caused by overflow.
     pub false_positive: f64,
     /// The library's prediction of both.
     pub predicted: (f64, f64),
@@ -76,13 +77,13 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// The paper's balance of both errors, λ = .3, as counted.
+    /// Returns the paper's balance of both errors, λ = .3, as counted.
     pub fn balance(&self) -> f64 {
         theory::balance(self.accepted.value(), self.missed.value(), 0.3)
     }
 }
 
-/// Every width and variant, each with so many filters and, in each of them, so many queries of both kinds.
+/// Runs every width and variant, each with `repetitions` filters and, in each of them, `queries` queries of both kinds.
 pub fn outcomes(repetitions: u64, queries: usize, seed: Seed) -> anyhow::Result<Vec<Outcome>> {
     let cells: Vec<(f64, Variant)> =
         WIDTHS.iter().flat_map(|&width| Variant::ALL.map(|variant| (width, variant))).collect();
@@ -95,7 +96,7 @@ fn outcome(width: f64, variant: Variant, repetitions: u64, queries: usize, seed:
     let near = Distance::new(1.0)?;
     let family = PStable { dimension: DIMENSION as u32, width, stable: Stable::Gaussian };
     for repetition in 0..repetitions {
-        // The same records and queries for every width and variant; functions of their own.
+        // The same records and queries for every width and variant, but with their own functions.
         let mut rng = Rng::new(seed.derive("records", repetition));
         let stored: Vec<Point<DIMENSION>> = (0..RECORDS).map(|_| anywhere(&mut rng)).collect();
         let mut filter = NearFilter::from_spec(variant.spec(width, seed.derive("functions", repetition))?)?;
@@ -118,7 +119,7 @@ fn outcome(width: f64, variant: Variant, repetitions: u64, queries: usize, seed:
             };
             hit_by_records.push(theory::false_positive(stored.iter().map(sets), filters::FUNCTIONS));
         }
-        // Unrelated records lie farther than this from nearly every far query; chance is what counts there.
+        // Unrelated records lie farther than this from nearly every far query; only chance counts there.
         let errors = filter.predicted_errors(near, Distance::new(4.0 * DEVIATION)?);
         predicted.0 += errors.false_negative / repetitions as f64;
         predicted.1 += errors.false_positive / repetitions as f64;
@@ -147,7 +148,7 @@ fn anywhere(rng: &mut Rng) -> Point<DIMENSION> {
     std::array::from_fn(|_| (DEVIATION * rng.gaussian()) as f32)
 }
 
-/// A point at distance 1.
+/// Returns a random point at distance 1 from a record.
 fn beside(record: &Point<DIMENSION>, rng: &mut Rng) -> Point<DIMENSION> {
     let step: [f64; DIMENSION] = std::array::from_fn(|_| rng.gaussian());
     let length = step.iter().map(|x| x * x).sum::<f64>().sqrt();

@@ -1,17 +1,18 @@
 //! A file-metadata trace with the published shape of the MSN trace, which itself is not public.
 //!
-//! Known of it: 1.25 million files, and for each the time of its last access, its reads, its writes, where in the sequence of
-//! operations it was touched, and its size. Not known: units and joint distribution. So this is a model of ours, and what the paper
-//! printed about the trace can be compared with it in kind, not in number:
+//! Known about it: 1.25 million files, and for each the time of its last access, its reads, its writes, where in the
+//! sequence of operations it was touched, and its size. Not known: units and joint distribution. So this is our own
+//! model, and what the paper printed about the trace can be compared with it in kind, not in number:
 //!
-//! - Files come in folders of 1 to 200 (heavy-tailed: `200^u`, `u` uniform), made and used together. A folder has a time within
-//!   six hours, a typical size (log-normal, median 16 KiB, σ = 1.6) and a typical popularity.
-//! - A file's size is its folder's times a log-normal of σ = .5, at most 1 GiB; its last access is within some minutes of its folder's
-//!   (Gaussian, σ = 120 s).
+//! - Files come in folders of 1 to 200 (heavy-tailed: `200^u`, `u` uniform), created and used together. A folder has a
+//!   time within six hours, a typical size (log-normal, median 16 KiB, σ = 1.6) and a typical popularity.
+//! - A file's size is its folder's times a log-normal of σ = .5, at most 1 GiB; its last access is within some minutes
+//!   of its folder's (Gaussian, σ = 120 s).
 //! - Reads are geometric with a mean drawn for the folder (log-normal, median 1.5, σ = 1), writes likewise (median .5).
-//! - The sequence is the rank of the access time, since operations are numbered as they come.
+//! - The sequence is the rank of the access time, since operations are numbered in order.
 //!
-//! Units, so that no attribute drowns the others by its unit alone: seconds, reads, writes, thousands of operations, KiB.
+//! The units are chosen so that no attribute drowns the others by its unit alone: seconds, reads, writes, thousands of
+//! operations, KiB.
 
 use nearset::{Seed, hash::Rng};
 
@@ -20,13 +21,13 @@ use super::points::Point;
 /// Access time, reads, writes, operation sequence, size.
 pub const ATTRIBUTES: usize = 5;
 
-/// Files of the trace.
+/// The number of files in the trace.
 pub const FILES: usize = 1_250_000;
 
 const SECONDS: f64 = 6.0 * 3600.0;
 const MOST_KIB: f64 = 1_048_576.0;
 
-/// So many files in random order.
+/// Generates `count` files in random order.
 pub fn files(count: usize, seed: Seed) -> Vec<Point<ATTRIBUTES>> {
     let mut rng = Rng::new(seed);
     let mut files = Vec::with_capacity(count);
@@ -50,7 +51,7 @@ pub fn files(count: usize, seed: Seed) -> Vec<Point<ATTRIBUTES>> {
     files
 }
 
-/// A geometric count from 0 on with this mean.
+/// Draws a geometric count, starting at 0, with this mean.
 fn geometric(mean: f64, rng: &mut Rng) -> f32 {
     libm::floor(libm::log(rng.unit_positive()) / libm::log(mean / (1.0 + mean))) as f32
 }
@@ -67,8 +68,8 @@ mod tests {
         let (low, high) = bounds(&files);
         assert!(low.iter().all(|&value| value >= 0.0) && high[0] <= 21_600.0 && high[3] < 20.0);
         let (mean, _) = moments(&files);
-        // Folders' means are log-normal: 1.5 e^(1/2) reads and .5 e^(1/2) writes a file. With about 500 folders of unequal size
-        // the standard error is some 10 %; 4 of them.
+        // Folders' means are log-normal: 1.5 e^(1/2) reads and .5 e^(1/2) writes per file. With about 500 folders of
+        // unequal size the standard error is some 10 %; the tolerance is 4 of them.
         assert!((mean[1] / 2.47 - 1.0).abs() < 0.4 && (mean[2] / 0.82 - 1.0).abs() < 0.4, "{mean:?}");
     }
 }

@@ -1,9 +1,9 @@
 //! Choosing R by the proximity measure, the paper's Figure 9.
 //!
-//! `χ = |p* - q| / |p - q|`: the distance of the query's true nearest record over that of the nearest one found, 1 at best, and 0
-//! where nothing is found. A filter finds no record, so what is measured is the hashing under it: an index over the paper's L = 7
-//! functions of M = 10 hashes with buckets .85 R wide. Wider buckets find nearer records, and more that are of no use; the paper
-//! takes the R from which on χ gains nothing.
+//! `χ = |p* - q| / |p - q|`: the distance of the query's true nearest record over that of the nearest one found, 1 at
+//! best, and 0 if nothing is found. A filter finds no record, so the hashing under it is measured: an index over the
+//! paper's L = 7 functions of M = 10 hashes with buckets .85 R wide. Wider buckets find nearer records, and more that
+//! are of no use; the paper takes the R from which on χ gains nothing.
 
 use nearset::{
     Layout, LshIndex, LshSpec, Seed,
@@ -17,16 +17,16 @@ use super::{
 };
 use crate::rate::in_parallel;
 
-/// What an R gives.
+/// The results for one R.
 pub struct Tuned {
     pub radius: f64,
-    /// The mean of χ over the queries, kind by kind.
+    /// The mean of χ over the queries, by kind.
     pub proximity: Vec<f64>,
-    /// The mean part of the records that share a bucket with a query, over all queries.
+    /// The mean fraction of the records that share a bucket with a query, over all queries.
     pub candidates: f64,
 }
 
-/// χ of queries at each radius.
+/// Computes χ of queries at each radius.
 pub fn tune<const D: usize>(
     stored: &[Point<D>],
     kinds: &[Queries<D>],
@@ -60,7 +60,7 @@ pub fn tune<const D: usize>(
     tuned.into_iter().collect()
 }
 
-/// The distance of the nearest of the records, infinite where there are none.
+/// Returns the distance of the nearest of the records, or infinity if there are none.
 fn nearest<'r, const D: usize>(query: &Point<D>, records: impl Iterator<Item = &'r Point<D>>) -> f64 {
     f64::from(records.map(|record| squared_distance(query, record)).fold(f32::INFINITY, f32::min)).sqrt()
 }

@@ -1,4 +1,4 @@
-//! Three families: sampled bits, random hyperplanes, and random lines of the plane cut into buckets.
+//! Three families: sampled bits, random hyperplanes, and random lines in the plane cut into buckets.
 
 use std::f64::consts::PI;
 
@@ -23,7 +23,7 @@ const BITS: u32 = 10_000;
 const DIMENSION: u32 = 32;
 const WIDTH: f64 = 1.0;
 
-/// One measured point: where, how often two items collide, and how often they should.
+/// One measured point: its position, how often two items collide, and how often they should.
 struct Measured {
     family: &'static str,
     distance: f64,
@@ -75,10 +75,10 @@ pub fn run(run: &mut Run) -> anyhow::Result<()> {
     report(run, &all)
 }
 
-/// Asks whether two items collide, function by function.
+/// Tests whether two items collide, function by function.
 type Ask<'a> = dyn FnMut(Item<'_>, Item<'_>) -> anyhow::Result<Rate> + 'a;
 
-/// How often a family's functions agree on pairs; every pair has functions of its own.
+/// Measures how often a family's functions agree on pairs; every pair has its own functions.
 fn collisions(
     family: &Family,
     pairs: u64,
@@ -99,7 +99,7 @@ fn collisions(
     rates.into_iter().sum()
 }
 
-/// Two directions at an angle.
+/// Makes two directions at an angle.
 fn directions(angle: f64, rng: &mut Rng) -> [Vec<f32>; 2] {
     let mut direction = || -> Vec<f64> { (0..DIMENSION).map(|_| rng.gaussian()).collect() };
     let (mut a, mut b) = (direction(), direction());
@@ -113,7 +113,7 @@ fn directions(angle: f64, rng: &mut Rng) -> [Vec<f32>; 2] {
     [a.iter().map(|&x| x as f32).collect(), turned]
 }
 
-/// Points of the plane projected on a line in a random direction, cut at a random offset: the notes' own family.
+/// Projects points of the plane on a line in a random direction, cut at a random offset: the notes' own family.
 fn lines(distance: f64, trials: u64, seed: Seed) -> Rate {
     let mut rng = Rng::new(seed);
     Rate::count((0..trials).map(|_| {

@@ -1,4 +1,4 @@
-//! The near-neighbour index: `k = ln n / ln(1/p2)` functions a key, `L = n^ρ` tables, `ρ = ln p1 / ln p2`.
+//! The near-neighbour index: `k = ln n / ln(1/p2)` functions per key, `L = n^ρ` tables, `ρ = ln p1 / ln p2`.
 //!
 //! Measured on the notes' screening of fingerprints: grids of 100 x 100 squares, 20 % of them set, near up to 1,000
 //! differing squares and far from 2,500 on, so that `p1 = .9` and `p2 = .75`.
@@ -28,7 +28,7 @@ fn sensitivity() -> Sensitivity {
     Sensitivity { p1: p(NEAR), p2: p(FAR) }
 }
 
-/// The notes' choice for so many prints, rounded up.
+/// Returns the notes' choice for `items` prints, rounded up.
 fn layout(items: u64) -> Layout {
     let sensitivity = sensitivity();
     let up = |value: f64| value.ceil() as u32;
@@ -44,14 +44,14 @@ fn index(layout: Layout, seed: Seed) -> anyhow::Result<LshIndex<'static>> {
     Ok(LshIndex::from_spec(LshSpec { keeps_items: false, ..LshSpec::new(family, layout, seed)? })?)
 }
 
-/// A grid of which each square is set with probability .2.
+/// Makes a grid in which each square is set with probability .2.
 fn print(rng: &mut Rng) -> BitString {
     let mut print = BitString::zeros(SQUARES as usize);
     (0..SQUARES as usize).filter(|_| rng.chance(0.2)).for_each(|square| print.set(square, true));
     print
 }
 
-/// Whether near prints are found, and how many others a query meets.
+/// Measures whether near prints are found, and how many others a query meets.
 pub fn run(run: &mut Run) -> anyhow::Result<()> {
     screening(run)?;
     let by_tables = success_by_tables(run)?;
@@ -68,7 +68,7 @@ pub fn run(run: &mut Run) -> anyhow::Result<()> {
     })
 }
 
-/// The index of the notes for more and more prints.
+/// Measures the notes' index for more and more prints.
 fn screening(run: &mut Run) -> anyhow::Result<()> {
     let (sizes, indexes, queries) =
         run.full_or_quick((&[1_000, 10_000, 100_000][..], 20, 500), (&[1_000][..], 10, 200));
@@ -88,7 +88,7 @@ fn screening(run: &mut Run) -> anyhow::Result<()> {
     for &items in sizes {
         let layout = layout(items);
         run.progress(format!("{} prints, k = {}, L = {}", count(items as f64), layout.rows, layout.bands));
-        // The larger, the fewer: an index of 100,000 prints is as good as many small ones.
+        // The larger they are, the fewer are made: an index of 100,000 prints is as good as many small ones.
         let seeds: Vec<u64> = (0..indexes.min(200_000 / items).max(2)).collect();
         let parts = in_parallel(&seeds, |&seed| -> anyhow::Result<(Rate, u64)> {
             let mut rng = Rng::new(Seed::new(seed).derive("prints", items));
@@ -161,7 +161,7 @@ fn screening(run: &mut Run) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// How often near prints are found by more and more tables.
+/// Measures how often near prints are found by more and more tables.
 fn success_by_tables(run: &mut Run) -> anyhow::Result<Panel> {
     const ITEMS: u64 = 500;
     run.progress("near prints over the number of tables");
@@ -222,7 +222,7 @@ fn success_by_tables(run: &mut Run) -> anyhow::Result<Panel> {
     })
 }
 
-/// How many prints a query meets, if all of them lie exactly at the far distance.
+/// Measures how many prints a query meets if all of them lie exactly at the far distance.
 fn candidates_by_rows(run: &mut Run) -> anyhow::Result<Panel> {
     const ITEMS: u64 = 1_000;
     run.progress("far prints over the functions of a key");

@@ -1,7 +1,7 @@
 //! Kesselheim & Mehlhorn, course notes on locality-sensitive hashing.
 //!
 //! The families for bits, directions and the plane ([`families`]), and the near-neighbour index made from them: how
-//! many functions a key, how many tables, and what they find ([`index`]).
+//! many functions per key, how many tables, and what they find ([`index`]).
 
 mod families;
 mod index;

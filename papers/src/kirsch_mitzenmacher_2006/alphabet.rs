@@ -1,9 +1,8 @@
 //! Larger alphabets: the paper's reduction of symbols to bits, and symbols taken whole.
 //!
 //! Reduced to one bit, a differing symbol still agrees half of the time: `p(z) = (1 - z/2)^l'`. For 1,000 strings at ε
-//! = .1 and δ = .4 that asks for 49 sampled symbols and tables of 2^49 bits, which are hashed into smaller ones here.
-//! Hashed whole,
-//! `p(z) = (1 - z)^l'` for any alphabet, and binary strings' sizes serve.
+//! = .1 and δ = .4 that requires 49 sampled symbols and tables of 2^49 bits, which are hashed into smaller ones here.
+//! Hashed whole, `p(z) = (1 - z)^l'` for any alphabet, and the sizes for binary strings apply.
 
 use nearset::{
     Distance, Item, Layout, Metric, NearFilter, Seed, Spec, Symbols, Table as Tables,
@@ -34,7 +33,7 @@ const DISTANCES: [f64; 8] = [0.0, 0.025, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4];
 const CONSTRUCTIONS: [&str; 3] =
     ["reduced to one bit, as printed", "whole, the same rule", "whole, planned by nearset"];
 
-/// The filters, in the order of [`CONSTRUCTIONS`].
+/// Returns the filters, in the order of [`CONSTRUCTIONS`].
 fn specs() -> anyhow::Result<[Spec; 3]> {
     let seed = Seed::default();
     let paper = DistanceSensitive { length: LENGTH, capacity: ITEMS, near: NEAR, far: FAR, tables: TABLES };
@@ -58,7 +57,7 @@ struct Measured {
     construction: &'static str,
     spec: Spec,
     accepted: Vec<Rate>,
-    /// Chance hits of a table, over all runs.
+    /// Chance hits per table, over all runs.
     chance: f64,
 }
 
@@ -93,7 +92,7 @@ fn view(item: &[u8]) -> Item<'_> {
     Item::Symbols(Symbols::Bytes(item))
 }
 
-/// For each of the filters a rate for each distance, and the chance hits of its tables.
+/// Returns, for each of the filters, a rate for each distance and the chance hits of its tables.
 fn one_run(specs: &[Spec], alphabet: u32, queries: usize, seed: Seed) -> anyhow::Result<Vec<(Vec<Rate>, f64)>> {
     let mut rng = Rng::new(seed.derive("symbols", u64::from(alphabet)));
     let mut others = Rng::new(seed.derive("others", u64::from(alphabet)));
@@ -146,8 +145,8 @@ fn report(run: &mut Run, all: &[Measured]) -> anyhow::Result<()> {
         for (&distance, rate) in DISTANCES.iter().zip(&row.accepted) {
             let expected = row.expected(distance)?;
             let apart = rate.sigmas_from(expected);
-            // Planned filters sample without replacement, which is a little narrower than the binomial that predicts
-            // them.
+            // Planned filters sample without replacement, whose distribution is a little narrower than the binomial
+            // that predicts them.
             if row.construction != CONSTRUCTIONS[2] {
                 largest = largest.max(apart);
             }
@@ -166,7 +165,8 @@ fn report(run: &mut Run, all: &[Measured]) -> anyhow::Result<()> {
     }
     run.table("alphabets", &table)?;
     run.figure("alphabets", &figure(all))?;
-    // Two constructions, three alphabets, eight distances: 4.5 sigma in any by chance once in 3,000 seeds.
+    // Two constructions, three alphabets, eight distances: 4.5 sigma in any of them happens by chance once in 3,000
+    // seeds.
     run.require(largest <= 4.5, format!("larger alphabets: {largest:.1} standard errors from the formula"));
 
     let errors = |construction: &str| {

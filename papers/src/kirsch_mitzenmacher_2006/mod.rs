@@ -15,7 +15,7 @@ use crate::run::Run;
 /// One of the paper's two settings.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Setting {
-    /// Strings stored.
+    /// The number of strings stored.
     pub items: u64,
     /// ε.
     pub near: f64,

@@ -23,7 +23,7 @@ use crate::{
 };
 
 pub const MOST_TABLES: u32 = 25;
-/// Trials behind a printed number: 10 runs of 50,000 queries.
+/// The number of trials behind a printed number: 10 runs of 50,000 queries.
 const PRINTED_TRIALS: u64 = 500_000;
 
 /// A row of the paper's Table 1.
@@ -52,7 +52,7 @@ const TABLE_1: [Printed; 10] = [
     printed(10_000, 25, 4, 0.000006, 0.000012),
 ];
 
-/// What one number of tables did.
+/// The results for one number of tables.
 pub struct Measured {
     pub setting: Setting,
     pub noise: Noise,
@@ -75,7 +75,7 @@ impl Measured {
         self.exact().false_negative(self.setting.near, self.noise)
     }
 
-    /// The larger of the two distances from what exact binomials say, in standard errors.
+    /// Returns the larger of the two distances from the exact binomials, in standard errors.
     fn sigmas(&self) -> f64 {
         let positive = self.false_positive.sigmas_from(self.expected_positive());
         positive.max(self.false_negative.sigmas_from(self.expected_negative()))
@@ -116,7 +116,7 @@ pub fn run(run: &mut Run) -> anyhow::Result<Vec<Measured>> {
     Ok(all)
 }
 
-/// False positives and negatives for each number of tables, over one set of strings and one draw of functions.
+/// Measures false positives and negatives for each number of tables, over one set of strings and one draw of functions.
 pub fn one_run(
     setting: Setting,
     sampling: Sampling,
@@ -140,8 +140,8 @@ pub fn one_run(
     numbers
         .iter()
         .map(|&tables| {
-            // Functions are drawn one after the other, so a filter of fewer tables has the first of those of a larger
-            // one, and a string needs to be hashed once only.
+            // Functions are drawn one after the other, so a filter of fewer tables has the first functions of a larger
+            // one, and a string needs to be hashed only once.
             let first = |keys: &[Option<_>]| -> Vec<Option<_>> {
                 keys.chunks(MOST_TABLES as usize).flat_map(|keys| &keys[..tables as usize]).copied().collect()
             };
@@ -242,7 +242,7 @@ fn figure(setting: Setting, all: &[Measured], runs: u64, queries: usize) -> Figu
     }
 }
 
-/// Table 1 side by side, and the verdicts on it.
+/// Compares with Table 1 side by side, and gives the verdicts on it.
 fn judge(run: &mut Run, all: &[Measured]) -> anyhow::Result<()> {
     let mut table = Table::new([
         "n",
@@ -320,7 +320,7 @@ fn judge(run: &mut Run, all: &[Measured]) -> anyhow::Result<()> {
         ),
     );
     let largest = all.iter().map(Measured::sigmas).fold(0.0, f64::max);
-    // Two rates for each of up to 100 rows: 4.5 sigma in any by chance once in 700 seeds.
+    // Two rates for each of up to 100 rows: 4.5 sigma in any of them happens by chance once in 700 seeds.
     run.require(largest <= 4.5, format!("a measured rate lies {largest:.1} standard errors from the exact tail"));
     run.verdict(
         "Figures 1 and 2: errors over k, with a step wherever the threshold rises",
@@ -333,7 +333,7 @@ fn judge(run: &mut Run, all: &[Measured]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The Chernoff bounds, which are for strings *at* the two distances.
+/// Checks the Chernoff bounds, which are for strings *at* the two distances.
 fn bounds(run: &mut Run, all: &[Measured]) {
     let flipped = || all.iter().filter(|row| row.noise == Noise::Flip);
     let bound = |row: &Measured, of: fn(f64, u32, u32) -> f64| of(row.setting.near, row.exact().rows, row.tables);

@@ -1,7 +1,8 @@
 //! What the same promises cost today: the paper's rule and nearset's plans over the same strings, on the same axes.
 //!
-//! The paper's sizes cover the worst case, all strings exactly at δ. On strings that are random beside the one at δ,
-//! tables may be half full, more of them be asked, and the threshold come from exact tails instead of Chernoff bounds.
+//! The paper's sizes cover the worst case, all strings exactly at δ. On strings that are random apart from the one at
+//! δ, tables may be half full, more of them may be used, and the threshold may come from exact tails instead of
+//! Chernoff bounds.
 
 use nearset::{
     Layout, Metric, NearFilter, Seed, Spec, Table as Tables,
@@ -25,12 +26,12 @@ use crate::{
     table::Table,
 };
 
-/// Queries hashed at a time.
+/// The number of queries hashed at a time.
 const BATCH: usize = 2_000;
-/// What both errors are to be at most, from lax to strict.
+/// Upper bounds on both errors, from lax to strict.
 const PROMISES: [f64; 6] = [0.3, 0.1, 0.03, 0.01, 0.003, 0.001];
 
-/// A filter that is not the paper's, and what it did.
+/// A filter that is not the paper's, and its results.
 struct Today {
     setting: Setting,
     name: String,
@@ -86,8 +87,8 @@ pub fn run(run: &mut Run, paper: &[Measured]) -> anyhow::Result<()> {
     judge(run, paper, &all)
 }
 
-/// The paper's structure with tables about half full: the fewest that lose at most 1 % of near strings and accept at
-/// most 1 % of unrelated ones.
+/// Returns the paper's structure with tables about half full: the fewest that lose at most 1 % of near strings and
+/// accept at most 1 % of unrelated ones.
 fn half_full(setting: Setting) -> anyhow::Result<Spec> {
     let items = setting.items as f64;
     let about = items.log2().round() as u32;
@@ -108,7 +109,7 @@ fn half_full(setting: Setting) -> anyhow::Result<Spec> {
     Ok(Spec::new(family, layout, filter.threshold, Tables::Direct, Seed::default())?)
 }
 
-/// What nearset's planner chooses, with at most this rate of both errors at exactly ε and δ.
+/// Returns the planner's choice, with at most this rate of both errors at exactly ε and δ.
 fn planned(setting: Setting, promise: f64) -> anyhow::Result<Spec> {
     let metric = Metric::Hamming { bits: LENGTH };
     let at = |fraction: f64| (fraction * f64::from(LENGTH)).round();
@@ -117,7 +118,7 @@ fn planned(setting: Setting, promise: f64) -> anyhow::Result<Spec> {
     plan.spec.near().cloned().ok_or_else(|| anyhow::anyhow!("the plan is no near filter: {plan}"))
 }
 
-/// False positives, false negatives, and the threshold in force.
+/// Returns the false positives, the false negatives, and the threshold in force.
 fn one_run(setting: Setting, spec: &Spec, queries: usize, seed: Seed) -> anyhow::Result<(Rate, Rate, u32)> {
     let spec = Spec { seed: seed.derive("filter", setting.items), ..spec.clone() };
     let mut filter = NearFilter::from_spec(spec)?;
@@ -170,7 +171,7 @@ fn table(paper: &[Measured], today: &[Today]) -> Table {
     table
 }
 
-/// The paper's filter with all 25 tables, on flipped bits.
+/// Returns the paper's filter with all 25 tables, on flipped bits.
 fn largest(paper: &[Measured], setting: Setting) -> Option<&Measured> {
     paper.iter().filter(|row| row.setting == setting && row.noise == Noise::Flip).max_by_key(|row| row.tables)
 }

@@ -16,7 +16,7 @@ use nearset_theory::distance_sensitive::Noise;
 /// The length of every string, in bits.
 pub const LENGTH: u32 = 65_536;
 
-/// Queries near to and far from stored strings, as the keys that a filter sees.
+/// Queries near and far from stored strings, as the keys that a filter sees.
 pub struct Queries<'a> {
     items: &'a mut [BitString],
     hasher: Hasher,
@@ -25,13 +25,13 @@ pub struct Queries<'a> {
 }
 
 impl<'a> Queries<'a> {
-    /// Queries to this filter, whose keys spell out sampled bits.
+    /// Creates queries for this filter, whose keys spell out sampled bits.
     pub fn new(items: &'a mut [BitString], filter: &NearFilter<'_>, seed: Seed) -> anyhow::Result<Self> {
         let positions = sampled_positions(filter)?;
         Ok(Self { items, hasher: filter.hasher(), positions, rng: Rng::new(seed) })
     }
 
-    /// The stored strings' keys, one string's after the other's.
+    /// Returns the stored strings' keys, one string after the other.
     pub fn stored(&self) -> anyhow::Result<Vec<Option<Key>>> {
         let (mut keys, mut hashed) = (Vec::new(), Hashed::new());
         for item in self.items.iter() {
@@ -41,7 +41,7 @@ impl<'a> Queries<'a> {
         Ok(keys)
     }
 
-    /// The keys of `count` queries, each a random stored string with noise on a `fraction` of its bits.
+    /// Returns the keys of `count` queries, each a random stored string with noise on a `fraction` of its bits.
     pub fn draw(&mut self, noise: Noise, fraction: f64, count: usize) -> anyhow::Result<Vec<Option<Key>>> {
         let (mut keys, mut hashed, mut flipped) = (Vec::new(), Hashed::new(), Vec::new());
         for _ in 0..count {
@@ -65,7 +65,7 @@ impl<'a> Queries<'a> {
     }
 }
 
-/// Every position that some function samples, once, found by asking: sixteen strings, of which the `i`-th has at each
+/// Returns every position that some function samples, once, found by hashing sixteen strings: the `i`-th has at each
 /// position the `i`-th binary digit of that position's number, so that the bits sampled from all of them spell the
 /// number.
 fn sampled_positions(filter: &NearFilter<'_>) -> anyhow::Result<Vec<u32>> {
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn queries_differ_from_their_item_as_often_as_the_noise_says() {
+    fn queries_differ_from_their_item_as_often_as_the_noise_predicts() {
         let filter = filter();
         let mut items = strings::random(LENGTH, 1, &mut Rng::new(Seed::new(3)));
         let original = items.clone();
@@ -140,6 +140,6 @@ mod tests {
             let sigma = (expected * (1.0 - expected) / bands).sqrt();
             assert!((same / bands - expected).abs() < 6.0 * sigma, "{} for {expected}", same / bands);
         }
-        assert_eq!(items, original, "noise is taken back");
+        assert_eq!(items, original, "the noise must be undone");
     }
 }
