@@ -1,7 +1,9 @@
-"""The benchmark's corpus: licence texts, bible chapters and revisions of Python proposals, as JSONL with `id` and `text`.
+"""The benchmark's corpus: licence texts, bible chapters and revisions of Python proposals, as JSONL with `id` and
+`text`.
 
-It has what deduplicators meet: families of thousands of texts that share paragraphs, exact and re-typed copies, translations of
-one chapter at every degree of likeness, long documents edited here and there, and texts of one or two words.
+It has what deduplicators meet: families of thousands of texts that share paragraphs, exact and re-typed copies,
+translations of one chapter at every degree of similarity, long documents edited here and there, and texts of one or two
+words.
 """
 
 import json
@@ -27,7 +29,7 @@ def licences(data: Path, quick: bool):
 
 
 def documents(data: Path, quick: bool):
-    """Yields ids and texts. The quick corpus keeps families together: neighbours in the alphabet, whole sets of versions."""
+    """Yields ids and texts. The quick corpus keeps families together: alphabetical neighbours, whole sets of versions."""
     _, bible, peps = (data / name for name in FILES)
     yield from licences(data, quick)
     chapters: dict[tuple[int, str], list[str]] = {}
@@ -55,8 +57,8 @@ def write(data: Path, path: Path, quick: bool) -> None:
 
 
 def write_copies(corpus: Path, path: Path, copies: int) -> None:
-    """The corpus several times over, in other letters each time: as many texts of the same lengths, near within a copy and
-    strangers between copies."""
+    """Writes the corpus several times, in different letters each time: the same numbers and lengths of texts, near within
+    a copy and unrelated between copies."""
     partial = path.with_suffix(".partial")
     lower, upper = string.ascii_lowercase, string.ascii_uppercase
     with open(partial, "w", encoding="utf-8") as out:

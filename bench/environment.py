@@ -13,7 +13,7 @@ VENV_PYTHON = VENV / "bin" / "python"
 
 
 def python_with(*packages: str) -> Path:
-    """A Python that has these packages; they are arguments of pip, so a file of them is `-r FILE`."""
+    """Returns a Python with these packages, which are arguments of pip, so a file of them is `-r FILE`."""
     if not VENV_PYTHON.exists():
         subprocess.run([sys.executable, "-m", "venv", str(VENV)], check=True)
     subprocess.run([str(VENV_PYTHON), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *packages], check=True)

@@ -1,9 +1,12 @@
 #!/usr/bin/env python3
-"""Runs nearset's Hamming index beside faiss's exact binary indexes on the same hashes, and writes `bench/results/hamming.md`.
+"""Runs nearset's Hamming index beside faiss's exact binary indexes on the same hashes, and writes
+`bench/results/hamming.md`.
 
-The work: 256-bit hashes at random, queries of which a half lie within 31 bits of one, and for each query all within 31 bits; one thread. Then the real
-hashes of pictures and their distortions: how many are found again. `make bench-hamming` runs it; `make bench-hamming ARGS=--quick` takes 100,000 hashes and writes to
-`target/bench-hamming/` only; `make bench-hamming ARGS="--items 1000000"` leaves out the ten million, for which faiss needs some ten minutes and gigabytes.
+The work: random 256-bit hashes, queries of which half lie within 31 bits of one, and for each query all hashes within
+31 bits; one thread. Then the real hashes of pictures and their distortions: how many are found again.
+`make bench-hamming` runs it; `make bench-hamming ARGS=--quick` takes 100,000 hashes and writes to
+`target/bench-hamming/` only; `make bench-hamming ARGS="--items 1000000"` leaves out the ten million, for which faiss
+needs some ten minutes and gigabytes.
 """
 
 import argparse
@@ -22,7 +25,7 @@ from environment import BENCH, ROOT, python_with
 WORK = ROOT / "target" / "bench-hamming"
 PICTURES = ROOT.parent / "shared" / "data" / "image-hashes" / "hashes.tsv.xz"
 BITS, RADIUS, QUERIES = 256, 31, 2_000
-# Hashes, bits of each, bits flipped: all that miss nothing within 31 bits and do not take minutes.
+# Hashes, bits of each, bits flipped: all settings that miss nothing within 31 bits and do not take minutes.
 HASHES = ["16-16-1", "14-18-2", "12-21-2", "11-23-2"]
 
 
@@ -41,13 +44,13 @@ def main() -> None:
         words = ours[0].split()
         figures = dict(zip(words[::2], words[1::2]))
         truth = found("nearset", QUERIES)
-        # Of ten million, faiss takes minutes for each: the two that were best before.
+        # With ten million, faiss takes minutes for each: only the two that were best before.
         hashes = HASHES if not runs else [run["setting"] for run in best(runs)[:2]]
         command = [str(python), str(BENCH / "tools" / "faiss_hamming.py"), str(items), str(queries), str(BITS), str(RADIUS)]
         command += ["1" if options.quick or count > 1_000_000 else str(options.repeat), str(WORK / "found")]
         theirs = []
         for setting in ["flat", *hashes]:
-            # In a process of its own, whose memory is then the index's.
+            # In its own process, whose memory is then the index's.
             run = faiss([*command, setting])
             same = {pair for pair in truth if pair[0] < run["asked"]}
             run |= {"items": count, "agrees": found(setting, run["asked"]) == same}
@@ -70,7 +73,7 @@ def main() -> None:
 
 
 def draw(count: int) -> tuple[Path, Path]:
-    """Items and queries as raw bytes; the generator is fixed, so they are the same at every run."""
+    """Writes items and queries as raw bytes; the seed is fixed, so they are the same in every run."""
     items, queries = WORK / f"items-{count}.bin", WORK / f"queries-{count}.bin"
     if not (items.exists() and queries.exists()):
         numbers = random.Random(count)
@@ -103,7 +106,7 @@ def found(name: str, queries: int) -> set[tuple[int, int, int]]:
 
 
 def best(runs: list[dict]) -> list[dict]:
-    """faiss's hash indexes that missed nothing, the fastest first."""
+    """Returns faiss's hash indexes that missed nothing, the fastest first."""
     hashes = [run for run in runs if run["setting"] in HASHES and run["agrees"]]
     return sorted(hashes, key=lambda run: -run["queries_per_second"])
 

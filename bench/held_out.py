@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Judges nearset's default on corpora that it was not chosen with, and writes `bench/results/held-out.md`.
 
-`make bench-held-out` runs it. It measures what is found and not how fast, so the build that the tests use will do. The corpora:
+`make bench-held-out` runs it. It measures what is found and not how fast, so the build that the tests use will do.
+The corpora:
 
 - verses: the bible's verses one by one, nine translations of each; texts of a sentence or two.
-- passages: Python proposals, all revisions, cut into passages of some 150 words; an edit moves all cuts behind it, so that passages of neighbouring
-  revisions overlap at every degree.
+- passages: Python proposals, all revisions, cut into passages of some 150 words; an edit moves all cuts after it, so
+  passages of neighbouring revisions overlap to every degree.
 - sources: the source files of the crates that Cargo.lock names; programs rather than prose.
 """
 

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Runs nearset's near-neighbour index beside faiss's on word vectors, and writes one table: `bench/results/index.md`.
 
-The work: for each of 1,000 words, all others within an angle, of which the exact ones are known. All of it on one thread. `make bench-index` runs
-it; `make bench-index ARGS=--quick` repeats nothing and writes to `target/bench-index/` only.
+The work: for each of 1,000 words, find all others within an angle, for which the exact answers are known. Everything runs
+on one thread. `make bench-index` runs it; `make bench-index ARGS=--quick` repeats nothing and writes to
+`target/bench-index/` only.
 """
 
 import argparse
@@ -52,7 +53,7 @@ def run(command: list[str], environment: dict[str, str]) -> list[dict]:
 
 def write(path: Path, ours: list[dict], theirs: list[dict], rounds: str) -> None:
     about = theirs[0]
-    # The other program judges all, by the same truth.
+    # The other program judges all results by the same truth.
     judged = {line["promise"]: line for line in theirs if line.get("kind") == "judged"}
     rows = []
     for line in ours:

@@ -1,4 +1,4 @@
-"""What a deduplicator did, judged by the exact similarity of each document with its nearest earlier one."""
+"""Judges a deduplicator by the exact similarity of each document with its nearest earlier one."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,7 +14,7 @@ def bin_name(low: float, high: float) -> str:
 
 @dataclass
 class Truth:
-    """Similarity with the nearest earlier document, by id, and the bytes of all texts."""
+    """Reads the similarity with the nearest earlier document, by id, and the bytes of all texts."""
 
     nearest: dict[str, float] = field(default_factory=dict)
     text_bytes: int = 0
@@ -39,7 +39,7 @@ class Verdict:
     precision: float
     unrelated_dropped: int
     hit_rates: list[tuple[int, int]]
-    """Documents dropped and documents there are, by bin."""
+    """Counts the documents dropped and all documents, by bin."""
 
 
 def judge(truth: Truth, kept: set[str]) -> Verdict:

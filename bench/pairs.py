@@ -70,7 +70,7 @@ def nearset(*more: str) -> list[str]:
 
 
 def read_pairs(path: Path) -> Pairs:
-    """Pairs in one order, with their similarity where there is one."""
+    """Reads pairs in a fixed order, with their similarity where there is one."""
     pairs = {}
     opened = lzma.open(path, "rt", encoding="utf-8") if path.suffix == ".xz" else open(path, encoding="utf-8")
     with opened as lines:
@@ -82,7 +82,7 @@ def read_pairs(path: Path) -> Pairs:
 
 
 def given_truth(path: Path) -> list[list[str]]:
-    """nearset beside the pairs that come with the data: shingles of 3 words, documents of 50 words and more."""
+    """Compares nearset with the pairs that come with the data: shingles of 3 words, documents of 50 words and more."""
     given = {tuple(f"licence:{one}" for one in pair): similarity for pair, similarity in read_pairs(GIVEN).items()}
     rows = []
     for near in (0.8, 0.5):

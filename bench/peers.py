@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs nearset and its peers on one corpus, each in a process of its own, and writes one table: `bench/results/`.
+"""Runs nearset and its peers on one corpus, each in its own process, and writes one table: `bench/results/`.
 
 `make bench-peers` runs it; `make bench-peers ARGS=--quick` takes a sample for trying things out, and writes its table to
 `target/bench-peers/` only.
@@ -26,7 +26,7 @@ NEARSET = TARGET / "release" / "nearset"
 GAOYA = WORK / "gaoya" / "release" / "bench-gaoya"
 COPIES = 10
 BY_KEPT = ("nearset, 1 thread", "nearset --verify", "nearset --verify --chain", "gaoya")
-"""Tools that are also judged by what they kept, which takes counting once more for each."""
+"""Tools that are also judged by what they kept, which takes one more count for each."""
 
 
 @dataclass
@@ -65,7 +65,7 @@ def main() -> None:
     tools = [tool for tool in all_tools() if options.only in tool.name]
     runs: dict[str, list[Run]] = {tool.name: [] for tool in tools}
     verdicts: dict[str, Verdict] = {}
-    # Round by round, so that a busy moment of the machine does not fall on one tool alone.
+    # Round by round, so that a busy moment of the machine does not affect one tool alone.
     for _ in range(1 if options.quick else options.repeat):
         for tool in tools:
             out = kept_path(tool)
@@ -116,7 +116,7 @@ def all_tools() -> list[Tool]:
 
 
 def install() -> None:
-    """Builds and installs what is measured, at the versions that the lock file and requirements.txt name."""
+    """Builds and installs what is measured, at the versions given by the lock file and requirements.txt."""
     run = lambda *command, **keywords: subprocess.run(command, check=True, **keywords)  # noqa: E731
     run("cargo", "build", "--release", "--quiet", "-p", "nearset-cli", "-p", "bench-truth", cwd=ROOT)
     gaoya = {**os.environ, "CARGO_TARGET_DIR": str(WORK / "gaoya")}
@@ -129,14 +129,14 @@ def exact_truth(path: Path) -> Truth:
 
 
 def truth_by_kept(path: Path, kept: Path) -> Truth:
-    """Similarities with the nearest earlier document that is kept: what is left to remove, and what need not have gone."""
+    """Returns similarities with the nearest earlier document kept: what is left to remove, and what need not have gone."""
     out = kept.with_suffix(".truth.tsv")
     out.unlink(missing_ok=True)
     return Truth.read(counted(path, out, "kept", str(kept)))
 
 
 def counted(path: Path, out: Path, *more: str) -> Path:
-    """What bench-truth counts, unless it has since the corpus was written."""
+    """Returns what bench-truth counts, which is run unless it has run since the corpus was written."""
     if not out.exists() or out.stat().st_mtime < path.stat().st_mtime:
         print(f"counting exact similarities: {out}", flush=True)
         partial = out.with_suffix(".partial")
@@ -146,7 +146,7 @@ def counted(path: Path, out: Path, *more: str) -> Path:
 
 
 def measure(tool: Tool, corpus_path: Path, out: Path) -> Run:
-    """One run in a process of its own. CPU time and peak memory are what the kernel says of that process."""
+    """Runs a tool once in its own process. CPU time and peak memory are what the kernel reports for that process."""
     out.unlink(missing_ok=True)
     places = {"IN": str(corpus_path), "OUT": str(out)}
     command = [places.get(word, word) for word in tool.command]
@@ -167,7 +167,7 @@ def ids(path: Path) -> set[str]:
 
 
 def flatness(path: Path, nearset: Tool) -> list[tuple[int, Run]]:
-    """nearset on the corpus once and ten times over."""
+    """Runs nearset on the corpus once and ten times over."""
     many = path.with_suffix(f".x{COPIES}.jsonl")
     if not many.exists():
         print(f"writing {many}")
@@ -288,7 +288,7 @@ def markdown(columns: list[str], rows: list[list[str]]) -> list[str]:
 
 
 def criteria(best, verdicts, kept, megabytes: float, documents: int) -> list[str]:
-    """What nearset is meant to reach, and what it reached."""
+    """Returns what nearset is meant to reach, and what it reached."""
     peers = [name for name in ("gaoya", "gaoya, fed by hand") if name in best]
 
     def speed(mine: Run, wanted: str) -> list[list[str]]:

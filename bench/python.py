@@ -2,7 +2,7 @@
 """nearset from Python beside its program and beside Python's deduplicators, on the corpus of `bench/peers.py`; writes
 `bench/results/python.md`.
 
-`make bench-python` runs it. Whoever works in Python has the texts in memory, so what is measured is the work on those.
+`make bench-python` runs it. Python users have their texts in memory, so the work on those is what is measured.
 """
 
 import argparse
@@ -44,7 +44,7 @@ def main() -> None:
     megabytes = sum(len(record["text"].encode()) for record in texts) / 1e6
     seconds: dict[str, list[float]] = {name: [] for name in (PROGRAM, *IN_MEMORY)}
     kept: dict[str, list] = {}
-    # Round by round, so that a busy moment of the machine does not fall on one tool alone.
+    # Round by round, so that a busy moment of the machine does not affect one tool alone.
     for _ in range(1 if options.quick else options.repeat):
         seconds[PROGRAM].append(program(path))
         for name, tool in IN_MEMORY.items():
@@ -53,8 +53,8 @@ def main() -> None:
             print(f"{name}: {used:.2f} s of CPU, {len(kept[name])} kept", flush=True)
     ids = [json.loads(line)["id"] for line in open(WORK / "kept-program.jsonl", encoding="utf-8")]
     for name in (LIST, ARROW, FILE):
-        assert [texts[i]["id"] for i in kept[name]] == ids, f"{name} keeps other texts than the program"
-    assert kept[OURS] == kept[DATASKETCH], "nearset.datasketch answers otherwise than datasketch"
+        assert [texts[i]["id"] for i in kept[name]] == ids, f"{name} keeps different texts from the program"
+    assert kept[OURS] == kept[DATASKETCH], "nearset.datasketch answers differently from datasketch"
     report(seconds, megabytes, len(texts), options.quick)
 
 

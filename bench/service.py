@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""The module inside of a server, asked over loopback, beside the library alone and beside the server's own commands; writes
-`bench/results/service.md`.
+"""The module inside a server, queried over loopback, beside the library alone and beside the server's own commands;
+writes `bench/results/service.md`.
 
-`make bench-service` runs it. Commands are encoded before the clock starts and sent by a thread that waits for no reply, so that the
-server is what is measured: the CPU time of its main thread, which others on the machine hardly change, and the time on the wall.
+`make bench-service` runs it. Commands are encoded before the clock starts and sent by a thread that waits for no reply, so
+that only the server is measured: the CPU time of its main thread, which other processes hardly affect, and wall time.
 """
 
 import argparse
@@ -30,10 +30,10 @@ DATA = ROOT.parent / "shared" / "data"
 WORK = ROOT / "target" / "bench-service"
 MODULE = TARGET / "release" / "libnearset_valkey.so"
 BATCH = 64
-"""Items in a command that takes many."""
+"""The number of items in a command that takes many."""
 HASHES = 200_000
 SHARE = 0.5
-"""The part of the library's speed that pipelined queries by text must reach."""
+"""The fraction of the library's speed that pipelined queries by text must reach."""
 
 
 @dataclass
@@ -44,11 +44,11 @@ class Load:
     sent: bytes
     items: int
     payload: int
-    """Bytes of items."""
+    """The bytes of all items."""
     replies: int
-    """Bytes that the replies have, which all answers have in common."""
+    """The bytes of the replies, which do not depend on the answers."""
     library: str = ""
-    """What the library does for it."""
+    """The library's counterpart."""
     setup: tuple[bytes, ...] = ()
     counted: bool = True
     """Whether the replies are ones and zeros."""
@@ -62,7 +62,7 @@ class Run:
 
 
 class Server:
-    """A server with modules, on a port of its own, which keeps nothing."""
+    """A server with modules, on its own port, which persists nothing."""
 
     def __init__(self, binary: str, folder: Path, modules: list[str]) -> None:
         with socket.socket() as probe:
@@ -82,7 +82,7 @@ class Server:
                 time.sleep(0.05)
 
     def call(self, *words: str | int | bytes) -> bytes:
-        """The reply to one command, as it comes."""
+        """Returns the raw reply to one command."""
         self.connection.sendall(command(*words))
         reply = self.connection.recv(1 << 20)
         if reply.startswith(b"-"):
@@ -90,7 +90,7 @@ class Server:
         return reply
 
     def cpu_seconds(self) -> float:
-        """What the main thread used, which carries commands out."""
+        """Returns the CPU time of the main thread, which executes commands."""
         line = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/schedstat").read_text()
         return int(line.split()[0]) / 1e9
 
@@ -126,7 +126,7 @@ def command(*words: str | int | bytes) -> bytes:
 
 
 def bulk(reply: bytes, name: bytes) -> bytes:
-    """The value after a name in a reply of strings."""
+    """Returns the value after a name in a reply of strings."""
     at = reply.index(b"\r\n%b\r\n$" % name) + len(name) + 5
     length, rest = reply[at:].split(b"\r\n", 1)
     return rest[: int(length)]
@@ -137,7 +137,7 @@ def batches(items: list[bytes]) -> Iterator[list[bytes]]:
 
 
 def many(name: str, verb: str, key: str, items: list[bytes], library: str, setup: tuple[bytes, ...] = ()) -> Load:
-    """All items, some in each command; a reply is an array of one digit an item."""
+    """Sends all items, many per command; a reply is an array with one digit per item."""
     sent = b"".join(command(verb, key, *part) for part in batches(items))
     replies = sum(len(b"*%d\r\n" % len(part)) + 4 * len(part) for part in batches(items))
     return Load(name, sent, len(items), sum(map(len, items)), replies, library, setup)
@@ -149,7 +149,7 @@ def one_by_one(name: str, key: str, items: list[bytes], library: str) -> Load:
 
 
 def plain(items: list[bytes]) -> list[Load]:
-    """The same bytes as values of the server's own."""
+    """Sends the same bytes as values of the server's own types."""
     size = sum(map(len, items))
     put = b"".join(command("SET", f"item:{i}", item) for i, item in enumerate(items))
     get = b"".join(command("GET", f"item:{i}") for i in range(len(items)))
@@ -163,7 +163,7 @@ def plain(items: list[bytes]) -> list[Load]:
 
 
 def near_loads(name: str, goal: str, items: list[bytes], keys: list[bytes]) -> list[Load]:
-    """A filter made anew and half of the items added, then all asked for in several ways."""
+    """Makes a new filter, adds half of the items, then queries all of them in several ways."""
     again = (f"DEL {name}".encode(), f"NEAR.RESERVE {name} {goal}".encode())
     return [
         many(f"`NEAR.MADD`, {BATCH} {name} each", "NEAR.MADD", name, items[: len(items) // 2], "insert_all", again),
@@ -183,11 +183,11 @@ def bloom(items: list[bytes]) -> list[Load]:
 
 
 Alone = dict[str, tuple[float, int]]
-"""CPU seconds and answers of the library, by what it did."""
+"""CPU seconds and answers of the library, by task."""
 
 
 def library(name: str, description: bytes, items: list[bytes]) -> tuple[Alone, list[bytes]]:
-    """What the library did with the items, and their keys."""
+    """Returns what the library did with the items, and their keys."""
     described, sent, keyed = (WORK / f"{name}.{part}" for part in ("description", "items", "keys"))
     described.write_bytes(description)
     sent.write_bytes(b"".join(len(item).to_bytes(4, "little") + item for item in items))
@@ -228,7 +228,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         server = Server(binary, Path(folder), [str(MODULE), *filter(None, [options.bloom])])
         try:
-            # Valkey says which Redis it is compatible with, too.
+            # Valkey also states which Redis it is compatible with.
             told = server.call("INFO", "server")
             version = re.search(rb"(valkey)_version:(\S+)", told) or re.search(rb"(redis)_version:(\S+)", told)
             alone: dict[str, Alone] = {}
@@ -244,19 +244,19 @@ def main() -> None:
 
 
 def described(server: Server, name: str, goal: str) -> bytes:
-    """Reserves a filter, and asks what it is."""
+    """Reserves a filter, and returns its description."""
     server.call("NEAR.RESERVE", name, *goal.split())
     return bulk(server.call("NEAR.SPEC", name), b"description")
 
 
 def measure(server: Server, loads: list[Load], items: dict[str, list[bytes]], alone: dict[str, Alone], rounds: int) -> dict[str, Run]:
-    """The best run of each load; `alone` becomes the library's best."""
+    """Returns the best run of each load; `alone` becomes the library's best."""
     best: dict[str, Run] = {}
-    # Round by round, so that a busy moment of the machine does not fall on one load alone.
+    # Round by round, so that a busy moment of the machine does not affect one load alone.
     for _ in range(rounds):
         for name, done in alone.items():
             for did, (seconds, found) in library(name, (WORK / f"{name}.description").read_bytes(), items[name])[0].items():
-                assert found == done[did][1], f"{did} finds now this, now that"
+                assert found == done[did][1], f"{did} gives different counts in different rounds"
                 done[did] = (min(seconds, done[did][0]), found)
         for load in loads:
             run = server.run(load)

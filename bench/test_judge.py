@@ -1,4 +1,4 @@
-"""`python3 -m unittest discover -s bench`: that the judge counts right."""
+"""Tests that the judge counts correctly: `python3 -m unittest discover -s bench`."""
 
 import tempfile
 import unittest
@@ -15,7 +15,7 @@ class Judging(unittest.TestCase):
 
     def test_what_is_near_and_dropped_is_found(self):
         verdict = judge(self.truth, kept={"a", "c", "d", "e", "f"})
-        # Of e, f, g and h two are dropped; of the three that are dropped, b is unrelated to all before it.
+        # Of e, f, g and h two are dropped; of the three that are dropped, b is unrelated to everything before it.
         self.assertEqual((verdict.dropped, verdict.recall, verdict.precision), (3, 0.5, 2 / 3))
         self.assertEqual(verdict.unrelated_dropped, 1)
 
@@ -27,7 +27,7 @@ class Judging(unittest.TestCase):
         self.assertEqual(sum(sizes.values()), sum(s >= 0.5 for s in SIMILARITIES.values()))
         self.assertTrue(all(hit == of for hit, of in verdict.hit_rates))
 
-    def test_nothing_dropped_is_no_division_by_zero(self):
+    def test_nothing_dropped_does_not_divide_by_zero(self):
         verdict = judge(self.truth, kept=set(SIMILARITIES))
         self.assertEqual((verdict.dropped, verdict.recall, verdict.precision), (0, 0.0, 0.0))
 

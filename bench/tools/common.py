@@ -1,5 +1,5 @@
-"""What the Python peers share: reading, cutting, writing. The text is cut the way nearset cuts it, as far as a regular
-expression can: lower-cased words, five to a shingle, a shorter text being one shingle, a text without words none."""
+"""What the Python peers share: reading, cutting, writing. Text is cut as nearset cuts it, as far as a regular expression
+can: lower-cased words, five per shingle; a shorter text is one shingle, and a text without words has none."""
 
 import json
 import os
@@ -22,7 +22,7 @@ def resident_bytes() -> int:
 
 
 def deduplicate(is_near) -> None:
-    """Copies the lines of sys.argv[1] to sys.argv[2] whose shingles `is_near(number, shingles)` has seen nothing near of."""
+    """Copies those lines of sys.argv[1] to sys.argv[2] for which `is_near(number, shingles)` has seen nothing near."""
     before = resident_bytes()
     with open(sys.argv[1], encoding="utf-8") as lines, open(sys.argv[2], "w", encoding="utf-8") as out:
         for number, line in enumerate(lines):
@@ -33,8 +33,8 @@ def deduplicate(is_near) -> None:
 
 
 def pairs(find) -> None:
-    """Writes the pairs of ids of sys.argv[1] to sys.argv[2] that `find(number, shingles)`, the numbers of the earlier documents
-    near one, makes of all its lines."""
+    """Writes the near pairs of ids in sys.argv[1] to sys.argv[2]; for each line, `find(number, shingles)` returns the
+    numbers of the earlier documents near it."""
     before, ids = resident_bytes(), []
     with open(sys.argv[1], encoding="utf-8") as lines, open(sys.argv[2], "w", encoding="utf-8") as out:
         for number, line in enumerate(lines):

@@ -1,4 +1,4 @@
-"""datasketch: MinHash signatures in an index whose bands it chooses itself for the threshold; whatever shares a band is near."""
+"""datasketch: MinHash signatures in an index that chooses its bands for the threshold; whatever shares a band is near."""
 
 from datasketch import MinHash, MinHashLSH
 

@@ -1,7 +1,7 @@
-"""One of faiss's exact binary indexes over raw hashes: a line of JSON.
+"""Runs one of faiss's exact binary indexes over raw hashes, and prints a line of JSON.
 
-`faiss_hamming.py ITEMS QUERIES BITS RADIUS REPEAT OUT SETTING`: the setting is `flat`, or `HASHES-BITS-FLIPS` of IndexBinaryMultiHash. `OUT-SETTING.tsv` gets what
-was found: query, id, distance.
+`faiss_hamming.py ITEMS QUERIES BITS RADIUS REPEAT OUT SETTING`: the setting is `flat`, or `HASHES-BITS-FLIPS` of
+IndexBinaryMultiHash. `OUT-SETTING.tsv` gets what was found: query, id, distance.
 """
 
 import json
@@ -27,8 +27,8 @@ if setting == "flat":
     index, asked = faiss.IndexBinaryFlat(bits), queries[: max(20, 100_000_000 // len(items))]
 else:
     hashes, width, flips = map(int, setting.split("-"))
-    # Of so many disjoint blocks one has at most its share of the differences: exact if as many bits are flipped.
-    assert hashes * width <= bits and flips >= radius // hashes, f"{setting} would miss some"
+    # With this many disjoint blocks, one has at most its share of the differences: exact if that many bits are flipped.
+    assert hashes * width <= bits and flips >= radius // hashes, f"{setting} would miss some pairs"
     index, asked = faiss.IndexBinaryMultiHash(bits, hashes, width), queries
     index.nflip = flips
 index.add(items)
@@ -36,7 +36,7 @@ build, size = time.process_time() - start, resident() - before
 seconds = float("inf")
 for _ in range(repeat):
     start = time.process_time()
-    # faiss counts what is nearer than the radius.
+    # faiss only counts what is strictly nearer than the radius.
     limits, distances, ids = index.range_search(asked, radius + 1)
     seconds = min(seconds, time.process_time() - start)
 with open(f"{out}-{setting}.tsv", "w") as lines:

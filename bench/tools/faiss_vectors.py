@@ -1,7 +1,7 @@
-"""faiss's indexes over the vectors of a `.npy` file, and the judge of what others found: lines of JSON.
+"""Runs faiss's indexes over the vectors of a `.npy` file and judges what others found; prints lines of JSON.
 
-`faiss_vectors.py VECTORS.npy NEAR FAR STRIDE REPEAT OUT PROMISE...`: every STRIDE-th vector is a query for all within the cosine NEAR. `OUT-PROMISE.tsv` holds
-what nearset found.
+`faiss_vectors.py VECTORS.npy NEAR FAR STRIDE REPEAT OUT PROMISE...`: every STRIDE-th vector is a query for all
+within the cosine NEAR. `OUT-PROMISE.tsv` holds what nearset found.
 """
 
 import json
@@ -32,13 +32,14 @@ for promise in promises:
     with open(f"{out}-{promise}.tsv") as lines:
         found = {tuple(map(int, line.split("\t"))) for line in lines}
     found = {(row, id) for row, id in found if row != id}
-    # A cosine that rounds to the other side of the limit is nobody's mistake; more would be.
+    # A cosine that rounds to the other side of the limit is nobody's mistake; more of them would be.
     assert len(found - truth) <= 2, f"{len(found - truth)} pairs found that are not near"
     print(json.dumps({"kind": "judged", "promise": promise, "recall": len(found & truth) / len(truth)}))
 
 
 def within(index):
-    """All within the limit, by the index itself, a hundred queries a call: of more at a time, HNSW's range search aborts in this version."""
+    """Finds all within the limit by the index itself, a hundred queries per call: with more, HNSW's range search aborts in
+    this version."""
     found = []
     for start in range(0, len(queries), 100):
         limits, _, ids = index.range_search(queries[start : start + 100], near)
@@ -47,7 +48,7 @@ def within(index):
 
 
 def nearest(index):
-    """The nearest, as many as any query has within the limit, where an index has no other search."""
+    """Finds the nearest, as many as any query has within the limit, for an index with no other search."""
     return index.search(queries, top)[1]
 
 

@@ -1,13 +1,13 @@
-"""Deduplicates texts that Python holds already, by the tool named first; prints, as JSON, the CPU time of that alone.
+"""Deduplicates texts already in memory by the tool named first, and prints the CPU time of that alone as JSON.
 
-Reading the texts comes before, and all threads' time counts. What is kept goes to the file named last.
+Reading the texts comes before, and the time of all threads counts. The kept texts go to the file named last.
 """
 
 import json
 import sys
 import time
 
-import numpy  # noqa: F401  All but rensa hand out its arrays; importing it is not their work.
+import numpy  # noqa: F401  All but rensa return its arrays; importing it is not part of their work.
 
 tool, corpus, out = sys.argv[1:]
 
@@ -33,7 +33,7 @@ def nearset_arrow():
 
 
 def nearset_file():
-    """Reading, parsing and writing included."""
+    """Includes reading, parsing and writing."""
     import nearset
     import pyarrow.json
 
@@ -49,7 +49,7 @@ def nearset_file():
 
 
 def signatures(module: str):
-    """A MinHash a text, and an index that is asked before it is told."""
+    """Makes one MinHash per text, and queries the index before inserting it."""
     import importlib
 
     from common import shingles

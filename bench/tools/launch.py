@@ -1,6 +1,6 @@
 """Runs a command and prints, as JSON, what it used and what it wrote to standard output.
 
-A process of its own, and a small one: Linux counts towards a program's peak memory what its parent held when it forked, so a
+This is a small process of its own: Linux counts what a parent held when it forked towards its child's peak memory, so a
 parent with the whole truth in memory would be measured instead.
 """
 
@@ -19,7 +19,7 @@ measured = {
     "status": process.returncode,
     "cpu_seconds": usage.ru_utime + usage.ru_stime,
     "wall_seconds": time.monotonic() - started,
-    # Linux counts it in kilobytes.
+    # Linux reports it in kilobytes.
     "peak_bytes": usage.ru_maxrss * 1024,
     "said": said,
 }

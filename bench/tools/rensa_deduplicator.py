@@ -1,4 +1,4 @@
-"""rensa: its own deduplicator, which compares candidates by signature and keeps only what it found new."""
+"""rensa: its own deduplicator, which compares candidates by signature and keeps only what it found to be new."""
 
 from rensa import RMinHash, RMinHashDeduplicator
 

@@ -1,10 +1,11 @@
-//! Deduplicates JSONL with gaoya, as its documentation shows: MinHash signatures of 128 hashes in 16 bands of 8, candidates
-//! compared by signature; or writes all pairs that it finds near, as a table. Prints a JSON line with what only the process
-//! itself can know.
+//! Deduplicates JSONL with gaoya, as its documentation shows: MinHash signatures of 128 hashes in 16 bands of 8,
+//! candidates compared by signature; or writes all pairs that it finds near, as a table. Prints a JSON line with what
+//! only the process itself can know.
 //!
-//! Texts are cut into lower-cased words, five to a shingle, a shorter text being one shingle, in one of two ways:
+//! Texts are cut into lower-cased words, five per shingle, in one of two ways; a shorter text is one shingle:
 //! - `gaoya`: by the functions of `gaoya::text`, which join each shingle's words in a string;
-//! - `slices`: by hand, shingles hashed as slices of words where they lie, which is as fast as its signatures can be fed.
+//! - `slices`: by hand, with shingles hashed as slices of words in place, which is as fast as its signatures can be
+//!   fed.
 
 use std::error::Error;
 use std::fs::{self, File};

@@ -1,8 +1,8 @@
 //! Plans, builds and queries near-neighbour indexes over the vectors of a `.npy` file, for `bench/index.py`.
 //!
-//! `bench-index VECTORS.npy NEAR FAR STRIDE REPEAT OUT PROMISE...`: every `STRIDE`-th vector is a query for all within the cosine `NEAR`. For
-//! each promise (the part of them to find) a line of JSON goes to standard output, and to `OUT-PROMISE.tsv` a line for each pair that was
-//! found: query and item.
+//! `bench-index VECTORS.npy NEAR FAR STRIDE REPEAT OUT PROMISE...`: every `STRIDE`-th vector is a query for all within
+//! the cosine `NEAR`. For each promise (the fraction of them to find) a line of JSON goes to standard output, and a
+//! line for each pair found, query and item, goes to `OUT-PROMISE.tsv`.
 
 use std::{fs, time::Instant};
 
@@ -14,7 +14,7 @@ use nearset::{
 };
 use serde_json::json;
 
-/// The rows of a two-dimensional array of little-endian f32.
+/// Reads the rows of a two-dimensional array of little-endian f32.
 fn read(path: &str) -> Result<Vec<Vec<f32>>> {
     let file = fs::read(path).with_context(|| format!("reading {path}"))?;
     ensure!(file.starts_with(b"\x93NUMPY\x01"), "{path} is not a .npy file of version 1");
@@ -85,7 +85,7 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// How far apart vectors are that have nothing to do with each other: the first and the last, the second and the last but one...
+/// Models how far apart unrelated vectors are: the first and the last, the second and the last but one...
 fn background(vectors: &[Vec<f32>], far: Distance) -> Result<FarModel> {
     let pairs = vectors.iter().zip(vectors.iter().rev()).take(vectors.len().min(10_000) / 2);
     let distances = pairs.map(|(a, b)| angle(a, b)).collect::<Result<Vec<_>, _>>()?;

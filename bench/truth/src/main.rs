@@ -1,10 +1,11 @@
-//! Exact truth for deduplicators: each document's greatest Jaccard similarity with any earlier one, with any earlier one that a
-//! deduplicator kept, or all pairs from a similarity on.
+//! Exact truth for deduplicators: each document's greatest Jaccard similarity with any earlier one, with any earlier
+//! one that a deduplicator kept, or all pairs from a similarity on.
 //!
-//! Claim: the similarities are those of the sets of 5-word shingles, counted and not estimated; hashes of 64 bits stand for
-//! shingles. A document without words has similarity 0.
-//! Invariant: for the greatest similarity, a set that equals an earlier one is not indexed again, since whatever it shares the
-//! earlier one shares too. That makes counting over an inverted index cheap on corpora with large families of copies.
+//! Claim: the similarities are those of the sets of 5-word shingles, counted rather than estimated; hashes of 64 bits
+//! stand for shingles. A document without words has similarity 0.
+//! Invariant: for the greatest similarity, a set that equals an earlier one is not indexed again, since the earlier one
+//! shares whatever it shares. That makes counting over an inverted index cheap on corpora with large families of
+//! copies.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
@@ -83,22 +84,22 @@ fn each_record(path: &str, mut each: impl FnMut(Record) -> Result<()>) -> Result
 /// An inverted index of the distinct sets so far.
 #[derive(Default)]
 struct Earlier {
-    /// Where a shingle's postings are.
+    /// The row of each shingle's postings.
     rows: HashMap<u64, u32>,
-    /// The sets that hold a shingle, ascending.
+    /// The sets that hold a shingle, in ascending order.
     postings: Vec<Vec<u32>>,
     sizes: Vec<u32>,
-    /// Shingles shared with the set at hand, by set; zero between calls.
+    /// The number of shingles shared with the current set, by set; zero between calls.
     shared: Vec<u32>,
 }
 
 impl Earlier {
-    /// The greatest similarity of a set, ascending and without repeats, with an earlier one.
+    /// Returns the greatest similarity of a set, ascending and without repeats, with an earlier one.
     fn nearest(&mut self, set: &[u64]) -> f64 {
         self.shared_with(set).iter().fold(0.0, |nearest, &(_, similarity)| similarity.max(nearest))
     }
 
-    /// The earlier sets that share anything with a set, ascending and without repeats, and their similarities.
+    /// Returns the earlier sets that share anything with a set, ascending and without repeats, and their similarities.
     fn shared_with(&mut self, set: &[u64]) -> Vec<(u32, f64)> {
         let mut touched = Vec::new();
         for row in set.iter().filter_map(|shingle| self.rows.get(shingle)) {
