@@ -4,7 +4,8 @@
 //! of `V` keep the stated fraction of the variance, and a record's semantic vector is its projection on them.
 //! The columns of `V` are the eigenvectors of `AᵀA`, a d x d matrix of at most 11 x 11, found by Jacobi rotations; `U`
 //! is never needed.
-//! Reference: Deerwester et al., "Indexing by latent semantic analysis" (1990); Golub & Van Loan, "Matrix Computations", section 8.5.
+//! Reference: Deerwester et al., "Indexing by latent semantic analysis" (1990); Golub & Van Loan, "Matrix
+//! Computations", section 8.5.
 
 use super::points::{Point, moments};
 

@@ -10,8 +10,8 @@
 //! at the edge of a group misses what lies across it.
 //! Grouping minimises the sum of squared semantic distances to the groups' centres, which is the system's own
 //! criterion, by Lloyd's iterations on a sample. There are 30 groups, one per node of the 2012 paper's cluster.
-//! Reference: "SmartStore: a new metadata organization paradigm with semantic-awareness for next-generation file systems", SC 2009,
-//! sections 2 and 3.
+//! Reference: "SmartStore: a new metadata organization paradigm with semantic-awareness for next-generation file
+//! systems", SC 2009, sections 2 and 3.
 
 use nearset::{Seed, hash::Rng};
 use rstar::{ParentNode, RStarInsertionStrategy, RTree, RTreeNode, RTreeParams};

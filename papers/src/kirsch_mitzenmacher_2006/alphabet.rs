@@ -1,7 +1,7 @@
 //! Larger alphabets: the paper's reduction of symbols to bits, and symbols taken whole.
 //!
-//! Reduced to one bit, a differing symbol still agrees half of the time: `p(z) = (1 - z/2)^l'`. For 1,000 strings at ε
-//! = .1 and δ = .4 that requires 49 sampled symbols and tables of 2^49 bits, which are hashed into smaller ones here.
+//! Reduced to one bit, a differing symbol still agrees half of the time: `p(z) = (1 - z/2)^l'`. For 1,000 strings at
+//! ε = .1 and δ = .4 that requires 49 sampled symbols and tables of 2^49 bits, which are hashed into smaller ones here.
 //! Hashed whole, `p(z) = (1 - z)^l'` for any alphabet, and the sizes for binary strings apply.
 
 use nearset::{

@@ -1,4 +1,5 @@
-//! Randomly rotated cross-polytopes, for the angle between vectors (Andoni, Indyk, Laarhoven, Razenshteyn & Schmidt 2015).
+//! Randomly rotated cross-polytopes, for the angle between vectors (Andoni, Indyk, Laarhoven, Razenshteyn & Schmidt
+//! 2015).
 //!
 //! Claim: rotate a vector at random and take the nearest of the `2D` vertices `±e_i`, that is, the coordinate of the
 //! largest absolute value and its sign. Two vectors at angle `φ` share it with the probability that `curve` computes. A

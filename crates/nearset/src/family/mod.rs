@@ -1,7 +1,8 @@
 //! Locality-sensitive hash families: `Pr[h(x) = h(y)] = p(d)`, non-increasing in the distance `d` between `x` and `y`.
 //!
 //! Claim: every family here obeys `laws`, one suite for all: the measured collision rate is `collision_probability`,
-//! equal items always collide, functions drawn from different seeds are independent, and values do not depend on the CPU.
+//! equal items always collide, functions drawn from different seeds are independent, and values do not depend on the
+//! CPU.
 //! Invariant: a family is a plain value (its parameters); functions exist only after [`LshFamily::draw`].
 //! Not here: how many functions to draw (`plan`), what to do with their values (`filter`, `index`).
 //!

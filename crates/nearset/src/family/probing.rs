@@ -4,7 +4,8 @@
 //! with none visited twice and none left out before the last that is visited. The smaller the score, the likelier the
 //! bucket holds a near item.
 //! Invariant: the order depends only on an item's rows and offsets, so it is the same on every CPU.
-//! Reference: "Multi-Probe LSH: efficient indexing for high-dimensional similarity search", VLDB 2007, sections 4.4 and 4.5.
+//! Reference: "Multi-Probe LSH: efficient indexing for high-dimensional similarity search", VLDB 2007, sections 4.4 and
+//! 4.5.
 //!
 //! Steps are sorted by score, and a set is a bit mask over them. Starting from `{0}`, every set but the first has one
 //! parent: it arose by *shifting* the last step to the next one, or by *adding* the next one. Neither makes a score

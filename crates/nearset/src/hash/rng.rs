@@ -1,8 +1,8 @@
 //! The generator from which functions are drawn: xoshiro256++ (Blackman & Vigna 2019), with its state derived from a
 //! seed.
 //!
-//! Transcendental functions come from the `libm` crate rather than the platform's, so that a Gaussian drawn here has the
-//! same bits everywhere.
+//! Transcendental functions come from the `libm` crate rather than the platform's, so that a Gaussian drawn here has
+//! the same bits everywhere.
 
 use super::{Seed, reduce};
 

@@ -3,9 +3,9 @@
 //! Claim: sums are taken in f64 over f32 components, whose squares, and the products of whose norms, neither overflow
 //! nor vanish there: components of 1e38 and of 1e-45 are as good as any. Eight interleaved partial sums, always added
 //! up in the same order, let the compiler use vector registers without changing a bit of the result.
-//! Reference: for the angle, W. Kahan, "How futile are mindless assessments of roundoff in floating-point computation?",
-//! 2006, section 12: `2 atan2(|a/|a| - b/|b||, |a/|a| + b/|b||)` keeps its digits where the arc cosine of a rounded cosine
-//! has lost them all, near 0 and near pi.
+//! Reference: for the angle, W. Kahan, "How futile are mindless assessments of roundoff in floating-point
+//! computation?", 2006, section 12: `2 atan2(|a/|a| - b/|b||, |a/|a| + b/|b||)` keeps its digits where the arc cosine
+//! of a rounded cosine has lost them all, near 0 and near pi.
 
 use super::{Distance, Item, ItemError, ItemKind, Similarity};
 
@@ -36,7 +36,8 @@ pub fn angle(a: &[f32], b: &[f32]) -> Result<Distance, ItemError> {
 pub fn cosine(a: &[f32], b: &[f32]) -> Result<Similarity, ItemError> {
     same_length(a, b)?;
     let (square_a, square_b) = (direction_square(a)?, direction_square(b)?);
-    // The root of a correctly rounded square is the number itself, so a vector's cosine with itself is 1 without a clamp.
+    // The root of a correctly rounded square is the number itself, so a vector's cosine with itself is 1 without a
+    // clamp.
     let cosine = sum(a, b, |x, y| x * y) / (square_a * square_b).sqrt();
     Similarity::cosine(cosine.clamp(-1.0, 1.0))
 }

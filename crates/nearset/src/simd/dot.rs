@@ -5,7 +5,8 @@
 //! - narrow ([`dot`], [`project`]): component `i` goes to lane `i mod 16`; a lane adds up its products in order, each
 //!   product rounded to f32 before it is added (no fused multiply-add); then lane `j` adds lane `j + 8`, then `j + 4`,
 //!   `j + 2`, `j + 1`.
-//! - wide ([`project_wide`]): the same with 8 lanes of f64. A product of two f32 is exact there, so fusing would not matter.
+//! - wide ([`project_wide`]): the same with 8 lanes of f64. A product of two f32 is exact there, so fusing would not
+//!   matter.
 //!
 //! The rounding error is at most about `(n/16 + 5) 2^-24` (narrow) or `(n/8 + 4) 2^-53` (wide) of the sum of the
 //! products' absolute values. An overflow gives an infinity or NaN at every level, though not always the same NaN.

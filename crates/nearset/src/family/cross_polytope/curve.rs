@@ -28,8 +28,9 @@
 //! radian and 22 % at 1.5, as measured. Beyond a right angle, where probabilities are next to nothing, it is rough.
 //!
 //! References: Plackett, "A reduction formula for normal multivariate integrals", Biometrika 1954. The asymptotic form
-//! `ln 1/p = τ²/(4-τ²) ln D + O(ln ln D)`, `τ = 2 sin(φ/2)`, is theorem 1 of Andoni, Indyk, Laarhoven, Razenshteyn & Schmidt,
-//! "Practical and optimal LSH for angular distance", 2015; at the dimensions in use the second term is far from small.
+//! `ln 1/p = τ²/(4-τ²) ln D + O(ln ln D)`, `τ = 2 sin(φ/2)`, is theorem 1 of Andoni, Indyk, Laarhoven, Razenshteyn &
+//! Schmidt, "Practical and optimal LSH for angular distance", 2015; at the dimensions in use the second term is far
+//! from small.
 
 use std::{
     f64::consts::{FRAC_1_PI, FRAC_1_SQRT_2, FRAC_PI_2, PI},
