@@ -1,5 +1,5 @@
-//! Plans, builds and measures random goals over all metrics, and writes one tab-separated line per goal to standard
-//! output: `cargo run --release --example characterise -- GOALS FILTERS`.
+//! Plans, builds and measures random requests over all metrics, and writes one tab-separated line per request to
+//! standard output: `cargo run --release --example characterise -- GOALS FILTERS`.
 
 #[path = "../tests/simulate/mod.rs"]
 mod simulate;

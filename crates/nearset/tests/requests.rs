@@ -1,4 +1,4 @@
-//! What is planned for a grid of requests, pinned: `testdata/plan/requests.tsv` is added to and never edited.
+//! The plans for a grid of requests, pinned: `testdata/plan/requests.tsv` is added to and never edited.
 
 use nearset::{
     Family, MetricName, Seed, Shape,
@@ -6,7 +6,7 @@ use nearset::{
     spec::WhenFull,
 };
 
-/// What is wanted, in the metric's own unit; `None` is the default of what is planned.
+/// What is wanted, in the metric's own unit; `None` takes the default of what is planned.
 #[derive(Debug, Clone, Copy)]
 struct Wish {
     metric: MetricName,
@@ -41,7 +41,7 @@ fn wish(metric: MetricName, near: f64, far: Option<f64>, capacity: u64) -> Wish 
     }
 }
 
-/// Requests for which a filter, an index and, for texts, a filter that removes and a join are planned.
+/// Returns requests for which a filter, an index and, for texts, a filter that removes and a join are planned.
 fn wishes() -> Vec<Wish> {
     use MetricName::*;
     let mut all = vec![
@@ -72,7 +72,7 @@ fn wishes() -> Vec<Wish> {
     all
 }
 
-/// FNV-1a, so that a line pins every byte.
+/// Computes FNV-1a, so that a line pins every byte.
 fn sum(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |sum, &byte| (sum ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
 }

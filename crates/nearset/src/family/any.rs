@@ -27,7 +27,7 @@ macro_rules! families {
         })*
 
         impl Family {
-            /// What near means to it; `None` for families that only programs use.
+            /// Returns what near means to the family, or `None` for families that only programs use.
             pub fn metric(&self) -> Option<super::Metric> {
                 super::Metric::of_family(*self)
             }

@@ -1,7 +1,7 @@
 //! What "near" means: a metric, its own unit, and the families that hash it.
 //!
-//! People say how near in the metric's own unit: differing bits or symbols, a similarity for sets and cosines, a distance
-//! for L1 and L2. Everything inside is a [`Distance`]; the conversions are here and nowhere else.
+//! People state nearness in the metric's own unit: differing bits or symbols, a similarity for sets and cosines, a
+//! distance for L1 and L2. Everything inside is a [`Distance`]; the conversions are here and nowhere else.
 
 use std::{fmt, str::FromStr};
 
@@ -36,17 +36,17 @@ pub enum Metric {
     },
     /// The angle between vectors.
     Angle {
-        /// Components of a vector.
+        /// The number of components of a vector.
         dimension: u32,
     },
     /// Manhattan distance.
     L1 {
-        /// Components of a vector.
+        /// The number of components of a vector.
         dimension: u32,
     },
     /// Euclidean distance.
     L2 {
-        /// Components of a vector.
+        /// The number of components of a vector.
         dimension: u32,
     },
 }
@@ -74,9 +74,9 @@ pub enum MetricName {
 /// What is fixed about items, as far as it is known: from options, or from the first item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Shape {
-    /// Bits, symbols or components of an item.
+    /// The number of bits, symbols or components of an item.
     pub length: Option<u32>,
-    /// How texts are cut; five words where nothing is said.
+    /// How texts are cut; five words if nothing is given.
     pub shingling: Option<Shingling>,
 }
 
@@ -85,7 +85,7 @@ impl MetricName {
     pub const ALL: [Self; 7] =
         [Self::Hamming, Self::Symbols, Self::Jaccard, Self::WeightedJaccard, Self::Cosine, Self::L1, Self::L2];
 
-    /// The name as people write it.
+    /// Returns the name as people write it.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Hamming => "hamming",
@@ -98,7 +98,7 @@ impl MetricName {
         }
     }
 
-    /// The metric of this name over items of this shape.
+    /// Returns the metric of this name over items of this shape.
     ///
     /// # Errors
     /// If the metric needs a length and none is known.
@@ -143,11 +143,11 @@ impl FromStr for MetricName {
     }
 }
 
-/// Why there is no such metric, or no such number in it.
+/// Why a metric, or a number in it, is invalid.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MetricError {
-    /// A name that nothing has.
+    /// A name that no metric has.
     #[error("{found:?} is no metric: use hamming, symbols, jaccard, weighted-jaccard, cosine, l1 or l2")]
     Unknown {
         /// The name.
@@ -159,7 +159,7 @@ pub enum MetricError {
         /// The metric.
         name: MetricName,
     },
-    /// A number outside of the metric's range.
+    /// A number outside the metric's range.
     #[error("{found} {unit} lies outside of {name}: it must be from {least} to {most}")]
     OutOfRange {
         /// The number.
@@ -168,9 +168,9 @@ pub enum MetricError {
         unit: &'static str,
         /// The metric.
         name: MetricName,
-        /// The least that there is.
+        /// The least valid number.
         least: f64,
-        /// The most that there is.
+        /// The greatest valid number.
         most: f64,
     },
 }
@@ -179,7 +179,7 @@ pub enum MetricError {
 const ANY_WIDTH: f64 = 1.0;
 
 impl Metric {
-    /// Its name.
+    /// Returns its name.
     pub const fn name(self) -> MetricName {
         match self {
             Metric::Hamming { .. } => MetricName::Hamming,
@@ -192,7 +192,7 @@ impl Metric {
         }
     }
 
-    /// What its own numbers count.
+    /// Returns what its own numbers count.
     pub const fn unit(self) -> &'static str {
         match self {
             Metric::Hamming { .. } => "bits",
@@ -203,7 +203,7 @@ impl Metric {
         }
     }
 
-    /// What is fixed about its items.
+    /// Returns what is fixed about its items.
     pub fn shape(self) -> Shape {
         match self {
             Metric::Hamming { bits: length }
@@ -217,12 +217,12 @@ impl Metric {
         }
     }
 
-    /// Whether its own numbers grow as items get nearer.
+    /// Returns whether its own numbers grow as items get nearer.
     pub const fn larger_is_nearer(self) -> bool {
         matches!(self, Metric::Jaccard { .. } | Metric::WeightedJaccard { .. } | Metric::Angle { .. })
     }
 
-    /// The least and the most of its own numbers.
+    /// Returns the least and the greatest of its own numbers.
     fn range(self) -> (f64, f64) {
         match self {
             Metric::Hamming { bits: length } | Metric::Symbols { length } => (0.0, f64::from(length)),
@@ -232,7 +232,7 @@ impl Metric {
         }
     }
 
-    /// The distance that a number in the metric's own unit stands for.
+    /// Returns the distance that a number in the metric's own unit stands for.
     ///
     /// ```
     /// use nearset::{MetricName, Shape};
@@ -244,7 +244,7 @@ impl Metric {
     /// ```
     ///
     /// # Errors
-    /// If there is no such number in the metric.
+    /// If the metric has no such number.
     pub fn distance(self, own: f64) -> Result<Distance, MetricError> {
         let (least, most) = self.range();
         let converted: Result<Distance, ItemError> = match self {
@@ -258,7 +258,7 @@ impl Metric {
         converted.map_err(|_| MetricError::OutOfRange { found: own, unit: self.unit(), name: self.name(), least, most })
     }
 
-    /// The number in the metric's own unit that says this distance.
+    /// Returns the number in the metric's own unit that stands for this distance.
     pub fn own_unit(self, distance: Distance) -> f64 {
         match self {
             Metric::Jaccard { .. } | Metric::WeightedJaccard { .. } => 1.0 - distance.value(),
@@ -267,7 +267,7 @@ impl Metric {
         }
     }
 
-    /// The largest distance that two items can have, where there is one.
+    /// Returns the largest distance that two items can have, if there is one.
     pub fn farthest(self) -> Option<Distance> {
         let value = match self {
             Metric::Hamming { bits: length } | Metric::Symbols { length } => f64::from(length),
@@ -278,7 +278,8 @@ impl Metric {
         Some(Distance::new(value).expect("lengths and constants are distances"))
     }
 
-    /// What is usually far where this is near, for metrics whose numbers mean the same everywhere: half of the similarity, for sets.
+    /// Returns what is usually far if this is near, for metrics whose numbers mean the same everywhere: half of the
+    /// similarity, for sets.
     pub fn usual_far(self, near: Distance) -> Option<Distance> {
         match self {
             Metric::Jaccard { .. } | Metric::WeightedJaccard { .. } => self.distance(0.5 * self.own_unit(near)).ok(),
@@ -286,12 +287,12 @@ impl Metric {
         }
     }
 
-    /// Whether distances are whole numbers.
+    /// Returns whether distances are whole numbers.
     pub const fn is_whole(self) -> bool {
         matches!(self, Metric::Hamming { .. } | Metric::Symbols { .. })
     }
 
-    /// The exact distance of two items.
+    /// Returns the exact distance between two items.
     ///
     /// # Errors
     /// If the items are of a wrong kind or length, or have no distance.
@@ -299,7 +300,7 @@ impl Metric {
         self.any_family().distance(a, b)
     }
 
-    /// What near means to a family; `None` for those that only programs use.
+    /// Returns what near means to a family, or `None` for those that only programs use.
     pub(crate) fn of_family(family: Family) -> Option<Self> {
         Some(match family {
             Family::BitSampling(family) => Metric::Hamming { bits: family.bits },
@@ -314,7 +315,7 @@ impl Metric {
         })
     }
 
-    /// A family of this metric, for its distance.
+    /// Returns a family of this metric, for its distance.
     fn any_family(self) -> Family {
         match self {
             Metric::Hamming { bits } => BitSampling::new(bits).into(),
@@ -327,7 +328,7 @@ impl Metric {
         }
     }
 
-    /// Bits that an item itself takes, as its owner would keep it; `None` where items vary.
+    /// Returns the bits that an item itself takes, as its owner would keep it, or `None` if items vary.
     pub fn bits_of_an_item(self) -> Option<f64> {
         match self {
             Metric::Hamming { bits } => Some(f64::from(bits)),
@@ -340,7 +341,7 @@ impl Metric {
     }
 }
 
-/// The metric and what is fixed: "hamming over 256 bits".
+/// Writes the metric and what is fixed: "hamming over 256 bits".
 impl fmt::Display for Metric {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = self.name();

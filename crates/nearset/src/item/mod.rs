@@ -227,12 +227,12 @@ pub enum ItemError {
     },
 }
 
-/// An item of a batch that has no hash.
+/// The error for an item of a batch that has no hash.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("item {position} of the batch: {source}")]
 pub struct BatchError {
-    /// Which one, counted from 0.
+    /// Its position in the batch, counted from 0.
     pub position: usize,
-    /// Why.
+    /// Why it has no hash.
     pub source: ItemError,
 }
