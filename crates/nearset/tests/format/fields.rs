@@ -150,7 +150,7 @@ pub fn fields(bytes: &[u8]) -> Vec<Field> {
 }
 
 impl Walk<'_> {
-    /// Steps over numbers of eight bytes, as many as there are.
+    /// Reads numbers of eight bytes to the end.
     fn eights(&mut self) -> Option<()> {
         while self.at < self.end {
             self.number(8)?;

@@ -170,7 +170,8 @@ impl Quadrature {
         // The integrand over the angle is flat at 0 to all orders, so squaring crowds the nodes there.
         let arc = |&(node, weight): &(f64, f64)| Arc::new(acute * node * node, 2.0 * acute * node * weight);
         let arcs: Vec<Arc> = self.angle.iter().map(arc).collect();
-        // From `least` on, the other coordinates can contribute a factor of e^-80 at most, and e^-40 more is left out.
+        // From `least` on, the other coordinates can compensate for a factor of e^-80 at most, and e^-40 more is left
+        // out.
         let range = (self.least * self.least + 240.0 * cosine * cosine).sqrt().min(9.0) - self.least;
         let mut total = 0.0;
         for &(fraction, weight) in &self.difference {
