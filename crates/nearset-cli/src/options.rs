@@ -10,6 +10,7 @@ use nearset::spec::SpecError;
 use nearset::{DecodeError, Filter};
 use nearset_jobs::run::RunError;
 use nearset_jobs::{FilterFile, FilterFileError};
+use nearset_records::format::known_formats;
 use nearset_records::{Fields, Format, ItemField, OutputFile, OutputOptions, Sources, output, resolve};
 
 use crate::show;
@@ -21,8 +22,7 @@ pub struct Input {
     #[arg(required = true, value_name = "IN")]
     pub inputs: Vec<String>,
 
-    /// How records lie in the inputs, where the extension does not tell: jsonl, text, text-file, csv, tsv, parquet, npy, fvecs
-    #[arg(long, value_name = "FORMAT")]
+    #[arg(long, value_name = "FORMAT", help = format!("How records lie in the inputs, where the extension does not tell: {}", known_formats()))]
     pub format: Option<Format>,
 
     /// The field or column of the id; where a record has none, its id is file:line

@@ -13,6 +13,7 @@ use nearset::plan::{PlanError, Request};
 use nearset_jobs::background::{PAIRS, Sampled};
 use nearset_records::Format;
 use nearset_records::extract::item_field;
+use nearset_records::format::known_formats;
 use nearset_view::curves::plan_chart_beside_peers;
 use nearset_view::plan::{self as view, Sample};
 
@@ -77,8 +78,12 @@ pub struct Args {
     #[arg(long, value_name = "NAME", requires = "sample")]
     field: Option<String>,
 
-    /// How records lie in the sample, where the extension does not tell: jsonl, text, text-file, csv, tsv, parquet, npy, fvecs
-    #[arg(long, value_name = "FORMAT", requires = "sample")]
+    #[arg(
+        long,
+        value_name = "FORMAT",
+        requires = "sample",
+        help = format!("How records lie in the sample, where the extension does not tell: {}", known_formats())
+    )]
     format: Option<Format>,
 
     #[command(flatten)]

@@ -11,7 +11,7 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 use std::sync::Arc;
 
-use nearset_records::format::{Compression, Format};
+use nearset_records::format::Compression;
 use nearset_records::input::{Batch, ReadOptions, Reader, Source};
 
 /// Plain lines are counted up to so many bytes in all: a fraction of a second.
@@ -65,7 +65,7 @@ pub struct Capacity {
 /// Looks at the sources. What cannot be read counts as nothing here: the run itself reports it.
 pub fn estimate(sources: &[Source], options: &ReadOptions) -> Capacity {
     let total: u64 = sources.iter().filter_map(|source| source.bytes).sum();
-    let plain = |source: &&Source| source.compression == Compression::None && is_plain_lines(source.format);
+    let plain = |source: &&Source| source.compression == Compression::None && source.format.is_one_line();
     let plain_bytes: u64 = sources.iter().filter(plain).filter_map(|source| source.bytes).sum();
     let count = Count { lines: plain_bytes <= COUNT_LINES, records: total - plain_bytes <= COUNT_RECORDS };
     // Every k-th file is looked at where there are many; where all are counted, none may be left out.
@@ -91,10 +91,6 @@ pub fn estimate(sources: &[Source], options: &ReadOptions) -> Capacity {
     Capacity { records: (all as u64).max(1), known: Known::Counted, mean_bytes }
 }
 
-fn is_plain_lines(format: Format) -> bool {
-    matches!(format, Format::Jsonl | Format::Text)
-}
-
 struct Count {
     lines: bool,
     records: bool,
@@ -103,8 +99,8 @@ struct Count {
 impl Count {
     fn is_exact(&self, source: &Source) -> bool {
         match source.format {
-            Format::Parquet | Format::TextFile => true,
-            format if is_plain_lines(format) && source.compression == Compression::None => self.lines,
+            format if format.states_records() => true,
+            format if format.is_one_line() && source.compression == Compression::None => self.lines,
             _ => self.records,
         }
     }
@@ -116,8 +112,8 @@ impl Count {
             return (0.0, true);
         };
         let records = match source.format {
-            Format::TextFile | Format::Parquet => Ok(source.stated_records().unwrap_or(0) as f64),
-            format if is_plain_lines(format) && source.compression == Compression::None => {
+            format if format.states_records() => Ok(source.stated_records().unwrap_or(0) as f64),
+            format if format.is_one_line() && source.compression == Compression::None => {
                 if exact {
                     count_lines(path)
                 } else {

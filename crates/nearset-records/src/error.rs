@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use nearset::ItemError;
 
-use crate::format::{Format, KNOWN_EXTENSIONS, KNOWN_PACKINGS, UnknownFormat};
+use crate::format::{Format, KNOWN_PACKINGS, UnknownFormat, known_extensions};
 
 /// Why an input cannot be read, or not to its end.
 #[derive(Debug, thiserror::Error)]
@@ -22,7 +22,7 @@ pub enum InputError {
     BadPattern { pattern: String, cause: glob::PatternError },
     #[error("{}: {cause}: {}", path.display(), cure(cause))]
     Unreadable { path: PathBuf, cause: io::Error },
-    #[error("{}: the extension tells no format: name one with --format (known: {KNOWN_EXTENSIONS})", path.display())]
+    #[error("{}: the extension tells no format: name one with --format (known: {})", path.display(), known_extensions())]
     UnknownExtension { path: PathBuf },
     #[error(
         "{}: .{packing} is not unpacked: unpack it first and name the file it gives, or pipe that to - (read are {KNOWN_PACKINGS})",
@@ -31,7 +31,7 @@ pub enum InputError {
     UnknownPacking { path: PathBuf, packing: &'static str },
     #[error(transparent)]
     UnknownFormat(#[from] UnknownFormat),
-    #[error("{}: the folder holds no file of a known format (known: {KNOWN_EXTENSIONS})", path.display())]
+    #[error("{}: the folder holds no file of a known format (known: {})", path.display(), known_extensions())]
     EmptyFolder { path: PathBuf },
     #[error("{name}: Parquet is read from its end, so it cannot come compressed or through a pipe: save it to a file")]
     ParquetNeedsFile { name: Arc<str> },
@@ -81,7 +81,7 @@ pub enum OutputError {
     Busy { path: PathBuf },
     #[error("{}: is a folder: name a file", path.display())]
     IsFolder { path: PathBuf },
-    #[error("{}: the extension tells no format (known: {KNOWN_EXTENSIONS})", path.display())]
+    #[error("{}: the extension tells no format (known: {})", path.display(), known_extensions())]
     UnknownExtension { path: PathBuf },
     #[error(
         "{}: .{packing} is not written: name it {KNOWN_PACKINGS}, or write to - and pipe that on", path.display()
@@ -174,6 +174,12 @@ pub enum RecordFault {
     UnclosedQuote,
     #[error("{found} cells, but column {column:?} is number {wanted}")]
     MissingCell { column: String, wanted: usize, found: usize },
+    #[error(
+        "{found} cells, but the header names {columns} columns: put cells that contain the separator in quotes, or name the missing columns"
+    )]
+    ExtraCells { found: usize, columns: usize },
+    #[error("{cause}")]
+    BadSequence { cause: &'static str },
     #[error("field {field:?}: {cause}")]
     BadHex { field: String, cause: ItemError },
     #[error("field {field:?}: {cause}")]

@@ -69,6 +69,65 @@ fn lines_tables_folders_and_globs() {
 }
 
 #[test]
+fn sequences_are_kept_byte_for_byte() {
+    let shop = Workshop::new();
+    let mut numbers = crate::support::Numbers(3);
+    let mut fasta = Vec::new();
+    for i in 0..90 {
+        let letters: String = (0..400).map(|_| ['A', 'C', 'G', 'T'][numbers.below(4) as usize]).collect();
+        // Every third is the one before it, broken into other lines.
+        let (letters, width): (String, usize) = match i % 3 {
+            2 => (fasta.last().map(|(letters, _): &(String, String)| letters.clone()).unwrap(), 60),
+            _ => (letters, 70),
+        };
+        let lines: String =
+            letters.as_bytes().chunks(width).map(|line| format!("{}\r\n", String::from_utf8_lossy(line))).collect();
+        fasta.push((letters, format!(">read{i} of many\r\n{lines}")));
+    }
+    let all: String = fasta.iter().map(|(_, record)| record.as_str()).collect();
+    let kept: String =
+        fasta.iter().enumerate().filter(|(i, _)| i % 3 != 2).map(|(_, (_, record))| record.as_str()).collect();
+    shop.write("in.fna", &all);
+    shop.write("in.fa.gz", gzip(&all));
+    for options in ["", "--verify"] {
+        for input in ["in.fna", "in.fa.gz"] {
+            let command =
+                format!("dedup {input} -o out.fa --shingle chars:12 --removed removed.jsonl --force -q {options}");
+            shop.ok(&command);
+            assert!(shop.text("out.fa") == kept, "{command}");
+            assert!(shop.text("removed.jsonl").starts_with("{\"id\":\"read2\","), "{command}");
+        }
+    }
+    let reads: String = fasta.iter().map(|(letters, _)| format!("@r\n{letters}\n+\n{}\n", "@".repeat(400))).collect();
+    shop.write("in.fq", format!("{reads}@broken\nACGT\n+\nI\n"));
+    let ran = shop.run("dedup in.fq -o out.fq --shingle chars:12");
+    assert_eq!(ran.code(), 1);
+    assert!(ran.stderr().contains("in.fq:361: the record ends before its quality does"), "{}", ran.stderr());
+    assert!(
+        ran.stderr().contains("is the file whole?") && ran.stderr().contains("--on-error skip"),
+        "{}",
+        ran.stderr()
+    );
+    shop.ok("dedup in.fq -o out.fq --shingle chars:12 --on-error skip -q");
+    assert_eq!(shop.text("out.fq").lines().count(), 4 * 60);
+    assert_eq!(shop.run("dedup in.fna -o out.fa --annotate --force").code(), 1, "there are no fields to add to");
+    assert!(String::from_utf8_lossy(shop.ok("dedup --help").stdout()).contains("fasta, fastq"));
+}
+
+#[test]
+fn rows_longer_than_their_header_are_faulty() {
+    let shop = Workshop::new();
+    shop.write("in.csv", "id,text\n1,all of it\n2,half of it, and the rest\n3,half of it, and more\n");
+    let ran = shop.run("dedup in.csv -o out.csv");
+    assert_eq!(ran.code(), 1);
+    let said = "in.csv:3: 3 cells, but the header names 2 columns: put cells that contain the separator in quotes";
+    assert!(ran.stderr().contains(said), "{}", ran.stderr());
+    let ran = shop.ok("dedup in.csv -o out.csv --on-error skip");
+    assert!(ran.stderr().contains("skipped   2 that could not be read"), "{}", ran.stderr());
+    assert_eq!(shop.text("out.csv"), "id,text\n1,all of it\n");
+}
+
+#[test]
 fn parquet_keeps_its_columns() {
     let shop = Workshop::new();
     let (texts, near) = corpus(300);

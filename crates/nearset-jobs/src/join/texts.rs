@@ -11,9 +11,7 @@ use std::sync::Arc;
 
 use nearset::item::SortedSet;
 use nearset::{Item, Shingler, Similarity};
-use nearset_records::{
-    Arena, Batch, Compression, Fields, Format, ReadOptions, Reader, Scratch, Source, StateFolder, extract,
-};
+use nearset_records::{Arena, Batch, Compression, Fields, ReadOptions, Reader, Scratch, Source, StateFolder, extract};
 
 use crate::run::RunError;
 
@@ -265,7 +263,7 @@ fn in_place(source: &Source) -> bool {
     source.bytes.is_some()
         && source.path().is_some()
         && source.compression == Compression::None
-        && source.format != Format::Parquet
+        && !source.format.is_columnar()
 }
 
 fn read_at(mut file: &File, offset: u64, bytes: &mut [u8]) -> io::Result<()> {

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use nearset_records::{Batch, Format, InputError, Position, RecordError};
+use nearset_records::{Batch, InputError, Position, RecordError};
 
 use super::state::State;
 
@@ -80,9 +80,9 @@ impl<P> Job<P> {
             return batch.end();
         }
         let start = batch.start();
-        let offset = match batch.format() {
-            Format::Parquet => start.offset,
-            _ => start.offset + batch.range(records).start as u64,
+        let offset = match batch.format().is_columnar() {
+            true => start.offset,
+            false => start.offset + batch.range(records).start as u64,
         };
         Position { source: start.source, record: start.record + records as u64, line: batch.line(records), offset }
     }

@@ -33,8 +33,8 @@ use crossbeam_channel::{Receiver, bounded, unbounded};
 use nearset::Seed;
 use nearset_records::output::{check_sources, is_same_output, is_written_through};
 use nearset_records::{
-    Arena, Extracted, Format, OutputError, OutputFile, OutputOptions, Position, ReadOptions, Reader, RecordError,
-    Source, StateFolder, extract,
+    Arena, Extracted, OutputError, OutputFile, OutputOptions, Position, ReadOptions, Reader, RecordError, Source,
+    StateFolder, extract,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -404,9 +404,8 @@ pub fn is_resumable(out: &Path) -> bool {
 /// The output, if a run over these sources can be resumed: a pipe can't be read or written twice, and Parquet files and arrays are written
 /// from their ends.
 fn resumable_output<'o>(options: &'o RunOptions, sources: &[Source]) -> Option<&'o Path> {
-    let files = sources.iter().all(|source| {
-        source.bytes.is_some() && source.path().is_some() && !matches!(source.format, Format::Parquet | Format::Npy)
-    });
+    let files =
+        sources.iter().all(|source| source.bytes.is_some() && source.path().is_some() && source.format.is_resumable());
     let pipes = options.outputs().any(|path| is_written_through(path));
     options.out.as_deref().filter(|_| files && !pipes)
 }

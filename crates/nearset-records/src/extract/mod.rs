@@ -1,6 +1,6 @@
-//! Items and ids out of a batch's raw bytes: the work of a worker thread.
+//! Items and ids out of a batch's raw bytes: the work of a decoder thread.
 //!
-//! Claim: a text that needs no unescaping is borrowed from the batch; everything else lies in one [`Arena`] that a worker
+//! Claim: a text that needs no unescaping is borrowed from the batch; everything else lies in one [`Arena`] that a decoder
 //! keeps from batch to batch. A faulty record is an error of its own and does not touch its neighbours.
 
 mod csv;
@@ -13,10 +13,9 @@ use std::sync::Arc;
 use nearset::{BitString, Bits, Item, Metric};
 
 use crate::error::{RecordError, RecordFault};
-use crate::format::Format;
-use crate::input::Batch;
+use crate::input::{Batch, Preamble};
 
-pub(crate) use csv::{Cells, row_cells, strip_line_end};
+pub(crate) use csv::{Cell, Cells, row_cells, strip_line_end};
 
 /// What the item's field holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -41,7 +40,7 @@ pub fn item_field(metric: Metric) -> Option<ItemField> {
 }
 
 impl ItemField {
-    fn wanted(self) -> &'static str {
+    pub(crate) fn wanted(self) -> &'static str {
         match self {
             ItemField::Text => "a string",
             ItemField::Hex => "a string of hexadecimal digits",
@@ -79,7 +78,7 @@ impl Fields {
 
 /// Where a decoded value lies.
 #[derive(Debug, Clone)]
-enum Place {
+pub(crate) enum Place {
     /// Text in the batch.
     Batch(Range<usize>),
     /// Text in the arena.
@@ -91,7 +90,7 @@ enum Place {
     Floats(Range<usize>),
 }
 
-/// What one worker decodes into; its allocations are kept from batch to batch.
+/// What one decoder decodes into; its allocations are kept from batch to batch.
 #[derive(Debug, Default)]
 pub struct Arena {
     /// Decoded texts: bytes, so that they are checked to be UTF-8 once a batch rather than piece by piece.
@@ -182,7 +181,7 @@ impl<'a> Extracted<'a> {
     pub fn id(&self, i: usize) -> Cow<'a, str> {
         match self.own_id(i) {
             Some(id) => Cow::Borrowed(id),
-            None if self.batch.format() == Format::TextFile => Cow::Borrowed(self.batch.name()),
+            None if self.batch.format().layout().is_whole_file() => Cow::Borrowed(self.batch.name()),
             None => Cow::Owned(format!("{}:{}", self.batch.name(), self.batch.line(i))),
         }
     }
@@ -203,32 +202,28 @@ impl<'a> Extracted<'a> {
 /// Decodes the items and ids of a batch.
 pub fn extract<'a>(batch: &'a Batch, fields: &Fields, arena: &'a mut Arena) -> Extracted<'a> {
     arena.clear();
-    let is_binary = matches!(batch.format(), Format::Npy | Format::Fvecs)
-        || (batch.format() == Format::Parquet && fields.kind == ItemField::Vector);
-    let text = if is_binary { None } else { simdutf8::basic::from_utf8(batch.bytes()).ok() };
-    let columns = (batch.format().delimiter().is_some()).then(|| {
-        let position = |name: &str| batch.preamble().columns.iter().position(|column| column == name);
-        (position(&fields.item), fields.id.as_deref().and_then(position))
-    });
-    let mut worker = Worker { batch, fields, text, columns, arena };
+    let layout = batch.format().layout();
+    let text = layout.is_text(fields.kind).then(|| simdutf8::basic::from_utf8(batch.bytes()).ok()).flatten();
+    let position = |name: &str| batch.preamble().columns.iter().position(|column| column == name);
+    let columns = (position(&fields.item), fields.id.as_deref().and_then(position));
+    let mut decoder = Decoder { batch, fields, text, columns, arena };
     let mut faults = batch.faults.iter().peekable();
     for i in 0..batch.len() {
-        let text_mark = worker.arena.text.len();
+        let text_mark = decoder.arena.text.len();
         let result = match faults.next_if(|(faulty, _)| *faulty == i) {
             Some((_, fault)) => Err(fault.clone()),
-            None if is_binary => Ok((worker.floats(i), None)),
-            None => worker.record(i),
+            None => layout.extract(&mut decoder, i),
         };
         match result {
             Ok((item, id)) => {
-                worker.arena.items.push(Ok(item));
-                worker.arena.ids.push(id);
+                decoder.arena.items.push(Ok(item));
+                decoder.arena.ids.push(id);
             }
             Err(fault) => {
-                worker.arena.text.truncate(text_mark);
+                decoder.arena.text.truncate(text_mark);
                 let error = RecordError { name: Arc::clone(batch.name()), line: batch.line(i), fault };
-                worker.arena.items.push(Err(Box::new(error)));
-                worker.arena.ids.push(None);
+                decoder.arena.items.push(Err(Box::new(error)));
+                decoder.arena.ids.push(None);
             }
         }
     }
@@ -237,19 +232,32 @@ pub fn extract<'a>(batch: &'a Batch, fields: &Fields, arena: &'a mut Arena) -> E
     Extracted { batch, text: text.unwrap_or_default(), decoded, arena }
 }
 
-struct Worker<'a, 'b> {
+/// Decodes the records of a batch into an arena.
+pub(crate) struct Decoder<'a, 'b> {
     batch: &'a Batch,
     fields: &'b Fields,
     text: Option<&'a str>,
     /// The item's and the id's column, for tables.
-    columns: Option<(Option<usize>, Option<usize>)>,
+    columns: (Option<usize>, Option<usize>),
     arena: &'b mut Arena,
 }
 
 /// A string within a record, before it is decoded.
-struct Raw {
+pub(crate) struct Raw {
     range: Range<usize>,
     escape: Escape,
+}
+
+impl Raw {
+    /// A string that stands as it is.
+    pub fn plain(range: Range<usize>) -> Self {
+        Self { range, escape: Escape::None }
+    }
+
+    /// A cell in which quotes are doubled.
+    pub fn doubled_quotes(range: Range<usize>) -> Self {
+        Self { range, escape: Escape::DoubledQuotes }
+    }
 }
 
 #[derive(PartialEq, Eq)]
@@ -267,9 +275,29 @@ impl From<json::Value> for Raw {
     }
 }
 
-impl<'a> Worker<'a, '_> {
+impl<'a, 'b> Decoder<'a, 'b> {
+    /// What is wanted of a record.
+    pub fn fields(&self) -> &'b Fields {
+        self.fields
+    }
+
+    /// The item's and the id's column, for tables.
+    pub fn columns(&self) -> (Option<usize>, Option<usize>) {
+        self.columns
+    }
+
+    /// What stands before the source's first record.
+    pub fn preamble(&self) -> &'a Preamble {
+        self.batch.preamble()
+    }
+
+    /// Room for the places of a line's escapes.
+    pub fn escapes(&mut self) -> &mut Vec<usize> {
+        &mut self.arena.escapes
+    }
+
     /// Record `i` as text.
-    fn record_text(&self, i: usize) -> Result<&'a str, RecordFault> {
+    pub fn record_text(&self, i: usize) -> Result<&'a str, RecordFault> {
         match self.text {
             // A record starts and ends at an ASCII byte, so within valid text the slice is valid.
             Some(text) => text.get(self.batch.range(i)).ok_or(RecordFault::InvalidUtf8 { offset: 0 }),
@@ -278,78 +306,8 @@ impl<'a> Worker<'a, '_> {
         }
     }
 
-    fn record(&mut self, i: usize) -> Result<(Place, Option<Place>), RecordFault> {
-        let record = self.record_text(i)?;
-        match self.batch.format() {
-            Format::Jsonl => self.json(i, record),
-            Format::Csv | Format::Tsv => self.row(i, record),
-            Format::Text => {
-                let range = 0..strip_line_end(record.as_bytes()).len();
-                Ok((self.item(i, record, Raw { range, escape: Escape::None })?, None))
-            }
-            _ => Ok((self.item(i, record, Raw { range: 0..record.len(), escape: Escape::None })?, None)),
-        }
-    }
-
-    fn json(&mut self, i: usize, record: &str) -> Result<(Place, Option<Place>), RecordFault> {
-        let field = &self.fields.item;
-        if self.fields.kind == ItemField::Vector && record.trim_start().starts_with('[') {
-            let value = json::whole(record.as_bytes(), &mut self.arena.escapes)?;
-            return Ok((self.numbers(&record[value.range])?, None));
-        }
-        let [item, id] =
-            json::find(record.as_bytes(), [Some(field), self.fields.id.as_deref()], &mut self.arena.escapes)?;
-        let Some(item) = item else {
-            return Err(RecordFault::MissingField { field: field.clone(), found: json::keys(record) });
-        };
-        let place = match (item.kind, self.fields.kind) {
-            (json::Kind::String, ItemField::Text | ItemField::Hex) => self.item(i, record, item.into())?,
-            (json::Kind::Array, ItemField::Vector) => self.numbers(&record[item.range])?,
-            (found, kind) => {
-                let (found, wanted) = (found.name(), kind.wanted());
-                return Err(RecordFault::WrongType { field: field.clone(), found, wanted });
-            }
-        };
-        let id = match id {
-            Some(id) if matches!(id.kind, json::Kind::String | json::Kind::Number) => {
-                Some(self.string(i, record, id.into())?)
-            }
-            // An id that is null or a structure names nothing.
-            _ => None,
-        };
-        Ok((place, id))
-    }
-
-    fn row(&mut self, i: usize, record: &str) -> Result<(Place, Option<Place>), RecordFault> {
-        let (item_column, id_column) = self.columns.unwrap_or_default();
-        let mut item = None;
-        let mut id = None;
-        let mut cells = 0;
-        for cell in csv::Cells::new(record.as_bytes(), self.batch.format().delimiter().unwrap_or(b',')) {
-            let cell = cell?;
-            if Some(cells) == item_column {
-                item = Some(cell.clone());
-            }
-            if Some(cells) == id_column {
-                id = Some(cell);
-            }
-            cells += 1;
-        }
-        let raw = |cell: csv::Cell| Raw {
-            range: cell.range,
-            escape: if cell.escaped { Escape::DoubledQuotes } else { Escape::None },
-        };
-        let Some(item) = item else {
-            let (column, wanted) = (self.fields.item.clone(), item_column.map_or(0, |column| column + 1));
-            return Err(RecordFault::MissingCell { column, wanted, found: cells });
-        };
-        let item = self.item(i, record, raw(item))?;
-        let id = id.filter(|id| !id.range.is_empty()).map(|id| self.string(i, record, raw(id))).transpose()?;
-        Ok((item, id))
-    }
-
     /// Decodes the item that stands as text in the record.
-    fn item(&mut self, i: usize, record: &str, raw: Raw) -> Result<Place, RecordFault> {
+    pub fn item(&mut self, i: usize, record: &str, raw: Raw) -> Result<Place, RecordFault> {
         if self.fields.kind == ItemField::Text {
             return self.string(i, record, raw);
         }
@@ -375,7 +333,7 @@ impl<'a> Worker<'a, '_> {
     }
 
     /// A string where it stands, or decoded into the arena.
-    fn string(&mut self, i: usize, record: &str, raw: Raw) -> Result<Place, RecordFault> {
+    pub fn string(&mut self, i: usize, record: &str, raw: Raw) -> Result<Place, RecordFault> {
         let start = self.arena.text.len();
         if raw.escape == Escape::None {
             if self.text.is_some() {
@@ -390,7 +348,7 @@ impl<'a> Worker<'a, '_> {
     }
 
     /// Numbers between commas or white space, in brackets or not.
-    fn numbers(&mut self, text: &str) -> Result<Place, RecordFault> {
+    pub fn numbers(&mut self, text: &str) -> Result<Place, RecordFault> {
         let inner = text.trim();
         let inner = inner.strip_prefix('[').and_then(|inner| inner.strip_suffix(']')).unwrap_or(inner);
         let start = self.arena.floats.len();
@@ -407,10 +365,22 @@ impl<'a> Worker<'a, '_> {
         Ok(Place::Floats(start..self.arena.floats.len()))
     }
 
-    /// A row of an array, or a list of a Parquet column.
-    fn floats(&mut self, i: usize) -> Place {
-        let raw = self.batch.raw(i);
-        let raw = if self.batch.format() == Format::Fvecs { &raw[4..] } else { raw };
+    /// A text that stands in pieces.
+    pub fn text(&mut self, i: usize, record: &str, pieces: &[Range<usize>]) -> Place {
+        if let ([piece], Some(_)) = (pieces, self.text) {
+            let base = self.batch.range(i).start;
+            return Place::Batch(base + piece.start..base + piece.end);
+        }
+        let start = self.arena.text.len();
+        for piece in pieces {
+            self.arena.text.extend_from_slice(record[piece.clone()].as_bytes());
+        }
+        Place::Arena(start..self.arena.text.len())
+    }
+
+    /// The numbers of record `i` behind its first `skipped` bytes.
+    pub fn floats(&mut self, i: usize, skipped: usize) -> Place {
+        let raw = &self.batch.raw(i)[skipped..];
         let start = self.arena.floats.len();
         if self.batch.preamble().element_bytes == 8 {
             self.arena.floats.extend(raw.as_chunks::<8>().0.iter().map(|&bytes| f64::from_le_bytes(bytes) as f32));

@@ -20,6 +20,10 @@ pub struct Preamble {
     pub columns: Vec<String>,
     /// The bytes of one element, for arrays.
     pub(crate) element_bytes: usize,
+    /// The bytes of one row, for arrays.
+    pub(crate) row_bytes: usize,
+    /// How many records there are to be, where that stands here.
+    pub(crate) rows: Option<u64>,
 }
 
 /// Where one record lies in its batch's bytes, and its line in the file.

@@ -8,13 +8,11 @@ mod decompress;
 mod parquet;
 mod reader;
 mod resolve;
-mod split;
-mod vectors;
 
+pub(crate) use batch::Span;
 pub use batch::{Batch, Preamble};
-pub(crate) use reader::BYTE_ORDER_MARK;
+pub(crate) use reader::{BYTE_ORDER_MARK, Head};
 pub use reader::{Position, ReadOptions, Reader};
 pub use resolve::{Location, Source, Sources, resolve};
 
 pub(crate) use parquet::open_file as open_parquet;
-pub(crate) use vectors::NpyHeader;

@@ -105,7 +105,7 @@ impl ParquetRows {
             let leaf = schema.column(id);
             leaf.max_rep_level() == 0 && matches!(leaf.physical_type(), Type::BYTE_ARRAY | Type::INT32 | Type::INT64)
         });
-        let preamble = Arc::new(Preamble { raw: Vec::new(), columns, element_bytes: 4 });
+        let preamble = Arc::new(Preamble { columns, element_bytes: 4, ..Preamble::default() });
         let mut rows =
             Self { name, file, item, item_name, max_definition, id, preamble, group: 0, rows_left: 0, columns: None };
         rows.skip(position.record).map_err(|cause| rows.explain(cause))?;

@@ -9,11 +9,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::batch::{Batch, Preamble};
 use super::decompress::Stream;
 use super::parquet::ParquetRows;
-use super::split::{Splitter, row_end};
-use super::{Location, NpyHeader, Source};
+use super::{Location, Source};
 use crate::error::InputError;
-use crate::extract::{Fields, row_cells};
-use crate::format::{Compression, Format};
+use crate::extract::Fields;
+use crate::format::{Compression, Layout};
 
 pub(crate) const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
@@ -144,7 +143,7 @@ fn open(
     position: Position,
     disk_bytes: &Arc<AtomicU64>,
 ) -> Result<(Open, Position), InputError> {
-    if source.format == Format::Parquet {
+    if source.format.is_columnar() {
         let rows = ParquetRows::open(source, options, position)?;
         let position = Position { line: position.record + 1, ..position };
         return Ok((Open::Parquet(Box::new(rows)), position));
@@ -157,15 +156,13 @@ fn open(
 /// Records that are ranges of a byte stream.
 struct ByteRecords {
     stream: Stream,
-    splitter: Splitter,
+    layout: &'static dyn Layout,
     preamble: Arc<Preamble>,
     /// The start of a record whose end has not been read yet.
     carry: Vec<u8>,
     at_end: bool,
     finished: bool,
     first: Position,
-    /// What the header of an array promises.
-    rows: Option<u64>,
 }
 
 impl ByteRecords {
@@ -177,10 +174,11 @@ impl ByteRecords {
     ) -> Result<Self, InputError> {
         let disk_before = disk_bytes.load(Ordering::Relaxed);
         let mut head = Head { stream: Stream::open(source, 0, disk_bytes)?, bytes: Vec::new(), at_end: false };
-        let (preamble, rows, splitter) = head.preamble(source, options)?;
+        let layout = source.format.layout();
+        let preamble = layout.preamble(&mut head, source, options)?;
         let offset = preamble.raw.len() as u64;
         let lines = memchr::memchr_iter(b'\n', &preamble.raw).count() as u64;
-        let line = if source.format.delimiter().is_some() { 1 + lines } else { 1 };
+        let line = if layout.is_lines() { 1 + lines } else { 1 };
         let Head { mut stream, bytes: mut carry, mut at_end } = head;
         carry.drain(..preamble.raw.len());
         if position.offset > offset {
@@ -197,13 +195,12 @@ impl ByteRecords {
         }
         Ok(Self {
             stream,
-            splitter,
+            layout,
             preamble: Arc::new(preamble),
             carry,
             at_end,
             finished: false,
             first: Position { source: position.source, record: 0, line, offset },
-            rows,
         })
     }
 
@@ -229,7 +226,8 @@ impl ByteRecords {
                     Err(stop) => error = Some(stop),
                 }
             }
-            let taken = self.splitter.split(&batch.bytes, self.at_end && error.is_none(), &mut batch.spans);
+            let taken =
+                self.layout.split(&self.preamble, &batch.bytes, self.at_end && error.is_none(), &mut batch.spans);
             if taken.bytes > 0 || self.at_end || error.is_some() {
                 break taken;
             }
@@ -266,22 +264,22 @@ impl ByteRecords {
                 format!("{} bytes after row {} are no whole vector: the file is cut off", self.carry.len(), end.record);
             return Some(InputError::BadArray { name, cause });
         }
-        let rows = self.rows.filter(|&rows| rows != end.record)?;
+        let rows = self.preamble.rows.filter(|&rows| rows != end.record)?;
         let cause = format!("its header promises {rows} rows but {} are there: the file is cut off", end.record);
         Some(InputError::BadArray { name, cause })
     }
 }
 
 /// The start of a stream, while the preamble is looked for.
-struct Head {
+pub(crate) struct Head {
     stream: Stream,
-    bytes: Vec<u8>,
-    at_end: bool,
+    pub bytes: Vec<u8>,
+    pub at_end: bool,
 }
 
 impl Head {
     /// Reads until there are `wanted` bytes, or all.
-    fn fill_to(&mut self, wanted: usize) -> Result<(), InputError> {
+    pub fn fill_to(&mut self, wanted: usize) -> Result<(), InputError> {
         if !self.at_end && self.bytes.len() < wanted {
             let missing = wanted - self.bytes.len();
             self.at_end = self.stream.fill(&mut self.bytes, missing)? < missing;
@@ -289,79 +287,10 @@ impl Head {
         Ok(())
     }
 
-    fn preamble(
-        &mut self,
-        source: &Source,
-        options: &ReadOptions,
-    ) -> Result<(Preamble, Option<u64>, Splitter), InputError> {
-        let mut preamble = Preamble::default();
-        if source.format == Format::Npy {
-            let header = self.array_header(source)?;
-            preamble.raw.extend_from_slice(&self.bytes[..header.header_bytes]);
-            preamble.element_bytes = header.element_bytes;
-            let splitter = Splitter::Fixed { bytes: header.dimensions * header.element_bytes };
-            return Ok((preamble, Some(header.rows), splitter));
-        }
-        if source.format == Format::Fvecs {
-            preamble.element_bytes = 4;
-            return Ok((preamble, None, Splitter::Fvecs));
-        }
+    /// A preamble that is a byte-order mark, or nothing.
+    pub fn byte_order_mark(&mut self) -> Result<Preamble, InputError> {
         self.fill_to(BYTE_ORDER_MARK.len())?;
-        if self.bytes.starts_with(BYTE_ORDER_MARK) {
-            preamble.raw.extend_from_slice(BYTE_ORDER_MARK);
-        }
-        let splitter = match source.format.delimiter() {
-            Some(delimiter) => {
-                self.table_header(source, options, delimiter, &mut preamble)?;
-                Splitter::Rows { delimiter }
-            }
-            None if source.format == Format::TextFile => Splitter::Whole,
-            None => Splitter::Lines { keep_blank: source.format == Format::Text },
-        };
-        Ok((preamble, None, splitter))
-    }
-
-    fn array_header(&mut self, source: &Source) -> Result<NpyHeader, InputError> {
-        let bad = |cause| InputError::BadArray { name: Arc::clone(&source.name), cause };
-        self.fill_to(12)?;
-        let cut = || bad("not a NumPy array: it ends within its header".to_owned());
-        let size = NpyHeader::size(&self.bytes).map_err(bad)?.ok_or_else(cut)?;
-        self.fill_to(size)?;
-        NpyHeader::parse(self.bytes.get(..size).ok_or_else(cut)?).map_err(bad)
-    }
-
-    fn table_header(
-        &mut self,
-        source: &Source,
-        options: &ReadOptions,
-        delimiter: u8,
-        preamble: &mut Preamble,
-    ) -> Result<(), InputError> {
-        let name = || Arc::clone(&source.name);
-        let start = preamble.raw.len();
-        let mut wanted = 4096;
-        let end = loop {
-            self.fill_to(wanted)?;
-            if let Some(length) = row_end(&self.bytes[start..], delimiter) {
-                break start + length;
-            }
-            if self.at_end {
-                break self.bytes.len();
-            }
-            if wanted > options.max_record {
-                return Err(InputError::RecordTooLong { name: name(), line: 1, limit: options.max_record });
-            }
-            wanted *= 2;
-        };
-        let header = &self.bytes[start..end];
-        preamble.raw.extend_from_slice(header);
-        preamble.columns =
-            row_cells(header, delimiter).map_err(|cause| InputError::BadHeader { name: name(), cause })?;
-        let column = &options.fields.item;
-        if !preamble.columns.contains(column) {
-            let found = std::mem::take(&mut preamble.columns);
-            return Err(InputError::MissingColumn { name: name(), column: column.clone(), found });
-        }
-        Ok(())
+        let raw = self.bytes.strip_prefix(BYTE_ORDER_MARK).map_or(&[][..], |_| BYTE_ORDER_MARK).to_vec();
+        Ok(Preamble { raw, ..Preamble::default() })
     }
 }

@@ -48,9 +48,9 @@ impl Source {
 
     /// The number of records that the file itself states; `None` where it states none, or can't be read.
     pub fn stated_records(&self) -> Option<u64> {
-        match self.format {
-            Format::TextFile => Some(1),
-            Format::Parquet => super::parquet::num_rows(self).ok(),
+        match self.format.layout() {
+            layout if layout.is_whole_file() => Some(1),
+            layout if layout.is_columnar() => super::parquet::num_rows(self).ok(),
             _ => None,
         }
     }
@@ -58,7 +58,7 @@ impl Source {
     fn stdin(format: Option<Format>) -> Result<Self, InputError> {
         let name: Arc<str> = "<stdin>".into();
         let format = format.unwrap_or(Format::Jsonl);
-        if format == Format::Parquet {
+        if format.is_columnar() {
             return Err(InputError::ParquetNeedsFile { name });
         }
         Ok(Self { location: Location::Stdin, name, format, compression: Compression::None, bytes: None })
@@ -73,7 +73,7 @@ impl Source {
         let Some(format) = format.or(detected) else {
             return Err(InputError::UnknownExtension { path });
         };
-        if format == Format::Parquet && compression != Compression::None {
+        if format.is_columnar() && compression != Compression::None {
             return Err(InputError::ParquetNeedsFile { name });
         }
         let (bytes, head) = match look_at(&path) {

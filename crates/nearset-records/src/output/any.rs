@@ -21,7 +21,7 @@ pub fn check_sources(path: &Path, sources: &[Source], added: &[Added]) -> Result
             other: (Arc::clone(&other.name), other.format),
         });
     }
-    if first.format != Format::Parquet {
+    if !first.format.is_columnar() {
         return records::check_format(path, added, first.format, &first.name);
     }
     let (named, packed) = detect(path);
@@ -63,7 +63,7 @@ impl AnyWriter {
         options: &OutputOptions,
     ) -> Result<Self, OutputError> {
         check_sources(path, sources, &added)?;
-        if sources.iter().any(|source| source.format == Format::Parquet) {
+        if sources.iter().any(|source| source.format.is_columnar()) {
             return Ok(Self::Parquet(Box::new(ParquetWriter::create(path, Arc::clone(sources), added, options)?)));
         }
         let writer = match resumed {

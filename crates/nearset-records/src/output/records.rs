@@ -9,8 +9,8 @@ use std::sync::Arc;
 use super::annotate::{self, Columns, Value, json_string};
 use super::{Added, OutputFile, OutputOptions, is_written_through};
 use crate::error::{InputError, OutputError, RecordError, RecordFault};
-use crate::format::{Compression, Format, detect};
-use crate::input::{Batch, NpyHeader, Preamble};
+use crate::format::{Adding, Compression, Format, detect};
+use crate::input::{Batch, Preamble};
 
 /// How far an output has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
@@ -112,7 +112,7 @@ impl RecordWriter {
                     other: (Arc::clone(batch.name()), batch.format()),
                 });
             }
-            if first.preamble.columns != preamble.columns || !same_array(&first.preamble, preamble) {
+            if !first.format.layout().is_alike(&first.preamble, preamble) {
                 return Err(OutputError::HeaderMismatch {
                     path: self.path.clone(),
                     name: Arc::clone(batch.name()),
@@ -131,7 +131,7 @@ impl RecordWriter {
         }
         self.started = true;
         let raw = &preamble.raw;
-        if becomes_json(format) {
+        if format.layout().written_as().is_some() {
             return Ok(());
         }
         if let (Some(delimiter), false) = (format.delimiter(), self.added.is_empty()) {
@@ -152,7 +152,7 @@ impl RecordWriter {
         if self.open_line {
             self.out.write(b"\n")?;
         }
-        self.open_line = batch.format().is_lines() && !record.ends_with(b"\n");
+        self.open_line = batch.format().layout().is_lines() && !record.ends_with(b"\n");
         self.rows += 1;
         Ok(())
     }
@@ -165,7 +165,7 @@ impl RecordWriter {
     /// # Panics
     /// If there is no record `i`.
     pub fn copy(&mut self, batch: &Batch, i: usize) -> Result<(), OutputError> {
-        if becomes_json(batch.format()) {
+        if batch.format().layout().written_as().is_some() {
             return self.write_document(batch, i, &[]);
         }
         let record = batch.raw(i);
@@ -183,7 +183,7 @@ impl RecordWriter {
     /// If there is no record `i`, or there are more or fewer values than names.
     pub fn annotate(&mut self, batch: &Batch, i: usize, values: &[Value<'_>]) -> Result<(), OutputError> {
         assert_eq!(values.len(), self.added.len(), "a value for each added field");
-        if becomes_json(batch.format()) {
+        if batch.format().layout().written_as().is_some() {
             return self.write_document(batch, i, values);
         }
         let record = batch.raw(i);
@@ -221,16 +221,16 @@ impl RecordWriter {
     /// # Errors
     /// If the device is full or fails, or the output cannot be resumed.
     pub fn checkpoint(&mut self) -> Result<Checkpoint, OutputError> {
-        if self.array_header().is_some() {
-            let (path, what) = (self.out.path().to_owned(), "a NumPy array");
+        if let Some(First { format, .. }) = self.counted_first() {
+            let (path, what) = (self.out.path().to_owned(), format.name());
             return Err(OutputError::NotResumable { path, what });
         }
         let length = self.out.checkpoint()?;
         Ok(Checkpoint { length, started: self.started, open_line: self.open_line })
     }
 
-    fn array_header(&self) -> Option<&Arc<Preamble>> {
-        self.first.as_ref().map(|first| &first.preamble).filter(|preamble| preamble.raw.starts_with(b"\x93NUMPY"))
+    fn counted_first(&self) -> Option<&First> {
+        self.first.as_ref().filter(|first| first.format.layout().counts_first())
     }
 
     /// Lets the output appear under its name.
@@ -238,49 +238,36 @@ impl RecordWriter {
     /// # Errors
     /// If the device is full or fails.
     pub fn finish(mut self) -> Result<(), OutputError> {
-        if let Some(preamble) = self.array_header().cloned() {
-            let header = NpyHeader::with_rows(&preamble.raw, self.rows).map_err(|cause| self.unsupported(cause))?;
-            self.out.patch_start(&header)?;
+        if let Some(first) = self.counted_first() {
+            let counted = first.format.layout().counted(&first.preamble, self.rows);
+            self.out.patch_start(&counted.map_err(|cause| self.unsupported(cause))?)?;
         }
         self.out.finish()
     }
-}
-
-/// A file a document has no place in one text file, so such documents come out as JSON objects.
-fn becomes_json(format: Format) -> bool {
-    format == Format::TextFile
 }
 
 /// Checks that records of a format, with these fields added, can go to an output of this name. `name` is whose they are.
 pub(super) fn check_format(path: &Path, added: &[Added], input: Format, name: &str) -> Result<(), OutputError> {
     let unsupported = |cause| Err(OutputError::Unsupported { path: path.to_owned(), cause });
     let (named, packed) = detect(path);
-    if input == Format::Parquet {
+    let layout = input.layout();
+    if layout.is_columnar() {
         return unsupported(format!("{name} is Parquet, which needs an output called .parquet"));
     }
-    let wanted = if becomes_json(input) { Format::Jsonl } else { input };
+    let wanted = layout.written_as().unwrap_or(input);
     if let Some(output) = named.filter(|&output| output != wanted) {
         return unsupported(format!(
             "named as {output}, but {name} is {input} and records come out as they went in: name it as {wanted}"
         ));
     }
-    if input == Format::Npy && packed != Compression::None {
-        return unsupported("a NumPy array's row count is known last, so it cannot be compressed".to_owned());
+    if layout.counts_first() && packed != Compression::None {
+        return unsupported(format!("the row count of {input} is known last, so it cannot be compressed"));
     }
-    if input == Format::Npy && is_written_through(path) {
-        return unsupported("a NumPy array's row count is known last, so it needs a file: name one".to_owned());
+    if layout.counts_first() && is_written_through(path) {
+        return unsupported(format!("the row count of {input} is known last, so it needs a file: name one"));
     }
-    if !added.is_empty() && wanted != Format::Jsonl && input.delimiter().is_none() {
+    if !added.is_empty() && wanted.layout().adding() == Adding::Nowhere {
         return unsupported(format!("{input} has no fields to add to: annotate JSONL, CSV or TSV"));
     }
     Ok(())
-}
-
-fn same_array(a: &Preamble, b: &Preamble) -> bool {
-    let shape = |preamble: &Preamble| {
-        preamble.raw.starts_with(b"\x93NUMPY").then(|| {
-            NpyHeader::parse(&preamble.raw).map(|header| (header.dimensions, header.element_bytes)).unwrap_or_default()
-        })
-    };
-    shape(a) == shape(b)
 }

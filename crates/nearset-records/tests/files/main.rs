@@ -6,5 +6,6 @@ mod extraction;
 mod outputs;
 mod parquets;
 mod resolving;
+mod sequences;
 mod support;
 mod tables;

@@ -47,13 +47,16 @@ fn a_missing_column_is_found_before_any_record() {
 #[test]
 fn faulty_rows_are_errors_of_their_own() {
     let folder = Folder::new();
-    let path = folder.write("a.csv", "id,text\n1\n2,\"x\"y\n3,fine\n4,\"open\n5,swallowed\n");
+    let path =
+        folder.write("a.csv", "id,text\n1\n2,\"x\"y\n3,fine\n6,half a text, and its rest\n4,\"open\n5,swallowed\n");
     let found = records(&read(&path, &text_fields()), &text_fields());
     let message = |i: usize| found[i].as_ref().unwrap_err().strip_prefix(&format!("{}:", path.display())).unwrap();
     assert_eq!(message(0), "2: 1 cells, but column \"text\" is number 2");
     assert_eq!(message(1), "3: byte 5 of the record: a quoted cell is followed by something other than a separator");
     assert_eq!(found[2].as_ref().unwrap().1, "fine");
-    assert_eq!(message(3), "5: a quoted cell is never closed");
+    let cure = "put cells that contain the separator in quotes, or name the missing columns";
+    assert_eq!(message(3), format!("5: 3 cells, but the header names 2 columns: {cure}"));
+    assert_eq!(message(4), "6: a quoted cell is never closed");
 }
 
 #[test]
@@ -119,7 +122,7 @@ fn columns_of_an_earlier_run_are_replaced_where_they_stand() {
         ("text,near\nx,\n", "text,near,\"dup,of\"\nx,true,\"a, b\"\n"),
         // What was added twice is there once.
         ("near,text,near\nfalse,x,true\n", "near,text,\"dup,of\"\ntrue,x,\"a, b\"\n"),
-        // Each value stands below its name, also where a row is shorter or longer than its header.
+        // Each value stands below its name, also where a row is shorter or longer than its header, though a longer one has no item.
         ("text,note\nx\ny,n,beyond\n", "text,note,near,\"dup,of\"\nx,,true,\"a, b\"\ny,n,true,\"a, b\",beyond\n"),
         ("text,near\nx\n", "text,near,\"dup,of\"\nx,true,\"a, b\"\n"),
     ] {

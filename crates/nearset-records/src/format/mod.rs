@@ -7,15 +7,24 @@ use std::fmt;
 use std::path::Path;
 use std::str::FromStr;
 
+mod arrays;
+mod fasta;
+mod layout;
+mod lines;
+mod parquet;
+mod table;
+
+pub(crate) use layout::{Adding, Layout};
+
 /// How records lie in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Format {
-    /// A JSON object a line. Blank lines are no records.
+    /// A JSON object per line. Blank lines are no records.
     Jsonl,
-    /// A document a line; an empty line is an empty document.
+    /// A document per line; an empty line is an empty document.
     Text,
-    /// A document a file.
+    /// A document per file.
     TextFile,
     /// Comma-separated values under a header line, quoted as in RFC 4180.
     Csv,
@@ -23,59 +32,87 @@ pub enum Format {
     Tsv,
     /// Apache Parquet.
     Parquet,
-    /// A two-dimensional NumPy array of 32- or 64-bit floats, a vector a row.
+    /// A two-dimensional NumPy array of 32- or 64-bit floats, a vector per row.
     Npy,
     /// Vectors of 32-bit floats, each after its own length.
     Fvecs,
+    /// Sequences below their names.
+    Fasta,
+    /// Sequences below their names, each with its quality.
+    Fastq,
 }
 
-/// The extensions that are known, as error messages list them.
-pub const KNOWN_EXTENSIONS: &str = ".jsonl .ndjson .json-lines .json .txt .csv .tsv .parquet .npy .fvecs, each but .parquet also with .gz, .zst, .bz2 or .xz";
+const CSV: table::Table = table::Table { name: "csv", extensions: &["csv"], delimiter: b',' };
+const TSV: table::Table = table::Table { name: "tsv", extensions: &["tsv"], delimiter: b'\t' };
 
-/// The names that [`Format::from_str`] takes, as error messages list them.
-pub const KNOWN_FORMATS: &str = "jsonl, text, text-file, csv, tsv, parquet, npy, fvecs";
+/// All formats, in the order of the enumeration.
+const FORMATS: &[(Format, &dyn Layout)] = &[
+    (Format::Jsonl, &lines::Jsonl),
+    (Format::Text, &lines::Text),
+    (Format::TextFile, &lines::TextFile),
+    (Format::Csv, &CSV),
+    (Format::Tsv, &TSV),
+    (Format::Parquet, &parquet::Parquet),
+    (Format::Npy, &arrays::Npy),
+    (Format::Fvecs, &arrays::Fvecs),
+    (Format::Fasta, &fasta::Fasta),
+    (Format::Fastq, &fasta::Fastq),
+];
+
+/// The extensions that are known, as messages list them.
+pub fn known_extensions() -> String {
+    let all: Vec<String> =
+        FORMATS.iter().flat_map(|(_, layout)| layout.extensions()).map(|extension| format!(".{extension}")).collect();
+    format!("{}, each but .parquet also with {KNOWN_PACKINGS}", all.join(" "))
+}
+
+/// The names that [`Format::from_str`] takes, as messages list them.
+pub fn known_formats() -> String {
+    let names: Vec<&str> = FORMATS.iter().map(|(_, layout)| layout.name()).collect();
+    names.join(", ")
+}
 
 impl Format {
+    /// What sets the format apart.
+    pub(crate) fn layout(self) -> &'static dyn Layout {
+        FORMATS[self as usize].1
+    }
+
     /// The format's name, as `--format` takes it.
     pub fn name(self) -> &'static str {
-        match self {
-            Format::Jsonl => "jsonl",
-            Format::Text => "text",
-            Format::TextFile => "text-file",
-            Format::Csv => "csv",
-            Format::Tsv => "tsv",
-            Format::Parquet => "parquet",
-            Format::Npy => "npy",
-            Format::Fvecs => "fvecs",
-        }
+        self.layout().name()
     }
 
     /// The byte between two cells of a row, for formats made of rows.
     pub(crate) fn delimiter(self) -> Option<u8> {
-        match self {
-            Format::Csv => Some(b','),
-            Format::Tsv => Some(b'\t'),
+        match self.layout().adding() {
+            Adding::Cells(delimiter) => Some(delimiter),
             _ => None,
         }
     }
 
-    /// Whether a record ends with a line.
-    pub(crate) fn is_lines(self) -> bool {
-        matches!(self, Format::Jsonl | Format::Text | Format::Csv | Format::Tsv)
+    /// Whether records lie by columns, so that they are at no place in their file and a file is read from its end.
+    pub fn is_columnar(self) -> bool {
+        self.layout().is_columnar()
+    }
+
+    /// Whether a record is one line, and each line one record.
+    pub fn is_one_line(self) -> bool {
+        self.layout().is_one_line()
+    }
+
+    /// Whether a source states how many records it has.
+    pub fn states_records(self) -> bool {
+        self.is_columnar() || self.layout().is_whole_file()
+    }
+
+    /// Whether an unfinished output can be gone on with: not where its end or its start says how many records there are.
+    pub fn is_resumable(self) -> bool {
+        !self.is_columnar() && !self.layout().counts_first()
     }
 
     fn from_extension(extension: &str) -> Option<Self> {
-        Some(match extension {
-            // Large public corpora ship JSON Lines as `.json.gz`; a file that is one JSON document fails at its line 1.
-            "jsonl" | "ndjson" | "json-lines" | "jsonlines" | "json" => Format::Jsonl,
-            "txt" | "text" => Format::Text,
-            "csv" => Format::Csv,
-            "tsv" => Format::Tsv,
-            "parquet" => Format::Parquet,
-            "npy" => Format::Npy,
-            "fvecs" => Format::Fvecs,
-            _ => return None,
-        })
+        FORMATS.iter().find(|(_, layout)| layout.extensions().contains(&extension)).map(|(format, _)| *format)
     }
 }
 
@@ -87,7 +124,7 @@ impl fmt::Display for Format {
 
 /// A format that is not known by that name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("no format is called {found:?}: use one of {KNOWN_FORMATS}")]
+#[error("no format is called {found:?}: use one of {}", known_formats())]
 pub struct UnknownFormat {
     /// What was asked for.
     pub found: String,
@@ -97,11 +134,8 @@ impl FromStr for Format {
     type Err = UnknownFormat;
 
     fn from_str(name: &str) -> Result<Self, UnknownFormat> {
-        match name {
-            "text" => Ok(Format::Text),
-            "text-file" => Ok(Format::TextFile),
-            other => Format::from_extension(other).ok_or_else(|| UnknownFormat { found: name.to_owned() }),
-        }
+        let named = FORMATS.iter().find(|(_, layout)| layout.name() == name).map(|(format, _)| *format);
+        named.or_else(|| Format::from_extension(name)).ok_or_else(|| UnknownFormat { found: name.to_owned() })
     }
 }
 
@@ -184,7 +218,7 @@ pub fn detect(path: &Path) -> (Option<Format>, Compression) {
     let (stem, compression) = packed.unwrap_or((&name, Compression::None));
     let format = stem.rsplit_once('.').and_then(|(_, extension)| Format::from_extension(extension));
     // Parquet is compressed inside and read from its end, which a compressed stream cannot offer.
-    let format = format.filter(|&format| format != Format::Parquet || compression == Compression::None);
+    let format = format.filter(|&format| !format.is_columnar() || compression == Compression::None);
     (format, compression)
 }
 
@@ -202,6 +236,8 @@ mod tests {
         assert_eq!(told("a.parquet.gz"), (None, Compression::Gzip));
         assert_eq!(told("a.csv.BZ2"), (Some(Format::Csv), Compression::Bzip2));
         assert_eq!(told("a.jsonl.xz"), (Some(Format::Jsonl), Compression::Xz));
+        assert_eq!(told("reads_1.FQ.gz"), (Some(Format::Fastq), Compression::Gzip));
+        assert_eq!(told("genome.fna"), (Some(Format::Fasta), Compression::None));
         assert_eq!(told("a.jsonl.zstd"), (Some(Format::Jsonl), Compression::Zstd));
         assert_eq!(told("gz"), (None, Compression::None));
         assert_eq!(told("a.docx"), (None, Compression::None));
@@ -226,8 +262,13 @@ mod tests {
     }
 
     #[test]
+    fn every_format_has_its_row() {
+        assert!(FORMATS.iter().enumerate().all(|(row, (format, _))| *format as usize == row));
+    }
+
+    #[test]
     fn every_format_is_known_by_its_name() {
-        for name in KNOWN_FORMATS.split(", ") {
+        for name in known_formats().split(", ") {
             assert_eq!(name.parse::<Format>().unwrap().name(), name);
         }
         assert!("xml".parse::<Format>().unwrap_err().to_string().contains("fvecs"));

@@ -1,0 +1,101 @@
+//! What sets a file format apart: where its records end, what is in them, and how they are written.
+//!
+//! A format is one implementation of [`Layout`] and one row of the table in `format`. Everything else asks it.
+
+use crate::error::{InputError, RecordFault};
+use crate::extract::{Decoder, ItemField, Place};
+use crate::format::Format;
+use crate::input::{Head, Preamble, ReadOptions, Source, Span};
+
+/// An item and, where the record has one, its id.
+pub(crate) type Extraction = Result<(Place, Option<Place>), RecordFault>;
+
+/// What [`Layout::split`] took.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Taken {
+    /// Bytes of whole records and of what lies between them.
+    pub bytes: usize,
+    /// Lines in them; rows where there are no lines.
+    pub lines: u32,
+}
+
+/// Where fields can be added to a record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Adding {
+    Nowhere,
+    /// Before the closing brace of a JSON object.
+    Object,
+    /// As cells behind those of the header, with this byte between two.
+    Cells(u8),
+}
+
+/// A file format.
+pub(crate) trait Layout: Sync {
+    /// Its name, as `--format` takes it.
+    fn name(&self) -> &'static str;
+
+    /// The extensions of its files.
+    fn extensions(&self) -> &'static [&'static str];
+
+    /// Reads what stands before the first record.
+    fn preamble(&self, head: &mut Head, _: &Source, _: &ReadOptions) -> Result<Preamble, InputError> {
+        head.byte_order_mark()
+    }
+
+    /// Appends the spans of the whole records in `bytes`. It is a function of the bytes alone, so a record is the same wherever a
+    /// read happened to stop. At the end of the source a last record without a line end is whole too.
+    fn split(&self, preamble: &Preamble, bytes: &[u8], at_end: bool, spans: &mut Vec<Span>) -> Taken;
+
+    /// Whether records are UTF-8, given what their items are.
+    fn is_text(&self, _: ItemField) -> bool {
+        true
+    }
+
+    /// Decodes the item and the id of record `i`.
+    fn extract(&self, decoder: &mut Decoder<'_, '_>, i: usize) -> Extraction;
+
+    /// Whether a record ends with a line end, which the last of a source may lack.
+    fn is_lines(&self) -> bool {
+        true
+    }
+
+    /// Whether a record is one line, and each line one record.
+    fn is_one_line(&self) -> bool {
+        false
+    }
+
+    /// Whether a source is one record, which is then called by the source's name.
+    fn is_whole_file(&self) -> bool {
+        false
+    }
+
+    /// Whether records lie by columns, so that a file is read from its end and written by its own writer.
+    fn is_columnar(&self) -> bool {
+        false
+    }
+
+    /// The format that records are written in, where it is not their own.
+    fn written_as(&self) -> Option<Format> {
+        None
+    }
+
+    /// Where fields can be added to a record.
+    fn adding(&self) -> Adding {
+        Adding::Nowhere
+    }
+
+    /// Whether records of sources with these preambles can go to one output.
+    fn is_alike(&self, a: &Preamble, b: &Preamble) -> bool {
+        a.columns == b.columns
+    }
+
+    /// Whether the number of records stands before them, so that an output needs a file that can be written over.
+    fn counts_first(&self) -> bool {
+        false
+    }
+
+    /// The preamble of an output with so many records, of the same size as the one that was written.
+    fn counted(&self, preamble: &Preamble, _: u64) -> Result<Vec<u8>, String> {
+        Ok(preamble.raw.clone())
+    }
+}

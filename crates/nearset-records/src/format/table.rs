@@ -1,0 +1,136 @@
+//! Rows of cells under a header line, quoted as in RFC 4180.
+
+use std::sync::Arc;
+
+use memchr::{memchr, memchr2};
+
+use super::layout::{Adding, Extraction, Layout, Taken};
+use crate::error::{InputError, RecordFault};
+use crate::extract::{Cell, Cells, Decoder, Raw, row_cells};
+use crate::input::{Head, Preamble, ReadOptions, Source, Span};
+
+/// Rows with this byte between two cells.
+pub(super) struct Table {
+    pub name: &'static str,
+    pub extensions: &'static [&'static str],
+    pub delimiter: u8,
+}
+
+impl Layout for Table {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn extensions(&self) -> &'static [&'static str] {
+        self.extensions
+    }
+
+    /// The header line; the item's column must be among its names.
+    fn preamble(&self, head: &mut Head, source: &Source, options: &ReadOptions) -> Result<Preamble, InputError> {
+        let mut preamble = head.byte_order_mark()?;
+        let name = || Arc::clone(&source.name);
+        let start = preamble.raw.len();
+        let mut wanted = 4096;
+        let end = loop {
+            head.fill_to(wanted)?;
+            if let Some(length) = row_end(&head.bytes[start..], self.delimiter) {
+                break start + length;
+            }
+            if head.at_end {
+                break head.bytes.len();
+            }
+            if wanted > options.max_record {
+                return Err(InputError::RecordTooLong { name: name(), line: 1, limit: options.max_record });
+            }
+            wanted *= 2;
+        };
+        let header = &head.bytes[start..end];
+        preamble.raw.extend_from_slice(header);
+        preamble.columns =
+            row_cells(header, self.delimiter).map_err(|cause| InputError::BadHeader { name: name(), cause })?;
+        let column = &options.fields.item;
+        if !preamble.columns.contains(column) {
+            let found = std::mem::take(&mut preamble.columns);
+            return Err(InputError::MissingColumn { name: name(), column: column.clone(), found });
+        }
+        Ok(preamble)
+    }
+
+    /// At line feeds outside of quotes; blank lines are no records.
+    fn split(&self, _: &Preamble, bytes: &[u8], at_end: bool, spans: &mut Vec<Span>) -> Taken {
+        let mut taken = Taken::default();
+        let mut start = 0;
+        while start < bytes.len() {
+            let end = row_end(&bytes[start..], self.delimiter).map(|length| start + length);
+            let Some(end) = end.or(at_end.then_some(bytes.len())) else { break };
+            if !is_blank_row(&bytes[start..end]) {
+                spans.push(Span { start, end, line: taken.lines });
+            }
+            taken.lines += memchr::memchr_iter(b'\n', &bytes[start..end]).count() as u32;
+            start = end;
+        }
+        taken.bytes = start;
+        taken
+    }
+
+    fn extract(&self, decoder: &mut Decoder<'_, '_>, i: usize) -> Extraction {
+        let record = decoder.record_text(i)?;
+        let (item_column, id_column) = decoder.columns();
+        let (mut item, mut id, mut cells) = (None, None, 0);
+        for cell in Cells::new(record.as_bytes(), self.delimiter) {
+            let cell = cell?;
+            if Some(cells) == item_column {
+                item = Some(cell.clone());
+            }
+            if Some(cells) == id_column {
+                id = Some(cell);
+            }
+            cells += 1;
+        }
+        // An unquoted separator splits a text, and what is behind it would not be compared.
+        let columns = decoder.preamble().columns.len();
+        if cells > columns {
+            return Err(RecordFault::ExtraCells { found: cells, columns });
+        }
+        let raw = |cell: Cell| if cell.escaped { Raw::doubled_quotes(cell.range) } else { Raw::plain(cell.range) };
+        let Some(item) = item else {
+            let (column, wanted) = (decoder.fields().item.clone(), item_column.map_or(0, |column| column + 1));
+            return Err(RecordFault::MissingCell { column, wanted, found: cells });
+        };
+        let item = decoder.item(i, record, raw(item))?;
+        let id = id.filter(|id| !id.range.is_empty()).map(|id| decoder.string(i, record, raw(id))).transpose()?;
+        Ok((item, id))
+    }
+
+    fn adding(&self) -> Adding {
+        Adding::Cells(self.delimiter)
+    }
+}
+
+/// A line of tabs is a row of empty cells, so only a line end makes a row blank.
+fn is_blank_row(row: &[u8]) -> bool {
+    matches!(row, b"\n" | b"\r\n" | b"\r")
+}
+
+/// The length of the first row with its line feed, or `None` if it does not end here.
+fn row_end(bytes: &[u8], delimiter: u8) -> Option<usize> {
+    let mut at = 0;
+    loop {
+        // Here a cell starts, and only here a quote opens one.
+        if bytes.get(at) == Some(&b'"') {
+            at += 1;
+            loop {
+                at += memchr(b'"', &bytes[at..])? + 1;
+                if bytes.get(at) == Some(&b'"') {
+                    at += 1;
+                } else {
+                    break;
+                }
+            }
+        }
+        at += memchr2(delimiter, b'\n', &bytes[at..])? + 1;
+        if bytes[at - 1] == b'\n' {
+            return Some(at);
+        }
+    }
+}
