@@ -15,7 +15,7 @@ use nearset_jobs::scan::scan;
 use nearset_jobs::{check_save, save_filter};
 use nearset_records::{Arena, OutputOptions, ReadOptions, Reader, RecordError, RecordFault, Source, extract};
 
-use crate::goal::{GoalOptions, parse_count};
+use crate::goal::{GoalOptions, metric_help, parse_count, readable};
 use crate::items::{Faults, fields_for, metric_of_inputs};
 use crate::options::{Input, Opening, Work, print_json};
 use crate::show;
@@ -54,8 +54,7 @@ pub struct Args {
     #[arg(long)]
     index: bool,
 
-    /// What near means: jaccard, weighted-jaccard, hamming, cosine, l1 or l2
-    #[arg(long, value_name = "METRIC", default_value = "jaccard")]
+    #[arg(long, value_name = "METRIC", default_value = "jaccard", help = metric_help(readable()))]
     metric: MetricName,
 
     #[command(flatten)]

@@ -94,7 +94,7 @@ impl GoalOptions {
     ) -> Result<Option<Sampled>> {
         let Some(path) = &self.sample else { return Ok(None) };
         let sources = resolve(&[path], format)?;
-        let Some(kind) = of_any_length(metric).and_then(item_field) else {
+        let Some(kind) = item_field(metric.form()) else {
             return Err(Usage(format!("--sample: items of {metric} cannot be read from files")).into());
         };
         let options = ReadOptions::new(Fields::new(field.unwrap_or(usual_field(kind)), kind));
@@ -137,13 +137,9 @@ impl GoalOptions {
     /// What is wrong with the request, in terms of options.
     pub fn explain(&self, metric: MetricName, error: RequestError) -> Usage {
         match error {
-            RequestError::NearNotBelowFar { near, far, .. }
-                if of_any_length(metric).is_some_and(Metric::larger_is_nearer) =>
-            {
-                Usage(format!(
-                    "--near {near} must be larger than --far {far}: {metric} counts similarity, and what is nearer is more similar"
-                ))
-            }
+            RequestError::NearNotBelowFar { near, far, larger_is_nearer: true, .. } => Usage(format!(
+                "--near {near} must be larger than --far {far}: {metric} counts similarity, and what is nearer is more similar"
+            )),
             RequestError::NearNotBelowFar { near, far, .. } => Usage(format!(
                 "--near {near} must be smaller than --far {far}: {metric} counts distance, and what is nearer is less distant"
             )),
@@ -200,18 +196,22 @@ impl GoalOptions {
     }
 }
 
-/// The metric where the length of items does not matter.
-pub fn of_any_length(metric: MetricName) -> Option<Metric> {
-    metric.with(Shape { length: Some(1), shingling: None }).ok()
+/// What `--metric` means, with the names that a command takes.
+pub fn metric_help(names: impl IntoIterator<Item = MetricName>) -> String {
+    format!("What near means: {}", MetricName::list(names))
+}
+
+/// The metrics whose items can be read from files.
+pub fn readable() -> impl Iterator<Item = MetricName> {
+    MetricName::ALL.into_iter().filter(|name| item_field(name.form()).is_some())
 }
 
 /// The option that says how long a metric's items are.
 pub fn length_option(metric: MetricName) -> Option<&'static str> {
-    match metric {
-        MetricName::Hamming => Some("--bits"),
-        MetricName::Symbols => Some("--length"),
-        MetricName::Cosine | MetricName::L1 | MetricName::L2 => Some("--dimension"),
-        _ => None,
+    match metric.form().length_option()? {
+        "bits" => Some("--bits"),
+        "length" => Some("--length"),
+        _ => Some("--dimension"),
     }
 }
 

@@ -19,7 +19,7 @@ pub fn usual_field(kind: ItemField) -> &'static str {
 
 /// What to read for a metric.
 pub fn fields_for(input: &Input, field: Option<&str>, metric: Metric) -> Result<Fields> {
-    let Some(kind) = item_field(metric) else {
+    let Some(kind) = item_field(metric.form()) else {
         bail!("{metric}: such items cannot be read from files; use the library");
     };
     Ok(input.fields(field.unwrap_or(usual_field(kind)), kind))

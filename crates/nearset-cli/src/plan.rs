@@ -8,8 +8,8 @@ use std::io::Write as _;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use nearset::MetricName;
 use nearset::plan::{PlanError, Request};
+use nearset::{MetricName, Shape};
 use nearset_jobs::background::{PAIRS, Sampled};
 use nearset_records::Format;
 use nearset_records::extract::item_field;
@@ -17,7 +17,7 @@ use nearset_records::format::known_formats;
 use nearset_view::curves::plan_chart_beside_peers;
 use nearset_view::plan::{self as view, Sample};
 
-use crate::goal::{GoalOptions, explain_metric, of_any_length, parse_count};
+use crate::goal::{GoalOptions, explain_metric, metric_help, parse_count};
 use crate::options::Plot;
 use crate::show;
 
@@ -38,24 +38,33 @@ Examples:
   Embeddings by cosine, as JSON for a script:
     nearset plan --metric cosine --dimension 384 --near 0.95 --far 0.7 --capacity 1e6 --json
 
-Units of --near, --far and --background:
-  hamming, symbols            differing bits or symbols
-  jaccard, weighted-jaccard   similarity, 0 to 1: near is the larger number
-  cosine                      cosine, -1 to 1: near is the larger number
-  l1, l2                      distance
-
 Exit codes: 0 there is a plan, 1 nothing keeps the promises (it says what does) or a file failed,
 2 wrong command line.";
+
+/// The examples, and what numbers of each metric count.
+fn after_help() -> String {
+    let mut units = String::from("Units of --near, --far and --background:\n");
+    for name in MetricName::ALL {
+        let Ok(metric) = name.with(Shape { length: Some(1), shingling: None }) else { continue };
+        let counts = match (metric.is_whole(), metric.larger_is_nearer()) {
+            (true, _) => format!("differing {}", metric.unit()),
+            (false, true) => format!("{}: near is the larger number", metric.unit()),
+            (false, false) => metric.unit().to_owned(),
+        };
+        units += &format!("  {:<20}{counts}\n", name.as_str());
+    }
+    let (examples, exit_codes) = EXAMPLES.split_once("Exit codes").unwrap_or((EXAMPLES, ""));
+    format!("{examples}{units}\nExit codes{exit_codes}")
+}
 
 /// Say what is wanted, and see the cheapest filter that keeps the promise, with what it costs
 ///
 /// Of the queries that are --near something stored, at most --max-fn are missed; of those that have nothing nearer than --far, at
 /// most --max-fp are wrongly called near, with --capacity items stored. In between nothing is promised.
 #[derive(clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = after_help())]
 pub struct Args {
-    /// What near means: hamming, symbols, jaccard, weighted-jaccard, cosine, l1 or l2
-    #[arg(long, value_name = "METRIC")]
+    #[arg(long, value_name = "METRIC", help = metric_help(MetricName::ALL))]
     metric: MetricName,
 
     #[command(flatten)]
@@ -139,7 +148,7 @@ impl Args {
 
     /// The options by which `nearset build` makes this filter, if it reads such items.
     fn for_build(&self) -> Option<String> {
-        of_any_length(self.metric).and_then(item_field)?;
+        item_field(self.metric.form())?;
         let mut text = format!("--metric {} {}", self.metric, self.wanted.typed());
         if let Some(far) = self.far {
             text += &format!(" --far {far}");

@@ -159,8 +159,7 @@ mod tests {
         let path = folder.path().join(name);
         std::fs::write(&path, lines).unwrap();
         let sources = resolve(&[path.to_str().unwrap().to_owned()], None).unwrap();
-        let any_length = metric.with(Shape { length: Some(1), ..shape }).unwrap();
-        let options = ReadOptions::new(Fields::new("item", item_field(any_length).unwrap()));
+        let options = ReadOptions::new(Fields::new("item", item_field(metric.form()).unwrap()));
         measure(sources.list, options, metric, shape, Seed::new(3))
     }
 

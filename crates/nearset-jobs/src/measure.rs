@@ -4,7 +4,7 @@
 //! are sorted by that distance.
 //! Claim: the distances are exact; the rates have the uncertainty of their counts and nothing else.
 
-use nearset::family::Hashed;
+use nearset::family::{Form, Hashed};
 use nearset::item::jaccard;
 use nearset::{Bits, Distance, Filter, Item, ItemError, Metric, Shingler};
 
@@ -31,14 +31,9 @@ pub struct Keeper {
 impl Keeper {
     /// For the items of a metric.
     pub fn new(metric: Metric) -> Self {
-        let shingler = match metric {
-            // Any seed will do: it only has to be the same for both sides.
-            Metric::Jaccard { shingling } | Metric::WeightedJaccard { shingling } => {
-                Shingler::new(shingling, nearset::Seed::default()).ok()
-            }
-            _ => None,
-        };
-        Self { shingler, weighted: matches!(metric, Metric::WeightedJaccard { .. }) }
+        // Any seed will do: it only has to be the same for both sides.
+        let shingler = metric.form().shingling().and_then(|cut| Shingler::new(cut, nearset::Seed::default()).ok());
+        Self { shingler, weighted: matches!(metric.form(), Form::Weighted(_)) }
     }
 
     /// Keeps an item.

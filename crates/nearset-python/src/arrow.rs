@@ -14,6 +14,7 @@ use arrow_buffer::{OffsetBuffer, ScalarBuffer};
 use arrow_data::ArrayData;
 use arrow_pyarrow::{FromPyArrow, Table};
 use arrow_schema::DataType;
+use nearset::family::Form;
 use nearset::{BitString, Item, Metric};
 use pyo3::exceptions::{PyImportError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -54,13 +55,13 @@ impl Column {
     /// The column, if its items are such that they are read in place.
     fn new(metric: Metric, array: ArrayRef) -> PyResult<Option<Self>> {
         array.to_data().validate_full().map_err(invalid)?;
-        let is_text = matches!(metric, Metric::Jaccard { .. } | Metric::WeightedJaccard { .. });
-        let is_vector = matches!(metric, Metric::Angle { .. } | Metric::L1 { .. } | Metric::L2 { .. });
+        let form = metric.form();
+        let (is_text, is_vector) = (form.shingling().is_some(), matches!(form, Form::Vector(_)));
         let kind = match array.data_type() {
             DataType::Utf8 if is_text => Kind::Text,
             DataType::LargeUtf8 if is_text => Kind::LargeText,
             DataType::Utf8View if is_text => Kind::TextView,
-            DataType::FixedSizeBinary(_) if matches!(metric, Metric::Hamming { .. }) => Kind::Bits,
+            DataType::FixedSizeBinary(_) if matches!(form, Form::Bits(_)) => Kind::Bits,
             DataType::FixedSizeList(_, width) if is_vector => {
                 let Some(values) = components(array.as_fixed_size_list().values()) else { return Ok(None) };
                 Kind::Vector { values, ends: Ends::Every(*width as usize) }

@@ -134,7 +134,7 @@ fn merge(ours: &mut Library<'static>, theirs: &Library<'_>) -> PyResult<()> {
 
 impl Filter {
     fn new(filter: Library<'static>) -> PyResult<Self> {
-        let metric = filter.metric().filter(|&metric| item_field(metric).is_some() || metric.is_whole());
+        let metric = filter.metric().filter(|&metric| item_field(metric.form()).is_some() || metric.is_whole());
         Ok(Self { filter: Shared::new(filter), metric: metric.ok_or_else(no_items)? })
     }
 

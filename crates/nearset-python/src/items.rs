@@ -4,6 +4,7 @@
 //! so that a list of texts is never in memory twice.
 //! What an object is depends on what near means: a `str` is a text to Jaccard and hexadecimal digits to Hamming.
 
+use nearset::family::Form;
 use nearset::{BitString, Bits, Item, Metric, Symbols};
 use numpy::{
     Element, PyArray1, PyArray2, PyArrayDescrMethods, PyArrayDyn, PyArrayMethods, PyReadonlyArray2, PyUntypedArray,
@@ -84,16 +85,16 @@ impl Chunk {
         let place = if is_missing(object)? {
             Place::Null
         } else {
-            match metric {
-                Metric::Jaccard { .. } | Metric::WeightedJaccard { .. } if object.is_instance_of::<PyString>() => {
+            match metric.form() {
+                Form::Set(_) | Form::Weighted(_) if object.is_instance_of::<PyString>() => {
                     let start = self.text.len();
                     push_text(object.cast::<PyString>()?, &mut self.text)?;
                     Place::Text { start, end: self.text.len() }
                 }
-                Metric::Jaccard { .. } => self.push_set(object)?,
-                Metric::WeightedJaccard { .. } => self.push_weighted(object)?,
-                Metric::Hamming { bits } => self.push_bits(object, bits as usize)?,
-                Metric::Symbols { .. } => self.push_symbols(object)?,
+                Form::Set(_) => self.push_set(object)?,
+                Form::Weighted(_) => self.push_weighted(object)?,
+                Form::Bits(bits) => self.push_bits(object, bits as usize)?,
+                Form::Symbols(_) => self.push_symbols(object)?,
                 _ => {
                     let start = self.floats.len();
                     let vector = as_array::<f32>(object)?;
@@ -268,7 +269,7 @@ impl<'py> Many<'py> {
             return Ok(Many::Columns(columns));
         }
         if let Ok(array) = object.cast::<PyUntypedArray>() {
-            let is_set = matches!(metric, Metric::Jaccard { .. } | Metric::WeightedJaccard { .. });
+            let is_set = metric.form().shingling().is_some();
             match (array.ndim(), array.dtype().kind()) {
                 (0, _) => return Err(wrong_type(object, "a list, a column or a matrix of items")),
                 // Squares of bits are the items of some, and rows of them are packed one by one.
@@ -294,11 +295,11 @@ impl<'py> Many<'py> {
         let dtype = array.dtype();
         let is = |other: Bound<'py, numpy::PyArrayDescr>| dtype.is_equiv_to(&other);
         let py = array.py();
-        Ok(match metric {
-            Metric::Angle { .. } | Metric::L1 { .. } | Metric::L2 { .. } => Many::Vectors(as_matrix(array)?),
-            Metric::Hamming { .. } | Metric::Symbols { .. } if is(u8::get_dtype(py)) => Many::Bytes(as_matrix(array)?),
-            Metric::Hamming { .. } | Metric::Jaccard { .. } if is(u64::get_dtype(py)) => Many::Words(as_matrix(array)?),
-            Metric::Symbols { .. } if is(u32::get_dtype(py)) => Many::Wide(as_matrix(array)?),
+        Ok(match metric.form() {
+            Form::Vector(_) => Many::Vectors(as_matrix(array)?),
+            Form::Bits(_) | Form::Symbols(_) if is(u8::get_dtype(py)) => Many::Bytes(as_matrix(array)?),
+            Form::Bits(_) | Form::Set(_) if is(u64::get_dtype(py)) => Many::Words(as_matrix(array)?),
+            Form::Symbols(_) if is(u32::get_dtype(py)) => Many::Wide(as_matrix(array)?),
             _ => {
                 let found = dtype.str()?;
                 return Err(PyTypeError::new_err(format!(
@@ -386,15 +387,15 @@ impl<'a> View<'a> {
     where
         'a: 'i,
     {
-        Ok(Some(match (self, metric) {
+        Ok(Some(match (self, metric.form()) {
             (View::Columns(columns), _) => return Ok(columns[part].item(i, room)),
             (View::Vectors(rows), _) => Item::Vector(rows.row(i)),
-            (View::Bytes(rows), Metric::Symbols { .. }) => Item::Symbols(Symbols::Bytes(rows.row(i))),
+            (View::Bytes(rows), Form::Symbols(_)) => Item::Symbols(Symbols::Bytes(rows.row(i))),
             (View::Bytes(rows), _) => {
                 room.set_bytes(rows.row(i));
                 Item::Bits(room.bits())
             }
-            (View::Words(rows), Metric::Hamming { bits }) => Item::Bits(Bits::new(rows.row(i), bits as usize)?),
+            (View::Words(rows), Form::Bits(bits)) => Item::Bits(Bits::new(rows.row(i), bits as usize)?),
             (View::Words(rows), _) => Item::Set(rows.row(i)),
             (View::Wide(rows), _) => Item::Symbols(Symbols::Wide(rows.row(i))),
             (View::Objects(_), _) => return Ok(None),

@@ -13,7 +13,7 @@
 use std::cell::RefCell;
 use std::ops::Range;
 
-use nearset::family::{Hashed, Key};
+use nearset::family::{Form, Hashed, Key};
 use nearset::{BitString, Bits, Item, Metric, Symbols};
 
 use crate::refusal::{Outcome, Refusal, refuse};
@@ -75,16 +75,16 @@ pub fn read_all<'r>(
     };
     let at = |position: usize, why: String| Refusal::Because(format!("item {position}: {why}"));
     copies.clear();
-    match metric {
-        Metric::Jaccard { .. } | Metric::WeightedJaccard { .. } => arguments
+    match metric.form() {
+        Form::Set(_) | Form::Weighted(_) => arguments
             .enumerate()
             .map(|(position, bytes)| match std::str::from_utf8(bytes) {
                 Ok(text) => Ok(Item::Text(text)),
                 Err(error) => Err(at(position, format!("a text must be UTF-8: {error}"))),
             })
             .collect(),
-        Metric::Symbols { .. } => Ok(arguments.map(|bytes| Item::Symbols(Symbols::Bytes(bytes))).collect()),
-        Metric::Hamming { bits } => {
+        Form::Symbols(_) => Ok(arguments.map(|bytes| Item::Symbols(Symbols::Bytes(bytes))).collect()),
+        Form::Bits(bits) => {
             for (position, bytes) in arguments.enumerate() {
                 copies.add_hash(bytes, bits).map_err(|why| at(position, why))?;
             }
@@ -95,7 +95,7 @@ pub fn read_all<'r>(
             };
             copies.places.iter().enumerate().map(words).collect()
         }
-        Metric::Angle { dimension } | Metric::L1 { dimension } | Metric::L2 { dimension } => {
+        Form::Vector(dimension) => {
             let mut arguments = arguments;
             for position in 0.. {
                 let Some(first) = arguments.next() else { break };
@@ -104,7 +104,7 @@ pub fn read_all<'r>(
             let copies = &*copies;
             Ok(copies.places.iter().map(|place| Item::Vector(&copies.components[place.clone()])).collect())
         }
-        other => refuse!("items of {other} have no form here"),
+        _ => refuse!("items of {metric} have no form here"),
     }
 }
 

@@ -117,7 +117,7 @@ pub fn half(points: &[Point]) -> Option<f64> {
 fn over(of: Metric) -> Chart {
     Chart {
         title: format!("How likely a query is called near: {}", metric(of)),
-        x_label: axis(of).into(),
+        x_label: axis(of),
         y_label: "called near".into(),
         ..Chart::default()
     }

@@ -1,5 +1,6 @@
 //! A plan for people: first what is promised and what it costs, then how, then what else there is.
 
+use nearset::family::Form;
 use nearset::plan::{Advice, FarModel, Minimise, Plan, PlanError, Request, RunnerUp, Structure};
 use nearset::spec::Terms;
 use nearset::{Distance, Metric};
@@ -206,7 +207,7 @@ impl Page {
     fn larger(&mut self, plan: &Plan, advice: &[Advice], item_bits: f64, sampled: Option<&Sample>) {
         let (request, terms) = (&plan.request, plan.terms());
         let of = request.metric;
-        let (noun, nouns) = (noun(of), nouns(of));
+        let (noun, nouns) = (of.form().noun(), of.form().nouns());
         self.paragraph(&format!(
             "No filter pays here: the {} that keeps these promises takes {} bits an item, and a {noun} itself takes {}. {} \
              Keeping the {nouns} and comparing them does the same in less memory, misses nothing, and says which {noun} it was.",
@@ -358,22 +359,17 @@ fn largest_near_that_pays(request: &Request, terms: &Terms) -> Option<Plan> {
 /// What is promised, in one or two sentences.
 fn promise(plan: &Plan) -> String {
     let (of, terms) = (plan.request.metric, plan.terms());
-    let noun = noun(of);
+    let noun = of.form().noun();
     let (near, far) = (number(of.own_unit(terms.near)), number(of.own_unit(terms.far)));
-    let (within, beyond) = match of {
-        Metric::Jaccard { .. } | Metric::WeightedJaccard { .. } => {
-            (format!("at least {near} similar to a stored {noun}"), format!("at most {far} similar"))
-        }
-        Metric::Angle { .. } => {
+    let (within, beyond) = match of.unit() {
+        "similarity" => (format!("at least {near} similar to a stored {noun}"), format!("at most {far} similar")),
+        "cosine" => {
             (format!("with a cosine of {near} or more to a stored {noun}"), format!("at a cosine of {far} or less"))
         }
-        Metric::L1 { .. } | Metric::L2 { .. } => {
+        "distance" => {
             (format!("within a distance of {near} of a stored {noun}"), format!("at a distance of {far} or more"))
         }
-        metric => {
-            let unit = metric.unit();
-            (format!("within {near} {unit} of a stored {noun}"), format!("{far} {unit} or more away"))
-        }
+        unit => (format!("within {near} {unit} of a stored {noun}"), format!("{far} {unit} or more away")),
     };
     let found = match plan.false_negative {
         0.0 => "is always found".to_owned(),
@@ -406,8 +402,8 @@ fn cost(plan: &Plan) -> String {
 
 /// Why filters get large where near is not very near.
 fn why_large(metric: Metric, terms: &Terms) -> String {
-    match metric {
-        Metric::Hamming { bits } => {
+    match metric.form() {
+        Form::Bits(bits) => {
             let share = 100.0 * terms.near.value() / f64::from(bits);
             format!(
                 "A filter remembers samples of a hash's bits, and where {share:.0} % of the bits may differ nearly every sample \
@@ -430,7 +426,7 @@ fn runner_row(runner: &RunnerUp) -> [String; 4] {
 }
 
 fn advice_row(request: &Request, advice: &Advice) -> [String; 4] {
-    let (noun, nouns) = (noun(request.metric), nouns(request.metric));
+    let (noun, nouns) = (request.metric.form().noun(), request.metric.form().nouns());
     let (name, what) = match (advice.structure, advice.parameter) {
         (Structure::MultiIndex, Some(blocks)) => {
             (format!("index of {blocks} blocks"), format!("finds every near {noun} by its blocks, and says which"))
@@ -460,35 +456,15 @@ fn far_model(request: &Request, terms: &Terms) -> String {
                 of.unit()
             )
         }
-        None | Some(FarModel::Random) => match of {
-            Metric::Jaccard { .. } | Metric::WeightedJaccard { .. } => {
+        None | Some(FarModel::Random) => match of.form() {
+            Form::Set(_) | Form::Weighted(_) => {
                 "all other stored texts are taken to have nothing in common with a query".into()
             }
-            Metric::Angle { .. } => "all other stored vectors are taken to point in random directions".into(),
-            Metric::Hamming { .. } => {
-                "all other stored hashes are taken to agree with a query in every other bit".into()
-            }
+            Form::Vector(_) => "all other stored vectors are taken to point in random directions".into(),
+            Form::Bits(_) => "all other stored hashes are taken to agree with a query in every other bit".into(),
             _ => "all other stored items are taken to be random".into(),
         },
         _ => "other items are taken as the library says".into(),
-    }
-}
-
-fn noun(metric: Metric) -> &'static str {
-    match metric {
-        Metric::Hamming { .. } => "hash",
-        Metric::Symbols { .. } => "string",
-        Metric::Jaccard { .. } | Metric::WeightedJaccard { .. } => "text",
-        _ => "vector",
-    }
-}
-
-fn nouns(metric: Metric) -> &'static str {
-    match metric {
-        Metric::Hamming { .. } => "hashes",
-        Metric::Symbols { .. } => "strings",
-        Metric::Jaccard { .. } | Metric::WeightedJaccard { .. } => "texts",
-        _ => "vectors",
     }
 }
 

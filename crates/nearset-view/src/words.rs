@@ -1,6 +1,7 @@
 //! Numbers, metrics and plans in words for people.
 
 use nearset::Metric;
+use nearset::family::Form;
 use nearset::plan::Plan;
 use nearset::spec::Construction;
 
@@ -103,29 +104,23 @@ pub fn rate(rate: f64) -> String {
 
 /// The metric by its everyday name.
 pub fn metric(metric: Metric) -> String {
-    match metric {
-        Metric::Hamming { bits } => format!("Hamming distance of {bits}-bit hashes"),
-        Metric::Symbols { length } => format!("differing symbols of {length}"),
-        Metric::Jaccard { shingling } => format!("Jaccard similarity of {shingling} shingles"),
-        Metric::WeightedJaccard { shingling } => format!("weighted Jaccard similarity of {shingling} shingles"),
-        Metric::Angle { dimension } => format!("cosine of {dimension} components"),
-        Metric::L1 { dimension } => format!("L1 distance of {dimension} components"),
-        Metric::L2 { dimension } => format!("L2 distance of {dimension} components"),
-        other => other.to_string(),
+    let title = metric.name().title();
+    match metric.form() {
+        Form::Bits(bits) => format!("{title} of {bits}-bit hashes"),
+        Form::Symbols(length) => format!("{title} of {length}"),
+        Form::Set(shingling) | Form::Weighted(shingling) => format!("{title} of {shingling} shingles"),
+        Form::Vector(dimension) => format!("{title} of {dimension} components"),
+        _ => metric.to_string(),
     }
 }
 
 /// What a curve is drawn over.
-pub fn axis(metric: Metric) -> &'static str {
-    match metric {
-        Metric::Hamming { .. } => "differing bits between the query and its nearest stored hash",
-        Metric::Symbols { .. } => "differing symbols between the query and its nearest stored string",
-        Metric::Jaccard { .. } => "Jaccard similarity of the query and its nearest stored text",
-        Metric::WeightedJaccard { .. } => "weighted Jaccard similarity of the query and its nearest stored text",
-        Metric::Angle { .. } => "cosine of the query and its nearest stored vector",
-        Metric::L1 { .. } => "L1 distance of the query to its nearest stored vector",
-        Metric::L2 { .. } => "L2 distance of the query to its nearest stored vector",
-        _ => "distance of the query to its nearest stored item",
+pub fn axis(metric: Metric) -> String {
+    let (title, noun) = (metric.name().title(), metric.form().noun());
+    match (metric.is_whole(), metric.larger_is_nearer()) {
+        (true, _) => format!("differing {} between the query and its nearest stored {noun}", metric.unit()),
+        (false, true) => format!("{title} of the query and its nearest stored {noun}"),
+        (false, false) => format!("{title} of the query to its nearest stored {noun}"),
     }
 }
 

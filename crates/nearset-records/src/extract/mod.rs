@@ -10,7 +10,8 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
-use nearset::{BitString, Bits, Item, Metric};
+use nearset::family::Form;
+use nearset::{BitString, Bits, Item};
 
 use crate::error::{RecordError, RecordFault};
 use crate::input::{Batch, Preamble};
@@ -29,12 +30,12 @@ pub enum ItemField {
     Vector,
 }
 
-/// What a record's field must hold for a metric; `None` where files have no form for it.
-pub fn item_field(metric: Metric) -> Option<ItemField> {
-    match metric {
-        Metric::Hamming { .. } => Some(ItemField::Hex),
-        Metric::Jaccard { .. } | Metric::WeightedJaccard { .. } => Some(ItemField::Text),
-        Metric::Angle { .. } | Metric::L1 { .. } | Metric::L2 { .. } => Some(ItemField::Vector),
+/// What a record's field must hold for items of this form; `None` where files have none for it.
+pub fn item_field(form: Form) -> Option<ItemField> {
+    match form {
+        Form::Bits(_) => Some(ItemField::Hex),
+        Form::Set(_) | Form::Weighted(_) => Some(ItemField::Text),
+        Form::Vector(_) => Some(ItemField::Vector),
         _ => None,
     }
 }

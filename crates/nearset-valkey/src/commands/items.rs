@@ -1,6 +1,6 @@
 //! `NEAR.ADD`, `NEAR.MADD`, `NEAR.EXISTS`, `NEAR.MEXISTS`, `NEAR.HITS`: items, as [`crate::items`] reads them.
 
-use nearset::family::Key;
+use nearset::family::{Form, Key};
 use nearset::filter::InsertError;
 use nearset::{Filter, Metric};
 
@@ -125,9 +125,9 @@ fn hold_batch(call: &Call<'_>, filter: &Filter<'_>, arguments: Arguments<'_>) ->
 /// Bytes that reading and hashing take per byte of an item, at most: texts of one-byte letters have as many shingles as bytes,
 /// which take 26 bytes each, or 40 where they are counted; other items are copied.
 fn per_byte(metric: Option<Metric>) -> u64 {
-    match metric {
-        Some(Metric::Jaccard { .. }) => 32,
-        Some(Metric::WeightedJaccard { .. }) => 48,
+    match metric.map(Metric::form) {
+        Some(Form::Set(_)) => 32,
+        Some(Form::Weighted(_)) => 48,
         _ => 8,
     }
 }

@@ -12,6 +12,17 @@ impl<'a> Reader<'a> {
         Self { bytes }
     }
 
+    /// All that is left, without taking it.
+    pub(crate) fn rest(&self) -> &'a [u8] {
+        self.bytes
+    }
+
+    /// Goes on at the end of what is left, which someone else read up to here.
+    pub(crate) fn skip_to(&mut self, rest: &'a [u8]) {
+        debug_assert!(rest.len() <= self.bytes.len());
+        self.bytes = rest;
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }

@@ -1,4 +1,4 @@
-//! Specs in bytes, and the registry of families: a number is given once and never again.
+//! Specs in bytes.
 
 use std::borrow::Cow;
 
@@ -7,11 +7,11 @@ use super::{
     generations::{only_generation, unlike_the_first},
 };
 use crate::{
-    Family, Seed, Shingling,
+    Family, Seed,
     bloom::{BitArray, BloomFilter},
     family::{
-        BitSampling, CrossPolytope, Hyperplane, MinHash, Minutiae, PStable, Sampling, Stable, Symbol, SymbolSampling,
-        WeightedMinHash, WorkLimit,
+        WorkLimit,
+        member::{BadParameter, Stored},
     },
     filter::{
         NearFilter,
@@ -27,104 +27,23 @@ pub(super) const SPEC: u16 = 1;
 pub(super) const COUNTS: u16 = 2;
 
 pub(crate) fn write_family(family: &Family, out: &mut Writer) {
-    match *family {
-        Family::BitSampling(BitSampling { bits, sampling }) => {
-            out.u8(1).u32(bits).u8(sampling_number(sampling));
-        }
-        Family::SymbolSampling(SymbolSampling { length, symbol, sampling }) => {
-            let symbol = match symbol {
-                Symbol::Whole => 0,
-                Symbol::OneBit => 1,
-            };
-            out.u8(2).u32(length).u8(symbol).u8(sampling_number(sampling));
-        }
-        Family::Minutiae(Minutiae { squares, occupied }) => {
-            out.u8(3).u32(squares).u32(occupied);
-        }
-        Family::MinHash(MinHash { shingling }) => write_shingling(shingling, out.u8(4)),
-        Family::WeightedMinHash(WeightedMinHash { shingling }) => write_shingling(shingling, out.u8(5)),
-        Family::Hyperplane(Hyperplane { dimension }) => {
-            out.u8(6).u32(dimension);
-        }
-        Family::CrossPolytope(CrossPolytope { dimension }) => {
-            out.u8(7).u32(dimension);
-        }
-        Family::PStable(PStable { dimension, width, stable }) => {
-            let stable = match stable {
-                Stable::Gaussian => 0,
-                Stable::Cauchy => 1,
-            };
-            out.u8(8).u32(dimension).f64(width).u8(stable);
-        }
-    }
+    let (number, parameters) = family.put();
+    out.u8(number).put(&parameters.0);
 }
 
 pub(crate) fn read_family(reader: &mut Reader<'_>) -> Result<Family, DecodeError> {
-    Ok(match reader.u8()? {
-        1 => BitSampling { bits: reader.u32()?, sampling: read_sampling(reader)? }.into(),
-        2 => {
-            let length = reader.u32()?;
-            let symbol = match reader.u8()? {
-                0 => Symbol::Whole,
-                1 => Symbol::OneBit,
-                found => return Err(unknown("symbol hash", found)),
-            };
-            SymbolSampling { length, symbol, sampling: read_sampling(reader)? }.into()
-        }
-        3 => Minutiae { squares: reader.u32()?, occupied: reader.u32()? }.into(),
-        4 => MinHash { shingling: read_shingling(reader)? }.into(),
-        5 => WeightedMinHash { shingling: read_shingling(reader)? }.into(),
-        6 => Hyperplane { dimension: reader.u32()? }.into(),
-        7 => CrossPolytope { dimension: reader.u32()? }.into(),
-        8 => {
-            let (dimension, width) = (reader.u32()?, reader.f64()?);
-            let stable = match reader.u8()? {
-                0 => Stable::Gaussian,
-                1 => Stable::Cauchy,
-                found => return Err(unknown("stable distribution", found)),
-            };
-            PStable { dimension, width, stable }.into()
-        }
-        found => return Err(unknown("hash family", found)),
-    })
+    let number = reader.u8()?;
+    let mut stored = Stored(reader.rest());
+    let family = Family::take(number, &mut stored).map_err(|bad| match bad {
+        BadParameter::Short { expected, found } => DecodeError::Truncated { expected, found },
+        BadParameter::Unknown { what, found } => unknown(what, found),
+    })?;
+    reader.skip_to(stored.0);
+    Ok(family)
 }
 
 pub(super) fn unknown(what: &'static str, found: u8) -> DecodeError {
     DecodeError::Unknown { what, found: u64::from(found) }
-}
-
-fn sampling_number(sampling: Sampling) -> u8 {
-    match sampling {
-        Sampling::Uniform => 0,
-        Sampling::Balanced => 1,
-    }
-}
-
-fn read_sampling(reader: &mut Reader<'_>) -> Result<Sampling, DecodeError> {
-    match reader.u8()? {
-        0 => Ok(Sampling::Uniform),
-        1 => Ok(Sampling::Balanced),
-        found => Err(unknown("sampling", found)),
-    }
-}
-
-fn write_shingling(shingling: Shingling, out: &mut Writer) {
-    let (unit, length) = match shingling {
-        Shingling::Words(length) => (0, length),
-        Shingling::Chars(length) => (1, length),
-        Shingling::Bytes(length) => (2, length),
-    };
-    out.u8(unit).u16(length);
-}
-
-fn read_shingling(reader: &mut Reader<'_>) -> Result<Shingling, DecodeError> {
-    let (unit, length) = (reader.u8()?, reader.u16()?);
-    match unit {
-        0 => Ok(Shingling::Words(length)),
-        1 => Ok(Shingling::Chars(length)),
-        2 => Ok(Shingling::Bytes(length)),
-        found => Err(unknown("shingle unit", found)),
-    }
 }
 
 pub(super) fn write_table(table: Table, out: &mut Writer) {
@@ -143,6 +62,7 @@ pub(super) fn read_table(reader: &mut Reader<'_>) -> Result<Table, DecodeError> 
         found => return Err(unknown("table", found)),
     })
 }
+
 /// In the place of the number of steps: the rule is a promise.
 const PROMISE: u8 = 255;
 

@@ -1,8 +1,9 @@
 //! Every family as one value, so that a spec can hold any and a file can name it.
 
 use super::{
-    BitSampling, CrossPolytope, FamilyError, Functions, Hyperplane, Layout, LshFamily, MinHash, Minutiae, PStable,
-    SymbolSampling, WeightedMinHash, WorkBound,
+    BitSampling, CrossPolytope, FamilyError, Functions, Hyperplane, Layout, LshFamily, Metric, MinHash, Minutiae,
+    PStable, SymbolSampling, WeightedMinHash, WorkBound,
+    member::{BadParameter, Form, Member, Parameters, Stored},
 };
 use crate::{
     Seed,
@@ -27,15 +28,30 @@ macro_rules! families {
         })*
 
         impl Family {
-            /// Returns what near means to the family, or `None` for families that only programs use.
-            pub fn metric(&self) -> Option<super::Metric> {
-                super::Metric::of_family(*self)
-            }
-
-            fn inner(&self) -> &dyn LshFamily {
+            fn inner(&self) -> &dyn Member {
                 match self {
                     $(Family::$name(family) => family,)*
                 }
+            }
+
+            /// Its number in files, and its parameters.
+            pub(crate) fn put(&self) -> (u8, Parameters) {
+                let mut out = Parameters::default();
+                self.inner().put(&mut out);
+                (match self { $(Family::$name(_) => $name::number(),)* }, out)
+            }
+
+            /// The family of a number, with the parameters that follow it in a file.
+            pub(crate) fn take(number: u8, from: &mut Stored<'_>) -> Result<Self, BadParameter> {
+                match number {
+                    $(number if number == $name::number() => Ok($name::take(from)?.into()),)*
+                    found => Err(BadParameter::Unknown { what: "hash family", found }),
+                }
+            }
+
+            /// Families of a metric, each in the variants that are worth trying for near and far.
+            pub(crate) fn candidates(metric: Metric, near: Distance, far: Distance) -> Vec<Vec<Family>> {
+                [$($name::variants(metric, near, far)),*].into_iter().filter(|all| !all.is_empty()).collect()
             }
         }
     };
@@ -58,6 +74,35 @@ families! {
     CrossPolytope,
     /// P-stable projections, for L1 and L2.
     PStable,
+}
+
+impl Family {
+    /// What near means to it; `None` for families that only programs use.
+    pub fn metric(&self) -> Option<Metric> {
+        self.inner().metric()
+    }
+
+    /// What its items are.
+    pub fn form(&self) -> Form {
+        self.inner().form()
+    }
+
+    /// What plans call it.
+    pub fn name(&self) -> &'static str {
+        self.inner().name()
+    }
+
+    pub(crate) fn steps(&self) -> f64 {
+        self.inner().steps()
+    }
+
+    pub(crate) fn positions(&self) -> Option<u32> {
+        self.inner().positions()
+    }
+
+    pub(crate) fn bit_agreement(&self, distance: Distance) -> Option<f64> {
+        self.inner().bit_agreement(distance)
+    }
 }
 
 impl LshFamily for Family {

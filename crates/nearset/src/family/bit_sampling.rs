@@ -6,7 +6,10 @@
 //!
 //! With [`Sampling::Balanced`] a band's positions are distinct, and `Pr[band agrees]` is `C(l-d, rows) / C(l, rows)`.
 
-use super::{FamilyError, Functions, Hashed, Key, Layout, LshFamily, Sampling, WorkBound, key, key_of_rows};
+use super::{
+    Family, FamilyError, Functions, Hashed, Key, Layout, LshFamily, Metric, Sampling, WorkBound, key, key_of_rows,
+    member::{BadParameter, Form, Member, Parameters, Stored},
+};
 use crate::{
     Seed,
     item::{Bits, Distance, Item, ItemError},
@@ -87,6 +90,45 @@ impl LshFamily for BitSampling {
         self.check(layout)?;
         let positions = self.sampling.draw(seed, layout, self.bits);
         Ok(Box::new(SampledBits { bits: self.bits as usize, rows: layout.rows as usize, positions }))
+    }
+}
+
+impl Member for BitSampling {
+    fn name(&self) -> &'static str {
+        "bit sampling"
+    }
+
+    fn metric(&self) -> Option<Metric> {
+        Some(Metric::Hamming { bits: self.bits })
+    }
+
+    fn form(&self) -> Form {
+        Form::Bits(self.bits)
+    }
+
+    fn steps(&self) -> f64 {
+        1.0
+    }
+
+    fn positions(&self) -> Option<u32> {
+        Some(self.bits)
+    }
+
+    fn number() -> u8 {
+        1
+    }
+
+    fn put(&self, out: &mut Parameters) {
+        out.u32(self.bits).u8(self.sampling.number());
+    }
+
+    fn take(from: &mut Stored<'_>) -> Result<Self, BadParameter> {
+        Ok(Self { bits: from.u32()?, sampling: from.one_of("sampling", Sampling::ALL)? })
+    }
+
+    fn variants(metric: Metric, _near: Distance, _far: Distance) -> Vec<Family> {
+        let Metric::Hamming { bits } = metric else { return Vec::new() };
+        vec![Self::new(bits).into(), Self { bits, sampling: Sampling::Uniform }.into()]
     }
 }
 

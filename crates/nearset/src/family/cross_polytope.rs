@@ -24,7 +24,9 @@
 mod curve;
 
 use super::{
-    FamilyError, Functions, Hashed, Layout, LshFamily, WorkBound, key_of_rows, product,
+    Family, FamilyError, Functions, Hashed, Layout, LshFamily, Metric, WorkBound, key_of_rows,
+    member::{BadParameter, Form, Member, Parameters, Stored},
+    product,
     projection::{GAUSSIAN_WORK, bytes_of_matrix, check_size, matrix},
 };
 use crate::{
@@ -125,6 +127,43 @@ impl LshFamily for CrossPolytope {
             Rotations::Signs((0..self.size() * layout.functions()).map(|_| (rng.next_u64() >> 32) as u32).collect())
         };
         Ok(Box::new(Vertices { family: *self, layout, rotations }))
+    }
+}
+
+impl Member for CrossPolytope {
+    fn name(&self) -> &'static str {
+        "cross-polytopes"
+    }
+
+    fn metric(&self) -> Option<Metric> {
+        Some(Metric::Angle { dimension: self.dimension })
+    }
+
+    fn form(&self) -> Form {
+        Form::Vector(self.dimension)
+    }
+
+    /// Three rounds of a transform over the next power of two.
+    fn steps(&self) -> f64 {
+        let coordinates = f64::from(self.dimension.next_power_of_two());
+        3.0 * coordinates * libm::log2(coordinates) / 8.0
+    }
+
+    fn number() -> u8 {
+        7
+    }
+
+    fn put(&self, out: &mut Parameters) {
+        out.u32(self.dimension);
+    }
+
+    fn take(from: &mut Stored<'_>) -> Result<Self, BadParameter> {
+        Ok(Self { dimension: from.u32()? })
+    }
+
+    fn variants(metric: Metric, _near: Distance, _far: Distance) -> Vec<Family> {
+        let Metric::Angle { dimension } = metric else { return Vec::new() };
+        vec![Self { dimension }.into()]
     }
 }
 

@@ -13,7 +13,9 @@
 use std::f64::consts::{FRAC_1_SQRT_2, PI};
 
 use super::{
-    FamilyError, Functions, Hashed, Key, Layout, LshFamily, WorkBound, probing,
+    Family, FamilyError, Functions, Hashed, Key, Layout, LshFamily, Metric, WorkBound,
+    member::{BadParameter, Form, Member, Parameters, Stored},
+    probing,
     projection::{self, GAUSSIAN_WORK, band_rows, bytes_of_matrix, check_size, key_with, matrix, set_keys},
 };
 use crate::{
@@ -94,6 +96,45 @@ impl LshFamily for Hyperplane {
         let lengths = normals.chunks_exact(self.dimension as usize).map(|normal| vector::norm_square(normal).sqrt());
         let lengths = lengths.map(|length| length as f32).collect();
         Ok(Box::new(Planes { dimension: self.dimension, layout, normals, lengths }))
+    }
+}
+
+impl Member for Hyperplane {
+    fn name(&self) -> &'static str {
+        "hyperplanes"
+    }
+
+    fn metric(&self) -> Option<Metric> {
+        Some(Metric::Angle { dimension: self.dimension })
+    }
+
+    fn form(&self) -> Form {
+        Form::Vector(self.dimension)
+    }
+
+    fn steps(&self) -> f64 {
+        f64::from(self.dimension) / 8.0
+    }
+
+    fn bit_agreement(&self, distance: Distance) -> Option<f64> {
+        Some(self.collision_probability(distance))
+    }
+
+    fn number() -> u8 {
+        6
+    }
+
+    fn put(&self, out: &mut Parameters) {
+        out.u32(self.dimension);
+    }
+
+    fn take(from: &mut Stored<'_>) -> Result<Self, BadParameter> {
+        Ok(Self { dimension: from.u32()? })
+    }
+
+    fn variants(metric: Metric, _near: Distance, _far: Distance) -> Vec<Family> {
+        let Metric::Angle { dimension } = metric else { return Vec::new() };
+        vec![Self { dimension }.into()]
     }
 }
 

@@ -2,13 +2,13 @@
 //!
 //! People state nearness in the metric's own unit: differing bits or symbols, a similarity for sets and cosines, a
 //! distance for L1 and L2. Everything inside is a [`Distance`]; the conversions are here and nowhere else.
+//! All that is known of a metric is its row in `ROWS`: what it is called, how its own numbers become distances, what its items
+//! are. Front ends read it from here.
 
 use std::{fmt, str::FromStr};
 
-use crate::{
-    Distance, Family, ItemError, Shingling, Similarity,
-    family::{BitSampling, Hyperplane, LshFamily, MinHash, PStable, Stable, SymbolSampling, WeightedMinHash},
-};
+use super::{BitSampling, Form, Hyperplane, LshFamily, MinHash, PStable, Stable, SymbolSampling, WeightedMinHash};
+use crate::{Distance, Family, ItemError, Shingling, Similarity};
 
 /// A metric, with what is fixed about its items.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -80,21 +80,154 @@ pub struct Shape {
     pub shingling: Option<Shingling>,
 }
 
+/// What there is to know of a metric.
+struct Row {
+    name: MetricName,
+    /// As people write it.
+    text: &'static str,
+    /// What else they write.
+    aliases: &'static [&'static str],
+    /// Its everyday name.
+    title: &'static str,
+    scale: Scale,
+    /// The metric over items of this shape.
+    with: fn(Parts) -> Result<Metric, MetricError>,
+}
+
+/// How a metric's own numbers become distances.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Scale {
+    /// Differing positions, which are the distance.
+    Count,
+    /// A similarity from 0 to 1, one minus which is the distance.
+    Similarity,
+    /// A cosine, whose angle is the distance.
+    Cosine,
+    /// The distance itself, without a bound.
+    Distance,
+}
+
+/// A shape, asked for what a metric needs of it.
+struct Parts {
+    name: MetricName,
+    shape: Shape,
+}
+
+impl Parts {
+    fn length(&self) -> Result<u32, MetricError> {
+        match self.shape.length {
+            Some(0) | None => Err(MetricError::NoLength { name: self.name }),
+            Some(length) => Ok(length),
+        }
+    }
+
+    fn shingling(&self) -> Shingling {
+        self.shape.shingling.unwrap_or_default()
+    }
+}
+
+/// One row per metric, in the order of [`MetricName`].
+const ROWS: [Row; 7] = [
+    Row {
+        name: MetricName::Hamming,
+        text: "hamming",
+        aliases: &[],
+        title: "Hamming distance",
+        scale: Scale::Count,
+        with: |parts| Ok(Metric::Hamming { bits: parts.length()? }),
+    },
+    Row {
+        name: MetricName::Symbols,
+        text: "symbols",
+        aliases: &[],
+        title: "differing symbols",
+        scale: Scale::Count,
+        with: |parts| Ok(Metric::Symbols { length: parts.length()? }),
+    },
+    Row {
+        name: MetricName::Jaccard,
+        text: "jaccard",
+        aliases: &[],
+        title: "Jaccard similarity",
+        scale: Scale::Similarity,
+        with: |parts| Ok(Metric::Jaccard { shingling: parts.shingling() }),
+    },
+    Row {
+        name: MetricName::WeightedJaccard,
+        text: "weighted-jaccard",
+        aliases: &[],
+        title: "weighted Jaccard similarity",
+        scale: Scale::Similarity,
+        with: |parts| Ok(Metric::WeightedJaccard { shingling: parts.shingling() }),
+    },
+    Row {
+        name: MetricName::Cosine,
+        text: "cosine",
+        aliases: &["angle"],
+        title: "cosine",
+        scale: Scale::Cosine,
+        with: |parts| Ok(Metric::Angle { dimension: parts.length()? }),
+    },
+    Row {
+        name: MetricName::L1,
+        text: "l1",
+        aliases: &["manhattan"],
+        title: "L1 distance",
+        scale: Scale::Distance,
+        with: |parts| Ok(Metric::L1 { dimension: parts.length()? }),
+    },
+    Row {
+        name: MetricName::L2,
+        text: "l2",
+        aliases: &["euclidean"],
+        title: "L2 distance",
+        scale: Scale::Distance,
+        with: |parts| Ok(Metric::L2 { dimension: parts.length()? }),
+    },
+];
+
+// Every row is at its name's place.
+const _: () = {
+    let mut i = 0;
+    while i < ROWS.len() {
+        assert!(ROWS[i].name as usize == i);
+        i += 1;
+    }
+};
+
 impl MetricName {
     /// Every name.
-    pub const ALL: [Self; 7] =
-        [Self::Hamming, Self::Symbols, Self::Jaccard, Self::WeightedJaccard, Self::Cosine, Self::L1, Self::L2];
+    pub const ALL: [Self; ROWS.len()] = {
+        let mut all = [Self::Hamming; ROWS.len()];
+        let mut i = 0;
+        while i < ROWS.len() {
+            all[i] = ROWS[i].name;
+            i += 1;
+        }
+        all
+    };
+
+    const fn row(self) -> &'static Row {
+        &ROWS[self as usize]
+    }
 
     /// Returns the name as people write it.
     pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Hamming => "hamming",
-            Self::Symbols => "symbols",
-            Self::Jaccard => "jaccard",
-            Self::WeightedJaccard => "weighted-jaccard",
-            Self::Cosine => "cosine",
-            Self::L1 => "l1",
-            Self::L2 => "l2",
+        self.row().text
+    }
+
+    /// Returns the metric's everyday name: "Jaccard similarity".
+    pub const fn title(self) -> &'static str {
+        self.row().title
+    }
+
+    /// Joins names into a list for a sentence: "hamming, cosine or l2".
+    pub fn list(names: impl IntoIterator<Item = Self>) -> String {
+        let names: Vec<&str> = names.into_iter().map(Self::as_str).collect();
+        match &names[..] {
+            [] => String::new(),
+            [only] => (*only).to_owned(),
+            [first @ .., last] => format!("{} or {last}", first.join(", ")),
         }
     }
 
@@ -103,20 +236,13 @@ impl MetricName {
     /// # Errors
     /// If the metric needs a length and none is known.
     pub fn with(self, shape: Shape) -> Result<Metric, MetricError> {
-        let length = || match shape.length {
-            Some(0) | None => Err(MetricError::NoLength { name: self }),
-            Some(length) => Ok(length),
-        };
-        let shingling = shape.shingling.unwrap_or_default();
-        Ok(match self {
-            Self::Hamming => Metric::Hamming { bits: length()? },
-            Self::Symbols => Metric::Symbols { length: length()? },
-            Self::Jaccard => Metric::Jaccard { shingling },
-            Self::WeightedJaccard => Metric::WeightedJaccard { shingling },
-            Self::Cosine => Metric::Angle { dimension: length()? },
-            Self::L1 => Metric::L1 { dimension: length()? },
-            Self::L2 => Metric::L2 { dimension: length()? },
-        })
+        (self.row().with)(Parts { name: self, shape })
+    }
+
+    /// Returns what items of the metric are, whatever their length and however they are cut.
+    pub fn form(self) -> Form {
+        let any = Shape { length: Some(1), shingling: None };
+        self.with(any).expect("a length is all that a metric can lack").form()
     }
 }
 
@@ -131,15 +257,8 @@ impl FromStr for MetricName {
 
     fn from_str(text: &str) -> Result<Self, MetricError> {
         let lower = text.to_ascii_lowercase();
-        match lower.as_str() {
-            "angle" => Ok(Self::Cosine),
-            "manhattan" => Ok(Self::L1),
-            "euclidean" => Ok(Self::L2),
-            name => Self::ALL
-                .into_iter()
-                .find(|known| known.as_str() == name)
-                .ok_or_else(|| MetricError::Unknown { found: text.to_owned() }),
-        }
+        let row = ROWS.iter().find(|row| row.text == lower || row.aliases.contains(&lower.as_str()));
+        row.map(|row| row.name).ok_or_else(|| MetricError::Unknown { found: text.to_owned() })
     }
 }
 
@@ -147,8 +266,8 @@ impl FromStr for MetricName {
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MetricError {
-    /// A name that no metric has.
-    #[error("{found:?} is no metric: use hamming, symbols, jaccard, weighted-jaccard, cosine, l1 or l2")]
+    /// A name that nothing has.
+    #[error("{found:?} is no metric: use {}", MetricName::list(MetricName::ALL))]
     Unknown {
         /// The name.
         found: String,
@@ -192,43 +311,51 @@ impl Metric {
         }
     }
 
-    /// Returns what its own numbers count.
-    pub const fn unit(self) -> &'static str {
+    /// Returns what its items are.
+    pub const fn form(self) -> Form {
         match self {
-            Metric::Hamming { .. } => "bits",
-            Metric::Symbols { .. } => "symbols",
-            Metric::Jaccard { .. } | Metric::WeightedJaccard { .. } => "similarity",
-            Metric::Angle { .. } => "cosine",
-            Metric::L1 { .. } | Metric::L2 { .. } => "distance",
-        }
-    }
-
-    /// Returns what is fixed about its items.
-    pub fn shape(self) -> Shape {
-        match self {
-            Metric::Hamming { bits: length }
-            | Metric::Symbols { length }
-            | Metric::Angle { dimension: length }
-            | Metric::L1 { dimension: length }
-            | Metric::L2 { dimension: length } => Shape { length: Some(length), shingling: None },
-            Metric::Jaccard { shingling } | Metric::WeightedJaccard { shingling } => {
-                Shape { length: None, shingling: Some(shingling) }
+            Metric::Hamming { bits } => Form::Bits(bits),
+            Metric::Symbols { length } => Form::Symbols(length),
+            Metric::Jaccard { shingling } => Form::Set(shingling),
+            Metric::WeightedJaccard { shingling } => Form::Weighted(shingling),
+            Metric::Angle { dimension } | Metric::L1 { dimension } | Metric::L2 { dimension } => {
+                Form::Vector(dimension)
             }
         }
     }
 
+    const fn scale(self) -> Scale {
+        self.name().row().scale
+    }
+
+    /// Returns what its own numbers count.
+    pub const fn unit(self) -> &'static str {
+        match (self.scale(), self.form()) {
+            (Scale::Count, Form::Bits(_)) => "bits",
+            (Scale::Count, _) => "symbols",
+            (Scale::Similarity, _) => "similarity",
+            (Scale::Cosine, _) => "cosine",
+            (Scale::Distance, _) => "distance",
+        }
+    }
+
+    /// Returns what is fixed about its items.
+    pub const fn shape(self) -> Shape {
+        Shape { length: self.form().length(), shingling: self.form().shingling() }
+    }
+
     /// Returns whether its own numbers grow as items get nearer.
     pub const fn larger_is_nearer(self) -> bool {
-        matches!(self, Metric::Jaccard { .. } | Metric::WeightedJaccard { .. } | Metric::Angle { .. })
+        matches!(self.scale(), Scale::Similarity | Scale::Cosine)
     }
 
     /// Returns the least and the greatest of its own numbers.
     fn range(self) -> (f64, f64) {
-        match self {
-            Metric::Hamming { bits: length } | Metric::Symbols { length } => (0.0, f64::from(length)),
-            Metric::Jaccard { .. } | Metric::WeightedJaccard { .. } => (0.0, 1.0),
-            Metric::Angle { .. } => (-1.0, 1.0),
-            Metric::L1 { .. } | Metric::L2 { .. } => (0.0, f64::MAX),
+        match self.scale() {
+            Scale::Count => (0.0, f64::from(self.form().length().unwrap_or(u32::MAX))),
+            Scale::Similarity => (0.0, 1.0),
+            Scale::Cosine => (-1.0, 1.0),
+            Scale::Distance => (0.0, f64::MAX),
         }
     }
 
@@ -247,33 +374,31 @@ impl Metric {
     /// If the metric has no such number.
     pub fn distance(self, own: f64) -> Result<Distance, MetricError> {
         let (least, most) = self.range();
-        let converted: Result<Distance, ItemError> = match self {
+        let converted: Result<Distance, ItemError> = match self.scale() {
             _ if !(least..=most).contains(&own) => Err(ItemError::NotADistance { value: own }),
-            Metric::Jaccard { .. } | Metric::WeightedJaccard { .. } => {
-                Similarity::jaccard(own).map(Similarity::jaccard_distance)
-            }
-            Metric::Angle { .. } => Similarity::cosine(own).map(Similarity::angle),
-            _ => Distance::new(own),
+            Scale::Similarity => Similarity::jaccard(own).map(Similarity::jaccard_distance),
+            Scale::Cosine => Similarity::cosine(own).map(Similarity::angle),
+            Scale::Count | Scale::Distance => Distance::new(own),
         };
         converted.map_err(|_| MetricError::OutOfRange { found: own, unit: self.unit(), name: self.name(), least, most })
     }
 
     /// Returns the number in the metric's own unit that stands for this distance.
     pub fn own_unit(self, distance: Distance) -> f64 {
-        match self {
-            Metric::Jaccard { .. } | Metric::WeightedJaccard { .. } => 1.0 - distance.value(),
-            Metric::Angle { .. } => libm::cos(distance.value()),
-            _ => distance.value(),
+        match self.scale() {
+            Scale::Similarity => 1.0 - distance.value(),
+            Scale::Cosine => libm::cos(distance.value()),
+            Scale::Count | Scale::Distance => distance.value(),
         }
     }
 
     /// Returns the largest distance that two items can have, if there is one.
     pub fn farthest(self) -> Option<Distance> {
-        let value = match self {
-            Metric::Hamming { bits: length } | Metric::Symbols { length } => f64::from(length),
-            Metric::Jaccard { .. } | Metric::WeightedJaccard { .. } => 1.0,
-            Metric::Angle { .. } => std::f64::consts::PI,
-            Metric::L1 { .. } | Metric::L2 { .. } => return None,
+        let value = match self.scale() {
+            Scale::Count => self.range().1,
+            Scale::Similarity => 1.0,
+            Scale::Cosine => std::f64::consts::PI,
+            Scale::Distance => return None,
         };
         Some(Distance::new(value).expect("lengths and constants are distances"))
     }
@@ -281,15 +406,25 @@ impl Metric {
     /// Returns what is usually far if this is near, for metrics whose numbers mean the same everywhere: half of the
     /// similarity, for sets.
     pub fn usual_far(self, near: Distance) -> Option<Distance> {
-        match self {
-            Metric::Jaccard { .. } | Metric::WeightedJaccard { .. } => self.distance(0.5 * self.own_unit(near)).ok(),
-            _ => None,
+        match self.scale() {
+            Scale::Similarity => self.distance(0.5 * self.own_unit(near)).ok(),
+            Scale::Count | Scale::Cosine | Scale::Distance => None,
         }
     }
 
     /// Returns whether distances are whole numbers.
     pub const fn is_whole(self) -> bool {
-        matches!(self, Metric::Hamming { .. } | Metric::Symbols { .. })
+        matches!(self.scale(), Scale::Count)
+    }
+
+    /// Returns where an item lies that has nothing to do with another; `None` where nothing says.
+    pub(crate) fn unrelated(self) -> Option<Unrelated> {
+        match self.scale() {
+            Scale::Count => self.form().length().map(Unrelated::Coins),
+            Scale::Similarity => Some(Unrelated::Farthest),
+            Scale::Cosine => self.form().length().map(Unrelated::Directions),
+            Scale::Distance => None,
+        }
     }
 
     /// Returns the exact distance between two items.
@@ -300,23 +435,8 @@ impl Metric {
         self.any_family().distance(a, b)
     }
 
-    /// Returns what near means to a family, or `None` for those that only programs use.
-    pub(crate) fn of_family(family: Family) -> Option<Self> {
-        Some(match family {
-            Family::BitSampling(family) => Metric::Hamming { bits: family.bits },
-            Family::SymbolSampling(family) => Metric::Symbols { length: family.length },
-            Family::MinHash(family) => Metric::Jaccard { shingling: family.shingling },
-            Family::WeightedMinHash(family) => Metric::WeightedJaccard { shingling: family.shingling },
-            Family::Hyperplane(family) => Metric::Angle { dimension: family.dimension },
-            Family::CrossPolytope(family) => Metric::Angle { dimension: family.dimension },
-            Family::PStable(family) if family.stable == Stable::Cauchy => Metric::L1 { dimension: family.dimension },
-            Family::PStable(family) => Metric::L2 { dimension: family.dimension },
-            _ => return None,
-        })
-    }
-
     /// Returns a family of this metric, for its distance.
-    fn any_family(self) -> Family {
+    pub(crate) fn any_family(self) -> Family {
         match self {
             Metric::Hamming { bits } => BitSampling::new(bits).into(),
             Metric::Symbols { length } => SymbolSampling::new(length).into(),
@@ -330,30 +450,36 @@ impl Metric {
 
     /// Returns the bits that an item itself takes, as its owner would keep it, or `None` if items vary.
     pub fn bits_of_an_item(self) -> Option<f64> {
-        match self {
-            Metric::Hamming { bits } => Some(f64::from(bits)),
-            Metric::Angle { dimension } | Metric::L1 { dimension } | Metric::L2 { dimension } => {
-                Some(32.0 * f64::from(dimension))
-            }
-            Metric::Symbols { length } => Some(8.0 * f64::from(length)),
-            Metric::Jaccard { .. } | Metric::WeightedJaccard { .. } => None,
-        }
+        let bits = match self.form() {
+            Form::Bits(_) => 1.0,
+            Form::Symbols(_) => 8.0,
+            Form::Vector(_) => 32.0,
+            Form::Set(_) | Form::Weighted(_) => return None,
+        };
+        self.form().length().map(|length| bits * f64::from(length))
     }
+}
+
+/// How items lie that have nothing to do with each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Unrelated {
+    /// This many positions agree by the toss of a coin each.
+    Coins(u32),
+    /// Directions are uniform on the sphere of this dimension.
+    Directions(u32),
+    /// They have nothing in common.
+    Farthest,
 }
 
 /// Writes the metric and what is fixed: "hamming over 256 bits".
 impl fmt::Display for Metric {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = self.name();
-        match self {
-            Metric::Hamming { bits } => write!(f, "{name} over {bits} bits"),
-            Metric::Symbols { length } => write!(f, "hamming over {length} symbols"),
-            Metric::Jaccard { shingling } | Metric::WeightedJaccard { shingling } => {
-                write!(f, "{name} over shingles of {shingling}")
-            }
-            Metric::Angle { dimension } | Metric::L1 { dimension } | Metric::L2 { dimension } => {
-                write!(f, "{name} over {dimension} components")
-            }
+        match self.form() {
+            Form::Bits(bits) => write!(f, "{name} over {bits} bits"),
+            Form::Symbols(length) => write!(f, "hamming over {length} symbols"),
+            Form::Set(shingling) | Form::Weighted(shingling) => write!(f, "{name} over shingles of {shingling}"),
+            Form::Vector(dimension) => write!(f, "{name} over {dimension} components"),
         }
     }
 }

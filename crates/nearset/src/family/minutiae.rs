@@ -9,7 +9,10 @@
 //! finger has a minutia: prints of one finger collide with probability `.2^3 x .8^3 = .004096`, those of two fingers
 //! with `.2^6 = .000064`.
 
-use super::{FamilyError, Functions, Hashed, Key, Layout, LshFamily, WorkBound};
+use super::{
+    Family, FamilyError, Functions, Hashed, Key, Layout, LshFamily, Metric, WorkBound,
+    member::{BadParameter, Form, Member, Parameters, Stored},
+};
 use crate::{
     Seed,
     hash::Rng,
@@ -68,6 +71,40 @@ impl LshFamily for Minutiae {
             .map(|square| square as u32)
             .collect();
         Ok(Box::new(Triples { grid: self.squares as usize, band: (layout.rows * SQUARES) as usize, squares }))
+    }
+}
+
+impl Member for Minutiae {
+    fn name(&self) -> &'static str {
+        "minutiae"
+    }
+
+    fn metric(&self) -> Option<Metric> {
+        None
+    }
+
+    fn form(&self) -> Form {
+        Form::Bits(self.squares)
+    }
+
+    fn steps(&self) -> f64 {
+        1.0
+    }
+
+    fn number() -> u8 {
+        3
+    }
+
+    fn put(&self, out: &mut Parameters) {
+        out.u32(self.squares).u32(self.occupied);
+    }
+
+    fn take(from: &mut Stored<'_>) -> Result<Self, BadParameter> {
+        Ok(Self { squares: from.u32()?, occupied: from.u32()? })
+    }
+
+    fn variants(_metric: Metric, _near: Distance, _far: Distance) -> Vec<Family> {
+        Vec::new()
     }
 }
 

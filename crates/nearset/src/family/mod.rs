@@ -15,6 +15,7 @@ mod cross_polytope;
 mod hyperplane;
 #[cfg(test)]
 pub(crate) mod laws;
+pub(crate) mod member;
 mod metric;
 mod minhash;
 mod minutiae;
@@ -32,6 +33,8 @@ pub use any::Family;
 pub use bit_sampling::BitSampling;
 pub use cross_polytope::CrossPolytope;
 pub use hyperplane::Hyperplane;
+pub use member::Form;
+pub(crate) use metric::Unrelated;
 pub use metric::{Metric, MetricError, MetricName, Shape};
 pub use minhash::{Estimate, MinHash, PermutationMinHash, Signature, SignatureError, Sketcher};
 pub use minutiae::Minutiae;

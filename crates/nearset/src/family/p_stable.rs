@@ -21,7 +21,9 @@ use std::{
 };
 
 use super::{
-    FamilyError, Functions, Hashed, Key, Layout, LshFamily, WorkBound, probing,
+    Family, FamilyError, Functions, Hashed, Key, Layout, LshFamily, Metric, WorkBound,
+    member::{BadParameter, Form, Member, Parameters, Stored},
+    probing,
     projection::{
         self, CAUCHY_WORK, GAUSSIAN_WORK, band_rows, bytes_of_matrix, check_size, key_with, matrix, set_keys,
     },
@@ -206,6 +208,73 @@ impl LshFamily for PStable {
         let mut rng = Rng::new(seed.derive("p-stable shifts", 0));
         let shifts = (0..layout.functions()).map(|_| rng.unit()).collect();
         Ok(Box::new(Projections { dimension: self.dimension, width: self.width, layout, rows, shifts }))
+    }
+}
+
+/// Widths of buckets that plans try.
+struct Widths {
+    least: f64,
+    most: f64,
+    steps: u32,
+}
+
+/// As multiples of the near distance.
+const WIDTHS: Widths = Widths { least: 1.0, most: 40.0, steps: 14 };
+
+impl Member for PStable {
+    fn name(&self) -> &'static str {
+        match self.stable {
+            Stable::Gaussian => "gaussian projections",
+            Stable::Cauchy => "cauchy projections",
+        }
+    }
+
+    fn metric(&self) -> Option<Metric> {
+        Some(match self.stable {
+            Stable::Gaussian => Metric::L2 { dimension: self.dimension },
+            Stable::Cauchy => Metric::L1 { dimension: self.dimension },
+        })
+    }
+
+    fn form(&self) -> Form {
+        Form::Vector(self.dimension)
+    }
+
+    fn steps(&self) -> f64 {
+        f64::from(self.dimension) / 4.0
+    }
+
+    fn number() -> u8 {
+        8
+    }
+
+    fn put(&self, out: &mut Parameters) {
+        let stable = match self.stable {
+            Stable::Gaussian => 0,
+            Stable::Cauchy => 1,
+        };
+        out.u32(self.dimension).f64(self.width).u8(stable);
+    }
+
+    fn take(from: &mut Stored<'_>) -> Result<Self, BadParameter> {
+        let (dimension, width) = (from.u32()?, from.f64()?);
+        let stable = from.one_of("stable distribution", [Stable::Gaussian, Stable::Cauchy])?;
+        Ok(Self { dimension, width, stable })
+    }
+
+    fn variants(metric: Metric, near: Distance, far: Distance) -> Vec<Family> {
+        let (dimension, stable) = match metric {
+            Metric::L1 { dimension } => (dimension, Stable::Cauchy),
+            Metric::L2 { dimension } => (dimension, Stable::Gaussian),
+            _ => return Vec::new(),
+        };
+        let Widths { least, most, steps } = WIDTHS;
+        let width = |step: u32| {
+            near.value().max(far.value() * 1e-3)
+                * least
+                * libm::pow(most / least, f64::from(step) / f64::from(steps - 1))
+        };
+        (0..steps).map(|step| Self { dimension, width: width(step), stable }.into()).collect()
     }
 }
 

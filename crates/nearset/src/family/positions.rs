@@ -18,6 +18,16 @@ pub enum Sampling {
 const MOST_FACTORS: u32 = 1024;
 
 impl Sampling {
+    /// All of them, by their numbers in files.
+    pub(crate) const ALL: [Self; 2] = [Self::Uniform, Self::Balanced];
+
+    pub(crate) fn number(self) -> u8 {
+        match self {
+            Self::Uniform => 0,
+            Self::Balanced => 1,
+        }
+    }
+
     /// Checks that positions can be drawn at all.
     pub(crate) fn check(self, length: u32, layout: Layout) -> Result<(), FamilyError> {
         if length == 0 {

@@ -6,7 +6,10 @@
 //! agree half of the time: `p(d) = 1 - d/(2l)`. It addresses direct tables of `2^rows` bits; with hashed tables it only
 //! costs rows, and is included for comparison.
 
-use super::{FamilyError, Functions, Hashed, Layout, LshFamily, Sampling, WorkBound, key, key_of_rows};
+use super::{
+    Family, FamilyError, Functions, Hashed, Layout, LshFamily, Metric, Sampling, WorkBound, key, key_of_rows,
+    member::{BadParameter, Form, Member, Parameters, Stored},
+};
 use crate::{
     Seed,
     hash::Rng,
@@ -95,6 +98,50 @@ impl LshFamily for SymbolSampling {
             positions.iter().map(|_| (rng.next_u64() | 1, rng.next_u64())).collect()
         });
         Ok(Box::new(SampledSymbols { length: self.length as usize, rows: layout.rows as usize, positions, one_bit }))
+    }
+}
+
+impl Member for SymbolSampling {
+    fn name(&self) -> &'static str {
+        "symbol sampling"
+    }
+
+    fn metric(&self) -> Option<Metric> {
+        Some(Metric::Symbols { length: self.length })
+    }
+
+    fn form(&self) -> Form {
+        Form::Symbols(self.length)
+    }
+
+    fn steps(&self) -> f64 {
+        1.0
+    }
+
+    fn positions(&self) -> Option<u32> {
+        Some(self.length)
+    }
+
+    fn number() -> u8 {
+        2
+    }
+
+    fn put(&self, out: &mut Parameters) {
+        let symbol = match self.symbol {
+            Symbol::Whole => 0,
+            Symbol::OneBit => 1,
+        };
+        out.u32(self.length).u8(symbol).u8(self.sampling.number());
+    }
+
+    fn take(from: &mut Stored<'_>) -> Result<Self, BadParameter> {
+        let (length, symbol) = (from.u32()?, from.one_of("symbol hash", [Symbol::Whole, Symbol::OneBit])?);
+        Ok(Self { length, symbol, sampling: from.one_of("sampling", Sampling::ALL)? })
+    }
+
+    fn variants(metric: Metric, _near: Distance, _far: Distance) -> Vec<Family> {
+        let Metric::Symbols { length } = metric else { return Vec::new() };
+        vec![Self::new(length).into(), Self { sampling: Sampling::Uniform, ..Self::new(length) }.into()]
     }
 }
 

@@ -7,7 +7,7 @@ use std::fmt;
 use nearset_theory::{binomial, zero_fn::Pigeonhole};
 
 use super::{Structure, outcome::significant, request::Goal};
-use crate::Metric;
+use crate::family::Form;
 
 /// A way to answer without a filter.
 #[derive(Debug, Clone, PartialEq)]
@@ -62,7 +62,7 @@ pub(super) fn advise(goal: &Goal) -> Vec<Advice> {
     if let Some(bits) = goal.metric.bits_of_an_item() {
         advice.push(scan(Structure::Scan, bits, None));
     }
-    if let Metric::Hamming { bits } = goal.metric {
+    if let Form::Bits(bits) = goal.metric.form() {
         advice.extend(multi_index(bits, goal.near.value() as u32, goal.capacity));
     }
     if let Some(bits) = sketch_bits(goal) {
@@ -107,13 +107,8 @@ fn multi_index(length: u32, radius: u32, capacity: u64) -> Option<Advice> {
 /// the angle, single bits of MinHash values for sets.
 fn sketch_bits(goal: &Goal) -> Option<u32> {
     const MOST: u32 = 1 << 13;
-    let agree = |distance: f64| match goal.metric {
-        Metric::Angle { .. } => Some(1.0 - distance / std::f64::consts::PI),
-        // Different values agree in a bit half of the time.
-        Metric::Jaccard { .. } | Metric::WeightedJaccard { .. } => Some(1.0 - distance / 2.0),
-        _ => None,
-    };
-    let (near, far) = (agree(goal.near.value())?, agree(goal.far.value())?);
+    let family = goal.metric.any_family();
+    let (near, far) = (family.bit_agreement(goal.near)?, family.bit_agreement(goal.far)?);
     let keeps = |bits: u32| {
         let threshold = binomial::largest_threshold(bits, near, goal.max_false_negative);
         binomial::at_least(bits, far, threshold) * goal.capacity as f64 <= goal.max_false_positive
@@ -132,7 +127,7 @@ fn sketch_bits(goal: &Goal) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::Request;
+    use crate::{Metric, plan::Request};
 
     #[test]
     fn perceptual_hashes_are_indexed_in_1714_bits() {

@@ -95,26 +95,10 @@ impl Work {
     /// Steps to read a cache line.
     pub const LINE: f64 = 20.0;
 
-    /// Steps to evaluate one function.
-    pub(super) fn of_function(family: &Family) -> f64 {
-        match family {
-            Family::MinHash(_) | Family::WeightedMinHash(_) => 2.0,
-            Family::Hyperplane(family) => f64::from(family.dimension) / 8.0,
-            // Three rounds of a transform over the next power of two.
-            Family::CrossPolytope(family) => {
-                let coordinates = f64::from(family.dimension.next_power_of_two());
-                3.0 * coordinates * libm::log2(coordinates) / 8.0
-            }
-            Family::PStable(family) => f64::from(family.dimension) / 4.0,
-            _ => 1.0,
-        }
-    }
-
     /// A query of one line a band.
     pub(super) fn of(family: &Family, layout: Layout) -> Self {
-        let function = Self::of_function(family);
         let (cache_lines, hash_evaluations) = (f64::from(layout.bands), layout.functions() as f64);
-        Self { cache_lines, hash_evaluations, steps: Self::LINE * cache_lines + function * hash_evaluations }
+        Self { cache_lines, hash_evaluations, steps: Self::LINE * cache_lines + family.steps() * hash_evaluations }
     }
 
     pub(super) fn of_spec(spec: &Spec) -> Self {

@@ -244,7 +244,8 @@ impl Goal {
     pub(super) fn check(&self) -> Result<(), RequestError> {
         if !(self.near < self.far) {
             let (near, far) = (self.metric.own_unit(self.near), self.metric.own_unit(self.far));
-            return Err(RequestError::NearNotBelowFar { near, far, unit: self.metric.unit() });
+            let (unit, larger_is_nearer) = (self.metric.unit(), self.metric.larger_is_nearer());
+            return Err(RequestError::NearNotBelowFar { near, far, unit, larger_is_nearer });
         }
         if self.capacity == 0 {
             return Err(RequestError::NoCapacity);
@@ -426,6 +427,8 @@ pub enum RequestError {
         far: f64,
         /// That unit.
         unit: &'static str,
+        /// Whether its numbers grow as items get nearer.
+        larger_is_nearer: bool,
     },
     /// A metric for which nothing tells what is far.
     #[error("far is missing: from where on are items of {} not near?", metric.name())]

@@ -19,7 +19,8 @@ pub use signature::{Estimate, Signature, SignatureError};
 use sketch::FastSketch;
 
 use super::{
-    FamilyError, Functions, Hashed, KEY_BASE, Layout, LshFamily, WorkBound, key,
+    Family, FamilyError, Functions, Hashed, KEY_BASE, Layout, LshFamily, Metric, WorkBound, key,
+    member::{BadParameter, Form, Member, Parameters, Stored},
     weighted_minhash::{Darts, weights},
 };
 use crate::{
@@ -75,6 +76,46 @@ impl LshFamily for MinHash {
         self.check(layout)?;
         let sketch = FastSketch::new(seed, layout.functions());
         Ok(Box::new(Banded { shingler: Shingler::new(self.shingling, seed)?, sketch, layout }))
+    }
+}
+
+impl Member for MinHash {
+    fn name(&self) -> &'static str {
+        "minhash"
+    }
+
+    fn metric(&self) -> Option<Metric> {
+        Some(Metric::Jaccard { shingling: self.shingling })
+    }
+
+    fn form(&self) -> Form {
+        Form::Set(self.shingling)
+    }
+
+    fn steps(&self) -> f64 {
+        2.0
+    }
+
+    /// Values that differ agree in a bit half of the time.
+    fn bit_agreement(&self, distance: Distance) -> Option<f64> {
+        Some(0.5 + 0.5 * self.collision_probability(distance))
+    }
+
+    fn number() -> u8 {
+        4
+    }
+
+    fn put(&self, out: &mut Parameters) {
+        out.shingling(self.shingling);
+    }
+
+    fn take(from: &mut Stored<'_>) -> Result<Self, BadParameter> {
+        Ok(Self { shingling: from.shingling()? })
+    }
+
+    fn variants(metric: Metric, _near: Distance, _far: Distance) -> Vec<Family> {
+        let Metric::Jaccard { shingling } = metric else { return Vec::new() };
+        vec![Self { shingling }.into()]
     }
 }
 

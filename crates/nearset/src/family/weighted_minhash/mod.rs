@@ -16,7 +16,11 @@ mod laws;
 pub use consistent::ConsistentMinHash;
 pub(crate) use darts::Darts;
 
-use super::{FamilyError, Functions, Hashed, KEY_BASE, Layout, LshFamily, Sketcher, WorkBound, key, work::log};
+use super::{
+    Family, FamilyError, Functions, Hashed, KEY_BASE, Layout, LshFamily, Metric, Sketcher, WorkBound, key,
+    member::{BadParameter, Form, Member, Parameters, Stored},
+    work::log,
+};
 use crate::{
     Seed,
     item::{self, Distance, Item, ItemError, ItemKind, Shingler, Shingling},
@@ -71,6 +75,46 @@ impl LshFamily for WeightedMinHash {
         self.check(layout)?;
         let shingler = Shingler::new(self.shingling, seed)?;
         Ok(Box::new(Banded { shingler, sketch: Darts::new(seed, layout.functions()), layout }))
+    }
+}
+
+impl Member for WeightedMinHash {
+    fn name(&self) -> &'static str {
+        "weighted minhash"
+    }
+
+    fn metric(&self) -> Option<Metric> {
+        Some(Metric::WeightedJaccard { shingling: self.shingling })
+    }
+
+    fn form(&self) -> Form {
+        Form::Weighted(self.shingling)
+    }
+
+    fn steps(&self) -> f64 {
+        2.0
+    }
+
+    /// Values that differ agree in a bit half of the time.
+    fn bit_agreement(&self, distance: Distance) -> Option<f64> {
+        Some(0.5 + 0.5 * self.collision_probability(distance))
+    }
+
+    fn number() -> u8 {
+        5
+    }
+
+    fn put(&self, out: &mut Parameters) {
+        out.shingling(self.shingling);
+    }
+
+    fn take(from: &mut Stored<'_>) -> Result<Self, BadParameter> {
+        Ok(Self { shingling: from.shingling()? })
+    }
+
+    fn variants(metric: Metric, _near: Distance, _far: Distance) -> Vec<Family> {
+        let Metric::WeightedJaccard { shingling } = metric else { return Vec::new() };
+        vec![Self { shingling }.into()]
     }
 }
 

@@ -6,8 +6,8 @@
 use std::borrow::Cow;
 
 use crate::{
-    Distance, Family, Shingler, Symbols,
-    family::{LshFamily, functions_seed},
+    Distance, Family, Metric, Shingler, Symbols,
+    family::{Form, LshFamily, functions_seed},
     item::{self, Bits, Item, ItemError, ShinglingError},
     simd::dot::project_selected,
 };
@@ -37,21 +37,17 @@ impl Prepared<'_> {
 pub(crate) fn prepare<'i>(spec: &LshSpec, item: Item<'i>) -> Result<Prepared<'i>, ItemError> {
     let shingler =
         |shingling| -> Result<Shingler, ShinglingError> { Shingler::new(shingling, functions_seed(spec.seed)) };
-    Ok(match (&spec.family, item) {
-        (Family::MinHash(family), Item::Text(text)) => {
-            Prepared::Set(shingler(family.shingling)?.shingle_set(text).into())
-        }
-        (Family::MinHash(_), Item::Set(set)) if !set.is_sorted_by(|a, b| a < b) => {
+    Ok(match (spec.family.form(), item) {
+        (Form::Set(shingling), Item::Text(text)) => Prepared::Set(shingler(shingling)?.shingle_set(text).into()),
+        (Form::Set(_), Item::Set(set)) if !set.is_sorted_by(|a, b| a < b) => {
             let mut set = set.to_vec();
             set.sort_unstable();
             set.dedup();
             Prepared::Set(set.into())
         }
-        (Family::MinHash(_), Item::Set(set)) => Prepared::Set(set.into()),
-        (Family::WeightedMinHash(family), Item::Text(text)) => {
-            Prepared::Weighted(shingler(family.shingling)?.bag(text).into())
-        }
-        (Family::WeightedMinHash(_), Item::Weighted(set)) => {
+        (Form::Set(_), Item::Set(set)) => Prepared::Set(set.into()),
+        (Form::Weighted(shingling), Item::Text(text)) => Prepared::Weighted(shingler(shingling)?.bag(text).into()),
+        (Form::Weighted(_), Item::Weighted(set)) => {
             item::check_weights(set)?;
             Prepared::Weighted(item::ascending_weights(set)?)
         }
@@ -73,7 +69,7 @@ const SAFE: std::ops::Range<f32> = 1e-30..1e30;
 
 impl Cosines {
     pub(crate) fn new(family: &Family, query: Item<'_>) -> Option<Self> {
-        let (Family::Hyperplane(_) | Family::CrossPolytope(_), Item::Vector(query)) = (family, query) else {
+        let (Some(Metric::Angle { .. }), Item::Vector(query)) = (family.metric(), query) else {
             return None;
         };
         let norm = item::vector::norm_square(query).sqrt();
@@ -123,15 +119,12 @@ pub(crate) enum Shape {
 
 impl Shape {
     pub(crate) fn of(family: &Family) -> Self {
-        match family {
-            Family::BitSampling(family) => Shape::Bits(family.bits as usize),
-            Family::Minutiae(family) => Shape::Bits(family.squares as usize),
-            Family::SymbolSampling(family) => Shape::Symbols(family.length as usize),
-            Family::MinHash(_) => Shape::Set,
-            Family::WeightedMinHash(_) => Shape::Weighted,
-            Family::Hyperplane(family) => Shape::Vector(family.dimension as usize),
-            Family::CrossPolytope(family) => Shape::Vector(family.dimension as usize),
-            Family::PStable(family) => Shape::Vector(family.dimension as usize),
+        match family.form() {
+            Form::Bits(bits) => Shape::Bits(bits as usize),
+            Form::Symbols(length) => Shape::Symbols(length as usize),
+            Form::Vector(dimension) => Shape::Vector(dimension as usize),
+            Form::Set(_) => Shape::Set,
+            Form::Weighted(_) => Shape::Weighted,
         }
     }
 

@@ -19,7 +19,10 @@ use super::{
     },
     Model, Work, families, most_functions, most_rows,
 };
-use crate::{Distance, Family, Layout, LshFamily, LshSpec, Metric, family::MOST_PROBES};
+use crate::{
+    Distance, Family, Layout, LshFamily, LshSpec, Metric,
+    family::{Form, MOST_PROBES},
+};
 
 /// How much slower than the quickest an index may be to have fewer tables.
 const SLOWER: f64 = 2.0;
@@ -124,10 +127,10 @@ pub(in crate::plan) fn plan(request: &Request, goal: &Goal) -> Result<IndexPlan,
         return Err(PlanError::NoZeroFalseNegatives { metric: goal.metric });
     }
     let mut all = Vec::new();
-    for (name, variants) in families(goal) {
+    for variants in families(goal) {
         // Widths lie close together, and each is dear to try where it can probe.
         let step = if variants.len() > 2 { 2 } else { 1 };
-        variants.into_iter().step_by(step).for_each(|family| search(request, goal, name, family, &mut all));
+        variants.into_iter().step_by(step).for_each(|family| search(request, goal, family, &mut all));
     }
     let quickest = all.iter().map(|plan| plan.work.steps).fold(f64::INFINITY, f64::min);
     let compare = |a: &&IndexPlan, b: &&IndexPlan| {
@@ -147,7 +150,7 @@ pub(in crate::plan) fn plan(request: &Request, goal: &Goal) -> Result<IndexPlan,
 }
 
 /// For each number of rows and probes that may be worth it, the fewest tables that keep the promise.
-fn search(request: &Request, goal: &Goal, name: &'static str, family: Family, found: &mut Vec<IndexPlan>) {
+fn search(request: &Request, goal: &Goal, family: Family, found: &mut Vec<IndexPlan>) {
     let model = Model::new(goal, family);
     let most_probes = if family.can_probe() { MOST_PROBES } else { 1 };
     let mut quickest = found.iter().map(|plan| plan.work.steps).fold(f64::INFINITY, f64::min);
@@ -161,7 +164,7 @@ fn search(request: &Request, goal: &Goal, name: &'static str, family: Family, fo
             for probes in (0..).map(|power| 1 << power).take_while(|&probes| probes <= most_probes) {
                 let (near, crowd) = (chances.near[probes as usize - 1], chances.crowd[probes as usize - 1]);
                 if let Some(spec) = fewest_tables(goal, family, rows, probes, near) {
-                    let plan = describe(request, goal, name, spec, near, crowd);
+                    let plan = describe(request, goal, family.name(), spec, near, crowd);
                     quickest_here = quickest_here.min(plan.work.steps);
                     found.push(plan);
                 }
@@ -232,14 +235,12 @@ impl Chances {
 
 /// Steps to work out one exact distance.
 fn verification(metric: Metric) -> f64 {
-    let (bytes, steps) = match metric {
-        Metric::Hamming { bits } => (f64::from(bits) / 8.0, f64::from(bits) / 64.0),
-        Metric::Symbols { length } => (4.0 * f64::from(length), f64::from(length) / 8.0),
-        Metric::Angle { dimension } | Metric::L1 { dimension } | Metric::L2 { dimension } => {
-            (4.0 * f64::from(dimension), f64::from(dimension))
-        }
+    let (bytes, steps) = match metric.form() {
+        Form::Bits(bits) => (f64::from(bits) / 8.0, f64::from(bits) / 64.0),
+        Form::Symbols(length) => (4.0 * f64::from(length), f64::from(length) / 8.0),
+        Form::Vector(dimension) => (4.0 * f64::from(dimension), f64::from(dimension)),
         // A text of some hundred words, merged with the query's.
-        Metric::Jaccard { .. } | Metric::WeightedJaccard { .. } => (1600.0, 400.0),
+        Form::Set(_) | Form::Weighted(_) => (1600.0, 400.0),
     };
     // What follows the first line comes by itself.
     Work::LINE + 2.0 * (bytes / 64.0) + steps
@@ -254,7 +255,7 @@ fn describe(request: &Request, goal: &Goal, name: &'static str, spec: LshSpec, n
     let hash_evaluations = spec.layout.functions() as f64;
     let verified = verification(goal.metric);
     let cache_lines = LINES_A_BUCKET * buckets + candidates;
-    let steps = Work::of_function(&spec.family) * hash_evaluations
+    let steps = spec.family.steps() * hash_evaluations
         + (Work::LINE * LINES_A_BUCKET) * buckets
         + PROBE * (buckets - tables)
         + CANDIDATE * met

@@ -22,10 +22,8 @@ use super::{
     advice::advise, outcome::bytes,
 };
 use crate::{
-    Distance, Family, Layout, Metric, Spec,
-    family::{
-        BitSampling, CrossPolytope, Hyperplane, MinHash, PStable, Sampling, Stable, SymbolSampling, WeightedMinHash,
-    },
+    Distance, Family, Layout, Spec,
+    family::Form,
     spec::{Decision, FilterSpec, GenerationSpec, SpecError, Terms, near},
 };
 pub(super) use index::plan as plan_index;
@@ -40,18 +38,11 @@ pub(super) const MOST_SAMPLED: u32 = 1 << 16;
 pub(super) const MOST_FUNCTIONS: u32 = 4096;
 
 fn most_functions(family: &Family) -> u32 {
-    match family {
-        Family::BitSampling(_) | Family::SymbolSampling(_) => MOST_SAMPLED,
-        _ => MOST_FUNCTIONS,
-    }
+    if family.positions().is_some() { MOST_SAMPLED } else { MOST_FUNCTIONS }
 }
 
 fn most_rows(family: &Family) -> u32 {
-    match family {
-        Family::BitSampling(family) => family.bits.min(MOST_SAMPLED),
-        Family::SymbolSampling(family) => family.length.min(MOST_SAMPLED),
-        _ => MOST_FUNCTIONS,
-    }
+    family.positions().map_or(MOST_FUNCTIONS, |positions| positions.min(MOST_SAMPLED))
 }
 
 /// What is to be least.
@@ -140,33 +131,29 @@ struct Attempt {
     outcome: Result<Candidate, String>,
 }
 
-/// Widths of buckets that are tried, as multiples of the near distance: from so many to so many, in so many steps.
-const WIDTHS: (f64, f64, u32) = (1.0, 40.0, 14);
-
 fn attempts(goal: &Goal, objective: &Objective) -> Vec<Attempt> {
     let attempt = |structure, family, found: Result<Candidate, Failure>| Attempt {
         structure,
         family,
         outcome: found.map_err(|why| reason(goal, structure, why)),
     };
-    if goal.max_false_negative == 0.0 {
-        return match goal.metric {
-            Metric::Hamming { bits } => {
-                let model = Model::new(goal, BitSampling::new(bits).into());
-                let balanced = zero::search(&model, bits, objective);
-                let mut all = vec![attempt(Structure::Balanced, "bit sampling", balanced)];
-                all.extend(exact::attempts(goal, bits, objective));
-                all
-            }
-            Metric::Symbols { length } => {
-                let model = Model::new(goal, SymbolSampling::new(length).into());
-                vec![attempt(Structure::Balanced, "symbol sampling", zero::search(&model, length, objective))]
-            }
-            _ => Vec::new(),
-        };
-    }
     let mut all = Vec::new();
-    for (name, variants) in families(goal) {
+    let exact = || match goal.metric.form() {
+        Form::Bits(bits) => exact::attempts(goal, bits, objective),
+        _ => Vec::new(),
+    };
+    if goal.max_false_negative == 0.0 {
+        // Only where a difference reaches a few positions can none be missed; the first variant samples them evenly.
+        for family in families(goal).into_iter().filter_map(|variants| variants.into_iter().next()) {
+            let Some(positions) = family.positions() else { continue };
+            let balanced = zero::search(&Model::new(goal, family), positions, objective);
+            all.push(attempt(Structure::Balanced, family.name(), balanced));
+        }
+        all.extend(exact());
+        return all;
+    }
+    for variants in families(goal) {
+        let name = variants[0].name();
         let models: Vec<Model<'_>> = variants.into_iter().map(|family| Model::new(goal, family)).collect();
         let best = |search: &dyn Fn(&Model<'_>) -> Result<Candidate, Failure>| {
             models
@@ -192,54 +179,13 @@ fn attempts(goal: &Goal, objective: &Objective) -> Vec<Attempt> {
         all.push(attempt(Structure::Threshold, name, threshold));
         all.push(attempt(Structure::Verified, name, verified));
     }
-    if let Metric::Hamming { bits } = goal.metric {
-        all.extend(exact::attempts(goal, bits, objective));
-    }
+    all.extend(exact());
     all
 }
 
-/// Families of the metric by name, each in the variants that are worth trying.
-fn families(goal: &Goal) -> Vec<(&'static str, Vec<Family>)> {
-    let widths = |dimension, stable| {
-        let (least, most, steps) = WIDTHS;
-        let width = |step: u32| {
-            goal.near.value().max(goal.far.value() * 1e-3)
-                * least
-                * libm::pow(most / least, f64::from(step) / f64::from(steps - 1))
-        };
-        (0..steps).map(|step| PStable { dimension, width: width(step), stable }.into()).collect()
-    };
-    match goal.metric {
-        Metric::Hamming { bits } => vec![(
-            "bit sampling",
-            vec![BitSampling::new(bits).into(), BitSampling { bits, sampling: Sampling::Uniform }.into()],
-        )],
-        Metric::Symbols { length } => vec![(
-            "symbol sampling",
-            vec![
-                SymbolSampling::new(length).into(),
-                SymbolSampling { sampling: Sampling::Uniform, ..SymbolSampling::new(length) }.into(),
-            ],
-        )],
-        Metric::Jaccard { shingling } => vec![("minhash", vec![MinHash { shingling }.into()])],
-        Metric::WeightedJaccard { shingling } => {
-            vec![("weighted minhash", vec![WeightedMinHash { shingling }.into()])]
-        }
-        Metric::Angle { dimension } => vec![
-            ("hyperplanes", vec![Hyperplane { dimension }.into()]),
-            ("cross-polytopes", vec![CrossPolytope { dimension }.into()]),
-        ],
-        Metric::L1 { dimension } => vec![("cauchy projections", widths(dimension, Stable::Cauchy))],
-        Metric::L2 { dimension } => vec![("gaussian projections", widths(dimension, Stable::Gaussian))],
-    }
-}
-
-/// The name by which plans call a family.
-fn family_name(family: &Family) -> &'static str {
-    match family {
-        Family::WeightedMinHash(_) => "weighted minhash",
-        _ => "minhash",
-    }
+/// Families of the metric, each in the variants that are worth trying.
+fn families(goal: &Goal) -> Vec<Vec<Family>> {
+    Family::candidates(goal.metric, goal.near, goal.far)
 }
 
 /// Why a structure that was tried came to nothing.
@@ -248,18 +194,13 @@ fn reason(goal: &Goal, structure: Structure, why: Failure) -> String {
         let (size, most) = (bytes(bits / 8.0), bytes(MOST_BITS / 8.0));
         return format!("takes {size}, and a filter may have {most}: split the items over several filters");
     }
-    let most = match goal.metric.is_whole() {
-        true => MOST_SAMPLED,
-        false => MOST_FUNCTIONS,
-    };
+    let most = most_functions(&goal.metric.any_family());
     let functions = format!("with up to {most} functions");
     match structure {
         Structure::Banded => format!("an OR that finds the near items finds too many far ones too, {functions}"),
         Structure::Threshold => format!("no threshold above 1 does better, or tells near from far at all, {functions}"),
-        Structure::Verified => match goal.metric {
-            Metric::Jaccard { .. } | Metric::WeightedJaccard { .. } => {
-                "values of MinHash have no neighbours to probe".into()
-            }
+        Structure::Verified => match goal.metric.form() {
+            Form::Set(_) | Form::Weighted(_) => "values of MinHash have no neighbours to probe".into(),
             _ => "all bands can't agree often enough at near, even where two are made good".into(),
         },
         Structure::Pigeonhole => {
@@ -316,7 +257,7 @@ pub(super) fn describe_dedup(request: &Request, goal: &Goal, spec: FilterSpec, f
         request: request.clone(),
         goal: goal.clone(),
         structure: Structure::Threshold,
-        family: family_name(&near.family),
+        family: near.family.name(),
         false_negative,
         false_positive,
         chance_hit: fill,
@@ -471,7 +412,7 @@ fn nearest(goal: &Goal, objective: &Objective) -> Vec<Goal> {
         0.0 => attempts(goal, objective).iter().any(|attempt| attempt.outcome.is_ok()),
         _ => families(goal)
             .into_iter()
-            .flat_map(|(_, variants)| variants)
+            .flatten()
             .any(|family| threshold::is_possible(&Model::new(goal, family), objective)),
     };
     let mut nearest = Vec::new();

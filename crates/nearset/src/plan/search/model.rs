@@ -5,7 +5,8 @@ use std::{cell::RefCell, collections::BTreeMap};
 use nearset_theory::binomial;
 
 use crate::{
-    Distance, Family, LshFamily, Metric,
+    Distance, Family, LshFamily,
+    family::Unrelated,
     plan::{FarModel, Goal},
 };
 
@@ -82,8 +83,7 @@ impl<'g> Model<'g> {
             FarModel::Random => Crowd::At(random_items(goal)),
             FarModel::Measured(background) => Crowd::Measured(background),
         };
-        let by_power = !matches!(family, Family::BitSampling(_) | Family::SymbolSampling(_) | Family::Minutiae(_));
-        let single = by_power.then(|| {
+        let single = family.positions().is_none().then(|| {
             let p = |distance| family.collision_probability(distance);
             let nodes = match &crowd {
                 Crowd::At(nodes) => nodes.iter().map(|(distance, _)| p(*distance)).collect(),
@@ -168,8 +168,8 @@ impl<'g> Model<'g> {
 
 /// Distances of independent uniform items, those nearer than far left out: they are no far query's.
 fn random_items(goal: &Goal) -> Vec<(Distance, f64)> {
-    let nodes: Vec<(f64, f64)> = match goal.metric {
-        Metric::Hamming { bits: length } | Metric::Symbols { length } => {
+    let nodes: Vec<(f64, f64)> = match goal.metric.unrelated() {
+        Some(Unrelated::Coins(length)) => {
             let (mean, deviation) = (f64::from(length) / 2.0, f64::from(length).sqrt() / 2.0);
             let step = (10.0 * deviation / f64::from(NODES)).ceil().max(1.0);
             (-NODES..=NODES)
@@ -178,7 +178,7 @@ fn random_items(goal: &Goal) -> Vec<(Distance, f64)> {
                 .map(|distance| (distance, step * binomial::pmf(length, 0.5, distance as u32)))
                 .collect()
         }
-        Metric::Angle { dimension } => {
+        Some(Unrelated::Directions(dimension)) => {
             // The density of the angle is sin^(d-2); twelve of its deviations, or half a turn.
             let reach = (12.0 / f64::from(dimension).sqrt()).min(std::f64::consts::FRAC_PI_2);
             let density = |angle: f64| libm::pow(libm::sin(angle), f64::from(dimension) - 2.0);
@@ -186,7 +186,8 @@ fn random_items(goal: &Goal) -> Vec<(Distance, f64)> {
             let total: f64 = (-NODES..NODES).map(|node| density(angle(node))).sum();
             (-NODES..NODES).map(|node| (angle(node), density(angle(node)) / total)).collect()
         }
-        _ => vec![(1.0, 1.0)],
+        Some(Unrelated::Farthest) => goal.metric.farthest().map(|most| (most.value(), 1.0)).into_iter().collect(),
+        None => unreachable!("a goal with random items was checked"),
     };
     let distances = nodes.into_iter().filter_map(|(value, weight)| Some((Distance::new(value).ok()?, weight)));
     distances.filter(|(distance, _)| *distance >= goal.far).collect()
@@ -196,6 +197,7 @@ fn random_items(goal: &Goal) -> Vec<(Distance, f64)> {
 mod tests {
     use super::*;
     use crate::{
+        Metric,
         family::{BitSampling, Hyperplane},
         plan::Request,
     };

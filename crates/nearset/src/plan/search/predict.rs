@@ -3,7 +3,7 @@
 use nearset_theory::bloom::lines_false_positive;
 
 use super::{model::Model, tables};
-use crate::{Distance, Family, LshFamily, Spec, Table, spec::Rule};
+use crate::{Distance, LshFamily, Spec, Table, spec::Rule};
 
 /// A spec under a goal, empty and at capacity. A rule that follows the fill has another threshold in each.
 pub(super) struct Prediction<'m, 'g> {
@@ -98,7 +98,7 @@ impl<'m, 'g> Prediction<'m, 'g> {
 
 fn acceptance(spec: &Spec, distance: Distance, chance: f64, passes: f64) -> f64 {
     let layout = spec.layout();
-    let dependent = matches!(spec.family, Family::BitSampling(_) | Family::SymbolSampling(_));
+    let dependent = spec.family.positions().is_some();
     let steps = distance.value() * layout.functions() as f64 * f64::from(layout.bands);
     if dependent && steps > CHEAP_STEPS && spec.verification.is_none() && spec.probing.is_none() {
         let agree = spec.family.band_probability(distance, layout.rows);

@@ -6,7 +6,10 @@ use nearset_theory::{
 };
 
 use super::*;
-use crate::{Seed, Shingling, Table};
+use crate::{
+    Metric, Seed, Shingling, Table,
+    family::{BitSampling, CrossPolytope, MinHash},
+};
 
 fn jaccard() -> Metric {
     Metric::Jaccard { shingling: Shingling::default() }
