@@ -237,11 +237,11 @@ impl Plan {
 /// than ``far``, at most ``max_false_positive`` are called near, with ``capacity`` items stored.
 ///
 /// Args:
-///     metric: ``jaccard``, ``weighted-jaccard``, ``hamming``, ``symbols``, ``cosine``, ``l1`` or ``l2``.
+///     metric: ``jaccard``, ``hamming``, ``cosine`` or another one that ``nearset plan --help`` lists.
 ///     near: How near is near, in the metric's own unit: a similarity, a cosine, differing bits or symbols, a distance.
 ///     far: How far is far. Only ``jaccard`` can do without: the filter is that of :class:`TextDedup` then.
 ///     capacity: How many distinct items are expected.
-///     length: Bits, symbols or components of an item, for all metrics but the first two.
+///     length: Bits, symbols or components of an item, for metrics whose items have one length.
 ///     shingling: How texts are cut: ``words:N``, ``chars:N`` or ``bytes:N``.
 ///     max_false_negative: The most that may be missed; 0 for none at all (``hamming``, ``symbols``).
 ///     max_false_positive: The most that may be called near wrongly.

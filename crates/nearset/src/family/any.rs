@@ -1,10 +1,6 @@
-//! Every family as one value, so that a spec can hold any and a file can name it.
+//! Every family as one value, so that a spec can hold any and a file can name it. The list of them is in `family`.
 
-use super::{
-    BitSampling, CrossPolytope, FamilyError, Functions, Hyperplane, Layout, LshFamily, Metric, MinHash, Minutiae,
-    PStable, SymbolSampling, WeightedMinHash, WorkBound,
-    member::{BadParameter, Form, Member, Parameters, Stored},
-};
+use super::{Family, FamilyError, Form, Functions, Layout, LshFamily, Metric, WorkBound};
 use crate::{
     Seed,
     item::{Distance, Item, ItemError},
@@ -28,53 +24,39 @@ macro_rules! families {
         })*
 
         impl Family {
-            fn inner(&self) -> &dyn Member {
+            fn inner(&self) -> &dyn member::Member {
                 match self {
                     $(Family::$name(family) => family,)*
                 }
             }
 
             /// Its number in files, and its parameters.
-            pub(crate) fn put(&self) -> (u8, Parameters) {
-                let mut out = Parameters::default();
+            pub(crate) fn put(&self) -> (u8, member::Parameters) {
+                use member::Member as _;
+                let mut out = member::Parameters::default();
                 self.inner().put(&mut out);
                 (match self { $(Family::$name(_) => $name::number(),)* }, out)
             }
 
             /// The family of a number, with the parameters that follow it in a file.
-            pub(crate) fn take(number: u8, from: &mut Stored<'_>) -> Result<Self, BadParameter> {
+            pub(crate) fn take(number: u8, from: &mut member::Stored<'_>) -> Result<Self, member::BadParameter> {
+                use member::Member as _;
                 match number {
                     $(number if number == $name::number() => Ok($name::take(from)?.into()),)*
-                    found => Err(BadParameter::Unknown { what: "hash family", found }),
+                    found => Err(member::BadParameter::Unknown { what: "hash family", found }),
                 }
             }
 
             /// Families of a metric, each in the variants that are worth trying for near and far.
             pub(crate) fn candidates(metric: Metric, near: Distance, far: Distance) -> Vec<Vec<Family>> {
+                use member::Member as _;
                 [$($name::variants(metric, near, far)),*].into_iter().filter(|all| !all.is_empty()).collect()
             }
         }
     };
 }
 
-families! {
-    /// Sampled bits, for the Hamming distance.
-    BitSampling,
-    /// Sampled symbols, for the Hamming distance over any alphabet.
-    SymbolSampling,
-    /// Minutiae triples, for fingerprints.
-    Minutiae,
-    /// MinHash, for the Jaccard distance of sets and texts.
-    MinHash,
-    /// MinHash by weights, for the weighted Jaccard distance.
-    WeightedMinHash,
-    /// Random hyperplanes, for the angle.
-    Hyperplane,
-    /// Rotated cross-polytopes, for the angle at high dimension.
-    CrossPolytope,
-    /// P-stable projections, for L1 and L2.
-    PStable,
-}
+pub(super) use families;
 
 impl Family {
     /// What near means to it; `None` for families that only programs use.

@@ -7,7 +7,9 @@
 
 use std::{fmt, str::FromStr};
 
-use super::{BitSampling, Form, Hyperplane, LshFamily, MinHash, PStable, Stable, SymbolSampling, WeightedMinHash};
+use super::{
+    BitSampling, DiceMinHash, Form, Hyperplane, LshFamily, MinHash, PStable, Stable, SymbolSampling, WeightedMinHash,
+};
 use crate::{Distance, Family, ItemError, Shingling, Similarity};
 
 /// A metric, with what is fixed about its items.
@@ -31,6 +33,11 @@ pub enum Metric {
     },
     /// One minus the weighted Jaccard similarity of weighted sets, or of texts whose repeats count.
     WeightedJaccard {
+        /// How texts are cut.
+        shingling: Shingling,
+    },
+    /// One minus the Dice (Sørensen) similarity of sets or texts, `2 |A ∩ B| / (|A| + |B|)`.
+    Dice {
         /// How texts are cut.
         shingling: Shingling,
     },
@@ -63,6 +70,8 @@ pub enum MetricName {
     Jaccard,
     /// [`Metric::WeightedJaccard`], "weighted-jaccard".
     WeightedJaccard,
+    /// [`Metric::Dice`], "dice".
+    Dice,
     /// [`Metric::Angle`], "cosine".
     Cosine,
     /// [`Metric::L1`], "l1".
@@ -127,7 +136,7 @@ impl Parts {
 }
 
 /// One row per metric, in the order of [`MetricName`].
-const ROWS: [Row; 7] = [
+const ROWS: [Row; 8] = [
     Row {
         name: MetricName::Hamming,
         text: "hamming",
@@ -159,6 +168,14 @@ const ROWS: [Row; 7] = [
         title: "weighted Jaccard similarity",
         scale: Scale::Similarity,
         with: |parts| Ok(Metric::WeightedJaccard { shingling: parts.shingling() }),
+    },
+    Row {
+        name: MetricName::Dice,
+        text: "dice",
+        aliases: &["sorensen", "sørensen", "sorensen-dice"],
+        title: "Dice similarity",
+        scale: Scale::Similarity,
+        with: |parts| Ok(Metric::Dice { shingling: parts.shingling() }),
     },
     Row {
         name: MetricName::Cosine,
@@ -305,6 +322,7 @@ impl Metric {
             Metric::Symbols { .. } => MetricName::Symbols,
             Metric::Jaccard { .. } => MetricName::Jaccard,
             Metric::WeightedJaccard { .. } => MetricName::WeightedJaccard,
+            Metric::Dice { .. } => MetricName::Dice,
             Metric::Angle { .. } => MetricName::Cosine,
             Metric::L1 { .. } => MetricName::L1,
             Metric::L2 { .. } => MetricName::L2,
@@ -316,7 +334,7 @@ impl Metric {
         match self {
             Metric::Hamming { bits } => Form::Bits(bits),
             Metric::Symbols { length } => Form::Symbols(length),
-            Metric::Jaccard { shingling } => Form::Set(shingling),
+            Metric::Jaccard { shingling } | Metric::Dice { shingling } => Form::Set(shingling),
             Metric::WeightedJaccard { shingling } => Form::Weighted(shingling),
             Metric::Angle { dimension } | Metric::L1 { dimension } | Metric::L2 { dimension } => {
                 Form::Vector(dimension)
@@ -442,6 +460,7 @@ impl Metric {
             Metric::Symbols { length } => SymbolSampling::new(length).into(),
             Metric::Jaccard { shingling } => MinHash { shingling }.into(),
             Metric::WeightedJaccard { shingling } => WeightedMinHash { shingling }.into(),
+            Metric::Dice { shingling } => DiceMinHash { shingling }.into(),
             Metric::Angle { dimension } => Hyperplane { dimension }.into(),
             Metric::L1 { dimension } => PStable { dimension, width: ANY_WIDTH, stable: Stable::Cauchy }.into(),
             Metric::L2 { dimension } => PStable { dimension, width: ANY_WIDTH, stable: Stable::Gaussian }.into(),

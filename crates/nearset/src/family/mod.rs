@@ -12,6 +12,7 @@
 mod any;
 mod bit_sampling;
 mod cross_polytope;
+mod dice;
 mod hyperplane;
 #[cfg(test)]
 pub(crate) mod laws;
@@ -29,9 +30,10 @@ mod work;
 
 use std::num::NonZeroU64;
 
-pub use any::Family;
+use any::families;
 pub use bit_sampling::BitSampling;
 pub use cross_polytope::CrossPolytope;
+pub use dice::DiceMinHash;
 pub use hyperplane::Hyperplane;
 pub use member::Form;
 pub(crate) use metric::Unrelated;
@@ -53,6 +55,27 @@ use crate::{
     hash::mix,
     item::{Distance, Item, ItemError, ShinglingError},
 };
+
+families! {
+    /// Sampled bits, for the Hamming distance.
+    BitSampling,
+    /// Sampled symbols, for the Hamming distance over any alphabet.
+    SymbolSampling,
+    /// Minutiae triples, for fingerprints.
+    Minutiae,
+    /// MinHash, for the Jaccard distance of sets and texts.
+    MinHash,
+    /// MinHash by weights, for the weighted Jaccard distance.
+    WeightedMinHash,
+    /// Random hyperplanes, for the angle.
+    Hyperplane,
+    /// Rotated cross-polytopes, for the angle at high dimension.
+    CrossPolytope,
+    /// P-stable projections, for L1 and L2.
+    PStable,
+    /// MinHash, for the Dice distance of sets and texts.
+    DiceMinHash,
+}
 
 /// What an item hashes to in one band: equal for two items when all of the band's functions agree on them.
 ///

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use nearset::{
     BitString, Check, DecodeError, Distance, Family, Filter, FilterSpec, Seed,
-    family::{CrossPolytope, Hashed, Hyperplane, PStable, WorkBound},
+    family::{Form, Hashed, WorkBound},
     hash::Rng,
 };
 
@@ -56,23 +56,21 @@ fn item_of(family: &Family, rng: &mut Rng) -> Option<Item> {
     let vector = |dimension: u32, rng: &mut Rng| {
         (dimension <= MOST_ELEMENTS).then(|| Item::Vector((0..dimension).map(|_| rng.gaussian() as f32).collect()))
     };
-    match *family {
-        Family::BitSampling(family) => bits(family.bits, rng),
-        Family::Minutiae(family) => bits(family.squares, rng),
-        Family::SymbolSampling(family) => (family.length <= MOST_ELEMENTS)
-            .then(|| Item::Symbols((0..family.length).map(|_| rng.below(20) as u32).collect())),
-        Family::MinHash(_) if rng.chance(0.5) => Some(Item::Set((0..rng.below(500)).map(|_| rng.next_u64()).collect())),
-        Family::WeightedMinHash(_) if rng.chance(0.5) => {
+    match family.form() {
+        Form::Bits(length) => bits(length, rng),
+        Form::Symbols(length) => {
+            (length <= MOST_ELEMENTS).then(|| Item::Symbols((0..length).map(|_| rng.below(20) as u32).collect()))
+        }
+        Form::Set(_) if rng.chance(0.5) => Some(Item::Set((0..rng.below(500)).map(|_| rng.next_u64()).collect())),
+        Form::Weighted(_) if rng.chance(0.5) => {
             Some(Item::Weighted((0..1 + rng.below(50)).map(|element| (element, 0.01 + rng.unit())).collect()))
         }
-        Family::MinHash(_) | Family::WeightedMinHash(_) => {
+        Form::Set(_) | Form::Weighted(_) => {
             let words: Vec<String> = (0..rng.below(60)).map(|_| format!("word{}", rng.below(500))).collect();
             Some(Item::Text(words.join(" ")))
         }
-        Family::Hyperplane(Hyperplane { dimension })
-        | Family::CrossPolytope(CrossPolytope { dimension })
-        | Family::PStable(PStable { dimension, .. }) => vector(dimension, rng),
-        ref other => panic!("{other:?} is not covered here: add its items"),
+        Form::Vector(dimension) => vector(dimension, rng),
+        other => panic!("{other:?} is not covered here: add its items"),
     }
 }
 

@@ -6,8 +6,8 @@ use nearset::{
     BitString, BloomFilter, Distance, ExactNearFilter, ExactSpec, Family, Filter, FilterSpec, HammingIndex,
     HammingSpec, Layout, LshIndex, LshSpec, NearFilter, Seed, Shingling, Spec, Symbols, Table,
     family::{
-        BitSampling, CrossPolytope, Hyperplane, MinHash, Minutiae, PStable, Sampling, Stable, Symbol, SymbolSampling,
-        WeightedMinHash,
+        BitSampling, CrossPolytope, DiceMinHash, Hyperplane, MinHash, Minutiae, PStable, Sampling, Stable, Symbol,
+        SymbolSampling, WeightedMinHash,
     },
     hash::Rng,
     spec::{Construction, Probing, Rule, Step, Terms, Verification, WhenFull},
@@ -315,6 +315,7 @@ pub fn all() -> Vec<Sample> {
             near(Ok(Spec { family, seed: seed(), rows, rule, table, verification: None, probing: None }))
         }),
         ("near-minhash-sets", SETS, || plain(MinHash { shingling: Shingling::Bytes(5) }, 2, 8, 3, LINES)),
+        ("near-dice", TEXTS, || plain(DiceMinHash { shingling: Shingling::Words(2) }, 1, 12, 3, Table::Bits(90))),
         ("near-weighted-minhash", WEIGHTED, || {
             plain(WeightedMinHash { shingling: Shingling::Words(1) }, 2, 8, 3, Table::Bits(100))
         }),

@@ -1,0 +1,121 @@
+//! MinHash for the Dice (Sørensen) distance of sets, `d = 1 - 2 |A ∩ B| / (|A| + |B|)`: `p(d) = (1 - d) / (1 + d)`.
+//!
+//! Claim: the functions are those of [`MinHash`], which agree with probability the Jaccard similarity `J`, and
+//! `J = D / (2 - D)` for the Dice similarity `D = 1 - d`. So `p` falls with `d`, and a plan by Dice is one by Jaccard in other units.
+
+use super::{
+    Family, FamilyError, Functions, Layout, LshFamily, Metric, MinHash, WorkBound,
+    member::{BadParameter, Form, Member, Parameters, Stored},
+};
+use crate::{
+    Seed,
+    item::{Distance, Item, ItemError, Shingling},
+};
+
+/// MinHash of sets and of texts, whose distance is that of Dice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct DiceMinHash {
+    /// How texts are cut. Sets are taken as they are.
+    pub shingling: Shingling,
+}
+
+impl DiceMinHash {
+    fn functions(self) -> MinHash {
+        MinHash { shingling: self.shingling }
+    }
+}
+
+/// `(1 - x) / (1 + x)` turns each of the two into the other: Jaccard's similarity and Dice's distance.
+fn exchanged(x: f64) -> f64 {
+    ((1.0 - x) / (1.0 + x)).max(0.0)
+}
+
+impl LshFamily for DiceMinHash {
+    fn check(&self, layout: Layout) -> Result<(), FamilyError> {
+        self.functions().check(layout)
+    }
+
+    fn collision_probability(&self, distance: Distance) -> f64 {
+        exchanged(distance.value())
+    }
+
+    fn work_bound(&self, layout: Layout) -> WorkBound {
+        self.functions().work_bound(layout)
+    }
+
+    fn distance(&self, a: Item<'_>, b: Item<'_>) -> Result<Distance, ItemError> {
+        let jaccard = 1.0 - self.functions().distance(a, b)?.value();
+        Distance::new(exchanged(jaccard))
+    }
+
+    fn draw(&self, seed: Seed, layout: Layout) -> Result<Box<dyn Functions>, FamilyError> {
+        self.functions().draw(seed, layout)
+    }
+}
+
+impl Member for DiceMinHash {
+    fn name(&self) -> &'static str {
+        "minhash by dice"
+    }
+
+    fn metric(&self) -> Option<Metric> {
+        Some(Metric::Dice { shingling: self.shingling })
+    }
+
+    fn form(&self) -> Form {
+        Form::Set(self.shingling)
+    }
+
+    fn steps(&self) -> f64 {
+        self.functions().steps()
+    }
+
+    /// Values that differ agree in a bit half of the time.
+    fn bit_agreement(&self, distance: Distance) -> Option<f64> {
+        Some(0.5 + 0.5 * self.collision_probability(distance))
+    }
+
+    fn number() -> u8 {
+        9
+    }
+
+    fn put(&self, out: &mut Parameters) {
+        out.shingling(self.shingling);
+    }
+
+    fn take(from: &mut Stored<'_>) -> Result<Self, BadParameter> {
+        Ok(Self { shingling: from.shingling()? })
+    }
+
+    fn variants(metric: Metric, _near: Distance, _far: Distance) -> Vec<Family> {
+        let Metric::Dice { shingling } = metric else { return Vec::new() };
+        vec![Self { shingling }.into()]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::family::laws::{self, Owned};
+
+    #[test]
+    fn laws_hold() {
+        // Two sets of 60 elements that share a part `1 - d` of them.
+        let make = |distance: f64, rng: &mut crate::hash::Rng| {
+            let a: Vec<u64> = (0..60).map(|_| rng.next_u64()).collect();
+            let shared = (60.0 * (1.0 - distance)).round() as usize;
+            let b = a[..shared].iter().copied().chain((shared..60).map(|_| rng.next_u64())).collect();
+            (Owned::Set(a), Owned::Set(b))
+        };
+        laws::check(&DiceMinHash::default(), &[0.0, 0.1, 0.25, 0.5, 0.75, 0.95], &make);
+    }
+
+    #[test]
+    fn distances_are_by_definition() {
+        let dice = |a: &[u64], b: &[u64]| DiceMinHash::default().distance(a.into(), b.into()).unwrap().value();
+        // 2 * 2 / (3 + 4).
+        assert!((dice(&[1, 2, 3], &[2, 3, 4, 5]) - (1.0 - 4.0 / 7.0)).abs() < 1e-15);
+        assert_eq!((dice(&[1, 2], &[2, 1, 1]), dice(&[1], &[2])), (0.0, 1.0));
+        assert_eq!(dice(&[], &[]), 1.0, "what is empty is near nothing");
+    }
+}
