@@ -8,10 +8,11 @@
 use std::sync::Arc;
 
 use nearset::hash::Rng;
+use nearset::item::ItemBuffer;
 use nearset::plan::Background;
 use nearset::{Distance, Item, ItemError, Metric, MetricError, MetricName, Seed, Shape, Shingler, ShinglingError};
 
-use crate::measure::{Keeper, Kept};
+use crate::measure::Keeper;
 use nearset_records::error::{InputError, RecordError};
 use nearset_records::extract::{Arena, extract};
 use nearset_records::input::{Batch, ReadOptions, Reader, Source};
@@ -104,7 +105,7 @@ pub fn measure(
             }
             let Some(kept) = keeper.get_or_insert_with(|| Keeper::new(metric)).keep(item) else { continue };
             // An item that has no distance to itself has none to others: a wrong length, a vector without direction.
-            let fault = metric.between(kept.item(), kept.item()).err();
+            let fault = metric.between(kept.view(), kept.view()).err();
             if let Some(cause) = fault {
                 return Err(BackgroundError::Item { id: extracted.id(i).into_owned(), cause });
             }
@@ -132,8 +133,8 @@ fn length(item: Item<'_>) -> Option<u32> {
 }
 
 /// The distances of all pairs if they are few, else of so many drawn ones.
-fn distances(metric: Metric, items: &[Kept], rng: &mut Rng) -> Result<Vec<Distance>, ItemError> {
-    let between = |a: usize, b: usize| metric.between(items[a].item(), items[b].item());
+fn distances(metric: Metric, items: &[ItemBuffer], rng: &mut Rng) -> Result<Vec<Distance>, ItemError> {
+    let between = |a: usize, b: usize| metric.between(items[a].view(), items[b].view());
     let count = items.len() as u64;
     if count * count.saturating_sub(1) / 2 <= PAIRS {
         return (0..items.len()).flat_map(|b| (0..b).map(move |a| (a, b))).map(|(a, b)| between(a, b)).collect();

@@ -5,22 +5,8 @@
 //! Claim: the distances are exact; the rates have the uncertainty of their counts and nothing else.
 
 use nearset::family::{Form, Hashed};
-use nearset::item::jaccard;
-use nearset::{Bits, Distance, Filter, Item, ItemError, Metric, Shingler};
-
-/// An item that owns what it needs to be compared again and again.
-pub enum Kept {
-    /// Shingles of a text, sorted.
-    Shingles(Vec<u64>),
-    /// A bit string: its words and its length.
-    Bits(Vec<u64>, usize),
-    /// A vector.
-    Vector(Vec<f32>),
-    /// Shingles of a text with their weights, sorted.
-    Bag(Vec<(u64, f64)>),
-    /// A text of a metric that cuts none.
-    Text(String),
-}
+use nearset::item::{ItemBuffer, jaccard};
+use nearset::{Distance, Filter, Item, ItemError, Metric, Shingler};
 
 /// Makes items comparable: texts are cut once, not once a comparison.
 pub struct Keeper {
@@ -36,34 +22,20 @@ impl Keeper {
         Self { shingler, weighted: matches!(metric.form(), Form::Weighted(_)) }
     }
 
-    /// Keeps an item.
-    pub fn keep(&self, item: Item<'_>) -> Option<Kept> {
+    /// Keeps an item; `None` for a kind that files don't have.
+    pub fn keep(&self, item: Item<'_>) -> Option<ItemBuffer> {
         Some(match (item, &self.shingler) {
-            (Item::Text(text), Some(shingler)) if self.weighted => Kept::Bag(shingler.bag(text)),
-            (Item::Text(text), Some(shingler)) => Kept::Shingles(shingler.shingle_set(text)),
-            (Item::Text(text), None) => Kept::Text(text.to_owned()),
-            (Item::Bits(bits), _) => Kept::Bits(bits.words().to_vec(), bits.len()),
-            (Item::Vector(vector), _) => Kept::Vector(vector.to_vec()),
+            (Item::Text(text), Some(shingler)) if self.weighted => Item::Weighted(&shingler.bag(text)).into(),
+            (Item::Text(text), Some(shingler)) => Item::Set(&shingler.shingle_set(text)).into(),
+            (Item::Text(_) | Item::Bits(_) | Item::Vector(_), _) => item.into(),
             _ => return None,
         })
     }
 }
 
-impl Kept {
-    pub(crate) fn item(&self) -> Item<'_> {
-        match self {
-            Kept::Bag(bag) => Item::Weighted(bag),
-            Kept::Shingles(set) => Item::Set(set),
-            Kept::Bits(words, len) => Item::Bits(Bits::new(words, *len).unwrap_or(Bits::from_words(words))),
-            Kept::Vector(vector) => Item::Vector(vector),
-            Kept::Text(text) => Item::Text(text),
-        }
-    }
-}
-
 /// A query, the filter's answer to it, and the nearest item so far.
 pub struct Query {
-    kept: Kept,
+    kept: ItemBuffer,
     /// Whether the filter accepts it.
     pub accepted: bool,
     /// The distance of the nearest stored item.
@@ -75,7 +47,7 @@ impl Query {
     ///
     /// # Errors
     /// If the item is of a wrong kind or length.
-    pub fn new(filter: &Filter<'_>, item: Item<'_>, kept: Kept, room: &mut Hashed) -> Result<Self, ItemError> {
+    pub fn new(filter: &Filter<'_>, item: Item<'_>, kept: ItemBuffer, room: &mut Hashed) -> Result<Self, ItemError> {
         Ok(Self { kept, accepted: filter.find(item, room)?.near, nearest: None })
     }
 
@@ -83,15 +55,15 @@ impl Query {
     ///
     /// # Errors
     /// If the items have no distance.
-    pub fn distance(&self, filter: &Filter<'_>, stored: &Kept) -> Result<Option<Distance>, ItemError> {
-        if let (Kept::Shingles(a), Kept::Shingles(b)) = (&self.kept, stored) {
+    pub fn distance(&self, filter: &Filter<'_>, stored: &ItemBuffer) -> Result<Option<Distance>, ItemError> {
+        if let (Item::Set(a), Item::Set(b)) = (self.kept.view(), stored.view()) {
             // An empty text is near nothing.
             if a.is_empty() || b.is_empty() {
                 return Ok(None);
             }
             return Ok(Some(jaccard(a, b).jaccard_distance()));
         }
-        filter.distance(self.kept.item(), stored.item()).map(Some)
+        filter.distance(self.kept.view(), stored.view()).map(Some)
     }
 }
 

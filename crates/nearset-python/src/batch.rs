@@ -6,13 +6,14 @@
 use std::ops::Range;
 use std::thread;
 
+use nearset::item::ItemBuffer;
 use nearset::{BitString, Item, ItemError, Metric};
 use nearset_jobs::in_order::{Feed, queue};
 use pyo3::exceptions::{PyMemoryError, PyValueError};
 use pyo3::prelude::*;
 
 use crate::error;
-use crate::items::{Chunk, Many, View};
+use crate::items::{self, Many, View};
 
 /// Items of a piece, at most.
 const PIECE: usize = 512;
@@ -29,7 +30,7 @@ pub struct Piece<'a> {
 
 enum Items<'a> {
     InPlace { view: View<'a>, part: usize, rows: Range<usize> },
-    Copied(Chunk),
+    Copied(ItemBuffer),
 }
 
 /// Items that are to be worked on.
@@ -68,7 +69,7 @@ impl Piece<'_> {
     pub fn len(&self) -> usize {
         match &self.items {
             Items::InPlace { rows, .. } => rows.len(),
-            Items::Copied(chunk) => chunk.len(),
+            Items::Copied(copied) => copied.len(),
         }
     }
 
@@ -88,7 +89,7 @@ impl Piece<'_> {
     {
         for i in 0..self.len() {
             let item = match &self.items {
-                Items::Copied(chunk) => chunk.item(i),
+                Items::Copied(copied) => copied.get(i),
                 Items::InPlace { view, part, rows } => view
                     .item(self.metric, *part, rows.start + i, room)
                     .map_err(|cause| Fault::Item { position: self.position(i), cause })?,
@@ -153,19 +154,19 @@ fn feed_all<'a>(
     };
     if let View::Objects(iterator) = view {
         while feed.wait() {
-            let chunk = Python::attach(|py| {
+            let copied = Python::attach(|py| {
                 let mut iterator = iterator.bind(py).clone();
-                let mut chunk = Chunk::default();
-                while chunk.len() < PIECE && chunk.bytes() < PIECE_BYTES {
+                let mut copied = ItemBuffer::new();
+                while copied.len() < PIECE && copied.bytes() < PIECE_BYTES {
                     let Some(object) = iterator.next() else { break };
-                    let position = first + chunk.len();
-                    chunk.push(metric, &object?).map_err(|cause| error::at_item(py, position, cause))?;
+                    let position = first + copied.len();
+                    items::push(&mut copied, metric, &object?).map_err(|cause| error::at_item(py, position, cause))?;
                 }
-                after(py, chunk.len())?;
-                PyResult::Ok(chunk)
+                after(py, copied.len())?;
+                PyResult::Ok(copied)
             })?;
-            let count = chunk.len();
-            if count == 0 || !feed.send(Piece { metric, first, items: Items::Copied(chunk) }) {
+            let count = copied.len();
+            if count == 0 || !feed.send(Piece { metric, first, items: Items::Copied(copied) }) {
                 break;
             }
             first += count;

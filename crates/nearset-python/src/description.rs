@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
 
 use crate::batch::{self, Fault, Input, present};
-use crate::items::{Chunk, Many};
+use crate::items::{self, Many};
 use crate::options::{self, Whole};
 use crate::{draw, error, filter};
 
@@ -170,8 +170,8 @@ impl Description {
     /// An item's keys, one a band; 0 where it has no value in a band.
     fn keys<'py>(&self, py: Python<'py>, item: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyArray1<u64>>> {
         let hasher = self.hasher()?;
-        let chunk = Chunk::one(self.metric, item)?;
-        let item = present(0, chunk.item(0)).map_err(|_| PyTypeError::new_err("None has no keys"))?;
+        let one = items::one(self.metric, item)?;
+        let item = present(0, one.get(0)).map_err(|_| PyTypeError::new_err("None has no keys"))?;
         let mut hashed = Hashed::new();
         hasher.hash(item, &mut hashed).map_err(|cause| error::item(&cause))?;
         Ok(words(&hashed).collect::<Vec<u64>>().into_pyarray(py))

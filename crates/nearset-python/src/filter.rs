@@ -16,7 +16,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
 
 use crate::batch::{self, Fault, present};
-use crate::items::{Chunk, Many};
+use crate::items::{self, Many};
 use crate::options::{self, Whole, seed_to_python};
 use crate::plan::Plan;
 use crate::shared::{Shared, reduce};
@@ -196,8 +196,8 @@ impl Filter {
 impl Filter {
     /// Inserts an item. True when nothing near was there before, like adding to a set that tells.
     fn insert(&self, py: Python<'_>, item: &Bound<'_, PyAny>) -> PyResult<bool> {
-        let chunk = Chunk::one(self.metric, item)?;
-        let item = present(0, chunk.item(0)).map_err(|_| PyTypeError::new_err("None cannot be inserted"))?;
+        let one = items::one(self.metric, item)?;
+        let item = present(0, one.get(0)).map_err(|_| PyTypeError::new_err("None cannot be inserted"))?;
         let mut filter = self.filter.write(py)?;
         filter.expect_not_overfull_before(1).map_err(|cause| error::overfull_for_more(&cause))?;
         filter.insert(item, &mut Hashed::new()).map_err(|cause| error::insert(&cause))
@@ -205,8 +205,8 @@ impl Filter {
 
     /// Whether something near was inserted; the same as ``item in filter``.
     fn contains_near(&self, py: Python<'_>, item: &Bound<'_, PyAny>) -> PyResult<bool> {
-        let chunk = Chunk::one(self.metric, item)?;
-        let item = present(0, chunk.item(0)).map_err(|_| PyTypeError::new_err("None cannot be looked up"))?;
+        let one = items::one(self.metric, item)?;
+        let item = present(0, one.get(0)).map_err(|_| PyTypeError::new_err("None cannot be looked up"))?;
         let found = self.read(py).find(item, &mut Hashed::new()).map_err(|cause| error::item(&cause))?;
         Ok(found.near)
     }
@@ -514,8 +514,8 @@ impl NearFilter {
     /// How many bands of an item hit, and of how many.
     fn hits(slf: &Bound<'_, Self>, item: &Bound<'_, PyAny>) -> PyResult<(u32, u32)> {
         let filter = slf.as_super().get();
-        let chunk = Chunk::one(filter.metric, item)?;
-        let item = present(0, chunk.item(0)).map_err(|_| PyTypeError::new_err("None cannot be looked up"))?;
+        let one = items::one(filter.metric, item)?;
+        let item = present(0, one.get(0)).map_err(|_| PyTypeError::new_err("None cannot be looked up"))?;
         let hits = filter.read(slf.py()).hits(item, &mut Hashed::new()).map_err(|cause| error::item(&cause))?;
         Ok((hits.hit, hits.bands))
     }

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use nearset::index::IndexError;
+use nearset::item::ItemBuffer;
 use nearset::plan::IndexPlan as Planned;
 use nearset::{BitString, HammingIndex as Hamming, HammingSpec, Index as Library, Item, LshIndex as Lsh, Metric};
 use nearset_jobs::{FilterFile, save_index};
@@ -12,7 +13,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
 
 use crate::batch::{self, Fault, present};
-use crate::items::{Chunk, Many};
+use crate::items::{self, Many};
 use crate::options::{self, SeedArgument, Whole};
 use crate::plan::{Reduced, arguments};
 use crate::shared::{Shared, reduce};
@@ -150,10 +151,10 @@ impl Index {
         Neighbour { id: found.id, near: self.metric.own_unit(found.distance) }
     }
 
-    fn one(&self, item: &Bound<'_, PyAny>) -> PyResult<Chunk> {
-        let chunk = Chunk::one(self.metric, item)?;
-        present(0, chunk.item(0)).map_err(|_| PyTypeError::new_err("None is no item"))?;
-        Ok(chunk)
+    fn one(&self, item: &Bound<'_, PyAny>) -> PyResult<ItemBuffer> {
+        let one = items::one(self.metric, item)?;
+        present(0, one.get(0)).map_err(|_| PyTypeError::new_err("None is no item"))?;
+        Ok(one)
     }
 
     /// What `ask` finds for each of many items, by many threads.
@@ -199,8 +200,8 @@ type Nearest<'py> = (Bound<'py, PyArray2<i64>>, Bound<'py, PyArray2<f64>>);
 impl Index {
     /// Inserts an item and returns its id.
     fn insert(&self, py: Python<'_>, item: &Bound<'_, PyAny>) -> PyResult<u32> {
-        let chunk = self.one(item)?;
-        let item = present(0, chunk.item(0))?;
+        let one = self.one(item)?;
+        let item = present(0, one.get(0))?;
         self.index.write(py)?.insert(item).map_err(|cause| failed(&cause))
     }
 
@@ -248,12 +249,9 @@ impl Index {
     ///     item: The query.
     ///     top: How many, at most.
     fn nearest(&self, py: Python<'_>, item: &Bound<'_, PyAny>, top: Whole<usize>) -> PyResult<Vec<Neighbour>> {
-        let chunk = self.one(item)?;
-        let found = self
-            .index
-            .read(py)
-            .search(present(0, chunk.item(0))?, Some(top.0), None)
-            .map_err(|cause| failed(&cause))?;
+        let one = self.one(item)?;
+        let found =
+            self.index.read(py).search(present(0, one.get(0))?, Some(top.0), None).map_err(|cause| failed(&cause))?;
         Ok(found.iter().map(|found| self.neighbour(found)).collect())
     }
 
@@ -264,11 +262,11 @@ impl Index {
     ///     near: In the metric's own unit: a similarity or cosine, differing bits, a distance.
     fn within(&self, py: Python<'_>, item: &Bound<'_, PyAny>, near: f64) -> PyResult<Vec<Neighbour>> {
         let distance = self.metric.distance(near).map_err(error::value)?;
-        let chunk = self.one(item)?;
+        let one = self.one(item)?;
         let found = self
             .index
             .read(py)
-            .search(present(0, chunk.item(0))?, None, Some(distance))
+            .search(present(0, one.get(0))?, None, Some(distance))
             .map_err(|cause| failed(&cause))?;
         Ok(found.iter().map(|found| self.neighbour(found)).collect())
     }
@@ -410,9 +408,9 @@ impl LshIndex {
     /// The ids of items that share a bucket with this one, ascending, their distances not looked at.
     fn candidates(slf: &Bound<'_, Self>, item: &Bound<'_, PyAny>) -> PyResult<Vec<u32>> {
         let index = slf.as_super().get();
-        let chunk = index.one(item)?;
+        let one = index.one(item)?;
         match &*index.index.read(slf.py()) {
-            Library::Lsh(lsh) => lsh.candidates(present(0, chunk.item(0))?).map_err(|cause| failed(&cause)),
+            Library::Lsh(lsh) => lsh.candidates(present(0, one.get(0))?).map_err(|cause| failed(&cause)),
             _ => unreachable!("the class holds LSH indexes only"),
         }
     }

@@ -5,6 +5,7 @@
 //! What an object is depends on what near means: a `str` is a text to Jaccard and hexadecimal digits to Hamming.
 
 use nearset::family::Form;
+use nearset::item::ItemBuffer;
 use nearset::{BitString, Bits, Item, Metric, Symbols};
 use numpy::{
     Element, PyArray1, PyArray2, PyArrayDescrMethods, PyArrayDyn, PyArrayMethods, PyReadonlyArray2, PyUntypedArray,
@@ -18,178 +19,112 @@ use pyo3::types::{PyByteArray, PyBytes, PyDict, PyFloat, PyIterator, PyMemoryVie
 use crate::arrow::{self, Column};
 use crate::error;
 
-/// Items that are copied out of Python objects.
-#[derive(Default)]
-pub struct Chunk {
-    bytes: Vec<u8>,
-    text: String,
-    numbers: Vec<u64>,
-    wide: Vec<u32>,
-    floats: Vec<f32>,
-    weighted: Vec<(u64, f64)>,
-    bits: Vec<BitString>,
-    items: Vec<Place>,
+/// A buffer of one object's item.
+pub fn one(metric: Metric, object: &Bound<'_, PyAny>) -> PyResult<ItemBuffer> {
+    let mut items = ItemBuffer::new();
+    push(&mut items, metric, object)?;
+    Ok(items)
 }
 
-/// Where an item lies in its chunk: the end, its start being the end of the one before of its kind.
-#[derive(Clone, Copy)]
-enum Place {
-    Null,
-    Text { start: usize, end: usize },
-    Set { start: usize, end: usize },
-    Weighted { start: usize, end: usize },
-    Vector { start: usize, end: usize },
-    Bytes { start: usize, end: usize },
-    Wide { start: usize, end: usize },
-    Bits(usize),
+/// Copies an object as what it is to the metric.
+pub fn push(items: &mut ItemBuffer, metric: Metric, object: &Bound<'_, PyAny>) -> PyResult<()> {
+    if is_missing(object)? {
+        items.push_missing();
+        return Ok(());
+    }
+    match metric.form() {
+        Form::Set(_) | Form::Weighted(_) if object.is_instance_of::<PyString>() => {
+            let text = object.cast::<PyString>()?;
+            items.fill_text(|out| push_text(text, out))
+        }
+        Form::Set(_) => items.fill_set(|out| push_set(object, out)),
+        Form::Weighted(_) => items.fill_weighted(|out| push_weighted(object, out)),
+        Form::Bits(bits) => push_bits(items, object, bits as usize),
+        Form::Symbols(_) => push_symbols(items, object),
+        _ => {
+            let vector = as_array::<f32>(object)?;
+            items.fill_vector(|out| extend(out, &vector))
+        }
+    }
 }
 
-impl Chunk {
-    /// A chunk of one.
-    pub fn one(metric: Metric, object: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let mut chunk = Self::default();
-        chunk.push(metric, object)?;
-        Ok(chunk)
+fn push_set(object: &Bound<'_, PyAny>, out: &mut Vec<u64>) -> PyResult<()> {
+    if let Ok(array) = object.cast::<PyArray1<u64>>() {
+        return extend(out, array);
     }
-
-    pub fn len(&self) -> usize {
-        self.items.len()
+    if object.is_instance_of::<PyBytes>() {
+        return Err(wrong_type(object, "a text or a set of whole numbers"));
     }
-
-    /// About how many bytes the items take.
-    pub fn bytes(&self) -> usize {
-        self.text.len()
-            + self.bytes.len()
-            + 4 * (self.floats.len() + self.wide.len())
-            + 8 * self.numbers.len()
-            + 16 * self.weighted.len()
-            + self.bits.len() * 64
+    let elements = object.try_iter().map_err(|_| wrong_type(object, "a text or a set of whole numbers"))?;
+    for element in elements {
+        let element = element?;
+        let number = element.extract::<u64>().map_err(|cause| {
+            if cause.is_instance_of::<PyTypeError>(object.py()) {
+                wrong_type(&element, "a whole number in a set")
+            } else {
+                PyValueError::new_err("elements of sets are whole numbers from 0 to 2^64 - 1: hash them first")
+            }
+        })?;
+        out.push(number);
     }
+    Ok(())
+}
 
-    /// Item `i`; `None` where it is missing.
-    pub fn item(&self, i: usize) -> Option<Item<'_>> {
-        Some(match self.items[i] {
-            Place::Null => return None,
-            Place::Text { start, end } => Item::Text(&self.text[start..end]),
-            Place::Set { start, end } => Item::Set(&self.numbers[start..end]),
-            Place::Weighted { start, end } => Item::Weighted(&self.weighted[start..end]),
-            Place::Vector { start, end } => Item::Vector(&self.floats[start..end]),
-            Place::Bytes { start, end } => Item::Symbols(Symbols::Bytes(&self.bytes[start..end])),
-            Place::Wide { start, end } => Item::Symbols(Symbols::Wide(&self.wide[start..end])),
-            Place::Bits(i) => Item::Bits(self.bits[i].bits()),
+fn push_weighted(object: &Bound<'_, PyAny>, out: &mut Vec<(u64, f64)>) -> PyResult<()> {
+    let weights =
+        object.cast::<PyDict>().map_err(|_| wrong_type(object, "a text or a dict from whole numbers to weights"))?;
+    for (element, weight) in weights.iter() {
+        out.push((element.extract()?, weight.extract()?));
+    }
+    Ok(())
+}
+
+fn push_bits(items: &mut ItemBuffer, object: &Bound<'_, PyAny>, len: usize) -> PyResult<()> {
+    if let Ok(digits) = object.cast::<PyString>() {
+        return items.push_hex(&digits.to_cow()?).map_err(|cause| error::item(&cause));
+    } else if let Ok(bytes) = object.cast::<PyBytes>() {
+        items.push_bit_bytes(bytes.as_bytes());
+    } else if let Ok(bytes) = object.cast::<PyByteArray>() {
+        items.push_bit_bytes(&bytes.to_vec());
+    } else if let Ok(bytes) = object.cast::<PyArray1<u8>>() {
+        items.push_bit_bytes(contiguous(bytes)?.readonly().as_slice()?);
+    } else if let Ok(words) = object.cast::<PyArray1<u64>>() {
+        let words = contiguous(words)?;
+        let words = words.readonly();
+        let bits = Bits::new(words.as_slice()?, len).map_err(|cause| error::item(&cause))?;
+        items.push(Item::Bits(bits));
+    } else if let Ok(flags) = object.cast::<PyArrayDyn<bool>>() {
+        // Row by row: image hashes come as squares.
+        let mut bits = BitString::zeros(flags.len());
+        flags.readonly().as_array().iter().enumerate().for_each(|(i, &flag)| bits.set(i, flag));
+        items.push(Item::Bits(bits.bits()));
+    } else if object.is_instance_of::<PyMemoryView>() {
+        items.push_bit_bytes(object.call_method0("tobytes")?.cast::<PyBytes>()?.as_bytes());
+    } else {
+        return Err(wrong_type(object, "hexadecimal digits, bytes, or a numpy array of uint8, uint64 or bool"));
+    }
+    Ok(())
+}
+
+fn push_symbols(items: &mut ItemBuffer, object: &Bound<'_, PyAny>) -> PyResult<()> {
+    if let Ok(text) = object.cast::<PyString>() {
+        // One number per character, as for bytes: a character beyond ASCII is one symbol, not several.
+        let text = text.to_cow()?;
+        items.fill_symbols(|out| {
+            out.extend(text.chars().map(u32::from));
+            Ok(())
         })
-    }
-
-    /// Adds an object as what it is to the metric.
-    pub fn push(&mut self, metric: Metric, object: &Bound<'_, PyAny>) -> PyResult<()> {
-        let place = if is_missing(object)? {
-            Place::Null
-        } else {
-            match metric.form() {
-                Form::Set(_) | Form::Weighted(_) if object.is_instance_of::<PyString>() => {
-                    let start = self.text.len();
-                    push_text(object.cast::<PyString>()?, &mut self.text)?;
-                    Place::Text { start, end: self.text.len() }
-                }
-                Form::Set(_) => self.push_set(object)?,
-                Form::Weighted(_) => self.push_weighted(object)?,
-                Form::Bits(bits) => self.push_bits(object, bits as usize)?,
-                Form::Symbols(_) => self.push_symbols(object)?,
-                _ => {
-                    let start = self.floats.len();
-                    let vector = as_array::<f32>(object)?;
-                    extend(&mut self.floats, &vector)?;
-                    Place::Vector { start, end: self.floats.len() }
-                }
-            }
-        };
-        self.items.push(place);
+    } else if let Ok(bytes) = object.cast::<PyBytes>() {
+        items.push(Item::Symbols(Symbols::Bytes(bytes.as_bytes())));
         Ok(())
-    }
-
-    fn push_set(&mut self, object: &Bound<'_, PyAny>) -> PyResult<Place> {
-        let start = self.numbers.len();
-        if let Ok(array) = object.cast::<PyArray1<u64>>() {
-            extend(&mut self.numbers, array)?;
-        } else {
-            if object.is_instance_of::<PyBytes>() {
-                return Err(wrong_type(object, "a text or a set of whole numbers"));
-            }
-            let elements = object.try_iter().map_err(|_| wrong_type(object, "a text or a set of whole numbers"))?;
-            for element in elements {
-                let element = element?;
-                let number = element.extract::<u64>().map_err(|cause| {
-                    if cause.is_instance_of::<PyTypeError>(object.py()) {
-                        wrong_type(&element, "a whole number in a set")
-                    } else {
-                        PyValueError::new_err("elements of sets are whole numbers from 0 to 2^64 - 1: hash them first")
-                    }
-                })?;
-                self.numbers.push(number);
-            }
-        }
-        Ok(Place::Set { start, end: self.numbers.len() })
-    }
-
-    fn push_weighted(&mut self, object: &Bound<'_, PyAny>) -> PyResult<Place> {
-        let start = self.weighted.len();
-        let weights = object
-            .cast::<PyDict>()
-            .map_err(|_| wrong_type(object, "a text or a dict from whole numbers to weights"))?;
-        for (element, weight) in weights.iter() {
-            self.weighted.push((element.extract()?, weight.extract()?));
-        }
-        Ok(Place::Weighted { start, end: self.weighted.len() })
-    }
-
-    fn push_bits(&mut self, object: &Bound<'_, PyAny>, len: usize) -> PyResult<Place> {
-        let bits = if let Ok(digits) = object.cast::<PyString>() {
-            BitString::from_hex(&digits.to_cow()?).map_err(|cause| error::item(&cause))?
-        } else if let Ok(bytes) = object.cast::<PyBytes>() {
-            BitString::from_bytes(bytes.as_bytes())
-        } else if let Ok(bytes) = object.cast::<PyByteArray>() {
-            BitString::from_bytes(&bytes.to_vec())
-        } else if let Ok(bytes) = object.cast::<PyArray1<u8>>() {
-            BitString::from_bytes(contiguous(bytes)?.readonly().as_slice()?)
-        } else if let Ok(words) = object.cast::<PyArray1<u64>>() {
-            let words = contiguous(words)?.readonly().as_slice()?.to_vec();
-            let view = Bits::new(&words, len).map_err(|cause| error::item(&cause))?;
-            let mut bits = BitString::zeros(len);
-            (0..len).filter(|&i| view.bit(i)).for_each(|i| bits.set(i, true));
-            bits
-        } else if let Ok(flags) = object.cast::<PyArrayDyn<bool>>() {
-            // Row by row: image hashes come as squares.
-            let mut bits = BitString::zeros(flags.len());
-            flags.readonly().as_array().iter().enumerate().for_each(|(i, &flag)| bits.set(i, flag));
-            bits
-        } else if object.is_instance_of::<PyMemoryView>() {
-            BitString::from_bytes(object.call_method0("tobytes")?.cast::<PyBytes>()?.as_bytes())
-        } else {
-            return Err(wrong_type(object, "hexadecimal digits, bytes, or a numpy array of uint8, uint64 or bool"));
-        };
-        self.bits.push(bits);
-        Ok(Place::Bits(self.bits.len() - 1))
-    }
-
-    fn push_symbols(&mut self, object: &Bound<'_, PyAny>) -> PyResult<Place> {
-        let start = self.bytes.len();
-        if let Ok(text) = object.cast::<PyString>() {
-            // One number a character, as for bytes: a character beyond ASCII is one symbol, not several.
-            let start = self.wide.len();
-            self.wide.extend(text.to_cow()?.chars().map(u32::from));
-            return Ok(Place::Wide { start, end: self.wide.len() });
-        } else if let Ok(bytes) = object.cast::<PyBytes>() {
-            self.bytes.extend_from_slice(bytes.as_bytes());
-        } else if let Ok(bytes) = object.cast::<PyArray1<u8>>() {
-            extend(&mut self.bytes, bytes)?;
-        } else if let Ok(symbols) = object.cast::<PyArray1<u32>>() {
-            let start = self.wide.len();
-            extend(&mut self.wide, symbols)?;
-            return Ok(Place::Wide { start, end: self.wide.len() });
-        } else {
-            return Err(wrong_type(object, "a str, bytes, or a numpy array of uint8 or uint32"));
-        }
-        Ok(Place::Bytes { start, end: self.bytes.len() })
+    } else if let Ok(bytes) = object.cast::<PyArray1<u8>>() {
+        let bytes = contiguous(bytes)?;
+        items.push(Item::Symbols(Symbols::Bytes(bytes.readonly().as_slice()?)));
+        Ok(())
+    } else if let Ok(symbols) = object.cast::<PyArray1<u32>>() {
+        items.fill_symbols(|out| extend(out, symbols))
+    } else {
+        Err(wrong_type(object, "a str, bytes, or a numpy array of uint8 or uint32"))
     }
 }
 

@@ -9,7 +9,7 @@ use pyo3::types::PyTuple;
 
 use crate::batch::{self, Fault, present};
 use crate::error;
-use crate::items::{Chunk, Many};
+use crate::items::{self, Many};
 use crate::options::{self, SeedArgument, Whole, seed_to_python};
 
 /// Makes signatures of texts, or of sets of whole numbers, by which their Jaccard similarity can be told.
@@ -79,8 +79,8 @@ impl MinHash {
 
     /// The signature of a text, or of a set of whole numbers below 2^64.
     fn signature(&self, item: &Bound<'_, PyAny>) -> PyResult<Signature> {
-        let chunk = Chunk::one(self.metric(), item)?;
-        let item = present(0, chunk.item(0)).map_err(|_| PyTypeError::new_err("None has no signature"))?;
+        let one = items::one(self.metric(), item)?;
+        let item = present(0, one.get(0)).map_err(|_| PyTypeError::new_err("None has no signature"))?;
         let signature = self.sketcher.signature(item).map_err(|cause| error::item(&cause))?;
         Ok(Signature { signature, of: self.arguments() })
     }

@@ -7,11 +7,13 @@ mod csv;
 pub(crate) mod json;
 
 use std::borrow::Cow;
+use std::convert::Infallible;
 use std::ops::Range;
 use std::sync::Arc;
 
 use nearset::family::Form;
-use nearset::{BitString, Bits, Item};
+use nearset::item::ItemBuffer;
+use nearset::{Item, ItemError};
 
 use crate::error::{RecordError, RecordFault};
 use crate::input::{Batch, Preamble};
@@ -84,11 +86,8 @@ pub(crate) enum Place {
     Batch(Range<usize>),
     /// Text in the arena.
     Arena(Range<usize>),
-    Bits {
-        words: Range<usize>,
-        len: usize,
-    },
-    Floats(Range<usize>),
+    /// An item that is no text, by its number in the arena.
+    Item(usize),
 }
 
 /// What one decoder decodes into; its allocations are kept from batch to batch.
@@ -96,8 +95,8 @@ pub(crate) enum Place {
 pub struct Arena {
     /// Decoded texts: bytes, so that they are checked to be UTF-8 once a batch rather than piece by piece.
     text: Vec<u8>,
-    words: Vec<u64>,
-    floats: Vec<f32>,
+    /// Items that are no texts.
+    others: ItemBuffer,
     items: Vec<Result<Place, Box<RecordError>>>,
     ids: Vec<Option<Place>>,
     /// Where the backslashes of one JSON line are.
@@ -112,8 +111,7 @@ impl Arena {
 
     fn clear(&mut self) {
         self.text.clear();
-        self.words.clear();
-        self.floats.clear();
+        self.others.clear();
         self.items.clear();
         self.ids.clear();
     }
@@ -157,12 +155,7 @@ impl<'a> Extracted<'a> {
         match &self.arena.items[i] {
             Ok(Place::Batch(range)) => Ok(Item::Text(&self.text[range.clone()])),
             Ok(Place::Arena(range)) => Ok(Item::Text(&self.decoded[range.clone()])),
-            Ok(Place::Floats(range)) => Ok(Item::Vector(&self.arena.floats[range.clone()])),
-            Ok(Place::Bits { words, len }) => {
-                let words = &self.arena.words[words.clone()];
-                // Words of a bit string have no bits beyond its length, so the whole words are as good a view.
-                Ok(Item::Bits(Bits::new(words, *len).unwrap_or(Bits::from_words(words))))
-            }
+            Ok(Place::Item(number)) => Ok(self.arena.others.get(*number).expect("an item that was decoded")),
             Err(error) => Err(error),
         }
     }
@@ -322,11 +315,9 @@ impl<'a, 'b> Decoder<'a, 'b> {
         };
         let place = match self.fields.kind {
             ItemField::Hex => {
-                let bits = BitString::from_hex(text)
-                    .map_err(|cause| RecordFault::BadHex { field: self.fields.item.clone(), cause })?;
-                let start = self.arena.words.len();
-                self.arena.words.extend_from_slice(bits.bits().words());
-                Place::Bits { words: start..self.arena.words.len(), len: bits.bits().len() }
+                let pushed = self.arena.others.push_hex(text);
+                pushed.map_err(|cause| RecordFault::BadHex { field: self.fields.item.clone(), cause })?;
+                self.last_item()
             }
             _ => self.numbers(text)?,
         };
@@ -350,20 +341,16 @@ impl<'a, 'b> Decoder<'a, 'b> {
 
     /// Numbers between commas or white space, in brackets or not.
     pub fn numbers(&mut self, text: &str) -> Result<Place, RecordFault> {
-        let inner = text.trim();
-        let inner = inner.strip_prefix('[').and_then(|inner| inner.strip_suffix(']')).unwrap_or(inner);
-        let start = self.arena.floats.len();
-        for number in inner.split([',', ' ', '\t', '\r', '\n']).filter(|number| !number.is_empty()) {
-            match number.parse::<f32>() {
-                Ok(value) if value.is_finite() => self.arena.floats.push(value),
-                _ => {
-                    self.arena.floats.truncate(start);
-                    let (field, found) = (self.fields.item.clone(), number.chars().take(40).collect());
-                    return Err(RecordFault::BadNumber { field, found });
-                }
-            }
-        }
-        Ok(Place::Floats(start..self.arena.floats.len()))
+        let field = || self.fields.item.clone();
+        self.arena.others.push_numbers(text).map_err(|cause| match cause {
+            ItemError::NotANumber { found } => RecordFault::BadNumber { field: field(), found },
+            cause => RecordFault::Unhashable { field: field(), cause },
+        })?;
+        Ok(self.last_item())
+    }
+
+    fn last_item(&self) -> Place {
+        Place::Item(self.arena.others.len() - 1)
     }
 
     /// A text that stands in pieces.
@@ -382,13 +369,17 @@ impl<'a, 'b> Decoder<'a, 'b> {
     /// The numbers of record `i` behind its first `skipped` bytes.
     pub fn floats(&mut self, i: usize, skipped: usize) -> Place {
         let raw = &self.batch.raw(i)[skipped..];
-        let start = self.arena.floats.len();
-        if self.batch.preamble().element_bytes == 8 {
-            self.arena.floats.extend(raw.as_chunks::<8>().0.iter().map(|&bytes| f64::from_le_bytes(bytes) as f32));
-        } else {
-            self.arena.floats.extend(raw.as_chunks::<4>().0.iter().map(|&bytes| f32::from_le_bytes(bytes)));
-        }
-        Place::Floats(start..self.arena.floats.len())
+        let wide = self.batch.preamble().element_bytes == 8;
+        let filled: Result<(), Infallible> = self.arena.others.fill_vector(|vector| {
+            if wide {
+                vector.extend(raw.as_chunks::<8>().0.iter().map(|&bytes| f64::from_le_bytes(bytes) as f32));
+            } else {
+                vector.extend(raw.as_chunks::<4>().0.iter().map(|&bytes| f32::from_le_bytes(bytes)));
+            }
+            Ok(())
+        });
+        let Ok(()) = filled;
+        self.last_item()
     }
 }
 

@@ -228,10 +228,7 @@ fn nearest_vertex(rotated: &[f32]) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::family::{
-        laws::{self, Owned},
-        projection::pairs,
-    };
+    use crate::family::{laws, projection::pairs};
 
     const DISTANCES: [f64; 5] = [0.02, 0.2, 0.6, 1.0, 1.5];
 
@@ -292,10 +289,9 @@ mod tests {
     fn powers_of_two_change_nothing_however_large() {
         for dimension in [10, 100] {
             let functions = CrossPolytope { dimension }.draw(Seed::new(4), Layout::new(2, 100)).unwrap();
-            let Owned::Vector(vector) = pairs::at_angle(dimension)(1.0, &mut Rng::new(Seed::new(5))).0 else {
-                panic!("the test item is not a vector");
-            };
-            let expected = hash(&*functions, &vector).unwrap().keys;
+            let (item, _) = pairs::at_angle(dimension)(1.0, &mut Rng::new(Seed::new(5)));
+            let crate::Item::Vector(vector) = item.view() else { panic!("the test item is not a vector") };
+            let expected = hash(&*functions, vector).unwrap().keys;
             for exponent in [-100, 1, 125] {
                 let scaled: Vec<f32> = vector.iter().map(|x| x * 2f32.powi(exponent)).collect();
                 assert_eq!(hash(&*functions, &scaled).unwrap().keys, expected, "2^{exponent}");

@@ -96,7 +96,7 @@ impl Member for DiceMinHash {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::family::laws::{self, Owned};
+    use crate::family::laws::{self, ItemBuffer};
 
     #[test]
     fn laws_hold() {
@@ -104,8 +104,8 @@ mod tests {
         let make = |distance: f64, rng: &mut crate::hash::Rng| {
             let a: Vec<u64> = (0..60).map(|_| rng.next_u64()).collect();
             let shared = (60.0 * (1.0 - distance)).round() as usize;
-            let b = a[..shared].iter().copied().chain((shared..60).map(|_| rng.next_u64())).collect();
-            (Owned::Set(a), Owned::Set(b))
+            let b: Vec<u64> = a[..shared].iter().copied().chain((shared..60).map(|_| rng.next_u64())).collect();
+            (ItemBuffer::from(crate::Item::Set(&a)), ItemBuffer::from(crate::Item::Set(&b)))
         };
         laws::check(&DiceMinHash::default(), &[0.0, 0.1, 0.25, 0.5, 0.75, 0.95], &make);
     }

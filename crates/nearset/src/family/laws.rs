@@ -6,44 +6,23 @@ use super::{Functions, Hashed, Key, Layout, LshFamily};
 use crate::{
     Seed,
     hash::Rng,
-    item::{BitString, Distance, Item, Symbols},
+    item::{BitString, Distance, Item},
     simd::{self, Level},
 };
 
-/// An item that owns its data.
-#[derive(Debug, Clone)]
-#[allow(dead_code)]
-pub(crate) enum Owned {
-    Set(Vec<u64>),
-    Weighted(Vec<(u64, f64)>),
-    Bits(BitString),
-    Symbols(Vec<u32>),
-    Vector(Vec<f32>),
-}
-
-impl Owned {
-    pub(crate) fn view(&self) -> Item<'_> {
-        match self {
-            Owned::Set(set) => Item::Set(set),
-            Owned::Weighted(weighted) => Item::Weighted(weighted),
-            Owned::Bits(bits) => Item::Bits(bits.bits()),
-            Owned::Symbols(symbols) => Item::Symbols(Symbols::Wide(symbols)),
-            Owned::Vector(vector) => Item::Vector(vector),
-        }
-    }
-}
+pub(crate) use crate::item::ItemBuffer;
 
 /// Makes two random items at the given distance.
-pub(crate) type MakePair<'a> = &'a dyn Fn(f64, &mut Rng) -> (Owned, Owned);
+pub(crate) type MakePair<'a> = &'a dyn Fn(f64, &mut Rng) -> (ItemBuffer, ItemBuffer);
 
 /// Makes random strings that differ in `distance` of `bits` positions.
-pub(crate) fn bit_pair(bits: usize) -> impl Fn(f64, &mut Rng) -> (Owned, Owned) {
+pub(crate) fn bit_pair(bits: usize) -> impl Fn(f64, &mut Rng) -> (ItemBuffer, ItemBuffer) {
     move |distance, rng| {
         let bytes: Vec<u8> = (0..bits / 8).map(|_| rng.next_u64() as u8).collect();
         let a = BitString::from_bytes(&bytes);
         let mut b = a.clone();
         rng.distinct(distance as usize, bits as u64).into_iter().for_each(|at| b.flip(at as usize));
-        (Owned::Bits(a), Owned::Bits(b))
+        (ItemBuffer::from(crate::Item::from(&a)), ItemBuffer::from(crate::Item::from(&b)))
     }
 }
 
@@ -75,7 +54,7 @@ pub(crate) fn keys(functions: &dyn Functions, item: Item<'_>) -> Vec<Option<Key>
 }
 
 /// Returns, for each band, whether both items have a key there and the same one.
-fn agreements(functions: &dyn Functions, a: &Owned, b: &Owned) -> Vec<bool> {
+fn agreements(functions: &dyn Functions, a: &ItemBuffer, b: &ItemBuffer) -> Vec<bool> {
     let (a, b) = (keys(functions, a.view()), keys(functions, b.view()));
     a.iter().zip(&b).map(|(a, b)| a.is_some() && a == b).collect()
 }

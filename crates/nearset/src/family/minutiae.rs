@@ -133,7 +133,7 @@ impl Functions for Triples {
 mod tests {
     use super::*;
     use crate::{
-        family::laws::{self, Owned},
+        family::laws::{self, ItemBuffer},
         item::BitString,
     };
 
@@ -148,7 +148,10 @@ mod tests {
                 order[from..from + occupied].iter().for_each(|&square| print.set(square as usize, true));
                 print
             };
-            (Owned::Bits(print(0)), Owned::Bits(print(distance as usize / 2)))
+            (
+                ItemBuffer::from(crate::Item::from(&print(0))),
+                ItemBuffer::from(crate::Item::from(&print(distance as usize / 2))),
+            )
         });
     }
 

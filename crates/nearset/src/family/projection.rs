@@ -63,7 +63,7 @@ pub(super) fn key_with(rows: &[i64], position: usize, value: i64) -> Key {
 pub(crate) mod pairs {
     //! Pairs of random vectors at a given distance, for the laws.
 
-    use crate::{family::laws::Owned, hash::Rng};
+    use crate::{family::laws::ItemBuffer, hash::Rng};
 
     fn direction(dimension: u32, rng: &mut Rng) -> Vec<f64> {
         (0..dimension).map(|_| rng.gaussian()).collect()
@@ -74,12 +74,14 @@ pub(crate) mod pairs {
     }
 
     /// Returns the sum of `scale_a * a` and `scale_b * b`.
-    fn combined(a: &[f64], scale_a: f64, b: &[f64], scale_b: f64) -> Owned {
-        Owned::Vector(a.iter().zip(b).map(|(x, y)| (scale_a * x + scale_b * y) as f32).collect())
+    fn combined(a: &[f64], scale_a: f64, b: &[f64], scale_b: f64) -> ItemBuffer {
+        ItemBuffer::from(crate::Item::Vector(
+            &a.iter().zip(b).map(|(x, y)| (scale_a * x + scale_b * y) as f32).collect::<Vec<_>>(),
+        ))
     }
 
     /// Makes unit vectors this angle apart, the second one stretched.
-    pub(crate) fn at_angle(dimension: u32) -> impl Fn(f64, &mut Rng) -> (Owned, Owned) {
+    pub(crate) fn at_angle(dimension: u32) -> impl Fn(f64, &mut Rng) -> (ItemBuffer, ItemBuffer) {
         move |angle, rng| {
             let a = direction(dimension, rng);
             let mut b = direction(dimension, rng);
@@ -92,7 +94,7 @@ pub(crate) mod pairs {
     }
 
     /// Makes a random vector, and one moved away from it in a random direction whose norm is scaled to the distance.
-    pub(crate) fn moved(dimension: u32, norm: fn(&[f64]) -> f64) -> impl Fn(f64, &mut Rng) -> (Owned, Owned) {
+    pub(crate) fn moved(dimension: u32, norm: fn(&[f64]) -> f64) -> impl Fn(f64, &mut Rng) -> (ItemBuffer, ItemBuffer) {
         move |distance, rng| {
             let (a, step) = (direction(dimension, rng), direction(dimension, rng));
             (combined(&a, 2.0, &step, 0.0), combined(&a, 2.0, &step, distance / norm(&step)))

@@ -178,16 +178,19 @@ impl Functions for SampledSymbols {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::family::laws::{self, Owned};
+    use crate::family::laws::{self, ItemBuffer};
 
-    fn pair(distance: f64, rng: &mut Rng) -> (Owned, Owned) {
+    fn pair(distance: f64, rng: &mut Rng) -> (ItemBuffer, ItemBuffer) {
         let a: Vec<u32> = (0..100).map(|_| rng.below(20) as u32).collect();
         let mut b = a.clone();
         for at in rng.distinct(distance as usize, 100) {
             let symbol = &mut b[at as usize];
             *symbol = (*symbol + 1 + rng.below(19) as u32) % 20;
         }
-        (Owned::Symbols(a), Owned::Symbols(b))
+        (
+            ItemBuffer::from(crate::Item::Symbols(crate::Symbols::Wide(&a))),
+            ItemBuffer::from(crate::Item::Symbols(crate::Symbols::Wide(&b))),
+        )
     }
 
     #[test]

@@ -171,7 +171,7 @@ mod tests {
         assert_eq!(recalibrate(&filter, &request).unwrap(), best);
 
         let rate = |pairs: &[_]| {
-            let queries = pairs.iter().map(|(_, query): &(_, crate::family::laws::Owned)| query.view());
+            let queries = pairs.iter().map(|(_, query): &(_, crate::family::laws::ItemBuffer)| query.view());
             let near = filter.contains_all(queries).unwrap();
             near.iter().filter(|&&near| near).count() as f64 / near.len() as f64
         };

@@ -5,7 +5,7 @@ use crate::{
     Check, Seed, Spec,
     family::{
         Hashed,
-        laws::{MakePair, Owned},
+        laws::{ItemBuffer, MakePair},
     },
     hash::Rng,
     item::Distance,
@@ -22,12 +22,12 @@ pub(crate) fn check(spec: &Spec, items: usize, distances: &[f64], make: MakePair
     check_acceptance(spec, items, distances, make);
 }
 
-fn random_items(count: usize, seed: u64, make: MakePair<'_>, distance: f64) -> Vec<Owned> {
+fn random_items(count: usize, seed: u64, make: MakePair<'_>, distance: f64) -> Vec<ItemBuffer> {
     let mut rng = Rng::new(Seed::new(seed));
     (0..count).map(|_| make(distance, &mut rng).0).collect()
 }
 
-fn filled(spec: &Spec, items: &[Owned]) -> NearFilter<'static> {
+fn filled(spec: &Spec, items: &[ItemBuffer]) -> NearFilter<'static> {
     let mut filter = NearFilter::from_spec(spec.clone()).unwrap();
     for item in items {
         filter.insert(item.view()).unwrap();
@@ -47,7 +47,7 @@ fn bits(filter: &NearFilter<'_>) -> Vec<u8> {
     [filter.tables().bits().to_bytes().into_owned(), verification.unwrap_or_default()].concat()
 }
 
-fn has_keys(filter: &NearFilter<'_>, item: &Owned) -> usize {
+fn has_keys(filter: &NearFilter<'_>, item: &ItemBuffer) -> usize {
     let mut hashed = Hashed::new();
     filter.hash(item.view(), &mut hashed).unwrap();
     hashed.keys.iter().flatten().count()
@@ -92,11 +92,11 @@ fn check_batches(spec: &Spec, count: usize, make: MakePair<'_>, distance: f64) {
     let mut one_by_one = NearFilter::from_spec(spec.clone()).unwrap();
     let expected: Vec<bool> = items.iter().map(|item| one_by_one.insert(item.view()).unwrap()).collect();
     let mut batch = NearFilter::from_spec(spec.clone()).unwrap();
-    assert_eq!(batch.insert_all(items.iter().map(Owned::view)).unwrap(), expected);
+    assert_eq!(batch.insert_all(items.iter().map(ItemBuffer::view)).unwrap(), expected);
     assert_eq!(bytes(&batch), bytes(&one_by_one));
     let queries = random_items(count, 24, make, distance);
     let expected: Vec<bool> = queries.iter().map(|item| batch.contains_near(item.view()).unwrap()).collect();
-    assert_eq!(batch.contains_all(queries.iter().map(Owned::view)).unwrap(), expected);
+    assert_eq!(batch.contains_all(queries.iter().map(ItemBuffer::view)).unwrap(), expected);
 }
 
 /// Many threads lose no bit.

@@ -5,6 +5,7 @@
 //! Not here: hashing items so that near ones collide (`family`).
 
 mod bits;
+mod buffer;
 mod distance;
 mod set;
 mod symbols;
@@ -15,6 +16,7 @@ mod weighted;
 use std::fmt;
 
 pub use bits::{BitString, Bits};
+pub use buffer::ItemBuffer;
 pub use distance::{Distance, Similarity};
 pub use set::{SortedSet, containment, jaccard};
 pub use symbols::Symbols;
@@ -204,6 +206,12 @@ pub enum ItemError {
         position: usize,
         /// The character.
         found: char,
+    },
+    /// Something that is no finite number stands in the place of one.
+    #[error("{found:?} is not a number")]
+    NotANumber {
+        /// Its first characters.
+        found: String,
     },
     /// A vector's projection is too many buckets away from the origin.
     #[error("a projection of {buckets:e} bucket widths does not fit into 64 bits: take wider buckets")]

@@ -164,7 +164,7 @@ mod tests {
         BitString, NearFilter,
         family::{
             Hyperplane, PStable, Stable,
-            laws::{Owned, bit_pair},
+            laws::{ItemBuffer, bit_pair},
             pairs,
         },
         filter::laws,
@@ -175,19 +175,19 @@ mod tests {
         Seed::new(1)
     }
 
-    fn set_pair(size: usize) -> impl Fn(f64, &mut Rng) -> (Owned, Owned) {
+    fn set_pair(size: usize) -> impl Fn(f64, &mut Rng) -> (ItemBuffer, ItemBuffer) {
         move |distance, rng| {
             // |A| = |B| = size, with c common: J = c / (2 size - c).
             let similarity = 1.0 - distance;
             let common = (2.0 * size as f64 * similarity / (1.0 + similarity)).round() as usize;
             let a: Vec<u64> = (0..size).map(|_| rng.next_u64()).collect();
-            let b = a[..common].iter().copied().chain((common..size).map(|_| rng.next_u64())).collect();
-            (Owned::Set(a), Owned::Set(b))
+            let b: Vec<_> = a[..common].iter().copied().chain((common..size).map(|_| rng.next_u64())).collect();
+            (ItemBuffer::from(crate::Item::Set(&a)), ItemBuffer::from(crate::Item::Set(&b)))
         }
     }
 
     /// Eight components, thousands of bucket widths from any other pair.
-    fn vector_pair(stable: Stable) -> impl Fn(f64, &mut Rng) -> (Owned, Owned) {
+    fn vector_pair(stable: Stable) -> impl Fn(f64, &mut Rng) -> (ItemBuffer, ItemBuffer) {
         move |distance, rng| {
             let step: Vec<f64> = (0..8).map(|_| rng.gaussian()).collect();
             let length: f64 = match stable {
@@ -195,16 +195,20 @@ mod tests {
                 _ => step.iter().map(|x| x * x).sum::<f64>().sqrt(),
             };
             let a: Vec<f32> = (0..8).map(|_| (4_000.0 * rng.gaussian()) as f32).collect();
-            let b = a.iter().zip(&step).map(|(a, step)| (f64::from(*a) + distance * step / length) as f32).collect();
-            (Owned::Vector(a), Owned::Vector(b))
+            let b: Vec<_> =
+                a.iter().zip(&step).map(|(a, step)| (f64::from(*a) + distance * step / length) as f32).collect();
+            (ItemBuffer::from(crate::Item::Vector(&a)), ItemBuffer::from(crate::Item::Vector(&b)))
         }
     }
 
-    fn symbol_pair(distance: f64, rng: &mut Rng) -> (Owned, Owned) {
+    fn symbol_pair(distance: f64, rng: &mut Rng) -> (ItemBuffer, ItemBuffer) {
         let a: Vec<u32> = (0..300).map(|_| rng.below(50) as u32).collect();
         let mut b = a.clone();
         rng.distinct(distance as usize, 300).into_iter().for_each(|at| b[at as usize] += 50);
-        (Owned::Symbols(a), Owned::Symbols(b))
+        (
+            ItemBuffer::from(crate::Item::Symbols(crate::Symbols::Wide(&a))),
+            ItemBuffer::from(crate::Item::Symbols(crate::Symbols::Wide(&b))),
+        )
     }
 
     #[test]

@@ -7,30 +7,10 @@
 use nearset::{
     BitString, Distance, Item, Metric, NearFilter, Seed, Shingling, Symbols,
     hash::Rng,
+    item::ItemBuffer,
     plan::{FarModel, Plan, Request},
     spec::Terms,
 };
-
-/// An item together with its data.
-enum Owned {
-    Bits(BitString),
-    Symbols(Vec<u32>),
-    Set(Vec<u64>),
-    Weighted(Vec<(u64, f64)>),
-    Vector(Vec<f32>),
-}
-
-impl Owned {
-    fn view(&self) -> Item<'_> {
-        match self {
-            Owned::Bits(bits) => bits.into(),
-            Owned::Symbols(symbols) => Item::Symbols(Symbols::Wide(symbols)),
-            Owned::Set(set) => Item::Set(set),
-            Owned::Weighted(weighted) => Item::Weighted(weighted),
-            Owned::Vector(vector) => Item::Vector(vector),
-        }
-    }
-}
 
 /// The number of elements of every simulated set.
 const SET: u64 = 240;
@@ -44,7 +24,7 @@ fn common(distance: Distance) -> usize {
 /// The side of the box in which vectors of L1 and L2 lie, in near distances: so wide that no two share buckets.
 const SPREAD: f64 = 1e6;
 
-fn random(metric: Metric, near: Distance, rng: &mut Rng) -> Owned {
+fn random(metric: Metric, near: Distance, rng: &mut Rng) -> ItemBuffer {
     let gaussians = |dimension: u32, scale: f64, rng: &mut Rng| {
         (0..dimension).map(|_| (scale * rng.gaussian()) as f32).collect::<Vec<f32>>()
     };
@@ -56,47 +36,52 @@ fn random(metric: Metric, near: Distance, rng: &mut Rng) -> Owned {
                 .collect::<Vec<_>>()
                 .into_iter()
                 .for_each(|at| string.flip(at));
-            Owned::Bits(string)
+            ItemBuffer::from(Item::from(&string))
         }
-        Metric::Symbols { length } => Owned::Symbols((0..length).map(|_| rng.below(2) as u32).collect()),
-        Metric::Jaccard { .. } => Owned::Set((0..SET).map(|_| rng.next_u64()).collect()),
-        Metric::WeightedJaccard { .. } => Owned::Weighted((0..SET).map(|_| (rng.next_u64(), 1.5)).collect()),
-        Metric::Angle { dimension } => Owned::Vector(gaussians(dimension, 1.0, rng)),
+        Metric::Symbols { length } => ItemBuffer::from(Item::Symbols(Symbols::Wide(
+            &(0..length).map(|_| rng.below(2) as u32).collect::<Vec<_>>(),
+        ))),
+        Metric::Jaccard { .. } => ItemBuffer::from(Item::Set(&(0..SET).map(|_| rng.next_u64()).collect::<Vec<_>>())),
+        Metric::WeightedJaccard { .. } => {
+            ItemBuffer::from(Item::Weighted(&(0..SET).map(|_| (rng.next_u64(), 1.5)).collect::<Vec<_>>()))
+        }
+        Metric::Angle { dimension } => ItemBuffer::from(Item::Vector(&gaussians(dimension, 1.0, rng))),
         Metric::L1 { dimension } | Metric::L2 { dimension } => {
-            Owned::Vector(gaussians(dimension, SPREAD * near.value(), rng))
+            ItemBuffer::from(Item::Vector(&gaussians(dimension, SPREAD * near.value(), rng)))
         }
         metric => unreachable!("{metric} is not simulated"),
     }
 }
 
 /// Makes a random item at this distance from another.
-fn partner(metric: Metric, item: &Owned, distance: Distance, rng: &mut Rng) -> Owned {
-    match item {
-        Owned::Bits(bits) => {
-            let mut bits = bits.clone();
-            let length = bits.bits().len() as u64;
+fn partner(metric: Metric, item: &ItemBuffer, distance: Distance, rng: &mut Rng) -> ItemBuffer {
+    match item.view() {
+        Item::Bits(stored) => {
+            let mut bits = BitString::zeros(stored.len());
+            (0..stored.len()).for_each(|at| bits.set(at, stored.bit(at)));
+            let length = stored.len() as u64;
             rng.distinct(distance.value() as usize, length).into_iter().for_each(|at| bits.flip(at as usize));
-            Owned::Bits(bits)
+            ItemBuffer::from(Item::from(&bits))
         }
-        Owned::Symbols(symbols) => {
-            let mut symbols = symbols.clone();
+        Item::Symbols(Symbols::Wide(symbols)) => {
+            let mut symbols = symbols.to_vec();
             let length = symbols.len() as u64;
             rng.distinct(distance.value() as usize, length).into_iter().for_each(|at| symbols[at as usize] ^= 1);
-            Owned::Symbols(symbols)
+            ItemBuffer::from(Item::Symbols(Symbols::Wide(&symbols)))
         }
-        Owned::Set(set) => {
+        Item::Set(set) => {
             let kept = set[..common(distance)].iter().copied();
             let fresh = set.len() - common(distance);
-            Owned::Set(kept.chain((0..fresh).map(|_| rng.next_u64())).collect())
+            ItemBuffer::from(Item::Set(&kept.chain((0..fresh).map(|_| rng.next_u64())).collect::<Vec<_>>()))
         }
-        Owned::Weighted(set) => {
+        Item::Weighted(set) => {
             let kept = set[..common(distance)].iter().copied();
             let fresh = set.len() - common(distance);
-            Owned::Weighted(kept.chain((0..fresh).map(|_| (rng.next_u64(), 1.5))).collect())
+            ItemBuffer::from(Item::Weighted(&kept.chain((0..fresh).map(|_| (rng.next_u64(), 1.5))).collect::<Vec<_>>()))
         }
-        Owned::Vector(vector) => {
+        Item::Vector(vector) => {
             let step: Vec<f64> = vector.iter().map(|_| rng.gaussian()).collect();
-            let moved = match metric {
+            let moved: Vec<f32> = match metric {
                 Metric::Angle { .. } => {
                     let norm = |v: &mut dyn Iterator<Item = f64>| v.map(|x| x * x).sum::<f64>().sqrt();
                     let own: Vec<f64> = vector.iter().map(|&x| f64::from(x)).collect();
@@ -116,8 +101,9 @@ fn partner(metric: Metric, item: &Owned, distance: Distance, rng: &mut Rng) -> O
                     shifted(vector, &step, distance.value() / length)
                 }
             };
-            Owned::Vector(moved)
+            ItemBuffer::from(Item::Vector(&moved))
         }
+        _ => unreachable!("such items are not simulated"),
     }
 }
 
@@ -213,7 +199,8 @@ pub fn simulate(plan: &Plan, filters: u64, number: u64) -> Measured {
         let mut rng = Rng::new(Seed::new(number).derive("items", seed));
         let mut filter = NearFilter::from_spec(nearset::Spec { seed: Seed::new(1 + seed), ..spec.clone() })
             .expect("a planned spec is valid");
-        let ask = |filter: &NearFilter<'_>, item: &Owned| filter.contains_near(item.view()).expect("a fitting item");
+        let ask =
+            |filter: &NearFilter<'_>, item: &ItemBuffer| filter.contains_near(item.view()).expect("a fitting item");
         let mut items = Vec::new();
         let mut misses = 0;
         for _ in 0..terms.capacity {
@@ -222,7 +209,7 @@ pub fn simulate(plan: &Plan, filters: u64, number: u64) -> Measured {
             misses += u64::from(!ask(&filter, &partner(metric, &item, terms.near, &mut rng)));
             items.push(item);
         }
-        let far = |item: &Owned| partner(metric, item, terms.far, &mut rng);
+        let far = |item: &ItemBuffer| partner(metric, item, terms.far, &mut rng);
         let accepts = items.iter().map(far).filter(|item| ask(&filter, item)).count();
         missed.push(misses as f64 / terms.capacity as f64);
         accepted.push(accepts as f64 / terms.capacity as f64);

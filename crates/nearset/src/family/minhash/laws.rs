@@ -3,7 +3,7 @@
 
 use super::{permutation::Permutations, sketch::FastSketch, *};
 use crate::{
-    family::laws::{self, Owned},
+    family::laws::{self, ItemBuffer},
     hash::Rng,
 };
 
@@ -185,13 +185,18 @@ fn independent_permutations_have_the_variance_of_theory() {
 }
 
 /// Makes sets of `size` elements, with `distance * size` of a union of `size` outside the intersection.
-fn pair(size: usize) -> impl Fn(f64, &mut Rng) -> (Owned, Owned) {
+fn pair(size: usize) -> impl Fn(f64, &mut Rng) -> (ItemBuffer, ItemBuffer) {
     move |distance, rng| {
         let all: Vec<u64> = (0..size).map(|_| rng.next_u64()).collect();
         let apart = (distance * size as f64).round() as usize;
         let mut a = all[..size - apart / 2].to_vec();
         rng.shuffle(&mut a);
-        (Owned::Set(a), Owned::Set(all[..size - apart].iter().chain(&all[size - apart / 2..]).copied().collect()))
+        (
+            ItemBuffer::from(crate::Item::Set(&a)),
+            ItemBuffer::from(crate::Item::Set(
+                &all[..size - apart].iter().chain(&all[size - apart / 2..]).copied().collect::<Vec<_>>(),
+            )),
+        )
     }
 }
 

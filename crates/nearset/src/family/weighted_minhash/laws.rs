@@ -5,7 +5,7 @@ use proptest::prelude::*;
 
 use super::{consistent::Samples, *};
 use crate::{
-    family::laws::{self, Owned},
+    family::laws::{self, ItemBuffer},
     hash::Rng,
 };
 
@@ -37,10 +37,10 @@ fn pair(size: usize, distance: f64, scale: f64, rng: &mut Rng) -> [Vec<(u64, f64
     [a, b]
 }
 
-fn owned(size: usize, scale: f64) -> impl Fn(f64, &mut Rng) -> (Owned, Owned) {
+fn owned(size: usize, scale: f64) -> impl Fn(f64, &mut Rng) -> (ItemBuffer, ItemBuffer) {
     move |distance, rng| {
         let [a, b] = pair(size, distance, scale, rng);
-        (Owned::Weighted(a), Owned::Weighted(b))
+        (ItemBuffer::from(crate::Item::Weighted(&a)), ItemBuffer::from(crate::Item::Weighted(&b)))
     }
 }
 

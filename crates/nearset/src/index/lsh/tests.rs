@@ -9,7 +9,7 @@ use crate::{
     Check, Family, Layout, Seed,
     family::{
         BitSampling, CrossPolytope, Hyperplane, MinHash, Minutiae, PStable, Stable, SymbolSampling, WeightedMinHash,
-        laws::{MakePair, Owned, bit_pair},
+        laws::{ItemBuffer, MakePair, bit_pair},
         pairs,
     },
     hash::Rng,
@@ -24,7 +24,7 @@ fn spec(family: impl Into<Family>, rows: u32, bands: u32) -> LshSpec {
     LshSpec::new(family, Layout::new(rows, bands), Seed::new(42)).unwrap()
 }
 
-fn filled(spec: &LshSpec, items: &[Owned]) -> LshIndex<'static> {
+fn filled(spec: &LshSpec, items: &[ItemBuffer]) -> LshIndex<'static> {
     let mut index = LshIndex::from_spec(spec.clone()).unwrap();
     for (expected, item) in (0..).zip(items) {
         assert_eq!(index.insert(item.view()), Ok(expected));
@@ -39,17 +39,17 @@ fn bytes(index: &LshIndex<'_>) -> Vec<u8> {
 }
 
 /// Two sets of 60 whose Jaccard distance is as near to the given one as can be.
-fn set_pair(distance: f64, rng: &mut Rng) -> (Owned, Owned) {
+fn set_pair(distance: f64, rng: &mut Rng) -> (ItemBuffer, ItemBuffer) {
     let common = (60.0 * 2.0 * (1.0 - distance) / (2.0 - distance)).round() as usize;
     let a: Vec<u64> = (0..60).map(|_| rng.next_u64()).collect();
-    let b = (0..60).map(|i| if i < common { a[i] } else { rng.next_u64() }).collect();
-    (Owned::Set(a), Owned::Set(b))
+    let b: Vec<_> = (0..60).map(|i| if i < common { a[i] } else { rng.next_u64() }).collect();
+    (ItemBuffer::from(crate::Item::Set(&a)), ItemBuffer::from(crate::Item::Set(&b)))
 }
 
-fn weighted_pair(distance: f64, rng: &mut Rng) -> (Owned, Owned) {
-    let weights = |set: Owned| match set {
-        Owned::Set(set) => Owned::Weighted(set.into_iter().map(|element| (element, 0.5)).collect()),
-        other => other,
+fn weighted_pair(distance: f64, rng: &mut Rng) -> (ItemBuffer, ItemBuffer) {
+    let weights = |set: ItemBuffer| {
+        let crate::Item::Set(set) = set.view() else { panic!("the test item is not a set") };
+        ItemBuffer::from(crate::Item::Weighted(&set.iter().map(|&element| (element, 0.5)).collect::<Vec<_>>()))
     };
     let (a, b) = set_pair(distance, rng);
     (weights(a), weights(b))
@@ -63,15 +63,18 @@ fn manhattan(vector: &[f64]) -> f64 {
     vector.iter().map(|x| x.abs()).sum()
 }
 
-fn symbol_pair(distance: f64, rng: &mut Rng) -> (Owned, Owned) {
+fn symbol_pair(distance: f64, rng: &mut Rng) -> (ItemBuffer, ItemBuffer) {
     let a: Vec<u32> = (0..40).map(|_| rng.below(4) as u32).collect();
     let mut b = a.clone();
     rng.distinct(distance as usize, 40).into_iter().for_each(|at| b[at as usize] += 4);
-    (Owned::Symbols(a), Owned::Symbols(b))
+    (
+        ItemBuffer::from(crate::Item::Symbols(crate::Symbols::Wide(&a))),
+        ItemBuffer::from(crate::Item::Symbols(crate::Symbols::Wide(&b))),
+    )
 }
 
 /// A spec, how to make pairs of its items, and the distances at which success is measured.
-type Case = (LshSpec, Box<dyn Fn(f64, &mut Rng) -> (Owned, Owned)>, [f64; 3]);
+type Case = (LshSpec, Box<dyn Fn(f64, &mut Rng) -> (ItemBuffer, ItemBuffer)>, [f64; 3]);
 
 /// Every family, probed where it can be.
 fn cases() -> Vec<Case> {
@@ -93,7 +96,7 @@ fn cases() -> Vec<Case> {
 }
 
 /// Clusters of three: an item, one near it, and the first again.
-fn some_items(count: usize, distance: f64, make: MakePair<'_>) -> Vec<Owned> {
+fn some_items(count: usize, distance: f64, make: MakePair<'_>) -> Vec<ItemBuffer> {
     let mut rng = Rng::new(Seed::new(31));
     (0..count.div_ceil(3))
         .flat_map(|_| {
@@ -115,17 +118,17 @@ impl Book {
         Self { functions: index.functions().clone(), keys: BTreeMap::new() }
     }
 
-    fn hash(&self, item: &Owned) -> Hashed {
+    fn hash(&self, item: &ItemBuffer) -> Hashed {
         let mut hashed = Hashed::new();
         self.functions.hash(item.view(), &mut hashed).unwrap();
         hashed
     }
 
-    fn insert(&mut self, id: u32, item: &Owned) {
+    fn insert(&mut self, id: u32, item: &ItemBuffer) {
         self.keys.insert(id, self.hash(item).keys);
     }
 
-    fn candidates(&self, item: &Owned, probes: u32) -> Vec<u32> {
+    fn candidates(&self, item: &ItemBuffer, probes: u32) -> Vec<u32> {
         let hashed = self.hash(item);
         let tried: Vec<Vec<Key>> = (0..hashed.keys.len())
             .map(|band| {
@@ -267,7 +270,7 @@ fn success_is_as_predicted() {
             for draw in 0..draws {
                 let spec = LshSpec { seed: Seed::new(draw), keeps_items: false, ..spec.clone() };
                 let mut index = LshIndex::from_spec(spec.clone()).unwrap();
-                let made: Vec<(Owned, Owned)> = (0..pairs).map(|_| make(at, &mut rng)).collect();
+                let made: Vec<(ItemBuffer, ItemBuffer)> = (0..pairs).map(|_| make(at, &mut rng)).collect();
                 made.iter().for_each(|(a, _)| assert!(index.insert(a.view()).is_ok()));
                 found +=
                     (0..).zip(&made).filter(|(id, (_, b))| index.candidates(b.view()).unwrap().contains(id)).count()
@@ -290,13 +293,13 @@ fn success_is_as_predicted() {
 fn more_probes_find_more() {
     let make = pairs::at_angle(24);
     let mut rng = Rng::new(Seed::new(5));
-    let made: Vec<(Owned, Owned)> = (0..500).map(|_| make(0.6, &mut rng)).collect();
-    let items: Vec<Owned> = made.iter().map(|(a, _)| a.clone()).collect();
+    let made: Vec<(ItemBuffer, ItemBuffer)> = (0..500).map(|_| make(0.6, &mut rng)).collect();
+    let items: Vec<ItemBuffer> = made.iter().map(|(a, _)| a.clone()).collect();
     let mut index = filled(&spec(Hyperplane { dimension: 24 }, 14, 2), &items);
     let mut before = 0;
     for probes in [1, 4, 16, 64] {
         index = index.with_probes(probes).unwrap();
-        let hit = |(id, (_, b)): &(u32, &(Owned, Owned))| index.candidates(b.view()).unwrap().contains(id);
+        let hit = |(id, (_, b)): &(u32, &(ItemBuffer, ItemBuffer))| index.candidates(b.view()).unwrap().contains(id);
         let found = (0..).zip(&made).filter(hit).count();
         assert!(found > before, "{found} with {probes} probes, {before} before");
         before = found;
@@ -357,8 +360,8 @@ fn quick_cosines_lose_nothing() {
 #[test]
 fn near_stops_at_the_first_within_reach_or_when_it_has_looked_at_enough() {
     let mut rng = Rng::new(Seed::new(8));
-    let made: Vec<(Owned, Owned)> = (0..200).map(|_| bit_pair(96)(6.0, &mut rng)).collect();
-    let items: Vec<Owned> = made.iter().map(|(a, _)| a.clone()).collect();
+    let made: Vec<(ItemBuffer, ItemBuffer)> = (0..200).map(|_| bit_pair(96)(6.0, &mut rng)).collect();
+    let items: Vec<ItemBuffer> = made.iter().map(|(a, _)| a.clone()).collect();
     let spec = spec(BitSampling::new(96), 8, 40);
     let index = filled(&spec, &items);
     for (_, b) in &made {
@@ -503,7 +506,7 @@ proptest! {
     #[test]
     fn any_history_gives_the_candidates_of_the_definition(deeds in prop::collection::vec(deed(), 0..120)) {
         let spec = spec(BitSampling::new(8), 5, 3);
-        let item = |byte: u8| Owned::Bits(BitString::from_bytes(&[byte]));
+        let item = |byte: u8| ItemBuffer::from(crate::Item::from(&BitString::from_bytes(&[byte])));
         let mut index = LshIndex::from_spec(spec.clone()).unwrap();
         let mut book = Book::new(&index);
         let mut next = 0;
@@ -525,7 +528,7 @@ proptest! {
                     index = LshIndex::decode(&written, Check::Everything).unwrap().into_owned();
                 }
                 Deed::Merge(others) => {
-                    let others: Vec<Owned> = others.into_iter().map(item).collect();
+                    let others: Vec<ItemBuffer> = others.into_iter().map(item).collect();
                     prop_assert_eq!(index.merge(&filled(&spec, &others)).unwrap(), next);
                     (next..).zip(&others).for_each(|(id, item)| book.insert(id, item));
                     next += others.len() as u32;
