@@ -315,6 +315,11 @@ impl Filter {
     ) -> PyResult<Bound<'py, PyArray1<bool>>> {
         let many = Many::new(self.metric, items)?;
         let mut near = Vec::with_capacity(many.len().unwrap_or(0));
+        let hasher = {
+            let filter = self.read(py);
+            let takes_keys = filter.spec().near().is_some_and(|spec| spec.probing.is_none());
+            filter.hasher().filter(|_| takes_keys)
+        };
         batch::run(
             py,
             (self.metric, &many),
@@ -322,14 +327,28 @@ impl Filter {
             None,
             || (Hashed::new(), BitString::default()),
             |(hashed, room), piece| {
-                let filter = self.filter.read_detached();
-                let mut found = Vec::with_capacity(piece.len());
+                let (mut keys, mut found) = (Vec::new(), Vec::new());
                 piece.try_each(room, |i, item| {
                     let position = piece.position(i);
-                    let answer = filter.find(present(position, item)?, hashed);
-                    found.push(answer.map_err(|cause| Fault::Item { position, cause })?.near);
+                    let item = present(position, item)?;
+                    let failed = |cause| Fault::Item { position, cause };
+                    match &hasher {
+                        Some(hasher) => {
+                            hasher.hash(item, hashed).map_err(failed)?;
+                            keys.extend_from_slice(&hashed.keys);
+                        }
+                        None => {
+                            let filter = self.filter.read_detached();
+                            found.push(filter.contains_near(item, hashed).map_err(failed)?);
+                        }
+                    }
                     Ok::<(), Fault>(())
                 })?;
+                if hasher.is_some() {
+                    // Keys of a whole piece are looked up with memory fetched ahead.
+                    let filter = self.filter.read_detached();
+                    found = filter.contains_keys(&keys).map_err(|cause| Fault::Other(error::value(cause)))?;
+                }
                 Ok::<Vec<bool>, Fault>(found)
             },
             |found| {

@@ -252,7 +252,7 @@ class NearFilter:
         return b"".join(self.chunks())
 
     def filter(self) -> Union[_core.NearFilter, ExactNearFilter]:
-        """A copy of the filter, here. One that has grown or forgets is several: use `encode` and the program."""
+        """A copy of the filter, here, with all its generations."""
         kind = _core.NearFilter if self.description.bands else ExactNearFilter
         return kind.decode(self.encode())
 

@@ -346,8 +346,12 @@ impl<'a> Filter<'a> {
 
     /// Looks up an item that its [`Self::hasher`] hashed. Exact near filters have none, and find nothing this way.
     pub fn find_hashed(&self, hashed: &Hashed) -> Found {
-        let near = near_filters(&self.filters).any(|filter| filter.contains_hashed(hashed));
-        Found { near, hits: near_filters(&self.filters).map(|filter| filter.hits_hashed(hashed).hit).max() }
+        let mut found = Found { near: false, hits: None };
+        for (near, hits) in near_filters(&self.filters).map(|filter| filter.find_hashed(hashed)) {
+            found.near |= near;
+            found.hits = found.hits.max(Some(hits));
+        }
+        found
     }
 
     /// How many bands hit in the generation where most do. An exact near filter has one band, as it were: it hits or it does not.

@@ -81,9 +81,10 @@ impl Threshold {
         if ones < self.until { self } else { Self::at(rule, ones, bits) }
     }
 
-    fn accepts(self, rule: &Rule, hits: &mut [bool]) -> bool {
+    /// Whether the bands that hit, `count` of them, are enough.
+    fn accepts(self, rule: &Rule, count: u32, hits: &mut [bool]) -> bool {
         match (self.hits, rule.decision()) {
-            (Some(need), _) => hits.iter().filter(|&&hit| hit).count() >= need as usize,
+            (Some(need), _) => count >= need,
             (None, Decision::Steps(cascade)) => Rule::accepts(cascade.steps(), hits),
             (None, Decision::Promise { .. }) => unreachable!("a promise has a threshold"),
         }
@@ -274,7 +275,7 @@ impl<'a> NearFilter<'a> {
     pub fn contains_hashed(&self, hashed: &Hashed) -> bool {
         let Some(threshold) = self.threshold.hits else {
             let mut hits = self.tables.hits_by_band(&hashed.keys);
-            return self.threshold.accepts(&self.spec.rule, &mut hits) && self.verified(&hashed.keys);
+            return self.threshold.accepts(&self.spec.rule, count(&hits), &mut hits) && self.verified(&hashed.keys);
         };
         if self.spec.probing.is_some() {
             return self.contains_probing(hashed, threshold);
@@ -285,6 +286,16 @@ impl<'a> NearFilter<'a> {
     /// [`Self::hits`] of an item hashed before.
     pub fn hits_hashed(&self, hashed: &Hashed) -> Hits {
         Hits { hit: self.tables.count_hits(&hashed.keys), bands: self.spec.rule.bands() }
+    }
+
+    /// Whether an item hashed before is near something, and how many bands hit, which is counted once.
+    pub(crate) fn find_hashed(&self, hashed: &Hashed) -> (bool, u32) {
+        let hits = self.tables.count_hits(&hashed.keys);
+        let near = match self.threshold.hits {
+            Some(threshold) if self.spec.probing.is_none() => hits >= threshold && self.verified(&hashed.keys),
+            _ => self.contains_hashed(hashed),
+        };
+        (near, hits)
     }
 
     fn verified(&self, keys: &[Option<Key>]) -> bool {
@@ -379,20 +390,21 @@ impl<'a> NearFilter<'a> {
         I: IntoIterator,
         I::Item: Into<Item<'i>>,
     {
-        let mut outcome = Ok(());
-        let mut fallible = items.into_iter().enumerate().map_while(|(position, item)| match self.hashed(item) {
-            Ok(hashed) => Some(hashed),
-            Err(source) => {
-                outcome = Err(BatchError { position, source });
-                None
-            }
-        });
-        let all = if self.spec.probing.is_some() {
-            AllHashed::Each(fallible.by_ref().collect())
-        } else {
-            AllHashed::Flat(fallible.by_ref().flat_map(|hashed| hashed.keys).collect())
+        let (mut outcome, mut room) = (Ok(()), Hashed::new());
+        let mut all = match self.spec.probing {
+            Some(_) => AllHashed::Each(Vec::new()),
+            None => AllHashed::Flat(Vec::new()),
         };
-        drop(fallible);
+        for (position, item) in items.into_iter().enumerate() {
+            if let Err(source) = self.hash(item, &mut room) {
+                outcome = Err(BatchError { position, source });
+                break;
+            }
+            match &mut all {
+                AllHashed::Flat(keys) => keys.extend_from_slice(&room.keys),
+                AllHashed::Each(all) => all.push(std::mem::take(&mut room)),
+            }
+        }
         (all, outcome)
     }
 
@@ -415,8 +427,8 @@ impl<'a> NearFilter<'a> {
         let (rule, verification, bits) = (&self.spec.rule, &mut self.verification, self.tables.num_bits());
         let (threshold, items) = (&mut self.threshold, &mut self.items);
         self.tables.insert_ahead(keys, |item, was_set, ones| {
-            let hits = was_set.iter().map(|&hit| u32::from(hit)).sum();
-            let near = threshold.accepts(rule, was_set);
+            let hits = count(was_set);
+            let near = threshold.accepts(rule, hits, was_set);
             if rule.follows_fill() {
                 *threshold = threshold.after(rule, ones, bits);
             }
@@ -445,8 +457,8 @@ impl<'a> NearFilter<'a> {
     pub fn contains_keys_counting(&self, keys: &[Option<Key>], mut each: impl FnMut(bool, u32)) {
         self.expect_whole(keys);
         self.tables.contains_ahead(keys, |item, set| {
-            let hits = set.iter().map(|&hit| u32::from(hit)).sum();
-            each(self.threshold.accepts(&self.spec.rule, set) && self.verified(item), hits);
+            let hits = count(set);
+            each(self.threshold.accepts(&self.spec.rule, hits, set) && self.verified(item), hits);
         });
     }
 
@@ -589,6 +601,11 @@ fn joint_key(keys: &[Option<Key>]) -> Option<Key> {
         return None;
     }
     Some(key_of_rows(keys.iter().flatten().map(|key| key.get())))
+}
+
+/// How many bands hit.
+fn count(hits: &[bool]) -> u32 {
+    hits.iter().map(|&hit| u32::from(hit)).sum()
 }
 
 enum AllHashed {

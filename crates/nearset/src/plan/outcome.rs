@@ -218,7 +218,7 @@ impl Plan {
     }
 }
 
-/// A rate as people read it: `1.9 %`, `0.08 %`, `1 in 2,500,000`.
+/// Formats a rate as people read it: `none`, `1.9 %`, `0.08 %`, and `4.0e-7` where it is tiny.
 pub(super) fn percent(rate: f64) -> String {
     match rate {
         0.0 => "none".into(),

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use super::{Threshold, joint_key};
+use super::{Threshold, count, joint_key};
 use crate::{
     Spec,
     bloom::SharedBloom,
@@ -49,7 +49,7 @@ impl SharedNearFilter<'_> {
     pub fn insert_hashed(&self, hashed: &Hashed) -> bool {
         let threshold = self.threshold_now();
         let mut hits = self.tables.insert(&hashed.keys);
-        let mut near = threshold.accepts(&self.spec.rule, &mut hits);
+        let mut near = threshold.accepts(&self.spec.rule, count(&hits), &mut hits);
         if let Some(verification) = &self.verification
             && let Some(joint) = joint_key(&hashed.keys)
         {
