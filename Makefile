@@ -12,6 +12,8 @@ test: check
 check:
 	cargo fmt --all --check
 	cargo clippy --workspace --exclude nearset-valkey --all-targets --quiet -- -D warnings
+	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --exclude nearset-valkey --lib --no-deps --quiet
+	crates/nearset/public_items.py --most 616
 
 bench:
 	cargo bench --workspace --exclude nearset-valkey

@@ -6,7 +6,7 @@
 use divan::{Bencher, black_box};
 use nearset::{
     Item, Layout, LshFamily, Seed,
-    family::{ConsistentMinHash, Hashed, MinHash, PermutationMinHash, WeightedMinHash},
+    family::{Hashed, MinHash, WeightedMinHash},
     hash::Rng,
 };
 
@@ -33,9 +33,22 @@ fn fast_sketch<const SLOTS: u32>(bencher: Bencher, size: usize) {
     hash(bencher, &MinHash::default(), Layout::new(4, SLOTS / 4), size);
 }
 
+/// The definition: in each slot, the least of a function of its own over all elements.
 #[divan::bench(args = [1, 10, 50, 300, 1000], consts = [128, 256, 640, 1024])]
-fn permutations<const SLOTS: u32>(bencher: Bencher, size: usize) {
-    hash(bencher, &PermutationMinHash::default(), Layout::new(4, SLOTS / 4), size);
+fn permutations<const SLOTS: usize>(bencher: Bencher, size: usize) {
+    let mut rng = Rng::new(Seed::new(42));
+    let functions: Vec<(u64, u64)> = (0..SLOTS).map(|_| (rng.next_u64() | 1, rng.next_u64())).collect();
+    let (set, mut slots) = (set(size), vec![0; SLOTS]);
+    bencher.bench_local(|| {
+        slots.fill(u64::MAX);
+        for &element in black_box(&set) {
+            for (slot, &(factor, summand)) in slots.iter_mut().zip(&functions) {
+                let value = element.wrapping_mul(factor).wrapping_add(summand);
+                *slot = (*slot).min(value ^ (value >> 32));
+            }
+        }
+        black_box(&slots);
+    });
 }
 
 fn hash_weighted(bencher: Bencher, family: &dyn LshFamily, layout: Layout, size: usize) {
@@ -50,11 +63,6 @@ fn hash_weighted(bencher: Bencher, family: &dyn LshFamily, layout: Layout, size:
 #[divan::bench(args = SIZES, consts = [128, 256, 640, 1024])]
 fn weighted_darts<const SLOTS: u32>(bencher: Bencher, size: usize) {
     hash_weighted(bencher, &WeightedMinHash::default(), Layout::new(4, SLOTS / 4), size);
-}
-
-#[divan::bench(args = [1, 10, 50, 300], consts = [128, 256], sample_count = 20)]
-fn weighted_consistent_sampling<const SLOTS: u32>(bencher: Bencher, size: usize) {
-    hash_weighted(bencher, &ConsistentMinHash::default(), Layout::new(4, SLOTS / 4), size);
 }
 
 #[divan::bench(args = SIZES)]

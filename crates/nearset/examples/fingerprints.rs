@@ -75,7 +75,7 @@ fn screen_by_triples(groups: u32, triples: u32) -> Result<(Rate, Rate), Error> {
         let mut indexes = Vec::new();
         for group in 0..groups {
             let seed = Seed::new(draw).derive("group", u64::from(group));
-            let spec = LshSpec { keeps_items: false, ..LshSpec::new(family, Layout::new(1, triples), seed)? };
+            let spec = LshSpec::new(family, Layout::new(1, triples), seed)?.without_items();
             indexes.push(LshIndex::from_spec(spec)?);
         }
         let mut prints = Vec::new();

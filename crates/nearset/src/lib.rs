@@ -26,6 +26,8 @@ pub mod index;
 pub mod item;
 mod merge;
 pub mod plan;
+/// No part of the API: kernels, which benches and the other crates of this workspace use.
+#[doc(hidden)]
 pub mod simd;
 pub mod spec;
 

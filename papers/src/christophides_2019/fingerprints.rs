@@ -60,7 +60,7 @@ struct Outcomes {
 
 fn one_draw(groups: Groups, pairs: usize, seed: Seed) -> anyhow::Result<Outcomes> {
     let mut rng = Rng::new(seed.derive("prints", u64::from(groups.of)));
-    let empty = NearFilter::from_spec(Spec { seed, ..groups.spec()? })?;
+    let empty = NearFilter::from_spec(groups.spec()?.seeded(seed))?;
     // Functions are drawn with the first hash; copies share them.
     empty.contains_near(&BitString::zeros(SQUARES as usize))?;
     let mut outcomes = Outcomes::default();

@@ -24,7 +24,7 @@ pub fn acceptance(spec: &Spec, similarities: &[f64], filters: u64, pairs: usize)
     let parts = in_parallel(&seeds, |&seed| -> anyhow::Result<Vec<Rate>> {
         let seed = Seed::new(seed);
         let mut rng = Rng::new(seed.derive("sets", 0));
-        let mut filter = NearFilter::from_spec(Spec { seed, ..spec.clone() })?;
+        let mut filter = NearFilter::from_spec(spec.clone().seeded(seed))?;
         let mut queries = Vec::new();
         for &similarity in similarities {
             let mut of_similarity = Vec::new();

@@ -46,11 +46,8 @@ pub fn printed<const D: usize>(width: f64, seed: Seed) -> anyhow::Result<Spec> {
     let table = Table::Bits(8 * ARRAY_BYTES / u64::from(FUNCTIONS));
     let layout = Layout::new(HASHES, FUNCTIONS);
     let verification = Verification { lines: VERIFICATION_BYTES / 64, hashes: VERIFICATION_HASHES };
-    let spec = Spec {
-        verification: Some(verification),
-        probing: Some(OVERFLOW),
-        ..Spec::new(family::<D>(width), layout, FUNCTIONS, table, seed)?
-    };
+    let spec = Spec::new(family::<D>(width), layout, FUNCTIONS, table, seed)?;
+    let spec = spec.with_checks(Some(verification), Some(OVERFLOW));
     spec.check()?;
     Ok(spec)
 }

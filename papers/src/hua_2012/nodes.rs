@@ -36,7 +36,7 @@ pub struct Nodes {
 /// Returns a filter of the paper's basic kind for `records` records: 7 functions of 10 hashes with buckets of this
 /// width. Verification would leave too few false positives to compare.
 fn summary<const D: usize>(width: f64, records: usize, seed: Seed) -> anyhow::Result<Spec> {
-    Ok(Spec { verification: None, probing: None, ..filters::half_full::<D>(width, records, seed)? })
+    Ok(filters::half_full::<D>(width, records, seed)?.with_checks(None, None))
 }
 
 /// Distributes the records over nodes, and measures the answers to near and far queries.
@@ -124,8 +124,7 @@ pub fn staleness<const D: usize>(
     let spec = summary::<D>(width, stored.len(), seed)?;
     let mut rng = Rng::new(seed.derive("staleness", lag as u64));
     let (mut fresh, mut exchanged) = (NearFilter::from_spec(spec.clone())?, NearFilter::from_spec(spec.clone())?);
-    let mut local =
-        vec![NearFilter::from_spec(Spec { table: Table::Bits(64 * lag.max(1) as u64), ..spec.clone() })?; nodes];
+    let mut local = vec![NearFilter::from_spec(spec.clone().with_table(Table::Bits(64 * lag.max(1) as u64)))?; nodes];
     filters::insert_all(&mut fresh, &stored[..recent]);
     exchanged.merge(&fresh)?;
     let (mut answers, stream) = (Vec::new(), stored.len() - recent);

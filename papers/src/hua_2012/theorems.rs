@@ -54,11 +54,8 @@ impl Variant {
 
     fn spec(self, width: f64, seed: Seed) -> anyhow::Result<Spec> {
         let spec = filters::half_full::<DIMENSION>(width, RECORDS, seed)?;
-        Ok(Spec {
-            verification: spec.verification.filter(|_| self.verified),
-            probing: spec.probing.filter(|_| self.overflow),
-            ..spec
-        })
+        let (verification, probing) = (spec.verification, spec.probing);
+        Ok(spec.with_checks(verification.filter(|_| self.verified), probing.filter(|_| self.overflow)))
     }
 }
 

@@ -38,7 +38,7 @@ pub fn tune<const D: usize>(
         let width = filters::WIDTH * radius;
         let family = PStable { dimension: D as u32, width, stable: Stable::Gaussian };
         let layout = Layout::new(filters::HASHES, filters::FUNCTIONS);
-        let spec = LshSpec { keeps_items: false, ..LshSpec::new(family, layout, seed)? };
+        let spec = LshSpec::new(family, layout, seed)?.without_items();
         let mut index = LshIndex::from_spec(spec)?;
         for record in stored {
             index.insert(record.as_slice())?;

@@ -41,7 +41,7 @@ fn success(layout: Layout) -> f64 {
 
 fn index(layout: Layout, seed: Seed) -> anyhow::Result<LshIndex<'static>> {
     let family = BitSampling { bits: SQUARES, sampling: Sampling::Uniform };
-    Ok(LshIndex::from_spec(LshSpec { keeps_items: false, ..LshSpec::new(family, layout, seed)? })?)
+    Ok(LshIndex::from_spec(LshSpec::new(family, layout, seed)?.without_items())?)
 }
 
 /// Makes a grid in which each square is set with probability .2.

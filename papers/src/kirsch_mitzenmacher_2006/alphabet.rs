@@ -38,7 +38,7 @@ fn specs() -> anyhow::Result<[Spec; 3]> {
     let seed = Seed::default();
     let paper = DistanceSensitive { length: LENGTH, capacity: ITEMS, near: NEAR, far: FAR, tables: TABLES };
     // Chance hits of 6 in 100,000 are as good as those of 2^49 bits where 2 of 25 tables must hit.
-    let reduced = Spec { table: Tables::Bits(1 << 24), ..paper.reduced_symbols(seed)? };
+    let reduced = paper.reduced_symbols(seed)?.with_table(Tables::Bits(1 << 24));
     let rows = sampled_bits(NEAR, FAR, ITEMS as f64);
     let threshold = printed_threshold(NEAR, rows, TABLES).ceil() as u32;
     let family = SymbolSampling { sampling: Sampling::Uniform, ..SymbolSampling::new(LENGTH) };
@@ -101,7 +101,7 @@ fn one_run(specs: &[Spec], alphabet: u32, queries: usize, seed: Seed) -> anyhow:
     let filters: Vec<NearFilter<'_>> = specs
         .iter()
         .map(|spec| {
-            let mut filter = NearFilter::from_spec(Spec { seed: seed.derive("filter", 0), ..spec.clone() })?;
+            let mut filter = NearFilter::from_spec(spec.clone().seeded(seed.derive("filter", 0)))?;
             filter.insert_all(items.iter().map(|item| view(item)))?;
             Ok(filter)
         })

@@ -2,7 +2,7 @@
 
 use anyhow::ensure;
 use nearset::{
-    NearFilter, Seed, Spec,
+    NearFilter, Seed,
     family::{BitSampling, Sampling},
     hash::Rng,
     spec::DistanceSensitive,
@@ -129,7 +129,9 @@ pub fn one_run(
         let Setting { items: capacity, near } = setting;
         let paper = DistanceSensitive { length: LENGTH, capacity, near, far: FAR, tables };
         let family = BitSampling { bits: LENGTH, sampling }.into();
-        Ok(NearFilter::from_spec(Spec { family, ..paper.printed(seed.derive("filter", capacity))? })?)
+        let mut spec = paper.printed(seed.derive("filter", capacity))?;
+        spec.family = family;
+        Ok(NearFilter::from_spec(spec)?)
     };
     let mut items = strings::random(LENGTH, setting.items, &mut Rng::new(seed.derive("strings", setting.items)));
     let mut drawn = Queries::new(&mut items, &empty(MOST_TABLES)?, seed.derive("queries", setting.items))?;

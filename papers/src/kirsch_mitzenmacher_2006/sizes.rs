@@ -120,7 +120,7 @@ fn planned(setting: Setting, promise: f64) -> anyhow::Result<Spec> {
 
 /// Returns the false positives, the false negatives, and the threshold in force.
 fn one_run(setting: Setting, spec: &Spec, queries: usize, seed: Seed) -> anyhow::Result<(Rate, Rate, u32)> {
-    let spec = Spec { seed: seed.derive("filter", setting.items), ..spec.clone() };
+    let spec = spec.clone().seeded(seed.derive("filter", setting.items));
     let mut filter = NearFilter::from_spec(spec)?;
     let mut items = strings::random(LENGTH, setting.items, &mut Rng::new(seed.derive("strings", setting.items)));
     let mut drawn = Queries::new(&mut items, &filter, seed.derive("queries", setting.items))?;

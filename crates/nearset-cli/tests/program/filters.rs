@@ -337,8 +337,8 @@ fn merging_more_than_there_is_room_for_is_refused() {
 fn a_file_that_asks_for_too_much_work_is_refused_unless_it_is_trusted() {
     let shop = Workshop::new();
     let rule = Rule::threshold(1, 1).unwrap();
-    let (family, seed, table) = (MinHash::default().into(), Seed::new(1), Table::Bits(64));
-    let spec = Spec { family, seed, rows: 1_000_000, rule, table, verification: None, probing: None };
+    let (family, seed, table) = (MinHash::default(), Seed::new(1), Table::Bits(64));
+    let spec = Spec::by_rule(family, 1_000_000, rule, table, seed);
     let filter = NearFilter::from_spec_within(spec, WorkLimit::Unlimited).unwrap();
     let mut bytes = Vec::new();
     filter.encode(&mut bytes).unwrap();

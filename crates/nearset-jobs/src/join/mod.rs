@@ -10,7 +10,7 @@
 //! Claim: a similarity stated here is the exact Jaccard similarity of two records' shingle sets, and what comes out is a
 //! function of the records, their order and the options: the same for any number of threads.
 //! Invariant: texts are not held. A record that others may be compared with leaves its bands' keys and its place in the input;
-//! beyond that, a cache of fixed size ([`texts::CACHE_BYTES`]) and a bounded number of batches is all there is in memory. What
+//! beyond that, a cache of fixed size (`texts::CACHE_BYTES`) and a bounded number of batches is all there is in memory. What
 //! cannot be read again at its place (compressed files, Parquet, pipes) is copied to an unnamed temporary file.
 //! Not here: who is a candidate (`nearset::index`), and how to print anything.
 

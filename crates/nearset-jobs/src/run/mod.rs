@@ -10,7 +10,7 @@
 //! Claim: the output is a function of the records, their order and the options: the same bytes for any number of threads. A run
 //! that was stopped at any moment and resumed ends with the same bytes.
 //! Invariant: a bounded number of jobs goes round, so memory is what the decider holds and a bounded number of batches.
-//! What differs between runs is the [`Decider`] and the [`Worker`] that prepares for it. Progress, errors, Ctrl-C, checkpoints,
+//! What differs between runs is the `Decider` and the `Worker` that prepares for it. Progress, errors, Ctrl-C, checkpoints,
 //! annotations, the list of removals and the page about the run are the same for all.
 
 mod commit;

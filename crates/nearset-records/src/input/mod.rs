@@ -1,7 +1,7 @@
 //! Inputs: what the user named, as an ordered list of sources, read in batches of whole records.
 //!
 //! The work is cut so that one thread can read, many can extract and one can write: a [`Reader`] only decompresses and
-//! finds where records end; what is *in* a record is the business of [`crate::extract`].
+//! finds where records end; what is *in* a record is the business of [`mod@crate::extract`].
 
 mod batch;
 mod decompress;

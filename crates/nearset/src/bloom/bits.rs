@@ -10,13 +10,13 @@ use nearset_theory::bloom;
 use crate::simd::line::Line;
 
 /// The most lines that a filter may have: 4 TiB of them.
-pub const MAX_LINES: u64 = 1 << 36;
+pub(crate) const MAX_LINES: u64 = 1 << 36;
 
 const LINE_BYTES: usize = size_of::<Line>();
 
 /// The lines of a filter. Borrowed lines are copied before the first change to them.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct BitArray<'a>(Cow<'a, [Line]>);
+pub(crate) struct BitArray<'a>(Cow<'a, [Line]>);
 
 /// No filter can have this memory.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -44,14 +44,14 @@ pub enum BitArrayError {
 
 impl<'a> BitArray<'a> {
     /// Lines with no bit set.
-    pub fn zeroed(lines: u64) -> Result<BitArray<'static>, BitArrayError> {
+    pub(crate) fn zeroed(lines: u64) -> Result<BitArray<'static>, BitArrayError> {
         let length = Self::check_count(lines)?;
         let owned = bytemuck::allocation::try_zeroed_vec(length).map_err(|()| BitArrayError::Memory { lines })?;
         Ok(BitArray(Cow::Owned(owned)))
     }
 
     /// Lines from their bytes: borrowed where the platform can read them in place, else copied.
-    pub fn from_bytes(bytes: &'a [u8]) -> Result<BitArray<'a>, BitArrayError> {
+    pub(crate) fn from_bytes(bytes: &'a [u8]) -> Result<BitArray<'a>, BitArrayError> {
         if !bytes.len().is_multiple_of(LINE_BYTES) {
             return Err(BitArrayError::Ragged { found: bytes.len() });
         }
@@ -72,7 +72,8 @@ impl<'a> BitArray<'a> {
     }
 
     /// Lines that were made elsewhere.
-    pub fn from_lines(lines: impl Into<Cow<'a, [Line]>>) -> Result<BitArray<'a>, BitArrayError> {
+    #[cfg(test)]
+    pub(crate) fn from_lines(lines: impl Into<Cow<'a, [Line]>>) -> Result<BitArray<'a>, BitArrayError> {
         let lines = lines.into();
         Self::check_count(lines.len() as u64)?;
         Ok(BitArray(lines))
@@ -86,7 +87,7 @@ impl<'a> BitArray<'a> {
     }
 
     /// The bytes as [`BitArray::from_bytes`] reads them.
-    pub fn to_bytes(&self) -> Cow<'_, [u8]> {
+    pub(crate) fn to_bytes(&self) -> Cow<'_, [u8]> {
         if cfg!(target_endian = "little") {
             Cow::Borrowed(bytemuck::cast_slice(&self.0))
         } else {
@@ -96,13 +97,13 @@ impl<'a> BitArray<'a> {
 
     /// The lines.
     #[inline(always)]
-    pub fn lines(&self) -> &[Line] {
+    pub(crate) fn lines(&self) -> &[Line] {
         &self.0
     }
 
     /// The lines, to be changed; copied first if they are borrowed.
     #[inline(always)]
-    pub fn lines_mut(&mut self) -> &mut [Line] {
+    pub(crate) fn lines_mut(&mut self) -> &mut [Line] {
         if self.is_borrowed() {
             self.own();
         }
@@ -121,12 +122,12 @@ impl<'a> BitArray<'a> {
 
     /// Whether the memory belongs to somebody else.
     #[inline(always)]
-    pub fn is_borrowed(&self) -> bool {
+    pub(crate) fn is_borrowed(&self) -> bool {
         matches!(self.0, Cow::Borrowed(_))
     }
 
     /// The same lines in memory of their own.
-    pub fn into_owned(self) -> BitArray<'static> {
+    pub(crate) fn into_owned(self) -> BitArray<'static> {
         BitArray(Cow::Owned(self.0.into_owned()))
     }
 
@@ -150,17 +151,12 @@ impl<'a> BitArray<'a> {
     }
 
     /// How many bits there are.
-    pub fn len(&self) -> u64 {
+    pub(crate) fn len(&self) -> u64 {
         self.0.len() as u64 * Line::BITS
     }
 
-    /// Never: there is at least one line.
-    pub fn is_empty(&self) -> bool {
-        false
-    }
-
     /// How many bits are set.
-    pub fn ones(&self) -> u64 {
+    pub(crate) fn ones(&self) -> u64 {
         self.0.iter().map(|line| u64::from(line.ones())).sum()
     }
 
@@ -175,7 +171,7 @@ impl<'a> BitArray<'a> {
     }
 
     /// The share of bits that are set.
-    pub fn fill(&self) -> f64 {
+    pub(crate) fn fill(&self) -> f64 {
         self.ones() as f64 / self.len() as f64
     }
 
@@ -188,7 +184,7 @@ impl<'a> BitArray<'a> {
     ///
     /// # Panics
     /// If the sizes differ; filters compare theirs first and return an error.
-    pub fn union(&mut self, other: &BitArray<'_>) {
+    pub(crate) fn union(&mut self, other: &BitArray<'_>) {
         assert_eq!(self.0.len(), other.0.len(), "only tables of one size have a union");
         for (line, other) in self.lines_mut().iter_mut().zip(other.lines()) {
             for (lane, other) in line.0.iter_mut().zip(other.0) {
@@ -198,12 +194,12 @@ impl<'a> BitArray<'a> {
     }
 
     /// The probability that a key with `hashes` bits in its line, which was not inserted, finds them all set.
-    pub fn chance_hit(&self, hashes: u32) -> f64 {
+    pub(crate) fn chance_hit(&self, hashes: u32) -> f64 {
         chance_hit(&self.0, hashes)
     }
 
     /// How many distinct keys with `hashes` bits each make the present fill likeliest; infinite when every bit is set.
-    pub fn estimated_keys(&self, hashes: u32) -> f64 {
+    pub(crate) fn estimated_keys(&self, hashes: u32) -> f64 {
         bloom::keys_from_fill(self.len() as f64, f64::from(hashes), self.fill())
     }
 }

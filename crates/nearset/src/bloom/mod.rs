@@ -20,8 +20,9 @@ use crate::{
     simd::line::{self, AtomicLine, Lanes, Line, Place},
 };
 
+pub(crate) use bits::BitArray;
+pub use bits::BitArrayError;
 use bits::MAX_LINES;
-pub use bits::{BitArray, BitArrayError};
 
 /// A set of keys that may say yes to a key it doesn't hold, and never says no to one that it does.
 ///
@@ -95,7 +96,7 @@ pub enum BloomError {
 
 impl BloomFilter<'static> {
     /// The lowest false-positive rate that a filter can be planned for.
-    pub const LOWEST_FALSE_POSITIVE: f64 = 1e-9;
+    pub(crate) const LOWEST_FALSE_POSITIVE: f64 = 1e-9;
 
     /// An empty filter, as small as can be, in which `capacity` distinct keys give at most `max_false_positive`.
     pub fn new(capacity: u64, max_false_positive: f64, seed: Seed) -> Result<Self, BloomError> {
@@ -250,11 +251,6 @@ impl<'a> BloomFilter<'a> {
     /// The probability, at this moment, that a key which was not inserted is found: exact, by the bits of every line.
     pub fn false_positive_rate(&self) -> f64 {
         self.bits.chance_hit(self.hashes())
-    }
-
-    /// How many bits of memory each of `keys` keys has.
-    pub fn bits_per_key(&self, keys: u64) -> f64 {
-        self.bits.len() as f64 / keys as f64
     }
 
     /// How many bits the filter has.

@@ -423,7 +423,7 @@ impl Metric {
 
     /// Returns what is usually far if this is near, for metrics whose numbers mean the same everywhere: half of the
     /// similarity, for sets.
-    pub fn usual_far(self, near: Distance) -> Option<Distance> {
+    pub(crate) fn usual_far(self, near: Distance) -> Option<Distance> {
         match self.scale() {
             Scale::Similarity => self.distance(0.5 * self.own_unit(near)).ok(),
             Scale::Count | Scale::Cosine | Scale::Distance => None,
@@ -468,7 +468,7 @@ impl Metric {
     }
 
     /// Returns the bits that an item itself takes, as its owner would keep it, or `None` if items vary.
-    pub fn bits_of_an_item(self) -> Option<f64> {
+    pub(crate) fn bits_of_an_item(self) -> Option<f64> {
         let bits = match self.form() {
             Form::Bits(_) => 1.0,
             Form::Symbols(_) => 8.0,

@@ -38,7 +38,7 @@ pub use hyperplane::Hyperplane;
 pub use member::Form;
 pub(crate) use metric::Unrelated;
 pub use metric::{Metric, MetricError, MetricName, Shape};
-pub use minhash::{Estimate, MinHash, PermutationMinHash, Signature, SignatureError, Sketcher};
+pub use minhash::{Estimate, MinHash, Signature, SignatureError, Sketcher};
 pub use minutiae::Minutiae;
 pub use p_stable::{PStable, Stable};
 pub use positions::Sampling;
@@ -46,7 +46,7 @@ pub use probing::MOST_PROBES;
 #[cfg(test)]
 pub(crate) use projection::pairs;
 pub use symbol_sampling::{Symbol, SymbolSampling};
-pub use weighted_minhash::{ConsistentMinHash, WeightedMinHash};
+pub use weighted_minhash::WeightedMinHash;
 pub(crate) use work::product;
 pub use work::{WorkBound, WorkError, WorkLimit};
 

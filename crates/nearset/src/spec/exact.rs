@@ -163,7 +163,7 @@ impl ExactSpec {
     ///
     /// # Errors
     /// If no filter has this spec, or it asks for too much work.
-    pub fn check_within(&self, limit: WorkLimit) -> Result<(), SpecError> {
+    pub(crate) fn check_within(&self, limit: WorkLimit) -> Result<(), SpecError> {
         self.check_possible()?;
         Ok(limit.check(&self.work_of_possible())?)
     }
@@ -216,7 +216,7 @@ impl ExactSpec {
     ///
     /// # Errors
     /// If no filter is that large.
-    pub fn with_tables_scaled(&self, factor: u64) -> Result<Self, SpecError> {
+    pub(crate) fn with_tables_scaled(&self, factor: u64) -> Result<Self, SpecError> {
         let construction = match self.construction {
             Construction::Pigeonhole { blocks, table } => {
                 Construction::Pigeonhole { blocks, table: table.scaled(factor) }
@@ -256,7 +256,7 @@ impl ExactSpec {
     ///
     /// # Errors
     /// If they do not, naming the first difference.
-    pub fn expect_equal(&self, other: &ExactSpec) -> Result<(), MergeError> {
+    pub(crate) fn expect_equal(&self, other: &ExactSpec) -> Result<(), MergeError> {
         // Taken apart, so that a new field can't be forgotten here.
         let ExactSpec { bits, radius, seed, construction } = self;
         MergeError::unless_equal("number of bits", bits, &other.bits)?;

@@ -7,6 +7,7 @@ use crate::{
 
 /// Everything that decides which items an [`LshIndex`](crate::LshIndex) finds.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct LshSpec {
     /// The hash family, with its parameters.
     pub family: Family,
@@ -29,6 +30,16 @@ impl LshSpec {
         let spec = Self { family: family.into(), seed, layout, probes: 1, keeps_items: true };
         spec.check()?;
         Ok(spec)
+    }
+
+    /// The same index, looking into this many buckets per table.
+    pub fn with_probes(self, probes: u32) -> Self {
+        Self { probes, ..self }
+    }
+
+    /// The same index without its items: it names candidates and can't verify them.
+    pub fn without_items(self) -> Self {
+        Self { keeps_items: false, ..self }
     }
 
     /// The most that hashing and looking up one item costs; candidates that a search compares come on top of it. A spec that no index
@@ -59,7 +70,7 @@ impl LshSpec {
     ///
     /// # Errors
     /// If no index has this spec, or it asks for too much work.
-    pub fn check_within(&self, limit: WorkLimit) -> Result<(), LshSpecError> {
+    pub(crate) fn check_within(&self, limit: WorkLimit) -> Result<(), LshSpecError> {
         self.check_possible()?;
         Ok(limit.check(&self.work_of_possible())?)
     }
@@ -77,7 +88,7 @@ impl LshSpec {
     ///
     /// # Errors
     /// If they do not, naming the first difference.
-    pub fn expect_equal(&self, other: &LshSpec) -> Result<(), MergeError> {
+    pub(crate) fn expect_equal(&self, other: &LshSpec) -> Result<(), MergeError> {
         // Taken apart, so that a new field can't be forgotten here.
         let LshSpec { family, seed, layout, probes, keeps_items } = self;
         MergeError::unless_equal("hash family", family, &other.family)?;

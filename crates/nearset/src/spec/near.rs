@@ -91,6 +91,7 @@ pub struct Probing {
 
 /// Everything that decides a filter's answers.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Spec {
     /// The hash family, with its parameters.
     pub family: Family,
@@ -125,6 +126,26 @@ impl Spec {
             Self { family: family.into(), seed, rows: layout.rows, rule, table, verification: None, probing: None };
         spec.check()?;
         Ok(spec)
+    }
+
+    /// A filter by any rule. Its fields can then be changed one by one, and [`Self::check`] says whether there is such a filter.
+    pub fn by_rule(family: impl Into<Family>, rows: u32, rule: Rule, table: Table, seed: Seed) -> Self {
+        Self { family: family.into(), seed, rows, rule, table, verification: None, probing: None }
+    }
+
+    /// The same filter with other functions, drawn from this seed.
+    pub fn seeded(self, seed: Seed) -> Self {
+        Self { seed, ..self }
+    }
+
+    /// The same filter with other tables.
+    pub fn with_table(self, table: Table) -> Self {
+        Self { table, ..self }
+    }
+
+    /// The same filter, verified and probing as stated.
+    pub fn with_checks(self, verification: Option<Verification>, probing: Option<Probing>) -> Self {
+        Self { verification, probing, ..self }
     }
 
     /// Rows and bands.
@@ -191,7 +212,7 @@ impl Spec {
     ///
     /// # Errors
     /// If no filter has this spec, or it asks for too much work.
-    pub fn check_within(&self, limit: WorkLimit) -> Result<(), SpecError> {
+    pub(crate) fn check_within(&self, limit: WorkLimit) -> Result<(), SpecError> {
         self.check_possible()?;
         Ok(limit.check(&self.work_of_possible())?)
     }
@@ -230,7 +251,7 @@ impl Spec {
     ///
     /// # Errors
     /// If no filter is that large.
-    pub fn with_tables_scaled(&self, factor: u64) -> Result<Self, SpecError> {
+    pub(crate) fn with_tables_scaled(&self, factor: u64) -> Result<Self, SpecError> {
         let verification = self
             .verification
             .map(|Verification { lines, hashes }| Verification { lines: lines.saturating_mul(factor), hashes });
@@ -279,7 +300,7 @@ impl Spec {
     ///
     /// # Errors
     /// If they do not, naming the first difference.
-    pub fn expect_equal(&self, other: &Spec) -> Result<(), MergeError> {
+    pub(crate) fn expect_equal(&self, other: &Spec) -> Result<(), MergeError> {
         // Taken apart, so that a new field can't be forgotten here.
         let Spec { family, seed, rows, rule, table, verification, probing } = self;
         MergeError::unless_equal("hash family", family, &other.family)?;

@@ -143,7 +143,7 @@ impl Rule {
     }
 
     /// Whether every band must hit.
-    pub fn is_and(&self) -> bool {
+    pub(crate) fn is_and(&self) -> bool {
         match &self.decision {
             Decision::Steps(cascade) => cascade.steps().iter().all(|step| step.need() == step.of()),
             Decision::Promise { .. } => false,

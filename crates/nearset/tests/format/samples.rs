@@ -139,7 +139,7 @@ fn plain(family: impl Into<Family>, rows: u32, bands: u32, threshold: u32, table
 /// A filter that needs all bands and verifies, with or without probing.
 fn verified(family: impl Into<Family>, rows: u32, bands: u32, probing: Option<Probing>) -> Any<'static> {
     let spec = Spec::new(family, Layout::new(rows, bands), bands, Table::Bits(900), seed());
-    near(spec.map(|spec| Spec { verification: Some(Verification { lines: 3, hashes: 8 }), probing, ..spec }))
+    near(spec.map(|spec| spec.with_checks(Some(Verification { lines: 3, hashes: 8 }), probing)))
 }
 
 fn exact(spec: Result<ExactSpec, nearset::spec::SpecError>) -> Any<'static> {
@@ -176,15 +176,9 @@ fn generations(spec: FilterSpec, capacity: u64, when_full: WhenFull) -> Any<'sta
 
 /// A filter of texts as the first version planned it: 22 % full, with 0.1 between near and far.
 fn texts(near: f64, rows: u32, bands: u32, bits: u64, capacity: u64, when_full: WhenFull) -> FilterSpec {
-    let spec = Spec {
-        family: MinHash { shingling: Shingling::Words(5) }.into(),
-        seed: seed(),
-        rows,
-        rule: Rule::promise(bands, libm::pow(near, rows.into()), 0.55).expect("a valid rule"),
-        table: Table::Bits(bits),
-        verification: None,
-        probing: None,
-    };
+    let rule = Rule::promise(bands, libm::pow(near, rows.into()), 0.55).expect("a valid rule");
+    let family = MinHash { shingling: Shingling::Words(5) };
+    let spec = Spec::by_rule(family, rows, rule, Table::Bits(bits), seed());
     let distance = |similarity: f64| Distance::new(1.0 - similarity).expect("a distance");
     let terms = Terms::new(distance(near), distance(near - 0.1), 0.55, 0.02, capacity, when_full);
     FilterSpec::from(spec).on_terms(terms).expect("a valid filter")
@@ -309,10 +303,10 @@ pub fn all() -> Vec<Sample> {
             near(Spec::banded_minhash(Shingling::Words(2), Layout::new(2, 8), 20, 0.001, seed()))
         }),
         ("near-minhash-characters-promise", TEXTS, || {
-            let family = MinHash { shingling: Shingling::Chars(4) }.into();
+            let family = MinHash { shingling: Shingling::Chars(4) };
             let rule = Rule::promise(24, 0.5, 0.02).expect("a valid rule");
             let (rows, table) = (2, Table::Bits(60));
-            near(Ok(Spec { family, seed: seed(), rows, rule, table, verification: None, probing: None }))
+            near(Ok(Spec::by_rule(family, rows, rule, table, seed())))
         }),
         ("near-minhash-sets", SETS, || plain(MinHash { shingling: Shingling::Bytes(5) }, 2, 8, 3, LINES)),
         ("near-dice", TEXTS, || plain(DiceMinHash { shingling: Shingling::Words(2) }, 1, 12, 3, Table::Bits(90))),
@@ -322,7 +316,7 @@ pub fn all() -> Vec<Sample> {
         ("near-hyperplane-verified", VECTORS, || verified(Hyperplane { dimension: 16 }, 6, 3, None)),
         ("near-hyperplane-probed", VECTORS, || {
             let spec = Spec::new(Hyperplane { dimension: 16 }, Layout::new(8, 4), 3, LINES, seed());
-            near(spec.map(|spec| Spec { probing: ONCE, ..spec }))
+            near(spec.map(|spec| spec.with_checks(None, ONCE)))
         }),
         ("near-cross-polytope", VECTORS, || plain(CrossPolytope { dimension: 16 }, 1, 6, 3, Table::Bits(80))),
         ("near-gaussian-verified-probed", VECTORS, || {
@@ -371,12 +365,10 @@ pub fn all() -> Vec<Sample> {
         ("lsh-weighted-minhash", WEIGHTED, || {
             index(index_of(WeightedMinHash { shingling: Shingling::Words(1) }, 2, 4))
         }),
-        ("lsh-hyperplane-probed", VECTORS, || {
-            index(LshSpec { probes: 7, ..index_of(Hyperplane { dimension: 16 }, 9, 2) })
-        }),
+        ("lsh-hyperplane-probed", VECTORS, || index(index_of(Hyperplane { dimension: 16 }, 9, 2).with_probes(7))),
         ("lsh-gaussian-without-items", VECTORS, || {
             let family = PStable { dimension: 16, width: 4.0, stable: Stable::Gaussian };
-            index(LshSpec { probes: 3, keeps_items: false, ..index_of(family, 3, 4) })
+            index(index_of(family, 3, 4).with_probes(3).without_items())
         }),
         ("generations-grown-emptier", bits::<100>(), || {
             let spec = Spec::new(BitSampling::new(100), Layout::new(8, 12), 5, Table::Bits(100), seed());
@@ -398,7 +390,7 @@ pub fn all() -> Vec<Sample> {
         ("generations-empty", VECTORS, || {
             let spec = Spec::new(Hyperplane { dimension: 16 }, Layout::new(9, 4), 4, Table::Bits(40), seed());
             let verification = Some(Verification { lines: 1, hashes: 8 });
-            let spec = Spec { verification, probing: ONCE, ..spec.expect("a valid spec") };
+            let spec = spec.expect("a valid spec").with_checks(verification, ONCE);
             generations(FilterSpec::from(spec), 9, WhenFull::Forget { generations: 1024 })
         }),
         ("description-empty-text", TEXTS, || Any::Description(texts(0.7, 5, 188, 4_220_278, 1 << 20, WhenFull::Grow))),

@@ -197,8 +197,8 @@ pub fn simulate(plan: &Plan, filters: u64, number: u64) -> Measured {
     let (mut missed, mut accepted) = (Vec::new(), Vec::new());
     for seed in 0..filters {
         let mut rng = Rng::new(Seed::new(number).derive("items", seed));
-        let mut filter = NearFilter::from_spec(nearset::Spec { seed: Seed::new(1 + seed), ..spec.clone() })
-            .expect("a planned spec is valid");
+        let mut filter =
+            NearFilter::from_spec(spec.clone().seeded(Seed::new(1 + seed))).expect("a planned spec is valid");
         let ask =
             |filter: &NearFilter<'_>, item: &ItemBuffer| filter.contains_near(item.view()).expect("a fitting item");
         let mut items = Vec::new();

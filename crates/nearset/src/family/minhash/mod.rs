@@ -6,15 +6,17 @@
 //! Invariant: an empty set has no key in any band, so it is near nothing.
 //!
 //! [`MinHash`] computes a signature of `k` slots in `O(set + k)` steps unless the set is tiny ([`sketch`] explains
-//! how); [`PermutationMinHash`] takes `k` independent minima, `O(set * k)`: the textbook definition, for comparison.
+//! how); `PermutationMinHash` takes `k` independent minima, `O(set * k)`: the textbook definition, for comparison.
 
 #[cfg(test)]
 mod laws;
+#[cfg(test)]
 mod permutation;
 mod signature;
 mod sketch;
 
-pub use permutation::PermutationMinHash;
+#[cfg(test)]
+pub(crate) use permutation::PermutationMinHash;
 pub use signature::{Estimate, Signature, SignatureError};
 use sketch::FastSketch;
 

@@ -4,16 +4,18 @@
 //! weights of both by a constant changes nothing, and elements of weight 0 count as absent.
 //! Invariant: an item without weight has no key in any band, so it is near nothing.
 //!
-//! [`WeightedMinHash`] throws darts ([`darts`] explains how), in `O(set + k log k)` steps; [`ConsistentMinHash`] is
+//! [`WeightedMinHash`] throws darts ([`darts`] explains how), in `O(set + k log k)` steps; `ConsistentMinHash` is
 //! improved consistent weighted sampling, `O(set * k)` steps with several logarithms each, for comparison. A text is
 //! the bag of its shingles: each has its count as its weight.
 
+#[cfg(test)]
 mod consistent;
 mod darts;
 #[cfg(test)]
 mod laws;
 
-pub use consistent::ConsistentMinHash;
+#[cfg(test)]
+pub(crate) use consistent::ConsistentMinHash;
 pub(crate) use darts::Darts;
 
 use super::{

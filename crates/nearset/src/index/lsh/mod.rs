@@ -250,7 +250,7 @@ impl<'a> LshIndex<'a> {
     }
 
     /// Bytes of all tables, as they are now.
-    pub fn table_bytes(&self) -> u64 {
+    pub(crate) fn table_bytes(&self) -> u64 {
         let waiting = self.buffer.items as usize * self.bands() * size_of::<u64>();
         (self.runs.iter().map(Run::bytes).sum::<usize>() + waiting) as u64
     }
@@ -507,7 +507,7 @@ impl<'a> LshIndex<'a> {
     ///
     /// # Errors
     /// As [`Self::near`].
-    pub fn near_among<'i>(
+    pub(crate) fn near_among<'i>(
         &self,
         item: impl Into<Item<'i>>,
         within: Distance,

@@ -83,7 +83,7 @@ impl BandIndex {
     }
 
     /// The same with another limit on the items of a bucket that a look-up sees, the newest of them.
-    pub fn with_limit(mut self, limit: usize) -> Self {
+    pub(crate) fn with_limit(mut self, limit: usize) -> Self {
         self.limit = limit.max(1);
         self
     }

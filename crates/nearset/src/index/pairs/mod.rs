@@ -70,7 +70,7 @@ impl NearPairs {
         self
     }
 
-    /// The same with another limit on buckets, see [`BandIndex::with_limit`].
+    /// The same with another limit on buckets, the most entries that one bucket takes.
     pub fn with_bucket_limit(mut self, limit: usize) -> Self {
         self.index = self.index.with_limit(limit);
         self
