@@ -8,6 +8,7 @@
 mod any;
 mod cluster;
 pub(crate) mod hamming;
+mod join;
 mod labels;
 pub(crate) mod lsh;
 mod pairs;
@@ -17,6 +18,7 @@ use std::cmp::Ordering;
 pub use any::Index;
 pub use cluster::{Placed, StarClusters, UnionFind};
 pub use hamming::HammingIndex;
+pub use join::{CommonShingles, KeptRecords, RecordKeys};
 pub use labels::Labels;
 pub use lsh::LshIndex;
 pub use pairs::{Added, BandIndex, Candidate, FullBucket, NearPairs, near_pairs};

@@ -1,0 +1,143 @@
+//! Records that their common part alone can make near others, looked up by that part.
+//!
+//! Pages of one template have the same common part and hardly share anything else. Of two records that share nothing but it, the
+//! one with the least of its own is nearest to all others, so a *group* of records with one common part is represented by its
+//! few smallest. Pages put together from a pool of clauses have common parts that differ, and each part is a group of its own:
+//! those are compared by sketches of one bit per MinHash function (Li & König 2010), two of which differ in `(1 - J) / 2` of
+//! their bits.
+//!
+//! Claim: two records that have the similarity `near` or more and share no rare shingle have common parts of that similarity too:
+//! what they share is all common, and neither common part is larger than its record.
+//! Limit: at most [`MOST_GROUPS`] groups are compared by sketches, so that the work per record is bounded. Beyond that a common part
+//! is found only if it is the same.
+
+use std::collections::HashMap;
+
+use crate::{
+    Seed,
+    family::{Hashed, MinHash, Signature, Sketcher},
+    hash::mix,
+    item::Item,
+    simd::{hamming, scan_within},
+};
+
+/// Entries that stand for a group.
+const MOST_LISTED: usize = 4;
+
+/// Groups that are compared by sketches. A scan of that many takes about 50 µs.
+const MOST_GROUPS: usize = 1 << 15;
+
+/// Words of a sketch; the first few are scanned, and the rest decides on what passes.
+const WORDS: usize = 16;
+const FIRST_WORDS: usize = 4;
+
+/// By how many standard deviations of its sketch a pair at exactly `near` may be off: 1 in 700 is off by more.
+const SIGMAS: f64 = 3.0;
+
+/// Groups of records with the same common part.
+#[derive(Debug)]
+pub(super) struct Groups {
+    sketcher: Sketcher,
+    signature: Signature,
+    work: Hashed,
+    radius: u32,
+    first_radius: u32,
+    /// By a hash of the common part.
+    by_part: HashMap<u64, u32>,
+    lists: Vec<List>,
+    /// The first words of each group's sketch, one group after the other, and the others.
+    first_words: Vec<u64>,
+    other_words: Vec<u64>,
+    found: Vec<usize>,
+}
+
+/// The smallest records of a group: size and entry, ascending.
+#[derive(Debug, Clone, Default)]
+struct List {
+    entries: Vec<(u32, u32)>,
+}
+
+impl Groups {
+    pub(super) fn new(near: f64, seed: Seed) -> Self {
+        let sketcher = MinHash::default()
+            .sketcher(seed.derive("common part", 0), 64 * WORDS as u32)
+            .expect("a thousand slots are few enough");
+        let differing = (1.0 - near) / 2.0;
+        let radius = |words: usize| {
+            let bits = 64.0 * words as f64;
+            (bits * differing + SIGMAS * libm::sqrt(bits * differing * (1.0 - differing))) as u32
+        };
+        Self {
+            signature: sketcher.empty(),
+            sketcher,
+            work: Hashed::new(),
+            radius: radius(WORDS),
+            first_radius: radius(FIRST_WORDS),
+            by_part: HashMap::new(),
+            lists: Vec::new(),
+            first_words: Vec::new(),
+            other_words: Vec::new(),
+            found: Vec::new(),
+        }
+    }
+
+    /// Calls `visit` for the entries of the groups whose common part may be as near as needed. Returns whether groups were left out.
+    pub(super) fn find(&mut self, common: &[u64], mut visit: impl FnMut(u32)) -> bool {
+        if let Some(&group) = self.by_part.get(&hash_of(common)) {
+            self.lists[group as usize].entries.iter().for_each(|&(_, entry)| visit(entry));
+        }
+        let sketch = self.sketch(common);
+        let mut found = std::mem::take(&mut self.found);
+        found.clear();
+        scan_within(&sketch[..FIRST_WORDS], &self.first_words, self.first_radius, &mut found);
+        for &group in &found {
+            let first = &self.first_words[group * FIRST_WORDS..][..FIRST_WORDS];
+            let others = &self.other_words[group * (WORDS - FIRST_WORDS)..][..WORDS - FIRST_WORDS];
+            let distance = hamming(&sketch[..FIRST_WORDS], first) + hamming(&sketch[FIRST_WORDS..], others);
+            if distance <= self.radius {
+                self.lists[group].entries.iter().for_each(|&(_, entry)| visit(entry));
+            }
+        }
+        self.found = found;
+        self.lists.len() > MOST_GROUPS
+    }
+
+    /// Adds an entry with this common part.
+    pub(super) fn insert(&mut self, common: &[u64], size: u32, entry: u32) {
+        let group = *self.by_part.entry(hash_of(common)).or_insert(self.lists.len() as u32) as usize;
+        if group == self.lists.len() {
+            self.lists.push(List::default());
+            if group < MOST_GROUPS {
+                let sketch = self.sketch(common);
+                self.first_words.extend_from_slice(&sketch[..FIRST_WORDS]);
+                self.other_words.extend_from_slice(&sketch[FIRST_WORDS..]);
+            }
+        }
+        let entries = &mut self.lists[group].entries;
+        let at = entries.partition_point(|&other| other < (size, entry));
+        if at < MOST_LISTED {
+            entries.truncate(MOST_LISTED - 1);
+            entries.insert(at, (size, entry));
+        }
+    }
+
+    fn sketch(&mut self, common: &[u64]) -> [u64; WORDS] {
+        let sketched = self.sketcher.sketch_into(Item::Set(common), &mut self.work, &mut self.signature);
+        debug_assert!(sketched.is_ok(), "sets have sketches");
+        let mut sketch = [0; WORDS];
+        for (word, slots) in sketch.iter_mut().zip(self.signature.slots().chunks(64)) {
+            *word = slots.iter().fold(0, |word, &slot| word << 1 | mix(slot) & 1);
+        }
+        sketch
+    }
+
+    pub(super) fn bytes(&self) -> u64 {
+        let lists = self.lists.len() * (size_of::<List>() + MOST_LISTED * 8 + 24);
+        (lists + 8 * (self.first_words.capacity() + self.other_words.capacity())) as u64
+    }
+}
+
+/// Parts are told apart by 64 bits: a chance in 10^10 among 65,536 of them, and candidates are compared anyway.
+fn hash_of(common: &[u64]) -> u64 {
+    common.iter().fold(common.len() as u64, |hash, &shingle| mix(hash ^ shingle))
+}

@@ -1,0 +1,98 @@
+//! Which shingles are too common to propose anything.
+//!
+//! Invariant: fixed before the first record is decided on, and stored with whatever a later run continues, so that which records
+//! are candidates never depends on threads, batches or memory.
+
+/// The shingles that many records have: those of templates, licences and boilerplate.
+///
+/// ```
+/// use nearset::index::CommonShingles;
+/// use nearset::item::SortedSet;
+///
+/// // The shingles 1 and 2 are in every page of the sample.
+/// let pages: Vec<SortedSet> = (10..110).map(|own| vec![1, 2, own].into()).collect();
+/// let common = CommonShingles::of_sample(pages.iter().map(SortedSet::as_slice), 5);
+/// assert!(common.contains(1) && common.contains(2) && !common.contains(10));
+/// ```
+#[derive(Debug, Clone, Default)]
+pub struct CommonShingles {
+    /// In ascending order.
+    hashes: Vec<u64>,
+    /// One bit for each value of the lowest bits of a hash, set if a common shingle has it: most others end here.
+    maybe: Vec<u64>,
+    /// Open addressing: one more than the place of a hash in `hashes`, or 0.
+    slots: Vec<u32>,
+}
+
+/// Bits of a hash that `maybe` looks at: 8 kB, which stay in the first cache.
+const LOWEST_BITS: u32 = 16;
+
+impl CommonShingles {
+    /// Finds the shingles that more than `most` of the sampled records have.
+    ///
+    /// The hashes of one record must be distinct.
+    pub fn of_sample<'a>(records: impl IntoIterator<Item = &'a [u64]>, most: usize) -> Self {
+        let mut all: Vec<u64> = records.into_iter().flatten().copied().collect();
+        all.sort_unstable();
+        all.chunk_by(|a, b| a == b).filter(|run| run.len() > most).map(|run| run[0]).collect()
+    }
+
+    /// Returns whether a shingle is common.
+    #[inline]
+    pub fn contains(&self, hash: u64) -> bool {
+        let bit = low_bits(hash);
+        if self.maybe.get(bit / 64).is_none_or(|word| word >> (bit % 64) & 1 == 0) {
+            return false;
+        }
+        self.hashes.get((self.slots[self.slot(hash)] as usize).wrapping_sub(1)) == Some(&hash)
+    }
+
+    /// Returns where the hash stands, or would stand.
+    fn slot(&self, hash: u64) -> usize {
+        let mask = self.slots.len() - 1;
+        let mut slot = hash as usize & mask;
+        while self.slots[slot] != 0 && self.hashes[self.slots[slot] as usize - 1] != hash {
+            slot = (slot + 1) & mask;
+        }
+        slot
+    }
+
+    /// Returns how many shingles are common.
+    pub fn len(&self) -> usize {
+        self.hashes.len()
+    }
+
+    /// Returns whether no shingle is common.
+    pub fn is_empty(&self) -> bool {
+        self.hashes.is_empty()
+    }
+
+    /// Returns the common shingles in ascending order.
+    pub fn as_slice(&self) -> &[u64] {
+        &self.hashes
+    }
+}
+
+fn low_bits(hash: u64) -> usize {
+    hash as usize & ((1 << LOWEST_BITS) - 1)
+}
+
+impl FromIterator<u64> for CommonShingles {
+    fn from_iter<I: IntoIterator<Item = u64>>(hashes: I) -> Self {
+        let mut common = Self { hashes: Vec::from_iter(hashes), ..Self::default() };
+        common.hashes.sort_unstable();
+        common.hashes.dedup();
+        if common.is_empty() {
+            return common;
+        }
+        common.maybe = vec![0; (1 << LOWEST_BITS) / 64];
+        common.slots = vec![0; (2 * common.len()).next_power_of_two()];
+        for at in 0..common.len() {
+            let hash = common.hashes[at];
+            common.maybe[low_bits(hash) / 64] |= 1 << (low_bits(hash) % 64);
+            let slot = common.slot(hash);
+            common.slots[slot] = at as u32 + 1;
+        }
+        common
+    }
+}

@@ -1,0 +1,158 @@
+//! Lists of entries under 64-bit keys, in about 16 bytes per posting.
+//!
+//! Claim: [`Posts::list`] gives every entry that was posted under the key, the oldest first. Keys are told apart by 40 bits, so one
+//! in a trillion pairs of keys shares its list: candidates are compared anyway.
+//! Invariant: what a list holds depends on the postings alone. A list takes [`MOST_LISTED`] entries; further ones are turned away.
+//!
+//! Open addressing in 256 tables, each of which grows alone: the memory that growing takes for a moment is a 256th of all.
+
+use crate::hash::mix;
+
+/// Entries that are posted under one key.
+pub(super) const MOST_LISTED: usize = 128;
+
+const TABLES: usize = 256;
+
+const EMPTY: u64 = u64::MAX;
+
+/// Lists of entries.
+#[derive(Debug, Clone)]
+pub(super) struct Posts {
+    tables: Vec<Table>,
+}
+
+#[derive(Debug, Clone, Default)]
+struct Table {
+    /// A fingerprint of the key in the upper half and an entry in the lower one, or [`EMPTY`].
+    slots: Vec<u64>,
+    used: usize,
+}
+
+impl Posts {
+    pub(super) fn new() -> Self {
+        Self { tables: vec![Table::default(); TABLES] }
+    }
+
+    /// Calls `visit` for every entry under the key, the oldest first. Returns whether the list is full.
+    #[inline]
+    pub(super) fn list(&self, key: u64, mut visit: impl FnMut(u32)) -> bool {
+        let (table, fingerprint) = place(key);
+        let table = &self.tables[table];
+        let mut listed = 0;
+        for slot in table.slots_from(fingerprint) {
+            let posting = table.slots[slot];
+            if posting == EMPTY {
+                break;
+            }
+            if (posting >> 32) as u32 == fingerprint {
+                listed += 1;
+                visit(posting as u32);
+            }
+        }
+        listed >= MOST_LISTED
+    }
+
+    /// Posts an entry under a key, if its list has room.
+    ///
+    /// # Panics
+    /// If the entry is `u32::MAX`.
+    pub(super) fn post(&mut self, key: u64, entry: u32) {
+        assert!(entry < u32::MAX, "an index holds 2^32 - 1 entries at most");
+        let (table, fingerprint) = place(key);
+        let table = &mut self.tables[table];
+        if 4 * (table.used + 1) > 3 * table.slots.len() {
+            table.grow();
+        }
+        table.put(u64::from(fingerprint) << 32 | u64::from(entry));
+    }
+
+    /// Returns the bytes that are allocated.
+    pub(super) fn bytes(&self) -> u64 {
+        self.tables.iter().map(|table| 8 * table.slots.capacity() as u64).sum()
+    }
+}
+
+/// Returns the table that a key is in, and by what it is known there.
+fn place(key: u64) -> (usize, u32) {
+    // Keys are the smallest of many hashes, so their upper bits are mostly 0.
+    let mixed = mix(key);
+    ((mixed >> 56) as usize, mixed as u32)
+}
+
+impl Table {
+    /// Returns all slots in the order in which a fingerprint is looked for.
+    #[inline]
+    fn slots_from(&self, fingerprint: u32) -> impl Iterator<Item = usize> + use<> {
+        let mask = self.slots.len().wrapping_sub(1);
+        (0..self.slots.len()).map(move |step| (fingerprint as usize).wrapping_add(step) & mask)
+    }
+
+    fn put(&mut self, posting: u64) {
+        let fingerprint = (posting >> 32) as u32;
+        let mut listed = 0;
+        for slot in self.slots_from(fingerprint) {
+            let other = self.slots[slot];
+            if other == EMPTY {
+                self.slots[slot] = posting;
+                self.used += 1;
+                return;
+            }
+            listed += usize::from((other >> 32) as u32 == fingerprint);
+            if listed >= MOST_LISTED {
+                return;
+            }
+        }
+    }
+
+    fn grow(&mut self) {
+        let old = std::mem::take(&mut self.slots);
+        self.slots = vec![EMPTY; (2 * old.len()).max(16)];
+        self.used = 0;
+        // A run may reach over the end: starting behind a gap keeps every list in its order.
+        let gap = old.iter().position(|&slot| slot == EMPTY).unwrap_or(0);
+        let (head, tail) = old.split_at(gap);
+        tail.iter().chain(head).filter(|&&slot| slot != EMPTY).for_each(|&posting| self.put(posting));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::{Seed, hash::Rng};
+
+    #[test]
+    fn lists_hold_what_was_posted_in_order_up_to_the_limit() {
+        let mut rng = Rng::new(Seed::new(1));
+        let (mut posts, mut expected) = (Posts::new(), BTreeMap::<u64, Vec<u32>>::new());
+        for entry in 0..200_000 {
+            // Small keys, as the smallest hashes are, and some lists that fill up.
+            let key = if rng.below(50) == 0 { rng.below(20) } else { 1000 + rng.below(1 << 40) / 100_000_000 };
+            posts.post(key, entry);
+            let list = expected.entry(key).or_default();
+            if list.len() < MOST_LISTED {
+                list.push(entry);
+            }
+        }
+        for (&key, list) in &expected {
+            let mut found = Vec::new();
+            let is_full = posts.list(key, |entry| found.push(entry));
+            assert_eq!((&found, is_full), (list, list.len() == MOST_LISTED), "{key}");
+        }
+        assert!(!posts.list(7_777_777, |_| panic!("nothing was posted there")));
+        assert!(expected.values().any(|list| list.len() == MOST_LISTED));
+    }
+
+    #[test]
+    fn a_posting_takes_eleven_to_twenty_two_bytes() {
+        let mut posts = Posts::new();
+        for entry in 0..1_000_000 {
+            posts.post(mix(entry.into()) >> 20, entry);
+            if entry >= 100_000 {
+                let bytes = posts.bytes() as f64 / f64::from(entry + 1);
+                assert!((10.0..23.0).contains(&bytes), "{bytes} bytes per posting of {entry}");
+            }
+        }
+    }
+}
