@@ -60,3 +60,8 @@ bench-python:
 .PHONY: bench-service
 bench-service:
 	python3 bench/service.py $(ARGS)
+
+# What comparing finds where pages share most of their text; some 5 minutes. ARGS="--only forum" for one kind.
+.PHONY: bench-templates
+bench-templates:
+	python3 bench/templates.py $(ARGS)

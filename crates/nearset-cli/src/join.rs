@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use nearset::plan::Request;
-use nearset::{Metric, Seed, Shingling};
+use nearset::{JoinSpec, Metric, Seed, Shingling};
 use nearset_jobs::join::{Alarm, Cause, Counts, JoinOptions, JoinPlan};
 use nearset_jobs::run::{Progress, RunError};
 use nearset_records::ItemField;
@@ -26,7 +26,7 @@ pub struct Join {
     near: f64,
 
     /// The most of the pairs at exactly --near that may be missed
-    #[arg(long, value_name = "RATE", default_value_t = Request::MAX_FALSE_NEGATIVE)]
+    #[arg(long, value_name = "RATE", default_value_t = JoinSpec::MAX_FALSE_NEGATIVE)]
     max_fn: f64,
 
     /// How texts are cut into sets: words:N, chars:N or bytes:N
@@ -131,11 +131,9 @@ pub fn print_plan(plan: &JoinPlan) {
         show::percent(plan.missed)
     );
     eprintln!(
-        "memory    about {} bytes and its id for each record that others are compared with ({} bands of {} rows), and a cache \
-         of {}",
+        "memory    about {} bytes and its id for each record that others are compared with ({} keys), and a cache of {}",
         plan.bytes_a_record,
-        plan.bands,
-        plan.rows,
+        plan.keys,
         show::bytes(plan.cache_bytes)
     );
 }

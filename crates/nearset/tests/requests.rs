@@ -110,7 +110,7 @@ impl Wish {
         if self.metric == MetricName::Jaccard {
             line("dedup", planned(request.plan_dedup()));
             let join = request.plan_join();
-            line("join", join.map_or("none".into(), |spec| format!("{} x {}", spec.layout.bands, spec.layout.rows)));
+            line("join", join.map_or("none".into(), |spec| format!("{} keys", spec.keys())));
         }
         if self.far.is_some() {
             let index = request.plan_index().map(|plan| plan.spec);

@@ -60,6 +60,12 @@ fn print_summary(summary: &VerifiedDedupSummary, args: &Args) {
     let near = if args.chain { "near another record" } else { "near a kept record" };
     eprintln!("{kept:<10}{} ({})", show::count(summary.kept), part(summary.kept));
     eprintln!("{removed:<10}{} {near}, each compared with it ({})", show::count(summary.near), part(summary.near));
+    if summary.cut_short > 0 {
+        eprintln!(
+            "limited   {} of those {kept} were not compared with all that they share shingles with, and may be near one of them",
+            show::count(summary.cut_short)
+        );
+    }
     join::print_work(summary.compared, summary.read_again, summary.index_bytes);
     join::print_alarms(&summary.alarms);
 }

@@ -1,6 +1,6 @@
 //! Families so large that somebody should look at them before anything is deleted.
 
-use nearset::index::{BandIndex, FullBucket};
+use nearset::index::{FullList, ShingleIndex};
 use serde::{Deserialize, Serialize};
 
 use super::texts::{Place, Texts};
@@ -30,8 +30,8 @@ pub enum Cause {
     Cluster,
     /// Records with the same shingles; the excerpt is the first one's start.
     Copies,
-    /// Records that agree in a band, of which only the newest are compared with a record; the excerpt is what two of them share.
-    Bucket,
+    /// Records that share a shingle, of which only the oldest are compared with a record; the excerpt is what two of them share.
+    Shingle,
 }
 
 /// A family so large that somebody should look at it: often a template, an error page or an empty form.
@@ -40,7 +40,7 @@ pub enum Cause {
 pub struct Alarm {
     /// What is so large.
     pub cause: Cause,
-    /// Records in it; for a bucket, at least so many.
+    /// Records in it; for a shingle, at least that many.
     pub records: u64,
     /// The id of its first record.
     pub id: String,
@@ -64,30 +64,30 @@ pub(super) fn around(texts: &mut Texts, cause: Cause, entry: u32, records: u64) 
     Ok(Alarm { cause, records, id: texts.id(place)?, excerpt })
 }
 
-/// Alarms about buckets that were not looked at as a whole. One family fills many buckets, so each is named once.
-pub(super) fn buckets(texts: &mut Texts, index: &BandIndex) -> Result<Vec<Alarm>, RunError> {
-    let mut full: Vec<&FullBucket> = index.full_buckets().collect();
-    full.sort_by_key(|bucket| (std::cmp::Reverse(bucket.cut_short), bucket.band));
+/// Alarms about shingles of more records than are listed. One family fills many lists, so each is named once.
+pub(super) fn lists(texts: &mut Texts, index: &ShingleIndex) -> Result<Vec<Alarm>, RunError> {
+    let mut full: Vec<&FullList> = index.full_lists().collect();
+    full.sort_by_key(|list| (std::cmp::Reverse(list.cut_short), list.key));
     let (mut named, mut alarms) = (Vec::new(), Vec::new());
-    for bucket in full {
-        if alarms.len() < MOST && !named.contains(&bucket.items[0]) {
-            named.push(bucket.items[0]);
-            let places = bucket.items.map(|entry| texts.place_of(entry));
-            alarms.push(bucket_alarm(texts, places, bucket.cut_short + index.limit() as u64)?);
+    for list in full {
+        if alarms.len() < MOST && !named.contains(&list.items[0]) {
+            named.push(list.items[0]);
+            let places = list.items.map(|entry| texts.place_of(entry));
+            alarms.push(list_alarm(texts, places, list.cut_short + index.limit() as u64)?);
         }
     }
     Ok(alarms)
 }
 
-/// An alarm about a bucket, two of whose records are given.
-fn bucket_alarm(texts: &mut Texts, [first, second]: [Place; 2], records: u64) -> Result<Alarm, RunError> {
+/// An alarm about a shingle, two of whose records are given.
+fn list_alarm(texts: &mut Texts, [first, second]: [Place; 2], records: u64) -> Result<Alarm, RunError> {
     let words = |text: &str| -> Vec<String> { text.split_whitespace().take(WORDS).map(str::to_owned).collect() };
     let (a, b) = (texts.with_text(first, words)?, texts.with_text(second, words)?);
     let common = longest_common_run(&a, &b);
     // Scripts without spaces have no words to compare here.
     let quoted = if common.is_empty() { &a[..] } else { common };
     let excerpt = shortened(quoted.iter().map(String::as_str));
-    Ok(Alarm { cause: Cause::Bucket, records, id: texts.id(first)?, excerpt })
+    Ok(Alarm { cause: Cause::Shingle, records, id: texts.id(first)?, excerpt })
 }
 
 fn shortened<'t>(words: impl Iterator<Item = &'t str>) -> String {

@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use nearset::Similarity;
-use nearset::index::UnionFind;
+use nearset::index::{ShingleKeys, UnionFind};
 use serde::Serialize;
 
 use super::alarm::{self, Alarm, Cause};
@@ -116,9 +116,9 @@ fn stars(
     mut table: TableFile,
     summary: &mut ClusterSummary,
 ) -> Result<(), RunError> {
-    let cutter = Cutter::new(&options.join.wanted, &options.join.fields)?.with_ids(true);
-    let JoinOptions { wanted, fields, .. } = &options.join;
-    let mut stars = Stars::new(sources, (wanted, fields), false, &cutter, None)?;
+    let cutter = Cutter::new(sources, &options.join.wanted, &options.join.fields)?.with_ids(true);
+    let mut stars = Stars::new(sources, &options.join.fields, false, &cutter, None);
+    let mut keys = ShingleKeys::new();
     let mut ids = Ids::default();
     let mut empty = 0;
     summary.counts = stream::read(sources, options.join.reading(), &cutter, progress, |batch, cut| {
@@ -127,7 +127,8 @@ fn stars(
             let document = &mut cut.documents[i];
             let (record, set, id) =
                 (document.record, std::mem::take(&mut document.set), std::mem::take(&mut document.id));
-            let Placement { near, entry } = stars.add(cut.keys(i), set, |texts| texts.place(batch, record))?;
+            keys.read(cut.keys(i));
+            let Placement { near, entry } = stars.add(&keys, set, |texts| texts.place(batch, record))?;
             match (near, entry) {
                 (Some((of, similarity)), _) => {
                     joined += 1;
@@ -162,9 +163,9 @@ fn chains(
     mut table: TableFile,
     summary: &mut ClusterSummary,
 ) -> Result<(), RunError> {
-    let cutter = Cutter::new(&options.join.wanted, &options.join.fields)?.with_ids(true);
+    let cutter = Cutter::new(sources, &options.join.wanted, &options.join.fields)?.with_ids(true);
     // Copies need not be paired with each other: the first one connects them.
-    let mut finder = Finder::new(sources, &options.join, &cutter, 0)?;
+    let mut finder = Finder::new(sources, &options.join, &cutter, 0);
     let mut components = UnionFind::new();
     let mut item = 0;
     summary.counts = stream::read(sources, options.join.reading(), &cutter, progress, |batch, cut| {

@@ -2,14 +2,14 @@
 //!
 //! ```text
 //! reader ──> workers ──────────> in order, one thread ─────────> rows or records
-//!            shingles, keys      who shares a band?
+//!            shingles, keys      who shares a rare shingle?
 //!                                compare sets; those that memory
 //!                                no longer holds are read again
 //! ```
 //!
 //! Claim: a similarity stated here is the exact Jaccard similarity of two records' shingle sets, and what comes out is a
 //! function of the records, their order and the options: the same for any number of threads.
-//! Invariant: texts are not held. A record that others may be compared with leaves its bands' keys and its place in the input;
+//! Invariant: texts are not held. A record that others may be compared with leaves its keys and its place in the input;
 //! beyond that, a cache of fixed size (`texts::CACHE_BYTES`) and a bounded number of batches is all there is in memory. What
 //! cannot be read again at its place (compressed files, Parquet, pipes) is copied to an unnamed temporary file.
 //! Not here: who is a candidate (`nearset::index`), and how to print anything.
@@ -17,13 +17,14 @@
 mod alarm;
 mod cluster;
 mod dedup;
+mod model;
 mod pairs;
 mod rank;
 mod stars;
 mod stream;
 mod texts;
 
-use nearset::index::BandIndex;
+use nearset::index::ShingleIndex;
 use nearset::plan::{PlanError, Request};
 use serde::Serialize;
 
@@ -90,10 +91,8 @@ pub struct JoinPlan {
     pub missed: f64,
     /// How texts are cut.
     pub shingling: String,
-    /// Rows of a band.
-    pub rows: u32,
-    /// Bands.
-    pub bands: u32,
+    /// Shingles under which a record is looked up, if none of its own is common.
+    pub keys: usize,
     /// Memory that each record takes that others are compared with, its id aside.
     pub bytes_a_record: u64,
     /// The most memory that shingle sets are held in, not to be read again.
@@ -103,15 +102,13 @@ pub struct JoinPlan {
 impl JoinPlan {
     fn new(wanted: &Request) -> Result<Self, PlanError> {
         let spec = wanted.plan_join()?;
-        let layout = spec.layout;
-        let index = BandIndex::expected_bytes(layout.bands as usize);
+        let index = ShingleIndex::expected_bytes(spec.keys());
         Ok(Self {
             near: wanted.near,
-            max_false_negative: wanted.max_false_negative.unwrap_or(Request::MAX_FALSE_NEGATIVE),
+            max_false_negative: spec.max_false_negative,
             missed: 1.0 - spec.success_probability(spec.near),
-            shingling: spec.family.shingling.to_string(),
-            rows: layout.rows,
-            bands: layout.bands,
+            shingling: spec.shingling.to_string(),
+            keys: spec.keys(),
             bytes_a_record: index + texts::BYTES_A_RECORD,
             cache_bytes: texts::CACHE_BYTES as u64,
         })

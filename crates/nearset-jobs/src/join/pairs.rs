@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use nearset::Similarity;
-use nearset::index::{BandIndex, NearPairs};
+use nearset::index::{NearPairs, ShingleIndex, ShingleKeys};
 use serde::Serialize;
 
 use super::alarm::{self, Alarm, Cause};
@@ -30,14 +30,14 @@ pub struct PairsOptions {
     pub out: PathBuf,
     /// Records of the same shingles that are all paired; further ones are paired with these only.
     pub most_copies: usize,
-    /// Records that agree in a band of which a record is compared with the newest only.
+    /// Records that share a shingle of which a record is compared with the oldest only.
     pub bucket_limit: usize,
 }
 
 impl PairsOptions {
     /// The usual options.
     pub fn new(join: JoinOptions, out: impl Into<PathBuf>) -> Self {
-        Self { join, out: out.into(), most_copies: NearPairs::MOST_COPIES, bucket_limit: BandIndex::LIMIT }
+        Self { join, out: out.into(), most_copies: NearPairs::MOST_COPIES, bucket_limit: ShingleIndex::LIMIT }
     }
 }
 
@@ -81,9 +81,9 @@ pub fn pairs(
     let plan = options.join.plan()?;
     let output = OutputOptions::protecting(&sources).with_force(options.join.force);
     let mut table = TableFile::create(&options.out, COLUMNS, &output)?;
-    let cutter = Cutter::new(&options.join.wanted, &options.join.fields)?.with_ids(true);
-    let mut finder = Finder::new(&sources, &options.join, &cutter, options.most_copies)?;
-    finder.pairs = finder.pairs.with_bucket_limit(options.bucket_limit);
+    let cutter = Cutter::new(&sources, &options.join.wanted, &options.join.fields)?.with_ids(true);
+    let mut finder = Finder::new(&sources, &options.join, &cutter, options.most_copies);
+    finder.pairs = finder.pairs.with_limit(options.bucket_limit);
     let mut ids = Ids::default();
     let mut written = 0;
     let counts = stream::read(&sources, options.join.reading(), &cutter, progress, |batch, cut| {
@@ -121,18 +121,14 @@ pub(super) struct Finder {
     pub pairs: NearPairs,
     pub texts: Texts,
     near: Similarity,
+    keys: ShingleKeys,
 }
 
 impl Finder {
-    pub fn new(
-        sources: &Arc<[Source]>,
-        options: &JoinOptions,
-        cutter: &Cutter,
-        most_copies: usize,
-    ) -> Result<Self, RunError> {
-        let near = options.wanted.plan_join()?.near;
-        let pairs = NearPairs::new(cutter.bands()).with_most_copies(most_copies);
-        Ok(Self { pairs, texts: Texts::new(sources, &options.fields, cutter.shingler, None), near })
+    pub fn new(sources: &Arc<[Source]>, options: &JoinOptions, cutter: &Cutter, most_copies: usize) -> Self {
+        let pairs = NearPairs::new(&cutter.spec).with_most_copies(most_copies);
+        let texts = Texts::new(sources, &options.fields, cutter.shingler, None);
+        Self { pairs, texts, near: cutter.spec.near, keys: ShingleKeys::new() }
     }
 
     /// Takes document `i` of a batch, and tells the earlier ones near it. Records are numbered as they come.
@@ -146,7 +142,8 @@ impl Finder {
         let document = &mut cut.documents[i];
         let (record, set) = (document.record, std::mem::take(&mut document.set));
         let (texts, near) = (&mut self.texts, self.near);
-        let added = self.pairs.add(cut.keys(i), |entry| texts.compare(entry, &set, near))?;
+        self.keys.read(cut.keys(i));
+        let added = self.pairs.add(&self.keys, |entry| texts.compare(entry, &set, near))?;
         for &(earlier, similarity) in added.near {
             found(earlier, similarity)?;
         }
@@ -168,7 +165,7 @@ impl Finder {
         for (entry, size) in large {
             alarms.push(alarm::around(&mut self.texts, Cause::Copies, entry, size)?);
         }
-        alarms.extend(alarm::buckets(&mut self.texts, self.pairs.index())?);
+        alarms.extend(alarm::lists(&mut self.texts, self.pairs.index())?);
         Ok(alarms)
     }
 }
@@ -181,7 +178,7 @@ mod tests {
     use nearset_records::input::resolve;
 
     #[test]
-    fn a_bucket_that_is_cut_short_raises_an_alarm_that_quotes_it() {
+    fn a_list_that_is_cut_short_raises_an_alarm_that_quotes_it() {
         let shared = (0..200).map(|i| format!("w{i}")).collect::<Vec<_>>().join(" ");
         let lines: String = (0..300).map(|i| format!("{{\"id\":{i},\"text\":\"n{i} {shared}\"}}\n")).collect();
         let folder = tempfile::tempdir().unwrap();
@@ -194,10 +191,10 @@ mod tests {
         options.bucket_limit = 20;
         options.join.force = true;
         let some = pairs(sources, &options, &Progress::new()).unwrap();
-        // Each is compared with the newest of every bucket it is in, some of which differ.
+        // Each is compared with the oldest of every list it is in, some of which differ.
         assert!((300 * 20 - 210..all.pairs).contains(&some.pairs), "{} pairs", some.pairs);
         let alarm = &some.alarms[0];
-        assert_eq!(alarm.cause, Cause::Bucket);
+        assert_eq!(alarm.cause, Cause::Shingle);
         assert!(alarm.records > 20 && alarm.excerpt.starts_with("w0 w1 w2 "), "{alarm:?}");
     }
 }

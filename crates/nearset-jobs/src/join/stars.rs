@@ -2,10 +2,8 @@
 
 use std::sync::Arc;
 
-use nearset::family::Key;
-use nearset::index::{Placed, StarClusters};
+use nearset::index::{Placed, ShingleKeys, StarClusters};
 use nearset::item::SortedSet;
-use nearset::plan::Request;
 use nearset_records::{Fields, Source, StateFolder};
 
 use super::alarm::{self, Alarm, Cause};
@@ -32,21 +30,20 @@ pub(super) struct Stars {
 impl Stars {
     pub fn new(
         sources: &Arc<[Source]>,
-        (wanted, fields): (&Request, &Fields),
+        fields: &Fields,
         follow_chains: bool,
         cutter: &Cutter,
         folder: Option<&StateFolder>,
-    ) -> Result<Self, RunError> {
-        let near = wanted.plan_join()?.near;
-        let clusters = StarClusters::new(cutter.bands(), near).following_chains(follow_chains);
+    ) -> Self {
+        let clusters = StarClusters::new(&cutter.spec).following_chains(follow_chains);
         let texts = Texts::new(sources, fields, cutter.shingler, folder);
-        Ok(Self { clusters, texts, members: Vec::new() })
+        Self { clusters, texts, members: Vec::new() }
     }
 
     /// Takes the next record. `place` is asked for if others are to be compared with it.
     pub fn add(
         &mut self,
-        keys: &[Option<Key>],
+        keys: &ShingleKeys,
         set: SortedSet,
         place: impl FnOnce(&mut Texts) -> Result<Place, RunError>,
     ) -> Result<Placement, RunError> {
@@ -68,9 +65,9 @@ impl Stars {
         Ok(Placement { near, entry })
     }
 
-    /// Whether nothing shares a band with a record; it is then kept, without being read.
-    pub fn is_alone(&mut self, keys: &[Option<Key>], place: Place, size: usize) -> bool {
-        if keys.contains(&None) {
+    /// Whether nothing shares a key with a record; it is then kept, without being read.
+    pub fn is_alone(&mut self, keys: &ShingleKeys, place: Place, size: usize) -> bool {
+        if keys.size() == 0 {
             return true;
         }
         if self.clusters.has_candidates(keys) {
@@ -81,7 +78,7 @@ impl Stars {
     }
 
     /// Makes a record an entry that is not compared.
-    pub fn insert(&mut self, keys: &[Option<Key>], place: Place, size: usize) {
+    pub fn insert(&mut self, keys: &ShingleKeys, place: Place, size: usize) {
         self.clusters.insert(keys);
         self.texts.push_unread(place, size);
         self.members.push(0);
@@ -94,7 +91,7 @@ impl Stars {
     pub fn alarms(&mut self, records: u64) -> Result<Vec<Alarm>, RunError> {
         let sizes = (0..).zip(&self.members).map(|(entry, &members)| (entry, u64::from(members) + 1));
         let large = alarm::worth_an_alarm(sizes, records);
-        let mut alarms = alarm::buckets(&mut self.texts, self.clusters.index())?;
+        let mut alarms = alarm::lists(&mut self.texts, self.clusters.index())?;
         for (entry, size) in large {
             alarms.push(alarm::around(&mut self.texts, Cause::Cluster, entry, size)?);
         }

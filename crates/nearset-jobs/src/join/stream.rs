@@ -3,16 +3,18 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use nearset::family::{FamilyError, Functions, Hashed, Key};
+use nearset::family::FamilyError;
+use nearset::index::{CommonShingles, ShingleKeys};
 use nearset::item::SortedSet;
 use nearset::plan::{PlanError, Request};
 use nearset::spec::SpecError;
-use nearset::{Item, Shingler};
+use nearset::{Item, JoinSpec, Shingler};
 use nearset_view::run::SourceSummary;
 use serde::Serialize;
 
 use nearset_records::{Batch, Extracted, Fields, ReadOptions, Reader, RecordError, RecordFault, Source};
 
+use super::model;
 use crate::run::{Errors, OnError, Progress, RunError, Tally, Worker, record_bytes};
 use crate::scan::scan_while;
 
@@ -33,40 +35,45 @@ pub(super) struct Document {
 pub(super) struct Cut {
     pub documents: Vec<Document>,
     /// The keys of all documents, one after the other.
-    keys: Vec<Option<Key>>,
+    keys: Vec<u64>,
+    /// Where the keys of each end.
+    ends: Vec<usize>,
 }
 
 impl Cut {
-    /// The keys of a document.
-    pub fn keys(&self, document: usize) -> &[Option<Key>] {
-        let bands = self.keys.len() / self.documents.len().max(1);
-        &self.keys[document * bands..(document + 1) * bands]
+    /// The keys of a document, as [`ShingleKeys`] writes them.
+    pub fn keys(&self, document: usize) -> &[u64] {
+        let start = if document == 0 { 0 } else { self.ends[document - 1] };
+        &self.keys[start..self.ends[document]]
+    }
+}
+
+/// Cuts a text: its shingles, or the hash of its bytes where it has none, so that equal texts are equal. An empty text has none.
+pub(super) fn shingle(shingler: &Shingler, text: &str, shingles: &mut Vec<u64>) {
+    shingler.shingles(text, shingles);
+    if shingles.is_empty() && !text.is_empty() {
+        shingles.push(shingler.whole(text));
     }
 }
 
 /// What workers do.
 pub(super) struct Cutter {
     pub shingler: Shingler,
-    functions: Box<dyn Functions>,
-    bands: usize,
+    pub spec: JoinSpec,
+    model: CommonShingles,
     fields: Fields,
     pub wants_ids: bool,
     pub wants_field: bool,
 }
 
 impl Cutter {
-    pub fn new(wanted: &Request, fields: &Fields) -> Result<Self, RunError> {
+    /// Looks at a sample of the sources first.
+    pub fn new(sources: &[Source], wanted: &Request, fields: &Fields) -> Result<Self, RunError> {
         let spec = wanted.plan_join()?;
-        let uncut = |error: FamilyError| PlanError::from(SpecError::from(error));
-        let shingler = Shingler::new(spec.family.shingling, spec.seed).map_err(FamilyError::from);
-        Ok(Self {
-            shingler: shingler.map_err(uncut)?,
-            functions: spec.functions().map_err(uncut)?,
-            bands: spec.layout.bands as usize,
-            fields: fields.clone(),
-            wants_ids: false,
-            wants_field: false,
-        })
+        let uncut = |error| PlanError::from(SpecError::from(FamilyError::from(error)));
+        let shingler = spec.shingler().map_err(uncut)?;
+        let model = model::learn(sources, fields, &shingler);
+        Ok(Self { shingler, spec, model, fields: fields.clone(), wants_ids: false, wants_field: false })
     }
 
     /// The same, where records are to be named.
@@ -82,22 +89,9 @@ impl Cutter {
         self
     }
 
-    pub fn bands(&self) -> usize {
-        self.bands
-    }
-
-    fn document(
-        &self,
-        extracted: &Extracted<'_>,
-        i: usize,
-        shingles: &mut Vec<u64>,
-        hashed: &mut Hashed,
-    ) -> Result<Document, RecordError> {
+    fn document(&self, extracted: &Extracted<'_>, i: usize, shingles: &mut Vec<u64>) -> Result<Document, RecordError> {
         let text = text_of(extracted, i, &self.fields)?;
-        self.shingler.shingles(text, shingles);
-        self.functions
-            .hash(Item::Set(shingles), hashed)
-            .map_err(|cause| extracted.error(i, RecordFault::Unhashable { field: self.fields.item.clone(), cause }))?;
+        shingle(&self.shingler, text, shingles);
         Ok(Document {
             record: i,
             set: SortedSet::from(&shingles[..]),
@@ -121,27 +115,29 @@ pub(super) fn text_of<'a>(extracted: &Extracted<'a>, i: usize, fields: &Fields) 
 
 impl Worker for Cutter {
     type Piece = Cut;
-    type Room = (Vec<u64>, Hashed);
+    type Room = (Vec<u64>, ShingleKeys);
 
     fn room(&self) -> Self::Room {
-        (Vec::new(), Hashed::new())
+        (Vec::new(), ShingleKeys::new())
     }
 
     fn work(
         &self,
-        (shingles, hashed): &mut Self::Room,
+        (shingles, keys): &mut Self::Room,
         extracted: &Extracted<'_>,
         cut: &mut Cut,
         faults: &mut Vec<(usize, RecordError)>,
     ) {
         cut.documents.clear();
         cut.keys.clear();
-        cut.keys.reserve(extracted.len() * self.bands);
+        cut.ends.clear();
         for i in 0..extracted.len() {
-            match self.document(extracted, i, shingles, hashed) {
+            match self.document(extracted, i, shingles) {
                 Ok(document) => {
+                    keys.choose(&document.set, &self.model, &self.spec);
+                    keys.write(&mut cut.keys);
+                    cut.ends.push(cut.keys.len());
                     cut.documents.push(document);
-                    cut.keys.extend_from_slice(&hashed.keys);
                 }
                 Err(error) => faults.push((i, error)),
             }

@@ -1,6 +1,6 @@
 //! Texts that later records are compared with: where they lie, and the last ones used.
 //!
-//! Invariant: a text is an *entry*, numbered as in the index of bands. What is held of it is its place (24 bytes) and the size
+//! Invariant: a text is an *entry*, numbered as in the index. What is held of it is its place (24 bytes) and the size
 //! of its set (4 bytes); sets themselves are in a cache of fixed size and are made anew from the input when they have left it.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -13,6 +13,7 @@ use nearset::item::SortedSet;
 use nearset::{Item, Shingler, Similarity};
 use nearset_records::{Arena, Batch, Compression, Fields, ReadOptions, Reader, Scratch, Source, StateFolder, extract};
 
+use super::stream::shingle;
 use crate::run::RunError;
 
 /// The most memory that shingle sets are held in.
@@ -196,7 +197,7 @@ impl Texts {
         let shingler = self.shingler;
         self.with_text(place, |text| {
             let mut shingles = Vec::new();
-            shingler.shingles(text, &mut shingles);
+            shingle(&shingler, text, &mut shingles);
             shingles.into()
         })
     }

@@ -1,9 +1,10 @@
 //! Opening a source as a stream of uncompressed bytes that knows where it is.
 
+use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Chain, Cursor, Read, Seek, SeekFrom};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use bzip2::bufread::MultiBzDecoder;
 use flate2::bufread::MultiGzDecoder;
@@ -20,6 +21,40 @@ const ZSTD_WINDOW_LOG_MAX: u32 = 31;
 
 /// The same bound for xz, in KiB: its largest preset takes 64 MiB, and a header can ask for 4 GiB before a byte is read.
 const XZ_MEMORY_KB_MAX: u32 = 2 << 20;
+
+/// What was read of standard input and is still to be given out: there is one such pipe.
+static AHEAD: Mutex<VecDeque<u8>> = Mutex::new(VecDeque::new());
+
+/// Standard input, with what was read ahead of it.
+struct Stdin;
+
+impl Read for Stdin {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let mut ahead = AHEAD.lock().unwrap_or_else(PoisonError::into_inner);
+        if ahead.is_empty() {
+            drop(ahead);
+            return io::stdin().read(buffer);
+        }
+        let read = ahead.read(buffer)?;
+        if ahead.is_empty() {
+            *ahead = VecDeque::new();
+        }
+        Ok(read)
+    }
+}
+
+/// Reads up to `bytes` bytes of standard input, or to its end, without taking them from who reads it as a source.
+///
+/// # Errors
+/// If it can't be read.
+pub fn peek_stdin(bytes: usize) -> io::Result<Vec<u8>> {
+    let mut ahead = AHEAD.lock().unwrap_or_else(PoisonError::into_inner);
+    let wanted = bytes.saturating_sub(ahead.len());
+    let mut more = Vec::new();
+    io::stdin().take(wanted as u64).read_to_end(&mut more)?;
+    ahead.extend(more);
+    Ok(ahead.iter().take(bytes).copied().collect())
+}
 
 /// Uncompressed bytes of a source.
 pub(crate) struct Stream {
@@ -43,7 +78,7 @@ impl Stream {
         let (compression, inner) = match &source.location {
             Location::Stdin => {
                 let (head, rest) =
-                    peek(io::stdin()).map_err(|cause| InputError::Read { name: Arc::clone(&name), read: 0, cause })?;
+                    peek(Stdin).map_err(|cause| InputError::Read { name: Arc::clone(&name), read: 0, cause })?;
                 let compression = Compression::sniff(head.get_ref());
                 let chain: Chain<_, _> = head.chain(rest);
                 let counting = BufReader::with_capacity(DISK_BUFFER, Counting::new(chain, disk_bytes));

@@ -11,6 +11,7 @@ mod resolve;
 
 pub(crate) use batch::Span;
 pub use batch::{Batch, Preamble};
+pub use decompress::peek_stdin;
 pub(crate) use reader::{BYTE_ORDER_MARK, Head};
 pub use reader::{Position, ReadOptions, Reader};
 pub use resolve::{Location, Source, Sources, resolve};

@@ -55,6 +55,14 @@ impl Source {
         }
     }
 
+    /// The same records in a file at another place, packed in any way.
+    ///
+    /// # Errors
+    /// If there is no such file.
+    pub fn at(&self, path: &Path) -> Result<Self, InputError> {
+        Self::file(path.to_owned(), Some(self.format))
+    }
+
     fn stdin(format: Option<Format>) -> Result<Self, InputError> {
         let name: Arc<str> = "<stdin>".into();
         let format = format.unwrap_or(Format::Jsonl);

@@ -1,7 +1,7 @@
 //! Clusters: stars around kept items, and connected components.
 //!
 //! A *star* is a centre and the items near it. Items come in order; each joins the nearest centre before it, or becomes a
-//! centre. So whatever is not a centre is near one, centres are not near each other (up to what bands miss), and in a chain
+//! centre. So whatever is not a centre is near one, centres are not near each other (up to what keys miss), and in a chain
 //! A ~ B ~ C, where A and C are not near, C is no member of A's star: deleting all but the centres deletes nothing that has
 //! no near centre left.
 //! A *component* is what chains of near pairs connect ([`UnionFind`]). It needs all pairs, and its ends may be strangers.
@@ -9,11 +9,8 @@
 //! Claim: a star's member is as similar to its centre as stated, exactly, and its centre is the nearest of those verified.
 //! Not here: comparing, which the caller does.
 
-use crate::{
-    Similarity,
-    family::Key,
-    index::{BandIndex, Candidate, FullBucket},
-};
+use super::{Candidate, FullList, ShingleIndex, ShingleKeys};
+use crate::{JoinSpec, Similarity};
 
 /// What became of an item.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -36,48 +33,56 @@ pub enum Placed {
 }
 
 /// Puts items, in the order in which they come, around centres.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct StarClusters {
-    index: BandIndex,
+    index: ShingleIndex,
     near: Similarity,
     follow_chains: bool,
     verified: u64,
+    cut_short: u64,
     candidates: Vec<Candidate>,
 }
 
 impl StarClusters {
-    /// Candidates that one item is compared with, those that share most bands. What is near shares more bands than what is
+    /// Candidates that one item is compared with at most, those that share most keys. What is near shares more keys than what is
     /// not; if so many are not near, the next one hardly is.
     pub const MOST_VERIFIED: usize = 256;
 
-    /// No items yet; they have so many bands.
-    ///
-    /// # Panics
-    /// Where [`BandIndex::new`] does.
-    pub fn new(bands: usize, near: Similarity) -> Self {
-        let index = BandIndex::new(bands);
-        Self { index, near, follow_chains: false, verified: 0, candidates: Vec::new() }
+    /// Items that are listed under one shingle at most.
+    const LIMIT: usize = 1024;
+
+    /// Creates clusters without items.
+    pub fn new(spec: &JoinSpec) -> Self {
+        Self {
+            index: ShingleIndex::new(spec).with_limit(Self::LIMIT),
+            near: spec.near,
+            follow_chains: false,
+            verified: 0,
+            cut_short: 0,
+            candidates: Vec::new(),
+        }
     }
 
-    /// The same, but what is near a member is a member too: in a chain A ~ B ~ C, C is near B.
+    /// Sets whether what is near a member is a member too: in a chain A ~ B ~ C, C is near B.
     pub fn following_chains(mut self, follow: bool) -> Self {
         self.follow_chains = follow;
         self
     }
 
-    /// Takes the next item. `similarity` compares it with an entry of the index, and says nothing below the least that counts.
+    /// Takes the next item. `similarity` compares it with an entry of the index, and returns nothing below the least that counts.
     ///
     /// # Errors
     /// Those of `similarity`; the item is then forgotten.
     pub fn add<E>(
         &mut self,
-        keys: &[Option<Key>],
+        keys: &ShingleKeys,
         mut similarity: impl FnMut(u32, Similarity) -> Result<Option<Similarity>, E>,
     ) -> Result<Placed, E> {
-        if keys.contains(&None) {
+        if keys.size() == 0 {
             return Ok(Placed::Centre { entry: None });
         }
-        self.index.candidates(keys, &mut self.candidates);
+        let mut cut_short = self.index.find(keys, &mut self.candidates);
+        cut_short |= self.candidates.len() > Self::MOST_VERIFIED;
         let mut nearest: Option<(Similarity, u32)> = None;
         for candidate in self.candidates.iter().take(Self::MOST_VERIFIED) {
             let least = nearest.map_or(self.near, |(most, _)| most);
@@ -92,7 +97,10 @@ impl StarClusters {
             }
         }
         Ok(match nearest {
-            None => Placed::Centre { entry: Some(self.index.insert(keys)) },
+            None => {
+                self.cut_short += u64::from(cut_short);
+                Placed::Centre { entry: Some(self.index.insert(keys)) }
+            }
             Some((similarity, of)) => {
                 // Whatever is near a copy is as near to what it copies.
                 let indexed = self.follow_chains && similarity.value() < 1.0;
@@ -101,34 +109,36 @@ impl StarClusters {
         })
     }
 
-    /// Makes an item a centre without comparing it, and returns its entry: one that nothing shares a band with, or that an earlier run has
-    /// placed.
-    ///
-    /// # Panics
-    /// Where [`BandIndex::insert`] does.
-    pub fn insert(&mut self, keys: &[Option<Key>]) -> u32 {
+    /// Makes an item a centre without comparing it, and returns its entry: one that nothing shares a key with, or that an earlier run
+    /// has placed.
+    pub fn insert(&mut self, keys: &ShingleKeys) -> u32 {
         self.index.insert(keys)
     }
 
-    /// Takes over what an earlier run knows of buckets that look-ups did not see all of.
-    pub fn restore_full_buckets(&mut self, buckets: impl IntoIterator<Item = FullBucket>) {
-        self.index.restore_full_buckets(buckets);
+    /// Takes over what an earlier run counted.
+    pub fn restore(&mut self, lists: impl IntoIterator<Item = FullList>, cut_short: u64) {
+        self.index.restore_full_lists(lists);
+        self.cut_short = cut_short;
     }
 
-    /// Whether an item with these keys would be compared with any other.
-    pub fn has_candidates(&mut self, keys: &[Option<Key>]) -> bool {
-        self.index.candidates(keys, &mut self.candidates);
-        !self.candidates.is_empty()
+    /// Returns whether an item with these keys would be compared with any other.
+    pub fn has_candidates(&mut self, keys: &ShingleKeys) -> bool {
+        self.index.find(keys, &mut self.candidates) || !self.candidates.is_empty()
     }
 
-    /// The index of centres, and of members where chains are followed.
-    pub fn index(&self) -> &BandIndex {
+    /// Returns the index of centres, and of members where chains are followed.
+    pub fn index(&self) -> &ShingleIndex {
         &self.index
     }
 
-    /// How often two sets were compared.
+    /// Returns how often two sets were compared.
     pub fn verified(&self) -> u64 {
         self.verified
+    }
+
+    /// Returns how many centres may be near another one, because a limit left candidates out.
+    pub fn cut_short(&self) -> u64 {
+        self.cut_short
     }
 }
 
@@ -195,22 +205,25 @@ mod tests {
     use super::*;
     use crate::{
         Seed,
-        family::Hashed,
-        hash::Rng,
-        item::{Item, SortedSet},
+        hash::{Rng, mix},
+        index::CommonShingles,
+        item::SortedSet,
         plan::Request,
     };
 
-    fn place(clusters: &mut StarClusters, sets: &[SortedSet]) -> Vec<Placed> {
-        let functions = Request::default().plan_join().unwrap().functions().unwrap();
-        let (mut hashed, mut entries, mut placed) = (Hashed::new(), Vec::new(), Vec::new());
+    fn spec() -> JoinSpec {
+        Request::default().plan_join().unwrap()
+    }
+
+    fn place(mut clusters: StarClusters, sets: &[SortedSet]) -> Vec<Placed> {
+        let (mut keys, mut entries, mut placed) = (ShingleKeys::new(), Vec::new(), Vec::new());
         for set in sets {
-            functions.hash(Item::Set(set.as_slice()), &mut hashed).unwrap();
+            keys.choose(set, &CommonShingles::default(), &spec());
             let compare = |entry: u32, least| {
                 let other: &SortedSet = entries[entry as usize];
                 Ok::<_, ()>(set.jaccard_at_least(other, least))
             };
-            let one = clusters.add(&hashed.keys, compare).unwrap();
+            let one = clusters.add(&keys, compare).unwrap();
             if let Placed::Centre { entry: Some(entry) } | Placed::Member { entry: Some(entry), .. } = one {
                 assert_eq!(entry as usize, entries.len());
                 entries.push(set);
@@ -221,21 +234,20 @@ mod tests {
     }
 
     fn range(from: u64, to: u64) -> SortedSet {
-        Vec::from_iter(from..to).into()
+        // Hashes, of which the smallest are anywhere in the range.
+        Vec::from_iter((from..to).map(mix)).into()
     }
 
     #[test]
     fn a_chain_keeps_what_is_near_no_centre() {
         // Neighbours share 90 of 110, ends 80 of 120.
         let sets = [range(0, 100), range(10, 110), range(20, 120)];
-        let near = Similarity::jaccard(0.8).unwrap();
-        let bands = Request::default().plan_join().unwrap().layout.bands as usize;
-        let placed = place(&mut StarClusters::new(bands, near), &sets);
+        let placed = place(StarClusters::new(&spec()), &sets);
         let similarity = Similarity::jaccard(90.0 / 110.0).unwrap();
         let member = |of, entry| Placed::Member { of, similarity, entry };
         let centre = |entry| Placed::Centre { entry: Some(entry) };
         assert_eq!(placed, [centre(0), member(0, None), centre(1)]);
-        let placed = place(&mut StarClusters::new(bands, near).following_chains(true), &sets);
+        let placed = place(StarClusters::new(&spec()).following_chains(true), &sets);
         assert_eq!(placed, [centre(0), member(0, Some(1)), member(1, Some(2))]);
     }
 
@@ -243,9 +255,7 @@ mod tests {
     fn the_nearest_centre_is_joined_and_empty_sets_join_none() {
         // The second is .78 from the first, so both are centres; the third is nearer to the second.
         let sets = [range(0, 100), range(12, 112), range(9, 109), SortedSet::default(), SortedSet::default()];
-        let near = Similarity::jaccard(0.8).unwrap();
-        let bands = Request::default().plan_join().unwrap().layout.bands as usize;
-        let placed = place(&mut StarClusters::new(bands, near), &sets);
+        let placed = place(StarClusters::new(&spec()), &sets);
         let similarity = Similarity::jaccard(97.0 / 103.0).unwrap();
         assert_eq!(placed[2], Placed::Member { of: 1, similarity, entry: None });
         assert_eq!(placed[3..], [Placed::Centre { entry: None }; 2]);

@@ -8,20 +8,20 @@
 mod any;
 mod cluster;
 pub(crate) mod hamming;
-mod join;
 mod labels;
 pub(crate) mod lsh;
 mod pairs;
+mod shingles;
 
 use std::cmp::Ordering;
 
 pub use any::Index;
 pub use cluster::{Placed, StarClusters, UnionFind};
 pub use hamming::HammingIndex;
-pub use join::{CommonShingles, KeptRecords, RecordKeys};
 pub use labels::Labels;
 pub use lsh::LshIndex;
-pub use pairs::{Added, BandIndex, Candidate, FullBucket, NearPairs, near_pairs};
+pub use pairs::{Added, NearPairs, near_pairs};
+pub use shingles::{Candidate, CommonShingles, FullList, ShingleIndex, ShingleKeys};
 
 use crate::{Distance, ItemError, MergeError, item::BatchError, spec::SpecError};
 

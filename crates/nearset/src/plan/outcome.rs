@@ -316,11 +316,11 @@ pub enum PlanError {
         /// Far.
         far: f64,
     },
-    /// More bands than a signature may have.
+    /// More keys than a record may have.
     #[error(
-        "to miss {missed} of what is {near} alike takes too many bands: ask for a higher similarity, or allow more misses"
+        "to miss {missed} of what is {near} alike takes too many keys: ask for a higher similarity, or allow more misses"
     )]
-    TooManyBands {
+    TooManyKeys {
         /// Near.
         near: f64,
         /// What may be missed.

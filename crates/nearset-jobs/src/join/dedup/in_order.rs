@@ -1,7 +1,6 @@
 //! Decisions in the order of reading: each record is compared with those kept before it.
 
-use nearset::family::Key;
-use nearset::index::FullBucket;
+use nearset::index::{FullList, ShingleKeys};
 use nearset_records::{OutputFile, StateFolder};
 use serde::{Deserialize, Serialize};
 
@@ -18,6 +17,7 @@ pub(super) struct InOrder {
     names: Ids,
     wants_names: bool,
     log: Option<Log>,
+    keys: ShingleKeys,
 }
 
 /// What a checkpoint refers to.
@@ -27,47 +27,50 @@ struct Saved {
     log: u64,
     /// Bytes of the texts that were copied.
     copies: Option<u64>,
-    /// Buckets that look-ups did not see all of: band, key, look-ups, two entries.
-    full: Vec<(u32, u64, u64, [u32; 2])>,
+    /// Shingles of more records than are listed: the shingle, look-ups, two entries.
+    full: Vec<(u64, u64, [u32; 2])>,
+    cut_short: u64,
     compared: u64,
     read_again: u64,
 }
 
 impl InOrder {
     /// Nothing is kept yet, or what the run to be resumed has kept.
-    pub fn new(stars: Stars, bands: usize, start: &Start) -> Result<Self, RunError> {
-        let mut new = Self { stars, names: Ids::default(), wants_names: start.wants_names(), log: None };
+    pub fn new(stars: Stars, start: &Start) -> Result<Self, RunError> {
+        let (names, wants_names) = (Ids::default(), start.wants_names());
+        let mut new = Self { stars, names, wants_names, log: None, keys: ShingleKeys::new() };
         let Some(folder) = start.folder() else { return Ok(new) };
         let saved: Option<Saved> = start.saved()?;
         if let Some(saved) = &saved {
-            new.restore(saved, folder, bands)?;
+            new.restore(saved, folder)?;
         }
         new.log = Some(Log::open(folder, saved.map_or(0, |saved| saved.log))?);
         Ok(new)
     }
 
-    fn restore(&mut self, saved: &Saved, folder: &StateFolder, bands: usize) -> Result<(), RunError> {
-        let Self { stars, names, wants_names, .. } = self;
+    fn restore(&mut self, saved: &Saved, folder: &StateFolder) -> Result<(), RunError> {
+        let Self { stars, names, wants_names, keys: read, .. } = self;
         let mut is_damaged = false;
-        replay(folder, saved.log, bands, |event| match event {
+        replay(folder, saved.log, |event| match event {
             Event::Member(of) => match stars.members.get_mut(of as usize) {
                 Some(members) => *members += 1,
                 None => is_damaged = true,
             },
             Event::Entry(Entry { keys, place, size, id }) => {
-                stars.insert(keys, place, size as usize);
+                is_damaged |= !read.read(keys);
+                stars.insert(read, place, size as usize);
                 if *wants_names {
                     names.push(id);
                 }
             }
         })?;
         let entries = stars.members.len() as u32;
-        let full = saved.full.iter().map(|&(band, key, cut_short, items)| {
+        let full = saved.full.iter().map(|&(key, cut_short, items)| {
             let is_known = items.iter().all(|&entry| entry < entries);
-            Key::new(key).filter(|_| is_known).map(|key| FullBucket { band, key, cut_short, items })
+            is_known.then_some(FullList { key, cut_short, items })
         });
-        match full.collect::<Option<Vec<FullBucket>>>() {
-            Some(full) if !is_damaged => stars.clusters.restore_full_buckets(full),
+        match full.collect::<Option<Vec<FullList>>>() {
+            Some(full) if !is_damaged => stars.clusters.restore(full, saved.cut_short),
             _ => return Err(folder.damaged("it names records that were not kept").into()),
         }
         stars.texts.restore_copies(saved.copies)?;
@@ -85,7 +88,8 @@ impl Decider for InOrder {
             let cut = &mut part.piece.documents[document];
             let (record, set) = (cut.record, std::mem::take(&mut cut.set));
             let keys = part.piece.keys(document);
-            let Placement { near, entry } = self.stars.add(keys, set, |texts| texts.place(part.batch, record))?;
+            self.keys.read(keys);
+            let Placement { near, entry } = self.stars.add(&self.keys, set, |texts| texts.place(part.batch, record))?;
             let id = if self.wants_names { part.ids.get(record) } else { "" };
             let verdict = match near {
                 Some((of, similarity)) => {
@@ -123,11 +127,12 @@ impl Decider for InOrder {
     fn save(&mut self, folder: &StateFolder, _: u64) -> Result<serde_json::Value, RunError> {
         let log = self.log.as_mut().map_or(Ok(0), Log::sync)?;
         let texts = &mut self.stars.texts;
-        let full = self.stars.clusters.index().full_buckets();
+        let full = self.stars.clusters.index().full_lists();
         let saved = Saved {
             log,
             copies: texts.sync()?,
-            full: full.map(|bucket| (bucket.band, bucket.key.get(), bucket.cut_short, bucket.items)).collect(),
+            full: full.map(|list| (list.key, list.cut_short, list.items)).collect(),
+            cut_short: self.stars.clusters.cut_short(),
             compared: texts.compared,
             read_again: texts.read_again,
         };

@@ -1,12 +1,11 @@
 //! What an unfinished run knows, appended record by record, so that a checkpoint only has to note how long it is.
 //!
 //! Layout, little-endian: `0`, the entry that a record is near (4 bytes); or `1`, a new entry: its place (24), the size of its set (4), the
-//! length of its id (4), a key per band (8 each), the id.
+//! length of its id (4), how many words its keys take (4), the keys (8 each), the id.
 
 use std::fs::File;
 use std::io::{self, BufReader, ErrorKind, Read};
 
-use nearset::family::Key;
 use nearset_records::{Scratch, StateFolder};
 
 use super::super::texts::Place;
@@ -29,7 +28,7 @@ pub(super) struct Log {
 
 /// A record that others are compared with.
 pub(super) struct Entry<'l> {
-    pub keys: &'l [Option<Key>],
+    pub keys: &'l [u64],
     pub place: Place,
     pub size: u32,
     pub id: &'l str,
@@ -64,7 +63,8 @@ impl Log {
         line.extend_from_slice(&entry.place.to_bytes());
         line.extend_from_slice(&entry.size.to_le_bytes());
         line.extend_from_slice(&(entry.id.len() as u32).to_le_bytes());
-        entry.keys.iter().for_each(|key| line.extend_from_slice(&key.map_or(0, Key::get).to_le_bytes()));
+        line.extend_from_slice(&(entry.keys.len() as u32).to_le_bytes());
+        entry.keys.iter().for_each(|key| line.extend_from_slice(&key.to_le_bytes()));
         line.extend_from_slice(entry.id.as_bytes());
         self.append()
     }
@@ -87,15 +87,10 @@ impl Log {
 }
 
 /// Reads the first `length` bytes of a log.
-pub(super) fn replay(
-    folder: &StateFolder,
-    length: u64,
-    bands: usize,
-    mut each: impl FnMut(Event<'_>),
-) -> Result<(), RunError> {
+pub(super) fn replay(folder: &StateFolder, length: u64, mut each: impl FnMut(Event<'_>)) -> Result<(), RunError> {
     let mut read = || -> io::Result<()> {
         let mut file = BufReader::with_capacity(1 << 18, File::open(folder.file(FILE))?.take(length));
-        let mut keys = Vec::with_capacity(bands);
+        let mut keys = Vec::new();
         let mut id = Vec::new();
         while let Some(kind) = next(&mut file)? {
             if kind == [MEMBER] {
@@ -105,11 +100,12 @@ pub(super) fn replay(
             let place = Place::from_bytes(bytes(&mut file)?);
             let size = u32::from_le_bytes(bytes(&mut file)?);
             let id_bytes = u32::from_le_bytes(bytes(&mut file)?) as usize;
+            let words = u32::from_le_bytes(bytes(&mut file)?);
             keys.clear();
-            for _ in 0..bands {
-                keys.push(Key::new(u64::from_le_bytes(bytes(&mut file)?)));
+            for _ in 0..words {
+                keys.push(u64::from_le_bytes(bytes(&mut file)?));
             }
-            if kind != [ENTRY] || keys.contains(&None) || id_bytes > LONGEST_ID {
+            if kind != [ENTRY] || id_bytes > LONGEST_ID {
                 return Err(ErrorKind::InvalidData.into());
             }
             id.clear();

@@ -81,6 +81,8 @@ pub struct VerifiedDedupSummary {
     pub kept: u64,
     /// Records near a kept one.
     pub near: u64,
+    /// Records that stayed and may be near another one, because a limit left some out that they were to be compared with.
+    pub cut_short: u64,
     /// Pairs of records that were compared.
     pub compared: u64,
     /// Texts that were read again for it.
@@ -98,6 +100,7 @@ pub struct VerifiedDedupSummary {
 /// What comparing came to.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct Outcome {
+    cut_short: u64,
     compared: u64,
     read_again: u64,
     index_bytes: u64,
@@ -108,7 +111,8 @@ impl Outcome {
     fn of(stars: &mut Stars, records: u64) -> Result<Self, RunError> {
         let alarms = stars.alarms(records)?;
         let (compared, read_again) = (stars.texts.compared, stars.texts.read_again);
-        Ok(Self { compared, read_again, index_bytes: stars.bytes(), alarms })
+        let cut_short = stars.clusters.cut_short();
+        Ok(Self { cut_short, compared, read_again, index_bytes: stars.bytes(), alarms })
     }
 }
 
@@ -164,12 +168,14 @@ impl VerifiedDedup {
                 _ => self.ranked(outputs, progress),
             })?,
         };
-        let Done { tally, outcome: Outcome { compared, read_again, index_bytes, alarms }, report_seconds, .. } = done;
+        let Done { tally, outcome, report_seconds, .. } = done;
+        let Outcome { cut_short, compared, read_again, index_bytes, alarms } = outcome;
         Ok(VerifiedDedupSummary {
             plan: self.plan,
             kept: tally.kept,
             near: tally.near,
             counts: tally.into(),
+            cut_short,
             compared,
             read_again,
             index_bytes,
@@ -183,9 +189,9 @@ impl VerifiedDedup {
     fn in_order(&self, outputs: Outputs, progress: &Progress) -> Result<Done<Outcome>, RunError> {
         let Self { start, options, .. } = self;
         let (wanted, fields) = (&options.wanted, &options.run.fields);
-        let cutter = Cutter::new(wanted, fields)?;
-        let stars = Stars::new(&start.sources, (wanted, fields), options.follow_chains, &cutter, start.folder())?;
-        let mut decider = InOrder::new(stars, cutter.bands(), start)?;
+        let cutter = Cutter::new(&start.sources, wanted, fields)?;
+        let stars = Stars::new(&start.sources, fields, options.follow_chains, &cutter, start.folder());
+        let mut decider = InOrder::new(stars, start)?;
         start.carry_out(
             outputs,
             ReadOptions::new(fields.clone()),
@@ -223,7 +229,7 @@ impl VerifiedDedup {
         let about = About {
             sources: &start.sources,
             options: &options.run,
-            shingling: spec.family.shingling,
+            shingling: spec.shingling,
             warnings: Vec::new(),
             memory: outcome.index_bytes,
             compared_all: true,
@@ -238,7 +244,7 @@ impl VerifiedDedup {
             })?,
             plan: vec![
                 Fact::new("shingles", &plan.shingling),
-                Fact::new("bands, rows", format!("{} of {}", plan.bands, plan.rows)),
+                Fact::new("keys per record", plan.keys),
                 Fact::new("memory", bytes(outcome.index_bytes)),
                 Fact::new("pairs compared", count(outcome.compared)),
                 Fact::new(format!("caught at {}", similarity(plan.near)), percent(1.0 - plan.missed)),

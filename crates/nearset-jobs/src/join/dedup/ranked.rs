@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read};
 use std::sync::atomic::Ordering;
 
+use nearset::index::ShingleKeys;
 use nearset_records::{Extracted, Fields, OutputError, OutputFile, RecordError, Scratch, StateFolder};
 use serde::{Deserialize, Serialize};
 
@@ -55,8 +56,8 @@ impl Ranked {
             Keep::Field(name) => Some(name.clone()),
             _ => None,
         };
-        let cutter = Cutter::new(wanted, fields)?.with_field(field);
-        let stars = Stars::new(&start.sources, (wanted, fields), options.follow_chains, &cutter, start.folder())?;
+        let cutter = Cutter::new(&start.sources, wanted, fields)?.with_field(field);
+        let stars = Stars::new(&start.sources, fields, options.follow_chains, &cutter, start.folder());
         if let (Some(saved), Some(folder)) = (start.saved::<Saved>()?, start.folder()) {
             return Self::load(saved, folder, stars.texts, start.wants_names());
         }
@@ -70,14 +71,13 @@ impl Ranked {
         mut stars: Stars,
         progress: &Progress,
     ) -> Result<Self, RunError> {
-        let bands = cutter.bands();
-        let (mut keys, mut records) = (Vec::new(), Vec::new());
+        // The keys of all records, and where each one's begin.
+        let (mut keys, mut records) = (Vec::<u64>::new(), Vec::new());
         let reading = (options.run.threads, options.run.on_error);
         let counts = stream::read(&start.sources, reading, cutter, progress, |batch, cut| {
             let mut next = 0;
             for i in 0..batch.len() {
                 let Some(document) = cut.documents.get(next).filter(|document| document.record == i) else {
-                    keys.resize(keys.len() + bands, None);
                     records.push(None);
                     continue;
                 };
@@ -85,8 +85,10 @@ impl Ranked {
                     Keep::Field(_) => Rank::of(document.field.as_deref()),
                     _ => Rank::Number(document.text_bytes as f64),
                 };
+                let from = keys.len();
                 keys.extend_from_slice(cut.keys(next));
-                records.push(Some((rank, stars.texts.place(batch, i)?, document.set.len())));
+                let range = from..keys.len();
+                records.push(Some((rank, stars.texts.place(batch, i)?, document.set.len(), range)));
                 next += 1;
             }
             progress.filter_bytes.store(8 * keys.len() as u64, Ordering::Relaxed);
@@ -97,16 +99,17 @@ impl Ranked {
             let rank = |record: u32| records[record as usize].as_ref().map(|(rank, ..)| rank);
             rank(b).cmp(&rank(a)).then(a.cmp(&b))
         });
-        let mut removals = BTreeMap::new();
+        let (mut removals, mut read) = (BTreeMap::new(), ShingleKeys::new());
         for record in order {
             progress.go_on()?;
-            let Some((_, place, size)) = records[record as usize] else { continue };
-            let keys = &keys[record as usize * bands..][..bands];
-            if stars.is_alone(keys, place, size) {
+            let Some((_, place, size, range)) = &records[record as usize] else { continue };
+            let (place, size) = (*place, *size);
+            read.read(&keys[range.clone()]);
+            if stars.is_alone(&read, place, size) {
                 continue;
             }
             let set = stars.texts.set(place)?;
-            if let Some(near) = stars.add(keys, set, |_| Ok(place))?.near {
+            if let Some(near) = stars.add(&read, set, |_| Ok(place))?.near {
                 removals.insert(record, near);
             }
         }

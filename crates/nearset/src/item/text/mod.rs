@@ -33,11 +33,12 @@ use tokenise::{Sink, tokenise};
 
 use crate::{
     Seed,
-    hash::ByteHash,
+    hash::{ByteHash, mix},
     simd::text::{Polynomial, Span, hash_part, hash_short_spans, hash_windows, join_short_spans, roll},
 };
 
 const BASE: u64 = 0x9fb2_1c65_1e98_df2b;
+const WHOLE: u64 = 0x2545_f491_4f6c_dd1d;
 const COUNT: u64 = 0xe703_7ed1_a0b4_28db;
 
 /// Cuts texts into hashed shingles.
@@ -85,6 +86,11 @@ impl Shingler {
             Shingling::Chars(length) => self.char_shingles(text, length.into(), out),
             Shingling::Bytes(length) => self.windows(text.as_bytes(), length.into(), out),
         }
+    }
+
+    /// Returns the hash of a text as it is, for texts that have no shingles: it differs from that of any shingle of bytes.
+    pub fn whole(&self, text: &str) -> u64 {
+        mix(self.hash.hash(text.as_bytes()) ^ WHOLE)
     }
 
     /// Returns the hashes of the distinct shingles in ascending order.

@@ -1,8 +1,8 @@
 //! Records that their common part alone can make near others, looked up by that part.
 //!
-//! Pages of one template have the same common part and hardly share anything else. Of two records that share nothing but it, the
-//! one with the least of its own is nearest to all others, so a *group* of records with one common part is represented by its
-//! few smallest. Pages put together from a pool of clauses have common parts that differ, and each part is a group of its own:
+//! Pages of one template have the same common part and hardly share anything else. Records with one common part are a *group*, and
+//! lie in the order of their sizes: two records of `n` and `m` shingles that share `s` have the similarity `s / (n + m - s)`, so a
+//! record of size `n` is compared with those of size `s (1 + 1/near) - n` or less, where `s` is what it can share. Pages put together from a pool of clauses have common parts that differ, and each part is a group of its own:
 //! those are compared by sketches of one bit per MinHash function (Li & König 2010), two of which differ in `(1 - J) / 2` of
 //! their bits.
 //!
@@ -21,9 +21,6 @@ use crate::{
     simd::{hamming, scan_within},
 };
 
-/// Entries that stand for a group.
-const MOST_LISTED: usize = 4;
-
 /// Groups that are compared by sketches. A scan of that many takes about 50 µs.
 const MOST_GROUPS: usize = 1 << 15;
 
@@ -37,6 +34,9 @@ const SIGMAS: f64 = 3.0;
 /// Groups of records with the same common part.
 #[derive(Debug)]
 pub(super) struct Groups {
+    near: f64,
+    /// Entries that one look-up visits, at most.
+    pub(super) limit: usize,
     sketcher: Sketcher,
     signature: Signature,
     work: Hashed,
@@ -44,21 +44,18 @@ pub(super) struct Groups {
     first_radius: u32,
     /// By a hash of the common part.
     by_part: HashMap<u64, u32>,
-    lists: Vec<List>,
+    /// By group: size and entry, ascending.
+    lists: Vec<Vec<(u32, u32)>>,
+    /// By group: how large its common part is.
+    parts: Vec<u32>,
     /// The first words of each group's sketch, one group after the other, and the others.
     first_words: Vec<u64>,
     other_words: Vec<u64>,
     found: Vec<usize>,
 }
 
-/// The smallest records of a group: size and entry, ascending.
-#[derive(Debug, Clone, Default)]
-struct List {
-    entries: Vec<(u32, u32)>,
-}
-
 impl Groups {
-    pub(super) fn new(near: f64, seed: Seed) -> Self {
+    pub(super) fn new(near: f64, limit: usize, seed: Seed) -> Self {
         let sketcher = MinHash::default()
             .sketcher(seed.derive("common part", 0), 64 * WORDS as u32)
             .expect("a thousand slots are few enough");
@@ -68,6 +65,8 @@ impl Groups {
             (bits * differing + SIGMAS * libm::sqrt(bits * differing * (1.0 - differing))) as u32
         };
         Self {
+            near,
+            limit,
             signature: sketcher.empty(),
             sketcher,
             work: Hashed::new(),
@@ -75,50 +74,60 @@ impl Groups {
             first_radius: radius(FIRST_WORDS),
             by_part: HashMap::new(),
             lists: Vec::new(),
+            parts: Vec::new(),
             first_words: Vec::new(),
             other_words: Vec::new(),
             found: Vec::new(),
         }
     }
 
-    /// Calls `visit` for the entries of the groups whose common part may be as near as needed. Returns whether groups were left out.
-    pub(super) fn find(&mut self, common: &[u64], mut visit: impl FnMut(u32)) -> bool {
-        if let Some(&group) = self.by_part.get(&hash_of(common)) {
-            self.lists[group as usize].entries.iter().for_each(|&(_, entry)| visit(entry));
-        }
+    /// Calls `visit` for entries whose common part may make them as near as needed to a record of this size and common part. Returns
+    /// whether some were left out.
+    pub(super) fn find(&mut self, common: &[u64], size: u32, mut visit: impl FnMut(u32)) -> bool {
         let sketch = self.sketch(common);
         let mut found = std::mem::take(&mut self.found);
         found.clear();
         scan_within(&sketch[..FIRST_WORDS], &self.first_words, self.first_radius, &mut found);
-        for &group in &found {
+        found.retain(|&group| {
             let first = &self.first_words[group * FIRST_WORDS..][..FIRST_WORDS];
             let others = &self.other_words[group * (WORDS - FIRST_WORDS)..][..WORDS - FIRST_WORDS];
-            let distance = hamming(&sketch[..FIRST_WORDS], first) + hamming(&sketch[FIRST_WORDS..], others);
-            if distance <= self.radius {
-                self.lists[group].entries.iter().for_each(|&(_, entry)| visit(entry));
+            hamming(&sketch[..FIRST_WORDS], first) + hamming(&sketch[FIRST_WORDS..], others) <= self.radius
+        });
+        if let Some(&group) = self.by_part.get(&hash_of(common))
+            && group as usize >= MOST_GROUPS
+        {
+            found.push(group as usize);
+        }
+        let mut left = self.limit;
+        for &group in &found {
+            let shared = f64::from(self.parts[group].min(common.len() as u32));
+            let largest = shared * (1.0 + 1.0 / self.near) - f64::from(size);
+            // Rounding must not lose what lies exactly at `near`.
+            let possible = self.lists[group].iter().take_while(|(other, _)| f64::from(*other) <= largest + 1e-6);
+            for &(_, entry) in possible.take(left) {
+                left -= 1;
+                visit(entry);
             }
         }
         self.found = found;
-        self.lists.len() > MOST_GROUPS
+        left == 0 || self.lists.len() > MOST_GROUPS
     }
 
     /// Adds an entry with this common part.
     pub(super) fn insert(&mut self, common: &[u64], size: u32, entry: u32) {
         let group = *self.by_part.entry(hash_of(common)).or_insert(self.lists.len() as u32) as usize;
         if group == self.lists.len() {
-            self.lists.push(List::default());
+            self.lists.push(Vec::new());
+            self.parts.push(common.len() as u32);
             if group < MOST_GROUPS {
                 let sketch = self.sketch(common);
                 self.first_words.extend_from_slice(&sketch[..FIRST_WORDS]);
                 self.other_words.extend_from_slice(&sketch[FIRST_WORDS..]);
             }
         }
-        let entries = &mut self.lists[group].entries;
-        let at = entries.partition_point(|&other| other < (size, entry));
-        if at < MOST_LISTED {
-            entries.truncate(MOST_LISTED - 1);
-            entries.insert(at, (size, entry));
-        }
+        let list = &mut self.lists[group];
+        let at = list.partition_point(|&other| other < (size, entry));
+        list.insert(at, (size, entry));
     }
 
     fn sketch(&mut self, common: &[u64]) -> [u64; WORDS] {
@@ -132,7 +141,7 @@ impl Groups {
     }
 
     pub(super) fn bytes(&self) -> u64 {
-        let lists = self.lists.len() * (size_of::<List>() + MOST_LISTED * 8 + 24);
+        let lists: usize = self.lists.iter().map(|list| size_of_val(list) + 8 * list.capacity() + 32).sum();
         (lists + 8 * (self.first_words.capacity() + self.other_words.capacity())) as u64
     }
 }

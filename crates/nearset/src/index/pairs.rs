@@ -1,29 +1,22 @@
 //! All near pairs of a corpus of sets.
 //!
 //! Claim: every pair that is returned is as similar as stated, exactly; a pair of similarity `near` or more is returned with
-//! probability `1 - max_false_negative` or more ([`Request::plan_join`](crate::plan::Request::plan_join) plans the bands for that), each once.
+//! probability `1 - max_false_negative` or more ([`ShingleIndex`] says how), each once.
 //! Invariant: sets that are equal are looked up by one of them, the first; the others are its copies. So a thousand copies
 //! cost a thousand verifications and not half a million, and a pair of families costs one.
 //! Not here: reading texts, which may be too many for memory. [`NearPairs`] asks its caller to compare.
 
-mod bands;
-
 use std::{collections::BTreeMap, convert::Infallible};
 
-pub use bands::{BandIndex, Candidate, FullBucket};
-
-use crate::{
-    JoinSpec, Similarity,
-    family::{FamilyError, Hashed, Key},
-    item::{Item, SortedSet},
-};
+use super::{Candidate, CommonShingles, ShingleIndex, ShingleKeys};
+use crate::{JoinSpec, Similarity, item::SortedSet};
 
 /// Finds the earlier items that each next one is near to.
 ///
 /// Items are numbered in the order in which they come, from 0 on. Those without keys (empty sets) are near nothing.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct NearPairs {
-    index: BandIndex,
+    index: ShingleIndex,
     /// The item that each entry of the index stands for.
     first: Vec<u32>,
     /// Copies of entries, as far as they are listed, and how many there are.
@@ -46,13 +39,10 @@ impl NearPairs {
     /// Copies of one item that are paired with others, where no other number is set.
     pub const MOST_COPIES: usize = 100;
 
-    /// No items yet.
-    ///
-    /// # Panics
-    /// Where [`BandIndex::new`] does.
-    pub fn new(bands: usize) -> Self {
+    /// Creates a finder without items.
+    pub fn new(spec: &JoinSpec) -> Self {
         Self {
-            index: BandIndex::new(bands),
+            index: ShingleIndex::new(spec),
             first: Vec::new(),
             copies: BTreeMap::new(),
             most_copies: Self::MOST_COPIES,
@@ -70,8 +60,8 @@ impl NearPairs {
         self
     }
 
-    /// The same with another limit on buckets, the most entries that one bucket takes.
-    pub fn with_bucket_limit(mut self, limit: usize) -> Self {
+    /// Sets how many items are listed under one shingle, see [`ShingleIndex::with_limit`].
+    pub fn with_limit(mut self, limit: usize) -> Self {
         self.index = self.index.with_limit(limit);
         self
     }
@@ -83,16 +73,16 @@ impl NearPairs {
     /// Those of `similarity`; the item is then forgotten.
     pub fn add<E>(
         &mut self,
-        keys: &[Option<Key>],
+        keys: &ShingleKeys,
         mut similarity: impl FnMut(u32) -> Result<Option<Similarity>, E>,
     ) -> Result<Added<'_>, E> {
         self.found.clear();
         let item = self.items;
         self.items += 1;
-        if keys.contains(&None) {
+        if keys.size() == 0 {
             return Ok(Added { entry: None, near: &self.found });
         }
-        self.index.candidates(keys, &mut self.candidates);
+        self.index.find(keys, &mut self.candidates);
         let mut equal = None;
         for candidate in &self.candidates {
             let entry = candidate.id;
@@ -126,7 +116,7 @@ impl NearPairs {
     }
 
     /// The index of the items that are no copies.
-    pub fn index(&self) -> &BandIndex {
+    pub fn index(&self) -> &ShingleIndex {
         &self.index
     }
 
@@ -173,31 +163,24 @@ pub struct Added<'p> {
 ///
 /// let sets: Vec<SortedSet> = [0..50, 1000..1050, 1..51].map(|range| SortedSet::from(Vec::from_iter(range))).into();
 /// let mut pairs = Vec::new();
-/// near_pairs(&sets, &Request::default().plan_join()?, |a, b, similarity| pairs.push((a, b, similarity.value())))?;
+/// near_pairs(&sets, &Request::default().plan_join()?, |a, b, similarity| pairs.push((a, b, similarity.value())));
 /// assert_eq!(pairs, [(0, 2, 49.0 / 51.0)]);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # Ok::<(), nearset::plan::PlanError>(())
 /// ```
-///
-/// # Errors
-/// If texts can't be cut as the join says.
-pub fn near_pairs(
-    sets: &[SortedSet],
-    join: &JoinSpec,
-    mut pair: impl FnMut(usize, usize, Similarity),
-) -> Result<(), FamilyError> {
-    let functions = join.functions()?;
-    let mut pairs = NearPairs::new(join.layout.bands as usize).with_most_copies(usize::MAX);
-    let (mut hashed, mut entries) = (Hashed::new(), Vec::new());
+pub fn near_pairs(sets: &[SortedSet], join: &JoinSpec, mut pair: impl FnMut(usize, usize, Similarity)) {
+    let common =
+        CommonShingles::of_sample(sets.iter().map(SortedSet::as_slice), CommonShingles::most(sets.len(), sets.len()));
+    let mut pairs = NearPairs::new(join).with_most_copies(usize::MAX).with_limit(usize::MAX);
+    let (mut keys, mut entries) = (ShingleKeys::new(), Vec::new());
     for (i, set) in sets.iter().enumerate() {
-        functions.hash(Item::Set(set.as_slice()), &mut hashed).expect("any set has a hash");
+        keys.choose(set, &common, join);
         let compare = |entry: u32| Ok::<_, Infallible>(set.jaccard_at_least(entries[entry as usize], join.near));
-        let Ok(added) = pairs.add(&hashed.keys, compare);
+        let Ok(added) = pairs.add(&keys, compare);
         added.near.iter().for_each(|&(earlier, similarity)| pair(earlier as usize, i, similarity));
         if added.entry.is_some() {
             entries.push(set);
         }
     }
-    Ok(())
 }
 
 #[cfg(test)]
@@ -232,7 +215,7 @@ mod tests {
         let request = Request { near: 0.7, max_false_negative: Some(1e-6), ..Request::default() };
         let join = request.plan_join().unwrap();
         let mut found = Vec::new();
-        near_pairs(&sets, &join, |a, b, similarity| found.push((a, b, similarity))).unwrap();
+        near_pairs(&sets, &join, |a, b, similarity| found.push((a, b, similarity)));
         let mut compared = Vec::new();
         for (b, later) in sets.iter().enumerate() {
             for (a, earlier) in sets[..b].iter().enumerate() {
@@ -250,14 +233,13 @@ mod tests {
     #[test]
     fn copies_cost_a_verification_each_and_are_listed_up_to_a_limit() {
         let join = Request::default().plan_join().unwrap();
-        let functions = join.functions().unwrap();
-        let mut pairs = NearPairs::new(join.layout.bands as usize).with_most_copies(3);
+        let mut pairs = NearPairs::new(&join).with_most_copies(3);
         let set = SortedSet::from(vec![1, 2, 3, 4, 5]);
-        let mut hashed = Hashed::new();
-        functions.hash(Item::Set(set.as_slice()), &mut hashed).unwrap();
+        let mut keys = ShingleKeys::new();
+        keys.choose(&set, &CommonShingles::default(), &join);
         let mut returned = 0;
         for _ in 0..100_000 {
-            returned += pairs.add(&hashed.keys, |_| Ok::<_, ()>(Some(set.jaccard(&set)))).unwrap().near.len() as u64;
+            returned += pairs.add(&keys, |_| Ok::<_, ()>(Some(set.jaccard(&set)))).unwrap().near.len() as u64;
         }
         assert_eq!(pairs.verified(), 99_999);
         assert_eq!(pairs.index().len(), 1);

@@ -28,6 +28,17 @@ pub struct CommonShingles {
 const LOWEST_BITS: u32 = 16;
 
 impl CommonShingles {
+    /// Returns how many of `sampled` records may have a shingle before it is common in a corpus of about `records`.
+    ///
+    /// A shingle that half a per cent of the corpus has is common, unless its list would have fewer than 100 records; and so is one
+    /// whose list would have more than 1,000.
+    pub fn most(sampled: usize, records: usize) -> usize {
+        const FEWEST: f64 = 10.0;
+        let records = records.max(sampled).max(1) as f64;
+        let longest = (0.005 * records).clamp(100.0, 1000.0);
+        (longest * sampled as f64 / records).max(FEWEST) as usize
+    }
+
     /// Finds the shingles that more than `most` of the sampled records have.
     ///
     /// The hashes of one record must be distinct.

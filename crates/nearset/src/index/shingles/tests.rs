@@ -1,5 +1,8 @@
 use super::*;
-use crate::{hash::Rng, hash::mix};
+use crate::{
+    Seed, Shingling,
+    hash::{Rng, mix},
+};
 
 /// A corpus of sets, and the similarity from which on two are near.
 struct Corpus {
@@ -99,12 +102,13 @@ struct Run {
 fn run(corpus: &Corpus, near: f64) -> Run {
     let near = Similarity::jaccard(near).unwrap();
     let sample = corpus.sets.iter().step_by(4).map(SortedSet::as_slice);
-    let model = CommonShingles::of_sample(sample, (corpus.sets.len() / 4 / 200).max(3));
-    let mut index = KeptRecords::new(near, 0.001, model, Seed::new(5));
-    let (mut keys, mut candidates, mut kept) = (RecordKeys::new(), Vec::new(), Vec::<&SortedSet>::new());
+    let model = CommonShingles::of_sample(sample, CommonShingles::most(corpus.sets.len() / 4, corpus.sets.len()));
+    let spec = JoinSpec::new(near, 0.001, Shingling::default(), Seed::new(5));
+    let mut index = ShingleIndex::new(&spec);
+    let (mut keys, mut candidates, mut kept) = (ShingleKeys::new(), Vec::new(), Vec::<&SortedSet>::new());
     let mut run = Run { removed: 0, missed: 0, cut_short: 0, compared: 0, bytes_per_kept: 0.0 };
     for set in &corpus.sets {
-        index.choose_keys(set, &mut keys);
+        keys.choose(set, &model, &spec);
         run.cut_short += usize::from(index.find(&keys, &mut candidates));
         run.compared += candidates.len();
         let is_near = |other: &SortedSet| set.jaccard_at_least(other, near).is_some();

@@ -2,14 +2,12 @@
 //!
 //! Claim: [`Posts::list`] gives every entry that was posted under the key, the oldest first. Keys are told apart by 40 bits, so one
 //! in a trillion pairs of keys shares its list: candidates are compared anyway.
-//! Invariant: what a list holds depends on the postings alone. A list takes [`MOST_LISTED`] entries; further ones are turned away.
+//! Invariant: what a list holds depends on the postings alone. A list takes as many entries as its limit says; further ones are turned
+//! away, so that no list makes the whole quadratic.
 //!
 //! Open addressing in 256 tables, each of which grows alone: the memory that growing takes for a moment is a 256th of all.
 
 use crate::hash::mix;
-
-/// Entries that are posted under one key.
-pub(super) const MOST_LISTED: usize = 128;
 
 const TABLES: usize = 256;
 
@@ -19,6 +17,8 @@ const EMPTY: u64 = u64::MAX;
 #[derive(Debug, Clone)]
 pub(super) struct Posts {
     tables: Vec<Table>,
+    /// Entries under one key, at most.
+    pub(super) limit: usize,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -29,8 +29,8 @@ struct Table {
 }
 
 impl Posts {
-    pub(super) fn new() -> Self {
-        Self { tables: vec![Table::default(); TABLES] }
+    pub(super) fn new(limit: usize) -> Self {
+        Self { tables: vec![Table::default(); TABLES], limit }
     }
 
     /// Calls `visit` for every entry under the key, the oldest first. Returns whether the list is full.
@@ -49,7 +49,7 @@ impl Posts {
                 visit(posting as u32);
             }
         }
-        listed >= MOST_LISTED
+        listed >= self.limit
     }
 
     /// Posts an entry under a key, if its list has room.
@@ -63,7 +63,7 @@ impl Posts {
         if 4 * (table.used + 1) > 3 * table.slots.len() {
             table.grow();
         }
-        table.put(u64::from(fingerprint) << 32 | u64::from(entry));
+        table.put(u64::from(fingerprint) << 32 | u64::from(entry), self.limit);
     }
 
     /// Returns the bytes that are allocated.
@@ -87,7 +87,7 @@ impl Table {
         (0..self.slots.len()).map(move |step| (fingerprint as usize).wrapping_add(step) & mask)
     }
 
-    fn put(&mut self, posting: u64) {
+    fn put(&mut self, posting: u64, limit: usize) {
         let fingerprint = (posting >> 32) as u32;
         let mut listed = 0;
         for slot in self.slots_from(fingerprint) {
@@ -98,7 +98,7 @@ impl Table {
                 return;
             }
             listed += usize::from((other >> 32) as u32 == fingerprint);
-            if listed >= MOST_LISTED {
+            if listed >= limit {
                 return;
             }
         }
@@ -111,7 +111,7 @@ impl Table {
         // A run may reach over the end: starting behind a gap keeps every list in its order.
         let gap = old.iter().position(|&slot| slot == EMPTY).unwrap_or(0);
         let (head, tail) = old.split_at(gap);
-        tail.iter().chain(head).filter(|&&slot| slot != EMPTY).for_each(|&posting| self.put(posting));
+        tail.iter().chain(head).filter(|&&slot| slot != EMPTY).for_each(|&posting| self.put(posting, usize::MAX));
     }
 }
 
@@ -125,28 +125,29 @@ mod tests {
     #[test]
     fn lists_hold_what_was_posted_in_order_up_to_the_limit() {
         let mut rng = Rng::new(Seed::new(1));
-        let (mut posts, mut expected) = (Posts::new(), BTreeMap::<u64, Vec<u32>>::new());
+        const LIMIT: usize = 100;
+        let (mut posts, mut expected) = (Posts::new(LIMIT), BTreeMap::<u64, Vec<u32>>::new());
         for entry in 0..200_000 {
             // Small keys, as the smallest hashes are, and some lists that fill up.
             let key = if rng.below(50) == 0 { rng.below(20) } else { 1000 + rng.below(1 << 40) / 100_000_000 };
             posts.post(key, entry);
             let list = expected.entry(key).or_default();
-            if list.len() < MOST_LISTED {
+            if list.len() < LIMIT {
                 list.push(entry);
             }
         }
         for (&key, list) in &expected {
             let mut found = Vec::new();
             let is_full = posts.list(key, |entry| found.push(entry));
-            assert_eq!((&found, is_full), (list, list.len() == MOST_LISTED), "{key}");
+            assert_eq!((&found, is_full), (list, list.len() == LIMIT), "{key}");
         }
         assert!(!posts.list(7_777_777, |_| panic!("nothing was posted there")));
-        assert!(expected.values().any(|list| list.len() == MOST_LISTED));
+        assert!(expected.values().any(|list| list.len() == LIMIT));
     }
 
     #[test]
     fn a_posting_takes_eleven_to_twenty_two_bytes() {
-        let mut posts = Posts::new();
+        let mut posts = Posts::new(100);
         for entry in 0..1_000_000 {
             posts.post(mix(entry.into()) >> 20, entry);
             if entry >= 100_000 {

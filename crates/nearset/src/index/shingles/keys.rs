@@ -1,0 +1,116 @@
+//! Under which of its shingles a record is posted and looked up.
+//!
+//! A record is posted under its smallest *rare* shingles, as many as [`JoinSpec`] says. Common shingles are no keys, since their
+//! lists would be long. If they are a fraction `near` of the record or more, a partner may share nothing else with it: such a record
+//! is also looked up by its common part, see `groups`.
+
+use super::CommonShingles;
+use crate::{JoinSpec, item::SortedSet};
+
+/// What a record is posted and looked up under. Made to be reused from record to record.
+#[derive(Debug, Clone, Default)]
+pub struct ShingleKeys {
+    /// The smallest rare shingles, ascending.
+    pub(super) rare: Vec<u64>,
+    /// The common shingles, ascending, where they alone can make the record near another; else empty.
+    pub(super) common: Vec<u64>,
+    /// How many distinct shingles the record has.
+    pub(super) size: u32,
+    /// Fewer rare shingles than the promise needs.
+    pub(super) short: bool,
+    sorted: Vec<u64>,
+}
+
+impl ShingleKeys {
+    /// Creates empty keys.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Returns how many distinct shingles the record has.
+    pub fn size(&self) -> usize {
+        self.size as usize
+    }
+
+    /// Appends the keys to a list of words, from which [`Self::read`] reads them.
+    pub fn write(&self, words: &mut Vec<u64>) {
+        words.push(u64::from(self.size) | (self.rare.len() as u64) << 32 | u64::from(self.short) << 63);
+        words.extend_from_slice(&self.rare);
+        words.extend_from_slice(&self.common);
+    }
+
+    /// Reads what [`Self::write`] has written of one record, and nothing else. Returns whether it could be.
+    pub fn read(&mut self, words: &[u64]) -> bool {
+        let Some((&first, words)) = words.split_first() else { return false };
+        let rare = (first >> 32) as usize & 0x7fff_ffff;
+        if rare > words.len() {
+            return false;
+        }
+        (self.size, self.short) = (first as u32, first >> 63 == 1);
+        self.rare.clear();
+        self.common.clear();
+        self.rare.extend_from_slice(&words[..rare]);
+        self.common.extend_from_slice(&words[rare..]);
+        true
+    }
+
+    /// Chooses the keys of a record.
+    pub fn choose(&mut self, record: &SortedSet, model: &CommonShingles, spec: &JoinSpec) {
+        let shingles = record.as_slice();
+        self.rare.clear();
+        self.common.clear();
+        self.size = u32::try_from(shingles.len()).unwrap_or(u32::MAX);
+        self.sorted.clear();
+        if !model.is_empty() {
+            self.sorted.extend(shingles.iter().copied().filter(|&hash| model.contains(hash)));
+        }
+        let common = self.sorted.len();
+        if common > 0 && common as f64 >= spec.near.value() * shingles.len() as f64 {
+            std::mem::swap(&mut self.common, &mut self.sorted);
+        }
+        let wanted = spec.keys_of(shingles.len(), common);
+        let is_rare = |hash: &u64| common == 0 || !model.contains(*hash);
+        self.rare.extend(shingles.iter().copied().filter(is_rare).take(wanted.min(JoinSpec::MOST_KEYS)));
+        self.short = wanted > JoinSpec::MOST_KEYS && self.rare.len() == JoinSpec::MOST_KEYS;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Seed, Shingling, Similarity};
+
+    fn spec() -> JoinSpec {
+        JoinSpec::new(Similarity::jaccard(0.8).unwrap(), 0.001, Shingling::default(), Seed::default())
+    }
+
+    fn set(from: u64, to: u64) -> SortedSet {
+        Vec::from_iter(from..to).into()
+    }
+
+    #[test]
+    fn common_shingles_are_no_keys_and_are_kept_where_they_suffice() {
+        let model: CommonShingles = (0..80).collect();
+        let mut keys = ShingleKeys::new();
+        keys.choose(&set(0, 100), &model, &spec());
+        assert_eq!(keys.rare, Vec::from_iter(80..100));
+        assert_eq!((keys.common.len(), keys.size()), (80, 100));
+        keys.choose(&set(40, 140), &model, &spec());
+        assert!(keys.common.is_empty() && keys.rare.len() < 12 && keys.rare[0] == 80);
+    }
+
+    #[test]
+    fn written_keys_are_read_again() {
+        let model: CommonShingles = (0..80).collect();
+        let (mut keys, mut again, mut words) = (ShingleKeys::new(), ShingleKeys::new(), Vec::new());
+        for from in [0, 10, 40, 200] {
+            keys.choose(&set(from, from + 100), &model, &spec());
+            words.clear();
+            keys.write(&mut words);
+            assert!(again.read(&words));
+            let parts = |keys: &ShingleKeys| (keys.rare.clone(), keys.common.clone(), keys.size, keys.short);
+            assert_eq!(parts(&again), parts(&keys));
+        }
+        assert!(!again.read(&[]) && !again.read(&[5 << 32]));
+    }
+}
