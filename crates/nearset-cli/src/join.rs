@@ -170,7 +170,7 @@ pub fn print_alarms(alarms: &[Alarm]) {
         let what = match alarm.cause {
             Cause::Cluster => "records are near one",
             Cause::Copies => "records have the same shingles",
-            _ => "records or more agree in a band, so that some near pairs among them may be missing",
+            _ => "records or more share a shingle, so that some near pairs among them may be missing",
         };
         eprintln!("ALARM     {} {what}: {} \"{}\"", show::count(alarm.records), alarm.id, alarm.excerpt);
     }
