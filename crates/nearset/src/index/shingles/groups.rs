@@ -147,6 +147,6 @@ impl Groups {
 }
 
 /// Parts are told apart by 64 bits: a chance in 10^10 among 65,536 of them, and candidates are compared anyway.
-fn hash_of(common: &[u64]) -> u64 {
+pub(super) fn hash_of(common: &[u64]) -> u64 {
     common.iter().fold(common.len() as u64, |hash, &shingle| mix(hash ^ shingle))
 }

@@ -64,14 +64,14 @@ pub struct ShingleIndex {
     full: BTreeMap<u64, FullList>,
 }
 
-/// A shingle with more records than are listed under it.
+/// A shingle, or a common part, with more records than are looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FullList {
-    /// The shingle.
+    /// The shingle, or a hash of the common part.
     pub key: u64,
     /// How many look-ups did not see all of them.
     pub cut_short: u64,
-    /// The two oldest records.
+    /// Two of the records.
     pub items: [u32; 2],
 }
 
@@ -122,27 +122,26 @@ impl ShingleIndex {
         candidates.clear();
         let mut cut_short = keys.short;
         let is_possible = |entry: u32| SortedSet::sizes_allow(sizes[entry as usize] as usize, keys.size(), *near);
-        for &key in &keys.rare {
-            let mut oldest = [u32::MAX; 2];
-            let is_full = posts.list(key, |entry| {
-                if let Some(place) = oldest.iter_mut().find(|place| **place == u32::MAX) {
+        let mut look_up = |key: u64, list: &mut dyn FnMut(&mut dyn FnMut(u32)) -> bool| {
+            let mut first = [u32::MAX; 2];
+            let is_full = list(&mut |entry| {
+                if let Some(place) = first.iter_mut().find(|place| **place == u32::MAX) {
                     *place = entry;
                 }
                 if is_possible(entry) {
                     met.push(entry);
                 }
             });
-            if is_full {
-                cut_short = true;
-                full.entry(key).or_insert(FullList { key, cut_short: 0, items: oldest }).cut_short += 1;
+            if is_full && first[1] != u32::MAX {
+                full.entry(key).or_insert(FullList { key, cut_short: 0, items: first }).cut_short += 1;
             }
+            cut_short |= is_full;
+        };
+        for &key in &keys.rare {
+            look_up(key, &mut |visit| posts.list(key, visit));
         }
         if !keys.common.is_empty() {
-            cut_short |= groups.find(&keys.common, keys.size, |entry| {
-                if is_possible(entry) {
-                    met.push(entry);
-                }
-            });
+            look_up(groups::hash_of(&keys.common), &mut |visit| groups.find(&keys.common, keys.size, visit));
         }
         met.sort_unstable();
         candidates.extend(met.chunk_by(|a, b| a == b).map(|run| Candidate { id: run[0], shared: run.len() as u32 }));
