@@ -126,7 +126,7 @@ impl TextDedup {
     ///     when_full: As for :meth:`Plan.filter`.
     #[pyo3(signature = (capacity, *, when_full="grow"))]
     fn describe(&self, capacity: Whole<u64>, when_full: &str) -> PyResult<Description> {
-        Description::new(self.planned(capacity.0, when_full)?.spec)
+        Description::planned(self.planned(capacity.0, when_full)?.spec)
     }
 
     fn __getnewargs_ex__<'py>(&self, py: Python<'py>) -> PyResult<((f64,), Bound<'py, PyDict>)> {

@@ -57,6 +57,12 @@ pub fn name_of(when_full: WhenFull) -> &'static str {
 }
 
 impl Description {
+    /// What a plan describes, if an item does not take too long.
+    pub fn planned(described: FilterSpec) -> PyResult<Self> {
+        described.check(WorkLimit::Usual).map_err(|cause| error::spec(&cause))?;
+        Self::new(described)
+    }
+
     pub fn new(described: FilterSpec) -> PyResult<Self> {
         let metric = described.metric().ok_or_else(filter::no_items)?;
         Ok(Self { described, metric, hasher: OnceLock::new() })

@@ -103,7 +103,7 @@ impl Plan {
     ///     when_full: As for :meth:`filter`.
     #[pyo3(signature = (*, when_full="grow"))]
     fn describe(&self, when_full: &str) -> PyResult<Description> {
-        Description::new(self.spec(when_full)?)
+        Description::planned(self.spec(when_full)?)
     }
 
     /// What near means.

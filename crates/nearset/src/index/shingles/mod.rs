@@ -64,6 +64,9 @@ pub struct ShingleIndex {
     full: BTreeMap<u64, FullList>,
 }
 
+/// Called for each entry of a list.
+type Visit<'v> = &'v mut dyn FnMut(u32);
+
 /// A shingle, or a common part, with more records than are looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FullList {
@@ -122,7 +125,7 @@ impl ShingleIndex {
         candidates.clear();
         let mut cut_short = keys.short;
         let is_possible = |entry: u32| SortedSet::sizes_allow(sizes[entry as usize] as usize, keys.size(), *near);
-        let mut look_up = |key: u64, list: &mut dyn FnMut(&mut dyn FnMut(u32)) -> bool| {
+        let mut look_up = |key: u64, list: &mut dyn FnMut(Visit<'_>) -> bool| {
             let mut first = [u32::MAX; 2];
             let is_full = list(&mut |entry| {
                 if let Some(place) = first.iter_mut().find(|place| **place == u32::MAX) {
