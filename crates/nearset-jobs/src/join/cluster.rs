@@ -166,7 +166,7 @@ fn chains(
     let cutter = Cutter::new(sources, &options.join.wanted, &options.join.fields)?.with_ids(true);
     // Copies need not be paired with each other: the first one connects them.
     let mut finder = Finder::new(sources, &options.join, &cutter, 0);
-    let mut components = UnionFind::new();
+    let mut components = UnionFind::default();
     let mut item = 0;
     summary.counts = stream::read(sources, options.join.reading(), &cutter, progress, |batch, cut| {
         let mut joined = 0;

@@ -45,7 +45,7 @@ pub(super) fn learn(sources: &[Source], fields: &Fields, shingler: &Shingler) ->
     }
     let sets = sample.sets.iter().map(SortedSet::as_slice);
     let records = sample.sets.len() as f64 * (total_bytes as f64 / sample.disk_bytes.max(1) as f64).max(1.0);
-    CommonShingles::of_sample(sets, CommonShingles::most(sample.sets.len(), records as usize))
+    CommonShingles::of_sample(sets, records as usize)
 }
 
 struct Sample {

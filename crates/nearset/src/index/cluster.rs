@@ -38,7 +38,6 @@ pub struct StarClusters {
     index: ShingleIndex,
     near: Similarity,
     follow_chains: bool,
-    verified: u64,
     cut_short: u64,
     candidates: Vec<Candidate>,
 }
@@ -46,7 +45,7 @@ pub struct StarClusters {
 impl StarClusters {
     /// Candidates that one item is compared with at most, those that share most keys. What is near shares more keys than what is
     /// not; if so many are not near, the next one hardly is.
-    pub const MOST_VERIFIED: usize = 256;
+    const MOST_VERIFIED: usize = 256;
 
     /// Items that are listed under one shingle at most.
     const LIMIT: usize = 1024;
@@ -57,7 +56,6 @@ impl StarClusters {
             index: ShingleIndex::new(spec).with_limit(Self::LIMIT),
             near: spec.near,
             follow_chains: false,
-            verified: 0,
             cut_short: 0,
             candidates: Vec::new(),
         }
@@ -86,7 +84,6 @@ impl StarClusters {
         let mut nearest: Option<(Similarity, u32)> = None;
         for candidate in self.candidates.iter().take(Self::MOST_VERIFIED) {
             let least = nearest.map_or(self.near, |(most, _)| most);
-            self.verified += 1;
             let Some(found) = similarity(candidate.id, least)? else { continue };
             // Of equally near ones, the oldest.
             if nearest.is_none_or(|(most, id)| found > most || candidate.id < id) {
@@ -131,11 +128,6 @@ impl StarClusters {
         &self.index
     }
 
-    /// Returns how often two sets were compared.
-    pub fn verified(&self) -> u64 {
-        self.verified
-    }
-
     /// Returns how many centres may be near another one, because a limit left candidates out.
     pub fn cut_short(&self) -> u64 {
         self.cut_short
@@ -147,7 +139,7 @@ impl StarClusters {
 /// ```
 /// use nearset::index::UnionFind;
 ///
-/// let mut components = UnionFind::new();
+/// let mut components = UnionFind::default();
 /// components.grow(5);
 /// components.union(3, 1);
 /// components.union(3, 4);
@@ -159,11 +151,6 @@ pub struct UnionFind {
 }
 
 impl UnionFind {
-    /// No items.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
     /// Adds items, each alone, until there are so many.
     ///
     /// # Panics
@@ -266,7 +253,7 @@ mod tests {
         let mut rng = Rng::new(Seed::new(3));
         let pairs: Vec<(u32, u32)> = (0..150).map(|_| (rng.below(200) as u32, rng.below(200) as u32)).collect();
         let components = |pairs: &mut dyn Iterator<Item = &(u32, u32)>| {
-            let mut found = UnionFind::new();
+            let mut found = UnionFind::default();
             found.grow(200);
             pairs.for_each(|&(a, b)| found.union(a, b));
             Vec::from_iter((0..200).map(|item| found.find(item)))

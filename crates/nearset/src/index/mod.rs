@@ -21,7 +21,8 @@ pub use hamming::HammingIndex;
 pub use labels::Labels;
 pub use lsh::LshIndex;
 pub use pairs::{Added, NearPairs, near_pairs};
-pub use shingles::{Candidate, CommonShingles, FullList, ShingleIndex, ShingleKeys};
+pub(crate) use shingles::Candidate;
+pub use shingles::{CommonShingles, FullList, ShingleIndex, ShingleKeys};
 
 use crate::{Distance, ItemError, MergeError, item::BatchError, spec::SpecError};
 

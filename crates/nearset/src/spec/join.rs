@@ -24,10 +24,10 @@ impl JoinSpec {
     pub const MAX_FALSE_NEGATIVE: f64 = 0.001;
 
     /// The most keys that a record is posted under. More would take more memory than the texts of short records.
-    pub const MOST_KEYS: usize = 64;
+    pub(crate) const MOST_KEYS: usize = 64;
 
     /// A join of records of this similarity.
-    pub const fn new(near: Similarity, max_false_negative: f64, shingling: Shingling, seed: Seed) -> Self {
+    pub(crate) const fn new(near: Similarity, max_false_negative: f64, shingling: Shingling, seed: Seed) -> Self {
         Self { near, max_false_negative, shingling, seed }
     }
 

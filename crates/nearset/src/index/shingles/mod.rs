@@ -28,7 +28,7 @@ use crate::{JoinSpec, Similarity, item::SortedSet};
 
 /// A record that shares keys with another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Candidate {
+pub(crate) struct Candidate {
     /// Its place in the order of insertion.
     pub id: u32,
     /// How many keys they share.
@@ -36,23 +36,6 @@ pub struct Candidate {
 }
 
 /// Records by their shingles.
-///
-/// ```
-/// use nearset::index::{CommonShingles, ShingleIndex, ShingleKeys};
-/// use nearset::{Seed, Shingler, item::SortedSet, plan::Request};
-///
-/// let spec = Request::default().plan_join()?;
-/// let set = |text: &str| SortedSet::from(spec.shingler().unwrap().shingle_set(text));
-/// let (mut index, mut keys) = (ShingleIndex::new(&spec), ShingleKeys::new());
-/// keys.choose(&set("to be or not to be that is the question"), &CommonShingles::default(), &spec);
-/// let first = index.insert(&keys);
-///
-/// keys.choose(&set("To be, or not to be: that is the question!"), &CommonShingles::default(), &spec);
-/// let mut candidates = Vec::new();
-/// index.find(&keys, &mut candidates);
-/// assert_eq!(candidates[0].id, first);
-/// # Ok::<(), nearset::plan::PlanError>(())
-/// ```
 #[derive(Debug)]
 pub struct ShingleIndex {
     near: Similarity,
@@ -84,7 +67,7 @@ impl ShingleIndex {
     pub const LIMIT: usize = 8192;
 
     /// Creates an index without records.
-    pub fn new(spec: &JoinSpec) -> Self {
+    pub(crate) fn new(spec: &JoinSpec) -> Self {
         Self {
             near: spec.near,
             posts: Posts::new(Self::LIMIT),
@@ -96,7 +79,7 @@ impl ShingleIndex {
     }
 
     /// Sets how many records are listed under one shingle, and looked up by one common part.
-    pub fn with_limit(mut self, limit: usize) -> Self {
+    pub(crate) fn with_limit(mut self, limit: usize) -> Self {
         self.posts.limit = limit.max(1);
         self.groups.limit = limit.max(1);
         self
@@ -108,18 +91,14 @@ impl ShingleIndex {
     }
 
     /// Returns how many records were inserted.
+    #[allow(clippy::len_without_is_empty, reason = "nobody asks")]
     pub fn len(&self) -> usize {
         self.sizes.len()
     }
 
-    /// Returns whether no record was inserted.
-    pub fn is_empty(&self) -> bool {
-        self.sizes.is_empty()
-    }
-
     /// Overwrites `candidates` with the records to compare: those that share most keys first, then the oldest. Returns whether a
     /// limit left some out.
-    pub fn find(&mut self, keys: &ShingleKeys, candidates: &mut Vec<Candidate>) -> bool {
+    pub(crate) fn find(&mut self, keys: &ShingleKeys, candidates: &mut Vec<Candidate>) -> bool {
         let Self { posts, groups, sizes, met, near, full, .. } = self;
         met.clear();
         candidates.clear();
@@ -153,7 +132,7 @@ impl ShingleIndex {
     }
 
     /// Inserts a record. Returns its number, counted from 0.
-    pub fn insert(&mut self, keys: &ShingleKeys) -> u32 {
+    pub(crate) fn insert(&mut self, keys: &ShingleKeys) -> u32 {
         let entry = self.sizes.len() as u32;
         self.sizes.push(keys.size);
         keys.rare.iter().for_each(|&key| self.posts.post(key, entry));
@@ -169,7 +148,7 @@ impl ShingleIndex {
     }
 
     /// Takes over what an earlier run knows of such shingles.
-    pub fn restore_full_lists(&mut self, lists: impl IntoIterator<Item = FullList>) {
+    pub(crate) fn restore_full_lists(&mut self, lists: impl IntoIterator<Item = FullList>) {
         self.full.extend(lists.into_iter().map(|list| (list.key, list)));
     }
 

@@ -4,16 +4,6 @@
 //! are candidates never depends on threads, batches or memory.
 
 /// The shingles that many records have: those of templates, licences and boilerplate.
-///
-/// ```
-/// use nearset::index::CommonShingles;
-/// use nearset::item::SortedSet;
-///
-/// // The shingles 1 and 2 are in every page of the sample.
-/// let pages: Vec<SortedSet> = (10..110).map(|own| vec![1, 2, own].into()).collect();
-/// let common = CommonShingles::of_sample(pages.iter().map(SortedSet::as_slice), 5);
-/// assert!(common.contains(1) && common.contains(2) && !common.contains(10));
-/// ```
 #[derive(Debug, Clone, Default)]
 pub struct CommonShingles {
     /// In ascending order.
@@ -28,29 +18,27 @@ pub struct CommonShingles {
 const LOWEST_BITS: u32 = 16;
 
 impl CommonShingles {
-    /// Returns how many of `sampled` records may have a shingle before it is common in a corpus of about `records`.
+    /// Finds the common shingles of a corpus of about `records` records by a sample of it. The hashes of each record must be distinct.
     ///
     /// A shingle that half a per cent of the corpus has is common, unless its list would have fewer than 100 records; and so is one
     /// whose list would have more than 1,000.
-    pub fn most(sampled: usize, records: usize) -> usize {
+    pub fn of_sample<'a>(sample: impl IntoIterator<Item = &'a [u64]>, records: usize) -> Self {
         const FEWEST: f64 = 10.0;
+        let (mut all, mut sampled) = (Vec::new(), 0);
+        for record in sample {
+            all.extend_from_slice(record);
+            sampled += 1;
+        }
         let records = records.max(sampled).max(1) as f64;
         let longest = (0.005 * records).clamp(100.0, 1000.0);
-        (longest * sampled as f64 / records).max(FEWEST) as usize
-    }
-
-    /// Finds the shingles that more than `most` of the sampled records have.
-    ///
-    /// The hashes of one record must be distinct.
-    pub fn of_sample<'a>(records: impl IntoIterator<Item = &'a [u64]>, most: usize) -> Self {
-        let mut all: Vec<u64> = records.into_iter().flatten().copied().collect();
+        let most = (longest * sampled as f64 / records).max(FEWEST) as usize;
         all.sort_unstable();
         all.chunk_by(|a, b| a == b).filter(|run| run.len() > most).map(|run| run[0]).collect()
     }
 
     /// Returns whether a shingle is common.
     #[inline]
-    pub fn contains(&self, hash: u64) -> bool {
+    pub(crate) fn contains(&self, hash: u64) -> bool {
         let bit = low_bits(hash);
         if self.maybe.get(bit / 64).is_none_or(|word| word >> (bit % 64) & 1 == 0) {
             return false;
@@ -69,18 +57,13 @@ impl CommonShingles {
     }
 
     /// Returns how many shingles are common.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.hashes.len()
     }
 
     /// Returns whether no shingle is common.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.hashes.is_empty()
-    }
-
-    /// Returns the common shingles in ascending order.
-    pub fn as_slice(&self) -> &[u64] {
-        &self.hashes
     }
 }
 

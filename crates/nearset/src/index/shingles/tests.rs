@@ -102,7 +102,7 @@ struct Run {
 fn run(corpus: &Corpus, near: f64) -> Run {
     let near = Similarity::jaccard(near).unwrap();
     let sample = corpus.sets.iter().step_by(4).map(SortedSet::as_slice);
-    let model = CommonShingles::of_sample(sample, CommonShingles::most(corpus.sets.len() / 4, corpus.sets.len()));
+    let model = CommonShingles::of_sample(sample, corpus.sets.len());
     let spec = JoinSpec::new(near, 0.001, Shingling::default(), Seed::new(5));
     let mut index = ShingleIndex::new(&spec);
     let (mut keys, mut candidates, mut kept) = (ShingleKeys::new(), Vec::new(), Vec::<&SortedSet>::new());
