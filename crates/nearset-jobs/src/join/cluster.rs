@@ -116,7 +116,7 @@ fn stars(
     mut table: TableFile,
     summary: &mut ClusterSummary,
 ) -> Result<(), RunError> {
-    let cutter = Cutter::new(sources, &options.join.wanted, &options.join.fields)?.with_ids(true);
+    let cutter = Cutter::new(sources, &options.join.wanted, &options.join.fields, progress)?.with_ids(true);
     let mut stars = Stars::new(sources, &options.join.fields, false, &cutter, None);
     let mut keys = ShingleKeys::new();
     let mut ids = Ids::default();
@@ -163,7 +163,7 @@ fn chains(
     mut table: TableFile,
     summary: &mut ClusterSummary,
 ) -> Result<(), RunError> {
-    let cutter = Cutter::new(sources, &options.join.wanted, &options.join.fields)?.with_ids(true);
+    let cutter = Cutter::new(sources, &options.join.wanted, &options.join.fields, progress)?.with_ids(true);
     // Copies need not be paired with each other: the first one connects them.
     let mut finder = Finder::new(sources, &options.join, &cutter, 0);
     let mut components = UnionFind::default();

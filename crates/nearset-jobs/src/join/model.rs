@@ -5,7 +5,10 @@
 
 use std::io::Write;
 use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
 
+use crossbeam_channel::{RecvTimeoutError, bounded};
 use nearset::Shingler;
 use nearset::index::CommonShingles;
 use nearset::item::SortedSet;
@@ -13,6 +16,7 @@ use nearset_records::input::{Location, peek_stdin};
 use nearset_records::{Arena, Batch, Fields, ReadOptions, Reader, Source, extract};
 
 use super::stream::{shingle, text_of};
+use crate::run::{Progress, RunError};
 
 /// Records of a sample, at most.
 const MOST_RECORDS: usize = 4000;
@@ -26,26 +30,35 @@ const FRACTION: f64 = 0.125;
 /// Bytes of a pipe that are read before its first record is decided on.
 const PIPE_BYTES: usize = 8 << 20;
 
+/// How often a run that waits for a pipe looks whether it is to stop.
+const PATIENCE: Duration = Duration::from_millis(50);
+
 /// Sources that are sampled, at most.
 const MOST_SOURCES: usize = 200;
 
 /// Learns which shingles are common. What can't be read is passed over: the run itself will say so.
-pub(super) fn learn(sources: &[Source], fields: &Fields, shingler: &Shingler) -> CommonShingles {
+pub(super) fn learn(
+    sources: &[Source],
+    fields: &Fields,
+    shingler: &Shingler,
+    progress: &Progress,
+) -> Result<CommonShingles, RunError> {
     let sampled: Vec<&Source> = sources.iter().step_by(sources.len().div_ceil(MOST_SOURCES).max(1)).collect();
     let total_bytes: u64 = sources.iter().filter_map(|source| source.bytes).sum();
     let mut sample = Sample { sets: Vec::new(), shingles: Vec::new(), disk_bytes: 0 };
     for source in &sampled {
+        progress.go_on()?;
         let most = (MOST_RECORDS / sampled.len()).max(1);
         match (source.bytes, &source.location) {
             (Some(bytes), _) => sample.read((*source).clone(), bytes, most, fields, shingler),
-            (None, Location::Stdin) => sample.read_pipe(source, most, fields, shingler),
+            (None, Location::Stdin) => sample.read_pipe(source, most, fields, shingler, progress)?,
             // A named pipe can't be read twice.
             _ => {}
         }
     }
     let sets = sample.sets.iter().map(SortedSet::as_slice);
     let records = sample.sets.len() as f64 * (total_bytes as f64 / sample.disk_bytes.max(1) as f64).max(1.0);
-    CommonShingles::of_sample(sets, records as usize)
+    Ok(CommonShingles::of_sample(sets, records as usize))
 }
 
 struct Sample {
@@ -82,13 +95,32 @@ impl Sample {
     }
 
     /// Adds the first records of a pipe, which stay in it.
-    fn read_pipe(&mut self, source: &Source, most: usize, fields: &Fields, shingler: &Shingler) {
-        let (Ok(head), Ok(mut file)) = (peek_stdin(PIPE_BYTES), tempfile::NamedTempFile::new()) else { return };
+    fn read_pipe(
+        &mut self,
+        source: &Source,
+        most: usize,
+        fields: &Fields,
+        shingler: &Shingler,
+        progress: &Progress,
+    ) -> Result<(), RunError> {
+        // Nobody can wake a thread that waits for a pipe, so a run that stops leaves it behind.
+        let (send, receive) = bounded(1);
+        thread::spawn(move || send.send(peek_stdin(PIPE_BYTES)));
+        let head = loop {
+            progress.go_on()?;
+            match receive.recv_timeout(PATIENCE) {
+                Ok(head) => break head,
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return Ok(()),
+            }
+        };
+        let (Ok(head), Ok(mut file)) = (head, tempfile::NamedTempFile::new()) else { return Ok(()) };
         if file.write_all(&head).is_err() {
-            return;
+            return Ok(());
         }
         if let Ok(copy) = source.at(file.path()) {
             self.read(copy, head.len() as u64, most, fields, shingler);
         }
+        Ok(())
     }
 }

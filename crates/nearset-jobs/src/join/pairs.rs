@@ -81,7 +81,7 @@ pub fn pairs(
     let plan = options.join.plan()?;
     let output = OutputOptions::protecting(&sources).with_force(options.join.force);
     let mut table = TableFile::create(&options.out, COLUMNS, &output)?;
-    let cutter = Cutter::new(&sources, &options.join.wanted, &options.join.fields)?.with_ids(true);
+    let cutter = Cutter::new(&sources, &options.join.wanted, &options.join.fields, progress)?.with_ids(true);
     let mut finder = Finder::new(&sources, &options.join, &cutter, options.most_copies);
     finder.pairs = finder.pairs.with_limit(options.bucket_limit);
     let mut ids = Ids::default();

@@ -68,11 +68,11 @@ pub(super) struct Cutter {
 
 impl Cutter {
     /// Looks at a sample of the sources first.
-    pub fn new(sources: &[Source], wanted: &Request, fields: &Fields) -> Result<Self, RunError> {
+    pub fn new(sources: &[Source], wanted: &Request, fields: &Fields, progress: &Progress) -> Result<Self, RunError> {
         let spec = wanted.plan_join()?;
         let uncut = |error| PlanError::from(SpecError::from(FamilyError::from(error)));
         let shingler = spec.shingler().map_err(uncut)?;
-        let model = model::learn(sources, fields, &shingler);
+        let model = model::learn(sources, fields, &shingler, progress)?;
         Ok(Self { shingler, spec, model, fields: fields.clone(), wants_ids: false, wants_field: false })
     }
 

@@ -274,7 +274,7 @@ impl Spec {
     /// let bands = whole.rule.bands();
     /// let half = whole.slice(0..bands / 2)?;
     /// assert_eq!((half.rule.bands(), half.bits_per_band()), (bands / 2, whole.bits_per_band()));
-    /// assert!(half.expect_equal(&whole.slice(bands / 2..bands)?).is_err(), "slices are not to be mixed up");
+    /// assert_ne!(half, whole.slice(bands / 2..bands)?, "slices are not to be mixed up");
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///

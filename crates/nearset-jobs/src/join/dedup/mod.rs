@@ -189,7 +189,7 @@ impl VerifiedDedup {
     fn in_order(&self, outputs: Outputs, progress: &Progress) -> Result<Done<Outcome>, RunError> {
         let Self { start, options, .. } = self;
         let (wanted, fields) = (&options.wanted, &options.run.fields);
-        let cutter = Cutter::new(&start.sources, wanted, fields)?;
+        let cutter = Cutter::new(&start.sources, wanted, fields, progress)?;
         let stars = Stars::new(&start.sources, fields, options.follow_chains, &cutter, start.folder());
         let mut decider = InOrder::new(stars, start)?;
         start.carry_out(

@@ -56,7 +56,7 @@ impl Ranked {
             Keep::Field(name) => Some(name.clone()),
             _ => None,
         };
-        let cutter = Cutter::new(&start.sources, wanted, fields)?.with_field(field);
+        let cutter = Cutter::new(&start.sources, wanted, fields, progress)?.with_field(field);
         let stars = Stars::new(&start.sources, fields, options.follow_chains, &cutter, start.folder());
         if let (Some(saved), Some(folder)) = (start.saved::<Saved>()?, start.folder()) {
             return Self::load(saved, folder, stars.texts, start.wants_names());
