@@ -58,7 +58,7 @@ impl NearPairs {
         self
     }
 
-    /// Sets how many items are listed under one shingle, see [`ShingleIndex::with_limit`].
+    /// Sets how many items are listed under one shingle.
     pub fn with_limit(mut self, limit: usize) -> Self {
         self.index = self.index.with_limit(limit);
         self
