@@ -71,7 +71,7 @@ impl Cutter {
     pub fn new(sources: &[Source], wanted: &Request, fields: &Fields, progress: &Progress) -> Result<Self, RunError> {
         let spec = wanted.plan_join()?;
         let uncut = |error| PlanError::from(SpecError::from(FamilyError::from(error)));
-        let shingler = spec.shingler().map_err(uncut)?;
+        let shingler = Shingler::new(spec.shingling, spec.seed).map_err(uncut)?;
         let model = model::learn(sources, fields, &shingler, progress)?;
         Ok(Self { shingler, spec, model, fields: fields.clone(), wants_ids: false, wants_field: false })
     }

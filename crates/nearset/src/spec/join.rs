@@ -1,6 +1,6 @@
 //! What decides which records a join compares.
 
-use crate::{Seed, Shingler, Shingling, ShinglingError, Similarity};
+use crate::{Seed, Shingling, Similarity};
 
 /// Which records a join compares: those that share one of their smallest rare shingles.
 ///
@@ -39,14 +39,6 @@ impl JoinSpec {
     /// The probability that two records of this similarity share a key, if none of their shingles is common.
     pub fn success_probability(&self, similarity: Similarity) -> f64 {
         -libm::expm1(self.keys() as f64 * libm::log1p(-similarity.value()))
-    }
-
-    /// What cuts the texts.
-    ///
-    /// # Errors
-    /// If texts can't be cut that way.
-    pub fn shingler(&self) -> Result<Shingler, ShinglingError> {
-        Shingler::new(self.shingling, self.seed)
     }
 
     /// How many of its smallest rare shingles a record is posted under, if it has `shingles` of which `common` are common.
