@@ -51,7 +51,7 @@ Exit codes: 0 done, 1 failed (no output appears), 2 wrong command line.";
 /// and in order; the same records give the same output for any number of threads.
 ///
 /// With --verify a record is dropped only if a kept one has the similarity --near or more, counted exactly over their shingles;
-/// texts are read again for that and not held. It needs some 400 bytes for each kept document, and names the kept one.
+/// texts are read again for that and not held. It needs some 110 bytes for each kept document, and names the kept one.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -68,7 +68,7 @@ pub struct Args {
     near: f64,
 
     /// The most of what lies exactly at --near that may be missed; 0.02 promises 98 % there and drops more below it [default:
-    /// 0.55, with --verify 0.02]
+    /// 0.55, with --verify 0.001]
     #[arg(long, value_name = "RATE")]
     max_fn: Option<f64>,
 

@@ -322,3 +322,38 @@ fn help_shows_examples() {
         assert!(help.contains("Examples:") && help.contains("--max-fn"), "{help}");
     }
 }
+
+/// Pages of one template, each with a text of its own, behind as many records that have nothing in common; the first pages have copies.
+fn templated(numbers: &mut Numbers, count: usize) -> Vec<String> {
+    let frame = words(numbers, 200).join(" ");
+    let mut texts: Vec<String> = (0..count).map(|_| words(numbers, 120).join(" ")).collect();
+    let pages: Vec<String> = (0..count).map(|_| format!("{frame} {}", words(numbers, 45).join(" "))).collect();
+    let copies = pages[..20].iter().map(|page| format!("{page} indeed")).collect::<Vec<_>>();
+    texts.extend(pages);
+    texts.extend(copies);
+    texts
+}
+
+#[test]
+fn pages_of_one_template_stay_and_their_copies_go_wherever_they_stand() {
+    let shop = Workshop::new();
+    let texts = templated(&mut Numbers(21), 3000);
+    let lines = jsonl(&texts);
+    shop.write("pages.jsonl", &lines);
+    let ran = shop.ok("dedup pages.jsonl -o out.jsonl --verify --json");
+    assert_eq!((summary(&ran)["near"].as_u64(), summary(&ran)["cut_short"].as_u64()), (Some(20), Some(0)));
+    // The pages come first in a pipe, and what is read ahead of it is not lost.
+    let pages: Vec<&str> = lines.lines().skip(3000).collect();
+    let piped = shop.ok_with_stdin("dedup - -o piped.jsonl --verify --json", pages.join("\n").as_bytes());
+    assert_eq!(summary(&piped)["near"].as_u64(), Some(20));
+    assert_eq!(shop.text("piped.jsonl").lines().count(), 3000);
+}
+
+#[test]
+fn texts_without_words_are_compared_by_their_bytes() {
+    let shop = Workshop::new();
+    let texts = ["🎉🎉", "---", "🎉🎉", "", "", "🎉"].map(str::to_owned);
+    shop.write("signs.jsonl", jsonl(&texts));
+    let ran = shop.ok("dedup signs.jsonl -o out.jsonl --verify --json");
+    assert_eq!((summary(&ran)["kept"].as_u64(), summary(&ran)["near"].as_u64()), (Some(5), Some(1)));
+}

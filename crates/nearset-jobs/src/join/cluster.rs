@@ -194,9 +194,12 @@ fn chains(
     let entry_of: BTreeMap<u32, u32> = (0..entries).map(|entry| (finder.pairs.item_of(entry), entry)).collect();
     // The first record of a cluster comes before all others, so its name is known when they come.
     let mut names: BTreeMap<u32, Box<str>> = BTreeMap::new();
-    let mut item = 0;
-    stream::read(sources, options.join.reading(), &cutter, progress, |_, cut| {
+    let items = std::mem::take(&mut item);
+    let counts = stream::read(sources, options.join.reading(), &cutter, progress, |_, cut| {
         for document in &cut.documents {
+            if item == items {
+                return Err(RunError::InputChanged);
+            }
             let first = components.find(item);
             let similarity = match entry_of.get(&first) {
                 _ if document.set.is_empty() => Value::Null,
@@ -213,12 +216,16 @@ fn chains(
                 }
                 table.row(&[Value::Text(&document.id), Value::Text(&document.id), similarity])?;
             } else {
-                table.row(&[Value::Text(&document.id), Value::Text(&names[&first]), similarity])?;
+                let name = names.get(&first).ok_or(RunError::InputChanged)?;
+                table.row(&[Value::Text(&document.id), Value::Text(name), similarity])?;
             }
             item += 1;
         }
         Ok(0)
     })?;
+    if item != items || counts.bytes != summary.counts.bytes {
+        return Err(RunError::InputChanged);
+    }
     let large = alarm::worth_an_alarm(sizes.into_iter(), summary.counts.records);
     for (first, size) in large {
         if let Some(&entry) = entry_of.get(&first) {

@@ -1,9 +1,11 @@
 //! Which shingles of a corpus are common, learnt from a sample before the first record is decided on.
 //!
-//! Invariant: the sample is a function of the sources alone, the first records of each, so that a resumed run learns the same.
-//! Limit: a template that appears only later in a file is not learnt. Its lists fill up, and records that they cut short are counted.
+//! Invariant: the sample is a function of the sources alone, so that a resumed run learns the same: of plain files of lines records from
+//! several places, of others the first ones.
+//! Limit: what is common only elsewhere is not learnt. Its lists fill up, and records that they cut short are counted.
 
-use std::io::Write;
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom, Write};
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
@@ -13,7 +15,7 @@ use nearset::Shingler;
 use nearset::index::CommonShingles;
 use nearset::item::SortedSet;
 use nearset_records::input::{Location, peek_stdin};
-use nearset_records::{Arena, Batch, Fields, ReadOptions, Reader, Source, extract};
+use nearset_records::{Arena, Batch, Compression, Fields, Format, Position, ReadOptions, Reader, Source, extract};
 
 use super::stream::{shingle, text_of};
 use crate::run::{Progress, RunError};
@@ -26,6 +28,12 @@ const FEWEST_RECORDS: usize = 250;
 
 /// The fraction of a corpus that is sampled, if that is not too many or too few records.
 const FRACTION: f64 = 0.125;
+
+/// Shingles of a sample, at most.
+const MOST_SHINGLES: usize = 4_000_000;
+
+/// Places of a plain file at which records are sampled.
+const PLACES: u64 = 16;
 
 /// Bytes of a pipe that are read before its first record is decided on.
 const PIPE_BYTES: usize = 8 << 20;
@@ -45,7 +53,7 @@ pub(super) fn learn(
 ) -> Result<CommonShingles, RunError> {
     let sampled: Vec<&Source> = sources.iter().step_by(sources.len().div_ceil(MOST_SOURCES).max(1)).collect();
     let total_bytes: u64 = sources.iter().filter_map(|source| source.bytes).sum();
-    let mut sample = Sample { sets: Vec::new(), shingles: Vec::new(), disk_bytes: 0 };
+    let mut sample = Sample { sets: Vec::new(), shingles: Vec::new(), shingles_held: 0, text_bytes: 0 };
     for source in &sampled {
         progress.go_on()?;
         let most = (MOST_RECORDS / sampled.len()).max(1);
@@ -57,41 +65,87 @@ pub(super) fn learn(
         }
     }
     let sets = sample.sets.iter().map(SortedSet::as_slice);
-    let records = sample.sets.len() as f64 * (total_bytes as f64 / sample.disk_bytes.max(1) as f64).max(1.0);
+    let records = sample.sets.len() as f64 * (total_bytes as f64 / sample.text_bytes.max(1) as f64).max(1.0);
     Ok(CommonShingles::of_sample(sets, records as usize))
 }
 
 struct Sample {
     sets: Vec<SortedSet>,
     shingles: Vec<u64>,
-    /// Bytes of the sources that the sample was taken from.
-    disk_bytes: u64,
+    /// How many the sets have in all.
+    shingles_held: usize,
+    /// Bytes of records that were read for it.
+    text_bytes: u64,
+}
+
+/// Where records are sampled: behind line ends at regular distances, where lines are records and the file can be read at any place.
+fn starts(source: &Source, bytes: u64) -> Vec<Position> {
+    let mut starts = vec![Position::default()];
+    let is_seekable = source.compression == Compression::None && matches!(source.format, Format::Jsonl | Format::Text);
+    let Some(path) = source.path().filter(|_| is_seekable && bytes >= 1 << 20) else { return starts };
+    let Ok(mut file) = File::open(path) else { return starts };
+    let mut head = vec![0; 64 << 10];
+    for place in 1..PLACES {
+        let from = bytes / PLACES * place;
+        let read = file.seek(SeekFrom::Start(from)).and_then(|_| file.read(&mut head));
+        let line_end = read.ok().and_then(|read| head[..read].iter().position(|&byte| byte == b'\n'));
+        if let Some(end) = line_end {
+            // Lines and records are not counted here: nobody is told where a sample came from.
+            starts.push(Position { source: 0, record: 1, line: 2, offset: from + end as u64 + 1 });
+        }
+    }
+    starts
 }
 
 impl Sample {
-    /// Adds the first records of a source of so many bytes.
+    /// Adds records of a source of so many bytes.
     fn read(&mut self, source: Source, bytes: u64, most: usize, fields: &Fields, shingler: &Shingler) {
+        let starts = starts(&source, bytes);
+        let sources: Arc<[Source]> = Arc::from([source]);
+        let pieces = starts.len() as u64;
+        for position in starts {
+            let most = most.div_ceil(pieces as usize);
+            let fewest = FEWEST_RECORDS.div_ceil(pieces as usize);
+            self.read_piece(&sources, position, bytes / pieces, (fewest, most), fields, shingler);
+        }
+    }
+
+    /// Adds the first records behind a position, of a piece of so many bytes.
+    fn read_piece(
+        &mut self,
+        sources: &Arc<[Source]>,
+        position: Position,
+        bytes: u64,
+        (fewest, most): (usize, usize),
+        fields: &Fields,
+        shingler: &Shingler,
+    ) {
         let mut options = ReadOptions::new(fields.clone());
         options.batch_bytes = 64 << 10;
-        let mut reader = Reader::new(Arc::from([source]), options);
+        let mut reader = Reader::open_at(Arc::clone(sources), options, position);
         let (mut batch, mut arena) = (Batch::new(), Arena::new());
         let (mut records, mut read) = (0, 0);
-        while records < most && (records < FEWEST_RECORDS || (read as f64) < FRACTION * bytes as f64) {
+        while records < most && self.shingles_held < MOST_SHINGLES {
+            if records >= fewest && read as f64 >= FRACTION * bytes as f64 {
+                break;
+            }
             if !matches!(reader.read_batch(&mut batch), Ok(true)) {
                 read = bytes;
                 break;
             }
             let extracted = extract(&batch, fields, &mut arena);
             for i in 0..extracted.len() {
-                if let Ok(text) = text_of(&extracted, i, fields) {
-                    shingle(shingler, text, &mut self.shingles);
-                    self.sets.push(SortedSet::from(&self.shingles[..]));
-                    records += 1;
-                }
+                // A run that can't read its records says so; here they only end the sample.
+                let Ok(text) = text_of(&extracted, i, fields) else { return };
+                shingle(shingler, text, &mut self.shingles);
+                let set = SortedSet::from(&self.shingles[..]);
+                self.shingles_held += set.len();
+                self.sets.push(set);
+                records += 1;
             }
-            read = batch.disk_bytes().min(bytes);
+            read += (0..batch.len()).map(|i| batch.raw(i).len() as u64).sum::<u64>();
         }
-        self.disk_bytes += read;
+        self.text_bytes += read;
     }
 
     /// Adds the first records of a pipe, which stay in it.

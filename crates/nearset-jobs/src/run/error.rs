@@ -65,6 +65,8 @@ pub enum RunError {
         folder.display()
     )]
     Scratch { folder: PathBuf, cause: io::Error },
+    #[error("an input has changed while it was read twice: nothing was written; run it again when the file is at rest")]
+    InputChanged,
     #[error("{name}: {why}, and a pipe can't be read twice: save it to a file first")]
     Pipe { name: Arc<str>, why: &'static str },
     #[error("more than 2^32 - 2 records: split the corpus")]

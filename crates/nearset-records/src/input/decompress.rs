@@ -43,7 +43,8 @@ impl Read for Stdin {
     }
 }
 
-/// Reads up to `bytes` bytes of standard input, or to its end, without taking them from who reads it as a source.
+/// Reads up to `bytes` bytes of standard input, or to its end, without taking them from who reads it as a source. What was read
+/// before an error is kept; the next read meets the error again, or goes on behind it.
 ///
 /// # Errors
 /// If it can't be read.
@@ -51,8 +52,9 @@ pub fn peek_stdin(bytes: usize) -> io::Result<Vec<u8>> {
     let mut ahead = AHEAD.lock().unwrap_or_else(PoisonError::into_inner);
     let wanted = bytes.saturating_sub(ahead.len());
     let mut more = Vec::new();
-    io::stdin().take(wanted as u64).read_to_end(&mut more)?;
+    let read = io::stdin().take(wanted as u64).read_to_end(&mut more);
     ahead.extend(more);
+    read?;
     Ok(ahead.iter().take(bytes).copied().collect())
 }
 

@@ -120,7 +120,7 @@ impl StarClusters {
 
     /// Returns whether an item with these keys would be compared with any other.
     pub fn has_candidates(&mut self, keys: &ShingleKeys) -> bool {
-        self.index.find(keys, &mut self.candidates) || !self.candidates.is_empty()
+        self.index.look_up(keys, &mut self.candidates, false) || !self.candidates.is_empty()
     }
 
     /// Returns the index of centres, and of members where chains are followed.

@@ -164,10 +164,10 @@ impl Request {
         search::plan_index(self, &self.index_goal()?)
     }
 
-    /// Plans the cheapest bands for finding pairs of texts that are then compared exactly.
+    /// Plans how pairs of texts are found that are then compared exactly.
     ///
     /// # Errors
-    /// If a number is out of its range, or so near to its end that too many bands would be needed.
+    /// If a number is out of its range, or so near to its end that too many keys would be needed.
     pub fn plan_join(&self) -> Result<JoinSpec, PlanError> {
         join::plan(self)
     }

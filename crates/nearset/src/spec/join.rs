@@ -26,6 +26,9 @@ impl JoinSpec {
     /// The most keys that a record is posted under. More would take more memory than the texts of short records.
     pub(crate) const MOST_KEYS: usize = 64;
 
+    /// The least similarity of the rare parts of two records by which keys find them; below it, their common parts do.
+    pub(crate) const LEAST_RARE: f64 = 0.25;
+
     /// A join of records of this similarity.
     pub(crate) const fn new(near: Similarity, max_false_negative: f64, shingling: Shingling, seed: Seed) -> Self {
         Self { near, max_false_negative, shingling, seed }
@@ -33,7 +36,7 @@ impl JoinSpec {
 
     /// How many of its smallest shingles a record is posted under, if none of them is common.
     pub fn keys(&self) -> usize {
-        self.keys_of(1, 0)
+        self.keys_of(1, 0).0
     }
 
     /// The probability that two records of this similarity share a key, if none of their shingles is common.
@@ -41,22 +44,22 @@ impl JoinSpec {
         -libm::expm1(self.keys() as f64 * libm::log1p(-similarity.value()))
     }
 
-    /// How many of its smallest rare shingles a record is posted under, if it has `shingles` of which `common` are common.
+    /// How many of its smallest rare shingles a record of `shingles` is posted under, of which `common` are common; and whether that is
+    /// not enough, so that it is also looked up by its common part.
     ///
-    /// Take a partner of the same size `n` at similarity `t` that has all of the `c` common ones. The two share `2nt/(1+t)` shingles, so
-    /// `x = 2nt/(1+t) - c` rare ones, and their `r = n - c` rare shingles have the similarity `x / (2r - x)`. A partner that lacks some of
-    /// the common shingles shares more rare ones.
-    pub(crate) fn keys_of(&self, shingles: usize, common: usize) -> usize {
-        /// Where the common part may do alone, it is looked up too; a few keys find those that share more.
-        const FEW: usize = 4;
+    /// Take a record of `n` shingles, `c` of them common, and a partner of similarity `t`. Of the shared shingles the fewest are rare if the
+    /// partner is a part of the record that has `tn` shingles, all `c` common ones among them: `tn - c` of the `n - c` rare ones. That is
+    /// the similarity of the rare parts, by which the number of keys follows. Where it is below [`Self::LEAST_RARE`], as many keys are
+    /// taken as find that similarity, and the common parts find the others.
+    pub(crate) fn keys_of(&self, shingles: usize, common: usize) -> (usize, bool) {
         let near = self.near.value();
-        let (n, c) = (shingles as f64, common as f64);
-        let (rare, shared) = (n - c, 2.0 * n * near / (1.0 + near) - c);
-        if shared <= 0.0 {
-            return FEW;
-        }
-        let similarity = (shared / (2.0 * rare - shared)).min(1.0);
-        libm::ceil(libm::log(self.max_false_negative) / libm::log1p(-similarity)).max(1.0) as usize
+        let (n, c) = (shingles.max(1) as f64, common as f64);
+        let keys = |similarity: f64| {
+            libm::ceil(libm::log(self.max_false_negative) / libm::log1p(-similarity.min(1.0))).max(1.0) as usize
+        };
+        let of_rare = if n > c { (near * n - c) / (n - c) } else { 0.0 };
+        let least = Self::LEAST_RARE.min(near);
+        if of_rare >= least { (keys(of_rare), false) } else { (keys(least), true) }
     }
 }
 
@@ -70,9 +73,10 @@ mod tests {
             |near| JoinSpec::new(Similarity::jaccard(near).unwrap(), 0.001, Shingling::default(), Seed::default());
         // (1 - .8)^5 = 3.2e-4, (1 - .5)^10 = 9.8e-4.
         assert_eq!([0.8, 0.5, 1.0].map(|near| spec(near).keys()), [5, 10, 1]);
-        // Of 100 shingles 80 are common: 8.9 of the 20 rare ones are shared, a similarity of .286.
-        assert_eq!(spec(0.8).keys_of(100, 80), 21);
-        assert_eq!(spec(0.8).keys_of(100, 95), 4);
+        // Of 100 shingles 60 are common: a part of 80 shares 20 of the 40 rare ones.
+        assert_eq!(spec(0.8).keys_of(100, 60), (10, false));
+        // From 74 on it shares less than a quarter of them; (1 - .25)^25 = 7.5e-4.
+        assert_eq!([73, 74, 100].map(|common| spec(0.8).keys_of(100, common)), [(24, false), (25, true), (25, true)]);
         assert!((1.0 - spec(0.8).success_probability(spec(0.8).near) - 0.00032).abs() < 1e-9);
     }
 }

@@ -100,6 +100,8 @@ pub struct VerifiedDedupSummary {
 /// What comparing came to.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct Outcome {
+    /// Records that were decided on.
+    records: u64,
     cut_short: u64,
     compared: u64,
     read_again: u64,
@@ -112,7 +114,7 @@ impl Outcome {
         let alarms = stars.alarms(records)?;
         let (compared, read_again) = (stars.texts.compared, stars.texts.read_again);
         let cut_short = stars.clusters.cut_short();
-        Ok(Self { cut_short, compared, read_again, index_bytes: stars.bytes(), alarms })
+        Ok(Self { records, cut_short, compared, read_again, index_bytes: stars.bytes(), alarms })
     }
 }
 
@@ -169,7 +171,7 @@ impl VerifiedDedup {
             })?,
         };
         let Done { tally, outcome, report_seconds, .. } = done;
-        let Outcome { cut_short, compared, read_again, index_bytes, alarms } = outcome;
+        let Outcome { records: _, cut_short, compared, read_again, index_bytes, alarms } = outcome;
         Ok(VerifiedDedupSummary {
             plan: self.plan,
             kept: tally.kept,

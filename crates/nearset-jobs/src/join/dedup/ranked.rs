@@ -2,10 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use nearset::index::ShingleKeys;
-use nearset_records::{Extracted, Fields, OutputError, OutputFile, RecordError, Scratch, StateFolder};
+use nearset_records::{Extracted, Fields, OutputError, OutputFile, RecordError, Scratch, Source, StateFolder};
 use serde::{Deserialize, Serialize};
 
 use super::super::rank::{Keep, Rank};
@@ -13,7 +14,7 @@ use super::super::stars::Stars;
 use super::super::stream::{self, Cutter};
 use super::super::texts::{Place, Texts};
 use super::{Outcome, VerifiedDedupOptions};
-use crate::run::{Decider, Decision, Ids, Part, Progress, RunError, Start, Tally, Verdict, Worker};
+use crate::run::{Decider, Decision, Ids, Part, Progress, RunError, Start, Tally, Verdict, Worker, of_file};
 
 /// The decisions of a run that can be resumed.
 const FILE: &str = "decisions.bin";
@@ -33,6 +34,9 @@ pub(super) struct Ranked {
     outcome: Outcome,
     /// Records that were passed.
     passed: u64,
+    /// The inputs as they were before the first pass.
+    inputs: Vec<String>,
+    sources: Arc<[Source]>,
     /// The length of the file of decisions, once it is written.
     saved: Option<u64>,
 }
@@ -59,7 +63,7 @@ impl Ranked {
         let cutter = Cutter::new(&start.sources, wanted, fields, progress)?.with_field(field);
         let stars = Stars::new(&start.sources, fields, options.follow_chains, &cutter, start.folder());
         if let (Some(saved), Some(folder)) = (start.saved::<Saved>()?, start.folder()) {
-            return Self::load(saved, folder, stars.texts, start.wants_names());
+            return Self::load(saved, folder, stars.texts, start);
         }
         Self::decide_all(start, options, &cutter, stars, progress)
     }
@@ -71,6 +75,7 @@ impl Ranked {
         mut stars: Stars,
         progress: &Progress,
     ) -> Result<Self, RunError> {
+        let inputs = states(&start.sources);
         // The keys of all records, and where each one's begin.
         let (mut keys, mut records) = (Vec::<u64>::new(), Vec::new());
         let reading = (options.run.threads, options.run.on_error);
@@ -124,11 +129,15 @@ impl Ranked {
             texts: stars.texts,
             outcome,
             passed: 0,
+            inputs,
+            sources: Arc::clone(&start.sources),
             saved: None,
         })
     }
 
-    fn load(saved: Saved, folder: &StateFolder, mut texts: Texts, wants_names: bool) -> Result<Self, RunError> {
+    fn load(saved: Saved, folder: &StateFolder, mut texts: Texts, start: &Start) -> Result<Self, RunError> {
+        let (inputs, sources) = (states(&start.sources), Arc::clone(&start.sources));
+        let wants_names = start.wants_names();
         let Saved { decisions, copies, passed, outcome } = saved;
         texts.restore_copies(copies)?;
         let read = || -> io::Result<(Removals, BTreeMap<u32, Place>)> {
@@ -149,7 +158,7 @@ impl Ranked {
             return Err(folder.damaged(format!("{FILE}: a record is missing")).into());
         }
         let (names, saved) = (BTreeMap::new(), Some(decisions));
-        Ok(Self { removals, places, names, wants_names, texts, outcome, passed, saved })
+        Ok(Self { removals, places, names, wants_names, texts, outcome, passed, inputs, sources, saved })
     }
 
     fn write_decisions(&self, folder: &StateFolder) -> io::Result<u64> {
@@ -167,6 +176,11 @@ impl Ranked {
         }
         file.sync()
     }
+}
+
+/// The size of each file and when it changed.
+fn states(sources: &[Source]) -> Vec<String> {
+    sources.iter().map(|source| source.path().map(of_file).unwrap_or_default()).collect()
 }
 
 fn bytes<const N: usize>(file: &mut impl Read) -> io::Result<[u8; N]> {
@@ -230,7 +244,11 @@ impl Decider for Ranked {
         Ok(())
     }
 
-    fn outcome(&mut self, _: &Tally) -> Result<Outcome, RunError> {
+    /// Removals go by the number of a record, so that both passes must have read the same.
+    fn outcome(&mut self, tally: &Tally) -> Result<Outcome, RunError> {
+        if tally.records != self.outcome.records || states(&self.sources) != self.inputs {
+            return Err(RunError::InputChanged);
+        }
         Ok(self.outcome.clone())
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Pages of one template have the same common part and hardly share anything else. Records with one common part are a *group*, and
 //! lie in the order of their sizes: two records of `n` and `m` shingles that share `s` have the similarity `s / (n + m - s)`, so a
-//! record of size `n` is compared with those of size `s (1 + 1/near) - n` or less, where `s` is what it can share. Pages put together from a pool of clauses have common parts that differ, and each part is a group of its own:
+//! record of size `n` is compared with those of size `s (1 + 1/near) - n` or less, where `s` is what it can share, and not be found by. Pages put together from a pool of clauses have common parts that differ, and each part is a group of its own:
 //! those are compared by sketches of one bit per MinHash function (Li & König 2010), two of which differ in `(1 - J) / 2` of
 //! their bits.
 //!
@@ -14,7 +14,7 @@
 use std::collections::HashMap;
 
 use crate::{
-    Seed,
+    JoinSpec, Seed,
     family::{Hashed, MinHash, Signature, Sketcher},
     hash::mix,
     item::Item,
@@ -99,8 +99,10 @@ impl Groups {
             found.push(group as usize);
         }
         let mut left = self.limit;
+        // Who shares more of the rare ones is found by them.
+        let rare_shared = JoinSpec::LEAST_RARE * (f64::from(size) - common.len() as f64);
         for &group in &found {
-            let shared = f64::from(self.parts[group].min(common.len() as u32));
+            let shared = f64::from(self.parts[group].min(common.len() as u32)) + rare_shared;
             let largest = shared * (1.0 + 1.0 / self.near) - f64::from(size);
             // Rounding must not lose what lies exactly at `near`.
             let possible = self.lists[group].iter().take_while(|(other, _)| f64::from(*other) <= largest + 1e-6);

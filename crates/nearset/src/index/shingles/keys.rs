@@ -1,8 +1,8 @@
 //! Under which of its shingles a record is posted and looked up.
 //!
 //! A record is posted under its smallest *rare* shingles, as many as [`JoinSpec`] says. Common shingles are no keys, since their
-//! lists would be long. If they are a fraction `near` of the record or more, a partner may share nothing else with it: such a record
-//! is also looked up by its common part, see `groups`.
+//! lists would be long. If they are most of the record, a partner may share hardly anything else with it: such a record is also looked
+//! up by its common part, see `groups`.
 
 use super::CommonShingles;
 use crate::{JoinSpec, item::SortedSet};
@@ -16,8 +16,6 @@ pub struct ShingleKeys {
     pub(super) common: Vec<u64>,
     /// How many distinct shingles the record has.
     pub(super) size: u32,
-    /// Fewer rare shingles than the promise needs.
-    pub(super) short: bool,
     sorted: Vec<u64>,
 }
 
@@ -34,7 +32,7 @@ impl ShingleKeys {
 
     /// Appends the keys to a list of words, from which [`Self::read`] reads them.
     pub fn write(&self, words: &mut Vec<u64>) {
-        words.push(u64::from(self.size) | (self.rare.len() as u64) << 32 | u64::from(self.short) << 63);
+        words.push(u64::from(self.size) | (self.rare.len() as u64) << 32);
         words.extend_from_slice(&self.rare);
         words.extend_from_slice(&self.common);
     }
@@ -42,11 +40,11 @@ impl ShingleKeys {
     /// Reads what [`Self::write`] has written of one record, and nothing else. Returns whether it could be.
     pub fn read(&mut self, words: &[u64]) -> bool {
         let Some((&first, words)) = words.split_first() else { return false };
-        let rare = (first >> 32) as usize & 0x7fff_ffff;
+        let rare = (first >> 32) as usize;
         if rare > words.len() {
             return false;
         }
-        (self.size, self.short) = (first as u32, first >> 63 == 1);
+        self.size = first as u32;
         self.rare.clear();
         self.common.clear();
         self.rare.extend_from_slice(&words[..rare]);
@@ -65,13 +63,12 @@ impl ShingleKeys {
             self.sorted.extend(shingles.iter().copied().filter(|&hash| model.contains(hash)));
         }
         let common = self.sorted.len();
-        if common > 0 && common as f64 >= spec.near.value() * shingles.len() as f64 {
+        let (wanted, by_common_part) = spec.keys_of(shingles.len(), common);
+        if by_common_part {
             std::mem::swap(&mut self.common, &mut self.sorted);
         }
-        let wanted = spec.keys_of(shingles.len(), common);
         let is_rare = |hash: &u64| common == 0 || !model.contains(*hash);
-        self.rare.extend(shingles.iter().copied().filter(is_rare).take(wanted.min(JoinSpec::MOST_KEYS)));
-        self.short = wanted > JoinSpec::MOST_KEYS && self.rare.len() == JoinSpec::MOST_KEYS;
+        self.rare.extend(shingles.iter().copied().filter(is_rare).take(wanted));
     }
 }
 
@@ -96,7 +93,7 @@ mod tests {
         assert_eq!(keys.rare, Vec::from_iter(80..100));
         assert_eq!((keys.common.len(), keys.size()), (80, 100));
         keys.choose(&set(40, 140), &model, &spec());
-        assert!(keys.common.is_empty() && keys.rare.len() < 12 && keys.rare[0] == 80);
+        assert!(keys.common.is_empty() && keys.rare.len() < 12 && keys.rare[0] == 80, "{keys:?}");
     }
 
     #[test]
@@ -108,7 +105,7 @@ mod tests {
             words.clear();
             keys.write(&mut words);
             assert!(again.read(&words));
-            let parts = |keys: &ShingleKeys| (keys.rare.clone(), keys.common.clone(), keys.size, keys.short);
+            let parts = |keys: &ShingleKeys| (keys.rare.clone(), keys.common.clone(), keys.size);
             assert_eq!(parts(&again), parts(&keys));
         }
         assert!(!again.read(&[]) && !again.read(&[5 << 32]));

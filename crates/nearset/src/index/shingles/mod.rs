@@ -99,14 +99,19 @@ impl ShingleIndex {
     /// Overwrites `candidates` with the records to compare: those that share most keys first, then the oldest. Returns whether a
     /// limit left some out.
     pub(crate) fn find(&mut self, keys: &ShingleKeys, candidates: &mut Vec<Candidate>) -> bool {
+        self.look_up(keys, candidates, true)
+    }
+
+    /// [`Self::find`], where full lists may be left uncounted.
+    pub(crate) fn look_up(&mut self, keys: &ShingleKeys, candidates: &mut Vec<Candidate>, counts: bool) -> bool {
         let Self { posts, groups, sizes, met, near, full, .. } = self;
         met.clear();
         candidates.clear();
-        let mut cut_short = keys.short;
+        let mut cut_short = false;
         let is_possible = |entry: u32| SortedSet::sizes_allow(sizes[entry as usize] as usize, keys.size(), *near);
-        let mut look_up = |key: u64, list: &mut dyn FnMut(Visit<'_>) -> bool| {
+        let mut list = |key: u64, entries: &mut dyn FnMut(Visit<'_>) -> bool| {
             let mut first = [u32::MAX; 2];
-            let is_full = list(&mut |entry| {
+            let is_full = entries(&mut |entry| {
                 if let Some(place) = first.iter_mut().find(|place| **place == u32::MAX) {
                     *place = entry;
                 }
@@ -114,16 +119,16 @@ impl ShingleIndex {
                     met.push(entry);
                 }
             });
-            if is_full && first[1] != u32::MAX {
+            if is_full && counts && first[1] != u32::MAX {
                 full.entry(key).or_insert(FullList { key, cut_short: 0, items: first }).cut_short += 1;
             }
             cut_short |= is_full;
         };
         for &key in &keys.rare {
-            look_up(key, &mut |visit| posts.list(key, visit));
+            list(key, &mut |visit| posts.list(key, visit));
         }
         if !keys.common.is_empty() {
-            look_up(groups::hash_of(&keys.common), &mut |visit| groups.find(&keys.common, keys.size, visit));
+            list(groups::hash_of(&keys.common), &mut |visit| groups.find(&keys.common, keys.size, visit));
         }
         met.sort_unstable();
         candidates.extend(met.chunk_by(|a, b| a == b).map(|run| Candidate { id: run[0], shared: run.len() as u32 }));

@@ -124,9 +124,23 @@ fn run(corpus: &Corpus, near: f64) -> Run {
     run
 }
 
+/// The worst partner: a part of the record that has all of its common shingles and the fewest rare ones.
+fn parts(count: u64) -> Corpus {
+    let mut rng = Rng::new(Seed::new(6));
+    let mut sets = Vec::new();
+    for i in 0..count {
+        let common = 300 + 100 * i / count;
+        let own: Vec<u64> = (0..500 - common).map(|_| rng.next_u64()).collect();
+        let kept = own.len() - 100;
+        sets.push(set((0..common).chain(own.iter().copied())));
+        sets.push(set((0..common).chain(own[..kept].iter().copied())));
+    }
+    Corpus { name: "records and parts of them", sets }
+}
+
 #[test]
 fn hardly_a_near_record_is_missed() {
-    for corpus in [plain(4000), template(4000), templates(4000), clause_book(4000)] {
+    for corpus in [plain(4000), template(4000), templates(4000), clause_book(4000), parts(2000)] {
         let run = run(&corpus, 0.8);
         let near = run.removed + run.missed;
         let per_record = run.compared as f64 / corpus.sets.len() as f64;
