@@ -43,14 +43,20 @@ fn run_killing(shop: &Workshop, arguments: &str, numbers: &mut Numbers, longest_
     }
 }
 
-#[test]
-fn killed_and_resumed_runs_end_with_the_same_bytes() {
-    let shop = Workshop::new();
+/// Writes 3,000 texts into a plain file and a packed one, and returns them.
+fn in_two_files(shop: &Workshop) -> Vec<String> {
     let (texts, _) = corpus(3000);
     let lines = jsonl(&texts);
     let half = lines.len() / 2 + lines[lines.len() / 2..].find('\n').unwrap() + 1;
     shop.write("a.jsonl", &lines[..half]);
     shop.write("b.jsonl.zst", zstd::encode_all(&lines.as_bytes()[half..], 3).unwrap());
+    texts
+}
+
+#[test]
+fn killed_and_resumed_runs_end_with_the_same_bytes() {
+    let shop = Workshop::new();
+    in_two_files(&shop);
     let mut numbers = Numbers(7);
     let mut kills = 0;
     for out in ["out.jsonl", "out.jsonl.zst"] {
@@ -88,11 +94,7 @@ fn killed_and_resumed_runs_end_with_the_same_bytes() {
 #[test]
 fn compared_runs_that_are_killed_end_with_the_same_bytes() {
     let shop = Workshop::new();
-    let (texts, _) = corpus(3000);
-    let lines = jsonl(&texts);
-    let half = lines.len() / 2 + lines[lines.len() / 2..].find('\n').unwrap() + 1;
-    shop.write("a.jsonl", &lines[..half]);
-    shop.write("b.jsonl.zst", zstd::encode_all(&lines.as_bytes()[half..], 3).unwrap());
+    let texts = in_two_files(&shop);
     let rows: String = texts.iter().enumerate().map(|(i, text)| format!("{i},\"{text}\",{}\n", i % 7)).collect();
     shop.write("in.csv", format!("id,text,rank\n{rows}"));
     let mut numbers = Numbers(8);
