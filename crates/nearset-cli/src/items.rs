@@ -5,6 +5,7 @@ use nearset::{Item, Metric, MetricName, Shape};
 use nearset_records::extract::item_field;
 use nearset_records::{Arena, Batch, Fields, ItemField, ReadOptions, Reader, RecordError, Sources, extract};
 
+use crate::cures;
 use crate::goal::length_option;
 use crate::options::{Input, OnError, Usage};
 
@@ -79,22 +80,17 @@ impl Faults {
 
     /// Takes note of a record.
     pub fn record(&mut self, error: RecordError) -> Result<()> {
-        let cure = error.cure();
-        self.note_with(error.into(), cure)
+        self.note(error.into())
     }
 
     /// Takes note of any error.
     pub fn note(&mut self, error: anyhow::Error) -> Result<()> {
-        self.note_with(error, "use --on-error skip to leave such records out")
-    }
-
-    fn note_with(&mut self, error: anyhow::Error, cure: &'static str) -> Result<()> {
         if self.on_error == OnError::Fail {
-            bail!("{error:#} ({cure})");
+            return Err(error);
         }
         self.count += 1;
         if self.count <= Self::SHOWN {
-            eprintln!("skipped   {error:#}");
+            eprintln!("skipped   {}", cures::words(&error));
         }
         Ok(())
     }

@@ -5,6 +5,7 @@
 mod build;
 mod check;
 mod cluster;
+mod cures;
 mod dedup;
 mod goal;
 mod info;
@@ -65,8 +66,8 @@ fn main() -> ExitCode {
             ExitCode::from(2)
         }
         Err(error) => {
-            eprintln!("error: {error:#}");
-            if let Some(hint) = options::hint(&error) {
+            eprintln!("error: {}", cures::words(&error));
+            if let Some(hint) = cures::hint(&error) {
                 eprintln!("hint: {hint}");
             }
             ExitCode::FAILURE

@@ -4,14 +4,11 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
+use nearset::Filter;
 use nearset::family::WorkLimit;
-use nearset::filter::Overfull;
-use nearset::spec::SpecError;
-use nearset::{DecodeError, Filter};
-use nearset_jobs::run::RunError;
 use nearset_jobs::{FilterFile, FilterFileError};
 use nearset_records::format::known_formats;
-use nearset_records::{Fields, Format, ItemField, OutputFile, OutputOptions, Sources, output, resolve};
+use nearset_records::{Fields, Format, ItemField, OutputFile, OutputOptions, Sources, chain, output, resolve};
 
 use crate::show;
 
@@ -105,7 +102,7 @@ impl Trust {
     pub fn filter<'f>(&self, file: &'f FilterFile) -> Result<Filter<'f>> {
         match file.filter_to_trust() {
             Err(cause @ FilterFileError::Overfull { .. }) if self.allow_overfull => {
-                eprintln!("warning: {cause}");
+                eprintln!("warning: {}", chain(&cause));
                 Ok(file.filter()?)
             }
             outcome => Ok(outcome?),
@@ -132,23 +129,6 @@ impl Opening {
         Ok(FilterFile::open(path)?.within(self.work()))
     }
 }
-
-/// What to type where a file was refused that can be used all the same.
-pub fn hint(error: &anyhow::Error) -> Option<&'static str> {
-    let file = error.downcast_ref::<FilterFileError>().or_else(|| match error.downcast_ref() {
-        Some(RunError::Filter(cause)) => Some(cause),
-        _ => None,
-    });
-    match (file, error.downcast_ref()) {
-        (Some(FilterFileError::Decode { cause: DecodeError::Work(_), .. }), _) | (_, Some(SpecError::Work(_))) => {
-            Some("--unlimited-work lifts the limit")
-        }
-        (Some(FilterFileError::Overfull { .. }), _) => Some(TAKE_OVERFULL),
-        _ => error.is::<Overfull>().then_some(TAKE_OVERFULL),
-    }
-}
-
-const TAKE_OVERFULL: &str = "--allow-overfull takes it as it is";
 
 /// A wrong command line, as opposed to a failure.
 #[derive(Debug, thiserror::Error)]

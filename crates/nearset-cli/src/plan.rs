@@ -15,7 +15,7 @@ use nearset_records::Format;
 use nearset_records::extract::item_field;
 use nearset_records::format::known_formats;
 use nearset_view::curves::plan_chart_beside_peers;
-use nearset_view::plan::{self as view, Sample};
+use nearset_view::plan::{self as view, Sample, Wording};
 
 use crate::goal::{GoalOptions, explain_metric, metric_help, parse_count};
 use crate::options::Plot;
@@ -120,7 +120,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
     let answer = match args.json {
         true => json::answer(&request, &outcome, sampled.as_ref()).to_string() + "\n",
         false => {
-            view::answer(&request, &outcome, sampled.as_ref().map(sample).as_ref(), args.for_build(), show::width())
+            view::answer(&request, &outcome, sampled.as_ref().map(sample).as_ref(), &args.wording(), show::width())
         }
     };
     std::io::stdout().lock().write_all(answer.as_bytes())?;
@@ -146,9 +146,31 @@ impl Args {
         Ok((self.wanted.request(metric, self.far, self.capacity, sampled.as_ref()), sampled))
     }
 
-    /// The options by which `nearset build` makes this filter, if it reads such items.
-    fn for_build(&self) -> Option<String> {
-        item_field(self.metric.form())?;
+    /// What the answer advises, as typed.
+    fn wording(&self) -> Wording {
+        let next = match item_field(self.metric.form()) {
+            Some(_) => vec![
+                format!("nearset build ITEMS -o seen.nearset {}", self.for_build()),
+                "nearset query seen.nearset QUERIES".into(),
+            ],
+            None => {
+                vec!["in a program: nearset::plan::Request plans it, and nearset::Filter::new takes its spec".into()]
+            }
+        };
+        Wording {
+            next,
+            sample: "--sample ITEMS",
+            near: "--near",
+            far: "--far",
+            max_false_negative: "--max-fn",
+            max_false_positive: "--max-fp",
+            capacity: "--capacity",
+            worst_case: "--worst-case",
+        }
+    }
+
+    /// The options by which `nearset build` makes the filter.
+    fn for_build(&self) -> String {
         let mut text = format!("--metric {} {}", self.metric, self.wanted.typed());
         if let Some(far) = self.far {
             text += &format!(" --far {far}");
@@ -157,6 +179,6 @@ impl Args {
         if let Some(field) = &self.field {
             text += &format!(" --field {field}");
         }
-        Some(text)
+        text
     }
 }

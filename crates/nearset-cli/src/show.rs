@@ -9,24 +9,24 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use nearset_jobs::run::{Progress, RunError};
-use nearset_records::{OutputError, output};
+use nearset_records::{InputError, OutputError, output};
 pub use nearset_view::words::{bytes, count, percent, seconds};
 
 /// Whether somebody reads standard output no longer, which is no failure. Of another pipe it is one: its output was asked for by name.
 pub fn is_broken_pipe(error: &anyhow::Error) -> bool {
-    let kind = |error: &OutputError| match error {
-        OutputError::Write { path, cause } if output::is_stdout(path) => Some(cause.kind()),
-        _ => None,
+    let is_broken = |cause: &io::Error| cause.kind() == io::ErrorKind::BrokenPipe;
+    let output = |error: &OutputError| match error {
+        OutputError::Write { path, cause } => output::is_stdout(path) && is_broken(cause),
+        _ => false,
     };
-    error.chain().any(|cause| {
-        let io = cause.downcast_ref::<io::Error>().map(io::Error::kind);
-        let output = cause.downcast_ref::<OutputError>().and_then(kind);
-        let run = match cause.downcast_ref() {
-            Some(RunError::Output(error)) => kind(error),
-            _ => None,
-        };
-        [io, output, run].contains(&Some(io::ErrorKind::BrokenPipe))
-    })
+    // The first error that knows its file decides; an I/O error outside of all files is one over what the program prints itself.
+    let decided = error.chain().find_map(|cause| match (cause.downcast_ref(), cause.downcast_ref::<RunError>()) {
+        (Some(error), _) | (_, Some(RunError::Output(error))) => Some(output(error)),
+        (_, Some(_)) => Some(false),
+        _ if cause.is::<InputError>() => Some(false),
+        _ => cause.downcast_ref().map(is_broken),
+    });
+    decided.unwrap_or(false)
 }
 
 /// The width of text where no terminal says another.

@@ -46,7 +46,7 @@ pub enum BackgroundError {
     #[error(transparent)]
     Input(#[from] InputError),
     /// A record that cannot be read.
-    #[error("{0}")]
+    #[error(transparent)]
     Record(Box<RecordError>),
     /// No metric of this name over such items.
     #[error(transparent)]
@@ -55,11 +55,12 @@ pub enum BackgroundError {
     #[error(transparent)]
     Shingling(#[from] ShinglingError),
     /// An item that the metric does not take.
-    #[error("{id}: {cause}")]
+    #[error("{id}")]
     Item {
         /// The record's id.
         id: String,
         /// Why.
+        #[source]
         cause: ItemError,
     },
     /// Nothing to compare.
@@ -151,6 +152,7 @@ fn distances(metric: Metric, items: &[ItemBuffer], rng: &mut Rng) -> Result<Vec<
 #[cfg(test)]
 mod tests {
     use super::*;
+    use nearset_records::chain;
     use nearset_records::extract::Fields;
     use nearset_records::extract::item_field;
     use nearset_records::input::resolve;
@@ -202,7 +204,7 @@ mod tests {
     #[test]
     fn what_has_no_distance_is_named() {
         let why =
-            |name: &str, lines: &str, metric| measured(name, lines, metric, Shape::default()).unwrap_err().to_string();
+            |name: &str, lines: &str, metric| chain(&measured(name, lines, metric, Shape::default()).unwrap_err());
         assert!(why("a.txt", "00\n", MetricName::Hamming).starts_with("1 records are too few"));
         assert!(why("a.txt", "", MetricName::Hamming).starts_with("0 records are too few"));
         let lengths = why("a.txt", "00\n0000\n00\n", MetricName::Hamming);

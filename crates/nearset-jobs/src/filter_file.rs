@@ -12,6 +12,7 @@ use nearset::family::WorkLimit;
 use nearset::filter::Overfull;
 use nearset::{DecodeError, Filter, Index};
 
+use nearset_records::Cure;
 use nearset_records::error::OutputError;
 use nearset_records::format::{Compression, detect};
 use nearset_records::output::{OutputFile, OutputOptions};
@@ -21,16 +22,42 @@ use nearset_records::output::{OutputFile, OutputOptions};
 #[non_exhaustive]
 #[allow(missing_docs)]
 pub enum FilterFileError {
-    #[error("{}: {cause}: check the path", path.display())]
-    Unreadable { path: PathBuf, cause: io::Error },
-    #[error("{}: {cause}", path.display())]
-    Decode { path: PathBuf, cause: DecodeError },
-    #[error("{}: {cause}", path.display())]
-    Overfull { path: PathBuf, cause: Overfull },
-    #[error("{}: holds {found}, not a filter: ask it with `nearset search`", path.display())]
+    #[error("{}: cannot be read", path.display())]
+    Unreadable {
+        path: PathBuf,
+        #[source]
+        cause: io::Error,
+    },
+    #[error("{}", path.display())]
+    Decode {
+        path: PathBuf,
+        #[source]
+        cause: DecodeError,
+    },
+    #[error("{}", path.display())]
+    Overfull {
+        path: PathBuf,
+        #[source]
+        cause: Overfull,
+    },
+    #[error("{}: holds {found}, not a filter", path.display())]
     IsIndex { path: PathBuf, found: Kind },
-    #[error("{}: holds {found}, which keeps no items: build an index with `nearset build --index`", path.display())]
+    #[error("{}: holds {found}, which keeps no items", path.display())]
     IsFilter { path: PathBuf, found: Kind },
+}
+
+impl FilterFileError {
+    /// What can be done about it.
+    pub fn cure(&self) -> Option<Cure> {
+        match self {
+            Self::Unreadable { .. } => Some(Cure::CheckPath),
+            Self::Decode { cause: DecodeError::Work(_), .. } => Some(Cure::LiftWorkLimit),
+            Self::Decode { .. } => None,
+            Self::Overfull { .. } => Some(Cure::AllowOverfull),
+            Self::IsIndex { .. } => Some(Cure::Search),
+            Self::IsFilter { .. } => Some(Cure::BuildIndex),
+        }
+    }
 }
 
 /// The file of a filter or index, mapped into memory.

@@ -1,5 +1,6 @@
-//! Errors as Python has them: the kind by what went wrong, the words by the library.
+//! Errors as Python has them: the kind by what went wrong, the words by the library, the cure by the arguments that Python has.
 
+use std::error::Error;
 use std::fmt::Display;
 use std::path::Path;
 
@@ -10,7 +11,7 @@ use nearset::plan::PlanError;
 use nearset::spec::SpecError;
 use nearset::{DecodeError, ItemError};
 use nearset_jobs::FilterFileError;
-use nearset_records::OutputError;
+use nearset_records::{Cure, OutputError, chain};
 use pyo3::exceptions::{
     PyFileExistsError, PyFileNotFoundError, PyIsADirectoryError, PyMemoryError, PyOSError, PyPermissionError,
     PyTypeError, PyUnicodeEncodeError, PyValueError,
@@ -99,7 +100,7 @@ pub fn insert(error: &InsertError) -> PyErr {
 
 /// A filter that holds too much to be used.
 pub fn overfull(error: &Overfull) -> PyErr {
-    FullError::new_err(format!("{error}, or use it as it is with allow_overfull=True"))
+    FullError::new_err(message(error, Some(Cure::AllowOverfull)))
 }
 
 /// A filter that holds too much to be given more.
@@ -109,40 +110,50 @@ pub fn overfull_for_more(error: &Overfull) -> PyErr {
 
 /// Bytes that are no filter.
 pub fn decode(error: &DecodeError) -> PyErr {
-    match error {
-        DecodeError::Work(_) => unusual_work(error),
-        _ => value(error),
-    }
-}
-
-fn unusual_work(error: impl Display) -> PyErr {
-    PyValueError::new_err(format!("{error} (unlimited_work=True lifts it)"))
+    let cure = matches!(error, DecodeError::Work(_)).then_some(Cure::LiftWorkLimit);
+    PyValueError::new_err(message(error, cure))
 }
 
 /// A file that can't be opened.
 pub fn filter_file(error: &FilterFileError) -> PyErr {
+    let message = message(error, error.cure());
     match error {
-        FilterFileError::Unreadable { cause, .. } => io(cause.kind(), error),
-        FilterFileError::Overfull { .. } => {
-            FullError::new_err(format!("{error}, or use it as it is with allow_overfull=True"))
-        }
-        FilterFileError::Decode { cause: DecodeError::Work(_), .. } => unusual_work(error),
-        _ => value(error),
+        FilterFileError::Unreadable { cause, .. } => io(cause.kind(), message),
+        FilterFileError::Overfull { .. } => FullError::new_err(message),
+        _ => value(message),
     }
 }
 
 /// A file that can't be written.
 pub fn output(error: &OutputError) -> PyErr {
+    let message = message(error, error.cure());
     match error {
-        OutputError::Exists { path } => PyFileExistsError::new_err(format!(
-            "{}: exists already: choose another name, or pass force=True to replace it",
-            path.display()
-        )),
-        OutputError::NoFolder { .. } => PyFileNotFoundError::new_err(error.to_string()),
-        OutputError::IsFolder { .. } => PyIsADirectoryError::new_err(error.to_string()),
-        OutputError::NoPermission { .. } => PyPermissionError::new_err(error.to_string()),
-        OutputError::Write { cause, .. } => io(cause.kind(), error),
-        _ => PyOSError::new_err(error.to_string()),
+        OutputError::Exists { .. } => PyFileExistsError::new_err(message),
+        OutputError::NoFolder { .. } => PyFileNotFoundError::new_err(message),
+        OutputError::IsFolder { .. } => PyIsADirectoryError::new_err(message),
+        OutputError::NoPermission { .. } => PyPermissionError::new_err(message),
+        OutputError::Write { cause, .. } => io(cause.kind(), message),
+        _ => PyOSError::new_err(message),
+    }
+}
+
+/// An error with its sources, and what can be done about it in Python's terms.
+fn message(error: &(dyn Error + 'static), cure: Option<Cure>) -> String {
+    let text = chain(error);
+    match cure {
+        Some(cure) => format!("{text} ({})", in_arguments(cure)),
+        None => text,
+    }
+}
+
+fn in_arguments(cure: Cure) -> String {
+    match cure {
+        Cure::Replace => "choose another name, or pass force=True to replace it".into(),
+        Cure::AllowOverfull => "allow_overfull=True takes it as it is".into(),
+        Cure::LiftWorkLimit => "unlimited_work=True lifts the limit".into(),
+        Cure::Search => "nearset.open opens it as an index".into(),
+        Cure::BuildIndex => "nearset.plan_index plans an index".into(),
+        other => other.to_string(),
     }
 }
 

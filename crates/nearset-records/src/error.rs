@@ -1,5 +1,6 @@
-//! What can go wrong with files, each error naming the file, what was found and the cure.
+//! What can go wrong with files: each error names the file and what was found, keeps its source, and has a cure.
 
+use std::error::Error;
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
@@ -7,6 +8,7 @@ use std::sync::Arc;
 
 use nearset::ItemError;
 
+use crate::cure::Cure;
 use crate::format::{Format, KNOWN_PACKINGS, UnknownFormat, known_extensions};
 
 /// Why an input cannot be read, or not to its end.
@@ -18,11 +20,19 @@ pub enum InputError {
     Nothing,
     #[error("{pattern}: no file matches: check the path, and quote the pattern if the shell should not expand it")]
     NoMatch { pattern: String },
-    #[error("{pattern}: not a valid glob pattern: {cause}")]
-    BadPattern { pattern: String, cause: glob::PatternError },
-    #[error("{}: {cause}: {}", path.display(), cure(cause))]
-    Unreadable { path: PathBuf, cause: io::Error },
-    #[error("{}: the extension tells no format: name one with --format (known: {})", path.display(), known_extensions())]
+    #[error("{pattern}: not a valid glob pattern")]
+    BadPattern {
+        pattern: String,
+        #[source]
+        cause: glob::PatternError,
+    },
+    #[error("{}: cannot be read", path.display())]
+    Unreadable {
+        path: PathBuf,
+        #[source]
+        cause: io::Error,
+    },
+    #[error("{}: the extension tells no format (known: {})", path.display(), known_extensions())]
     UnknownExtension { path: PathBuf },
     #[error(
         "{}: .{packing} is not unpacked: unpack it first and name the file it gives, or pipe that to - (read are {KNOWN_PACKINGS})",
@@ -40,29 +50,45 @@ pub enum InputError {
          again, or recover the whole records before the cut with `{packing} -dc` and drop the last line"
     )]
     Truncated { name: Arc<str>, packing: &'static str, read: u64 },
-    #[error("{name}: the {packing} stream is damaged after {read} uncompressed bytes ({cause}): {}", cure_packing(*read))]
-    Corrupt { name: Arc<str>, packing: &'static str, read: u64, cause: io::Error },
-    #[error("{name}: cannot read on after {read} bytes: {cause}")]
-    Read { name: Arc<str>, read: u64, cause: io::Error },
+    #[error("{name}: the {packing} stream is damaged after {read} uncompressed bytes")]
+    Corrupt {
+        name: Arc<str>,
+        packing: &'static str,
+        read: u64,
+        #[source]
+        cause: io::Error,
+    },
+    #[error("{name}: cannot read on after {read} bytes")]
+    Read {
+        name: Arc<str>,
+        read: u64,
+        #[source]
+        cause: io::Error,
+    },
     #[error(
         "{name}:{line}: a record longer than {limit} bytes: is this the right format? (in CSV, a quote that is never \
          closed swallows what follows)"
     )]
     RecordTooLong { name: Arc<str>, line: u64, limit: usize },
-    #[error("{name}: no column is called {column:?}: there are {}; --field names another", list(found))]
+    #[error("{name}: no column is called {column:?}: there are {}", list(found))]
     MissingColumn { name: Arc<str>, column: String, found: Vec<String> },
-    #[error("{name}: the header line is broken: {cause}")]
-    BadHeader { name: Arc<str>, cause: RecordFault },
-    #[error("{name}: {cause}")]
-    BadArray { name: Arc<str>, cause: String },
+    #[error("{name}: the header line is broken")]
+    BadHeader {
+        name: Arc<str>,
+        #[source]
+        cause: RecordFault,
+    },
+    #[error("{name}: {why}")]
+    BadArray { name: Arc<str>, why: String },
     #[error("{name}: column {column:?} holds {found}, but {wanted} is needed")]
     ColumnType { name: Arc<str>, column: String, found: String, wanted: &'static str },
-    #[error("{name}: not a readable Parquet file: {cause}")]
-    Parquet { name: Arc<str>, cause: parquet::errors::ParquetError },
-    #[error(
-        "{name}: only {found} bytes are there but the run stopped at byte {wanted}: the input has changed since; start \
-         again without --resume"
-    )]
+    #[error("{name}: not a readable Parquet file")]
+    Parquet {
+        name: Arc<str>,
+        #[source]
+        cause: parquet::errors::ParquetError,
+    },
+    #[error("{name}: only {found} bytes are there but the run stopped at byte {wanted}: the input has changed since")]
     ResumeBeyondEnd { name: Arc<str>, found: u64, wanted: u64 },
 }
 
@@ -73,7 +99,7 @@ pub enum InputError {
 pub enum OutputError {
     #[error("{}: is also an input ({}): writing would destroy it; choose another output", path.display(), input.display())]
     IsInput { path: PathBuf, input: PathBuf },
-    #[error("{}: exists already: choose another name, or pass --force to replace it", path.display())]
+    #[error("{}: exists already", path.display())]
     Exists { path: PathBuf },
     #[error("{}: the folder {} does not exist: create it first", path.display(), folder.display())]
     NoFolder { path: PathBuf, folder: PathBuf },
@@ -93,22 +119,26 @@ pub enum OutputError {
     NoSpace { path: PathBuf },
     #[error("{}: permission denied: choose a folder you may write to", path.display())]
     NoPermission { path: PathBuf },
-    #[error("{}: cannot write: {cause}", path.display())]
-    Write { path: PathBuf, cause: io::Error },
-    #[error("{}: cannot go on from byte {wanted}, the file has {found}: start again without --resume", path.display())]
+    #[error("{}: cannot write", path.display())]
+    Write {
+        path: PathBuf,
+        #[source]
+        cause: io::Error,
+    },
+    #[error("{}: cannot go on from byte {wanted}, the file has {found}", path.display())]
     ResumeBeyondEnd { path: PathBuf, wanted: u64, found: u64 },
-    #[error(
-        "{}: the state of the unfinished run is damaged, or another version's ({cause}): start again without --resume, with --force",
-        path.display()
-    )]
-    BadState { path: PathBuf, cause: String },
-    #[error("{}: {what} cannot be resumed: start again without --resume", path.display())]
+    #[error("{}: the state of the unfinished run is damaged, or another version's", path.display())]
+    BadState {
+        path: PathBuf,
+        #[source]
+        cause: Box<dyn Error + Send + Sync>,
+    },
+    #[error("{}: {what} cannot be resumed", path.display())]
     NotResumable { path: PathBuf, what: &'static str },
-    #[error("{}: {cause}", path.display())]
-    Unsupported { path: PathBuf, cause: String },
+    #[error("{}: {why}", path.display())]
+    Unsupported { path: PathBuf, why: String },
     #[error(
-        "{}: {} is {} and {} is {}, and records come out as they went in: give each format an output of its own, or say with --format how \
-         all inputs are to be read",
+        "{}: {} is {} and {} is {}, and records come out as they went in",
         path.display(), first.0, first.1, other.0, other.1
     )]
     MixedFormats { path: PathBuf, first: (Arc<str>, Format), other: (Arc<str>, Format) },
@@ -117,8 +147,12 @@ pub enum OutputError {
         path.display()
     )]
     HeaderMismatch { path: PathBuf, name: Arc<str>, first: Arc<str> },
-    #[error("{}: cannot write Parquet: {cause}", path.display())]
-    Parquet { path: PathBuf, cause: parquet::errors::ParquetError },
+    #[error("{}: cannot write Parquet", path.display())]
+    Parquet {
+        path: PathBuf,
+        #[source]
+        cause: parquet::errors::ParquetError,
+    },
     #[error(transparent)]
     Input(#[from] InputError),
     #[error(transparent)]
@@ -138,8 +172,7 @@ impl OutputError {
 }
 
 /// A record that gives no item, where it is, and why.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
-#[error("{name}:{line}: {fault}")]
+#[derive(Debug, Clone, PartialEq)]
 pub struct RecordError {
     /// The file's name.
     pub name: Arc<str>,
@@ -154,8 +187,8 @@ pub struct RecordError {
 #[non_exhaustive]
 #[allow(missing_docs)]
 pub enum RecordFault {
-    #[error("column {column}: invalid JSON: {cause}")]
-    InvalidJson { column: usize, cause: &'static str },
+    #[error("column {column}: invalid JSON: {why}")]
+    InvalidJson { column: usize, why: &'static str },
     #[error(
         "{found} instead of a JSON object: JSON Lines has one object a line; `jq -c '.[]'` makes such lines of an array"
     )]
@@ -178,12 +211,20 @@ pub enum RecordFault {
         "{found} cells, but the header names {columns} columns: put cells that contain the separator in quotes, or name the missing columns"
     )]
     ExtraCells { found: usize, columns: usize },
-    #[error("{cause}")]
-    BadSequence { cause: &'static str },
-    #[error("field {field:?}: {cause}")]
-    BadHex { field: String, cause: ItemError },
-    #[error("field {field:?}: {cause}")]
-    Unhashable { field: String, cause: ItemError },
+    #[error("{why}")]
+    BadSequence { why: &'static str },
+    #[error("field {field:?}")]
+    BadHex {
+        field: String,
+        #[source]
+        cause: ItemError,
+    },
+    #[error("field {field:?}")]
+    Unhashable {
+        field: String,
+        #[source]
+        cause: ItemError,
+    },
     #[error("field {field:?}: {found:?} is not a number")]
     BadNumber { field: String, found: String },
     #[error("column {column:?} is null or empty here")]
@@ -195,16 +236,81 @@ pub enum RecordFault {
     FieldTaken { field: String, found: &'static str },
 }
 
-impl RecordError {
-    /// What can be done about it, beside mending the record.
-    pub fn cure(&self) -> &'static str {
-        match self.fault {
-            RecordFault::MissingField { .. } => {
-                "name another with --field, or use --on-error skip to leave such records out"
+impl fmt::Display for RecordError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}: {}", self.name, self.line, self.fault)
+    }
+}
+
+// The place and the fault are one sentence, so the source is the fault's.
+impl Error for RecordError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.fault.source()
+    }
+}
+
+impl InputError {
+    /// What can be done about it.
+    pub fn cure(&self) -> Option<Cure> {
+        match self {
+            InputError::Unreadable { cause, .. } => Some(match cause.kind() {
+                io::ErrorKind::NotFound => Cure::CheckPath,
+                io::ErrorKind::PermissionDenied => Cure::MakeReadable,
+                _ => Cure::CheckDisk,
+            }),
+            InputError::UnknownExtension { .. } => Some(Cure::NameFormat),
+            InputError::Corrupt { read: 0, .. } => Some(Cure::RenameOrFetchAgain),
+            InputError::Corrupt { .. } => Some(Cure::FetchAgain),
+            InputError::Truncated { .. } | InputError::Read { .. } | InputError::RecordTooLong { .. } => {
+                Some(Cure::SkipRest)
             }
-            _ => "use --on-error skip to leave such records out",
+            InputError::MissingColumn { .. } => Some(Cure::NameField),
+            InputError::ResumeBeyondEnd { .. } => Some(Cure::StartAgain),
+            _ => None,
         }
     }
+}
+
+impl OutputError {
+    /// What can be done about it.
+    pub fn cure(&self) -> Option<Cure> {
+        match self {
+            OutputError::Exists { .. } => Some(Cure::Replace),
+            OutputError::ResumeBeyondEnd { .. } | OutputError::BadState { .. } | OutputError::NotResumable { .. } => {
+                Some(Cure::StartAgain)
+            }
+            OutputError::MixedFormats { .. } => Some(Cure::SplitOrNameFormat),
+            OutputError::Input(error) => error.cure(),
+            OutputError::Record(error) => Some(error.cure()),
+            _ => None,
+        }
+    }
+}
+
+impl RecordError {
+    /// What can be done about it, beside mending the record.
+    pub fn cure(&self) -> Cure {
+        match self.fault {
+            RecordFault::MissingField { .. } => Cure::NameFieldOrSkip,
+            _ => Cure::Skip,
+        }
+    }
+}
+
+/// An error and its sources in one line, from the outermost to the first. What a message already says is not repeated: some
+/// libraries put the source into their own text.
+pub fn chain(error: &(dyn Error + 'static)) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(inner) = source {
+        let said = inner.to_string();
+        if !text.contains(&said) {
+            text.push_str(": ");
+            text.push_str(&said);
+        }
+        source = inner.source();
+    }
+    text
 }
 
 /// Names for a message, not more of them than a reader takes in.
@@ -227,17 +333,5 @@ impl fmt::Display for ListOfNames<'_> {
             write!(f, " and {} more", self.0.len() - SHOWN)?;
         }
         Ok(())
-    }
-}
-
-fn cure_packing(read: u64) -> &'static str {
-    if read == 0 { "rename the file if it is not packed at all, or fetch it again" } else { "fetch the file again" }
-}
-
-fn cure(cause: &io::Error) -> &'static str {
-    match cause.kind() {
-        io::ErrorKind::NotFound => "check the path",
-        io::ErrorKind::PermissionDenied => "make it readable for this user",
-        _ => "check the file and its disk",
     }
 }

@@ -4,6 +4,7 @@
 //! - [`input`]: files, folders, globs and the pipe as one ordered list, read in batches of whole records.
 //! - [`mod@extract`]: texts, bit strings, vectors and ids out of a batch.
 //! - [`output`]: kept records byte for byte, in files that appear whole or not at all, and can be gone on with behind a checkpoint.
+//! - [`error`], [`cure`]: what can go wrong, and what a user can do about it.
 //! - [`resume`], [`scratch`]: the state of an unfinished run, and room for what is read again.
 //!
 //! One thread reads, many extract, one writes in order: batches own their bytes and carry their position, so nothing here
@@ -27,6 +28,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+pub mod cure;
 pub mod error;
 pub mod extract;
 pub mod format;
@@ -35,7 +37,8 @@ pub mod output;
 pub mod resume;
 pub mod scratch;
 
-pub use error::{InputError, OutputError, RecordError, RecordFault};
+pub use cure::Cure;
+pub use error::{InputError, OutputError, RecordError, RecordFault, chain};
 pub use extract::{Arena, Extracted, Fields, ItemField, extract};
 pub use format::{Compression, Format};
 pub use input::{Batch, Position, ReadOptions, Reader, Source, Sources, resolve};

@@ -4,6 +4,7 @@
 //! rename after everything it refers to is on disk, and what it no longer refers to is removed only after that.
 //! Not here: what a state holds.
 
+use std::error::Error;
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -104,17 +105,17 @@ impl StateFolder {
         let bytes = match fs::read(&path) {
             Ok(bytes) => bytes,
             Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-            Err(cause) => return Err(OutputError::BadState { path, cause: cause.to_string() }),
+            Err(cause) => return Err(OutputError::BadState { path, cause: cause.into() }),
         };
         match serde_json::from_slice(&bytes) {
             Ok(state) => Ok(Some(state)),
-            Err(cause) => Err(OutputError::BadState { path, cause: cause.to_string() }),
+            Err(cause) => Err(OutputError::BadState { path, cause: cause.into() }),
         }
     }
 
     /// The error of a state that does not fit what it refers to.
-    pub fn damaged(&self, cause: impl ToString) -> OutputError {
-        OutputError::BadState { path: self.path.join(STATE), cause: cause.to_string() }
+    pub fn damaged(&self, cause: impl Into<Box<dyn Error + Send + Sync>>) -> OutputError {
+        OutputError::BadState { path: self.path.join(STATE), cause: cause.into() }
     }
 
     /// Makes a state the present one, that of a checkpoint with this number. Files called `NAME-NUMBER.EXTENSION` of earlier ones go.

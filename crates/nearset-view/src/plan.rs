@@ -19,17 +19,54 @@ pub struct Sample {
     pub most_pairs: u64,
 }
 
-/// The planner's answer to a request, in lines of at most `width` letters. `build` are the options by which `nearset build` makes the filter.
+/// How a front end calls the options that an answer may advise to change, and what its users do next.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wording {
+    /// What to type in order to build the planned filter and to ask it, one line per command.
+    pub next: Vec<String>,
+    /// How to have the distances between one's own items measured.
+    pub sample: &'static str,
+    /// The option of `Request::near`.
+    pub near: &'static str,
+    /// The option of `Request::far`.
+    pub far: &'static str,
+    /// The option of `Request::max_false_negative`.
+    pub max_false_negative: &'static str,
+    /// The option of `Request::max_false_positive`.
+    pub max_false_positive: &'static str,
+    /// The option of `Request::capacity`.
+    pub capacity: &'static str,
+    /// The option that asks for `FarModel::WorstCase`.
+    pub worst_case: &'static str,
+}
+
+impl Default for Wording {
+    /// The library's own names.
+    fn default() -> Self {
+        Self {
+            next: vec!["nearset::Filter::new takes the plan's spec".into()],
+            sample: "a background measured on them",
+            near: "near",
+            far: "far",
+            max_false_negative: "max_false_negative",
+            max_false_positive: "max_false_positive",
+            capacity: "capacity",
+            worst_case: "the worst case",
+        }
+    }
+}
+
+/// The planner's answer to a request, in lines of at most `width` letters and in the terms of a front end.
 pub fn answer(
     request: &Request,
     outcome: &Result<Plan, PlanError>,
     sampled: Option<&Sample>,
-    build: Option<String>,
+    wording: &Wording,
     width: usize,
 ) -> String {
-    let mut page = Page { text: String::new(), width };
+    let mut page = Page { text: String::new(), wording, width };
     match outcome {
-        Ok(plan) => page.plan(plan, sampled, build),
+        Ok(plan) => page.plan(plan, sampled),
         Err(PlanError::LargerThanItems { plan, advice, item_bits }) => {
             page.larger(plan, advice, *item_bits, sampled);
         }
@@ -41,12 +78,13 @@ pub fn answer(
     page.text
 }
 
-struct Page {
+struct Page<'w> {
     text: String,
+    wording: &'w Wording,
     width: usize,
 }
 
-impl Page {
+impl Page<'_> {
     fn line(&mut self, line: &str) {
         self.text.push_str(line.trim_end());
         self.text.push('\n');
@@ -85,12 +123,12 @@ impl Page {
         self.line(&line);
     }
 
-    fn plan(&mut self, plan: &Plan, sampled: Option<&Sample>, build: Option<String>) {
+    fn plan(&mut self, plan: &Plan, sampled: Option<&Sample>) {
         self.paragraph(&format!("{} {}", promise(plan), cost(plan)));
         self.numbers(plan, sampled);
         self.curve(plan);
         self.others(plan);
-        self.next(plan, build);
+        self.next(plan);
     }
 
     fn numbers(&mut self, plan: &Plan, sampled: Option<&Sample>) {
@@ -188,19 +226,14 @@ impl Page {
         }
     }
 
-    fn next(&mut self, plan: &Plan, build: Option<String>) {
+    fn next(&mut self, plan: &Plan) {
         self.line("Next:");
-        match build {
-            Some(options) => {
-                self.line(&format!("  nearset build ITEMS -o seen.nearset {options}"));
-                self.line("  nearset query seen.nearset QUERIES");
-            }
-            None => {
-                self.line("  in a program: nearset::plan::Request plans it, and nearset::Filter::new takes its spec")
-            }
+        for command in &self.wording.next {
+            self.line(&format!("  {command}"));
         }
         if is_random(&plan.request) {
-            self.wrapped("  ", 2, "or this with --sample ITEMS, to reckon with how far apart your items really lie");
+            let sample = self.wording.sample;
+            self.wrapped("  ", 2, &format!("or this with {sample}, to allow for how far apart your items really lie"));
         }
     }
 
@@ -263,7 +296,8 @@ impl Page {
                 "  another goal",
                 16,
                 &format!(
-                    "at --near {} a filter is smaller than the {nouns}: {filter} bits an item",
+                    "at {} {} a filter is smaller than the {nouns}: {filter} bits per item",
+                    self.wording.near,
                     number(near.request.near),
                 ),
             );
@@ -313,17 +347,19 @@ impl Page {
         for other in nearest {
             let mut change = Vec::new();
             if let Some(far) = other.far.filter(|far| Some(*far) != request.far) {
-                change.push(format!("--far {}", number(far)));
+                change.push(format!("{} {}", self.wording.far, number(far)));
             }
             if matches!(request.far_model, Some(FarModel::WorstCase)) && is_random(other) {
-                change.push(format!("without --worst-case ({})", far_model(other, terms)));
+                change.push(format!("without {} ({})", self.wording.worst_case, far_model(other, terms)));
             }
             self.wrapped("  ", 2, &format!("the same with {}", change.join(" and ")));
         }
         for advice in advice {
             self.wrapped("  ", 2, &format!("no filter, but {advice}"));
         }
-        self.wrapped("  ", 2, "larger --max-fn or --max-fp, or a smaller --capacity");
+        let Wording { max_false_negative, max_false_positive, capacity, .. } = self.wording;
+        let looser = format!("a larger {max_false_negative} or {max_false_positive}, or a smaller {capacity}");
+        self.wrapped("  ", 2, &looser);
     }
 }
 
@@ -503,7 +539,7 @@ mod tests {
 
     #[test]
     fn long_texts_are_broken_between_words() {
-        let mut page = Page { text: String::new(), width: 20 };
+        let mut page = Page { text: String::new(), wording: &Wording::default(), width: 20 };
         page.fact("label", "aaa bbb ccc ddd");
         assert_eq!(page.text, "label        aaa bbb\n             ccc ddd\n");
     }

@@ -11,7 +11,7 @@ fn a_broken_record_fails_with_its_line_or_is_skipped() {
         (&b"{\"text\": \"cut off\n"[..], "invalid JSON"),
         (
             b"{\"body\": \"no text here\"}\n",
-            "no field \"text\": there are \"body\" (name another with --field, or use --on-error skip",
+            "no field \"text\": there are \"body\"\nhint: name another with --field, or use --on-error skip",
         ),
         (b"{\"text\": 7}\n", "is a number, not a string"),
         (b"{\"text\": \"\xff\xfe\"}\n", "invalid UTF-8"),
@@ -185,7 +185,10 @@ fn places_without_permission_are_named() {
         allow(name, mode);
     }
     for (arguments, why) in [
-        ("dedup secret.jsonl -o -", "secret.jsonl: Permission denied (os error 13): make it readable for this user"),
+        (
+            "dedup secret.jsonl -o -",
+            "secret.jsonl: cannot be read: Permission denied (os error 13)\nhint: make it readable for this user",
+        ),
         ("dedup in.jsonl -o locked/out.jsonl", "locked/out.jsonl: permission denied: choose a folder you may write to"),
         ("dedup in.jsonl -o - --save locked/f.nearset", "locked/f.nearset: permission denied"),
     ] {

@@ -262,7 +262,7 @@ fn interrupt_half_way(shop: &Workshop, arguments: &str) {
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         if shop.exists("out.jsonl.resume/state.json") {
             assert_eq!(output.status.code(), Some(1));
-            assert!(said.contains("stopped: go on with the same command and --resume"), "{said}");
+            assert!(said.contains("hint: go on with the same command and --resume"), "{said}");
             return;
         }
         // Too early or too late: nothing half-written is left either way.

@@ -245,12 +245,12 @@ fn plan_facts(plan: &DedupPlan, outcome: &Outcome) -> Vec<Fact> {
 /// What decides the result, but not the seed: it may be secret, and a page is for showing.
 fn option_facts(options: &DedupOptions, plan: &DedupPlan) -> Vec<Fact> {
     let mut facts = vec![
-        Fact::new("--near", plan.near),
-        Fact::new("--max-fn", plan.max_false_negative),
-        Fact::new("--max-fp", plan.max_false_positive),
-        Fact::new("--shingle", options.shingling()),
+        Fact::new("near", plan.near),
+        Fact::new("max false negative", plan.max_false_negative),
+        Fact::new("max false positive", plan.max_false_positive),
+        Fact::new("shingling", options.shingling()),
     ];
-    facts.extend(options.capacity.map(|records| Fact::new("--capacity", count(records))));
-    facts.extend(options.against.iter().map(|against| Fact::new("--against", against.display())));
+    facts.extend(options.capacity.map(|records| Fact::new("capacity", count(records))));
+    facts.extend(options.against.iter().map(|against| Fact::new("against", against.display())));
     facts
 }

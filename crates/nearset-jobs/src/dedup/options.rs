@@ -60,15 +60,15 @@ impl DedupOptions {
         let mut all = Fingerprint::new();
         let mut note = |name: &str, value: String| all.insert(name.to_owned(), value);
         let terms = self.terms()?;
-        note("--near", format!("{}, far at {:.4}", wanted.near, wanted.metric.own_unit(terms.far)));
-        note("--max-fn", terms.max_false_negative.to_string());
-        note("--max-fp", terms.max_false_positive.to_string());
-        note("--shingle", self.shingling().to_string());
-        note("--seed", wanted.seed.to_string());
-        note("--capacity", format!("{capacity:?}"));
-        note("the number of --against", against.len().to_string());
+        note("near", format!("{}, far at {:.4}", wanted.near, wanted.metric.own_unit(terms.far)));
+        note("max false negative", terms.max_false_negative.to_string());
+        note("max false positive", terms.max_false_positive.to_string());
+        note("shingling", self.shingling().to_string());
+        note("seed", wanted.seed.to_string());
+        note("capacity", format!("{capacity:?}"));
+        note("the number of filters to compare with", against.len().to_string());
         for path in against {
-            note(&format!("--against {}", path.display()), of_file(path));
+            note(&format!("the filter {}", path.display()), of_file(path));
         }
         Ok(all)
     }

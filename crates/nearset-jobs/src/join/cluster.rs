@@ -19,6 +19,7 @@ use super::stars::{Placement, Stars};
 use super::stream::{self, Counts, Cutter};
 use super::{JoinOptions, JoinPlan};
 use crate::run::{Ids, Progress, RunError};
+use nearset_records::Cure;
 use nearset_records::input::Source;
 use nearset_records::output::{OutputOptions, TableFile, Value};
 
@@ -84,7 +85,7 @@ pub fn cluster(
     let (sources, started) = (sources.into(), Instant::now());
     let plan = options.join.plan()?;
     if options.follow_chains {
-        stream::check_files(&sources, "what chains connect is known only after all was read")?;
+        stream::check_files(&sources, "what chains connect is known only after all was read", Cure::SaveToFile)?;
     }
     let output = OutputOptions::protecting(&sources).with_force(options.join.force);
     let table = TableFile::create(&options.out, COLUMNS, &output)?;

@@ -12,7 +12,7 @@ use nearset::{Item, JoinSpec, Shingler};
 use nearset_view::run::SourceSummary;
 use serde::Serialize;
 
-use nearset_records::{Batch, Extracted, Fields, ReadOptions, Reader, RecordError, RecordFault, Source};
+use nearset_records::{Batch, Cure, Extracted, Fields, ReadOptions, Reader, RecordError, RecordFault, Source};
 
 use super::model;
 use crate::run::{Errors, OnError, Progress, RunError, Tally, Worker, record_bytes};
@@ -228,9 +228,9 @@ pub(super) fn read(
 }
 
 /// That every source can be read twice.
-pub(super) fn check_files(sources: &[Source], why: &'static str) -> Result<(), RunError> {
+pub(super) fn check_files(sources: &[Source], why: &'static str, cure: Cure) -> Result<(), RunError> {
     match sources.iter().find(|source| source.bytes.is_none()) {
-        Some(pipe) => Err(RunError::Pipe { name: Arc::clone(&pipe.name), why }),
+        Some(pipe) => Err(RunError::Pipe { name: Arc::clone(&pipe.name), why, cure }),
         None => Ok(()),
     }
 }

@@ -4,6 +4,7 @@
 //! of its set (4 bytes); sets themselves are in a cache of fixed size and are made anew from the input when they have left it.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::error::Error;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::rc::Rc;
@@ -213,8 +214,8 @@ impl Texts {
         let batch = self.record(place)?;
         match extract(&batch, &self.fields, &mut self.arena).item(0) {
             Ok(Item::Text(text)) => Ok(take(text)),
-            Ok(_) => Err(again(&batch, place, "it holds no text".to_owned())),
-            Err(error) => Err(again(&batch, place, error.fault.to_string())),
+            Ok(_) => Err(again(&batch, place, "it holds no text")),
+            Err(error) => Err(again(&batch, place, error.fault.clone())),
         }
     }
 
@@ -224,7 +225,7 @@ impl Texts {
         let source = &self.sources[place.source as usize];
         if !in_place(source) {
             let Some(copies) = &mut self.copies else {
-                return Err(again(&template, place, "nothing was copied".to_owned()));
+                return Err(again(&template, place, "nothing was copied"));
             };
             copies.read_at(place.offset, &mut bytes).map_err(|cause| self.scratch_error(cause))?;
             return Ok(template.with_record(bytes, place.line));
@@ -240,7 +241,7 @@ impl Texts {
         };
         match opened.and_then(|file| read_at(file, place.offset, &mut bytes)) {
             Ok(()) => Ok(template.with_record(bytes, place.line)),
-            Err(cause) => Err(again(&template, place, cause.to_string())),
+            Err(cause) => Err(again(&template, place, cause)),
         }
     }
 
@@ -272,8 +273,8 @@ fn read_at(mut file: &File, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
     file.read_exact(bytes)
 }
 
-fn again(batch: &Batch, place: Place, cause: String) -> RunError {
-    RunError::ReadAgain { name: Arc::clone(batch.name()), line: place.line, cause }
+fn again(batch: &Batch, place: Place, cause: impl Into<Box<dyn Error + Send + Sync>>) -> RunError {
+    RunError::ReadAgain { name: Arc::clone(batch.name()), line: place.line, cause: cause.into() }
 }
 
 /// Sets by entry, as many as there is room for; those not used since the last round go first (second chance: Corbató 1968).

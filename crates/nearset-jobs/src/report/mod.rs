@@ -151,9 +151,9 @@ fn option_facts(options: &RunOptions) -> Vec<Fact> {
         OnError::Fail => "fail",
         OnError::Skip => "skip",
     };
-    let mut facts = vec![Fact::new("--text-field", &options.fields.item), Fact::new("--on-error", on_error)];
-    facts.extend(options.removed.as_ref().map(|removed| Fact::new("--removed", removed.display())));
-    facts.extend(options.save.as_ref().map(|save| Fact::new("--save", save.display())));
+    let mut facts = vec![Fact::new("text field", &options.fields.item), Fact::new("on error", on_error)];
+    facts.extend(options.removed.as_ref().map(|removed| Fact::new("removed", removed.display())));
+    facts.extend(options.save.as_ref().map(|save| Fact::new("save", save.display())));
     facts
 }
 

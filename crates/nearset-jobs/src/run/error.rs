@@ -1,5 +1,6 @@
 //! Why a run ends without its output.
 
+use std::error::Error;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -8,7 +9,7 @@ use nearset::filter::InsertError;
 use nearset::plan::PlanError;
 use nearset::spec::SpecError;
 use nearset::{DecodeError, ItemError, ShinglingError};
-use nearset_records::{InputError, OutputError, RecordError};
+use nearset_records::{Cure, InputError, OutputError, RecordError};
 
 use crate::filter_file::FilterFileError;
 
@@ -23,33 +24,35 @@ pub enum RunError {
     Shingling(#[from] ShinglingError),
     #[error(transparent)]
     Input(#[from] InputError),
-    #[error("{0} ({cure})", cure = .0.cure())]
-    Record(RecordError),
+    #[error(transparent)]
+    Record(#[from] RecordError),
     #[error(transparent)]
     Output(#[from] OutputError),
     #[error(transparent)]
     Filter(#[from] FilterFileError),
-    #[error("the filter cannot grow: {0}")]
-    Grow(InsertError),
-    #[error("{}: holds no texts ({cause}): only filters over shingles can be used with --against", path.display())]
-    AgainstKind { path: PathBuf, cause: ItemError },
+    #[error("the filter cannot grow")]
+    Grow(#[source] InsertError),
+    #[error("{}: holds no texts: only filters over shingles can tell what is near them", path.display())]
+    AgainstKind {
+        path: PathBuf,
+        #[source]
+        cause: ItemError,
+    },
     #[error("{}: no filter is built that could be saved: build one from the output", path.display())]
     NothingToSave { path: PathBuf },
-    #[error(
-        "{what} has changed since the run that is to be resumed (it was {was}, it is {is}): change it back, or start \
-         again without --resume, with --force"
-    )]
+    #[error("{what} has changed since the run that is to be resumed: it was {was}, it is {is}")]
     Changed { what: String, was: String, is: String },
-    #[error(
-        "{}: an unfinished run left its state here: go on with --resume, or start again with --force",
-        folder.display()
-    )]
+    #[error("{}: an unfinished run left its state here", folder.display())]
     Unfinished { folder: PathBuf },
-    #[error("{}: the saved filter is damaged ({cause}): start again without --resume, with --force", path.display())]
-    BadSnapshot { path: PathBuf, cause: DecodeError },
+    #[error("{}: the saved filter is damaged", path.display())]
+    BadSnapshot {
+        path: PathBuf,
+        #[source]
+        cause: DecodeError,
+    },
     #[error("{name} is named twice among the outputs: give each its own file", name = path.display())]
     SameOutput { path: PathBuf },
-    #[error("stopped{}", if *.resumable { ": go on with the same command and --resume" } else { "; nothing was written" })]
+    #[error("stopped; {}", if *.resumable { "what was done so far is kept" } else { "nothing was written" })]
     Interrupted { resumable: bool },
     #[error("the reading thread died: this is a bug in nearset")]
     ReaderDied,
@@ -57,18 +60,23 @@ pub enum RunError {
         "a thread died over the records from {name}:{line} on: this is a bug in nearset; please report it with them"
     )]
     WorkerDied { name: Arc<str>, line: u64 },
-    #[error("{name}:{line}: the record cannot be read again to be compared ({cause}): did the file change meanwhile?")]
-    ReadAgain { name: Arc<str>, line: u64, cause: String },
-    #[error(
-        "the copy of compressed or piped texts in {}: {cause}: make room there (for temporary files, set TMPDIR to a folder that has \
-         it), or unpack the inputs first, which are then read in place",
-        folder.display()
-    )]
-    Scratch { folder: PathBuf, cause: io::Error },
+    #[error("{name}:{line}: the record cannot be read again to be compared: did the file change meanwhile?")]
+    ReadAgain {
+        name: Arc<str>,
+        line: u64,
+        #[source]
+        cause: Box<dyn Error + Send + Sync>,
+    },
+    #[error("the copy of compressed or piped texts in {}", folder.display())]
+    Scratch {
+        folder: PathBuf,
+        #[source]
+        cause: io::Error,
+    },
     #[error("an input has changed while it was read twice: nothing was written; run it again when the file is at rest")]
     InputChanged,
-    #[error("{name}: {why}, and a pipe can't be read twice: save it to a file first")]
-    Pipe { name: Arc<str>, why: &'static str },
+    #[error("{name}: {why}, and a pipe can't be read twice")]
+    Pipe { name: Arc<str>, why: &'static str, cure: Cure },
     #[error("more than 2^32 - 2 records: split the corpus")]
     TooMany,
 }
@@ -76,12 +84,22 @@ pub enum RunError {
 impl RunError {
     /// The end of a run that was asked to stop.
     pub(crate) const STOPPED: Self = Self::Interrupted { resumable: false };
-}
 
-// By hand, so that what the message already holds is not printed once more as its source.
-impl From<RecordError> for RunError {
-    fn from(error: RecordError) -> Self {
-        RunError::Record(error)
+    /// What can be done about it.
+    pub fn cure(&self) -> Option<Cure> {
+        match self {
+            RunError::Input(error) => error.cure(),
+            RunError::Record(error) => Some(error.cure()),
+            RunError::Output(error) => error.cure(),
+            RunError::Filter(error) => error.cure(),
+            RunError::Changed { .. } => Some(Cure::ChangeBack),
+            RunError::Unfinished { .. } => Some(Cure::ResumeOrStartAgain),
+            RunError::BadSnapshot { .. } => Some(Cure::StartAgain),
+            RunError::Interrupted { resumable: true } => Some(Cure::Resume),
+            RunError::Scratch { .. } => Some(Cure::MakeRoom),
+            RunError::Pipe { cure, .. } => Some(*cure),
+            _ => None,
+        }
     }
 }
 

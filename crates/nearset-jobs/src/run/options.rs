@@ -93,14 +93,14 @@ impl RunOptions {
         let mut all = Fingerprint::new();
         let mut note = |name: &str, value: String| all.insert(name.to_owned(), value);
         note("the version of nearset", env!("CARGO_PKG_VERSION").to_owned());
-        note("--text-field", fields.item.clone());
-        note("--id-field", format!("{:?}", fields.id));
-        note("--annotate", annotate.to_string());
-        note("--removed", format!("{removed:?}"));
-        note("--save", format!("{save:?}"));
+        note("text field", fields.item.clone());
+        note("id field", format!("{:?}", fields.id));
+        note("annotate", annotate.to_string());
+        note("removed", format!("{removed:?}"));
+        note("save", format!("{save:?}"));
         note("the output", format!("{out:?}"));
         note("the distance of checkpoints", format!("{checkpoint_bytes:?}"));
-        note("--report", format!("{report:?}"));
+        note("report", format!("{report:?}"));
         note("the number of inputs", sources.len().to_string());
         for (i, source) in sources.iter().enumerate() {
             let state = source.path().map(of_file).unwrap_or_default();

@@ -1,6 +1,6 @@
 //! What is counted as records go by.
 
-use nearset_records::Source;
+use nearset_records::{Source, chain};
 use nearset_view::run::SourceSummary;
 use serde::{Deserialize, Serialize};
 
@@ -43,9 +43,9 @@ pub(crate) struct Errors {
 }
 
 impl Errors {
-    pub fn push(&mut self, error: &dyn std::error::Error) {
+    pub fn push(&mut self, error: &(dyn std::error::Error + 'static)) {
         if self.shown.len() < SHOWN_ERRORS {
-            self.shown.push(error.to_string());
+            self.shown.push(chain(error));
         } else {
             self.more += 1;
         }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crossbeam_channel::{Receiver, Sender};
 use nearset_records::output::{Value, is_written_through, json_string, partial_path};
 use nearset_records::{
-    Added, AddedKind, AnyWriter, OutputError, OutputFile, OutputOptions, RecordWriter, Source, StateFolder,
+    Added, AddedKind, AnyWriter, OutputError, OutputFile, OutputOptions, RecordWriter, Source, StateFolder, chain,
 };
 
 use super::job::{Job, Verdict};
@@ -173,7 +173,7 @@ impl Outputs {
             (Verdict::NearTo { .. }, Manner::Compared { reason }) => (*reason).to_owned(),
             (Verdict::Faulty, _) => {
                 let fault = job.faults.iter().find(|(faulty, _)| *faulty == i);
-                format!("unreadable: {}", fault.map(|(_, error)| error.fault.to_string()).unwrap_or_default())
+                format!("unreadable: {}", fault.map(|(_, error)| chain(&error.fault)).unwrap_or_default())
             }
             _ => "near an earlier record".to_owned(),
         };

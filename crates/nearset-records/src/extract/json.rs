@@ -212,8 +212,8 @@ impl<'a> Scanner<'a> {
         Self { bytes, at: 0, escapes }
     }
 
-    fn fault<T>(&self, cause: &'static str) -> Result<T, RecordFault> {
-        Err(RecordFault::InvalidJson { column: self.at + 1, cause })
+    fn fault<T>(&self, why: &'static str) -> Result<T, RecordFault> {
+        Err(RecordFault::InvalidJson { column: self.at + 1, why })
     }
 
     fn peek(&self) -> Option<u8> {

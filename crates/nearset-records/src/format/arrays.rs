@@ -23,7 +23,7 @@ impl Layout for Npy {
     }
 
     fn preamble(&self, head: &mut Head, source: &Source, _: &ReadOptions) -> Result<Preamble, InputError> {
-        let bad = |cause| InputError::BadArray { name: Arc::clone(&source.name), cause };
+        let bad = |why| InputError::BadArray { name: Arc::clone(&source.name), why };
         let cut = || bad("not a NumPy array: it ends within its header".to_owned());
         head.fill_to(12)?;
         let size = NpyHeader::size(&head.bytes).map_err(bad)?.ok_or_else(cut)?;

@@ -90,8 +90,8 @@ const NO_NAME: &str = "a FASTQ record starts with a line @NAME, and this one doe
 const NO_PLUS: &str =
     "a FASTQ record has a line + behind its sequence, and this one has none: is the file whole, and is it FASTQ?";
 
-fn bad(cause: &'static str) -> RecordFault {
-    RecordFault::BadSequence { cause }
+fn bad(why: &'static str) -> RecordFault {
+    RecordFault::BadSequence { why }
 }
 
 /// What stands at the start of some bytes.

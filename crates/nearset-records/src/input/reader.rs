@@ -260,13 +260,13 @@ impl ByteRecords {
     fn check_end(&self, name: &Arc<str>, end: Position) -> Option<InputError> {
         let name = Arc::clone(name);
         if !self.carry.is_empty() {
-            let cause =
+            let why =
                 format!("{} bytes after row {} are no whole vector: the file is cut off", self.carry.len(), end.record);
-            return Some(InputError::BadArray { name, cause });
+            return Some(InputError::BadArray { name, why });
         }
         let rows = self.preamble.rows.filter(|&rows| rows != end.record)?;
-        let cause = format!("its header promises {rows} rows but {} are there: the file is cut off", end.record);
-        Some(InputError::BadArray { name, cause })
+        let why = format!("its header promises {rows} rows but {} are there: the file is cut off", end.record);
+        Some(InputError::BadArray { name, why })
     }
 }
 

@@ -42,8 +42,8 @@ pub(super) fn json_object(
 ) -> Result<(), RecordFault> {
     let content = record.trim_ascii_end();
     let Some(body) = content.strip_suffix(b"}") else {
-        let cause = "a closing brace is needed at the end of the line";
-        return Err(RecordFault::InvalidJson { column: content.len() + 1, cause });
+        let why = "a closing brace is needed at the end of the line";
+        return Err(RecordFault::InvalidJson { column: content.len() + 1, why });
     };
     let place = |key: &[u8]| added.iter().position(|added| added.name.as_bytes() == key);
     let mark = |key: &[u8]| MARKS.iter().any(|mark| mark.as_bytes() == key).then_some(added.len());

@@ -26,7 +26,7 @@ pub fn check_sources(path: &Path, sources: &[Source], added: &[Added]) -> Result
     }
     let (named, packed) = detect(path);
     let name = &first.name;
-    let cause = match named.filter(|&format| format != Format::Parquet) {
+    let why = match named.filter(|&format| format != Format::Parquet) {
         Some(other) => {
             format!("named as {other}, but {name} is Parquet and rows come out as they went in: name it .parquet")
         }
@@ -35,7 +35,7 @@ pub fn check_sources(path: &Path, sources: &[Source], added: &[Added]) -> Result
         }
         None => return Ok(()),
     };
-    Err(OutputError::Unsupported { path: path.to_owned(), cause })
+    Err(OutputError::Unsupported { path: path.to_owned(), why })
 }
 
 /// Where records go.

@@ -67,13 +67,13 @@ impl ParquetWriter {
         options: &OutputOptions,
     ) -> Result<Self, OutputError> {
         let sources: Arc<[Source]> = sources.into();
-        let unsupported = |cause| OutputError::Unsupported { path: path.to_owned(), cause };
+        let unsupported = |why| OutputError::Unsupported { path: path.to_owned(), why };
         if let Some(other) = sources.iter().find(|source| source.format != Format::Parquet) {
-            let cause = format!(
+            let why = format!(
                 "{} is {}, and records come out as they went in: name the output as {}",
                 other.name, other.format, other.format
             );
-            return Err(unsupported(cause));
+            return Err(unsupported(why));
         }
         let Some(first) = sources.first() else {
             return Err(OutputError::Input(InputError::Nothing));

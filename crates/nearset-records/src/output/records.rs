@@ -90,8 +90,8 @@ impl RecordWriter {
         self.out.keep_partial();
     }
 
-    fn unsupported(&self, cause: String) -> OutputError {
-        OutputError::Unsupported { path: self.path.clone(), cause }
+    fn unsupported(&self, why: String) -> OutputError {
+        OutputError::Unsupported { path: self.path.clone(), why }
     }
 
     /// Makes ready for the records of a batch; the first one's preamble is written. To be called once a batch, also when
@@ -240,7 +240,7 @@ impl RecordWriter {
     pub fn finish(mut self) -> Result<(), OutputError> {
         if let Some(first) = self.counted_first() {
             let counted = first.format.layout().counted(&first.preamble, self.rows);
-            self.out.patch_start(&counted.map_err(|cause| self.unsupported(cause))?)?;
+            self.out.patch_start(&counted.map_err(|why| self.unsupported(why))?)?;
         }
         self.out.finish()
     }
@@ -248,7 +248,7 @@ impl RecordWriter {
 
 /// Checks that records of a format, with these fields added, can go to an output of this name. `name` is whose they are.
 pub(super) fn check_format(path: &Path, added: &[Added], input: Format, name: &str) -> Result<(), OutputError> {
-    let unsupported = |cause| Err(OutputError::Unsupported { path: path.to_owned(), cause });
+    let unsupported = |why| Err(OutputError::Unsupported { path: path.to_owned(), why });
     let (named, packed) = detect(path);
     let layout = input.layout();
     if layout.is_columnar() {

@@ -28,9 +28,9 @@ impl TableFile {
             Some(Format::Tsv | Format::Csv) => detect(path).0.and_then(Format::delimiter),
             None if is_written_through(path) => Some(b'\t'),
             _ => {
-                let cause =
+                let why =
                     format!("results are written as .tsv, .csv or .jsonl, each also {KNOWN_PACKINGS}: name it so");
-                return Err(OutputError::Unsupported { path: path.to_owned(), cause });
+                return Err(OutputError::Unsupported { path: path.to_owned(), why });
             }
         };
         let mut table = Self { out: OutputFile::create(path, options)?, delimiter, names, line: Vec::new() };

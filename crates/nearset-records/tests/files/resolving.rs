@@ -1,6 +1,6 @@
 //! From arguments to sources.
 
-use nearset_records::{Compression, Format, InputError, resolve};
+use nearset_records::{Compression, Cure, Format, InputError, resolve};
 
 use crate::support::Folder;
 
@@ -57,7 +57,7 @@ fn what_cannot_be_resolved_is_named_with_a_cure() {
     assert!(matches!(error("none", None), InputError::EmptyFolder { .. }));
     let unknown = error("a.docx", None);
     assert!(matches!(unknown, InputError::UnknownExtension { .. }));
-    assert!(unknown.to_string().contains("--format") && unknown.to_string().contains(".jsonl"), "{unknown}");
+    assert!(unknown.cure() == Some(Cure::NameFormat) && unknown.to_string().contains(".jsonl"), "{unknown}");
     assert!(resolve(&[folder.path("a.docx").to_str().unwrap()], Some(Format::Text)).is_ok());
     assert!(matches!(resolve::<&str>(&[], None), Err(InputError::Nothing)));
     assert!(matches!(resolve(&["-"], Some(Format::Parquet)), Err(InputError::ParquetNeedsFile { .. })));

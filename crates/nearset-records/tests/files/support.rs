@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use nearset::Item;
 use nearset_records::{
-    Arena, Batch, Fields, Format, InputError, ItemField, Position, ReadOptions, Reader, Source, extract, resolve,
+    Arena, Batch, Fields, Format, InputError, ItemField, Position, ReadOptions, Reader, Source, chain, extract, resolve,
 };
 use tempfile::TempDir;
 
@@ -78,7 +78,7 @@ pub fn records(batches: &[Batch], fields: &Fields) -> Vec<Result<(String, String
                     Ok((extracted.id(i).into_owned(), format!("{} {:x?}", bits.len(), bits.words())))
                 }
                 Ok(other) => panic!("{other:?}"),
-                Err(error) => Err(error.to_string()),
+                Err(error) => Err(chain(error)),
             });
         }
     }

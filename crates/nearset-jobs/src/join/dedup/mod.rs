@@ -16,7 +16,7 @@ use std::time::Instant;
 
 use nearset::Similarity;
 use nearset::plan::Request;
-use nearset_records::{ReadOptions, Source};
+use nearset_records::{Cure, ReadOptions, Source};
 use nearset_view::run::{CurvePoint, Fact, Others, Promise};
 use nearset_view::words::{bytes, count, percent, similarity};
 use serde::{Deserialize, Serialize};
@@ -57,13 +57,13 @@ impl VerifiedDedupOptions {
         let Self { wanted, run: _, keep, follow_chains } = self;
         let mut all = Fingerprint::new();
         let mut note = |name: &str, value: String| all.insert(name.to_owned(), value);
-        note("--verify", "true".to_owned());
-        note("--near", wanted.near.to_string());
-        note("--max-fn", plan.max_false_negative.to_string());
-        note("--shingle", plan.shingling.clone());
-        note("--seed", wanted.seed.to_string());
-        note("--keep", format!("{keep:?}"));
-        note("--chain", follow_chains.to_string());
+        note("verify", "true".to_owned());
+        note("near", wanted.near.to_string());
+        note("max false negative", plan.max_false_negative.to_string());
+        note("shingling", plan.shingling.clone());
+        note("seed", wanted.seed.to_string());
+        note("keep", format!("{keep:?}"));
+        note("chain", follow_chains.to_string());
         all
     }
 }
@@ -140,8 +140,8 @@ impl VerifiedDedup {
         let (run, decisive) = (options.run.clone(), options.fingerprint(&plan));
         let start = Start::new(sources.into(), run, Manner::Compared { reason }, decisive, &[])?;
         if options.keep != Keep::First {
-            let why = "what is kept is known only after all was read (--keep first would do)";
-            stream::check_files(&start.sources, why)?;
+            let why = "what is kept is known only after all was read";
+            stream::check_files(&start.sources, why, Cure::SaveToFileOrKeepFirst)?;
         }
         Ok(Self { start, options, plan })
     }
@@ -252,12 +252,12 @@ impl VerifiedDedup {
                 Fact::new(format!("caught at {}", similarity(plan.near)), percent(1.0 - plan.missed)),
             ],
             facts: vec![
-                Fact::new("--verify", true),
-                Fact::new("--near", wanted.near),
-                Fact::new("--max-fn", plan.max_false_negative),
-                Fact::new("--shingle", &plan.shingling),
-                Fact::new("--keep", &options.keep),
-                Fact::new("--chain", options.follow_chains),
+                Fact::new("verify", true),
+                Fact::new("near", wanted.near),
+                Fact::new("max false negative", plan.max_false_negative),
+                Fact::new("shingling", &plan.shingling),
+                Fact::new("keep", &options.keep),
+                Fact::new("chain", options.follow_chains),
             ],
         };
         report::page(about, tally, progress)

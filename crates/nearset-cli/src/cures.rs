@@ -1,0 +1,76 @@
+//! Errors in the program's terms: the one place where cures and options of the lower crates become flags.
+
+use std::error::Error;
+
+use nearset::filter::Overfull;
+use nearset::spec::SpecError;
+use nearset_jobs::FilterFileError;
+use nearset_jobs::run::RunError;
+use nearset_records::{Cure, InputError, OutputError, RecordError, chain};
+
+/// What an error says, with its sources.
+pub fn words(error: &anyhow::Error) -> String {
+    match error.downcast_ref() {
+        Some(RunError::Changed { what, was, is }) => {
+            let (what, was, is) = (option(what), was.clone(), is.clone());
+            RunError::Changed { what, was, is }.to_string()
+        }
+        _ => chain(error.as_ref()),
+    }
+}
+
+/// What to type so that it works.
+pub fn hint(error: &anyhow::Error) -> Option<String> {
+    error.chain().find_map(cure).map(in_flags)
+}
+
+fn cure(error: &(dyn Error + 'static)) -> Option<Cure> {
+    None.or_else(|| error.downcast_ref().and_then(RunError::cure))
+        .or_else(|| error.downcast_ref().and_then(InputError::cure))
+        .or_else(|| error.downcast_ref().and_then(OutputError::cure))
+        .or_else(|| error.downcast_ref().map(RecordError::cure))
+        .or_else(|| error.downcast_ref().and_then(FilterFileError::cure))
+        .or_else(|| error.is::<Overfull>().then_some(Cure::AllowOverfull))
+        .or_else(|| match error.downcast_ref() {
+            Some(SpecError::Work(_)) => Some(Cure::LiftWorkLimit),
+            _ => None,
+        })
+}
+
+fn in_flags(cure: Cure) -> String {
+    match cure {
+        Cure::NameFormat => "name one with --format".into(),
+        Cure::SplitOrNameFormat => {
+            "give each format an output of its own, or say with --format how all inputs are to be read".into()
+        }
+        Cure::NameField => "--field names another".into(),
+        Cure::NameFieldOrSkip => "name another with --field, or use --on-error skip to leave out such records".into(),
+        Cure::Skip => "use --on-error skip to leave out such records".into(),
+        Cure::SkipRest => "use --on-error skip to keep the whole records before it".into(),
+        Cure::FetchAgain => "fetch the file again, or use --on-error skip to keep the whole records before it".into(),
+        Cure::Replace => "choose another name, or pass --force to replace it".into(),
+        Cure::ResumeOrStartAgain => "go on with --resume, or start again with --force".into(),
+        Cure::Resume => "go on with the same command and --resume".into(),
+        Cure::StartAgain => "start again without --resume, with --force".into(),
+        Cure::ChangeBack => "change it back, or start again without --resume, with --force".into(),
+        Cure::SaveToFileOrKeepFirst => "save it to a file first, or use --keep first".into(),
+        Cure::AllowOverfull => "--allow-overfull takes it as it is".into(),
+        Cure::LiftWorkLimit => "--unlimited-work lifts the limit".into(),
+        Cure::Search => "ask it with `nearset search`".into(),
+        Cure::BuildIndex => "build an index with `nearset build --index`".into(),
+        other => other.to_string(),
+    }
+}
+
+/// The flag of an option, by the name that runs and reports know it by. Other names stay as they are.
+fn option(name: &str) -> String {
+    let flag = match name {
+        "max false negative" => "max-fn",
+        "max false positive" => "max-fp",
+        "shingling" => "shingle",
+        "text field" | "id field" | "annotate" | "removed" | "save" | "report" | "near" | "seed" | "capacity"
+        | "against" | "verify" | "keep" | "chain" => name,
+        _ => return name.to_owned(),
+    };
+    format!("--{}", flag.replace(' ', "-"))
+}

@@ -1,0 +1,93 @@
+//! What a user can do about an error, as data: each front end words it in its own terms.
+//!
+//! Claim: no error text names an option of a front end. An error has a `cure()`, and the program and the bindings turn it into
+//! flags or keyword arguments, each in one place.
+
+use std::fmt;
+
+/// What a user can do about an error. Its `Display` names no front end's options.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Cure {
+    /// Check the path.
+    CheckPath,
+    /// Give this user the right to read the file.
+    MakeReadable,
+    /// Check the file and the disk that it lies on.
+    CheckDisk,
+    /// Fetch the file again.
+    FetchAgain,
+    /// Rename a file that is not compressed, or fetch it again.
+    RenameOrFetchAgain,
+    /// State the format of the inputs.
+    NameFormat,
+    /// Give each format its own output, or state one format for all inputs.
+    SplitOrNameFormat,
+    /// Name another field or column.
+    NameField,
+    /// Name another field, or leave out the records that lack it.
+    NameFieldOrSkip,
+    /// Leave out the records that can't be read.
+    Skip,
+    /// Take the records before the fault and leave out the rest of the file.
+    SkipRest,
+    /// Write under another name, or allow the file to be replaced.
+    Replace,
+    /// Resume the run, or start it again.
+    ResumeOrStartAgain,
+    /// Resume the run.
+    Resume,
+    /// Start the run again from the beginning.
+    StartAgain,
+    /// Change an option back, or start the run again.
+    ChangeBack,
+    /// Save the pipe to a file.
+    SaveToFile,
+    /// Save the pipe to a file, or keep the first record of each family.
+    SaveToFileOrKeepFirst,
+    /// Make room for temporary files, or unpack the inputs.
+    MakeRoom,
+    /// Use the overfull filter as it is.
+    AllowOverfull,
+    /// Lift the limit on the work per item.
+    LiftWorkLimit,
+    /// Search the index instead of asking it as a filter.
+    Search,
+    /// Build an index instead of a filter.
+    BuildIndex,
+}
+
+impl fmt::Display for Cure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Cure::CheckPath => "check the path",
+            Cure::MakeReadable => "make it readable for this user",
+            Cure::CheckDisk => "check the file and its disk",
+            Cure::FetchAgain => "fetch the file again, or keep the whole records before the damage",
+            Cure::RenameOrFetchAgain => "rename the file if it is not compressed at all, or fetch it again",
+            Cure::NameFormat => "state the format",
+            Cure::SplitOrNameFormat => {
+                "give each format an output of its own, or state one format by which all inputs are read"
+            }
+            Cure::NameField => "name another field",
+            Cure::NameFieldOrSkip => "name another field, or leave out such records",
+            Cure::Skip => "leave out such records",
+            Cure::SkipRest => "keep the whole records before it and leave out the rest",
+            Cure::Replace => "choose another name, or allow the file to be replaced",
+            Cure::ResumeOrStartAgain => "resume that run, or start again",
+            Cure::Resume => "resume the run with the same options",
+            Cure::StartAgain => "start again from the beginning",
+            Cure::ChangeBack => "change it back, or start again from the beginning",
+            Cure::SaveToFile => "save it to a file first",
+            Cure::SaveToFileOrKeepFirst => "save it to a file first, or keep the first record of each family",
+            Cure::MakeRoom => {
+                "make room there (for temporary files, set TMPDIR to a folder that has it), or unpack the inputs first, which are then \
+                 read in place"
+            }
+            Cure::AllowOverfull => "allow it to be overfull",
+            Cure::LiftWorkLimit => "lift the limit, if you trust the file",
+            Cure::Search => "search it as an index",
+            Cure::BuildIndex => "build an index",
+        })
+    }
+}
