@@ -1,13 +1,11 @@
 //! `nearset cluster`: every record with its cluster.
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Result;
 use nearset_jobs::join::{ClusterOptions, ClusterSummary, cluster};
-use nearset_records::output;
 
-use crate::join::{self, Join, Talk};
+use crate::join::{self, Join};
 use crate::show;
 
 const EXAMPLES: &str = "\
@@ -35,23 +33,15 @@ pub struct Args {
     #[command(flatten)]
     join: Join,
 
-    /// Where rows go: .tsv, .csv or .jsonl, each also .gz, .zst, .bz2 or .xz; - for standard output, as TSV
-    #[arg(short, long, value_name = "OUT", default_value = "-")]
-    output: PathBuf,
-
     /// Follow chains: a cluster is all that near pairs connect. Reads the input twice, so not from a pipe
     #[arg(long)]
     chain: bool,
 }
 
 pub fn run(args: Args) -> Result<ExitCode> {
-    let mut options = ClusterOptions::new(args.join.options(), &args.output);
+    let mut options = ClusterOptions::new(args.join.options(), &args.join.output);
     options.follow_chains = args.chain;
-    let plan = options.join.plan()?;
-    let stdout_taken = output::is_stdout(&args.output);
-    let talk = Talk { quiet: args.join.quiet, json: args.join.json, stdout_taken };
-    let work = |sources, progress: &_| cluster(sources, &options, progress);
-    join::carry_out(&args.join.input, &plan, &talk, work, print_summary)
+    args.join.carry_out(|sources, progress| cluster(sources, &options, progress), print_summary)
 }
 
 fn print_summary(summary: &ClusterSummary) {

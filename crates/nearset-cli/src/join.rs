@@ -1,5 +1,6 @@
 //! What `pairs`, `cluster` and `dedup --verify` share: options, the plan, the run, and what is said about it.
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -8,8 +9,8 @@ use nearset::plan::Request;
 use nearset::{JoinSpec, Metric, Seed, Shingling};
 use nearset_jobs::join::{Alarm, Cause, Counts, JoinOptions, JoinPlan};
 use nearset_jobs::run::{Progress, RunError};
-use nearset_records::ItemField;
 use nearset_records::input::Source;
+use nearset_records::{ItemField, output};
 use serde::Serialize;
 
 use crate::options::{Input, Work, print_json};
@@ -20,6 +21,10 @@ use crate::show::{self, ProgressLine};
 pub struct Join {
     #[command(flatten)]
     pub input: Input,
+
+    /// Where rows go: .tsv, .csv or .jsonl, each also .gz, .zst, .bz2 or .xz; - for standard output, as TSV
+    #[arg(short, long, value_name = "OUT", default_value = "-")]
+    pub output: PathBuf,
 
     /// The Jaccard similarity from which on records are near
     #[arg(long, value_name = "SIMILARITY", default_value_t = Request::NEAR)]
@@ -50,14 +55,37 @@ pub struct Join {
 
     /// Print the summary as a line of JSON on standard output (on standard error if that is the output)
     #[arg(long)]
-    pub json: bool,
+    json: bool,
 
     /// Print nothing but errors
     #[arg(short, long)]
-    pub quiet: bool,
+    quiet: bool,
 }
 
 impl Join {
+    /// Says the plan, does the work, and says what came of it.
+    pub fn carry_out<S: Serialize>(
+        &self,
+        work: impl FnOnce(Vec<Source>, &Progress) -> Result<S, RunError>,
+        print_summary: impl FnOnce(&S),
+    ) -> Result<ExitCode> {
+        let plan = self.options().plan()?;
+        let sources = self.input.sources(self.quiet)?;
+        if !self.quiet {
+            print_plan(&plan);
+        }
+        let total = sources.total_bytes();
+        let summary = watched(total, self.quiet, |progress| work(sources.list, progress))??;
+        if !self.quiet {
+            print_summary(&summary);
+        }
+        if self.json {
+            let value = serde_json::to_value(&summary).context("cannot write the summary as JSON")?;
+            print_json(&value, output::is_stdout(&self.output))?;
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+
     /// In the library's terms.
     pub fn options(&self) -> JoinOptions {
         let mut wanted = Request::new(Metric::Jaccard { shingling: self.shingle }, self.near).seed(self.seed);
@@ -69,38 +97,6 @@ impl Join {
         options.force = self.force;
         options
     }
-}
-
-/// What a command says besides its output.
-pub struct Talk {
-    pub quiet: bool,
-    pub json: bool,
-    /// Whether the output takes standard output, which the JSON summary then leaves to it.
-    pub stdout_taken: bool,
-}
-
-/// Says the plan, does the work, and says what came of it.
-pub fn carry_out<S: Serialize>(
-    input: &Input,
-    plan: &JoinPlan,
-    talk: &Talk,
-    work: impl FnOnce(Vec<Source>, &Progress) -> Result<S, RunError>,
-    print_summary: impl FnOnce(&S),
-) -> Result<ExitCode> {
-    let sources = input.sources(talk.quiet)?;
-    if !talk.quiet {
-        print_plan(plan);
-    }
-    let total = sources.total_bytes();
-    let summary = watched(total, talk.quiet, |progress| work(sources.list, progress))??;
-    if !talk.quiet {
-        print_summary(&summary);
-    }
-    if talk.json {
-        let value = serde_json::to_value(&summary).context("cannot write the summary as JSON")?;
-        print_json(&value, talk.stdout_taken)?;
-    }
-    Ok(ExitCode::SUCCESS)
 }
 
 /// Runs under a progress line, to be stopped by Ctrl-C: the first one ends the run in good order, the second one finds the

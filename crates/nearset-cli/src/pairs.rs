@@ -1,14 +1,12 @@
 //! `nearset pairs`: which records are near which.
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Result;
 use nearset::index::NearPairs;
 use nearset_jobs::join::{PairsOptions, PairsSummary, pairs};
-use nearset_records::output;
 
-use crate::join::{self, Join, Talk};
+use crate::join::{self, Join};
 use crate::show;
 
 const EXAMPLES: &str = "\
@@ -36,23 +34,15 @@ pub struct Args {
     #[command(flatten)]
     join: Join,
 
-    /// Where pairs go: .tsv, .csv or .jsonl, each also .gz, .zst, .bz2 or .xz; - for standard output, as TSV
-    #[arg(short, long, value_name = "OUT", default_value = "-")]
-    output: PathBuf,
-
     /// Records with the same shingles that are all paired; of more, each further one is paired with these only
     #[arg(long, value_name = "N", default_value_t = NearPairs::MOST_COPIES)]
     max_copies: usize,
 }
 
 pub fn run(args: Args) -> Result<ExitCode> {
-    let mut options = PairsOptions::new(args.join.options(), &args.output);
+    let mut options = PairsOptions::new(args.join.options(), &args.join.output);
     options.most_copies = args.max_copies;
-    let plan = options.join.plan()?;
-    let stdout_taken = output::is_stdout(&args.output);
-    let talk = Talk { quiet: args.join.quiet, json: args.join.json, stdout_taken };
-    let work = |sources, progress: &_| pairs(sources, &options, progress);
-    join::carry_out(&args.join.input, &plan, &talk, work, print_summary)
+    args.join.carry_out(|sources, progress| pairs(sources, &options, progress), print_summary)
 }
 
 fn print_summary(summary: &PairsSummary) {

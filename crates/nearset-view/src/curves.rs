@@ -4,7 +4,7 @@
 //! Not here: how a chart becomes SVG (`plot`), and other tools' choices (`peers`).
 
 use nearset::plan::{CurvePoint, Plan};
-use nearset::{Distance, Family, Filter, Metric};
+use nearset::{Distance, Filter, Metric};
 
 use crate::peers;
 use crate::plot::{Bound, Chart, Line, Look, Mark};
@@ -131,12 +131,9 @@ fn ends(points: &[Point]) -> (f64, f64) {
     (points.first().map_or(0.0, |point| point.0), points.last().map_or(1.0, |point| point.0))
 }
 
-/// Steps of the metric's range, or around a bucket's width where there is no range.
+/// Steps of the metric's range, or of the family's reach where there is no range.
 fn distances(filter: &Filter<'_>, metric: Metric, steps: u32) -> impl Iterator<Item = Distance> + use<> {
-    let reach = metric.farthest().map(Distance::value).or_else(|| match filter.spec().near()?.family {
-        Family::PStable(family) => Some(2.0 * family.width),
-        _ => None,
-    });
+    let reach = metric.farthest().map(Distance::value).or_else(|| filter.spec().near()?.family.reach());
     let reach = reach.unwrap_or(1.0);
     (0..=steps).filter_map(move |step| Distance::new(reach * f64::from(step) / f64::from(steps)).ok())
 }

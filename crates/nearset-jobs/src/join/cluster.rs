@@ -21,7 +21,7 @@ use super::{JoinOptions, JoinPlan};
 use crate::run::{Ids, Progress, RunError};
 use nearset_records::Cure;
 use nearset_records::input::Source;
-use nearset_records::output::{OutputOptions, TableFile, Value};
+use nearset_records::output::{TableFile, Value};
 
 /// The columns of the output.
 const COLUMNS: &[&str] = &["id", "cluster", "similarity"];
@@ -87,8 +87,7 @@ pub fn cluster(
     if options.follow_chains {
         stream::check_files(&sources, "what chains connect is known only after all was read", Cure::SaveToFile)?;
     }
-    let output = OutputOptions::protecting(&sources).with_force(options.join.force);
-    let table = TableFile::create(&options.out, COLUMNS, &output)?;
+    let (table, cutter) = options.join.begin(&sources, (&options.out, COLUMNS), progress)?;
     let mut summary = ClusterSummary {
         plan,
         counts: Counts::default(),
@@ -102,9 +101,9 @@ pub fn cluster(
         seconds: 0.0,
     };
     if options.follow_chains {
-        chains(&sources, options, progress, table, &mut summary)?;
+        chains(&sources, options, &cutter, progress, table, &mut summary)?;
     } else {
-        stars(&sources, options, progress, table, &mut summary)?;
+        stars(&sources, options, &cutter, progress, table, &mut summary)?;
     }
     summary.seconds = started.elapsed().as_secs_f64();
     Ok(summary)
@@ -113,16 +112,16 @@ pub fn cluster(
 fn stars(
     sources: &Arc<[Source]>,
     options: &ClusterOptions,
+    cutter: &Cutter,
     progress: &Progress,
     mut table: TableFile,
     summary: &mut ClusterSummary,
 ) -> Result<(), RunError> {
-    let cutter = Cutter::new(sources, &options.join.wanted, &options.join.fields, progress)?.with_ids(true);
-    let mut stars = Stars::new(sources, &options.join.fields, false, &cutter, None);
+    let mut stars = Stars::new(sources, &options.join.fields, false, cutter, None);
     let mut keys = ShingleKeys::new();
     let mut ids = Ids::default();
     let mut empty = 0;
-    summary.counts = stream::read(sources, options.join.reading(), &cutter, progress, |batch, cut| {
+    summary.counts = stream::read(sources, options.join.reading(), cutter, progress, |batch, cut| {
         let mut joined = 0;
         for i in 0..cut.documents.len() {
             let document = &mut cut.documents[i];
@@ -160,16 +159,16 @@ fn stars(
 fn chains(
     sources: &Arc<[Source]>,
     options: &ClusterOptions,
+    cutter: &Cutter,
     progress: &Progress,
     mut table: TableFile,
     summary: &mut ClusterSummary,
 ) -> Result<(), RunError> {
-    let cutter = Cutter::new(sources, &options.join.wanted, &options.join.fields, progress)?.with_ids(true);
     // Copies need not be paired with each other: the first one connects them.
-    let mut finder = Finder::new(sources, &options.join, &cutter, 0);
+    let mut finder = Finder::new(sources, &options.join, cutter, 0);
     let mut components = UnionFind::default();
     let mut item = 0;
-    summary.counts = stream::read(sources, options.join.reading(), &cutter, progress, |batch, cut| {
+    summary.counts = stream::read(sources, options.join.reading(), cutter, progress, |batch, cut| {
         let mut joined = 0;
         for i in 0..cut.documents.len() {
             components.grow(item as usize + 1);
@@ -196,7 +195,7 @@ fn chains(
     // The first record of a cluster comes before all others, so its name is known when they come.
     let mut names: BTreeMap<u32, Box<str>> = BTreeMap::new();
     let items = std::mem::take(&mut item);
-    let counts = stream::read(sources, options.join.reading(), &cutter, progress, |_, cut| {
+    let counts = stream::read(sources, options.join.reading(), cutter, progress, |_, cut| {
         for document in &cut.documents {
             if item == items {
                 return Err(RunError::InputChanged);

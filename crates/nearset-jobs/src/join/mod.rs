@@ -24,6 +24,9 @@ mod stars;
 mod stream;
 mod texts;
 
+use std::path::Path;
+use std::sync::Arc;
+
 use nearset::index::ShingleIndex;
 use nearset::plan::{PlanError, Request};
 use serde::Serialize;
@@ -35,8 +38,11 @@ pub use pairs::{PairsOptions, PairsSummary, pairs};
 pub use rank::Keep;
 pub use stream::Counts;
 
-use crate::run::OnError;
+use crate::run::{OnError, Progress, RunError};
+use nearset_records::Source;
 use nearset_records::extract::{Fields, ItemField};
+use nearset_records::output::{OutputOptions, TableFile};
+use stream::Cutter;
 
 /// What is near, and how to read.
 #[derive(Debug, Clone)]
@@ -72,6 +78,18 @@ impl JoinOptions {
     /// If the promise can't be made.
     pub fn plan(&self) -> Result<JoinPlan, PlanError> {
         JoinPlan::new(&self.wanted)
+    }
+
+    /// Starts a table of results, and makes ready to cut texts for it.
+    fn begin(
+        &self,
+        sources: &Arc<[Source]>,
+        (out, columns): (&Path, &'static [&'static str]),
+        progress: &Progress,
+    ) -> Result<(TableFile, Cutter), RunError> {
+        let output = OutputOptions::protecting(sources).with_force(self.force);
+        let table = TableFile::create(out, columns, &output)?;
+        Ok((table, Cutter::new(sources, &self.wanted, &self.fields, progress)?.with_ids(true)))
     }
 
     fn reading(&self) -> (usize, OnError) {

@@ -15,7 +15,7 @@ use super::texts::Texts;
 use super::{JoinOptions, JoinPlan};
 use crate::run::{Ids, Progress, RunError};
 use nearset_records::input::Source;
-use nearset_records::output::{OutputOptions, TableFile, Value};
+use nearset_records::output::Value;
 
 /// The columns of the output.
 const COLUMNS: &[&str] = &["a", "b", "similarity"];
@@ -79,9 +79,7 @@ pub fn pairs(
 ) -> Result<PairsSummary, RunError> {
     let (sources, started) = (sources.into(), Instant::now());
     let plan = options.join.plan()?;
-    let output = OutputOptions::protecting(&sources).with_force(options.join.force);
-    let mut table = TableFile::create(&options.out, COLUMNS, &output)?;
-    let cutter = Cutter::new(&sources, &options.join.wanted, &options.join.fields, progress)?.with_ids(true);
+    let (mut table, cutter) = options.join.begin(&sources, (&options.out, COLUMNS), progress)?;
     let mut finder = Finder::new(&sources, &options.join, &cutter, options.most_copies);
     finder.pairs = finder.pairs.with_limit(options.bucket_limit);
     let mut ids = Ids::default();

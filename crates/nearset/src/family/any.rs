@@ -82,6 +82,12 @@ impl Family {
         self.inner().positions()
     }
 
+    /// Returns the distance by which the family's functions hardly ever agree any more, where neither the metric nor the items bound
+    /// distances: charts reach so far.
+    pub fn reach(&self) -> Option<f64> {
+        self.inner().reach()
+    }
+
     pub(crate) fn bit_agreement(&self, distance: Distance) -> Option<f64> {
         self.inner().bit_agreement(distance)
     }

@@ -24,8 +24,8 @@
 mod curve;
 
 use super::{
-    Family, FamilyError, Functions, Hashed, Layout, LshFamily, Metric, WorkBound, key_of_rows,
-    member::{BadParameter, Form, Member, Parameters, Stored},
+    FamilyError, Functions, Hashed, Layout, LshFamily, WorkBound, key_of_rows,
+    member::{Member, of_directions},
     product,
     projection::{GAUSSIAN_WORK, bytes_of_matrix, check_size, matrix},
 };
@@ -135,14 +135,6 @@ impl Member for CrossPolytope {
         "cross-polytopes"
     }
 
-    fn metric(&self) -> Option<Metric> {
-        Some(Metric::Angle { dimension: self.dimension })
-    }
-
-    fn form(&self) -> Form {
-        Form::Vector(self.dimension)
-    }
-
     /// Three rounds of a transform over the next power of two.
     fn steps(&self) -> f64 {
         let coordinates = f64::from(self.dimension.next_power_of_two());
@@ -153,18 +145,7 @@ impl Member for CrossPolytope {
         7
     }
 
-    fn put(&self, out: &mut Parameters) {
-        out.u32(self.dimension);
-    }
-
-    fn take(from: &mut Stored<'_>) -> Result<Self, BadParameter> {
-        Ok(Self { dimension: from.u32()? })
-    }
-
-    fn variants(metric: Metric, _near: Distance, _far: Distance) -> Vec<Family> {
-        let Metric::Angle { dimension } = metric else { return Vec::new() };
-        vec![Self { dimension }.into()]
-    }
+    of_directions!();
 }
 
 struct Vertices {

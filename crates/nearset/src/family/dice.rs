@@ -4,8 +4,8 @@
 //! `J = D / (2 - D)` for the Dice similarity `D = 1 - d`. So `p` falls with `d`, and a plan by Dice is one by Jaccard in other units.
 
 use super::{
-    Family, FamilyError, Functions, Layout, LshFamily, Metric, MinHash, WorkBound,
-    member::{BadParameter, Form, Member, Parameters, Stored},
+    FamilyError, Functions, Layout, LshFamily, MinHash, WorkBound,
+    member::{Member, minima_of_shingles},
 };
 use crate::{
     Seed,
@@ -58,39 +58,15 @@ impl Member for DiceMinHash {
         "minhash by dice"
     }
 
-    fn metric(&self) -> Option<Metric> {
-        Some(Metric::Dice { shingling: self.shingling })
-    }
-
-    fn form(&self) -> Form {
-        Form::Set(self.shingling)
-    }
-
     fn steps(&self) -> f64 {
         self.functions().steps()
-    }
-
-    /// Values that differ agree in a bit half of the time.
-    fn bit_agreement(&self, distance: Distance) -> Option<f64> {
-        Some(0.5 + 0.5 * self.collision_probability(distance))
     }
 
     fn number() -> u8 {
         9
     }
 
-    fn put(&self, out: &mut Parameters) {
-        out.shingling(self.shingling);
-    }
-
-    fn take(from: &mut Stored<'_>) -> Result<Self, BadParameter> {
-        Ok(Self { shingling: from.shingling()? })
-    }
-
-    fn variants(metric: Metric, _near: Distance, _far: Distance) -> Vec<Family> {
-        let Metric::Dice { shingling } = metric else { return Vec::new() };
-        vec![Self { shingling }.into()]
-    }
+    minima_of_shingles!(Dice, Set);
 }
 
 #[cfg(test)]

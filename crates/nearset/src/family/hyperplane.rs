@@ -13,8 +13,8 @@
 use std::f64::consts::{FRAC_1_SQRT_2, PI};
 
 use super::{
-    Family, FamilyError, Functions, Hashed, Key, Layout, LshFamily, Metric, WorkBound,
-    member::{BadParameter, Form, Member, Parameters, Stored},
+    FamilyError, Functions, Hashed, Key, Layout, LshFamily, WorkBound,
+    member::{Member, of_directions},
     probing,
     projection::{self, GAUSSIAN_WORK, band_rows, bytes_of_matrix, check_size, key_with, matrix, set_keys},
 };
@@ -104,14 +104,6 @@ impl Member for Hyperplane {
         "hyperplanes"
     }
 
-    fn metric(&self) -> Option<Metric> {
-        Some(Metric::Angle { dimension: self.dimension })
-    }
-
-    fn form(&self) -> Form {
-        Form::Vector(self.dimension)
-    }
-
     fn steps(&self) -> f64 {
         f64::from(self.dimension) / 8.0
     }
@@ -124,18 +116,7 @@ impl Member for Hyperplane {
         6
     }
 
-    fn put(&self, out: &mut Parameters) {
-        out.u32(self.dimension);
-    }
-
-    fn take(from: &mut Stored<'_>) -> Result<Self, BadParameter> {
-        Ok(Self { dimension: from.u32()? })
-    }
-
-    fn variants(metric: Metric, _near: Distance, _far: Distance) -> Vec<Family> {
-        let Metric::Angle { dimension } = metric else { return Vec::new() };
-        vec![Self { dimension }.into()]
-    }
+    of_directions!();
 }
 
 /// Returns the move from a side to the other one, scored by the square of the sine of the angle to the plane.

@@ -30,6 +30,11 @@ pub(crate) trait Member: LshFamily {
         None
     }
 
+    /// The distance by which its functions hardly ever agree any more, where neither the metric nor its items bound distances.
+    fn reach(&self) -> Option<f64> {
+        None
+    }
+
     /// Its number in files: given once and never again.
     fn number() -> u8
     where
@@ -48,6 +53,76 @@ pub(crate) trait Member: LshFamily {
     where
         Self: Sized;
 }
+
+/// The facts that families of minima share, whose one parameter is how texts are cut.
+macro_rules! minima_of_shingles {
+    ($metric:ident, $form:ident) => {
+        fn metric(&self) -> Option<$crate::family::Metric> {
+            Some($crate::family::Metric::$metric { shingling: self.shingling })
+        }
+
+        fn form(&self) -> $crate::family::member::Form {
+            $crate::family::member::Form::$form(self.shingling)
+        }
+
+        /// Values that differ agree in a bit half of the time.
+        fn bit_agreement(&self, distance: $crate::item::Distance) -> Option<f64> {
+            Some(0.5 + 0.5 * self.collision_probability(distance))
+        }
+
+        fn put(&self, out: &mut $crate::family::member::Parameters) {
+            out.shingling(self.shingling);
+        }
+
+        fn take(from: &mut $crate::family::member::Stored<'_>) -> Result<Self, $crate::family::member::BadParameter> {
+            Ok(Self { shingling: from.shingling()? })
+        }
+
+        $crate::family::member::one_variant!($metric, shingling);
+    };
+}
+pub(crate) use minima_of_shingles;
+
+/// The facts that families over directions share, whose one parameter is the number of components.
+macro_rules! of_directions {
+    () => {
+        fn metric(&self) -> Option<$crate::family::Metric> {
+            Some($crate::family::Metric::Angle { dimension: self.dimension })
+        }
+
+        fn form(&self) -> $crate::family::member::Form {
+            $crate::family::member::Form::Vector(self.dimension)
+        }
+
+        fn put(&self, out: &mut $crate::family::member::Parameters) {
+            out.u32(self.dimension);
+        }
+
+        fn take(from: &mut $crate::family::member::Stored<'_>) -> Result<Self, $crate::family::member::BadParameter> {
+            Ok(Self { dimension: from.u32()? })
+        }
+
+        $crate::family::member::one_variant!(Angle, dimension);
+    };
+}
+pub(crate) use of_directions;
+
+/// The one variant of a family that has the parameter of its metric and no other.
+macro_rules! one_variant {
+    ($metric:ident, $parameter:ident) => {
+        fn variants(
+            metric: $crate::family::Metric,
+            _near: $crate::item::Distance,
+            _far: $crate::item::Distance,
+        ) -> Vec<$crate::family::Family> {
+            match metric {
+                $crate::family::Metric::$metric { $parameter } => vec![Self { $parameter }.into()],
+                _ => Vec::new(),
+            }
+        }
+    };
+}
+pub(crate) use one_variant;
 
 /// What the items of a metric or a family are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

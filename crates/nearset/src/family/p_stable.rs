@@ -244,6 +244,10 @@ impl Member for PStable {
         f64::from(self.dimension) / 4.0
     }
 
+    fn reach(&self) -> Option<f64> {
+        Some(2.0 * self.width)
+    }
+
     fn number() -> u8 {
         8
     }

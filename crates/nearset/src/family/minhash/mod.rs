@@ -21,8 +21,8 @@ pub use signature::{Estimate, Signature, SignatureError};
 use sketch::FastSketch;
 
 use super::{
-    Family, FamilyError, Functions, Hashed, KEY_BASE, Layout, LshFamily, Metric, WorkBound, key,
-    member::{BadParameter, Form, Member, Parameters, Stored},
+    FamilyError, Functions, Hashed, KEY_BASE, Layout, LshFamily, WorkBound, key,
+    member::{Member, minima_of_shingles},
     weighted_minhash::{Darts, weights},
 };
 use crate::{
@@ -86,39 +86,15 @@ impl Member for MinHash {
         "minhash"
     }
 
-    fn metric(&self) -> Option<Metric> {
-        Some(Metric::Jaccard { shingling: self.shingling })
-    }
-
-    fn form(&self) -> Form {
-        Form::Set(self.shingling)
-    }
-
     fn steps(&self) -> f64 {
         2.0
-    }
-
-    /// Values that differ agree in a bit half of the time.
-    fn bit_agreement(&self, distance: Distance) -> Option<f64> {
-        Some(0.5 + 0.5 * self.collision_probability(distance))
     }
 
     fn number() -> u8 {
         4
     }
 
-    fn put(&self, out: &mut Parameters) {
-        out.shingling(self.shingling);
-    }
-
-    fn take(from: &mut Stored<'_>) -> Result<Self, BadParameter> {
-        Ok(Self { shingling: from.shingling()? })
-    }
-
-    fn variants(metric: Metric, _near: Distance, _far: Distance) -> Vec<Family> {
-        let Metric::Jaccard { shingling } = metric else { return Vec::new() };
-        vec![Self { shingling }.into()]
-    }
+    minima_of_shingles!(Jaccard, Set);
 }
 
 /// The number of operations per element of a set, or per byte of a text: it is shingled, mixed and thrown a few times.

@@ -19,8 +19,8 @@ pub(crate) use consistent::ConsistentMinHash;
 pub(crate) use darts::Darts;
 
 use super::{
-    Family, FamilyError, Functions, Hashed, KEY_BASE, Layout, LshFamily, Metric, Sketcher, WorkBound, key,
-    member::{BadParameter, Form, Member, Parameters, Stored},
+    FamilyError, Functions, Hashed, KEY_BASE, Layout, LshFamily, Sketcher, WorkBound, key,
+    member::{Member, minima_of_shingles},
     work::log,
 };
 use crate::{
@@ -85,39 +85,15 @@ impl Member for WeightedMinHash {
         "weighted minhash"
     }
 
-    fn metric(&self) -> Option<Metric> {
-        Some(Metric::WeightedJaccard { shingling: self.shingling })
-    }
-
-    fn form(&self) -> Form {
-        Form::Weighted(self.shingling)
-    }
-
     fn steps(&self) -> f64 {
         2.0
-    }
-
-    /// Values that differ agree in a bit half of the time.
-    fn bit_agreement(&self, distance: Distance) -> Option<f64> {
-        Some(0.5 + 0.5 * self.collision_probability(distance))
     }
 
     fn number() -> u8 {
         5
     }
 
-    fn put(&self, out: &mut Parameters) {
-        out.shingling(self.shingling);
-    }
-
-    fn take(from: &mut Stored<'_>) -> Result<Self, BadParameter> {
-        Ok(Self { shingling: from.shingling()? })
-    }
-
-    fn variants(metric: Metric, _near: Distance, _far: Distance) -> Vec<Family> {
-        let Metric::WeightedJaccard { shingling } = metric else { return Vec::new() };
-        vec![Self { shingling }.into()]
-    }
+    minima_of_shingles!(WeightedJaccard, Weighted);
 }
 
 /// The exponents of two between which a weight must lie, so that no time at which a dart lands leaves the range of
