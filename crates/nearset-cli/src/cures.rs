@@ -8,11 +8,11 @@ use nearset_jobs::FilterFileError;
 use nearset_jobs::run::RunError;
 use nearset_records::{Cure, InputError, OutputError, RecordError, chain};
 
-/// What an error says, with its sources.
-pub fn words(error: &anyhow::Error) -> String {
+/// What an error of a command says, with its sources.
+pub fn words(command: &str, error: &anyhow::Error) -> String {
     match error.downcast_ref() {
         Some(RunError::Changed { what, was, is }) => {
-            let (what, was, is) = (option(what), was.clone(), is.clone());
+            let (what, was, is) = (option(command, what), was.clone(), is.clone());
             RunError::Changed { what, was, is }.to_string()
         }
         _ => chain(error.as_ref()),
@@ -63,8 +63,10 @@ fn in_flags(cure: Cure) -> String {
 }
 
 /// The flag of an option, by the name that runs and reports know it by. Other names stay as they are.
-fn option(name: &str) -> String {
+fn option(command: &str, name: &str) -> String {
     let flag = match name {
+        "annotate" if command == "query" => "tag",
+        "text field" if command == "query" => "field",
         "max false negative" => "max-fn",
         "max false positive" => "max-fp",
         "shingling" => "shingle",

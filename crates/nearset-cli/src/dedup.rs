@@ -10,7 +10,7 @@ use nearset::plan::Request;
 use nearset::{Metric, Seed, Shingling};
 use nearset_jobs::capacity::Known;
 use nearset_jobs::dedup::{Dedup, DedupOptions, DedupPlan, Summary};
-use nearset_jobs::run::{RunError, RunOptions, is_resumable};
+use nearset_jobs::run::{RunError, RunOptions};
 use nearset_records::ItemField;
 use nearset_view::words;
 use serde::Serialize;
@@ -192,14 +192,7 @@ impl Args {
 
     /// Says how to go on where a run failed, and that outputs are missing where it seems to have been done.
     fn explained<S>(&self, outcome: Result<S, RunError>) -> Result<S> {
-        if let (Err(error), Some(out)) = (&outcome, &self.output)
-            && !matches!(error, RunError::Interrupted { .. })
-            && is_resumable(out)
-        {
-            eprintln!("note: what was done so far is kept; --resume goes on from there once the cause is gone");
-        }
-        let others = [&self.output, &self.removed, &self.save, &self.report];
-        outcome.map_err(|error| options::missing_outputs(error.into(), &others))
+        join::explained(outcome, &self.output, &[&self.output, &self.removed, &self.save, &self.report])
     }
 
     fn print_report(&self, seconds: f64) {
@@ -214,12 +207,6 @@ impl Args {
         }
         let value = serde_json::to_value(summary).context("cannot write the summary as JSON")?;
         options::print_json(&value, [&self.output, &self.removed, &self.report].into_iter().any(options::is_stdout))
-    }
-}
-
-fn print_resumed(records: u64) {
-    if records > 0 {
-        eprintln!("resumed   behind {} records", show::count(records));
     }
 }
 
@@ -271,7 +258,7 @@ fn print_plan(plan: &DedupPlan) {
     if let Some(speed) = plan.bytes_per_second {
         eprintln!("speed     about {:.0} MB/s expected by {} threads, if disks keep up", speed / 1e6, plan.threads);
     }
-    print_resumed(plan.resumed_records);
+    join::print_resumed(plan.resumed_records);
 }
 
 fn print_summary(summary: &Summary, annotated: bool) {

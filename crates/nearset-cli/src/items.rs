@@ -3,9 +3,8 @@
 use anyhow::{Context, Result, bail};
 use nearset::{Item, Metric, MetricName, Shape};
 use nearset_records::extract::item_field;
-use nearset_records::{Arena, Batch, Fields, ItemField, ReadOptions, Reader, RecordError, Sources, extract};
+use nearset_records::{Arena, Batch, Fields, ItemField, ReadOptions, Reader, RecordError, Sources, chain, extract};
 
-use crate::cures;
 use crate::goal::length_option;
 use crate::options::{Input, OnError, Usage};
 
@@ -90,7 +89,7 @@ impl Faults {
         }
         self.count += 1;
         if self.count <= Self::SHOWN {
-            eprintln!("skipped   {}", cures::words(&error));
+            eprintln!("skipped   {}", chain(error.as_ref()));
         }
         Ok(())
     }

@@ -8,12 +8,12 @@ use anyhow::{Context, Result};
 use nearset::plan::Request;
 use nearset::{JoinSpec, Metric, Seed, Shingling};
 use nearset_jobs::join::{Alarm, Cause, Counts, JoinOptions, JoinPlan};
-use nearset_jobs::run::{Progress, RunError};
+use nearset_jobs::run::{Progress, RunError, is_resumable};
 use nearset_records::input::Source;
 use nearset_records::{ItemField, output};
 use serde::Serialize;
 
-use crate::options::{Input, Work, print_json};
+use crate::options::{Input, Work, missing_outputs, print_json};
 use crate::show::{self, ProgressLine};
 
 /// Options of `pairs` and `cluster`.
@@ -116,6 +116,24 @@ pub fn watched<T>(total: Option<u64>, quiet: bool, run: impl FnOnce(&Progress) -
     let outcome = run(&progress);
     drop(line);
     Ok(outcome)
+}
+
+/// Says how to go on where a run failed, and that outputs are missing where it seems to have been done.
+pub fn explained<S>(outcome: Result<S, RunError>, out: &Option<PathBuf>, outputs: &[&Option<PathBuf>]) -> Result<S> {
+    if let (Err(error), Some(out)) = (&outcome, out)
+        && !matches!(error, RunError::Interrupted { .. })
+        && is_resumable(out)
+    {
+        eprintln!("note: what was done so far is kept; --resume goes on from there once the cause is gone");
+    }
+    outcome.map_err(|error| missing_outputs(error.into(), outputs))
+}
+
+/// Says how much an earlier run has done.
+pub fn print_resumed(records: u64) {
+    if records > 0 {
+        eprintln!("resumed   behind {} records", show::count(records));
+    }
 }
 
 /// Says what will be done.

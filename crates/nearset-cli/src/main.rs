@@ -66,7 +66,7 @@ fn main() -> ExitCode {
             ExitCode::from(2)
         }
         Err(error) => {
-            eprintln!("error: {}", cures::words(&error));
+            eprintln!("error: {}", cures::words(name, &error));
             if let Some(hint) = cures::hint(&error) {
                 eprintln!("hint: {hint}");
             }

@@ -2,18 +2,14 @@
 
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
-use nearset::filter::Found;
-use nearset_jobs::scan::scan;
-use nearset_records::output::Value;
-use nearset_records::{
-    Added, AddedKind, AnyWriter, OutputOptions, ReadOptions, Reader, RecordError, RecordFault, Source,
-};
+use nearset_jobs::query::{self, Query, QueryOptions};
+use nearset_records::Fields;
 
-use crate::items::{Faults, fields_for};
+use crate::items::fields_for;
+use crate::join;
 use crate::options::{Input, Opening, Trust, Usage, Work, is_stdout, print_json};
 use crate::show;
 
@@ -69,6 +65,10 @@ pub struct Args {
     #[arg(long, requires = "output")]
     tag: bool,
 
+    /// Write a line of JSON for each record that is left out, or marked as near: its id, file, line, hits and the reason
+    #[arg(long, value_name = "FILE")]
+    removed: Option<PathBuf>,
+
     /// The field or column of the item [default: text, hash or vector, by the filter's metric]
     #[arg(long, value_name = "NAME")]
     field: Option<String>,
@@ -79,9 +79,13 @@ pub struct Args {
     #[command(flatten)]
     work: Work,
 
-    /// Replace an existing output
+    /// Replace outputs that exist, and drop the state of an unfinished run
     #[arg(long)]
     force: bool,
+
+    /// Go on where an earlier run of the same command was stopped
+    #[arg(long)]
+    resume: bool,
 
     /// Print the counts as a line of JSON on standard output (on standard error if that is the output)
     #[arg(long)]
@@ -90,6 +94,30 @@ pub struct Args {
     /// Print nothing but errors
     #[arg(short, long)]
     quiet: bool,
+
+    /// Bytes of records between checkpoints, for tests
+    #[arg(long, hide = true, env = "NEARSET_CHECKPOINT_BYTES")]
+    checkpoint_bytes: Option<u64>,
+}
+
+impl Args {
+    fn options(&self, fields: Fields) -> QueryOptions {
+        let mut options = QueryOptions::default();
+        options.keep = match self.keep {
+            Some(Keep::Near) => query::Keep::Near,
+            _ => query::Keep::Far,
+        };
+        options.run.fields = fields;
+        options.run.on_error = self.work.on_error.into();
+        options.run.annotate = self.tag;
+        options.run.out = self.output.clone();
+        options.run.removed = self.removed.clone();
+        options.run.force = self.force;
+        options.run.resume = self.resume;
+        options.run.checkpoint_bytes = self.checkpoint_bytes;
+        options.run.threads = self.work.threads();
+        options
+    }
 }
 
 pub fn run(args: Args) -> Result<ExitCode> {
@@ -98,83 +126,35 @@ pub fn run(args: Args) -> Result<ExitCode> {
     let Some(metric) = filter.metric() else {
         bail!("{}: its items cannot be read from files; use the library", args.filter.display());
     };
-    let list: Arc<[Source]> = args.input.sources(args.quiet)?.list.into();
+    let sources = args.input.sources(args.quiet)?;
     let fields = fields_for(&args.input, args.field.as_deref(), metric)?;
-    let keep = match (args.keep, args.tag, &args.output) {
-        (None, false, Some(_)) => {
-            return Err(Usage("what is to be written? Give --keep near, --keep far or --tag".to_owned()).into());
+    if args.output.is_some() && args.keep.is_none() && !args.tag {
+        return Err(Usage("what is to be written? Give --keep near, --keep far or --tag".to_owned()).into());
+    }
+    let total = sources.total_bytes();
+    let query = Query::prepare(sources.list, (&filter, &args.filter), args.options(fields))?;
+    if !args.quiet {
+        join::print_resumed(query.resumed_records());
+    }
+    let outputs = [&args.output, &args.removed];
+    let ran = join::watched(total, args.quiet, |progress| query.run(progress))?;
+    let summary = join::explained(ran, &args.output, &outputs)?;
+    if !args.quiet {
+        for error in &summary.counts.errors {
+            eprintln!("skipped   {error}");
         }
-        (keep, ..) => keep,
-    };
-    let mut out = match &args.output {
-        Some(path) => {
-            let mut options = OutputOptions::protecting(&list);
-            options.force = args.force;
-            options.inputs.push(args.filter.clone());
-            let tags = || vec![Added::new("near", AddedKind::Bool), Added::new("hits", AddedKind::Integer)];
-            let added = if args.tag { tags() } else { Vec::new() };
-            Some(AnyWriter::open(path, &list, added, None, &options)?)
+        if summary.counts.more_errors > 0 {
+            eprintln!("skipped   and {} more", show::count(summary.counts.more_errors));
         }
-        None => None,
-    };
-    let reader = Reader::new(Arc::clone(&list), ReadOptions::new(fields.clone()));
-    let mut faults = Faults::new(args.work.on_error);
-    let (mut near, mut all) = (0u64, 0u64);
-    scan(
-        reader,
-        &fields,
-        args.work.threads(),
-        |extracted, room| -> Vec<Result<Found, RecordError>> {
-            let find = |i: usize| {
-                let item = extracted.item(i).map_err(Clone::clone)?;
-                filter
-                    .find(item, room)
-                    .map_err(|cause| extracted.error(i, RecordFault::Unhashable { field: fields.item.clone(), cause }))
-            };
-            (0..extracted.len()).map(find).collect()
-        },
-        |batch, result| -> Result<()> {
-            let answers = match result {
-                Ok(answers) => answers,
-                Err(error) => return faults.note(error.into()),
-            };
-            if let Some(out) = &mut out {
-                out.begin(&batch)?;
-            }
-            for (i, answer) in answers.into_iter().enumerate() {
-                let found = match answer {
-                    Ok(found) => found,
-                    Err(error) => {
-                        faults.record(error)?;
-                        if let Some(out) = &mut out {
-                            out.leave_out(&batch)?;
-                        }
-                        continue;
-                    }
-                };
-                all += 1;
-                near += u64::from(found.near);
-                let Some(out) = &mut out else { continue };
-                let hits = found.hits.map_or(Value::Null, |hits| Value::Integer(i64::from(hits)));
-                match keep {
-                    None => out.annotate(&batch, i, &[Value::Bool(found.near), hits])?,
-                    Some(keep) if (keep == Keep::Near) == found.near => out.copy(&batch, i)?,
-                    Some(_) => out.leave_out(&batch)?,
-                }
-            }
-            Ok(())
-        },
-    )?;
-    if let Some(out) = out {
-        out.finish()?;
     }
     if !args.quiet && !args.json {
+        let (near, all) = (summary.near, summary.items);
         let part = show::percent(near as f64 / all.max(1) as f64);
         eprintln!("{} of {} items are near something in the filter ({part})", show::count(near), show::count(all));
     }
     if args.json {
-        let summary = serde_json::json!({ "items": all, "near": near, "skipped": faults.count });
-        print_json(&summary, is_stdout(&args.output)).context("cannot print the summary")?;
+        let value = serde_json::to_value(&summary).context("cannot write the summary as JSON")?;
+        print_json(&value, outputs.into_iter().any(is_stdout))?;
     }
-    Ok(if near > 0 { ExitCode::from(NEAR) } else { ExitCode::SUCCESS })
+    Ok(if summary.near > 0 { ExitCode::from(NEAR) } else { ExitCode::SUCCESS })
 }

@@ -3,6 +3,7 @@
 //! - [`run`]: what runs that write records have in common: options, progress, errors, checkpoints.
 //! - [`dedup`]: near-duplicates out of a corpus, in one pass, by a filter.
 //! - [`join`]: near pairs, clusters and verified removal: texts are compared exactly, by reading them again.
+//! - [`query`]: records screened against a filter.
 //! - [`background`]: how far apart a file's items lie.
 //! - [`capacity`]: how many records there will be.
 //! - [`measure`]: what a filter really does on someone's own items.
@@ -19,6 +20,7 @@ pub mod filter_file;
 pub mod in_order;
 pub mod join;
 pub mod measure;
+pub mod query;
 mod report;
 pub mod run;
 pub mod scan;

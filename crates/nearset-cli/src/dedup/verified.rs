@@ -42,7 +42,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     let dedup = VerifiedDedup::prepare(sources.list, options)?;
     if !args.quiet {
         join::print_plan(dedup.plan());
-        super::print_resumed(dedup.resumed_records());
+        join::print_resumed(dedup.resumed_records());
     }
     let summary = args.explained(join::watched(total, args.quiet, |progress| dedup.run(progress))?)?;
     if !args.quiet {

@@ -19,6 +19,8 @@ pub(crate) enum Verdict {
     Kept,
     /// Compared, and near another: which of the batch's names is the other's, and how near.
     NearTo { name: u32, similarity: f64 },
+    /// Screened against a filter, and written or not.
+    Screened { near: bool, hits: Option<u32>, kept: bool },
     /// It could not be read.
     Faulty,
 }
@@ -26,12 +28,12 @@ pub(crate) enum Verdict {
 impl Verdict {
     /// Whether the record stays.
     pub fn is_kept(self) -> bool {
-        matches!(self, Verdict::New { .. } | Verdict::Kept)
+        matches!(self, Verdict::New { .. } | Verdict::Kept | Verdict::Screened { kept: true, .. })
     }
 
-    /// Whether this run's own records made it go.
+    /// Whether it is near one of this run's own records, or what it was screened against.
     pub fn is_near(self) -> bool {
-        matches!(self, Verdict::Near { .. } | Verdict::NearTo { .. })
+        matches!(self, Verdict::Near { .. } | Verdict::NearTo { .. } | Verdict::Screened { near: true, .. })
     }
 }
 

@@ -261,7 +261,7 @@ impl Start {
     ) -> Result<Done<D::Outcome>, RunError> {
         let against = match &self.manner {
             Manner::Filter { against, .. } => against.len(),
-            Manner::Compared { .. } => 0,
+            Manner::Compared { .. } | Manner::Screened { .. } => 0,
         };
         let (tally, position, saved) = match &self.resumed {
             Some(state) => (state.tally.clone(), state.position, state.decider.clone()),

@@ -20,6 +20,8 @@ pub(crate) enum Manner {
     Filter { bands: u32, against: Vec<String> },
     /// By comparing with another record; this is why it then goes.
     Compared { reason: &'static str },
+    /// By what one filter, built before, says of each record alone.
+    Screened { filter: String, bands: Option<u32> },
 }
 
 impl Manner {
@@ -33,6 +35,7 @@ impl Manner {
                 ("duplicate_of", AddedKind::Text),
                 ("similarity", AddedKind::Number),
             ],
+            Manner::Screened { .. } => &[("near", AddedKind::Bool), ("hits", AddedKind::Integer)],
         };
         fields.iter().map(|&(name, kind)| Added::new(name, kind)).collect()
     }
@@ -140,6 +143,10 @@ impl Outputs {
                     let of = Value::Text(job.names.get(name as usize));
                     out.annotate(&job.batch, i, &[near, of, Value::Number(similarity)])?;
                 }
+                Verdict::Screened { near, hits, .. } if self.annotate => {
+                    let hits = hits.map_or(Value::Null, |hits| Value::Integer(i64::from(hits)));
+                    out.annotate(&job.batch, i, &[Value::Bool(near), hits])?;
+                }
                 verdict if verdict.is_kept() => out.copy(&job.batch, i)?,
                 _ => out.leave_out(&job.batch)?,
             }
@@ -158,9 +165,14 @@ impl Outputs {
         line.extend_from_slice(b",\"file\":");
         json_string(job.batch.name(), line);
         line.extend_from_slice(format!(",\"line\":{}", job.batch.line(i)).as_bytes());
-        if let (Verdict::Near { hits } | Verdict::Against { hits, .. }, Manner::Filter { bands, .. }) =
-            (verdict, &self.manner)
-        {
+        let counted = match (verdict, &self.manner) {
+            (Verdict::Near { hits } | Verdict::Against { hits, .. }, Manner::Filter { bands, .. })
+            | (Verdict::Screened { hits: Some(hits), .. }, Manner::Screened { bands: Some(bands), .. }) => {
+                Some((hits, bands))
+            }
+            _ => None,
+        };
+        if let Some((hits, bands)) = counted {
             line.extend_from_slice(format!(",\"hits\":{hits},\"bands\":{bands}").as_bytes());
         }
         if let Verdict::NearTo { name, similarity } = verdict {
@@ -171,6 +183,8 @@ impl Outputs {
         let reason = match (verdict, &self.manner) {
             (Verdict::Against { filter, .. }, Manner::Filter { against, .. }) => format!("near {}", against[filter]),
             (Verdict::NearTo { .. }, Manner::Compared { reason }) => (*reason).to_owned(),
+            (Verdict::Screened { near: true, .. }, Manner::Screened { filter, .. }) => format!("near {filter}"),
+            (Verdict::Screened { .. }, Manner::Screened { filter, .. }) => format!("near nothing in {filter}"),
             (Verdict::Faulty, _) => {
                 let fault = job.faults.iter().find(|(faulty, _)| *faulty == i);
                 format!("unreadable: {}", fault.map(|(_, error)| chain(&error.fault)).unwrap_or_default())
