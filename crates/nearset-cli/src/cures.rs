@@ -5,6 +5,7 @@ use std::error::Error;
 use nearset::filter::Overfull;
 use nearset::spec::SpecError;
 use nearset_jobs::FilterFileError;
+use nearset_jobs::library::LibraryError;
 use nearset_jobs::run::RunError;
 use nearset_records::{Cure, InputError, OutputError, RecordError, chain};
 
@@ -30,6 +31,7 @@ fn cure(error: &(dyn Error + 'static)) -> Option<Cure> {
         .or_else(|| error.downcast_ref().and_then(OutputError::cure))
         .or_else(|| error.downcast_ref().map(RecordError::cure))
         .or_else(|| error.downcast_ref().and_then(FilterFileError::cure))
+        .or_else(|| error.downcast_ref().and_then(LibraryError::cure))
         .or_else(|| error.is::<Overfull>().then_some(Cure::AllowOverfull))
         .or_else(|| match error.downcast_ref() {
             Some(SpecError::Work(_)) => Some(Cure::LiftWorkLimit),
@@ -49,6 +51,7 @@ fn in_flags(cure: Cure) -> String {
         Cure::SkipRest => "use --on-error skip to keep the whole records before it".into(),
         Cure::FetchAgain => "fetch the file again, or use --on-error skip to keep the whole records before it".into(),
         Cure::Replace => "choose another name, or pass --force to replace it".into(),
+        Cure::ExtendOrReplace => "name it in --against too to extend it, or pass --force to replace it".into(),
         Cure::ResumeOrStartAgain => "go on with --resume, or start again with --force".into(),
         Cure::Resume => "go on with the same command and --resume".into(),
         Cure::StartAgain => "start again without --resume, with --force".into(),

@@ -1,22 +1,22 @@
 //! `nearset dedup`: near-duplicates out of a corpus.
 
-mod verified;
+mod by_filter;
+mod compared;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use nearset::plan::Request;
-use nearset::{Metric, Seed, Shingling};
-use nearset_jobs::capacity::Known;
-use nearset_jobs::dedup::{Dedup, DedupOptions, DedupPlan, Summary};
+use nearset::{JoinSpec, Metric, Seed, Shingling};
+use nearset_jobs::join::Keep;
+use nearset_jobs::library::is_library;
 use nearset_jobs::run::{RunError, RunOptions};
+use nearset_jobs::screen::Screen;
 use nearset_records::ItemField;
-use nearset_view::words;
 use serde::Serialize;
 
 use crate::goal::parse_count;
-use crate::join;
 use crate::options::{self, Input, Opening, Trust, Work};
 use crate::show;
 
@@ -31,27 +31,30 @@ Examples:
   A folder of Parquet files, the text in column \"content\", stricter:
     nearset dedup data/ -o clean.parquet --text-field content --near 0.9
 
-  Leave out what is near a benchmark, and remember what was seen for the next crawl:
-    nearset build benchmark.jsonl -o benchmark.nearset --metric jaccard --near 0.8
-    nearset dedup monday.jsonl -o clean.jsonl --against benchmark.nearset --save seen.nearset
-    nearset dedup tuesday.jsonl -o clean2.jsonl --against benchmark.nearset --against seen.nearset
+  Of each family, keep the newest:
+    nearset dedup crawl.jsonl -o clean.jsonl --keep max:timestamp
 
-  Delete nothing that was not compared with a document that stays; of each family, keep the newest:
-    nearset dedup crawl.jsonl -o clean.jsonl --verify --keep timestamp --removed removed.jsonl
+  Remember what was kept for the next crawl, and extend that by the next crawl:
+    nearset dedup monday.jsonl -o clean.jsonl --save seen.library
+    nearset dedup tuesday.jsonl -o clean2.jsonl --against seen.library --save seen.library
+
+  In a few bytes per document, by a filter that compares nothing:
+    nearset dedup crawl.jsonl.zst -o clean.jsonl.zst --no-verify
 
   After a crash or Ctrl-C, go on where it stopped:
     nearset dedup crawl.jsonl.zst -o clean.jsonl.zst --removed removed.jsonl --resume
 
 Exit codes: 0 done, 1 failed (no output appears), 2 wrong command line.";
 
-/// Remove the records of a corpus that are near an earlier one
+/// Remove the records of a corpus that are near another one
 ///
-/// Reads records in order and drops, or with --annotate marks, each whose text is near an earlier record's. All of it is one
-/// pass, in memory that the printed plan states (about 86 bytes per document at the defaults). Kept records come out byte for byte
-/// and in order; the same records give the same output for any number of threads.
+/// Reads records in order and drops, or with --annotate marks, each that is near one kept before it: they were compared, and have
+/// the similarity --near or more, counted exactly over their shingles. Kept records come out byte for byte and in order; the
+/// same records give the same output for any number of threads. Texts are not held in memory but read again where they are
+/// compared, so that a kept document takes some 110 bytes and its id.
 ///
-/// With --verify a record is dropped only if a kept one has the similarity --near or more, counted exactly over their shingles;
-/// texts are read again for that and not held. It needs some 110 bytes for each kept document, and names the kept one.
+/// With --no-verify a filter decides, in a few bytes per document that the printed plan states, and compares nothing: a text
+/// made of what many others share may go although no single one of them is near.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -63,18 +66,17 @@ pub struct Args {
     #[arg(short, long, value_name = "OUT", required_unless_present = "dry_run")]
     output: Option<PathBuf>,
 
-    /// The Jaccard similarity around which records become duplicates
+    /// The Jaccard similarity from which on records are near
     #[arg(long, value_name = "SIMILARITY", default_value_t = Request::NEAR)]
     near: f64,
 
-    /// The most of what lies exactly at --near that may be missed; 0.02 promises 98 % there and drops more below it [default:
-    /// 0.55, with --verify 0.001]
-    #[arg(long, value_name = "RATE")]
+    #[arg(long, value_name = "RATE", help = format!("The most of what lies exactly at --near that may be missed [default: {}, \
+        with --no-verify {}]", JoinSpec::MAX_FALSE_NEGATIVE, Request::MAX_FALSE_NEGATIVE))]
     max_fn: Option<f64>,
 
-    /// The most of what lies 0.1 below --near that may be dropped
-    #[arg(long, value_name = "RATE", default_value_t = Request::DEDUP_MAX_FALSE_POSITIVE)]
-    max_fp: f64,
+    #[arg(long, value_name = "RATE", requires = "no_verify", help = format!("With --no-verify, the most of what lies {} below \
+        --near that may be dropped [default: {}]", Request::DEDUP_GAP, Request::MAX_FALSE_POSITIVE))]
+    max_fp: Option<f64>,
 
     /// How texts are cut into sets: words:N, chars:N or bytes:N
     #[arg(long, value_name = "KIND:N", default_value_t = Shingling::default())]
@@ -84,21 +86,26 @@ pub struct Args {
     #[arg(long, visible_alias = "field", value_name = "NAME", default_value = "text")]
     text_field: String,
 
-    /// Compare each record exactly with a kept one before it is dropped, and name that in --removed
-    #[arg(long)]
+    /// Compare each record with a kept one before it is dropped: the default
+    #[arg(long, hide = true)]
     verify: bool,
 
-    /// Which of several near records is kept, with --verify: first, longest (in bytes of text), or the name of a field whose
-    /// largest value wins (numbers by value, above other texts, which go by their bytes; of equals the first)
-    #[arg(long, value_name = "WHICH", default_value = "first", requires = "verify")]
-    keep: String,
+    /// Decide by a filter alone, in a few bytes per document: --near is found, but nothing is compared
+    #[arg(long, conflicts_with_all = ["verify", "keep", "chain"])]
+    no_verify: bool,
 
-    /// With --verify, also drop what is near only a dropped record: of a chain A ~ B ~ C, C for being near B
-    #[arg(long, requires = "verify")]
+    /// Which of several near records is kept: first, longest (in bytes of text), max:FIELD or min:FIELD (numbers by value and before
+    /// other texts, which go by their bytes; of equals the first)
+    #[arg(long, value_name = "WHICH", default_value_t = Keep::First)]
+    keep: Keep,
+
+    /// Also drop what is near only a dropped record: of a chain A ~ B ~ C, C for being near B
+    #[arg(long)]
     chain: bool,
 
-    /// Also drop what is near anything in this filter; may be given several times
-    #[arg(long, value_name = "FILTER")]
+    /// Also drop what is near a record of this library, or without comparing what is near anything in this filter; may be given
+    /// several times
+    #[arg(long, value_name = "LIBRARY|FILTER")]
     against: Vec<PathBuf>,
 
     #[command(flatten)]
@@ -107,11 +114,13 @@ pub struct Args {
     #[command(flatten)]
     opening: Opening,
 
-    /// Save the filter, for --against in a later run
-    #[arg(long, value_name = "FILTER")]
+    /// Keep what a later run needs to compare with what this one kept, for --against: a folder such as seen.library, which is extended if
+    /// it is named by --against too. With --no-verify, the filter
+    #[arg(long, value_name = "LIBRARY|FILTER")]
     save: Option<PathBuf>,
 
-    /// Write a line of JSON for each dropped record: its id, file, line, the reason, and hits or with --verify what it is near
+    /// Write a line of JSON for each dropped record: its id, file, line, the reason, what it is near and how near; with
+    /// --no-verify the hits
     #[arg(long, value_name = "FILE")]
     removed: Option<PathBuf>,
 
@@ -119,8 +128,8 @@ pub struct Args {
     #[arg(long, value_name = "FILE.html")]
     report: Option<PathBuf>,
 
-    /// Keep all records and add the fields near_duplicate and hits to each, with --verify near_duplicate, duplicate_of and similarity. Those of
-    /// an earlier run are replaced where they stand; other fields of these names are refused
+    /// Keep all records and add the fields near_duplicate, duplicate_of and similarity to each, with --no-verify near_duplicate and
+    /// hits. Those of an earlier run are replaced where they stand; other fields of these names are refused
     #[arg(long)]
     annotate: bool,
 
@@ -128,8 +137,9 @@ pub struct Args {
     #[arg(long, conflicts_with = "output")]
     dry_run: bool,
 
-    /// How many distinct records to make room for: 1000000, 1_000_000, 1e6 or 1M; otherwise counted, or estimated from a sample
-    #[arg(long, value_name = "N", value_parser = parse_count)]
+    /// With --no-verify, how many distinct records to make room for: 1000000, 1_000_000, 1e6 or 1M; otherwise counted, or estimated
+    /// from a sample
+    #[arg(long, value_name = "N", value_parser = parse_count, requires = "no_verify")]
     capacity: Option<u64>,
 
     #[command(flatten)]
@@ -161,16 +171,26 @@ pub struct Args {
 }
 
 impl Args {
-    fn options(&self) -> DedupOptions {
+    /// What is near, and what may be missed.
+    fn wanted(&self) -> Request {
         let mut wanted = Request::new(Metric::Jaccard { shingling: self.shingle }, self.near).seed(self.seed);
-        (wanted.max_false_negative, wanted.max_false_positive) = (self.max_fn, Some(self.max_fp));
-        let mut options = DedupOptions::new(wanted);
-        options.run = self.run_options();
-        options.capacity = self.capacity;
-        options.against = self.against.clone();
-        options.allow_overfull = self.trust.allow_overfull;
-        options.work = self.opening.work();
-        options
+        wanted.max_false_negative = self.max_fn;
+        wanted
+    }
+
+    /// The filters to screen by, with a warning where one is believed that should not be.
+    fn screen(&self) -> Result<Screen> {
+        let filters = self.against.iter().filter(|path| !is_library(path));
+        if self.trust.allow_overfull {
+            for path in filters.clone() {
+                self.trust.filter(&self.opening.file(path)?)?;
+            }
+        }
+        let mut screen = Screen::default();
+        screen.filters = filters.cloned().collect();
+        screen.allow_overfull = self.trust.allow_overfull;
+        screen.work = self.opening.work();
+        Ok(screen)
     }
 
     /// What does not depend on how records are decided on.
@@ -182,7 +202,8 @@ impl Args {
         options.out = self.output.clone();
         options.removed = self.removed.clone();
         options.report = self.report.clone();
-        options.save = self.save.clone();
+        // Otherwise it is a library, and no file of the skeleton's.
+        options.save = self.save.clone().filter(|_| self.no_verify);
         options.force = self.force;
         options.resume = self.resume;
         options.checkpoint_bytes = self.checkpoint_bytes;
@@ -211,98 +232,5 @@ impl Args {
 }
 
 pub fn run(args: Args) -> Result<ExitCode> {
-    if args.verify {
-        return verified::run(&args);
-    }
-    if args.trust.allow_overfull {
-        // Before anything is decided by them.
-        for path in &args.against {
-            args.trust.filter(&args.opening.file(path)?)?;
-        }
-    }
-    let sources = args.input.sources(args.quiet)?;
-    let total = sources.total_bytes();
-    let dedup = Dedup::prepare(sources.list, args.options())?;
-    if !args.quiet {
-        print_plan(&dedup.plan()?);
-    }
-    let summary = args.explained(join::watched(total, args.quiet, |progress| dedup.run(progress))?)?;
-    if !args.quiet {
-        print_summary(&summary, args.annotate);
-        args.print_report(summary.report_seconds);
-    }
-    args.print_json(&summary)?;
-    Ok(ExitCode::SUCCESS)
-}
-
-fn print_plan(plan: &DedupPlan) {
-    let known = match plan.capacity.known {
-        Known::Given => "as given".to_owned(),
-        Known::Counted => "counted".to_owned(),
-        Known::Sampled => {
-            let records = plan.capacity.records;
-            format!("estimated from a sample (--capacity {records} repeats this run however the input is split)")
-        }
-        _ => "a guess, since a pipe does not tell its length; it grows where that is too few".to_owned(),
-    };
-    eprintln!("plan      near {} by Jaccard similarity of {} shingles", plan.near, plan.shingling);
-    eprintln!("caught    {}", words::caught(&plan.promise));
-    eprintln!("lost      {}", words::lost(&plan.promise));
-    eprintln!("capacity  {} records, {known}", show::count(plan.capacity.records));
-    let each = plan.bytes as f64 / plan.capacity.records as f64;
-    let (rows, bands) = (plan.rows, plan.bands);
-    eprintln!(
-        "memory    {} of filter, {each:.1} bytes a record ({bands} bands of {rows} rows)",
-        show::bytes(plan.bytes)
-    );
-    if let Some(speed) = plan.bytes_per_second {
-        eprintln!("speed     about {:.0} MB/s expected by {} threads, if disks keep up", speed / 1e6, plan.threads);
-    }
-    join::print_resumed(plan.resumed_records);
-}
-
-fn print_summary(summary: &Summary, annotated: bool) {
-    for error in &summary.errors {
-        eprintln!("skipped   {error}");
-    }
-    if summary.more_errors > 0 {
-        eprintln!("skipped   and {} more", show::count(summary.more_errors));
-    }
-    let seconds = summary.seconds - summary.report_seconds;
-    let rate = summary.bytes as f64 / 1e6 / seconds.max(1e-9);
-    let (records, size, time) = (show::count(summary.records), show::bytes(summary.bytes), show::seconds(seconds));
-    eprintln!("read      {records} records, {size}, in {time} ({rate:.0} MB/s)");
-    let part = |number: u64| show::percent(number as f64 / summary.records.max(1) as f64);
-    let (kept, removed) = if annotated { ("new", "marked") } else { ("kept", "removed") };
-    eprintln!("{kept:<10}{} ({})", show::count(summary.kept), part(summary.kept));
-    eprintln!("{removed:<10}{} near an earlier record ({})", show::count(summary.near), part(summary.near));
-    for (name, number) in &summary.against {
-        eprintln!("{removed:<10}{} near {name} ({})", show::count(*number), part(*number));
-    }
-    if summary.faulty > 0 {
-        eprintln!("{:<10}{} that could not be read", "skipped", show::count(summary.faulty));
-    }
-    for source in summary.sources.iter().filter(|source| source.broken) {
-        eprintln!("{:<10}{} broke off after {} records", "skipped", source.name, show::count(source.records));
-    }
-    let bytes: u64 = summary.generations.iter().map(|generation| generation.bytes).sum();
-    let fill = summary.generations.last().map_or(0.0, |generation| generation.fill);
-    let fills = show::percent(fill);
-    if summary.generations.len() > 1 {
-        let (number, wrong) = (summary.generations.len(), show::percent(summary.false_positive));
-        eprintln!(
-            "filter    grew to {number} generations of {} in all: {} was too few records; {} caught at similarity {}, \
-             {wrong} lost at {}",
-            show::bytes(bytes),
-            show::count(summary.plan.capacity.records),
-            show::percent(1.0 - summary.false_negative),
-            words::similarity(summary.plan.near),
-            words::similarity(summary.plan.far),
-        );
-    } else {
-        eprintln!("filter    {}, {fills} of its bits set", show::bytes(bytes));
-    }
-    if let Some(path) = &summary.saved {
-        eprintln!("saved     {}", path.display());
-    }
+    if args.no_verify { by_filter::run(&args) } else { compared::run(&args) }
 }

@@ -31,11 +31,11 @@ pub struct GoalOptions {
     #[arg(long, value_name = "KIND:N")]
     pub shingle: Option<Shingling>,
 
-    /// The most of what is near that may be missed; 0 for none at all (hamming and symbols) [default: 0.02; of texts without --far 0.55]
+    /// The most of what is near that may be missed; 0 for none at all (hamming and symbols) [default: 0.02]
     #[arg(long, value_name = "RATE")]
     pub max_fn: Option<f64>,
 
-    /// The most of what is far that may be called near [default: 0.001; of texts without --far 0.02]
+    /// The most of what is far that may be called near [default: 0.001]
     #[arg(long, value_name = "RATE")]
     pub max_fp: Option<f64>,
 
@@ -261,16 +261,8 @@ mod tests {
                 .unwrap_or_default();
             let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
             for stated in [
-                format!(
-                    "(hamming and symbols) [default: {}; of texts without --far {}]",
-                    Request::MAX_FALSE_NEGATIVE,
-                    Request::DEDUP_MAX_FALSE_NEGATIVE
-                ),
-                format!(
-                    "that may be called near [default: {}; of texts without --far {}]",
-                    Request::MAX_FALSE_POSITIVE,
-                    Request::DEDUP_MAX_FALSE_POSITIVE
-                ),
+                format!("(hamming and symbols) [default: {}]", Request::MAX_FALSE_NEGATIVE),
+                format!("that may be called near [default: {}]", Request::MAX_FALSE_POSITIVE),
                 format!("it lies {} below --near", Request::DEDUP_GAP),
                 format!("bytes:N [default: {}]", Shingling::default()),
             ] {

@@ -8,6 +8,7 @@ use anyhow::{Context, Result, bail};
 use nearset::Index;
 use nearset::spec::{Terms, WhenFull};
 use nearset_jobs::FilterFile;
+use nearset_jobs::library::{Library, is_library};
 use nearset_view::curves::{ascending, filter_chart, filter_curve, half};
 use nearset_view::terminal;
 use nearset_view::words::number;
@@ -26,11 +27,11 @@ Examples:
   For scripts:
     nearset info seen.nearset --json | jq .curve";
 
-/// Show a filter's spec, load and predicted errors, or an index's
+/// Show what a filter, an index or a library is and holds
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// The filter or index
+    /// The filter, index or library
     #[arg(value_name = "FILTER")]
     filter: PathBuf,
 
@@ -110,7 +111,41 @@ fn reserved_for(terms: &Terms) -> String {
     }
 }
 
+/// What a library is. All of it is read and compared with its checksums.
+fn of_library(args: &Args) -> Result<ExitCode> {
+    let library = Library::open(&args.filter)?;
+    if args.picture.plot.is_some() {
+        bail!("{}: a library is compared with, and has no curve of acceptance to draw", args.filter.display());
+    }
+    library.check()?;
+    if args.json {
+        let value = serde_json::json!({
+            "kind": "library", "records": library.records(), "near": library.near(), "shingling": library.shingling(),
+            "seed": library.seed(), "segments": library.segments(), "common_shingles": library.common_shingles(),
+            "file_bytes": library.bytes(),
+        });
+        print_json(&value, false)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let facts = [
+        ("kind", "library of records to compare with; whole".to_owned()),
+        ("records", show::count(library.records())),
+        ("near", format!("{} by Jaccard similarity of {} shingles", library.near(), library.shingling())),
+        ("seed", library.seed().to_owned()),
+        ("common", format!("{} shingles that propose nothing", show::count(library.common_shingles() as u64))),
+        ("segments", library.segments().to_string()),
+        ("files", show::bytes(library.bytes())),
+    ];
+    let mut out = std::io::stdout().lock();
+    let mut print = || facts.iter().try_for_each(|(name, fact)| writeln!(out, "{name:<10}{fact}"));
+    print().context("cannot write to standard output")?;
+    Ok(ExitCode::SUCCESS)
+}
+
 pub fn run(args: Args) -> Result<ExitCode> {
+    if is_library(&args.filter) {
+        return of_library(&args);
+    }
     let file = args.opening.file(&args.filter)?;
     if file.kind()?.is_index() {
         return of_index(&args, &file);

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
-use nearset_jobs::{save_filter, save_index};
+use nearset_jobs::{library, save_filter, save_index};
 use nearset_records::OutputOptions;
 
 use crate::options::{Opening, Trust};
@@ -16,16 +16,19 @@ Examples:
     nearset merge part-*.nearset -o all.nearset
 
   Indexes of one kind of item:
-    nearset merge known.nearset more.nearset -o both.nearset";
+    nearset merge known.nearset more.nearset -o both.nearset
 
-/// Merge filters of one spec, or indexes, into one that holds all their items
+  Libraries that `dedup --save` has written:
+    nearset merge monday.library tuesday.library -o both.library";
+
+/// Merge filters of one spec, indexes, or libraries into one that holds all their items
 ///
 /// Filters must have been built with equal options, seed and capacity, which is that of all items together; otherwise the first
 /// difference is named.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// The filters or indexes
+    /// The filters, indexes or libraries
     #[arg(required = true, num_args = 2.., value_name = "FILTER")]
     filters: Vec<PathBuf>,
 
@@ -48,7 +51,20 @@ pub struct Args {
     quiet: bool,
 }
 
+/// Libraries, one after the other.
+fn libraries(args: &Args) -> Result<ExitCode> {
+    let records = library::merge(&args.filters, &args.output, args.force)?;
+    if !args.quiet {
+        let (number, records) = (args.filters.len(), show::count(records));
+        eprintln!("merged    {number} libraries into {}: {records} records", args.output.display());
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
 pub fn run(args: Args) -> Result<ExitCode> {
+    if args.filters.iter().any(|path| library::is_library(path)) {
+        return libraries(&args);
+    }
     let mut options = OutputOptions::default();
     options.force = args.force;
     options.inputs = args.filters.clone();

@@ -70,7 +70,7 @@ pub struct Args {
     #[command(flatten)]
     wanted: GoalOptions,
 
-    /// How far a query must be from everything stored to be turned away; for jaccard it may be left out: it lies 0.1 below --near
+    /// How far a query must be from everything stored to be turned away; for jaccard it may be left out: it lies 0.2 below --near
     /// then, and the filter is that of `nearset dedup`
     #[arg(long, value_name = "NUMBER", allow_negative_numbers = true)]
     far: Option<f64>,

@@ -4,10 +4,12 @@
 //! - [`dedup`]: near-duplicates out of a corpus, in one pass, by a filter.
 //! - [`join`]: near pairs, clusters and verified removal: texts are compared exactly, by reading them again.
 //! - [`query`]: records screened against a filter.
+//! - [`library`]: what earlier runs kept, for later ones to compare with.
 //! - [`background`]: how far apart a file's items lie.
 //! - [`capacity`]: how many records there will be.
 //! - [`measure`]: what a filter really does on someone's own items.
 //! - [`in_order`], [`scan`]: any work on pieces, or on all records, by many threads and in order.
+//! - [`screen`]: filters built before, by which texts are screened.
 //! - [`filter_file`]: filters and indexes as files.
 //!
 //! Claim: what a run gives is a function of the records, their order and the options, whatever thread does what.
@@ -19,10 +21,12 @@ pub mod dedup;
 pub mod filter_file;
 pub mod in_order;
 pub mod join;
+pub mod library;
 pub mod measure;
 pub mod query;
 mod report;
 pub mod run;
 pub mod scan;
+pub mod screen;
 
 pub use filter_file::{FilterFile, FilterFileError, check_save, save_filter, save_index, write_filter};

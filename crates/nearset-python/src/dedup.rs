@@ -2,7 +2,8 @@
 
 use nearset::plan::{Plan, Request};
 use nearset::{BitString, Filter as Library, Item, Metric};
-use nearset_jobs::dedup::{Against, Sketched, TextRun, TextSketcher};
+use nearset_jobs::dedup::{Sketched, TextRun, TextSketcher};
+use nearset_jobs::screen::Against;
 use numpy::{IntoPyArray, PyArray1};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -178,7 +179,7 @@ pub fn dedup<'py>(
     let own = spec.near().expect("a filter of texts has bands");
     let screens = held
         .iter()
-        .map(|filter| Against::new(filter, own).map_err(|cause| PyTypeError::new_err(cause.to_string())))
+        .map(|filter| Against::new(filter, Some(own)).map_err(|cause| PyTypeError::new_err(cause.to_string())))
         .collect::<PyResult<Vec<Against<'_>>>>()?;
     let mut kept = Vec::new();
     let mut position = 0i64;

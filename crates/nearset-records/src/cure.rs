@@ -33,6 +33,8 @@ pub enum Cure {
     SkipRest,
     /// Write under another name, or allow the file to be replaced.
     Replace,
+    /// Compare with the library too, so that it is extended, or allow it to be replaced.
+    ExtendOrReplace,
     /// Resume the run, or start it again.
     ResumeOrStartAgain,
     /// Resume the run.
@@ -74,6 +76,7 @@ impl fmt::Display for Cure {
             Cure::Skip => "leave out such records",
             Cure::SkipRest => "keep the whole records before it and leave out the rest",
             Cure::Replace => "choose another name, or allow the file to be replaced",
+            Cure::ExtendOrReplace => "compare with it too, which extends it, or allow it to be replaced",
             Cure::ResumeOrStartAgain => "resume that run, or start again",
             Cure::Resume => "resume the run with the same options",
             Cure::StartAgain => "start again from the beginning",

@@ -65,7 +65,7 @@ fn pairs_are_those_of_comparing_all() {
 fn whatever_is_removed_is_near_a_record_that_is_kept() {
     let shop = Workshop::new();
     let licences: BTreeMap<String, SortedSet> = licences(&shop).into_iter().collect();
-    let ran = shop.ok("dedup licences.jsonl -o out.jsonl --verify --removed removed.jsonl --near 0.7 --json");
+    let ran = shop.ok("dedup licences.jsonl -o out.jsonl --removed removed.jsonl --near 0.7 --json");
     let kept: Vec<String> =
         values(&shop.text("out.jsonl")).iter().map(|one| one["id"].as_str().unwrap().to_owned()).collect();
     let lines = shop.text("removed.jsonl");
@@ -107,9 +107,9 @@ fn a_chain_does_not_delete_its_far_end() {
     assert_eq!(set(&texts[0]).jaccard(&set(&texts[1])).value(), 88.0 / 104.0);
     shop.write("in.jsonl", jsonl(&texts));
     let ids = |name: &str| values(&shop.text(name)).iter().map(|one| one["id"].clone()).collect::<Vec<_>>();
-    shop.ok("dedup in.jsonl -o out.jsonl --verify --max-fn 0.001");
+    shop.ok("dedup in.jsonl -o out.jsonl --max-fn 0.001");
     assert_eq!(ids("out.jsonl"), [0, 2, 4]);
-    shop.ok("dedup in.jsonl -o chain.jsonl --verify --chain --max-fn 0.001 --removed removed.jsonl");
+    shop.ok("dedup in.jsonl -o chain.jsonl --chain --max-fn 0.001 --removed removed.jsonl");
     assert_eq!(ids("chain.jsonl"), [0]);
     assert!(shop.text("removed.jsonl").contains("\"near\":\"3\",\"similarity\":0.8461538461538461"));
     let clusters = |arguments: &str| {
@@ -130,7 +130,7 @@ fn a_hundred_thousand_copies_cost_a_comparison_each() {
     let text = words(&mut Numbers(4), 60).join(" ");
     let lines: String = (0..100_000).map(|i| format!("{{\"id\":{i},\"text\":\"{text}\"}}\n")).collect();
     shop.write("in.jsonl", lines);
-    let said = summary(&shop.ok("dedup in.jsonl -o out.jsonl --verify --json -q"));
+    let said = summary(&shop.ok("dedup in.jsonl -o out.jsonl --json -q"));
     assert_eq!((&said["kept"], &said["compared"]), (&1.into(), &99_999.into()));
     let alarm = &said["alarms"][0];
     assert_eq!((&alarm["records"], &alarm["id"], &alarm["cause"]), (&100_000.into(), &"0".into(), &"cluster".into()));
@@ -189,7 +189,7 @@ fn short_empty_and_unspaced_texts() {
     let texts = ["", "", "cat", "dog", "CAT!", chinese, arabic, chinese, arabic, "猫", "犬", "猫", "..."];
     let lines: String = texts.iter().map(|text| format!("{{\"text\":\"{text}\"}}\n")).collect();
     shop.write("in.jsonl", &lines);
-    shop.ok("dedup in.jsonl -o out.jsonl --verify");
+    shop.ok("dedup in.jsonl -o out.jsonl");
     let expected: String = ["", "", "cat", "dog", chinese, arabic, "猫", "犬", "..."]
         .iter()
         .map(|text| format!("{{\"text\":\"{text}\"}}\n"))
@@ -223,8 +223,8 @@ fn threads_splits_and_packing_do_not_show() {
         shop.ok(&format!("pairs {all} -o pairs.tsv"));
         shop.ok(&format!("cluster {all} -o stars.csv"));
         shop.ok(&format!("cluster {all} -o chains.jsonl --chain"));
-        shop.ok(&format!("dedup {all} -o first.jsonl --verify --annotate"));
-        shop.ok(&format!("dedup {all} -o longest.jsonl --verify --keep longest --annotate"));
+        shop.ok(&format!("dedup {all} -o first.jsonl --annotate"));
+        shop.ok(&format!("dedup {all} -o longest.jsonl --keep longest --annotate"));
         ["pairs.tsv", "stars.csv", "chains.jsonl", "first.jsonl", "longest.jsonl"].map(|name| shop.read(name)).into()
     };
     let expected = outputs("in.jsonl", 1);
@@ -254,8 +254,8 @@ fn the_record_that_is_wanted_most_is_kept() {
          {{\"id\":\"e\",\"score\":0,\"date\":\"2020-01-01\",\"text\":\"{other}\"}}\n"
     );
     shop.write("in.jsonl", lines);
-    for (keep, kept) in [("first", "a"), ("longest", "b"), ("score", "b"), ("date", "c"), ("nothing", "a")] {
-        shop.ok(&format!("dedup in.jsonl -o out.jsonl --verify --keep {keep} --removed removed.jsonl --force"));
+    for (keep, kept) in [("first", "a"), ("longest", "b"), ("max:score", "b"), ("min:score", "c"), ("max:date", "c"), ("min:date", "b")] {
+        shop.ok(&format!("dedup in.jsonl -o out.jsonl --keep {keep} --removed removed.jsonl --force"));
         let ids: Vec<_> = values(&shop.text("out.jsonl")).iter().map(|one| one["id"].clone()).collect();
         assert_eq!(ids, [kept, "e"], "--keep {keep}");
         let removed = values(&shop.text("removed.jsonl"));
@@ -269,7 +269,7 @@ fn annotating_names_what_is_near() {
     let shop = Workshop::new();
     let (texts, near) = corpus(90);
     shop.write("in.jsonl", jsonl(&texts));
-    shop.ok("dedup in.jsonl -o out.jsonl --verify --chain --annotate");
+    shop.ok("dedup in.jsonl -o out.jsonl --chain --annotate");
     let out = values(&shop.text("out.jsonl"));
     assert_eq!(out.len(), 90);
     for (record, near) in out.iter().zip(near) {
@@ -290,11 +290,13 @@ fn what_cannot_be_is_refused_with_a_cure() {
         assert_eq!(ran.code(), code, "nearset {arguments}\n{}", ran.stderr());
         assert!(ran.stderr().contains(part), "nearset {arguments}\n{}", ran.stderr());
     };
-    refused("dedup in.jsonl -o out.jsonl --verify --against seen.nearset", 2, "a filter holds no texts");
-    refused("dedup in.jsonl -o out.jsonl --verify --save seen.nearset", 2, "nearset build");
-    refused("dedup in.jsonl -o out.jsonl --keep longest", 2, "--verify");
-    refused("dedup in.jsonl -o out.jsonl --verify --removed out.jsonl", 1, "named twice");
-    refused("dedup - -o out.jsonl --verify --keep longest", 1, "save it to a file first");
+    refused("dedup in.jsonl -o out.jsonl --save seen.nearset", 2, "only --no-verify builds");
+    refused("dedup in.jsonl -o out.jsonl --capacity 100", 2, "--no-verify");
+    refused("dedup in.jsonl -o out.jsonl --keep longest --no-verify", 2, "--no-verify");
+    refused("dedup in.jsonl -o out.jsonl --keep timestamp", 2, "max:FIELD");
+    refused("dedup in.jsonl -o out.jsonl --keep max:timestamp", 1, "no record has the field \"timestamp\"");
+    refused("dedup in.jsonl -o out.jsonl --removed out.jsonl", 1, "named twice");
+    refused("dedup - -o out.jsonl --keep longest", 1, "save it to a file first");
     refused("cluster - --chain", 1, "save it to a file first");
     refused("pairs in.jsonl -o pairs.parquet", 1, ".tsv, .csv or .jsonl");
     refused("pairs in.jsonl -o in.jsonl --force", 1, "is also an input");
@@ -302,12 +304,12 @@ fn what_cannot_be_is_refused_with_a_cure() {
     refused("pairs in.jsonl --threads 0", 2, "at least one thread");
     refused("pairs absent.jsonl", 1, "check the path");
     for command in
-        ["pairs bad.jsonl -o out.tsv", "cluster bad.jsonl -o out.tsv", "dedup bad.jsonl -o out.jsonl --verify"]
+        ["pairs bad.jsonl -o out.tsv", "cluster bad.jsonl -o out.tsv", "dedup bad.jsonl -o out.jsonl"]
     {
         refused(command, 1, "bad.jsonl:31: no field \"text\"");
         assert_eq!(shop.names(), ["bad.jsonl", "in.jsonl"], "nothing is left of {command}");
     }
-    let ran = shop.ok("dedup bad.jsonl -o out.jsonl --verify --on-error skip --removed removed.jsonl");
+    let ran = shop.ok("dedup bad.jsonl -o out.jsonl --on-error skip --removed removed.jsonl");
     assert!(ran.stderr().contains("skipped   1 that could not be read"), "{}", ran.stderr());
     assert!(shop.text("removed.jsonl").contains("\"reason\":\"unreadable: no field"));
     refused("pairs in.jsonl -o out.jsonl", 1, "exists already");
@@ -340,11 +342,11 @@ fn pages_of_one_template_stay_and_their_copies_go_wherever_they_stand() {
     let texts = templated(&mut Numbers(21), 3000);
     let lines = jsonl(&texts);
     shop.write("pages.jsonl", &lines);
-    let ran = shop.ok("dedup pages.jsonl -o out.jsonl --verify --json");
+    let ran = shop.ok("dedup pages.jsonl -o out.jsonl --json");
     assert_eq!((summary(&ran)["near"].as_u64(), summary(&ran)["cut_short"].as_u64()), (Some(20), Some(0)));
     // The pages come first in a pipe, and what is read ahead of it is not lost.
     let pages: Vec<&str> = lines.lines().skip(3000).collect();
-    let piped = shop.ok_with_stdin("dedup - -o piped.jsonl --verify --json", pages.join("\n").as_bytes());
+    let piped = shop.ok_with_stdin("dedup - -o piped.jsonl --json", pages.join("\n").as_bytes());
     assert_eq!(summary(&piped)["near"].as_u64(), Some(20));
     assert_eq!(shop.text("piped.jsonl").lines().count(), 3000);
 }
@@ -354,6 +356,6 @@ fn texts_without_words_are_compared_by_their_bytes() {
     let shop = Workshop::new();
     let texts = ["🎉🎉", "---", "🎉🎉", "", "", "🎉"].map(str::to_owned);
     shop.write("signs.jsonl", jsonl(&texts));
-    let ran = shop.ok("dedup signs.jsonl -o out.jsonl --verify --json");
+    let ran = shop.ok("dedup signs.jsonl -o out.jsonl --json");
     assert_eq!((summary(&ran)["kept"].as_u64(), summary(&ran)["near"].as_u64()), (Some(5), Some(1)));
 }

@@ -5,6 +5,7 @@ mod failures;
 mod filters;
 mod formats;
 mod join;
+mod library;
 mod outputs;
 mod plan;
 mod report;

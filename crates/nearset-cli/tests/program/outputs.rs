@@ -20,10 +20,10 @@ fn inputs_of_two_formats_are_refused_before_any_work() {
     shop.write("tables/b.tsv", "text\ny\n");
     let before = shop.names();
     for arguments in [
-        "dedup mixed -o o.jsonl",
+        "dedup mixed -o o.jsonl --no-verify",
         "dedup mixed -o o",
         "dedup mixed -o - --annotate",
-        "dedup mixed -o o.jsonl --verify",
+        "dedup mixed -o o.jsonl",
         "query seen.nearset mixed -o o.jsonl --keep far",
     ] {
         let ran = shop.run(arguments);
@@ -122,13 +122,13 @@ mod through {
         shop.ok("build in.jsonl -o seen.nearset --near 0.8 -q");
         shop.ok("build in.jsonl -o index.nearset --index --near 0.8 -q");
         for (command, name) in [
-            ("dedup in.jsonl -q -o", "p.jsonl"),
+            ("dedup in.jsonl -q --no-verify -o", "p.jsonl"),
             ("dedup in.jsonl -q -o", "p.jsonl.xz"),
-            ("dedup in.jsonl -q -o out.jsonl --force --removed", "p.jsonl"),
-            ("dedup in.jsonl -q -o out.jsonl --force --save", "p.nearset"),
+            ("dedup in.jsonl -q -o out.jsonl --force --no-verify --removed", "p.jsonl"),
+            ("dedup in.jsonl -q -o out.jsonl --force --no-verify --save", "p.nearset"),
             ("dedup in.jsonl -q --dry-run --report", "p.html"),
-            ("dedup in.jsonl -q --verify -o", "p.jsonl"),
-            ("dedup in.jsonl -q --verify -o out.jsonl --force --removed", "p.jsonl.gz"),
+            ("dedup in.jsonl -q -o", "p.jsonl"),
+            ("dedup in.jsonl -q -o out.jsonl --force --removed", "p.jsonl.gz"),
             ("build in.jsonl -q --near 0.8 -o", "p.nearset"),
             ("build in.jsonl -q --index --near 0.8 -o", "p.nearset"),
             ("merge seen.nearset seen.nearset -q -o", "p.nearset"),
@@ -186,7 +186,7 @@ mod through {
         let script =
             "{ code=0; $nearset dedup in.jsonl -q -o - OTHER 2>said || code=$?; echo $code > code; } | head -c 10";
         for (other, code) in
-            [("", "0\n"), ("--removed removed.jsonl", "1\n"), ("--verify --removed removed.jsonl", "1\n")]
+            [("", "0\n"), ("--removed removed.jsonl", "1\n"), ("--no-verify --removed removed.jsonl", "1\n")]
         {
             sh(&shop, &script.replace("OTHER", other));
             assert_eq!(shop.text("code"), code, "{}", shop.text("said"));

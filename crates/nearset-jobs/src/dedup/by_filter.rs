@@ -2,7 +2,7 @@
 
 use nearset::family::{Hashed, Key};
 use nearset::spec::Hasher;
-use nearset::{Check, Filter, Item, ItemError, NearFilter, Spec};
+use nearset::{Check, Filter, Item, ItemError, NearFilter};
 use nearset_records::{Extracted, OutputFile, OutputOptions, RecordError, RecordFault, StateFolder};
 use serde::{Deserialize, Serialize};
 
@@ -10,46 +10,7 @@ use super::summary::{GenerationSummary, Outcome};
 use crate::capacity::Capacity;
 use crate::filter_file::{save_filter, write_filter};
 use crate::run::{Decider, Decision, Ids, Part, RunError, Tally, Verdict, Worker};
-
-/// A filter built before, and how to hash for it.
-pub struct Against<'a> {
-    filter: &'a Filter<'a>,
-    hasher: Hasher,
-    /// Whether the run's own keys are also this filter's.
-    same_keys: bool,
-}
-
-impl<'a> Against<'a> {
-    /// A filter to screen by, beside filters of the spec `own`.
-    ///
-    /// # Errors
-    /// If it is a filter of other items than texts.
-    pub fn new(filter: &'a Filter<'a>, own: &Spec) -> Result<Self, ItemError> {
-        filter.contains_near("any text", &mut Hashed::new())?;
-        let hasher = filter.hasher().expect("a filter that takes texts has bands");
-        let spec = filter.spec();
-        let same_keys = spec.near().is_some_and(|theirs| {
-            theirs.probing.is_none()
-                && theirs.family == own.family
-                && theirs.seed == own.seed
-                && theirs.layout() == own.layout()
-        });
-        Ok(Self { filter, hasher, same_keys })
-    }
-
-    /// The bands of an item that hit, if it is near something in the filter.
-    fn screen(&self, item: Item<'_>, own: &Hashed, room: &mut Hashed) -> Option<u32> {
-        let hashed = if self.same_keys {
-            own
-        } else {
-            // That the filter hashes texts was checked when it was opened.
-            self.hasher.hash(item, room).ok()?;
-            room
-        };
-        let found = self.filter.find_hashed(hashed);
-        found.near.then(|| found.hits.unwrap_or(0))
-    }
-}
+use crate::screen::{Against, first_hit};
 
 /// Everything about a text that does not depend on those before it.
 pub struct TextSketcher<'w> {
@@ -72,10 +33,7 @@ impl<'w> TextSketcher<'w> {
     pub fn sketch(&mut self, item: Item<'_>, keys: &mut Vec<Option<Key>>) -> Result<Option<(usize, u32)>, ItemError> {
         self.hasher.hash(item, &mut self.hashed)?;
         keys.extend_from_slice(&self.hashed.keys);
-        let mut screened = self.against.iter().enumerate().filter_map(|(filter, other)| {
-            other.screen(item, &self.hashed, &mut self.hashed_against).map(|hits| (filter, hits))
-        });
-        Ok(screened.next())
+        Ok(first_hit(self.against, item, Some(&self.hashed), &mut self.hashed_against))
     }
 }
 
@@ -137,6 +95,36 @@ pub(super) struct ByFilter {
     pub filter: Filter<'static>,
     pub bands: usize,
     pub capacity: Capacity,
+    /// The fewest bands that a copy with few changes hits.
+    pub copy_hits: u32,
+    pub doubts: Doubts,
+}
+
+/// What may be a sign of crowded bands: what many records have in common fills the same bits, and then a record hits many bands without
+/// being near any single one.
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
+pub(super) struct Doubts {
+    /// Records that stayed, and hit more bands than unrelated ones do.
+    kept: u64,
+    /// Records that were called near, and hit fewer bands than a copy with few changes does.
+    near: u64,
+}
+
+impl Doubts {
+    /// How many of the records were called near and may be near none, if there are signs enough: a tenth of what stayed hits many bands,
+    /// or half of all records are called near and are no copies.
+    fn crowded(&self, tally: &Tally) -> u64 {
+        const FEWEST: u64 = 100;
+        let is_crowded = self.kept >= FEWEST.max(tally.kept / 10) || self.near >= FEWEST.max(tally.records / 2);
+        if is_crowded { self.near } else { 0 }
+    }
+}
+
+/// The fewest bands of `bands` that a copy hits, but for 1 in 40: one that is three quarters of the way from `near` to equal.
+pub(super) fn copy_hits(near: f64, rows: u32, bands: u32) -> u32 {
+    let similarity = 1.0 - (1.0 - near) / 4.0;
+    let (bands, agreement) = (f64::from(bands), similarity.powi(rows as i32));
+    (bands * agreement - 2.0 * (bands * agreement * (1.0 - agreement)).sqrt()).max(0.0) as u32
 }
 
 /// What a checkpoint refers to.
@@ -145,6 +133,7 @@ pub(super) struct Saved {
     /// The file of the filter.
     filter: String,
     pub capacity: Capacity,
+    pub doubts: Doubts,
 }
 
 impl Saved {
@@ -159,6 +148,15 @@ impl Saved {
     }
 }
 
+impl ByFilter {
+    /// The most bands that a record hits that has nothing in common with those before, but for 1 in a million.
+    fn stranger_hits(&self) -> u32 {
+        let fill = self.filter.near_generations().map(NearFilter::fill).fold(0.0, f64::max);
+        let bands = self.bands as f64;
+        (bands * fill + 5.0 * (bands * fill * (1.0 - fill)).sqrt() + 2.0) as u32
+    }
+}
+
 impl Decider for ByFilter {
     type Piece = Sketches;
     type Outcome = Outcome;
@@ -170,11 +168,18 @@ impl Decider for ByFilter {
         let mut against = against[against.partition_point(|&(i, ..)| i < part.records.start)..].iter().peekable();
         let answers = self.filter.insert_keys_counting(keys)?;
         let all = part.sound_records().zip(&answers).zip(keys.chunks(bands));
+        let (copy_hits, stranger_hits, doubts) = (self.copy_hits, self.stranger_hits(), &mut self.doubts);
         decisions.extend(all.map(|((i, answer), keys)| {
             let verdict = match against.next_if(|&&(record, ..)| record == i) {
                 Some(&(_, filter, hits)) => Verdict::Against { filter, hits },
-                None if answer.near => Verdict::Near { hits: answer.hits },
-                None => Verdict::New { hits: answer.hits },
+                None if answer.near => {
+                    doubts.near += u64::from(answer.hits < copy_hits);
+                    Verdict::Near { hits: answer.hits }
+                }
+                None => {
+                    doubts.kept += u64::from(answer.hits > stranger_hits);
+                    Verdict::New { hits: answer.hits }
+                }
             };
             Decision { verdict, family: keys[0].map(Key::get) }
         }));
@@ -192,7 +197,7 @@ impl Decider for ByFilter {
     fn save(&mut self, folder: &StateFolder, checkpoint: u64) -> Result<serde_json::Value, RunError> {
         let filter = format!("filter-{checkpoint}.nearset");
         save_filter(&self.filter, &folder.file(&filter), &OutputOptions::default().with_force(true))?;
-        let saved = Saved { filter, capacity: self.capacity };
+        let saved = Saved { filter, capacity: self.capacity, doubts: self.doubts };
         serde_json::to_value(saved).map_err(|cause| folder.damaged(cause).into())
     }
 
@@ -200,7 +205,7 @@ impl Decider for ByFilter {
         Ok(write_filter(&self.filter, out)?)
     }
 
-    fn outcome(&mut self, _: &Tally) -> Result<Outcome, RunError> {
+    fn outcome(&mut self, tally: &Tally) -> Result<Outcome, RunError> {
         let describe = |(filter, capacity): (&NearFilter<'_>, u64)| GenerationSummary {
             capacity,
             items: filter.len(),
@@ -214,6 +219,7 @@ impl Decider for ByFilter {
             curve: super::curve(filter, super::similarities(terms)),
             false_negative: 1.0 - filter.acceptance_probability(terms.near),
             false_positive: filter.acceptance_probability(terms.far),
+            crowded: self.doubts.crowded(tally),
         })
     }
 }

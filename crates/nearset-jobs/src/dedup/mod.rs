@@ -10,7 +10,6 @@ mod summary;
 mod texts;
 
 use std::cell::OnceCell;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -22,13 +21,13 @@ use nearset_view::run::{CurvePoint, Fact, Others, Promise};
 use nearset_view::words::{bytes, count, percent, similarity};
 
 use crate::capacity::{self, Capacity, Known};
-use crate::filter_file::{FilterFile, check_save};
+use crate::filter_file::check_save;
 use crate::report::{self, About};
 use crate::run::{Manner, Progress, RunError, Start, Tally};
-use by_filter::{ByFilter, Saved, Sketching};
+use by_filter::{ByFilter, Doubts, Saved, Sketching};
 use summary::Outcome;
 
-pub use by_filter::{Against, TextSketcher};
+pub use by_filter::TextSketcher;
 pub use options::DedupOptions;
 pub use summary::{DedupPlan, GenerationSummary, Summary};
 pub use texts::{Sketched, TextRun};
@@ -59,10 +58,9 @@ impl Dedup {
     /// another one.
     pub fn prepare(sources: impl Into<Arc<[Source]>>, options: DedupOptions) -> Result<Self, RunError> {
         let bands = plan(&options, 1)?.spec.near().expect("a filter of texts has bands").rule.bands();
-        let against = options.against.iter().map(|path| path.display().to_string()).collect();
-        let manner = Manner::Filter { bands, against };
+        let manner = Manner::Filter { bands, against: options.screen.names() };
         let (run, decisive) = (options.run.clone(), options.fingerprint()?);
-        let start = Start::new(sources.into(), run, manner, decisive, &options.against)?;
+        let start = Start::new(sources.into(), run, manner, decisive, &options.screen.filters)?;
         let mut read = ReadOptions::new(options.run.fields.clone());
         let capacity = match (start.saved::<Saved>()?, options.capacity) {
             (Some(saved), _) => saved.capacity,
@@ -121,7 +119,7 @@ impl Dedup {
     /// checkpoint, what is needed to resume is kept.
     pub fn run(self, progress: &Progress) -> Result<Summary, RunError> {
         let (started, plan) = (Instant::now(), self.planned()?);
-        if let Some(done) = self.start.finish_stopped()? {
+        if let Some(done) = self.start.finish_stopped(|| Ok(()))? {
             return Ok(Summary::new(plan, done, &self.options, started));
         }
         let done = self.start.guarded(|outputs| {
@@ -129,31 +127,26 @@ impl Dedup {
             if let Some(path) = &options.run.save {
                 check_save(path, start.output())?;
             }
-            let open = |path: &PathBuf| FilterFile::open(path).map(|file| file.within(options.work));
-            let files = options.against.iter().map(open).collect::<Result<Vec<_>, _>>()?;
             let spec = crate::dedup::plan(options, capacity.records)?.spec;
-            let own = spec.near().expect("a filter of texts has bands");
-            let open = if options.allow_overfull { FilterFile::filter } else { FilterFile::filter_to_trust };
-            let filters = files.iter().map(open).collect::<Result<Vec<_>, _>>()?;
-            let screen = |(filter, path): (_, &PathBuf)| {
-                Against::new(filter, own).map_err(|cause| RunError::AgainstKind { path: path.clone(), cause })
-            };
-            let against = filters.iter().zip(&options.against).map(screen).collect::<Result<Vec<_>, RunError>>()?;
-            let filter = match (start.saved::<Saved>()?, start.folder()) {
-                (Some(saved), Some(folder)) => saved.load(folder)?,
-                _ => Filter::new(&spec)?,
-            };
-            let hasher = filter.hasher().expect("a filter of texts has bands");
-            let mut decider = ByFilter { filter, bands: plan.bands as usize, capacity: *capacity };
-            let worker = Sketching { hasher, against: &against, field: &options.run.fields.item };
-            start.carry_out(
-                outputs,
-                read.clone(),
-                (&worker, &mut decider),
-                options.wanted.seed,
-                progress,
-                |decider, tally, outcome| self.page(&decider.filter, &plan, tally, outcome, progress),
-            )
+            options.screen.opened(spec.near(), |against| {
+                let (filter, doubts) = match (start.saved::<Saved>()?, start.folder()) {
+                    (Some(saved), Some(folder)) => (saved.load(folder)?, saved.doubts),
+                    _ => (Filter::new(&spec)?, Doubts::default()),
+                };
+                let hasher = filter.hasher().expect("a filter of texts has bands");
+                let copy_hits = by_filter::copy_hits(plan.near, plan.rows, plan.bands);
+                let bands = plan.bands as usize;
+                let mut decider = ByFilter { filter, bands, capacity: *capacity, copy_hits, doubts };
+                let worker = Sketching { hasher, against, field: &options.run.fields.item };
+                start.carry_out(
+                    outputs,
+                    read.clone(),
+                    (&worker, &mut decider),
+                    options.wanted.seed,
+                    progress,
+                    |decider, tally, outcome| self.page(&decider.filter, &plan, tally, outcome, progress),
+                )
+            })
         })?;
         Ok(Summary::new(plan, done, &self.options, started))
     }
@@ -175,6 +168,13 @@ impl Dedup {
                  together.",
                 count(plan.capacity.records),
                 outcome.generations.len()
+            ));
+        }
+        if outcome.crowded > 0 {
+            warnings.push(format!(
+                "{} of the records that were called near are no copies. What many records have in common may have made them look near, \
+                 although no single one is.",
+                count(outcome.crowded)
             ));
         }
         let about = About {
@@ -251,6 +251,6 @@ fn option_facts(options: &DedupOptions, plan: &DedupPlan) -> Vec<Fact> {
         Fact::new("shingling", options.shingling()),
     ];
     facts.extend(options.capacity.map(|records| Fact::new("capacity", count(records))));
-    facts.extend(options.against.iter().map(|against| Fact::new("against", against.display())));
+    facts.extend(options.screen.names().iter().map(|filter| Fact::new("against", filter)));
     facts
 }

@@ -1,13 +1,11 @@
 //! What a run is told, and what of it decides the output.
 
-use std::path::PathBuf;
-
 use nearset::Shingling;
-use nearset::family::WorkLimit;
 use nearset::plan::{PlanError, Request};
 use nearset::spec::Terms;
 
-use crate::run::{Fingerprint, RunOptions, of_file};
+use crate::run::{Fingerprint, RunOptions};
+use crate::screen::Screen;
 
 /// How to deduplicate by a filter.
 #[derive(Debug, Clone)]
@@ -19,25 +17,14 @@ pub struct DedupOptions {
     pub run: RunOptions,
     /// Distinct texts to make room for; `None` estimates them.
     pub capacity: Option<u64>,
-    /// Filters built before: what is near anything in them is left out too.
-    pub against: Vec<PathBuf>,
-    /// Whether filters built before may hold more than they are made for.
-    pub allow_overfull: bool,
-    /// How much work filters built before may ask for.
-    pub work: WorkLimit,
+    /// Filters built before.
+    pub screen: Screen,
 }
 
 impl DedupOptions {
     /// The usual options; no output is named yet.
     pub fn new(wanted: Request) -> Self {
-        Self {
-            wanted,
-            run: RunOptions::default(),
-            capacity: None,
-            against: Vec::new(),
-            allow_overfull: false,
-            work: WorkLimit::Usual,
-        }
+        Self { wanted, run: RunOptions::default(), capacity: None, screen: Screen::default() }
     }
 
     /// What is promised, no default left open.
@@ -56,7 +43,7 @@ impl DedupOptions {
     /// Everything here that decides the output's bytes.
     pub(super) fn fingerprint(&self) -> Result<Fingerprint, PlanError> {
         // Taken apart, so that a new option can't be forgotten here.
-        let Self { wanted, run: _, capacity, against, allow_overfull: _, work: _ } = self;
+        let Self { wanted, run: _, capacity, screen } = self;
         let mut all = Fingerprint::new();
         let mut note = |name: &str, value: String| all.insert(name.to_owned(), value);
         let terms = self.terms()?;
@@ -66,10 +53,7 @@ impl DedupOptions {
         note("shingling", self.shingling().to_string());
         note("seed", wanted.seed.to_string());
         note("capacity", format!("{capacity:?}"));
-        note("the number of filters to compare with", against.len().to_string());
-        for path in against {
-            note(&format!("the filter {}", path.display()), of_file(path));
-        }
+        screen.note(&mut all);
         Ok(all)
     }
 }

@@ -17,6 +17,7 @@ pub(crate) struct Outcome {
     pub curve: Vec<CurvePoint>,
     pub false_negative: f64,
     pub false_positive: f64,
+    pub crowded: u64,
 }
 
 /// One filter of a run.
@@ -100,6 +101,9 @@ pub struct Summary {
     pub false_negative: f64,
     /// What would be caught at exactly `far`, as the filters were in the end.
     pub false_positive: f64,
+    /// Records that were called near and are no copies, if they are so many that bands may be crowded: what many records have
+    /// in common fills the same bits, and then a record looks near that is near no single one. 0 if they are few.
+    pub crowded: u64,
     /// Where the filter was saved.
     pub saved: Option<PathBuf>,
     /// Seconds that this run took.
@@ -114,15 +118,14 @@ impl Summary {
     pub(super) fn new(plan: DedupPlan, done: Done<Outcome>, options: &DedupOptions, started: Instant) -> Self {
         let Done { tally, outcome, commit_seconds, report_seconds } = done;
         let Tally { records, bytes, kept, near, against, faulty, errors, sources, .. } = tally;
-        let Outcome { generations, curve, false_negative, false_positive } = outcome;
-        let names = options.against.iter().map(|path| path.display().to_string());
+        let Outcome { generations, curve, false_negative, false_positive, crowded } = outcome;
         Self {
             plan,
             records,
             bytes,
             kept,
             near,
-            against: names.zip(against).collect(),
+            against: options.screen.names().into_iter().zip(against).collect(),
             faulty,
             errors: errors.shown,
             more_errors: errors.more,
@@ -131,6 +134,7 @@ impl Summary {
             curve,
             false_negative,
             false_positive,
+            crowded,
             saved: options.run.save.clone(),
             seconds: started.elapsed().as_secs_f64(),
             commit_seconds,

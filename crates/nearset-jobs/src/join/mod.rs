@@ -35,7 +35,7 @@ pub use alarm::{Alarm, Cause};
 pub use cluster::{ClusterOptions, ClusterSummary, cluster};
 pub use dedup::{VerifiedDedup, VerifiedDedupOptions, VerifiedDedupSummary};
 pub use pairs::{PairsOptions, PairsSummary, pairs};
-pub use rank::Keep;
+pub use rank::{Keep, KeepError};
 pub use stream::Counts;
 
 use crate::run::{OnError, Progress, RunError};

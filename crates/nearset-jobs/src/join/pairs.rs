@@ -123,7 +123,7 @@ pub(super) struct Finder {
 }
 
 impl Finder {
-    pub fn new(sources: &Arc<[Source]>, options: &JoinOptions, cutter: &Cutter, most_copies: usize) -> Self {
+    pub fn new(sources: &Arc<[Source]>, options: &JoinOptions, cutter: &Cutter<'_>, most_copies: usize) -> Self {
         let pairs = NearPairs::new(&cutter.spec).with_most_copies(most_copies);
         let texts = Texts::new(sources, &options.fields, cutter.shingler, None);
         Self { pairs, texts, near: cutter.spec.near, keys: ShingleKeys::new() }

@@ -13,30 +13,58 @@ pub enum Keep {
     First,
     /// The one with most bytes of text; of equally long ones, the first.
     Longest,
-    /// The one whose field of this name is largest: numbers by value and above all other texts, those by their bytes, and a
+    /// The one whose field of this name is largest: numbers by value and before all other texts, those by their bytes, and a
     /// record without the field last; of equals, the first.
-    Field(String),
+    Max(String),
+    /// The one whose field of this name is smallest; otherwise the same.
+    Min(String),
 }
+
+impl Keep {
+    /// The field that decides, if one does.
+    pub(super) fn field(&self) -> Option<&str> {
+        match self {
+            Keep::First | Keep::Longest => None,
+            Keep::Max(field) | Keep::Min(field) => Some(field),
+        }
+    }
+
+    /// Which of two comes first, the one that is wanted more.
+    pub(super) fn order(&self, a: &Rank, b: &Rank) -> Ordering {
+        match self {
+            Keep::Min(_) if a.kind() == b.kind() => a.cmp(b),
+            _ => b.cmp(a),
+        }
+    }
+}
+
+/// A word that names no way of choosing.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} names no record to keep: first, longest, max:FIELD or min:FIELD do")]
+pub struct KeepError(String);
 
 impl fmt::Display for Keep {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Keep::First => "first",
-            Keep::Longest => "longest",
-            Keep::Field(name) => name,
-        })
+        match self {
+            Keep::First => f.write_str("first"),
+            Keep::Longest => f.write_str("longest"),
+            Keep::Max(field) => write!(f, "max:{field}"),
+            Keep::Min(field) => write!(f, "min:{field}"),
+        }
     }
 }
 
 impl FromStr for Keep {
-    type Err = std::convert::Infallible;
+    type Err = KeepError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        Ok(match text {
-            "first" => Keep::First,
-            "longest" => Keep::Longest,
-            field => Keep::Field(field.to_owned()),
-        })
+        match (text, text.split_once(':')) {
+            ("first", _) => Ok(Keep::First),
+            ("longest", _) => Ok(Keep::Longest),
+            (_, Some(("max", field))) if !field.is_empty() => Ok(Keep::Max(field.to_owned())),
+            (_, Some(("min", field))) if !field.is_empty() => Ok(Keep::Min(field.to_owned())),
+            _ => Err(KeepError(text.to_owned())),
+        }
     }
 }
 
@@ -59,19 +87,24 @@ impl Rank {
     }
 }
 
+impl Rank {
+    fn kind(&self) -> u8 {
+        match self {
+            Rank::Missing => 0,
+            Rank::Text(_) => 1,
+            Rank::Number(_) => 2,
+        }
+    }
+}
+
 impl Eq for Rank {}
 
 impl Ord for Rank {
     fn cmp(&self, other: &Self) -> Ordering {
-        let kind = |rank: &Rank| match rank {
-            Rank::Missing => 0,
-            Rank::Text(_) => 1,
-            Rank::Number(_) => 2,
-        };
         match (self, other) {
             (Rank::Text(a), Rank::Text(b)) => a.cmp(b),
             (Rank::Number(a), Rank::Number(b)) => a.total_cmp(b),
-            _ => kind(self).cmp(&kind(other)),
+            _ => self.kind().cmp(&other.kind()),
         }
     }
 }
@@ -91,5 +124,21 @@ mod tests {
         let ranks = [None, Some("2024-01-31"), Some("2024-02-01"), Some("-3"), Some("9"), Some("10.5")].map(Rank::of);
         assert!(ranks.is_sorted_by(|a, b| a < b), "{ranks:?}");
         assert_eq!(Rank::of(Some("NaN")), Rank::Text("NaN".into()));
+    }
+
+    #[test]
+    fn the_smallest_is_wanted_first_and_nothing_last() {
+        let mut ranks = [None, Some("10.5"), Some("b"), Some("-3"), Some("a"), Some("9")].map(Rank::of);
+        let keep: Keep = "min:price".parse().unwrap();
+        ranks.sort_by(|a, b| keep.order(a, b));
+        assert_eq!(ranks, [Some("-3"), Some("9"), Some("10.5"), Some("a"), Some("b"), None].map(Rank::of));
+        assert_eq!(keep.to_string(), "min:price");
+    }
+
+    #[test]
+    fn a_field_without_max_or_min_is_refused() {
+        for wrong in ["timestamp", "max:", "min", "newest:timestamp", ""] {
+            assert_eq!(wrong.parse::<Keep>(), Err(KeepError(wrong.to_owned())));
+        }
     }
 }

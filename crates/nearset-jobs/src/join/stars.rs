@@ -9,6 +9,7 @@ use nearset_records::{Fields, Source, StateFolder};
 use super::alarm::{self, Alarm, Cause};
 use super::stream::Cutter;
 use super::texts::{Place, Texts};
+use crate::library::{Library, StoredEntry};
 use crate::run::RunError;
 
 /// Where a record belongs.
@@ -25,6 +26,8 @@ pub(super) struct Stars {
     pub texts: Texts,
     /// How many are near each entry.
     pub members: Vec<u32>,
+    /// Where the entries of each library end; those of the run itself come behind.
+    libraries: Vec<u32>,
 }
 
 impl Stars {
@@ -32,12 +35,44 @@ impl Stars {
         sources: &Arc<[Source]>,
         fields: &Fields,
         follow_chains: bool,
-        cutter: &Cutter,
+        cutter: &Cutter<'_>,
         folder: Option<&StateFolder>,
     ) -> Self {
         let clusters = StarClusters::new(&cutter.spec).following_chains(follow_chains);
         let texts = Texts::new(sources, fields, cutter.shingler, folder);
-        Self { clusters, texts, members: Vec::new() }
+        Self { clusters, texts, members: Vec::new(), libraries: Vec::new() }
+    }
+
+    /// Makes the records of a library entries, before those of the run itself.
+    pub fn add_library(&mut self, library: &Library, cutter: &Cutter<'_>) -> Result<(), RunError> {
+        library.expect_same_shingles(cutter.spec.shingling, cutter.spec.seed)?;
+        let is_same = library.has_keys_of(&cutter.spec, &cutter.model);
+        let first = self.texts.segments.add(library)?;
+        let mut keys = ShingleKeys::new();
+        library.each_entry(first, |StoredEntry { keys: stored, set }| {
+            let place = Place::from(set);
+            if !is_same {
+                keys.choose(&self.texts.set(place)?, &cutter.model, &cutter.spec);
+            } else if !keys.read(stored) || keys.size() != set.size as usize {
+                return Err(library.damaged("the keys of a record make no sense").into());
+            }
+            self.insert(&keys, place, set.size as usize);
+            Ok::<_, RunError>(())
+        })?;
+        self.texts.read_again = 0;
+        self.libraries.push(self.members.len() as u32);
+        Ok(())
+    }
+
+    /// The library that an entry is in, if it is in one.
+    pub fn library_of(&self, entry: u32) -> Option<usize> {
+        let library = self.libraries.partition_point(|&end| end <= entry);
+        (library < self.libraries.len()).then_some(library)
+    }
+
+    /// How many entries are in libraries.
+    pub fn stored(&self) -> u32 {
+        self.libraries.last().copied().unwrap_or(0)
     }
 
     /// Takes the next record. `place` is asked for if others are to be compared with it.

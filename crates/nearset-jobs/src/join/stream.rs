@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use nearset::family::FamilyError;
+use nearset::family::{FamilyError, Hashed};
 use nearset::index::{CommonShingles, ShingleKeys};
 use nearset::item::SortedSet;
 use nearset::plan::{PlanError, Request};
@@ -17,6 +17,7 @@ use nearset_records::{Batch, Cure, Extracted, Fields, ReadOptions, Reader, Recor
 use super::model;
 use crate::run::{Errors, OnError, Progress, RunError, Tally, Worker, record_bytes};
 use crate::scan::scan_while;
+use crate::screen::{Against, first_hit};
 
 /// A record, cut.
 pub(super) struct Document {
@@ -28,6 +29,8 @@ pub(super) struct Document {
     pub id: Box<str>,
     /// What stands in the id field, where that is asked for.
     pub field: Option<Box<str>>,
+    /// The filter built before that it is near something in, and how many bands hit there. It is not cut then.
+    pub screened: Option<(usize, u32)>,
 }
 
 /// A batch's sound records, cut.
@@ -57,23 +60,45 @@ pub(super) fn shingle(shingler: &Shingler, text: &str, shingles: &mut Vec<u64>) 
 }
 
 /// What workers do.
-pub(super) struct Cutter {
+pub(super) struct Cutter<'a> {
     pub shingler: Shingler,
     pub spec: JoinSpec,
-    model: CommonShingles,
+    pub model: CommonShingles,
     fields: Fields,
+    against: &'a [Against<'a>],
     pub wants_ids: bool,
     pub wants_field: bool,
 }
 
-impl Cutter {
+impl<'a> Cutter<'a> {
     /// Looks at a sample of the sources first.
     pub fn new(sources: &[Source], wanted: &Request, fields: &Fields, progress: &Progress) -> Result<Self, RunError> {
+        Self::with_model(None, sources, wanted, fields, progress)
+    }
+
+    /// The same, unless the model is known.
+    pub fn with_model(
+        model: Option<&CommonShingles>,
+        sources: &[Source],
+        wanted: &Request,
+        fields: &Fields,
+        progress: &Progress,
+    ) -> Result<Self, RunError> {
         let spec = wanted.plan_join()?;
         let uncut = |error| PlanError::from(SpecError::from(FamilyError::from(error)));
         let shingler = Shingler::new(spec.shingling, spec.seed).map_err(uncut)?;
-        let model = model::learn(sources, fields, &shingler, progress)?;
-        Ok(Self { shingler, spec, model, fields: fields.clone(), wants_ids: false, wants_field: false })
+        let model = match model {
+            Some(model) => model.clone(),
+            None => model::learn(sources, fields, &shingler, progress)?,
+        };
+        let fields = fields.clone();
+        Ok(Self { shingler, spec, model, fields, against: &[], wants_ids: false, wants_field: false })
+    }
+
+    /// The same, where texts are screened by filters built before.
+    pub fn with_screen(mut self, against: &'a [Against<'a>]) -> Self {
+        self.against = against;
+        self
     }
 
     /// The same, where records are to be named.
@@ -89,15 +114,21 @@ impl Cutter {
         self
     }
 
-    fn document(&self, extracted: &Extracted<'_>, i: usize, shingles: &mut Vec<u64>) -> Result<Document, RecordError> {
+    fn document(&self, extracted: &Extracted<'_>, i: usize, room: &mut CutterRoom) -> Result<Document, RecordError> {
+        let CutterRoom { shingles, hashed, .. } = room;
         let text = text_of(extracted, i, &self.fields)?;
-        shingle(&self.shingler, text, shingles);
+        let screened = first_hit(self.against, text.into(), None, hashed);
+        match screened {
+            Some(_) => shingles.clear(),
+            None => shingle(&self.shingler, text, shingles),
+        }
         Ok(Document {
             record: i,
             set: SortedSet::from(&shingles[..]),
             text_bytes: text.len(),
             id: if self.wants_ids { (*extracted.id(i)).into() } else { Box::default() },
             field: if self.wants_field { extracted.own_id(i).map(Into::into) } else { None },
+            screened,
         })
     }
 }
@@ -113,17 +144,24 @@ pub(super) fn text_of<'a>(extracted: &Extracted<'a>, i: usize, fields: &Fields) 
     }
 }
 
-impl Worker for Cutter {
-    type Piece = Cut;
-    type Room = (Vec<u64>, ShingleKeys);
+/// What one thread cuts with.
+pub(super) struct CutterRoom {
+    shingles: Vec<u64>,
+    keys: ShingleKeys,
+    hashed: Hashed,
+}
 
-    fn room(&self) -> Self::Room {
-        (Vec::new(), ShingleKeys::new())
+impl Worker for Cutter<'_> {
+    type Piece = Cut;
+    type Room = CutterRoom;
+
+    fn room(&self) -> CutterRoom {
+        CutterRoom { shingles: Vec::new(), keys: ShingleKeys::new(), hashed: Hashed::new() }
     }
 
     fn work(
         &self,
-        (shingles, keys): &mut Self::Room,
+        room: &mut CutterRoom,
         extracted: &Extracted<'_>,
         cut: &mut Cut,
         faults: &mut Vec<(usize, RecordError)>,
@@ -132,10 +170,10 @@ impl Worker for Cutter {
         cut.keys.clear();
         cut.ends.clear();
         for i in 0..extracted.len() {
-            match self.document(extracted, i, shingles) {
+            match self.document(extracted, i, room) {
                 Ok(document) => {
-                    keys.choose(&document.set, &self.model, &self.spec);
-                    keys.write(&mut cut.keys);
+                    room.keys.choose(&document.set, &self.model, &self.spec);
+                    room.keys.write(&mut cut.keys);
                     cut.ends.push(cut.keys.len());
                     cut.documents.push(document);
                 }
@@ -174,7 +212,7 @@ impl From<Tally> for Counts {
 pub(super) fn read(
     sources: &Arc<[Source]>,
     (threads, on_error): (usize, OnError),
-    cutter: &Cutter,
+    cutter: &Cutter<'_>,
     progress: &Progress,
     mut each: impl FnMut(&Batch, &mut Cut) -> Result<u64, RunError>,
 ) -> Result<Counts, RunError> {

@@ -15,6 +15,7 @@ use nearset::{Item, Shingler, Similarity};
 use nearset_records::{Arena, Batch, Compression, Fields, ReadOptions, Reader, Scratch, Source, StateFolder, extract};
 
 use super::stream::shingle;
+use crate::library::{Segments, StoredSet};
 use crate::run::RunError;
 
 /// The most memory that shingle sets are held in.
@@ -55,6 +56,24 @@ impl Place {
     }
 }
 
+/// Set in the source of what lies in a library.
+const STORED: u32 = 1 << 31;
+
+impl From<StoredSet> for Place {
+    fn from(StoredSet { segment, offset, size, id_bytes }: StoredSet) -> Self {
+        Self { offset, line: size.into(), bytes: id_bytes, source: segment | STORED }
+    }
+}
+
+impl Place {
+    /// Where it lies in a library, if it does.
+    fn stored(self) -> Option<StoredSet> {
+        let Self { offset, line, bytes, source } = self;
+        let stored = StoredSet { segment: source & !STORED, offset, size: line as u32, id_bytes: bytes };
+        (source & STORED != 0).then_some(stored)
+    }
+}
+
 /// The copy of texts, in the folder of a run that can be resumed.
 const COPY: &str = "texts.copy";
 
@@ -69,6 +88,8 @@ pub(super) struct Texts {
     /// Where copies lie; `None` for an unnamed file.
     folder: Option<StateFolder>,
     copies: Option<Scratch>,
+    /// What lies in libraries.
+    pub segments: Segments,
     places: Vec<Place>,
     sizes: Vec<u32>,
     cache: Cache,
@@ -89,6 +110,7 @@ impl Texts {
             files: BTreeMap::new(),
             folder: folder.cloned(),
             copies: None,
+            segments: Segments::default(),
             places: Vec::new(),
             sizes: Vec::new(),
             cache: Cache::default(),
@@ -195,6 +217,9 @@ impl Texts {
     /// The set of the record at a place.
     pub fn set(&mut self, place: Place) -> Result<SortedSet, RunError> {
         self.read_again += 1;
+        if let Some(stored) = place.stored() {
+            return Ok(self.segments.set(stored)?);
+        }
         let shingler = self.shingler;
         self.with_text(place, |text| {
             let mut shingles = Vec::new();
@@ -205,12 +230,18 @@ impl Texts {
 
     /// The id of the record at a place.
     pub fn id(&mut self, place: Place) -> Result<String, RunError> {
+        if let Some(stored) = place.stored() {
+            return Ok(self.segments.id(stored)?);
+        }
         let batch = self.record(place)?;
         Ok(extract(&batch, &self.fields, &mut self.arena).id(0).into_owned())
     }
 
-    /// Reads the text at a place once more.
+    /// Reads the text at a place once more. Of a library's records there is none.
     pub fn with_text<T>(&mut self, place: Place, take: impl FnOnce(&str) -> T) -> Result<T, RunError> {
+        if place.stored().is_some() {
+            return Ok(take(""));
+        }
         let batch = self.record(place)?;
         match extract(&batch, &self.fields, &mut self.arena).item(0) {
             Ok(Item::Text(text)) => Ok(take(text)),

@@ -102,8 +102,8 @@ impl<D: Decider> Committer<'_, D> {
                 continue;
             }
             let &Decision { verdict, family } = decisions.next().expect("a decision on each record that is not faulty");
-            if let Verdict::Against { filter, .. } = verdict {
-                tally.against[filter] += 1;
+            if let Some(before) = verdict.against() {
+                tally.against[before] += 1;
                 source.against += 1;
             } else if verdict.is_near() {
                 tally.near += 1;
@@ -119,7 +119,7 @@ impl<D: Decider> Committer<'_, D> {
                     tally.samples.keep(start.source, start.record + i as u64);
                 }
                 // What an earlier filter caught says nothing about this run's own.
-                if !matches!(verdict, Verdict::Against { .. }) && is_sampled(job.batch.raw(i)) {
+                if verdict.against().is_none() && is_sampled(job.batch.raw(i)) {
                     tally.samples.see(self.seed, number, verdict.is_near(), family, || Place {
                         record: number,
                         source: start.source,

@@ -12,6 +12,7 @@ use nearset::{DecodeError, ItemError, ShinglingError};
 use nearset_records::{Cure, InputError, OutputError, RecordError};
 
 use crate::filter_file::FilterFileError;
+use crate::library::LibraryError;
 
 /// Why a run ends without its output.
 #[derive(Debug, thiserror::Error)]
@@ -30,6 +31,8 @@ pub enum RunError {
     Output(#[from] OutputError),
     #[error(transparent)]
     Filter(#[from] FilterFileError),
+    #[error(transparent)]
+    Library(#[from] LibraryError),
     #[error("the filter cannot grow")]
     Grow(#[source] InsertError),
     #[error("{}: holds no texts: only filters over shingles can tell what is near them", path.display())]
@@ -38,8 +41,6 @@ pub enum RunError {
         #[source]
         cause: ItemError,
     },
-    #[error("{}: no filter is built that could be saved: build one from the output", path.display())]
-    NothingToSave { path: PathBuf },
     #[error("{what} has changed since the run that is to be resumed: it was {was}, it is {is}")]
     Changed { what: String, was: String, is: String },
     #[error("{}: an unfinished run left its state here", folder.display())]
@@ -77,6 +78,8 @@ pub enum RunError {
     InputChanged,
     #[error("{name}: {why}, and a pipe can't be read twice")]
     Pipe { name: Arc<str>, why: &'static str, cure: Cure },
+    #[error("no record has the field {field:?} that says which to keep: is it spelt so?")]
+    NoField { field: String },
     #[error("more than 2^32 - 2 records: split the corpus")]
     TooMany,
 }
@@ -92,6 +95,7 @@ impl RunError {
             RunError::Record(error) => Some(error.cure()),
             RunError::Output(error) => error.cure(),
             RunError::Filter(error) => error.cure(),
+            RunError::Library(error) => error.cure(),
             RunError::Changed { .. } => Some(Cure::ChangeBack),
             RunError::Unfinished { .. } => Some(Cure::ResumeOrStartAgain),
             RunError::BadSnapshot { .. } => Some(Cure::StartAgain),

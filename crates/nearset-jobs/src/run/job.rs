@@ -17,8 +17,9 @@ pub(crate) enum Verdict {
     Against { filter: usize, hits: u32 },
     /// Compared, and near nothing.
     Kept,
-    /// Compared, and near another: which of the batch's names is the other's, and how near.
-    NearTo { name: u32, similarity: f64 },
+    /// Compared, and near another: which of the batch's names is the other's, how near, and the library that it is in, counted behind
+    /// the filters built before.
+    NearTo { name: u32, similarity: f64, library: Option<usize> },
     /// Screened against a filter, and written or not.
     Screened { near: bool, hits: Option<u32>, kept: bool },
     /// It could not be read.
@@ -33,7 +34,19 @@ impl Verdict {
 
     /// Whether it is near one of this run's own records, or what it was screened against.
     pub fn is_near(self) -> bool {
-        matches!(self, Verdict::Near { .. } | Verdict::NearTo { .. } | Verdict::Screened { near: true, .. })
+        matches!(
+            self,
+            Verdict::Near { .. } | Verdict::NearTo { library: None, .. } | Verdict::Screened { near: true, .. }
+        )
+    }
+
+    /// What was built before and made the record go: filters first, then libraries.
+    pub fn against(self) -> Option<usize> {
+        match self {
+            Verdict::Against { filter, .. } => Some(filter),
+            Verdict::NearTo { library, .. } => library,
+            _ => None,
+        }
     }
 }
 

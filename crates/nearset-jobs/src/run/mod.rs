@@ -107,6 +107,16 @@ pub(crate) trait Decider {
     /// Writes what a later run can use.
     fn write(&self, out: &mut OutputFile) -> Result<(), RunError>;
 
+    /// Completes what it keeps for later runs, which [`Self::commit`] makes visible.
+    fn complete(&mut self) -> Result<(), RunError> {
+        Ok(())
+    }
+
+    /// Makes visible what it keeps for later runs: the last step, since they leave out what this run's output has.
+    fn commit(&mut self) -> Result<(), RunError> {
+        Ok(())
+    }
+
     /// What it came to, when all records are decided on.
     fn outcome(&mut self, tally: &Tally) -> Result<Self::Outcome, RunError>;
 }
@@ -195,7 +205,11 @@ impl Start {
     }
 
     /// Ends a run that was stopped when all was written and only names were to be given; `None` if this is none.
-    pub fn finish_stopped<O: DeserializeOwned>(&self) -> Result<Option<Done<O>>, RunError> {
+    /// `commit` is [`Decider::commit`] without a decider.
+    pub fn finish_stopped<O: DeserializeOwned>(
+        &self,
+        commit: impl FnOnce() -> Result<(), RunError>,
+    ) -> Result<Option<Done<O>>, RunError> {
         let (Some(state), Some(folder)) = (&self.resumed, &self.folder) else { return Ok(None) };
         if state.phase != Phase::Finishing {
             return Ok(None);
@@ -203,6 +217,7 @@ impl Start {
         let outcome = O::deserialize(state.outcome.as_ref().unwrap_or(&serde_json::Value::Null));
         let outcome = outcome.map_err(|cause| folder.damaged(cause))?;
         write::finish_named(&self.options, self.output.clone(), state)?;
+        commit()?;
         self.remove_state()?;
         Ok(Some(Done { tally: state.tally.clone(), outcome, commit_seconds: 0.0, report_seconds: 0.0 }))
     }
@@ -260,8 +275,8 @@ impl Start {
         page: impl FnOnce(&D, &Tally, &D::Outcome) -> Result<String, RunError>,
     ) -> Result<Done<D::Outcome>, RunError> {
         let against = match &self.manner {
-            Manner::Filter { against, .. } => against.len(),
-            Manner::Compared { .. } | Manner::Screened { .. } => 0,
+            Manner::Filter { against, .. } | Manner::Compared { against, .. } => against.len(),
+            Manner::Screened { .. } => 0,
         };
         let (tally, position, saved) = match &self.resumed {
             Some(state) => (state.tally.clone(), state.position, state.decider.clone()),
@@ -286,7 +301,7 @@ impl Start {
             report.write(page(committer.decider, &committer.tally, &outcome)?.as_bytes())?;
         }
         let report_seconds = reporting.elapsed().as_secs_f64();
-        self.finish(&committer, &outcome, outputs)?;
+        self.finish(&mut committer, &outcome, outputs)?;
         Ok(Done { tally: committer.tally, outcome, commit_seconds, report_seconds })
     }
 
@@ -344,17 +359,18 @@ impl Start {
 
     /// Whether records are to be named beside others that are near them.
     pub fn wants_names(&self) -> bool {
-        let compared = matches!(self.manner, Manner::Compared { .. });
-        compared && (self.options.annotate || self.options.removed.is_some())
+        let Manner::Compared { saves, .. } = self.manner else { return false };
+        saves || self.options.annotate || self.options.removed.is_some()
     }
 
     /// Completes the outputs, says so, and only then lets them appear: if it is stopped in between, resuming does the rest.
     fn finish<D: Decider>(
         &self,
-        committer: &Committer<'_, D>,
+        committer: &mut Committer<'_, D>,
         outcome: &D::Outcome,
         mut outputs: Outputs,
     ) -> Result<(), RunError> {
+        committer.decider.complete()?;
         let mut saved = None;
         if let Some(path) = &self.options.save {
             let mut out = OutputFile::create(path, &self.output)?;
@@ -377,6 +393,7 @@ impl Start {
             out.finish()?;
         }
         outputs.finish()?;
+        committer.decider.commit()?;
         self.remove_state()
     }
 }

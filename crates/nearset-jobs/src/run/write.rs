@@ -19,7 +19,13 @@ pub(crate) enum Manner {
     /// By hits in bands of a filter.
     Filter { bands: u32, against: Vec<String> },
     /// By comparing with another record; this is why it then goes.
-    Compared { reason: &'static str },
+    Compared {
+        reason: &'static str,
+        /// Names of filters built before, which compare nothing, and of libraries.
+        against: Vec<String>,
+        /// Whether what is kept is kept for later runs too, by its name.
+        saves: bool,
+    },
     /// By what one filter, built before, says of each record alone.
     Screened { filter: String, bands: Option<u32> },
 }
@@ -135,11 +141,14 @@ impl Outputs {
             let near = Value::Bool(!verdict.is_kept());
             match verdict {
                 Verdict::Faulty => out.leave_out(&job.batch)?,
+                Verdict::Against { .. } if self.annotate && matches!(self.manner, Manner::Compared { .. }) => {
+                    out.annotate(&job.batch, i, &[near, Value::Null, Value::Null])?;
+                }
                 Verdict::New { hits } | Verdict::Near { hits } | Verdict::Against { hits, .. } if self.annotate => {
                     out.annotate(&job.batch, i, &[near, Value::Integer(i64::from(hits))])?;
                 }
                 Verdict::Kept if self.annotate => out.annotate(&job.batch, i, &[near, Value::Null, Value::Null])?,
-                Verdict::NearTo { name, similarity } if self.annotate => {
+                Verdict::NearTo { name, similarity, .. } if self.annotate => {
                     let of = Value::Text(job.names.get(name as usize));
                     out.annotate(&job.batch, i, &[near, of, Value::Number(similarity)])?;
                 }
@@ -175,14 +184,20 @@ impl Outputs {
         if let Some((hits, bands)) = counted {
             line.extend_from_slice(format!(",\"hits\":{hits},\"bands\":{bands}").as_bytes());
         }
-        if let Verdict::NearTo { name, similarity } = verdict {
+        if let Verdict::NearTo { name, similarity, .. } = verdict {
             line.extend_from_slice(b",\"near\":");
             json_string(job.names.get(name as usize), line);
             line.extend_from_slice(format!(",\"similarity\":{similarity}").as_bytes());
         }
         let reason = match (verdict, &self.manner) {
             (Verdict::Against { filter, .. }, Manner::Filter { against, .. }) => format!("near {}", against[filter]),
-            (Verdict::NearTo { .. }, Manner::Compared { reason }) => (*reason).to_owned(),
+            (Verdict::Against { filter, .. }, Manner::Compared { against, .. }) => {
+                format!("near {}, not compared", against[filter])
+            }
+            (Verdict::NearTo { library: Some(library), .. }, Manner::Compared { against, .. }) => {
+                format!("near a record of {}", against[library])
+            }
+            (Verdict::NearTo { .. }, Manner::Compared { reason, .. }) => (*reason).to_owned(),
             (Verdict::Screened { near: true, .. }, Manner::Screened { filter, .. }) => format!("near {filter}"),
             (Verdict::Screened { .. }, Manner::Screened { filter, .. }) => format!("near nothing in {filter}"),
             (Verdict::Faulty, _) => {

@@ -71,14 +71,8 @@ impl Request {
     pub const MAX_FALSE_POSITIVE: f64 = 0.001;
 
     /// How far below `near` the similarity `far` lies in a filter that removes texts, where nothing is said.
-    pub const DEDUP_GAP: f64 = 0.1;
-
-    /// How much of what lies exactly at `near` a filter that removes texts may miss, where nothing is said: `near` is the
-    /// middle of its curve.
-    pub const DEDUP_MAX_FALSE_NEGATIVE: f64 = 0.55;
-
-    /// How much of what lies exactly at `far` a filter that removes texts may drop, where nothing is said.
-    pub const DEDUP_MAX_FALSE_POSITIVE: f64 = 0.02;
+    /// Where that would leave little of `near`, half of it.
+    pub const DEDUP_GAP: f64 = 0.2;
 
     /// A request for what is near by a metric, with the default of everything else. A filter or an index needs a
     /// [`capacity`](Self::capacity) too.
@@ -146,8 +140,8 @@ impl Request {
         search::plan(self, &self.filter_goal()?)
     }
 
-    /// Plans the filter that removes near-duplicate texts: `near` is the middle of its curve. `far` lies
-    /// [`DEDUP_GAP`](Self::DEDUP_GAP) below unless it is given.
+    /// Plans the filter that removes near-duplicate texts. `far` lies [`DEDUP_GAP`](Self::DEDUP_GAP) below `near` unless it is given,
+    /// and unrelated texts are spared whatever `near` is.
     ///
     /// # Errors
     /// If the request makes no sense, is not about texts, or near and far are too close to be told apart.

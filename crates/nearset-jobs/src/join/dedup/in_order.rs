@@ -8,6 +8,7 @@ use super::super::stars::{Placement, Stars};
 use super::super::stream::Cut;
 use super::Outcome;
 use super::log::{Entry, Event, Log, replay};
+use crate::library::{self, LibraryWriter, Written};
 use crate::run::{Decider, Decision, Ids, Part, RunError, Start, Tally, Verdict};
 
 /// The records kept so far, with their names and the log of them.
@@ -18,11 +19,15 @@ pub(super) struct InOrder {
     wants_names: bool,
     log: Option<Log>,
     keys: ShingleKeys,
+    /// Filters that records were screened by; verdicts count libraries behind them.
+    filters: usize,
+    /// Where what is kept goes for later runs.
+    library: Option<LibraryWriter>,
 }
 
 /// What a checkpoint refers to.
 #[derive(Serialize, Deserialize)]
-struct Saved {
+pub(super) struct Saved {
     /// Bytes of the log.
     log: u64,
     /// Bytes of the texts that were copied.
@@ -32,13 +37,20 @@ struct Saved {
     cut_short: u64,
     compared: u64,
     read_again: u64,
+    /// How far the library has come.
+    pub library: Option<Written>,
 }
 
 impl InOrder {
     /// Nothing is kept yet, or what the run to be resumed has kept.
-    pub fn new(stars: Stars, start: &Start) -> Result<Self, RunError> {
+    pub fn new(
+        stars: Stars,
+        start: &Start,
+        filters: usize,
+        library: Option<LibraryWriter>,
+    ) -> Result<Self, RunError> {
         let (names, wants_names) = (Ids::default(), start.wants_names());
-        let mut new = Self { stars, names, wants_names, log: None, keys: ShingleKeys::new() };
+        let mut new = Self { stars, names, wants_names, log: None, keys: ShingleKeys::new(), filters, library };
         let Some(folder) = start.folder() else { return Ok(new) };
         let saved: Option<Saved> = start.saved()?;
         if let Some(saved) = &saved {
@@ -86,15 +98,26 @@ impl Decider for InOrder {
     fn decide(&mut self, part: Part<'_, Cut>, decisions: &mut Vec<Decision>, names: &mut Ids) -> Result<(), RunError> {
         for document in part.sound() {
             let cut = &mut part.piece.documents[document];
+            if let Some((filter, hits)) = cut.screened {
+                decisions.push(Decision { verdict: Verdict::Against { filter, hits }, family: None });
+                continue;
+            }
             let (record, set) = (cut.record, std::mem::take(&mut cut.set));
+            let stored = self.library.as_ref().map(|_| set.clone());
             let keys = part.piece.keys(document);
             self.keys.read(keys);
             let Placement { near, entry } = self.stars.add(&self.keys, set, |texts| texts.place(part.batch, record))?;
             let id = if self.wants_names { part.ids.get(record) } else { "" };
             let verdict = match near {
                 Some((of, similarity)) => {
-                    names.push(self.names.get(of as usize));
-                    Verdict::NearTo { name: names.len() as u32 - 1, similarity }
+                    let library = self.stars.library_of(of);
+                    match library {
+                        Some(_) if self.wants_names => names.push(&self.stars.texts.id(self.stars.texts.place_of(of))?),
+                        Some(_) => names.push(""),
+                        None => names.push(self.names.get((of - self.stars.stored()) as usize)),
+                    }
+                    let (name, library) = (names.len() as u32 - 1, library.map(|library| self.filters + library));
+                    Verdict::NearTo { name, similarity, library }
                 }
                 None => Verdict::Kept,
             };
@@ -108,6 +131,9 @@ impl Decider for InOrder {
                 if let Some(log) = &mut self.log {
                     let (place, size) = (self.stars.texts.place_of(entry), self.stars.texts.size_of(entry));
                     log.entry(&Entry { keys, place, size, id })?;
+                }
+                if let (Some(library), Some(set)) = (&mut self.library, &stored) {
+                    library.push(keys, set.as_slice(), id)?;
                 }
             }
             decisions.push(Decision { verdict, family: near.map(|(of, _)| u64::from(of)) });
@@ -135,12 +161,21 @@ impl Decider for InOrder {
             cut_short: self.stars.clusters.cut_short(),
             compared: texts.compared,
             read_again: texts.read_again,
+            library: self.library.as_mut().map(LibraryWriter::sync).transpose()?,
         };
         serde_json::to_value(saved).map_err(|cause| folder.damaged(cause).into())
     }
 
     fn write(&self, _: &mut OutputFile) -> Result<(), RunError> {
         Ok(())
+    }
+
+    fn complete(&mut self) -> Result<(), RunError> {
+        Ok(self.library.as_mut().map_or(Ok(()), LibraryWriter::complete)?)
+    }
+
+    fn commit(&mut self) -> Result<(), RunError> {
+        Ok(self.library.as_ref().map_or(Ok(()), |library| library::commit(library.path()))?)
     }
 
     fn outcome(&mut self, tally: &Tally) -> Result<Outcome, RunError> {

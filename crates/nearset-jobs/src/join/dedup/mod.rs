@@ -11,11 +11,13 @@ mod in_order;
 mod log;
 mod ranked;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
 use nearset::Similarity;
 use nearset::plan::Request;
+use nearset_records::output::is_same_output;
 use nearset_records::{Cure, ReadOptions, Source};
 use nearset_view::run::{CurvePoint, Fact, Others, Promise};
 use nearset_view::words::{bytes, count, percent, similarity};
@@ -26,8 +28,10 @@ use super::alarm::Alarm;
 use super::rank::Keep;
 use super::stars::Stars;
 use super::stream::{self, Counts, Cutter};
+use crate::library::{self, Library, LibraryWriter, Written};
 use crate::report::{self, About};
-use crate::run::{Done, Fingerprint, Manner, Outputs, Progress, RunError, RunOptions, Start, Tally};
+use crate::run::{Done, Fingerprint, Manner, Outputs, Progress, RunError, RunOptions, Start, Tally, of_file};
+use crate::screen::{Against, Screen};
 use in_order::InOrder;
 use ranked::{Naming, Ranked};
 
@@ -43,18 +47,32 @@ pub struct VerifiedDedupOptions {
     pub keep: Keep,
     /// Whether a record goes that is near only a removed one: in a chain A ~ B ~ C, C for being near B.
     pub follow_chains: bool,
+    /// Filters built before. What is near something in them is not compared.
+    pub screen: Screen,
+    /// What earlier runs kept. What is near a record there goes, and is compared with it.
+    pub libraries: Vec<PathBuf>,
+    /// The library that what is kept goes to: a new one, or one of `libraries`, which is then extended.
+    pub library: Option<PathBuf>,
 }
 
 impl VerifiedDedupOptions {
     /// The first is kept, chains are not followed, and no output is named.
     pub fn new(wanted: Request) -> Self {
-        Self { wanted, run: RunOptions::default(), keep: Keep::First, follow_chains: false }
+        Self {
+            wanted,
+            run: RunOptions::default(),
+            keep: Keep::First,
+            follow_chains: false,
+            screen: Screen::default(),
+            libraries: Vec::new(),
+            library: None,
+        }
     }
 
     /// Everything here that decides the output's bytes.
     fn fingerprint(&self, plan: &JoinPlan) -> Fingerprint {
         // Taken apart, so that a new option can't be forgotten here.
-        let Self { wanted, run: _, keep, follow_chains } = self;
+        let Self { wanted, run: _, keep, follow_chains, screen, libraries, library } = self;
         let mut all = Fingerprint::new();
         let mut note = |name: &str, value: String| all.insert(name.to_owned(), value);
         note("verify", "true".to_owned());
@@ -64,6 +82,14 @@ impl VerifiedDedupOptions {
         note("seed", wanted.seed.to_string());
         note("keep", format!("{keep:?}"));
         note("chain", follow_chains.to_string());
+        note("save", format!("{library:?}"));
+        for path in libraries {
+            // One that is extended changes as the run ends.
+            let is_extended = library.as_ref().is_some_and(|library| is_same_output(library, path));
+            let state = if is_extended { "extended".to_owned() } else { of_file(&path.join("manifest.json")) };
+            note(&format!("the library {}", path.display()), state);
+        }
+        screen.note(&mut all);
         all
     }
 }
@@ -81,6 +107,12 @@ pub struct VerifiedDedupSummary {
     pub kept: u64,
     /// Records near a kept one.
     pub near: u64,
+    /// Records near something in each filter built before, with its name. They were not compared.
+    pub against: Vec<(String, u64)>,
+    /// Records near one of each library, with its name. They were compared.
+    pub libraries: Vec<(String, u64)>,
+    /// The library that what was kept went to.
+    pub saved: Option<PathBuf>,
     /// Records that stayed and may be near another one, because a limit left some out that they were to be compared with.
     pub cut_short: u64,
     /// Pairs of records that were compared.
@@ -133,12 +165,12 @@ impl VerifiedDedup {
     /// twice, or the run to be resumed was another one.
     pub fn prepare(sources: impl Into<Arc<[Source]>>, options: VerifiedDedupOptions) -> Result<Self, RunError> {
         let plan = JoinPlan::new(&options.wanted)?;
-        if let Some(path) = &options.run.save {
-            return Err(RunError::NothingToSave { path: path.clone() });
-        }
         let reason = if options.follow_chains { "near an earlier record" } else { "near a kept record" };
+        let mut against = options.screen.names();
+        against.extend(options.libraries.iter().map(|path| path.display().to_string()));
+        let manner = Manner::Compared { reason, against, saves: options.library.is_some() };
         let (run, decisive) = (options.run.clone(), options.fingerprint(&plan));
-        let start = Start::new(sources.into(), run, Manner::Compared { reason }, decisive, &[])?;
+        let start = Start::new(sources.into(), run, manner, decisive, &options.screen.filters)?;
         if options.keep != Keep::First {
             let why = "what is kept is known only after all was read";
             stream::check_files(&start.sources, why, Cure::SaveToFileOrKeepFirst)?;
@@ -163,11 +195,11 @@ impl VerifiedDedup {
     /// checkpoint, what is needed to resume is kept.
     pub fn run(self, progress: &Progress) -> Result<VerifiedDedupSummary, RunError> {
         let started = Instant::now();
-        let done = match self.start.finish_stopped()? {
+        let commit = || Ok(self.options.library.as_deref().map_or(Ok(()), library::commit)?);
+        let done = match self.start.finish_stopped(commit)? {
             Some(done) => done,
-            None => self.start.guarded(|outputs| match self.options.keep {
-                Keep::First => self.in_order(outputs, progress),
-                _ => self.ranked(outputs, progress),
+            None => self.start.guarded(|outputs| {
+                self.options.screen.opened(None, |against| self.compare(outputs, against, progress))
             })?,
         };
         let Done { tally, outcome, report_seconds, .. } = done;
@@ -176,6 +208,13 @@ impl VerifiedDedup {
             plan: self.plan,
             kept: tally.kept,
             near: tally.near,
+            against: self.options.screen.names().into_iter().zip(tally.against.iter().copied()).collect(),
+            libraries: {
+                let counts = tally.against.iter().skip(self.options.screen.filters.len());
+                let name = |path: &PathBuf| path.display().to_string();
+                self.options.libraries.iter().map(name).zip(counts.copied()).collect()
+            },
+            saved: self.options.library.clone(),
             counts: tally.into(),
             cut_short,
             compared,
@@ -187,36 +226,59 @@ impl VerifiedDedup {
         })
     }
 
-    /// One pass that decides in the order of reading.
-    fn in_order(&self, outputs: Outputs, progress: &Progress) -> Result<Done<Outcome>, RunError> {
+    fn compare(
+        &self,
+        outputs: Outputs,
+        against: &[Against<'_>],
+        progress: &Progress,
+    ) -> Result<Done<Outcome>, RunError> {
         let Self { start, options, .. } = self;
         let (wanted, fields) = (&options.wanted, &options.run.fields);
-        let cutter = Cutter::new(&start.sources, wanted, fields, progress)?;
-        let stars = Stars::new(&start.sources, fields, options.follow_chains, &cutter, start.folder());
-        let mut decider = InOrder::new(stars, start)?;
+        let libraries = options.libraries.iter().map(|path| Library::open(path)).collect::<Result<Vec<_>, _>>()?;
+        let model = libraries.first().map(Library::model);
+        let cutter = Cutter::with_model(model, &start.sources, wanted, fields, progress)?.with_screen(against);
+        let library = match &options.library {
+            Some(path) => {
+                let extends = libraries.iter().find(|library| is_same_output(library.path(), path));
+                let resumed = self.written()?;
+                let force = options.run.force;
+                Some(LibraryWriter::open(path, &cutter.spec, &cutter.model, extends, force, resumed)?)
+            }
+            None => None,
+        };
+        let mut stars = Stars::new(&start.sources, fields, options.follow_chains, &cutter, start.folder());
+        libraries.iter().try_for_each(|library| stars.add_library(library, &cutter))?;
+        let read = ReadOptions::new(fields.clone());
+        if options.keep == Keep::First {
+            // One pass that decides in the order of reading.
+            let mut decider = InOrder::new(stars, start, against.len(), library)?;
+            return start.carry_out(
+                outputs,
+                read,
+                (&cutter, &mut decider),
+                wanted.seed,
+                progress,
+                |_, tally, outcome| self.page(tally, outcome, progress),
+            );
+        }
+        // Two passes: what is wanted most is known before anything is written.
+        let mut decider = Ranked::new(start, options, cutter, stars, against.len(), library, progress)?;
         start.carry_out(
             outputs,
-            ReadOptions::new(fields.clone()),
-            (&cutter, &mut decider),
+            read,
+            (&Naming { fields }, &mut decider),
             wanted.seed,
             progress,
             |_, tally, outcome| self.page(tally, outcome, progress),
         )
     }
 
-    /// Two passes: what is wanted most is known before anything is written.
-    fn ranked(&self, outputs: Outputs, progress: &Progress) -> Result<Done<Outcome>, RunError> {
-        let Self { start, options, .. } = self;
-        let fields = &options.run.fields;
-        let mut decider = Ranked::new(start, options, progress)?;
-        start.carry_out(
-            outputs,
-            ReadOptions::new(fields.clone()),
-            (&Naming { fields }, &mut decider),
-            options.wanted.seed,
-            progress,
-            |_, tally, outcome| self.page(tally, outcome, progress),
-        )
+    /// How far the run to be resumed had come with its library.
+    fn written(&self) -> Result<Option<Written>, RunError> {
+        Ok(match self.options.keep {
+            Keep::First => self.start.saved::<in_order::Saved>()?.and_then(|saved| saved.library),
+            _ => self.start.saved::<ranked::Saved>()?.and_then(|saved| saved.library),
+        })
     }
 
     /// The page about the run, when all records are decided on; the inputs are read once more.

@@ -10,10 +10,11 @@ use nearset_records::{Extracted, Fields, OutputError, OutputFile, RecordError, S
 use serde::{Deserialize, Serialize};
 
 use super::super::rank::{Keep, Rank};
-use super::super::stars::Stars;
+use super::super::stars::{Placement, Stars};
 use super::super::stream::{self, Cutter};
 use super::super::texts::{Place, Texts};
 use super::{Outcome, VerifiedDedupOptions};
+use crate::library::{self, LibraryWriter, Written};
 use crate::run::{Decider, Decision, Ids, Part, Progress, RunError, Start, Tally, Verdict, Worker, of_file};
 
 /// The decisions of a run that can be resumed.
@@ -22,10 +23,15 @@ const FILE: &str = "decisions.bin";
 /// By record: the entry that it is near, and how near.
 type Removals = BTreeMap<u32, (u32, f64)>;
 
+/// By record: the filter that it is near something in, and how many bands hit there.
+type Screened = BTreeMap<u32, (usize, u32)>;
+
 /// What became of all records.
 pub(super) struct Ranked {
     /// Records that go.
     removals: Removals,
+    /// Records that are near something in a filter built before.
+    screened: Screened,
     /// Where those entries lie.
     places: BTreeMap<u32, Place>,
     names: BTreeMap<u32, String>,
@@ -39,45 +45,58 @@ pub(super) struct Ranked {
     sources: Arc<[Source]>,
     /// The length of the file of decisions, once it is written.
     saved: Option<u64>,
+    /// Filters that records were screened by; verdicts count libraries behind them.
+    filters: usize,
+    /// By entry of `places` that is in a library: which.
+    stored: BTreeMap<u32, usize>,
+    /// Where what is kept goes for later runs.
+    library: Option<LibraryWriter>,
 }
 
 /// What a checkpoint refers to.
 #[derive(Serialize, Deserialize)]
-struct Saved {
+pub(super) struct Saved {
     /// Bytes of the decisions.
     decisions: u64,
     /// Bytes of the texts that were copied.
     copies: Option<u64>,
     passed: u64,
     outcome: Outcome,
+    /// How far the library has come.
+    pub library: Option<Written>,
 }
 
 impl Ranked {
     /// Reads all records and decides on them, unless the run to be resumed has.
-    pub fn new(start: &Start, options: &VerifiedDedupOptions, progress: &Progress) -> Result<Self, RunError> {
-        let (wanted, fields) = (&options.wanted, &options.run.fields);
-        let field = match &options.keep {
-            Keep::Field(name) => Some(name.clone()),
-            _ => None,
-        };
-        let cutter = Cutter::new(&start.sources, wanted, fields, progress)?.with_field(field);
-        let stars = Stars::new(&start.sources, fields, options.follow_chains, &cutter, start.folder());
+    pub fn new(
+        start: &Start,
+        options: &VerifiedDedupOptions,
+        cutter: Cutter<'_>,
+        stars: Stars,
+        filters: usize,
+        library: Option<LibraryWriter>,
+        progress: &Progress,
+    ) -> Result<Self, RunError> {
+        let cutter = cutter.with_field(options.keep.field().map(str::to_owned));
         if let (Some(saved), Some(folder)) = (start.saved::<Saved>()?, start.folder()) {
-            return Self::load(saved, folder, stars.texts, start);
+            return Self::load(saved, folder, stars, start, filters, library);
         }
-        Self::decide_all(start, options, &cutter, stars, progress)
+        Self::decide_all(start, options, &cutter, stars, filters, library, progress)
     }
 
     fn decide_all(
         start: &Start,
         options: &VerifiedDedupOptions,
-        cutter: &Cutter,
+        cutter: &Cutter<'_>,
         mut stars: Stars,
+        filters: usize,
+        mut library: Option<LibraryWriter>,
         progress: &Progress,
     ) -> Result<Self, RunError> {
         let inputs = states(&start.sources);
         // The keys of all records, and where each one's begin.
-        let (mut keys, mut records) = (Vec::<u64>::new(), Vec::new());
+        let (mut keys, mut records, mut screened) = (Vec::<u64>::new(), Vec::new(), BTreeMap::new());
+        let mut is_field_there = options.keep.field().is_none();
         let reading = (options.run.threads, options.run.on_error);
         let counts = stream::read(&start.sources, reading, cutter, progress, |batch, cut| {
             let mut next = 0;
@@ -86,23 +105,33 @@ impl Ranked {
                     records.push(None);
                     continue;
                 };
+                next += 1;
+                is_field_there |= document.field.is_some();
+                if let Some(hit) = document.screened {
+                    // There are fewer than 2^32, or they can't be ranked.
+                    screened.insert(records.len() as u32, hit);
+                    records.push(None);
+                    continue;
+                }
                 let rank = match options.keep {
-                    Keep::Field(_) => Rank::of(document.field.as_deref()),
+                    Keep::Max(_) | Keep::Min(_) => Rank::of(document.field.as_deref()),
                     _ => Rank::Number(document.text_bytes as f64),
                 };
                 let from = keys.len();
-                keys.extend_from_slice(cut.keys(next));
+                keys.extend_from_slice(cut.keys(next - 1));
                 let range = from..keys.len();
                 records.push(Some((rank, stars.texts.place(batch, i)?, document.set.len(), range)));
-                next += 1;
             }
             progress.filter_bytes.store(8 * keys.len() as u64, Ordering::Relaxed);
             Ok(0)
         })?;
+        if let (false, true, Some(field)) = (is_field_there, counts.records > counts.faulty, options.keep.field()) {
+            return Err(RunError::NoField { field: field.to_owned() });
+        }
         let mut order: Vec<u32> = (0..u32::try_from(records.len()).map_err(|_| RunError::TooMany)?).collect();
         order.sort_by(|&a, &b| {
-            let rank = |record: u32| records[record as usize].as_ref().map(|(rank, ..)| rank);
-            rank(b).cmp(&rank(a)).then(a.cmp(&b))
+            let rank = |record: u32| records[record as usize].as_ref().map_or(&Rank::Missing, |(rank, ..)| rank);
+            options.keep.order(rank(a), rank(b)).then(a.cmp(&b))
         });
         let (mut removals, mut read) = (BTreeMap::new(), ShingleKeys::new());
         for record in order {
@@ -110,19 +139,26 @@ impl Ranked {
             let Some((_, place, size, range)) = &records[record as usize] else { continue };
             let (place, size) = (*place, *size);
             read.read(&keys[range.clone()]);
-            if stars.is_alone(&read, place, size) {
+            if library.is_none() && stars.is_alone(&read, place, size) {
                 continue;
             }
             let set = stars.texts.set(place)?;
-            if let Some(near) = stars.add(&read, set, |_| Ok(place))?.near {
+            let stored = library.as_ref().map(|_| set.clone());
+            let Placement { near, entry } = stars.add(&read, set, |_| Ok(place))?;
+            if let (Some(library), Some(set), Some(_)) = (&mut library, stored, entry) {
+                library.push(&keys[range.clone()], set.as_slice(), &stars.texts.id(place)?)?;
+            }
+            if let Some(near) = near {
                 removals.insert(record, near);
             }
         }
         let outcome = Outcome::of(&mut stars, counts.records)?;
         let entries: BTreeSet<u32> = removals.values().map(|&(of, _)| of).collect();
+        let stored = stored_of(&stars, &entries);
         let places = entries.into_iter().map(|entry| (entry, stars.texts.place_of(entry))).collect();
         Ok(Self {
             removals,
+            screened,
             places,
             names: BTreeMap::new(),
             wants_names: start.wants_names(),
@@ -132,33 +168,63 @@ impl Ranked {
             inputs,
             sources: Arc::clone(&start.sources),
             saved: None,
+            filters,
+            stored,
+            library,
         })
     }
 
-    fn load(saved: Saved, folder: &StateFolder, mut texts: Texts, start: &Start) -> Result<Self, RunError> {
+    fn load(
+        saved: Saved,
+        folder: &StateFolder,
+        mut stars: Stars,
+        start: &Start,
+        filters: usize,
+        library: Option<LibraryWriter>,
+    ) -> Result<Self, RunError> {
         let (inputs, sources) = (states(&start.sources), Arc::clone(&start.sources));
         let wants_names = start.wants_names();
-        let Saved { decisions, copies, passed, outcome } = saved;
-        texts.restore_copies(copies)?;
-        let read = || -> io::Result<(Removals, BTreeMap<u32, Place>)> {
+        let Saved { decisions, copies, passed, outcome, library: _ } = saved;
+        stars.texts.restore_copies(copies)?;
+        let read = || -> io::Result<(Removals, Screened, BTreeMap<u32, Place>)> {
             let mut file = std::io::BufReader::new(std::fs::File::open(folder.file(FILE))?.take(decisions));
-            let (mut removals, mut places) = (BTreeMap::new(), BTreeMap::new());
+            let (mut removals, mut screened, mut places) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
             for _ in 0..u64::from_le_bytes(bytes(&mut file)?) {
                 let (record, of) = (u32::from_le_bytes(bytes(&mut file)?), u32::from_le_bytes(bytes(&mut file)?));
                 removals.insert(record, (of, f64::from_le_bytes(bytes(&mut file)?)));
             }
             for _ in 0..u64::from_le_bytes(bytes(&mut file)?) {
+                let [record, filter, hits] = [bytes(&mut file)?, bytes(&mut file)?, bytes(&mut file)?];
+                let hit = (u32::from_le_bytes(filter) as usize, u32::from_le_bytes(hits));
+                screened.insert(u32::from_le_bytes(record), hit);
+            }
+            for _ in 0..u64::from_le_bytes(bytes(&mut file)?) {
                 let entry = u32::from_le_bytes(bytes(&mut file)?);
                 places.insert(entry, Place::from_bytes(bytes(&mut file)?));
             }
-            Ok((removals, places))
+            Ok((removals, screened, places))
         };
-        let (removals, places) = read().map_err(|cause| folder.damaged(format!("{FILE}: {cause}")))?;
-        if removals.values().any(|(of, _)| !places.contains_key(of)) {
+        let (removals, screened, places) = read().map_err(|cause| folder.damaged(format!("{FILE}: {cause}")))?;
+        let is_unknown = |&(filter, _): &(usize, u32)| filter >= filters;
+        if removals.values().any(|(of, _)| !places.contains_key(of)) || screened.values().any(is_unknown) {
             return Err(folder.damaged(format!("{FILE}: a record is missing")).into());
         }
-        let (names, saved) = (BTreeMap::new(), Some(decisions));
-        Ok(Self { removals, places, names, wants_names, texts, outcome, passed, inputs, sources, saved })
+        Ok(Self {
+            stored: stored_of(&stars, &places.keys().copied().collect()),
+            removals,
+            screened,
+            places,
+            names: BTreeMap::new(),
+            wants_names,
+            texts: stars.texts,
+            outcome,
+            passed,
+            inputs,
+            sources,
+            saved: Some(decisions),
+            filters,
+            library,
+        })
     }
 
     fn write_decisions(&self, folder: &StateFolder) -> io::Result<u64> {
@@ -169,6 +235,12 @@ impl Ranked {
             file.append(&of.to_le_bytes())?;
             file.append(&similarity.to_le_bytes())?;
         }
+        file.append(&(self.screened.len() as u64).to_le_bytes())?;
+        for (record, (filter, hits)) in &self.screened {
+            for number in [*record, *filter as u32, *hits] {
+                file.append(&number.to_le_bytes())?;
+            }
+        }
         file.append(&(self.places.len() as u64).to_le_bytes())?;
         for (entry, place) in &self.places {
             file.append(&entry.to_le_bytes())?;
@@ -176,6 +248,11 @@ impl Ranked {
         }
         file.sync()
     }
+}
+
+/// Which of these entries are in a library, and in which.
+fn stored_of(stars: &Stars, entries: &BTreeSet<u32>) -> BTreeMap<u32, usize> {
+    entries.iter().filter_map(|&entry| stars.library_of(entry).map(|library| (entry, library))).collect()
 }
 
 /// The size of each file and when it changed.
@@ -199,6 +276,10 @@ impl Decider for Ranked {
         for i in part.sound_records() {
             // There are fewer than 2^32, or they could not have been ranked.
             let record = (first + (i - part.records.start) as u64) as u32;
+            if let Some(&(filter, hits)) = self.screened.get(&record) {
+                decisions.push(Decision { verdict: Verdict::Against { filter, hits }, family: None });
+                continue;
+            }
             let Some(&(of, similarity)) = self.removals.get(&record) else {
                 decisions.push(Decision { verdict: Verdict::Kept, family: None });
                 continue;
@@ -211,7 +292,8 @@ impl Decider for Ranked {
             } else {
                 names.push("");
             }
-            let verdict = Verdict::NearTo { name: names.len() as u32 - 1, similarity };
+            let library = self.stored.get(&of).map(|library| self.filters + library);
+            let verdict = Verdict::NearTo { name: names.len() as u32 - 1, similarity, library };
             decisions.push(Decision { verdict, family: Some(of.into()) });
         }
         Ok(())
@@ -236,12 +318,26 @@ impl Decider for Ranked {
             None => self.write_decisions(folder).map_err(|cause| OutputError::from_io(folder.path(), cause))?,
         };
         self.saved = Some(decisions);
-        let saved = Saved { decisions, copies: self.texts.sync()?, passed: self.passed, outcome: self.outcome.clone() };
+        let saved = Saved {
+            decisions,
+            copies: self.texts.sync()?,
+            passed: self.passed,
+            outcome: self.outcome.clone(),
+            library: self.library.as_mut().map(LibraryWriter::sync).transpose()?,
+        };
         serde_json::to_value(saved).map_err(|cause| folder.damaged(cause).into())
     }
 
     fn write(&self, _: &mut OutputFile) -> Result<(), RunError> {
         Ok(())
+    }
+
+    fn complete(&mut self) -> Result<(), RunError> {
+        Ok(self.library.as_mut().map_or(Ok(()), LibraryWriter::complete)?)
+    }
+
+    fn commit(&mut self) -> Result<(), RunError> {
+        Ok(self.library.as_ref().map_or(Ok(()), |library| library::commit(library.path()))?)
     }
 
     /// Removals go by the number of a record, so that both passes must have read the same.

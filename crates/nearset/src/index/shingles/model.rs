@@ -56,6 +56,11 @@ impl CommonShingles {
         slot
     }
 
+    /// Returns the common shingles in ascending order.
+    pub fn as_slice(&self) -> &[u64] {
+        &self.hashes
+    }
+
     /// Returns how many shingles are common.
     pub(crate) fn len(&self) -> usize {
         self.hashes.len()

@@ -1,42 +1,25 @@
-//! `nearset dedup --verify`: nothing goes that was not compared with a record that stays.
+//! `nearset dedup` as it is meant: nothing goes that was not compared with a record that stays.
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use nearset::Metric;
-use nearset::plan::Request;
-use nearset_jobs::join::{Keep, VerifiedDedup, VerifiedDedupOptions, VerifiedDedupSummary};
+use nearset_jobs::library::is_library;
+use nearset_jobs::join::{VerifiedDedup, VerifiedDedupOptions, VerifiedDedupSummary};
 
 use super::Args;
 use crate::join;
 use crate::options::Usage;
 use crate::show;
 
-/// What cannot be had together with `--verify`, and what to do instead.
-fn refuse(args: &Args) -> Result<()> {
-    let refused = [
-        (
-            !args.against.is_empty(),
-            "--against: a filter holds no texts to compare with. Screen first (dedup --against without --verify), or name the \
-             earlier corpus itself as the first input",
-        ),
-        (args.save.is_some(), "--save: no filter is built. Use nearset build on the output"),
-        (args.capacity.is_some(), "--capacity: the index grows with what it holds. Leave it out"),
-    ];
-    match refused.iter().find(|(given, _)| *given) {
-        Some((_, why)) => Err(Usage(format!("--verify cannot be used with {why}")).into()),
-        None => Ok(()),
-    }
-}
-
 pub(super) fn run(args: &Args) -> Result<ExitCode> {
-    refuse(args)?;
-    let mut wanted = Request::new(Metric::Jaccard { shingling: args.shingle }, args.near).seed(args.seed);
-    wanted.max_false_negative = args.max_fn;
-    let mut options = VerifiedDedupOptions::new(wanted);
+    let mut options = VerifiedDedupOptions::new(args.wanted());
     options.run = args.run_options();
-    options.keep = args.keep.parse::<Keep>()?;
+    options.keep = args.keep.clone();
     options.follow_chains = args.chain;
+    options.screen = args.screen()?;
+    options.libraries = args.against.iter().filter(|path| is_library(path)).cloned().collect();
+    options.library = library_name(args)?;
     let sources = args.input.sources(args.quiet)?;
     let total = sources.total_bytes();
     let dedup = VerifiedDedup::prepare(sources.list, options)?;
@@ -53,6 +36,17 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Where what is kept goes for later runs.
+fn library_name(args: &Args) -> Result<Option<PathBuf>> {
+    if let Some(path) = &args.save
+        && (path.is_file() || path.extension().is_some_and(|extension| extension == "nearset"))
+    {
+        let path = path.display();
+        return Err(Usage(format!("--save {path} names a filter, which only --no-verify builds. Without it a library is saved, a folder: --save seen.library")).into());
+    }
+    Ok(args.save.clone())
+}
+
 fn print_summary(summary: &VerifiedDedupSummary, args: &Args) {
     join::print_counts(&summary.counts, summary.seconds - summary.report_seconds);
     let part = |number: u64| show::percent(number as f64 / summary.counts.records.max(1) as f64);
@@ -60,6 +54,12 @@ fn print_summary(summary: &VerifiedDedupSummary, args: &Args) {
     let near = if args.chain { "near another record" } else { "near a kept record" };
     eprintln!("{kept:<10}{} ({})", show::count(summary.kept), part(summary.kept));
     eprintln!("{removed:<10}{} {near}, each compared with it ({})", show::count(summary.near), part(summary.near));
+    for (name, number) in &summary.against {
+        eprintln!("{removed:<10}{} near {name}, not compared ({})", show::count(*number), part(*number));
+    }
+    for (name, number) in &summary.libraries {
+        eprintln!("{removed:<10}{} near a record of {name}, each compared with it ({})", show::count(*number), part(*number));
+    }
     if summary.cut_short > 0 {
         eprintln!(
             "limited   {} of those {kept} were not compared with all that they share shingles with, and may be near one of them",
@@ -67,5 +67,8 @@ fn print_summary(summary: &VerifiedDedupSummary, args: &Args) {
         );
     }
     join::print_work(summary.compared, summary.read_again, summary.index_bytes);
+    if let Some(path) = &summary.saved {
+        eprintln!("saved     {}", path.display());
+    }
     join::print_alarms(&summary.alarms);
 }

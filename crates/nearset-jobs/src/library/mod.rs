@@ -1,0 +1,262 @@
+//! What earlier runs kept, for later ones to compare with and to name.
+//!
+//! A library is a folder of immutable segments under a manifest:
+//!
+//! ```text
+//! manifest.json     what near means here, the model, the segments in their order; behind it the checksum of that line
+//! model-1.bin       the common shingles that no record is looked up by, 8 bytes each
+//! 1.entries         for each record: the size of its set, the length of its id, its keys
+//! 1.sets            for each record: its set, 8 bytes per shingle, its id, a checksum of both
+//! ```
+//!
+//! Claim: whatever moment the machine stops at, the folder is the old library or the new one. Segments are written under names that no
+//! manifest has, and the manifest appears by rename after all that it refers to is on disk.
+//! Invariant: a segment is the bytes of its records one after the other, so that segments are merged by appending their files. Eight
+//! of one tier become one of the next, so a library of n runs has fewer than 8 log(n) segments and each record was copied log(n) times.
+//! Not here: who is near whom (`join`).
+
+mod read;
+mod write;
+
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use nearset::plan::Request;
+use nearset::{JoinSpec, Metric, Seed, Shingling};
+use nearset_records::Cure;
+use serde::{Deserialize, Serialize};
+use xxhash_rust::xxh3::{Xxh3, xxh3_64};
+
+pub use read::Library;
+pub(crate) use read::{Segments, StoredEntry, StoredSet};
+pub use write::merge;
+pub(crate) use write::{LibraryWriter, Written, commit};
+
+const MANIFEST: &str = "manifest.json";
+const NEXT_MANIFEST: &str = "manifest.json.next";
+const LOCK: &str = "lock";
+
+/// The form that libraries are written in.
+const VERSION: u32 = 1;
+
+/// Bytes of an entry before its keys, and of the checksum behind a set.
+const ENTRY_HEAD: usize = 12;
+const SET_CHECK: usize = 4;
+
+/// Why a library can't be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+#[allow(missing_docs)]
+pub enum LibraryError {
+    #[error("{}", path.display())]
+    Io {
+        path: PathBuf,
+        #[source]
+        cause: io::Error,
+    },
+    #[error("{} is no library: a library is a folder that a run has saved what it kept in", path.display())]
+    NotALibrary { path: PathBuf },
+    #[error("{}: the library is of version {found}, which this nearset does not know: use a newer one", path.display())]
+    Version { path: PathBuf, found: u32 },
+    #[error("{}: the library is damaged: {what}", path.display())]
+    Damaged { path: PathBuf, what: String },
+    #[error("{}: made with {what} {theirs}, but this run has {ours}: give the same, or start another library", path.display())]
+    Differs { path: PathBuf, what: &'static str, theirs: String, ours: String },
+    #[error("{} exists", path.display())]
+    Exists { path: PathBuf },
+    #[error("{}: another run is writing this library: wait for it", path.display())]
+    Locked { path: PathBuf },
+}
+
+impl LibraryError {
+    fn io(path: &Path) -> impl FnOnce(io::Error) -> Self + use<'_> {
+        |cause| Self::Io { path: path.to_owned(), cause }
+    }
+
+    /// What can be done about it.
+    pub fn cure(&self) -> Option<Cure> {
+        match self {
+            LibraryError::Exists { .. } => Some(Cure::ExtendOrReplace),
+            _ => None,
+        }
+    }
+
+    fn damaged(path: &Path, what: impl Into<String>) -> Self {
+        Self::Damaged { path: path.to_owned(), what: what.into() }
+    }
+}
+
+/// Whether there is a library, or what looks like one, at a path.
+pub fn is_library(path: &Path) -> bool {
+    path.is_dir()
+}
+
+/// Everything about a library but its records.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Manifest {
+    version: u32,
+    /// Numbers as text, so that they are read as they were written.
+    near: String,
+    max_false_negative: String,
+    shingling: String,
+    seed: String,
+    model: Noted,
+    segments: Vec<Segment>,
+    /// The number of the next file.
+    next: u64,
+}
+
+/// Records of a library, in order.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Segment {
+    /// How often its records were merged.
+    tier: u32,
+    records: u64,
+    entries: Noted,
+    sets: Noted,
+}
+
+/// A file, and by what it is known to be whole.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Noted {
+    name: String,
+    bytes: u64,
+    xxh3: String,
+}
+
+impl Noted {
+    fn of_bytes(name: String, bytes: &[u8]) -> Self {
+        Self { name, bytes: bytes.len() as u64, xxh3: hex(xxh3_64(bytes)) }
+    }
+
+    /// Reads a whole file to note it.
+    fn of_file(folder: &Path, name: String) -> io::Result<Self> {
+        let (mut file, mut hash) = (File::open(folder.join(&name))?, Xxh3::new());
+        let (mut buffer, mut bytes) = (vec![0; 1 << 18], 0);
+        loop {
+            match file.read(&mut buffer)? {
+                0 => return Ok(Self { name, bytes, xxh3: hex(hash.digest()) }),
+                read => {
+                    hash.update(&buffer[..read]);
+                    bytes += read as u64;
+                }
+            }
+        }
+    }
+
+    /// That a file is as long as it was.
+    fn check_length(&self, folder: &Path) -> Result<(), LibraryError> {
+        let path = folder.join(&self.name);
+        match fs::metadata(&path) {
+            Ok(metadata) if metadata.len() == self.bytes => Ok(()),
+            Ok(metadata) => Err(LibraryError::damaged(
+                folder,
+                format!("{} has {} bytes instead of {}", self.name, metadata.len(), self.bytes),
+            )),
+            Err(cause) if cause.kind() == io::ErrorKind::NotFound => {
+                Err(LibraryError::damaged(folder, format!("{} is missing", self.name)))
+            }
+            Err(cause) => Err(LibraryError::Io { path, cause }),
+        }
+    }
+
+    /// That a file is byte for byte what it was.
+    fn check(&self, folder: &Path) -> Result<(), LibraryError> {
+        self.check_length(folder)?;
+        let path = folder.join(&self.name);
+        let found = Self::of_file(folder, self.name.clone()).map_err(LibraryError::io(&path))?;
+        if found == *self { Ok(()) } else { Err(self.changed(folder)) }
+    }
+
+    fn changed(&self, folder: &Path) -> LibraryError {
+        LibraryError::damaged(folder, format!("the checksum of {} is wrong", self.name))
+    }
+}
+
+fn hex(hash: u64) -> String {
+    format!("{hash:016x}")
+}
+
+impl Manifest {
+    fn load(folder: &Path) -> Result<Self, LibraryError> {
+        let path = folder.join(MANIFEST);
+        let text = match fs::read_to_string(&path) {
+            Ok(text) => text,
+            Err(cause) if matches!(cause.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+                return Err(LibraryError::NotALibrary { path: folder.to_owned() });
+            }
+            Err(cause) if cause.kind() == io::ErrorKind::InvalidData => {
+                return Err(LibraryError::damaged(folder, format!("{MANIFEST} is no text")));
+            }
+            Err(cause) => return Err(LibraryError::Io { path, cause }),
+        };
+        let damaged = |what: &str| LibraryError::damaged(folder, format!("{MANIFEST} {what}"));
+        let (line, check) = text.split_once('\n').ok_or_else(|| damaged("is cut off"))?;
+        if check.strip_suffix('\n') != Some(&hex(xxh3_64(line.as_bytes()))) {
+            return Err(damaged("does not fit its checksum"));
+        }
+        #[derive(Deserialize)]
+        struct Versioned {
+            version: u32,
+        }
+        let Versioned { version } = serde_json::from_str(line).map_err(|cause| damaged(&cause.to_string()))?;
+        if version != VERSION {
+            return Err(LibraryError::Version { path: folder.to_owned(), found: version });
+        }
+        serde_json::from_str(line).map_err(|cause| damaged(&cause.to_string()))
+    }
+
+    fn to_bytes(&self) -> Vec<u8> {
+        let line = serde_json::to_string(self).expect("strings and numbers can be written");
+        let check = hex(xxh3_64(line.as_bytes()));
+        format!("{line}\n{check}\n").into_bytes()
+    }
+
+    fn files(&self) -> impl Iterator<Item = &Noted> {
+        let segments = self.segments.iter().flat_map(|segment| [&segment.entries, &segment.sets]);
+        [&self.model].into_iter().chain(segments)
+    }
+
+    fn records(&self) -> u64 {
+        self.segments.iter().map(|segment| segment.records).sum()
+    }
+
+    /// By what its keys are chosen; `None` if it makes no sense.
+    fn spec(&self) -> Option<JoinSpec> {
+        let metric = Metric::Jaccard { shingling: self.shingling.parse().ok()? };
+        let mut wanted = Request::new(metric, self.near.parse().ok()?).seed(self.seed.parse().ok()?);
+        wanted.max_false_negative = Some(self.max_false_negative.parse().ok()?);
+        wanted.plan_join().ok()
+    }
+
+    /// That sets of this run and of the library are of the same shingles.
+    fn expect_same_shingles(&self, folder: &Path, shingling: Shingling, seed: Seed) -> Result<(), LibraryError> {
+        let differs = |what, theirs: &str, ours: String| {
+            if theirs == ours {
+                return Ok(());
+            }
+            Err(LibraryError::Differs { path: folder.to_owned(), what, theirs: theirs.to_owned(), ours })
+        };
+        differs("shingles", &self.shingling, shingling.to_string())?;
+        differs("the seed", &self.seed, seed.to_string())
+    }
+
+    /// That keys are chosen as in this run.
+    fn expect_same_promise(&self, folder: &Path, spec: &JoinSpec) -> Result<(), LibraryError> {
+        let ours = [spec.near.value(), spec.max_false_negative].map(|number| number.to_string());
+        let theirs = [&self.near, &self.max_false_negative];
+        for ((what, theirs), ours) in ["near", "at most missed"].into_iter().zip(theirs).zip(ours) {
+            if *theirs != ours {
+                let (path, theirs) = (folder.to_owned(), theirs.clone());
+                return Err(LibraryError::Differs { path, what, theirs, ours });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The checksum behind a set and its id.
+fn set_check(bytes: &[u8]) -> [u8; SET_CHECK] {
+    (xxh3_64(bytes) as u32).to_le_bytes()
+}
