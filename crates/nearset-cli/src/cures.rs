@@ -57,6 +57,14 @@ fn in_flags(cure: Cure) -> String {
         Cure::StartAgain => "start again without --resume, with --force".into(),
         Cure::ChangeBack => "change it back, or start again without --resume, with --force".into(),
         Cure::SaveToFileOrKeepFirst => "save it to a file first, or use --keep first".into(),
+        Cure::MakeRoom => {
+            "make room there, name another folder by --scratch, or unpack the inputs first, which are then read in place".into()
+        }
+        Cure::LessMemory => {
+            "use a machine with more memory, say by --memory how much the run may take, split the corpus, or decide by a filter alone with \
+             --no-verify"
+                .into()
+        }
         Cure::AllowOverfull => "--allow-overfull takes it as it is".into(),
         Cure::LiftWorkLimit => "--unlimited-work lifts the limit".into(),
         Cure::Search => "ask it with `nearset search`".into(),

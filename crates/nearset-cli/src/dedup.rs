@@ -17,6 +17,7 @@ use nearset_records::ItemField;
 use serde::Serialize;
 
 use crate::goal::parse_count;
+use crate::join;
 use crate::options::{self, Input, Opening, Trust, Work};
 use crate::show;
 
@@ -149,6 +150,20 @@ pub struct Args {
     #[arg(long, value_name = "SEED", default_value_t = Seed::default())]
     seed: Seed,
 
+    /// Compare each record with all that share a rare shingle with it, however many: giant families then take quadratic time
+    #[arg(long, conflicts_with = "no_verify")]
+    exhaustive: bool,
+
+    /// The most memory that records may take to be compared with, such as 8G; otherwise what the machine, or its group of processes, has
+    /// left
+    #[arg(long, value_name = "BYTES", value_parser = parse_count, conflicts_with = "no_verify")]
+    memory: Option<u64>,
+
+    /// Where copies of texts go that can't be read again where they lie: compressed, in Parquet, from a pipe. Otherwise beside the
+    /// output, or in a folder for temporary files
+    #[arg(long, value_name = "FOLDER", conflicts_with = "no_verify")]
+    scratch: Option<PathBuf>,
+
     /// Replace outputs that exist, and drop the state of an unfinished run
     #[arg(long)]
     force: bool,
@@ -204,6 +219,7 @@ impl Args {
         options.report = self.report.clone();
         // Otherwise it is a library, and no file of the skeleton's.
         options.save = self.save.clone().filter(|_| self.no_verify);
+        options.scratch = self.scratch.clone();
         options.force = self.force;
         options.resume = self.resume;
         options.checkpoint_bytes = self.checkpoint_bytes;

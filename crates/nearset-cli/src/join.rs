@@ -1,4 +1,4 @@
-//! What `pairs`, `cluster` and `dedup --verify` share: options, the plan, the run, and what is said about it.
+//! What `pairs`, `cluster` and `dedup` share: options, the plan, the run, and what is said about it.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -7,6 +7,7 @@ use std::sync::Arc;
 use anyhow::{Context, Result};
 use nearset::plan::Request;
 use nearset::{JoinSpec, Metric, Seed, Shingling};
+use nearset_jobs::capacity::Known;
 use nearset_jobs::join::{Alarm, Cause, Counts, JoinOptions, JoinPlan};
 use nearset_jobs::run::{Progress, RunError, is_resumable};
 use nearset_records::input::Source;
@@ -150,6 +151,26 @@ pub fn print_plan(plan: &JoinPlan) {
         plan.keys,
         show::bytes(plan.cache_bytes)
     );
+    let Some(needs) = &plan.needs else { return };
+    let records = show::count(needs.records.records);
+    let available =
+        needs.available.map_or(String::new(), |available| format!(", of {} that are there", show::bytes(available)));
+    match needs.records.known {
+        Known::Guessed => eprintln!(
+            "          a pipe does not tell its length; the run stops before it takes more than there is{available}"
+        ),
+        Known::Sampled => {
+            eprintln!("          {} if all of about {records} records are kept{available}", show::bytes(needs.bytes))
+        }
+        _ => eprintln!("          {} if all of {records} records are kept{available}", show::bytes(needs.bytes)),
+    }
+    if needs.scratch_bytes > 0 || needs.records.known == Known::Guessed {
+        let size = match needs.records.known {
+            Known::Guessed => "texts".to_owned(),
+            _ => format!("about {} of texts", show::bytes(needs.scratch_bytes)),
+        };
+        eprintln!("scratch   {size} that can't be read again where they lie, in {}", needs.scratch.display());
+    }
 }
 
 /// Says what was read.

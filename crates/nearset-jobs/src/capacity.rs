@@ -62,38 +62,81 @@ pub struct Capacity {
     pub mean_bytes: Option<f64>,
 }
 
+/// How much is read before a run.
+#[derive(Clone, Copy)]
+struct Effort {
+    /// Plain lines are counted up to so many bytes in all.
+    lines: u64,
+    /// What must be parsed or decompressed to be counted, up to so many bytes in all.
+    records: u64,
+    /// Uncompressed bytes from the start of a compressed file: the only place of it that can be read without all before.
+    prefix: u64,
+}
+
+/// What a run will have to hold and to copy, if it keeps all records.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Survey {
+    pub capacity: Capacity,
+    /// Bytes of records that can't be read where they lie.
+    pub copied_bytes: u64,
+}
+
 /// Looks at the sources. What cannot be read counts as nothing here: the run itself reports it.
 pub fn estimate(sources: &[Source], options: &ReadOptions) -> Capacity {
+    look(sources, options, Effort { lines: COUNT_LINES, records: COUNT_RECORDS, prefix: PREFIX }).capacity
+}
+
+/// The same at a glance, within some hundredths of a second.
+pub(crate) fn survey(sources: &[Source], options: &ReadOptions) -> Survey {
+    look(sources, options, Effort { lines: 4 << 20, records: 1 << 20, prefix: 1 << 20 })
+}
+
+fn look(sources: &[Source], options: &ReadOptions, effort: Effort) -> Survey {
     let total: u64 = sources.iter().filter_map(|source| source.bytes).sum();
     let plain = |source: &&Source| source.compression == Compression::None && source.format.is_one_line();
     let plain_bytes: u64 = sources.iter().filter(plain).filter_map(|source| source.bytes).sum();
-    let count = Count { lines: plain_bytes <= COUNT_LINES, records: total - plain_bytes <= COUNT_RECORDS };
+    let (lines, records) = (plain_bytes <= effort.lines, total - plain_bytes <= effort.records);
+    let count = Count { lines, records, prefix: effort.prefix };
     // Every k-th file is looked at where there are many; where all are counted, none may be left out.
     let exact_all = sources.iter().all(|source| count.is_exact(source));
     let step = if exact_all { 1 } else { sources.len().div_ceil(SAMPLED_FILES).max(1) };
-    let (mut seen, mut seen_bytes, mut sampled) = (0.0, 0u64, false);
+    let (mut seen, mut seen_bytes, mut sampled, mut copied) = (0.0, 0u64, false, 0.0);
     for source in sources.iter().step_by(step) {
         let Some(bytes) = source.bytes else { continue };
-        let (records, exact) = count.records_in(source, options, bytes);
+        let (Found { records, raw_bytes }, exact) = count.records_in(source, options, bytes);
         sampled |= !exact;
         seen += records;
+        if !source.is_read_in_place() {
+            copied += raw_bytes;
+        }
         seen_bytes += bytes;
     }
     let share = if seen_bytes == 0 { 1.0 } else { total as f64 / seen_bytes as f64 };
     let all = seen * share;
     let mean_bytes = (all > 0.0).then(|| total as f64 / all);
+    let of = |records: f64, known| {
+        let capacity = Capacity { records: (records as u64).max(1), known, mean_bytes };
+        Survey { capacity, copied_bytes: (copied * share) as u64 }
+    };
     if sources.iter().any(|source| source.bytes.is_none()) {
-        return Capacity { records: (all as u64).max(PIPE), known: Known::Guessed, mean_bytes };
+        return of(all.max(PIPE as f64), Known::Guessed);
     }
     if sampled || step > 1 {
-        return Capacity { records: (all * HEADROOM).ceil().max(1.0) as u64, known: Known::Sampled, mean_bytes };
+        return of((all * HEADROOM).ceil(), Known::Sampled);
     }
-    Capacity { records: (all as u64).max(1), known: Known::Counted, mean_bytes }
+    of(all, Known::Counted)
+}
+
+/// What was found in a source: records, and bytes of them uncompressed.
+struct Found {
+    records: f64,
+    raw_bytes: f64,
 }
 
 struct Count {
     lines: bool,
     records: bool,
+    prefix: u64,
 }
 
 impl Count {
@@ -106,13 +149,18 @@ impl Count {
     }
 
     /// How many records a source has, and whether that is exact.
-    fn records_in(&self, source: &Source, options: &ReadOptions, bytes: u64) -> (f64, bool) {
+    fn records_in(&self, source: &Source, options: &ReadOptions, bytes: u64) -> (Found, bool) {
         let exact = self.is_exact(source);
         let Some(path) = source.path() else {
-            return (0.0, true);
+            return (Found { records: 0.0, raw_bytes: 0.0 }, true);
         };
         let records = match source.format {
-            format if format.states_records() => Ok(source.stated_records().unwrap_or(0) as f64),
+            format if format.states_records() => {
+                let records = source.stated_records().unwrap_or(0) as f64;
+                let start = read_records(source, options, self.prefix.min(1 << 20), bytes);
+                let raw_bytes = records * start.raw_bytes / start.records.max(1.0);
+                return (Found { records, raw_bytes }, exact);
+            }
             format if format.is_one_line() && source.compression == Compression::None => {
                 if exact {
                     count_lines(path)
@@ -120,9 +168,9 @@ impl Count {
                     sample_lines(path, bytes)
                 }
             }
-            _ => Ok(read_records(source, options, if exact { u64::MAX } else { PREFIX }, bytes)),
+            _ => return (read_records(source, options, if exact { u64::MAX } else { self.prefix }, bytes), exact),
         };
-        (records.unwrap_or(0.0), exact)
+        (Found { records: records.unwrap_or(0.0), raw_bytes: bytes as f64 }, exact)
     }
 }
 
@@ -153,7 +201,7 @@ fn sample_lines(path: &Path, bytes: u64) -> io::Result<f64> {
     Ok(if seen == 0 { 0.0 } else { lines as f64 * bytes as f64 / seen as f64 })
 }
 
-fn read_records(source: &Source, options: &ReadOptions, limit: u64, bytes: u64) -> f64 {
+fn read_records(source: &Source, options: &ReadOptions, limit: u64, bytes: u64) -> Found {
     let mut reader = Reader::new(Arc::from([source.clone()]), options.clone());
     let mut batch = Batch::new();
     let (mut records, mut read) = (0u64, 0u64);
@@ -161,11 +209,11 @@ fn read_records(source: &Source, options: &ReadOptions, limit: u64, bytes: u64) 
         records += batch.len() as u64;
         read += batch.bytes().len() as u64;
         if read >= limit {
-            let seen = batch.disk_bytes().clamp(1, bytes.max(1));
-            return records as f64 * bytes as f64 / seen as f64;
+            let share = bytes as f64 / batch.disk_bytes().clamp(1, bytes.max(1)) as f64;
+            return Found { records: records as f64 * share, raw_bytes: read as f64 * share };
         }
     }
-    records as f64
+    Found { records: records as f64, raw_bytes: read as f64 }
 }
 
 #[cfg(test)]
@@ -200,6 +248,22 @@ mod tests {
         assert_eq!(estimated(&[("a.csv", b"text\n\"a\nb\"\nc\n".to_vec())]).records, 2);
         assert_eq!(estimated(&[("a.jsonl", b"{}\n{}".to_vec())]).records, 2);
         assert_eq!(estimated(&[("a.jsonl", Vec::new())]).records, 1);
+    }
+
+    #[test]
+    fn what_must_be_copied_is_told_beforehand() {
+        let folder = tempfile::tempdir().unwrap();
+        let lines = (0..50_000).map(|i| format!("{{\"text\":\"a line like number {i}\"}}\n")).collect::<String>();
+        let (plain, packed) = (folder.path().join("a.jsonl"), folder.path().join("b.jsonl.zst"));
+        std::fs::write(&plain, &lines).unwrap();
+        std::fs::write(&packed, zstd::encode_all(lines.as_bytes(), 3).unwrap()).unwrap();
+        let look = |path: &Path| {
+            let sources = resolve(&[path.to_str().unwrap()], None).unwrap();
+            survey(&sources.list, &ReadOptions::new(Fields::new("text", ItemField::Text)))
+        };
+        assert_eq!((look(&plain).capacity.records, look(&plain).copied_bytes), (50_000, 0));
+        let found = look(&packed).copied_bytes as f64 / lines.len() as f64;
+        assert!((0.9..1.1).contains(&found), "{found} of the bytes");
     }
 
     #[test]

@@ -7,6 +7,7 @@
 //! - [`library`]: what earlier runs kept, for later ones to compare with.
 //! - [`background`]: how far apart a file's items lie.
 //! - [`capacity`]: how many records there will be.
+//! - [`memory`]: how much of it a run may take.
 //! - [`measure`]: what a filter really does on someone's own items.
 //! - [`in_order`], [`scan`]: any work on pieces, or on all records, by many threads and in order.
 //! - [`screen`]: filters built before, by which texts are screened.
@@ -23,6 +24,7 @@ pub mod in_order;
 pub mod join;
 pub mod library;
 pub mod measure;
+pub mod memory;
 pub mod query;
 mod report;
 pub mod run;

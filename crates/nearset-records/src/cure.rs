@@ -49,6 +49,8 @@ pub enum Cure {
     SaveToFileOrKeepFirst,
     /// Make room for temporary files, or unpack the inputs.
     MakeRoom,
+    /// Give the run more memory, split the corpus, or decide by a filter.
+    LessMemory,
     /// Use the overfull filter as it is.
     AllowOverfull,
     /// Lift the limit on the work per item.
@@ -84,9 +86,9 @@ impl fmt::Display for Cure {
             Cure::SaveToFile => "save it to a file first",
             Cure::SaveToFileOrKeepFirst => "save it to a file first, or keep the first record of each family",
             Cure::MakeRoom => {
-                "make room there (for temporary files, set TMPDIR to a folder that has it), or unpack the inputs first, which are then \
-                 read in place"
+                "make room there, name another folder for them, or unpack the inputs first, which are then read in place"
             }
+            Cure::LessMemory => "use a machine with more memory, split the corpus, or decide by a filter of fixed size",
             Cure::AllowOverfull => "allow it to be overfull",
             Cure::LiftWorkLimit => "lift the limit, if you trust the file",
             Cure::Search => "search it as an index",

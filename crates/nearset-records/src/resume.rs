@@ -28,6 +28,8 @@ const SAVES_APART: u64 = 8;
 pub struct StateFolder {
     path: PathBuf,
     interval: Option<u64>,
+    /// Where scratch files go, if not in the folder, and what their names begin with.
+    scratch: Option<(PathBuf, String)>,
 }
 
 impl StateFolder {
@@ -35,7 +37,22 @@ impl StateFolder {
     pub fn of(out: &Path, interval: Option<u64>) -> Self {
         let mut name = out.file_name().unwrap_or_default().to_owned();
         name.push(".resume");
-        Self { path: out.with_file_name(name), interval }
+        Self { path: out.with_file_name(name), interval, scratch: None }
+    }
+
+    /// The same, with scratch files in another folder.
+    pub fn with_scratch(mut self, folder: Option<&Path>) -> Self {
+        let name = self.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        self.scratch = folder.map(|folder| (folder.to_owned(), name));
+        self
+    }
+
+    /// The path of a scratch file, which goes away with the state.
+    pub fn scratch_file(&self, name: &str) -> PathBuf {
+        match &self.scratch {
+            Some((folder, prefix)) => folder.join(format!("{prefix}.{name}")),
+            None => self.file(name),
+        }
     }
 
     /// Bytes of records until the next checkpoint, where one writes so many bytes.
@@ -71,6 +88,14 @@ impl StateFolder {
     /// # Errors
     /// If something in it can't be removed.
     pub fn remove(&self) -> Result<(), OutputError> {
+        if let Some((folder, prefix)) = &self.scratch {
+            // What can't be removed there is no state.
+            for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+                if entry.file_name().to_string_lossy().starts_with(&format!("{prefix}.")) {
+                    let _ = fs::remove_file(entry.path());
+                }
+            }
+        }
         let remove = || {
             for entry in fs::read_dir(&self.path)? {
                 let entry = entry?;

@@ -2,7 +2,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Bytes that are held back before they are written.
 const BUFFER: usize = 1 << 20;
@@ -17,12 +17,12 @@ pub struct Scratch {
 }
 
 impl Scratch {
-    /// A file without a name in the folder for temporary files: it goes away however the program ends.
+    /// A file without a name in a folder: it goes away however the program ends.
     ///
     /// # Errors
     /// If there is no room, or no such folder.
-    pub fn unnamed() -> io::Result<Self> {
-        Ok(Self { file: tempfile::tempfile()?, length: 0, pending: Vec::new() })
+    pub fn unnamed(folder: &Path) -> io::Result<Self> {
+        Ok(Self { file: tempfile::tempfile_in(folder)?, length: 0, pending: Vec::new() })
     }
 
     /// A file of this name, cut to this length: 0 for a new one, [`Scratch::sync`]'s for one that is gone on with.
@@ -89,6 +89,42 @@ impl Scratch {
             self.pending.clear();
         }
         Ok(())
+    }
+}
+
+/// The folder for scratch files of a run that has named none: the one for temporary files, unless that lies in memory, which scratch space is
+/// there to spare. Then it is `/var/tmp`, or the folder of the output.
+pub fn scratch_folder(out: Option<&Path>) -> PathBuf {
+    let temporary = std::env::temp_dir();
+    if !is_memory(&temporary) {
+        return temporary;
+    }
+    let beside = out.and_then(Path::parent).map(|parent| if parent == Path::new("") { Path::new(".") } else { parent });
+    let others = [Some(Path::new("/var/tmp")), beside];
+    let is_disk = |folder: &&Path| folder.is_dir() && !is_memory(folder);
+    others.into_iter().flatten().find(is_disk).map_or(temporary, Path::to_owned)
+}
+
+/// Bytes that can still be written to a folder, if that can be known.
+pub fn free_space(folder: &Path) -> Option<u64> {
+    #[cfg(unix)]
+    return rustix::fs::statvfs(folder).ok().map(|stat| stat.f_bavail.saturating_mul(stat.f_frsize));
+    #[cfg(not(unix))]
+    return None;
+}
+
+/// Whether a folder lies in memory and not on a disk.
+fn is_memory(folder: &Path) -> bool {
+    #[cfg(target_os = "linux")]
+    {
+        const TMPFS: i64 = 0x0102_1994;
+        const RAMFS: i64 = 0x8584_58f6;
+        rustix::fs::statfs(folder).is_ok_and(|stat| [TMPFS, RAMFS].contains(&(stat.f_type as i64)))
+    }
+    #[cfg(not(target_os = "linux"))]
+    {
+        let _ = folder;
+        false
     }
 }
 

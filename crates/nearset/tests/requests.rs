@@ -1,4 +1,5 @@
-//! The plans for a grid of requests, pinned: `testdata/plan/requests.tsv` is added to and never edited.
+//! The plans for a grid of requests, pinned: `testdata/plan/requests.tsv` is added to, and edited only where a request comes to mean something else,
+//! which the changelog then tells.
 
 use nearset::{
     Family, MetricName, Seed, Shape,

@@ -63,7 +63,7 @@ fn print_plan(plan: &DedupPlan) {
     if let Some(speed) = plan.bytes_per_second {
         eprintln!("speed     about {:.0} MB/s expected by {} threads, if disks keep up", speed / 1e6, plan.threads);
     }
-    super::print_resumed(plan.resumed_records);
+    join::print_resumed(plan.resumed_records);
 }
 
 fn print_summary(summary: &Summary, annotated: bool) {

@@ -4,8 +4,9 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use nearset_jobs::library::is_library;
+use nearset::Shingling;
 use nearset_jobs::join::{VerifiedDedup, VerifiedDedupOptions, VerifiedDedupSummary};
+use nearset_jobs::library::is_library;
 
 use super::Args;
 use crate::join;
@@ -17,6 +18,8 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     options.run = args.run_options();
     options.keep = args.keep.clone();
     options.follow_chains = args.chain;
+    options.exhaustive = args.exhaustive;
+    options.memory = args.memory;
     options.screen = args.screen()?;
     options.libraries = args.against.iter().filter(|path| is_library(path)).cloned().collect();
     options.library = library_name(args)?;
@@ -58,12 +61,27 @@ fn print_summary(summary: &VerifiedDedupSummary, args: &Args) {
         eprintln!("{removed:<10}{} near {name}, not compared ({})", show::count(*number), part(*number));
     }
     for (name, number) in &summary.libraries {
-        eprintln!("{removed:<10}{} near a record of {name}, each compared with it ({})", show::count(*number), part(*number));
+        eprintln!(
+            "{removed:<10}{} near a record of {name}, each compared with it ({})",
+            show::count(*number),
+            part(*number)
+        );
     }
     if summary.cut_short > 0 {
         eprintln!(
             "limited   {} of those {kept} were not compared with all that they share shingles with, and may be near one of them",
             show::count(summary.cut_short)
+        );
+    }
+    if summary.is_mostly_short() {
+        let advice = match args.shingle {
+            Shingling::Words(_) => "--shingle chars:8 --near 0.6 sees such edits",
+            _ => "a shorter --shingle or a lower --near sees such edits",
+        };
+        eprintln!(
+            "short     {} have fewer than {} shingles, so that one changed word may hide a copy; equal texts are found. {advice}",
+            part(summary.short),
+            VerifiedDedupSummary::FEW_SHINGLES,
         );
     }
     join::print_work(summary.compared, summary.read_again, summary.index_bytes);

@@ -83,7 +83,9 @@ fn threads_and_splits_do_not_show() {
             shop.ok(&format!("dedup {input} -o out.jsonl --removed removed.jsonl --threads {threads} --force -q"));
             let out = shop.text("out.jsonl");
             assert!(out.trim_end() == expected.trim_end(), "{input} by {threads} threads");
-            shop.ok(&format!("dedup {input} -o out.jsonl.zst --threads {threads} --force -q --no-verify --capacity 3000"));
+            shop.ok(&format!(
+                "dedup {input} -o out.jsonl.zst --threads {threads} --force -q --no-verify --capacity 3000"
+            ));
             let unpacked = zstd::decode_all(&shop.read("out.jsonl.zst")[..]).unwrap();
             assert!(String::from_utf8(unpacked).unwrap().trim_end() == expected.trim_end());
         }
@@ -145,7 +147,9 @@ fn a_saved_filter_screens_the_next_run() {
     assert_eq!(texts_of("clean3.jsonl").len(), texts_of("clean2.jsonl").len());
     // Beside comparing, what a filter says is said to be not compared.
     for keep in ["first", "longest"] {
-        let command = format!("dedup tuesday.jsonl -o clean4.jsonl --against seen.nearset --removed r.jsonl --keep {keep} --force");
+        let command = format!(
+            "dedup tuesday.jsonl -o clean4.jsonl --against seen.nearset --removed r.jsonl --keep {keep} --force"
+        );
         let ran = shop.ok(&command);
         assert_eq!(texts_of("clean4.jsonl").len(), texts_of("clean2.jsonl").len(), "{keep}");
         assert!(shop.text("r.jsonl").contains("\"reason\":\"near seen.nearset, not compared\""));

@@ -358,7 +358,9 @@ fn a_file_that_asks_for_too_much_work_is_refused_unless_it_is_trusted() {
 fn a_filter_is_not_saved_under_the_name_of_something_packed() {
     let shop = Workshop::new();
     shop.write("a.jsonl", jsonl(&corpus(30).0));
-    for command in ["build a.jsonl -o f.nearset.gz --near 0.8", "dedup a.jsonl -o out.jsonl --no-verify --save f.nearset.zst"] {
+    for command in
+        ["build a.jsonl -o f.nearset.gz --near 0.8", "dedup a.jsonl -o out.jsonl --no-verify --save f.nearset.zst"]
+    {
         let ran = shop.run(command);
         assert!(ran.code() == 1 && ran.stderr().contains("are not packed"), "{command}: {}", ran.stderr());
         assert_eq!(shop.names(), ["a.jsonl"], "{command}");

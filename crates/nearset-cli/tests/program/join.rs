@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use nearset::item::SortedSet;
 use nearset::{Seed, Shingler, Shingling};
 
-use crate::support::{Numbers, Workshop, corpus, jsonl, words};
+use crate::support::{Numbers, Workshop, corpus, jsonl, kept, words};
 
 fn set(text: &str) -> SortedSet {
     SortedSet::from(Shingler::new(Shingling::Words(5), Seed::default()).unwrap().shingle_set(text))
@@ -254,7 +254,9 @@ fn the_record_that_is_wanted_most_is_kept() {
          {{\"id\":\"e\",\"score\":0,\"date\":\"2020-01-01\",\"text\":\"{other}\"}}\n"
     );
     shop.write("in.jsonl", lines);
-    for (keep, kept) in [("first", "a"), ("longest", "b"), ("max:score", "b"), ("min:score", "c"), ("max:date", "c"), ("min:date", "b")] {
+    for (keep, kept) in
+        [("first", "a"), ("longest", "b"), ("max:score", "b"), ("min:score", "c"), ("max:date", "c"), ("min:date", "b")]
+    {
         shop.ok(&format!("dedup in.jsonl -o out.jsonl --keep {keep} --removed removed.jsonl --force"));
         let ids: Vec<_> = values(&shop.text("out.jsonl")).iter().map(|one| one["id"].clone()).collect();
         assert_eq!(ids, [kept, "e"], "--keep {keep}");
@@ -303,9 +305,7 @@ fn what_cannot_be_is_refused_with_a_cure() {
     refused("pairs in.jsonl --near 1.5", 1, "between 0 and 1");
     refused("pairs in.jsonl --threads 0", 2, "at least one thread");
     refused("pairs absent.jsonl", 1, "check the path");
-    for command in
-        ["pairs bad.jsonl -o out.tsv", "cluster bad.jsonl -o out.tsv", "dedup bad.jsonl -o out.jsonl"]
-    {
+    for command in ["pairs bad.jsonl -o out.tsv", "cluster bad.jsonl -o out.tsv", "dedup bad.jsonl -o out.jsonl"] {
         refused(command, 1, "bad.jsonl:31: no field \"text\"");
         assert_eq!(shop.names(), ["bad.jsonl", "in.jsonl"], "nothing is left of {command}");
     }
@@ -358,4 +358,53 @@ fn texts_without_words_are_compared_by_their_bytes() {
     shop.write("signs.jsonl", jsonl(&texts));
     let ran = shop.ok("dedup signs.jsonl -o out.jsonl --json");
     assert_eq!((summary(&ran)["kept"].as_u64(), summary(&ran)["near"].as_u64()), (Some(5), Some(1)));
+}
+
+#[test]
+fn texts_that_are_too_short_to_be_seen_are_told_with_what_would_see_them() {
+    let shop = Workshop::new();
+    let mut numbers = Numbers(9);
+    let mut texts: Vec<String> = (0..200).map(|_| words(&mut numbers, 12).join(" ")).collect();
+    // Edited copies, a word each, which no five-word shingles of so short texts show.
+    let copies: Vec<String> = texts[..50].iter().map(|text| text.replacen(" w", " x", 1)).collect();
+    texts.extend(copies);
+    texts.extend(["🙂🙂".to_owned(), "-----".to_owned(), "🙂🙂".to_owned(), "-----".to_owned()]);
+    shop.write("in.jsonl", jsonl(&texts));
+    let ran = shop.ok("dedup in.jsonl -o out.jsonl");
+    assert!(ran.stderr().contains("short     100.0 % have fewer than 16 shingles"), "{}", ran.stderr());
+    assert!(ran.stderr().contains("--shingle chars:8 --near 0.6 sees such edits"), "{}", ran.stderr());
+    assert_eq!(shop.text("out.jsonl").lines().count(), 252, "equal texts are found, whatever they are made of");
+    let ran = shop.ok("dedup in.jsonl -o seen.jsonl --shingle chars:8 --near 0.6");
+    assert_eq!(shop.text("seen.jsonl").lines().count(), 202);
+    assert!(!ran.stderr().contains("short     "), "{}", ran.stderr());
+}
+
+#[test]
+fn memory_and_scratch_space_are_stated_and_kept_to() {
+    let shop = Workshop::new();
+    let (texts, near) = corpus(6000);
+    let lines = jsonl(&texts);
+    shop.write("in.jsonl", &lines);
+    shop.write("in.jsonl.zst", zstd::encode_all(lines.as_bytes(), 3).unwrap());
+    let ran = shop.ok("dedup in.jsonl -o out.jsonl");
+    assert!(ran.stderr().contains("if all of 6,000 records are kept, of "), "{}", ran.stderr());
+    assert!(!ran.stderr().contains("scratch"), "{}", ran.stderr());
+    // The cache alone takes 64 MiB.
+    let ran = shop.run("dedup in.jsonl -o none.jsonl --memory 67.2M");
+    assert_eq!(ran.code(), 1);
+    assert!(
+        ran.stderr().contains("are needed if all of 6,000 records are kept") && ran.stderr().contains("--no-verify")
+    );
+    // A pipe does not tell how long it is.
+    let ran = shop.run_with_stdin("dedup - -o none.jsonl --memory 67.2M", lines.as_bytes());
+    assert_eq!(ran.code(), 1, "{}", ran.stderr());
+    assert!(ran.stderr().contains("which is all there is; nothing was written"), "{}", ran.stderr());
+    assert!(!shop.exists("none.jsonl"));
+    std::fs::create_dir(shop.path("room")).unwrap();
+    let ran = shop.ok("dedup in.jsonl.zst -o packed.jsonl --scratch room");
+    assert!(ran.stderr().contains("that can't be read again where they lie, in room"), "{}", ran.stderr());
+    assert!(shop.text("packed.jsonl") == kept(&lines, &near));
+    assert_eq!(std::fs::read_dir(shop.path("room")).unwrap().count(), 0, "it is gone with the run");
+    let ran = shop.run("dedup in.jsonl.zst -o none.jsonl --scratch nowhere");
+    assert!(ran.code() == 1 && ran.stderr().contains("nowhere"), "{}", ran.stderr());
 }

@@ -8,6 +8,7 @@ mod join;
 mod library;
 mod outputs;
 mod plan;
+mod reference;
 mod report;
 mod resume;
 mod search;

@@ -20,7 +20,8 @@ fn the_page_agrees_with_the_summary() {
     shop.write("a.jsonl", all[..700].concat());
     shop.write("b.jsonl.zst", zstd::encode_all(all[700..].concat().as_bytes(), 3).unwrap());
     shop.write("c.jsonl", "{\"text\": 7}\nnonsense\n");
-    let ran = shop.ok("dedup a.jsonl b.jsonl.zst c.jsonl -o out.jsonl --no-verify --report r.html --on-error skip --json");
+    let ran =
+        shop.ok("dedup a.jsonl b.jsonl.zst c.jsonl -o out.jsonl --no-verify --report r.html --on-error skip --json");
     assert!(ran.stderr().contains("report    r.html, in "));
     let summary: serde_json::Value = serde_json::from_slice(ran.stdout()).unwrap();
     let page = shop.text("r.html");

@@ -22,6 +22,7 @@ use crate::run::{Ids, Progress, RunError};
 use nearset_records::Cure;
 use nearset_records::input::Source;
 use nearset_records::output::{TableFile, Value};
+use nearset_records::scratch_folder;
 
 /// The columns of the output.
 const COLUMNS: &[&str] = &["id", "cluster", "similarity"];
@@ -117,7 +118,7 @@ fn stars(
     mut table: TableFile,
     summary: &mut ClusterSummary,
 ) -> Result<(), RunError> {
-    let mut stars = Stars::new(sources, &options.join.fields, false, cutter, None);
+    let mut stars = Stars::new(sources, &options.join.fields, false, cutter, None, scratch_folder(None));
     let mut keys = ShingleKeys::new();
     let mut ids = Ids::default();
     let mut empty = 0;

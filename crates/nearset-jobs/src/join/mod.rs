@@ -17,6 +17,7 @@
 mod alarm;
 mod cluster;
 mod dedup;
+mod in_memory;
 mod model;
 mod pairs;
 mod rank;
@@ -30,14 +31,17 @@ use std::sync::Arc;
 use nearset::index::ShingleIndex;
 use nearset::plan::{PlanError, Request};
 use serde::Serialize;
+use std::path::PathBuf;
 
 pub use alarm::{Alarm, Cause};
 pub use cluster::{ClusterOptions, ClusterSummary, cluster};
 pub use dedup::{VerifiedDedup, VerifiedDedupOptions, VerifiedDedupSummary};
+pub use in_memory::{Near, TextComparison, TextCutter};
 pub use pairs::{PairsOptions, PairsSummary, pairs};
 pub use rank::{Keep, KeepError};
 pub use stream::Counts;
 
+use crate::capacity::Capacity;
 use crate::run::{OnError, Progress, RunError};
 use nearset_records::Source;
 use nearset_records::extract::{Fields, ItemField};
@@ -86,7 +90,7 @@ impl JoinOptions {
         sources: &Arc<[Source]>,
         (out, columns): (&Path, &'static [&'static str]),
         progress: &Progress,
-    ) -> Result<(TableFile, Cutter), RunError> {
+    ) -> Result<(TableFile, Cutter<'static>), RunError> {
         let output = OutputOptions::protecting(sources).with_force(self.force);
         let table = TableFile::create(out, columns, &output)?;
         Ok((table, Cutter::new(sources, &self.wanted, &self.fields, progress)?.with_ids(true)))
@@ -115,6 +119,24 @@ pub struct JoinPlan {
     pub bytes_a_record: u64,
     /// The most memory that shingle sets are held in, not to be read again.
     pub cache_bytes: u64,
+    /// What all records would take, where that was asked for.
+    pub needs: Option<Needs>,
+}
+
+/// What a run takes if it keeps all records.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Needs {
+    /// How many there are.
+    pub records: Capacity,
+    /// Memory in all.
+    pub bytes: u64,
+    /// Memory that the run may take; `None` where nothing is known about that.
+    pub available: Option<u64>,
+    /// Bytes of texts that are copied, since they can't be read again where they lie.
+    pub scratch_bytes: u64,
+    /// Where they go.
+    pub scratch: PathBuf,
 }
 
 impl JoinPlan {
@@ -129,6 +151,7 @@ impl JoinPlan {
             keys: spec.keys(),
             bytes_a_record: index + texts::BYTES_A_RECORD,
             cache_bytes: texts::CACHE_BYTES as u64,
+            needs: None,
         })
     }
 }

@@ -16,6 +16,7 @@ use super::{JoinOptions, JoinPlan};
 use crate::run::{Ids, Progress, RunError};
 use nearset_records::input::Source;
 use nearset_records::output::Value;
+use nearset_records::scratch_folder;
 
 /// The columns of the output.
 const COLUMNS: &[&str] = &["a", "b", "similarity"];
@@ -125,7 +126,7 @@ pub(super) struct Finder {
 impl Finder {
     pub fn new(sources: &Arc<[Source]>, options: &JoinOptions, cutter: &Cutter<'_>, most_copies: usize) -> Self {
         let pairs = NearPairs::new(&cutter.spec).with_most_copies(most_copies);
-        let texts = Texts::new(sources, &options.fields, cutter.shingler, None);
+        let texts = Texts::new(sources, &options.fields, cutter.shingler, None, scratch_folder(None));
         Self { pairs, texts, near: cutter.spec.near, keys: ShingleKeys::new() }
     }
 

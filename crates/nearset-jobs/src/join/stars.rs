@@ -1,5 +1,6 @@
 //! Records kept so far, and those that are near one of them.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use nearset::index::{Placed, ShingleKeys, StarClusters};
@@ -8,7 +9,7 @@ use nearset_records::{Fields, Source, StateFolder};
 
 use super::alarm::{self, Alarm, Cause};
 use super::stream::Cutter;
-use super::texts::{Place, Texts};
+use super::texts::{CACHE_BYTES, Place, Texts};
 use crate::library::{Library, StoredEntry};
 use crate::run::RunError;
 
@@ -28,6 +29,8 @@ pub(super) struct Stars {
     pub members: Vec<u32>,
     /// Where the entries of each library end; those of the run itself come behind.
     libraries: Vec<u32>,
+    /// Memory that may be taken, the cache included.
+    pub most_bytes: u64,
 }
 
 impl Stars {
@@ -37,10 +40,19 @@ impl Stars {
         follow_chains: bool,
         cutter: &Cutter<'_>,
         folder: Option<&StateFolder>,
+        scratch: PathBuf,
     ) -> Self {
         let clusters = StarClusters::new(&cutter.spec).following_chains(follow_chains);
-        let texts = Texts::new(sources, fields, cutter.shingler, folder);
-        Self { clusters, texts, members: Vec::new(), libraries: Vec::new() }
+        let texts = Texts::new(sources, fields, cutter.shingler, folder, scratch);
+        Self { clusters, texts, members: Vec::new(), libraries: Vec::new(), most_bytes: u64::MAX }
+    }
+
+    /// The same, with everything compared that shares a key.
+    pub fn exhaustive(mut self, exhaustive: bool) -> Self {
+        if exhaustive {
+            self.clusters = self.clusters.without_limits();
+        }
+        self
     }
 
     /// Makes the records of a library entries, before those of the run itself.
@@ -117,6 +129,15 @@ impl Stars {
         self.clusters.insert(keys);
         self.texts.push_unread(place, size);
         self.members.push(0);
+    }
+
+    /// That there is memory left, behind so many records.
+    pub fn expect_memory(&self, other_bytes: u64, records: u64) -> Result<(), RunError> {
+        let taken = self.bytes() + other_bytes + CACHE_BYTES as u64;
+        if taken <= self.most_bytes {
+            return Ok(());
+        }
+        Err(RunError::MemoryTaken { taken, records, resumable: false })
     }
 
     pub fn bytes(&self) -> u64 {

@@ -59,6 +59,12 @@ pub(super) fn shingle(shingler: &Shingler, text: &str, shingles: &mut Vec<u64>) 
     }
 }
 
+/// What cuts texts for a join.
+pub(super) fn shingler(spec: &JoinSpec) -> Result<Shingler, PlanError> {
+    let uncut = |error| PlanError::from(SpecError::from(FamilyError::from(error)));
+    Shingler::new(spec.shingling, spec.seed).map_err(uncut)
+}
+
 /// What workers do.
 pub(super) struct Cutter<'a> {
     pub shingler: Shingler,
@@ -85,8 +91,7 @@ impl<'a> Cutter<'a> {
         progress: &Progress,
     ) -> Result<Self, RunError> {
         let spec = wanted.plan_join()?;
-        let uncut = |error| PlanError::from(SpecError::from(FamilyError::from(error)));
-        let shingler = Shingler::new(spec.shingling, spec.seed).map_err(uncut)?;
+        let shingler = shingler(&spec)?;
         let model = match model {
             Some(model) => model.clone(),
             None => model::learn(sources, fields, &shingler, progress)?,

@@ -7,12 +7,13 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::error::Error;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
 
 use nearset::item::SortedSet;
 use nearset::{Item, Shingler, Similarity};
-use nearset_records::{Arena, Batch, Compression, Fields, ReadOptions, Reader, Scratch, Source, StateFolder, extract};
+use nearset_records::{Arena, Batch, Fields, ReadOptions, Reader, Scratch, Source, StateFolder, extract};
 
 use super::stream::shingle;
 use crate::library::{Segments, StoredSet};
@@ -85,8 +86,9 @@ pub(super) struct Texts {
     /// By source: a batch without records, of the source's name, format and columns.
     templates: Vec<Option<Batch>>,
     files: BTreeMap<u32, File>,
-    /// Where copies lie; `None` for an unnamed file.
+    /// Where copies lie in a run that can be resumed; otherwise in an unnamed file in `scratch`.
     folder: Option<StateFolder>,
+    scratch: PathBuf,
     copies: Option<Scratch>,
     /// What lies in libraries.
     pub segments: Segments,
@@ -101,7 +103,13 @@ pub(super) struct Texts {
 }
 
 impl Texts {
-    pub fn new(sources: &Arc<[Source]>, fields: &Fields, shingler: Shingler, folder: Option<&StateFolder>) -> Self {
+    pub fn new(
+        sources: &Arc<[Source]>,
+        fields: &Fields,
+        shingler: Shingler,
+        folder: Option<&StateFolder>,
+        scratch: PathBuf,
+    ) -> Self {
         Self {
             sources: Arc::clone(sources),
             fields: fields.clone(),
@@ -109,6 +117,7 @@ impl Texts {
             templates: vec![None; sources.len()],
             files: BTreeMap::new(),
             folder: folder.cloned(),
+            scratch,
             copies: None,
             segments: Segments::default(),
             places: Vec::new(),
@@ -127,7 +136,7 @@ impl Texts {
             self.templates[source] = Some(batch.with_record(Vec::new(), 1));
         }
         let raw = batch.raw(i);
-        let offset = if in_place(&self.sources[source]) {
+        let offset = if self.sources[source].is_read_in_place() {
             batch.start().offset + batch.range(i).start as u64
         } else {
             self.copy(raw).map_err(|cause| self.scratch_error(cause))?
@@ -142,9 +151,9 @@ impl Texts {
             (Some(copies), _) => copies,
             (none, Some(folder)) => {
                 folder.create().map_err(io::Error::other)?;
-                none.insert(Scratch::open(&folder.file(COPY), 0)?)
+                none.insert(Scratch::open(&folder.scratch_file(COPY), 0)?)
             }
-            (none, None) => none.insert(Scratch::unnamed()?),
+            (none, None) => none.insert(Scratch::unnamed(&self.scratch)?),
         };
         copies.append(raw)
     }
@@ -158,14 +167,15 @@ impl Texts {
     /// Goes on with the copies of a run that was stopped.
     pub fn restore_copies(&mut self, length: Option<u64>) -> Result<(), RunError> {
         if let (Some(length), Some(folder)) = (length, &self.folder) {
-            let copies = Scratch::open(&folder.file(COPY), length).map_err(|cause| folder.damaged(cause))?;
+            let copies = Scratch::open(&folder.scratch_file(COPY), length).map_err(|cause| folder.damaged(cause))?;
             self.copies = Some(copies);
         }
         Ok(())
     }
 
     fn scratch_error(&self, cause: io::Error) -> RunError {
-        let folder = self.folder.as_ref().map_or_else(std::env::temp_dir, |folder| folder.path().to_owned());
+        let of_state = self.folder.as_ref().and_then(|folder| folder.scratch_file(COPY).parent().map(Path::to_owned));
+        let folder = of_state.unwrap_or_else(|| self.scratch.clone());
         RunError::Scratch { folder, cause }
     }
 
@@ -254,7 +264,7 @@ impl Texts {
         let template = self.template(place.source as usize)?;
         let mut bytes = vec![0; place.bytes as usize];
         let source = &self.sources[place.source as usize];
-        if !in_place(source) {
+        if !source.is_read_in_place() {
             let Some(copies) = &mut self.copies else {
                 return Err(again(&template, place, "nothing was copied"));
             };
@@ -289,14 +299,6 @@ impl Texts {
         self.templates[source] = Some(template.clone());
         Ok(template)
     }
-}
-
-/// Whether a record of the source can be read at its place.
-fn in_place(source: &Source) -> bool {
-    source.bytes.is_some()
-        && source.path().is_some()
-        && source.compression == Compression::None
-        && !source.format.is_columnar()
 }
 
 fn read_at(mut file: &File, offset: u64, bytes: &mut [u8]) -> io::Result<()> {

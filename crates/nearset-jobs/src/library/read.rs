@@ -159,7 +159,8 @@ impl Library {
             left = left.checked_sub(ENTRY_HEAD as u64).ok_or_else(|| damaged("it is cut off"))?;
             file.read_exact(&mut head).map_err(failed)?;
             hash.update(&head);
-            let [size, id_bytes, key_words] = [0, 4, 8].map(|at| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]));
+            let [size, id_bytes, key_words] =
+                [0, 4, 8].map(|at| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]));
             // What a file says of itself is compared with its length before room is made for it.
             left = left.checked_sub(8 * u64::from(key_words)).ok_or_else(|| damaged("it is cut off"))?;
             words.resize(8 * key_words as usize, 0);

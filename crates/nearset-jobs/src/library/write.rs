@@ -4,14 +4,15 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use nearset::index::{CommonShingles, ShingleKeys};
 use nearset::JoinSpec;
+use nearset::index::{CommonShingles, ShingleKeys};
 use nearset_records::Scratch;
 use serde::{Deserialize, Serialize};
 
 use super::read::StoredEntry;
 use super::{
-    Library, LibraryError, LOCK, MANIFEST, Manifest, NEXT_MANIFEST, Noted, Segment, Segments, VERSION, is_library, set_check,
+    LOCK, Library, LibraryError, MANIFEST, Manifest, NEXT_MANIFEST, Noted, Segment, Segments, VERSION, is_library,
+    set_check,
 };
 
 /// Segments of one tier that become one of the next.
@@ -89,7 +90,18 @@ impl LibraryWriter {
         let open = |name: &str, length| Scratch::open(&path.join(name), length).map_err(failed);
         let (entries, sets) = (open(&names[0], entries)?, open(&names[1], sets)?);
         let path = path.to_owned();
-        Ok(Self { path, _lock: lock, manifest, is_new, names, entries, sets, records, line: Vec::new(), is_kept: resumed.is_some() })
+        Ok(Self {
+            path,
+            _lock: lock,
+            manifest,
+            is_new,
+            names,
+            entries,
+            sets,
+            records,
+            line: Vec::new(),
+            is_kept: resumed.is_some(),
+        })
     }
 
     /// Adds a record.
@@ -98,7 +110,8 @@ impl LibraryWriter {
         let line = &mut self.line;
         line.clear();
         for number in [set.len(), id.len(), keys.len()] {
-            let number = u32::try_from(number).map_err(|_| failed(io::Error::other("a record of more than 2^32 shingles")))?;
+            let number =
+                u32::try_from(number).map_err(|_| failed(io::Error::other("a record of more than 2^32 shingles")))?;
             line.extend_from_slice(&number.to_le_bytes());
         }
         keys.iter().for_each(|key| line.extend_from_slice(&key.to_le_bytes()));

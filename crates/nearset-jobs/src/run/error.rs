@@ -11,6 +11,8 @@ use nearset::spec::SpecError;
 use nearset::{DecodeError, ItemError, ShinglingError};
 use nearset_records::{Cure, InputError, OutputError, RecordError};
 
+use nearset_view::words;
+
 use crate::filter_file::FilterFileError;
 use crate::library::LibraryError;
 
@@ -78,6 +80,22 @@ pub enum RunError {
     InputChanged,
     #[error("{name}: {why}, and a pipe can't be read twice")]
     Pipe { name: Arc<str>, why: &'static str, cure: Cure },
+    #[error(
+        "{} of memory are needed if all of {} records are kept, and {} are there",
+        words::bytes(*needed), words::count(*records), words::bytes(*available)
+    )]
+    Memory { needed: u64, records: u64, available: u64 },
+    #[error(
+        "{} of memory are taken behind {} records, which is all there is; {}",
+        words::bytes(*taken), words::count(*records),
+        if *resumable { "what was done so far is kept" } else { "nothing was written" }
+    )]
+    MemoryTaken { taken: u64, records: u64, resumable: bool },
+    #[error(
+        "{} of texts are to be copied to {}, where {} are free",
+        words::bytes(*needed), folder.display(), words::bytes(*free)
+    )]
+    NoRoom { needed: u64, folder: PathBuf, free: u64 },
     #[error("no record has the field {field:?} that says which to keep: is it spelt so?")]
     NoField { field: String },
     #[error("more than 2^32 - 2 records: split the corpus")]
@@ -100,7 +118,8 @@ impl RunError {
             RunError::Unfinished { .. } => Some(Cure::ResumeOrStartAgain),
             RunError::BadSnapshot { .. } => Some(Cure::StartAgain),
             RunError::Interrupted { resumable: true } => Some(Cure::Resume),
-            RunError::Scratch { .. } => Some(Cure::MakeRoom),
+            RunError::Scratch { .. } | RunError::NoRoom { .. } => Some(Cure::MakeRoom),
+            RunError::Memory { .. } | RunError::MemoryTaken { .. } => Some(Cure::LessMemory),
             RunError::Pipe { cure, .. } => Some(*cure),
             _ => None,
         }

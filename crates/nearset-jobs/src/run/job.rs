@@ -156,6 +156,11 @@ impl Ids {
         self.ends.len()
     }
 
+    /// Memory that they take.
+    pub fn bytes(&self) -> u64 {
+        (self.text.capacity() + size_of_val(&self.ends[..])) as u64
+    }
+
     /// The id of record `i`; empty where ids were not asked for.
     pub fn get(&self, i: usize) -> &str {
         let Some(&end) = self.ends.get(i) else { return "" };

@@ -160,7 +160,8 @@ impl Start {
         if let Some(out) = &options.out {
             check_sources(out, &sources, &manner.added(options.annotate))?;
         }
-        let folder = resumable_output(&options, &sources).map(|out| StateFolder::of(out, options.checkpoint_bytes));
+        let of = |out| StateFolder::of(out, options.checkpoint_bytes).with_scratch(options.scratch.as_deref());
+        let folder = resumable_output(&options, &sources).map(of);
         let mut fingerprint = options.fingerprint(&sources);
         fingerprint.extend(decisive);
         let mut resumed: Option<State> = None;
@@ -245,6 +246,7 @@ impl Start {
         }
         outcome.map_err(|error| match error {
             RunError::Interrupted { .. } => RunError::Interrupted { resumable },
+            RunError::MemoryTaken { taken, records, .. } => RunError::MemoryTaken { taken, records, resumable },
             other => other,
         })
     }

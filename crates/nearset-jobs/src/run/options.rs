@@ -35,6 +35,8 @@ pub struct RunOptions {
     pub report: Option<PathBuf>,
     /// Where to save the filter.
     pub save: Option<PathBuf>,
+    /// Where texts go that can't be read again where they lie; `None` is the state of the run, or a folder for temporary files.
+    pub scratch: Option<PathBuf>,
     /// Whether existing outputs may be replaced.
     pub force: bool,
     /// Whether to go on where a run that was stopped took its last checkpoint.
@@ -56,6 +58,7 @@ impl Default for RunOptions {
             removed: None,
             report: None,
             save: None,
+            scratch: None,
             force: false,
             resume: false,
             threads: std::thread::available_parallelism().map_or(1, usize::from),
@@ -85,6 +88,7 @@ impl RunOptions {
             removed,
             report,
             save,
+            scratch: _,
             force: _,
             resume: _,
             threads: _,

@@ -46,6 +46,14 @@ impl Source {
         }
     }
 
+    /// Whether a record can be read again where it lies: in a plain file of lines. Others have to be read from their start.
+    pub fn is_read_in_place(&self) -> bool {
+        self.bytes.is_some()
+            && self.path().is_some()
+            && self.compression == Compression::None
+            && !self.format.is_columnar()
+    }
+
     /// The number of records that the file itself states; `None` where it states none, or can't be read.
     pub fn stated_records(&self) -> Option<u64> {
         match self.format.layout() {

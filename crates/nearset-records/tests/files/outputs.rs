@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use nearset_records::output::{Added, AddedKind, Value, partial_path};
-use nearset_records::{Batch, Format, OutputError, OutputFile, OutputOptions, ReadOptions, RecordWriter};
+use nearset_records::{Batch, Format, OutputError, OutputFile, OutputOptions, ReadOptions, RecordWriter, chain};
 
 use crate::support::*;
 
@@ -269,7 +269,7 @@ fn a_link_to_a_file_stays_and_the_file_is_replaced() {
     symlink("b.jsonl", folder.path("a.jsonl")).unwrap();
     symlink("a.jsonl", folder.path("b.jsonl")).unwrap();
     let error = OutputFile::create(&folder.path("a.jsonl"), &options).err().unwrap();
-    assert!(error.to_string().contains("circle"), "{error}");
+    assert!(chain(&error).contains("circle"), "{}", chain(&error));
 }
 
 #[cfg(unix)]

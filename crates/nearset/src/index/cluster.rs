@@ -38,6 +38,7 @@ pub struct StarClusters {
     index: ShingleIndex,
     near: Similarity,
     follow_chains: bool,
+    most_verified: usize,
     cut_short: u64,
     candidates: Vec<Candidate>,
 }
@@ -56,6 +57,7 @@ impl StarClusters {
             index: ShingleIndex::new(spec).with_limit(Self::LIMIT),
             near: spec.near,
             follow_chains: false,
+            most_verified: Self::MOST_VERIFIED,
             cut_short: 0,
             candidates: Vec::new(),
         }
@@ -64,6 +66,13 @@ impl StarClusters {
     /// Sets whether what is near a member is a member too: in a chain A ~ B ~ C, C is near B.
     pub fn following_chains(mut self, follow: bool) -> Self {
         self.follow_chains = follow;
+        self
+    }
+
+    /// Lifts every limit: an item is compared with all that share a key with it, however many.
+    pub fn without_limits(mut self) -> Self {
+        self.index = self.index.without_limits();
+        self.most_verified = usize::MAX;
         self
     }
 
@@ -80,9 +89,9 @@ impl StarClusters {
             return Ok(Placed::Centre { entry: None });
         }
         let mut cut_short = self.index.find(keys, &mut self.candidates);
-        cut_short |= self.candidates.len() > Self::MOST_VERIFIED;
+        cut_short |= self.candidates.len() > self.most_verified;
         let mut nearest: Option<(Similarity, u32)> = None;
-        for candidate in self.candidates.iter().take(Self::MOST_VERIFIED) {
+        for candidate in self.candidates.iter().take(self.most_verified) {
             let least = nearest.map_or(self.near, |(most, _)| most);
             let Some(found) = similarity(candidate.id, least)? else { continue };
             // Of equally near ones, the oldest.

@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use super::super::stars::{Placement, Stars};
 use super::super::stream::Cut;
-use super::Outcome;
 use super::log::{Entry, Event, Log, replay};
+use super::{Outcome, VerifiedDedupSummary};
 use crate::library::{self, LibraryWriter, Written};
 use crate::run::{Decider, Decision, Ids, Part, RunError, Start, Tally, Verdict};
 
@@ -19,6 +19,8 @@ pub(super) struct InOrder {
     wants_names: bool,
     log: Option<Log>,
     keys: ShingleKeys,
+    /// Records of few shingles.
+    short: u64,
     /// Filters that records were screened by; verdicts count libraries behind them.
     filters: usize,
     /// Where what is kept goes for later runs.
@@ -35,6 +37,7 @@ pub(super) struct Saved {
     /// Shingles of more records than are listed: the shingle, look-ups, two entries.
     full: Vec<(u64, u64, [u32; 2])>,
     cut_short: u64,
+    short: u64,
     compared: u64,
     read_again: u64,
     /// How far the library has come.
@@ -43,14 +46,10 @@ pub(super) struct Saved {
 
 impl InOrder {
     /// Nothing is kept yet, or what the run to be resumed has kept.
-    pub fn new(
-        stars: Stars,
-        start: &Start,
-        filters: usize,
-        library: Option<LibraryWriter>,
-    ) -> Result<Self, RunError> {
+    pub fn new(stars: Stars, start: &Start, filters: usize, library: Option<LibraryWriter>) -> Result<Self, RunError> {
         let (names, wants_names) = (Ids::default(), start.wants_names());
-        let mut new = Self { stars, names, wants_names, log: None, keys: ShingleKeys::new(), filters, library };
+        let mut new =
+            Self { stars, names, wants_names, log: None, keys: ShingleKeys::new(), short: 0, filters, library };
         let Some(folder) = start.folder() else { return Ok(new) };
         let saved: Option<Saved> = start.saved()?;
         if let Some(saved) = &saved {
@@ -87,6 +86,7 @@ impl InOrder {
         }
         stars.texts.restore_copies(saved.copies)?;
         (stars.texts.compared, stars.texts.read_again) = (saved.compared, saved.read_again);
+        self.short = saved.short;
         Ok(())
     }
 }
@@ -96,6 +96,7 @@ impl Decider for InOrder {
     type Outcome = Outcome;
 
     fn decide(&mut self, part: Part<'_, Cut>, decisions: &mut Vec<Decision>, names: &mut Ids) -> Result<(), RunError> {
+        self.stars.expect_memory(self.names.bytes(), part.batch.start().record)?;
         for document in part.sound() {
             let cut = &mut part.piece.documents[document];
             if let Some((filter, hits)) = cut.screened {
@@ -103,6 +104,7 @@ impl Decider for InOrder {
                 continue;
             }
             let (record, set) = (cut.record, std::mem::take(&mut cut.set));
+            self.short += u64::from(set.len() < VerifiedDedupSummary::FEW_SHINGLES);
             let stored = self.library.as_ref().map(|_| set.clone());
             let keys = part.piece.keys(document);
             self.keys.read(keys);
@@ -159,6 +161,7 @@ impl Decider for InOrder {
             copies: texts.sync()?,
             full: full.map(|list| (list.key, list.cut_short, list.items)).collect(),
             cut_short: self.stars.clusters.cut_short(),
+            short: self.short,
             compared: texts.compared,
             read_again: texts.read_again,
             library: self.library.as_mut().map(LibraryWriter::sync).transpose()?,
@@ -179,6 +182,6 @@ impl Decider for InOrder {
     }
 
     fn outcome(&mut self, tally: &Tally) -> Result<Outcome, RunError> {
-        Outcome::of(&mut self.stars, tally.records)
+        Outcome::of(&mut self.stars, tally.records, self.short)
     }
 }

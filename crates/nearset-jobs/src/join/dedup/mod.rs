@@ -11,24 +11,26 @@ mod in_order;
 mod log;
 mod ranked;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
 use nearset::Similarity;
 use nearset::plan::Request;
 use nearset_records::output::is_same_output;
-use nearset_records::{Cure, ReadOptions, Source};
+use nearset_records::{Cure, ReadOptions, Source, free_space, scratch_folder};
 use nearset_view::run::{CurvePoint, Fact, Others, Promise};
 use nearset_view::words::{bytes, count, percent, similarity};
 use serde::{Deserialize, Serialize};
 
-use super::JoinPlan;
 use super::alarm::Alarm;
 use super::rank::Keep;
 use super::stars::Stars;
 use super::stream::{self, Counts, Cutter};
+use super::{JoinPlan, Needs};
+use crate::capacity::{Known, Survey, survey};
 use crate::library::{self, Library, LibraryWriter, Written};
+use crate::memory;
 use crate::report::{self, About};
 use crate::run::{Done, Fingerprint, Manner, Outputs, Progress, RunError, RunOptions, Start, Tally, of_file};
 use crate::screen::{Against, Screen};
@@ -53,6 +55,10 @@ pub struct VerifiedDedupOptions {
     pub libraries: Vec<PathBuf>,
     /// The library that what is kept goes to: a new one, or one of `libraries`, which is then extended.
     pub library: Option<PathBuf>,
+    /// Memory that the run may take; `None` is what there is.
+    pub memory: Option<u64>,
+    /// Whether a record is compared with all that share a key with it, however many.
+    pub exhaustive: bool,
 }
 
 impl VerifiedDedupOptions {
@@ -66,13 +72,15 @@ impl VerifiedDedupOptions {
             screen: Screen::default(),
             libraries: Vec::new(),
             library: None,
+            memory: None,
+            exhaustive: false,
         }
     }
 
     /// Everything here that decides the output's bytes.
     fn fingerprint(&self, plan: &JoinPlan) -> Fingerprint {
         // Taken apart, so that a new option can't be forgotten here.
-        let Self { wanted, run: _, keep, follow_chains, screen, libraries, library } = self;
+        let Self { wanted, run: _, keep, follow_chains, screen, libraries, library, memory: _, exhaustive } = self;
         let mut all = Fingerprint::new();
         let mut note = |name: &str, value: String| all.insert(name.to_owned(), value);
         note("verify", "true".to_owned());
@@ -82,6 +90,7 @@ impl VerifiedDedupOptions {
         note("seed", wanted.seed.to_string());
         note("keep", format!("{keep:?}"));
         note("chain", follow_chains.to_string());
+        note("exhaustive", exhaustive.to_string());
         note("save", format!("{library:?}"));
         for path in libraries {
             // One that is extended changes as the run ends.
@@ -115,6 +124,8 @@ pub struct VerifiedDedupSummary {
     pub saved: Option<PathBuf>,
     /// Records that stayed and may be near another one, because a limit left some out that they were to be compared with.
     pub cut_short: u64,
+    /// Records of fewer than [`Self::FEW_SHINGLES`] shingles, in which one changed word hides a copy.
+    pub short: u64,
     /// Pairs of records that were compared.
     pub compared: u64,
     /// Texts that were read again for it.
@@ -129,12 +140,23 @@ pub struct VerifiedDedupSummary {
     pub report_seconds: f64,
 }
 
+impl VerifiedDedupSummary {
+    /// Of so few shingles of 5 words one changed word takes at least half.
+    pub const FEW_SHINGLES: usize = 16;
+
+    /// Whether most records are so short that near copies among them are hardly seen.
+    pub fn is_mostly_short(&self) -> bool {
+        2 * self.short > self.counts.records - self.counts.faulty
+    }
+}
+
 /// What comparing came to.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct Outcome {
     /// Records that were decided on.
     records: u64,
     cut_short: u64,
+    short: u64,
     compared: u64,
     read_again: u64,
     index_bytes: u64,
@@ -142,13 +164,41 @@ struct Outcome {
 }
 
 impl Outcome {
-    fn of(stars: &mut Stars, records: u64) -> Result<Self, RunError> {
+    fn of(stars: &mut Stars, records: u64, short: u64) -> Result<Self, RunError> {
         let alarms = stars.alarms(records)?;
         let (compared, read_again) = (stars.texts.compared, stars.texts.read_again);
         let cut_short = stars.clusters.cut_short();
-        Ok(Self { records, cut_short, compared, read_again, index_bytes: stars.bytes(), alarms })
+        Ok(Self { records, cut_short, short, compared, read_again, index_bytes: stars.bytes(), alarms })
     }
 }
+
+/// What a run takes if it keeps all records, unless that is more than there is.
+fn needs(start: &Start, options: &VerifiedDedupOptions, plan: &JoinPlan) -> Result<Needs, RunError> {
+    let Survey { capacity, copied_bytes } = survey(&start.sources, &ReadOptions::new(options.run.fields.clone()));
+    let named = if start.wants_names() { BYTES_PER_NAME } else { 0 };
+    let stored =
+        options.libraries.iter().map(|path| Ok(Library::open(path)?.records())).sum::<Result<u64, RunError>>()?;
+    let bytes = plan.bytes_a_record * (capacity.records + stored) + named * capacity.records + plan.cache_bytes;
+    let available = options.memory.or_else(memory::available);
+    let scratch = match (&options.run.scratch, start.folder()) {
+        (Some(folder), _) => folder.clone(),
+        (None, Some(state)) => state.path().parent().map_or_else(PathBuf::new, Path::to_owned),
+        (None, None) => scratch_folder(options.run.out.as_deref()),
+    };
+    let scratch = if scratch.as_os_str().is_empty() { PathBuf::from(".") } else { scratch };
+    if capacity.known != Known::Guessed
+        && let Some(available) = available.filter(|&available| bytes > available)
+    {
+        return Err(RunError::Memory { needed: bytes, records: capacity.records, available });
+    }
+    if let Some(free) = free_space(&scratch).filter(|&free| copied_bytes > free) {
+        return Err(RunError::NoRoom { needed: copied_bytes, folder: scratch, free });
+    }
+    Ok(Needs { records: capacity, bytes, available, scratch_bytes: copied_bytes, scratch })
+}
+
+/// What an id takes that is held in memory, about.
+const BYTES_PER_NAME: u64 = 32;
 
 /// A run that is about to start.
 pub struct VerifiedDedup {
@@ -164,7 +214,7 @@ impl VerifiedDedup {
     /// If the promise can't be made, two outputs are one file, the records can't go to one output of this name, a pipe would have to be read
     /// twice, or the run to be resumed was another one.
     pub fn prepare(sources: impl Into<Arc<[Source]>>, options: VerifiedDedupOptions) -> Result<Self, RunError> {
-        let plan = JoinPlan::new(&options.wanted)?;
+        let mut plan = JoinPlan::new(&options.wanted)?;
         let reason = if options.follow_chains { "near an earlier record" } else { "near a kept record" };
         let mut against = options.screen.names();
         against.extend(options.libraries.iter().map(|path| path.display().to_string()));
@@ -175,6 +225,7 @@ impl VerifiedDedup {
             let why = "what is kept is known only after all was read";
             stream::check_files(&start.sources, why, Cure::SaveToFileOrKeepFirst)?;
         }
+        plan.needs = Some(needs(&start, &options, &plan)?);
         Ok(Self { start, options, plan })
     }
 
@@ -203,7 +254,7 @@ impl VerifiedDedup {
             })?,
         };
         let Done { tally, outcome, report_seconds, .. } = done;
-        let Outcome { records: _, cut_short, compared, read_again, index_bytes, alarms } = outcome;
+        let Outcome { records: _, cut_short, short, compared, read_again, index_bytes, alarms } = outcome;
         Ok(VerifiedDedupSummary {
             plan: self.plan,
             kept: tally.kept,
@@ -217,6 +268,7 @@ impl VerifiedDedup {
             saved: self.options.library.clone(),
             counts: tally.into(),
             cut_short,
+            short,
             compared,
             read_again,
             index_bytes,
@@ -246,7 +298,11 @@ impl VerifiedDedup {
             }
             None => None,
         };
-        let mut stars = Stars::new(&start.sources, fields, options.follow_chains, &cutter, start.folder());
+        let needs = self.plan.needs.as_ref();
+        let scratch = needs.map_or_else(std::env::temp_dir, |needs| needs.scratch.clone());
+        let mut stars = Stars::new(&start.sources, fields, options.follow_chains, &cutter, start.folder(), scratch)
+            .exhaustive(options.exhaustive);
+        stars.most_bytes = needs.and_then(|needs| needs.available).unwrap_or(u64::MAX);
         libraries.iter().try_for_each(|library| stars.add_library(library, &cutter))?;
         let read = ReadOptions::new(fields.clone());
         if options.keep == Keep::First {

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read};
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -13,7 +14,7 @@ use super::super::rank::{Keep, Rank};
 use super::super::stars::{Placement, Stars};
 use super::super::stream::{self, Cutter};
 use super::super::texts::{Place, Texts};
-use super::{Outcome, VerifiedDedupOptions};
+use super::{Outcome, VerifiedDedupOptions, VerifiedDedupSummary};
 use crate::library::{self, LibraryWriter, Written};
 use crate::run::{Decider, Decision, Ids, Part, Progress, RunError, Start, Tally, Verdict, Worker, of_file};
 
@@ -95,7 +96,9 @@ impl Ranked {
     ) -> Result<Self, RunError> {
         let inputs = states(&start.sources);
         // The keys of all records, and where each one's begin.
-        let (mut keys, mut records, mut screened) = (Vec::<u64>::new(), Vec::new(), BTreeMap::new());
+        let (mut keys, mut screened) = (Vec::<u64>::new(), BTreeMap::new());
+        let mut records: Vec<Option<(Rank, Place, usize, Range<usize>)>> = Vec::new();
+        let mut short = 0;
         let mut is_field_there = options.keep.field().is_none();
         let reading = (options.run.threads, options.run.on_error);
         let counts = stream::read(&start.sources, reading, cutter, progress, |batch, cut| {
@@ -117,12 +120,15 @@ impl Ranked {
                     Keep::Max(_) | Keep::Min(_) => Rank::of(document.field.as_deref()),
                     _ => Rank::Number(document.text_bytes as f64),
                 };
+                short += u64::from(document.set.len() < VerifiedDedupSummary::FEW_SHINGLES);
                 let from = keys.len();
                 keys.extend_from_slice(cut.keys(next - 1));
                 let range = from..keys.len();
                 records.push(Some((rank, stars.texts.place(batch, i)?, document.set.len(), range)));
             }
-            progress.filter_bytes.store(8 * keys.len() as u64, Ordering::Relaxed);
+            let held = 8 * keys.len() + size_of_val(&records[..]);
+            stars.expect_memory(held as u64, records.len() as u64)?;
+            progress.filter_bytes.store(held as u64, Ordering::Relaxed);
             Ok(0)
         })?;
         if let (false, true, Some(field)) = (is_field_there, counts.records > counts.faulty, options.keep.field()) {
@@ -152,7 +158,7 @@ impl Ranked {
                 removals.insert(record, near);
             }
         }
-        let outcome = Outcome::of(&mut stars, counts.records)?;
+        let outcome = Outcome::of(&mut stars, counts.records, short)?;
         let entries: BTreeSet<u32> = removals.values().map(|&(of, _)| of).collect();
         let stored = stored_of(&stars, &entries);
         let places = entries.into_iter().map(|entry| (entry, stars.texts.place_of(entry))).collect();

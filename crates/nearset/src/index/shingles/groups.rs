@@ -21,7 +21,7 @@ use crate::{
     simd::{hamming, scan_within},
 };
 
-/// Groups that are compared by sketches. A scan of that many takes about 50 µs.
+/// Groups that are compared by sketches, unless a limit is lifted. A scan of that many takes about 50 µs.
 const MOST_GROUPS: usize = 1 << 15;
 
 /// Words of a sketch; the first few are scanned, and the rest decides on what passes.
@@ -37,6 +37,8 @@ pub(super) struct Groups {
     near: f64,
     /// Entries that one look-up visits, at most.
     pub(super) limit: usize,
+    /// Groups that are compared by sketches.
+    pub(super) most: usize,
     sketcher: Sketcher,
     signature: Signature,
     work: Hashed,
@@ -67,6 +69,7 @@ impl Groups {
         Self {
             near,
             limit,
+            most: MOST_GROUPS,
             signature: sketcher.empty(),
             sketcher,
             work: Hashed::new(),
@@ -94,7 +97,7 @@ impl Groups {
             hamming(&sketch[..FIRST_WORDS], first) + hamming(&sketch[FIRST_WORDS..], others) <= self.radius
         });
         if let Some(&group) = self.by_part.get(&hash_of(common))
-            && group as usize >= MOST_GROUPS
+            && group as usize >= self.most
         {
             found.push(group as usize);
         }
@@ -112,7 +115,7 @@ impl Groups {
             }
         }
         self.found = found;
-        left == 0 || self.lists.len() > MOST_GROUPS
+        left == 0 || self.lists.len() > self.most
     }
 
     /// Adds an entry with this common part.
@@ -121,7 +124,7 @@ impl Groups {
         if group == self.lists.len() {
             self.lists.push(Vec::new());
             self.parts.push(common.len() as u32);
-            if group < MOST_GROUPS {
+            if group < self.most {
                 let sketch = self.sketch(common);
                 self.first_words.extend_from_slice(&sketch[..FIRST_WORDS]);
                 self.other_words.extend_from_slice(&sketch[FIRST_WORDS..]);

@@ -85,6 +85,12 @@ impl ShingleIndex {
         self
     }
 
+    /// Lifts every limit.
+    pub(crate) fn without_limits(mut self) -> Self {
+        self.groups.most = usize::MAX;
+        self.with_limit(usize::MAX)
+    }
+
     /// Returns how many records are listed under one shingle at most.
     pub fn limit(&self) -> usize {
         self.posts.limit

@@ -1,0 +1,216 @@
+//! What a join answers, by the shortest program that does: every record is compared with every kept one before it. All engines equal it.
+
+use std::collections::BTreeSet;
+
+use crate::support::{Numbers, Workshop, words};
+
+/// A record that is to be decided on.
+#[derive(Debug, Clone)]
+struct Record {
+    id: String,
+    text: String,
+    rank: i64,
+}
+
+/// What becomes of a record: the one it is near and how near, or nothing if it stays.
+type Answer = Option<(String, f64)>;
+
+#[derive(Debug, Clone, Copy)]
+enum Keep {
+    First,
+    Longest,
+    Max,
+    Min,
+}
+
+fn shingles(text: &str) -> BTreeSet<&str> {
+    let starts: Vec<usize> = text.match_indices(' ').map(|(at, _)| at + 1).collect();
+    let from = std::iter::once(0).chain(starts.iter().copied());
+    let ends = starts.iter().map(|start| start - 1).chain([text.len()]).skip(4);
+    let all: BTreeSet<&str> = from.zip(ends).map(|(from, to)| &text[from..to]).collect();
+    // A text shorter than a shingle is one.
+    if all.is_empty() && !text.is_empty() { [text].into() } else { all }
+}
+
+/// Decides on records, those of a library before all others. The answers are those of the records themselves, in the order of reading.
+fn reference(library: &[Record], records: &[Record], near: f64, keep: Keep, follow_chains: bool) -> Vec<Answer> {
+    let mut order: Vec<usize> = (0..records.len()).collect();
+    order.sort_by_key(|&i| match keep {
+        Keep::First => 0,
+        Keep::Longest => -(records[i].text.len() as i64),
+        Keep::Max => -records[i].rank,
+        Keep::Min => records[i].rank,
+    });
+    let mut entries: Vec<(&Record, BTreeSet<&str>)> =
+        library.iter().map(|record| (record, shingles(&record.text))).collect();
+    let mut answers = vec![None; records.len()];
+    for i in order {
+        let set = shingles(&records[i].text);
+        let mut nearest: Answer = None;
+        for (other, theirs) in &entries {
+            let shared = set.intersection(theirs).count() as f64;
+            let similarity = shared / (set.len() as f64 + theirs.len() as f64 - shared);
+            // Of equally near ones the earliest; an empty text is near nothing.
+            if similarity >= near && nearest.as_ref().is_none_or(|(_, most)| similarity > *most) {
+                nearest = Some((other.id.clone(), similarity));
+            }
+        }
+        let is_copy = nearest.as_ref().is_some_and(|(_, similarity)| *similarity == 1.0);
+        if nearest.is_none() || follow_chains && !is_copy {
+            entries.push((&records[i], set));
+        }
+        answers[i] = nearest;
+    }
+    answers
+}
+
+/// Families that drift, so that they form chains; copies, so that there are ties; templates, alone and with families in them; short texts
+/// and empty ones.
+fn corpus(numbers: &mut Numbers, records: usize) -> Vec<Record> {
+    let template = words(numbers, 40);
+    let mut families: Vec<Vec<String>> = Vec::new();
+    (0..records)
+        .map(|i| {
+            let text = match numbers.below(20) {
+                0 => words(numbers, 1 + i % 6).join(" "),
+                1 => String::new(),
+                2..8 => {
+                    let own = words(numbers, 60);
+                    families.push(if i % 2 == 0 { own } else { [&template[..], &own[..12]].concat() });
+                    families[families.len() - 1].join(" ")
+                }
+                _ if families.is_empty() => template.join(" "),
+                _ => {
+                    let family = numbers.below(families.len() as u64) as usize;
+                    for _ in 0..numbers.below(3) {
+                        let at = numbers.below(families[family].len() as u64) as usize;
+                        families[family][at] = format!("w{}", numbers.below(10_000));
+                    }
+                    families[family].join(" ")
+                }
+            };
+            Record { id: format!("r{i}"), text, rank: numbers.below(5) as i64 }
+        })
+        .collect()
+}
+
+fn lines(records: &[Record]) -> String {
+    let line = |one: &Record| format!("{{\"id\":\"{}\",\"rank\":{},\"text\":\"{}\"}}\n", one.id, one.rank, one.text);
+    records.iter().map(line).collect()
+}
+
+/// What an annotated output says.
+fn answers(shop: &Workshop, name: &str) -> Vec<Answer> {
+    let answer = |line: &str| {
+        let record: serde_json::Value = serde_json::from_str(line).unwrap();
+        let of = record["duplicate_of"].as_str()?.to_owned();
+        Some((of, record["similarity"].as_f64().unwrap()))
+    };
+    shop.text(name).lines().map(answer).collect()
+}
+
+fn assert_same(found: &[Answer], expected: &[Answer], what: &str) {
+    assert_eq!(found.len(), expected.len(), "{what}");
+    for (i, (found, expected)) in found.iter().zip(expected).enumerate() {
+        let is_same = match (found, expected) {
+            // JSON is read to the last bit but one.
+            (Some((a, x)), Some((b, y))) => a == b && (x - y).abs() < 1e-12,
+            (None, None) => true,
+            _ => false,
+        };
+        assert!(is_same, "{what}: record {i} is {found:?} and not {expected:?}");
+    }
+}
+
+/// So little is missed that these few thousand records have none.
+const SURE: &str = "--max-fn 1e-9 -q --force";
+
+#[test]
+fn every_engine_answers_as_the_reference_does() {
+    let shop = Workshop::new();
+    let mut numbers = Numbers(31);
+    for near in [0.8, 0.6] {
+        let records = corpus(&mut numbers, 700);
+        let text = lines(&records);
+        shop.write("in.jsonl", &text);
+        shop.write("in.jsonl.zst", zstd::encode_all(text.as_bytes(), 3).unwrap());
+        for (options, keep, follow_chains) in [
+            ("", Keep::First, false),
+            ("--chain", Keep::First, true),
+            ("--keep longest", Keep::Longest, false),
+            ("--keep max:rank", Keep::Max, false),
+            ("--keep min:rank --chain", Keep::Min, true),
+        ] {
+            let expected = reference(&[], &records, near, keep, follow_chains);
+            let removed = expected.iter().flatten().count();
+            assert!(removed > 100 && removed < 600, "{options}: {removed} of {}", records.len());
+            for (input, threads, more) in
+                [("in.jsonl", 1, ""), ("in.jsonl", 5, "--exhaustive"), ("in.jsonl.zst", 2, "--memory 1G")]
+            {
+                let what = format!("{input} --near {near} {options} {more} --threads {threads}");
+                shop.ok(&format!("dedup {what} -o out.jsonl --annotate {SURE}"));
+                assert_same(&answers(&shop, "out.jsonl"), &expected, &what);
+            }
+        }
+        let ran = shop.ok_with_stdin(&format!("dedup - -o - --near {near} --annotate {SURE}"), text.as_bytes());
+        shop.write("out.jsonl", ran.stdout());
+        let expected = reference(&[], &records, near, Keep::First, false);
+        assert_same(&answers(&shop, "out.jsonl"), &expected, "a pipe");
+    }
+}
+
+#[test]
+fn libraries_answer_as_the_reference_does() {
+    let shop = Workshop::new();
+    let mut numbers = Numbers(32);
+    let records = corpus(&mut numbers, 900);
+    for options in ["", "--chain"] {
+        let _ = std::fs::remove_dir_all(shop.path("seen.library"));
+        let expected = reference(&[], &records, 0.8, Keep::First, !options.is_empty());
+        let mut found = Vec::new();
+        for (i, batch) in records.chunks(130).enumerate() {
+            shop.write("in.jsonl", lines(batch));
+            let against = if i == 0 { "" } else { "--against seen.library" };
+            shop.ok(&format!("dedup in.jsonl -o out.jsonl --annotate {against} --save seen.library {options} {SURE}"));
+            found.extend(answers(&shop, "out.jsonl"));
+        }
+        assert_same(&found, &expected, &format!("batches {options}"));
+    }
+    // A preference chooses among the records of a run; those of the library come before them.
+    let (old, new) = records.split_at(300);
+    shop.write("old.jsonl", lines(old));
+    shop.write("new.jsonl", lines(new));
+    shop.ok(&format!("dedup old.jsonl -o old.out.jsonl --save old.library --annotate {SURE}"));
+    let stayed: Vec<Record> = old
+        .iter()
+        .zip(answers(&shop, "old.out.jsonl"))
+        .filter(|(_, answer)| answer.is_none())
+        .map(|(one, _)| one.clone())
+        .collect();
+    for (options, keep) in [("", Keep::First), ("--keep max:rank", Keep::Max), ("--keep longest", Keep::Longest)] {
+        shop.ok(&format!("dedup new.jsonl -o out.jsonl --annotate --against old.library {options} {SURE}"));
+        assert_same(&answers(&shop, "out.jsonl"), &reference(&stayed, new, 0.8, keep, false), options);
+    }
+}
+
+#[test]
+fn a_run_that_is_killed_and_resumed_answers_as_the_reference_does() {
+    let shop = Workshop::new();
+    let records = corpus(&mut Numbers(33), 1500);
+    shop.write("in.jsonl", lines(&records));
+    let expected = reference(&[], &records, 0.8, Keep::First, false);
+    let mut kills = 0;
+    for delay in (4..).step_by(6) {
+        let command = "dedup in.jsonl -o out.jsonl --annotate --max-fn 1e-9 -q --threads 1 --resume";
+        let mut child = shop.command(command).env("NEARSET_CHECKPOINT_BYTES", "30000").spawn().unwrap();
+        std::thread::sleep(std::time::Duration::from_millis(delay));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        if shop.exists("out.jsonl") && !shop.exists("out.jsonl.resume/state.json") {
+            break;
+        }
+        kills += 1;
+    }
+    assert!(kills > 0);
+    assert_same(&answers(&shop, "out.jsonl"), &expected, "resumed");
+}
