@@ -33,7 +33,7 @@ use crate::{error, options::seed_to_python};
 /// >>> round(wanted.caught(0.9), 3) > 0.99, wanted.caught(0.6) < 0.01
 /// (True, True)
 /// >>> wanted.filter(capacity=1000)
-/// <NearFilter: jaccard over shingles of words:5; 112 bands of 8 rows, enough must hit; 0 of 1,000 items, 0 % of 86.2 kB set>
+/// <NearFilter: jaccard over shingles of words:5; 132 bands of 5 rows, enough must hit; 0 of 1,000 items, 0 % of 101.6 kB set>
 #[pyclass(frozen, module = "nearset")]
 pub struct TextDedup {
     request: Request,

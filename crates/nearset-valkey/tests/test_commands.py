@@ -88,9 +88,9 @@ def test_absent_keys(client: redis.Redis) -> None:
 def test_a_description_makes_an_equal_filter(client: redis.Redis, texts: list[str]) -> None:
     reserve(client, "here", "jaccard", "SEED", "7")
     spec = pairs(client.execute_command("NEAR.SPEC", "here"))
-    assert spec["seed"] == b"7" and spec["bands"] == 112 and spec["capacity"] == 1000
+    assert spec["seed"] == b"7" and spec["bands"] == 132 and spec["capacity"] == 1000
     again = client.execute_command("NEAR.RESERVE", "there", "DESCRIPTION", spec["description"])
-    assert pairs(again)["bands"] == 112
+    assert pairs(again)["bands"] == 132
     for key in ("here", "there"):
         client.execute_command("NEAR.MADD", key, *texts[:50])
     digests = [client.execute_command("DEBUG", "DIGEST-VALUE", key) for key in ("here", "there")]

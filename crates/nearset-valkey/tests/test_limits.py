@@ -293,7 +293,7 @@ def test_keys_expire_by_the_server_s_own_clock(client: redis.Redis) -> None:
 def test_a_batch_s_keys_are_held_against_the_limit(client: redis.Redis) -> None:
     client.execute_command("NEAR.RESERVE", "seen", *RESERVE["jaccard"])
     client.config_set("near.memory-limit", "1mb")
-    # 8 bytes for each of 112 bands; what is below 64 MiB is always allowed for a moment.
+    # 8 bytes for each of 132 bands; what is below 64 MiB is always allowed for a moment.
     assert client.execute_command("NEAR.MEXISTS", "seen", *["x"] * 60_000) == [0] * 60_000
     for command in ("NEAR.MADD", "NEAR.MEXISTS"):
         with pytest.raises(redis.ResponseError, match="hashing so many items at once"):
