@@ -20,7 +20,7 @@ use crate::items::{self, Many};
 use crate::options::{self, Whole, seed_to_python};
 use crate::plan::Plan;
 use crate::shared::{Shared, reduce};
-use crate::{description, draw, error, files};
+use crate::{draw, error, files, spec};
 
 /// A set of items that knows whether anything near was put into it: a :class:`NearFilter` or an :class:`ExactNearFilter`.
 ///
@@ -443,7 +443,7 @@ impl Filter {
     /// What happens to items beyond its capacity: ``grow``, ``refuse`` or ``forget``; ``None`` if nothing was said.
     #[getter]
     fn when_full(&self, py: Python<'_>) -> Option<&'static str> {
-        self.read(py).terms().map(|terms| description::name_of(terms.when_full))
+        self.read(py).terms().map(|terms| spec::name_of(terms.when_full))
     }
 
     /// How many generations it has: one, until it grows.

@@ -9,7 +9,6 @@ mod arrow;
 mod batch;
 mod bloom;
 mod dedup;
-mod description;
 mod draw;
 mod error;
 mod files;
@@ -19,8 +18,10 @@ mod items;
 mod minhash;
 mod options;
 mod plan;
+mod request;
 mod shared;
 mod sketches;
+mod spec;
 
 use std::fs::File;
 use std::io::Read as _;
@@ -61,9 +62,7 @@ mod _core {
     #[pymodule_export]
     use super::bloom::BloomFilter;
     #[pymodule_export]
-    use super::dedup::{TextDedup, dedup};
-    #[pymodule_export]
-    use super::description::Description;
+    use super::dedup::dedup;
     #[pymodule_export]
     use super::error::FullError;
     #[pymodule_export]
@@ -77,7 +76,11 @@ mod _core {
     #[pymodule_export]
     use super::plan::{_plan_again, Plan, PlanError, plan, plan_index};
     #[pymodule_export]
+    use super::request::Request;
+    #[pymodule_export]
     use super::shared::_unpickle;
     #[pymodule_export]
     use super::sketches::{_affine32, _affine64, _legacy, _sha1_hashes32, _sha1_hashes64};
+    #[pymodule_export]
+    use super::spec::FilterSpec;
 }

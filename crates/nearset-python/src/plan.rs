@@ -1,16 +1,16 @@
 //! `plan`: what a filter will do and cost, before it is built.
 
 use nearset::plan::{FarModel, Minimise, Plan as Planned, PlanError as LibraryError, Request};
-use nearset::{Filter, FilterSpec, MetricName, Shape};
+use nearset::{Filter, MetricName, Shape};
 use nearset_view::curves::plan_chart;
 use numpy::{IntoPyArray, PyArray1};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::description::{self, Description};
 use crate::index::IndexPlan;
 use crate::options::{self, SeedArgument, Whole, seed_to_python};
+use crate::spec::{self, FilterSpec};
 use crate::{draw, error, filter};
 
 pyo3::create_exception!(
@@ -30,12 +30,12 @@ pub struct Plan(Planned);
 impl Plan {
     /// The filter that is planned.
     pub fn empty_filter(&self, when_full: &str) -> PyResult<Filter<'static>> {
-        Filter::new(&self.spec(when_full)?).map_err(|cause| error::spec(&cause))
+        Filter::new(&self.library_spec(when_full)?).map_err(|cause| error::spec(&cause))
     }
 
-    fn spec(&self, when_full: &str) -> PyResult<FilterSpec> {
+    fn library_spec(&self, when_full: &str) -> PyResult<nearset::FilterSpec> {
         let mut terms = *self.0.terms();
-        terms.when_full = description::when_full(when_full)?;
+        terms.when_full = spec::when_full(when_full)?;
         self.0.spec.clone().on_terms(terms).map_err(error::value)
     }
 }
@@ -97,13 +97,13 @@ impl Plan {
         filter::to_python(py, self.empty_filter(when_full)?)
     }
 
-    /// The filter that is planned, without its memory: for a server that is to hold it.
+    /// The spec of the filter that is planned, which takes no memory: for a server that is to hold it.
     ///
     /// Args:
     ///     when_full: As for :meth:`filter`.
     #[pyo3(signature = (*, when_full="grow"))]
-    fn describe(&self, when_full: &str) -> PyResult<Description> {
-        Description::planned(self.spec(when_full)?)
+    fn spec(&self, when_full: &str) -> PyResult<FilterSpec> {
+        FilterSpec::planned(self.library_spec(when_full)?)
     }
 
     /// What near means.
@@ -239,7 +239,7 @@ impl Plan {
 /// Args:
 ///     metric: ``jaccard``, ``hamming``, ``cosine`` or another one that ``nearset plan --help`` lists.
 ///     near: How near is near, in the metric's own unit: a similarity, a cosine, differing bits or symbols, a distance.
-///     far: How far is far. Only ``jaccard`` can do without: the filter is that of :class:`TextDedup` then.
+///     far: How far is far. Only ``jaccard`` can do without: the filter is that of :class:`Request` then.
 ///     capacity: How many distinct items are expected.
 ///     length: Bits, symbols or components of an item, for metrics whose items have one length.
 ///     shingling: How texts are cut: ``words:N``, ``chars:N`` or ``bytes:N``.

@@ -28,7 +28,7 @@ def test_it_keeps_what_the_program_keeps(texts, nearset_program, tmp_path, wante
     expected = kept_by_program(nearset_program, tmp_path, texts, *arguments)
     assert 0 < len(expected) < len(texts)
     for threads in (1, 2, 5):
-        kept = nearset.dedup(texts, nearset.TextDedup(**wanted), threads=threads)
+        kept = nearset.dedup(texts, nearset.Request(**wanted), threads=threads)
         assert kept.dtype == np.int64 and kept.tolist() == expected
 
 
@@ -107,8 +107,8 @@ def test_filters_of_one_run_screen_the_next(texts, nearset_program, tmp_path):
 
 def test_what_is_wanted_is_pickled_whole():
     for wanted in (
-        nearset.TextDedup(),
-        nearset.TextDedup(0.7, far=0.5, max_false_negative=0.1, max_false_positive=0.2, shingling="chars:4", seed=b"x" * 16),
+        nearset.Request(),
+        nearset.Request(0.7, far=0.5, max_false_negative=0.1, max_false_positive=0.2, shingling="chars:4", seed=b"x" * 16),
     ):
         assert repr(pickle.loads(pickle.dumps(wanted))) == repr(wanted)
 
@@ -118,7 +118,7 @@ def strangers(count):
 
 
 def test_a_filter_beyond_its_capacity_grows_and_stays_right():
-    texts, filter = strangers(20_000), nearset.TextDedup().filter(1000)
+    texts, filter = strangers(20_000), nearset.Request().filter(1000)
     assert (filter.capacity, filter.load, filter.when_full, filter.generations) == (1000, 0, "grow", 1)
     filter.insert_all(texts[:1000])
     assert not filter.is_full and filter.generations == 1 and 980 <= filter.load <= 1020
@@ -130,7 +130,7 @@ def test_a_filter_beyond_its_capacity_grows_and_stays_right():
 
 
 def test_a_filter_that_refuses_takes_no_more_than_its_capacity():
-    texts, filter = strangers(1200), nearset.TextDedup().filter(1000, when_full="refuse")
+    texts, filter = strangers(1200), nearset.Request().filter(1000, when_full="refuse")
     filter.insert_all(texts[:1000])
     with pytest.raises(nearset.FullError, match="made for 1000 items"):
         filter.insert_all(texts[1000:])
@@ -139,7 +139,7 @@ def test_a_filter_that_refuses_takes_no_more_than_its_capacity():
 
 def test_what_is_overfull_is_refused(nearset_program, tmp_path):
     texts = strangers(2000)
-    one, two = (nearset.TextDedup().filter(1000) for _ in range(2))
+    one, two = (nearset.Request().filter(1000) for _ in range(2))
     one.insert_all(texts[:1000])
     two.insert_all(texts[1000:])
     before = one.encode()

@@ -45,7 +45,7 @@ def ids(df):
 def test_it_keeps_what_the_program_keeps(frame, texts, nearset_program, tmp_path, partitions, wanted, arguments):
     expected = kept_by_program(nearset_program, tmp_path, texts, *arguments)
     assert 0 < len(expected) < len(texts)
-    assert ids(nearset.spark.dedup(frame(texts, partitions), near=nearset.TextDedup(**wanted))) == expected
+    assert ids(nearset.spark.dedup(frame(texts, partitions), near=nearset.Request(**wanted))) == expected
 
 
 @PARTITIONS
@@ -189,7 +189,7 @@ def test_filters_on_their_way_are_about_as_large_as_their_rows_need():
     for parts in (1, 8, 40):
         travelling = 0
         for part in range(parts):
-            filter = nearset.TextDedup().filter(4000)
+            filter = nearset.Request().filter(4000)
             filter.insert_all(texts[part * 4000 // parts : (part + 1) * 4000 // parts])
             packed = nearset.spark._Packed.of(filter)
             travelling += len(packed.data)
@@ -212,7 +212,7 @@ def test_wrong_arguments_say_so(frame, texts):
     with pytest.raises(ValueError, match="'fail' or 'skip'"):
         nearset.spark.build(df, missing="ignore")
     with pytest.raises(ValueError, match="'near' or 'far'"):
-        nearset.spark.screen(df, nearset.TextDedup().filter(1), keep="all")
+        nearset.spark.screen(df, nearset.Request().filter(1), keep="all")
     with pytest.raises(ValueError, match="a column near_duplicate already"):
         nearset.spark.dedup(df.selectExpr("text", "true as near_duplicate"), annotate=True)
     with pytest.raises(ValueError, match="a plan has its own capacity"):

@@ -264,14 +264,14 @@ def test_filters_grow_refuse_and_forget(client):
     forgetting = reserve(client, "forgetting", small, expire_after=200)
     assert forgetting.insert_all(distinct(1000)).all()
     near = forgetting.contains_all(distinct(1000))
-    assert near[-200:].all() and not near[:600].any() and forgetting.description.when_full == "forget"
+    assert near[-200:].all() and not near[:600].any() and forgetting.spec.when_full == "forget"
     assert reserve(client, "two", small, generations=2).info()["generations-kept"] == 2
 
 
-def test_filters_are_made_as_described(client, texts):
+def test_filters_are_made_by_specs(client, texts):
     planned = reserve(client, "planned", {**GOAL, "capacity": 100}, when_full="grow")
-    twin = NearFilter.reserve_described(client, "twin", planned.description)
-    other = NearFilter.reserve_described(client, "other", nearset.plan(**{**GOAL, "capacity": 100}).describe(when_full="grow"))
+    twin = NearFilter.reserve_spec(client, "twin", planned.spec)
+    other = NearFilter.reserve_spec(client, "other", nearset.plan(**{**GOAL, "capacity": 100}).spec(when_full="grow"))
     for filter in (planned, twin, other):
         filter.insert_all(texts)
     assert planned.info()["generations"] > 1 and planned.encode() == twin.encode() == other.encode()
@@ -279,7 +279,7 @@ def test_filters_are_made_as_described(client, texts):
 
 def test_numbers_come_as_to_the_library(client):
     numbers = {"near": np.float64(0.8), "far": np.float32(0.5), "capacity": 1e3}
-    assert reserve(client, "a", {**GOAL, **numbers}).description == reserve(client, "b", {**GOAL}).description
+    assert reserve(client, "a", {**GOAL, **numbers}).spec == reserve(client, "b", {**GOAL}).spec
     assert reserve(client, "c", {**GOAL, "capacity": np.int64(100)}, expire_after=1e3).info()["generations-kept"] == 11
     with pytest.raises(ValueError, match="CAPACITY"):
         reserve(client, "d", {**GOAL, "capacity": 0.5})
@@ -296,45 +296,45 @@ def test_merging(client, texts):
     assert left.encode() == whole.encode() and len(right) == len(texts) - 300
 
 
-def test_descriptions(texts):
+def test_specs(texts):
     plan = nearset.plan(**GOAL)
-    description = plan.describe(when_full="refuse")
-    assert (description.metric, description.bands, description.rows) == ("jaccard", plan.bands, plan.rows)
-    assert (description.capacity, description.when_full, description.bytes) == (1000, "refuse", plan.bytes)
-    assert plan.describe().when_full == "grow" and plan.describe() != description == pickle.loads(pickle.dumps(description))
-    assert description.filter().encode() == plan.filter(when_full="refuse").encode()
-    keys = description.keys_all(texts)
+    spec = plan.spec(when_full="refuse")
+    assert (spec.metric, spec.bands, spec.rows) == ("jaccard", plan.bands, plan.rows)
+    assert (spec.capacity, spec.when_full, spec.bytes) == (1000, "refuse", plan.bytes)
+    assert plan.spec().when_full == "grow" and plan.spec() != spec == pickle.loads(pickle.dumps(spec))
+    assert spec.filter().encode() == plan.filter(when_full="refuse").encode()
+    keys = spec.keys_all(texts)
     assert keys.dtype == np.uint64 and keys.shape == (len(texts), plan.bands)
-    assert (keys == description.keys_all((text for text in texts), threads=3)).all()
-    assert all((description.keys(text) == row).all() for text, row in zip(texts[:20], keys))
+    assert (keys == spec.keys_all((text for text in texts), threads=3)).all()
+    assert all((spec.keys(text) == row).all() for text, row in zip(texts[:20], keys))
     assert (keys[texts.index("")] == 0).all() if "" in texts else True
     with pytest.raises(ValueError, match="item 42 is missing"):
-        description.keys_all([texts[0], None], first=41)
+        spec.keys_all([texts[0], None], first=41)
     with pytest.raises(TypeError, match="item 41: int"):
-        description.keys_all([4], first=41)
-    wanted = nearset.TextDedup(0.9)
+        spec.keys_all([4], first=41)
+    wanted = nearset.Request(0.9)
     for when_full in ("refuse", "grow"):
-        described = wanted.describe(1e3, when_full=when_full)
+        planned = wanted.spec(1e3, when_full=when_full)
         made = wanted.filter(1000, when_full=when_full)
-        assert described.filter().encode() == made.encode() and described.when_full == made.when_full == when_full
-    exact = nearset.plan(**GOALS["exact bits"]).describe()
+        assert planned.filter().encode() == made.encode() and planned.when_full == made.when_full == when_full
+    exact = nearset.plan(**GOALS["exact bits"]).spec()
     assert exact.bands is None and not exact.takes_keys and exact.length == 64
     with pytest.raises(TypeError, match="only near filters have bands"):
         exact.keys("0" * 16)
-    for damaged in (b"", description.encode()[:-1], plan.filter().encode()):
+    for damaged in (b"", spec.encode()[:-1], plan.filter().encode()):
         with pytest.raises(ValueError):
-            nearset.Description.decode(damaged)
+            nearset.FilterSpec.decode(damaged)
     with pytest.raises(ValueError, match="'grow' or 'refuse'"):
-        plan.describe(when_full="burst")
+        plan.spec(when_full="burst")
 
 
 def test_a_spread_filter_decides_by_the_rule_of_the_whole():
-    description = nearset.plan(**GOAL).describe()
-    bits, bands = description.num_bits, description.bands
+    spec = nearset.plan(**GOAL).spec()
+    bits, bands = spec.num_bits, spec.bands
     hits, set_bits = (part.ravel() for part in np.meshgrid(np.arange(bands + 1), np.arange(0, bits, bits // 90)))
-    near = description.accepts(hits, set_bits)
-    one_by_one = [bool(description.accepts(hits[i : i + 1], set_bits[i : i + 1])[0]) for i in range(len(hits))]
-    assert near.tolist() == one_by_one and (near == description.accepts(hits[::-1], set_bits[::-1])[::-1]).all()
+    near = spec.accepts(hits, set_bits)
+    one_by_one = [bool(spec.accepts(hits[i : i + 1], set_bits[i : i + 1])[0]) for i in range(len(hits))]
+    assert near.tolist() == one_by_one and (near == spec.accepts(hits[::-1], set_bits[::-1])[::-1]).all()
     least = [int(hits[(set_bits == ones) & near].min(initial=bands + 1)) for ones in np.unique(set_bits)]
     assert least == sorted(least) and 1 < least[0] < least[-1] <= bands
 
@@ -356,7 +356,7 @@ def test_a_spread_filter_keeps_its_promise(client):
     assert len(spread) == 2000 and spread.contains_all(stored).all()
     library = plan.filter()
     library.insert_all(stored)
-    bits = spread.description.num_bits
+    bits = spread.spec.num_bits
     # One bit a key, at random places: the sigma of how many are set is below that of as many coins.
     assert abs(spread.fill - library.fill) <= 6 * (0.25 / bits) ** 0.5
 
@@ -394,7 +394,7 @@ def test_a_spread_filter_is_whole_or_not_there(client, texts):
     assert spread.keys == ["{large:0}", "{large:1}", "{large:2}"] and client.exists("large", *spread.keys) == 4
     spread.insert_all(texts)
     again = SpreadFilter(client, "large")
-    assert again.contains_all(texts).tolist() == spread.contains_all(texts).tolist() and again.description == spread.description
+    assert again.contains_all(texts).tolist() == spread.contains_all(texts).tolist() and again.spec == spread.spec
     with pytest.raises(ValueError, match="the key exists"):
         SpreadFilter.reserve(client, "large", plan, slices=3)
     assert again.contains_all(texts).tolist() == spread.contains_all(texts).tolist()

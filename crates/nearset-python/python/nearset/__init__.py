@@ -17,10 +17,10 @@ All of it is the engine of the `nearset` program, and gives its answers.
 
 from nearset._core import (
     BloomFilter,
-    Description,
     Estimate,
     ExactNearFilter,
     Filter,
+    FilterSpec,
     FullError,
     HammingIndex,
     Index,
@@ -31,8 +31,8 @@ from nearset._core import (
     Neighbour,
     Plan,
     PlanError,
+    Request,
     Signature,
-    TextDedup,
     __version__,
     open,
     plan,
@@ -42,10 +42,10 @@ from nearset._dedup import dedup
 
 __all__ = [
     "BloomFilter",
-    "Description",
     "Estimate",
     "ExactNearFilter",
     "Filter",
+    "FilterSpec",
     "FullError",
     "HammingIndex",
     "Index",
@@ -56,8 +56,8 @@ __all__ = [
     "Neighbour",
     "Plan",
     "PlanError",
+    "Request",
     "Signature",
-    "TextDedup",
     "dedup",
     "open",
     "plan",

@@ -9,7 +9,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, Callable, Literal, Optional, Union, overload
 
 from nearset import _core
-from nearset._core import NearFilter, TextDedup
+from nearset._core import NearFilter, Request
 
 if TYPE_CHECKING:
     import numpy as np
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 @overload
 def dedup(
     texts: Any,
-    near: Union[float, TextDedup, None] = None,
+    near: Union[float, Request, None] = None,
     *,
     against: Union[NearFilter, Iterable[NearFilter]] = (),
     capacity: Optional[float] = None,
@@ -35,7 +35,7 @@ def dedup(
 @overload
 def dedup(
     texts: Any,
-    near: Union[float, TextDedup, None] = None,
+    near: Union[float, Request, None] = None,
     *,
     against: Union[NearFilter, Iterable[NearFilter]] = (),
     capacity: Optional[float] = None,
@@ -48,7 +48,7 @@ def dedup(
 
 def dedup(
     texts: Any,
-    near: Union[float, TextDedup, None] = None,
+    near: Union[float, Request, None] = None,
     *,
     against: Union[NearFilter, Iterable[NearFilter]] = (),
     capacity: Optional[float] = None,
@@ -65,7 +65,7 @@ def dedup(
         texts: A list or other iterable of `str`, or a column of pyarrow, polars or pandas. Arrow columns are read in
             place, everything else piece by piece; a generator works, too.
         near: The Jaccard similarity around which texts become duplicates (the library's default is 0.8), or a
-            `TextDedup` that says more.
+            `Request` that says more.
         against: Filters over texts, built before: what is near anything in them is dropped, too.
         capacity: How many distinct texts to make room for; the number of texts unless given. A generator does not tell
             its length: the filter then grows as it fills.
@@ -83,7 +83,7 @@ def dedup(
         raise ValueError(f"missing={missing!r}: it is 'fail' or 'skip'")
     if isinstance(against, (str, PathLike)):
         raise TypeError(f"against={str(against)!r} is the name of a file: nearset.open reads a filter from it")
-    wanted = near if isinstance(near, TextDedup) else TextDedup(near)
+    wanted = near if isinstance(near, Request) else Request(near)
     screens = [against] if isinstance(against, NearFilter) else list(against)
     with _bar(texts, progress) as update:
         kept, filter = _core.dedup(wanted, texts, capacity, screens, missing == "skip", threads, update)

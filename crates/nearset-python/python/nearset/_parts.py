@@ -13,12 +13,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Union
 
-from nearset._core import FullError, NearFilter, TextDedup
+from nearset._core import FullError, NearFilter, Request
 
 
-def as_wanted(near: Union[float, TextDedup, None]) -> TextDedup:
+def as_wanted(near: Union[float, Request, None]) -> Request:
     """What is wanted, where a similarity may stand for it."""
-    return near if isinstance(near, TextDedup) else TextDedup(near)
+    return near if isinstance(near, Request) else Request(near)
 
 
 def as_list(filters: Union[NearFilter, Iterable[NearFilter]]) -> list[NearFilter]:

@@ -16,7 +16,7 @@ from typing import Any, NoReturn, Protocol, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from nearset._core import Description, FullError
+from nearset._core import FilterSpec, FullError
 
 # What clients that decode replies leave as it is, where a reply is bytes.
 _AS_BYTES = {"NEVER_DECODE": True}
@@ -158,9 +158,9 @@ def items_per_command(item_bytes: int) -> int:
     return max(1, min(_COMMAND_ITEMS, _COMMAND_BYTES // max(1, item_bytes)))
 
 
-def as_sent(description: Description, item: Any, position: int) -> bytes:
+def as_sent(spec: FilterSpec, item: Any, position: int) -> bytes:
     """An item as the server takes it."""
-    metric, length = description.metric, description.length or 0
+    metric, length = spec.metric, spec.length or 0
     if item is None:
         raise ValueError(f"item {position} is missing (None or null)")
     try:

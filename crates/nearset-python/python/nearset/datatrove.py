@@ -22,7 +22,7 @@ from datatrove.pipeline.writers.disk_base import DiskWriter
 from datatrove.utils.batching import batched
 from datatrove.utils.typeshelper import StatHints
 
-from nearset._core import NearFilter, TextDedup
+from nearset._core import NearFilter, Request
 from nearset._parts import as_list, as_wanted, check_room, check_same, merge_all
 
 __all__ = ["BuildFilters", "NearDedup"]
@@ -41,13 +41,13 @@ class BuildFilters(PipelineStep):
         folder: Where the filters go: for each task a file of nearset's own, as large as one for all documents is.
         capacity: How many documents all tasks have together, at least.
         near: The Jaccard similarity around which documents become duplicates (the library's default is 0.8), or a
-            `nearset.TextDedup` that says more.
+            `nearset.Request` that says more.
     """
 
     name = "nearset: filters of all tasks"
     type = "🫂 - DEDUPS"
 
-    def __init__(self, folder: DataFolderLike, capacity: int, near: Union[float, TextDedup, None] = None) -> None:
+    def __init__(self, folder: DataFolderLike, capacity: int, near: Union[float, Request, None] = None) -> None:
         super().__init__()
         self.folder = get_datafolder(folder)
         self.capacity = capacity
@@ -84,7 +84,7 @@ class NearDedup(PipelineStep):
         self,
         folder: DataFolderLike,
         capacity: int,
-        near: Union[float, TextDedup, None] = None,
+        near: Union[float, Request, None] = None,
         *,
         against: Union[NearFilter, Iterable[NearFilter]] = (),
         exclusion_writer: Optional[DiskWriter] = None,

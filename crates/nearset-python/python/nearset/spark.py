@@ -27,7 +27,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 import nearset
-from nearset._core import ExactNearFilter, Filter, NearFilter, Plan, TextDedup
+from nearset._core import ExactNearFilter, Filter, NearFilter, Plan, Request
 from nearset._parts import as_list, as_wanted, check_same, merge_all
 
 if TYPE_CHECKING:
@@ -239,7 +239,7 @@ def _answered(batch: pa.RecordBatch, kept: Any, near: Any, name: Optional[str]) 
 def dedup(
     df: DataFrame,
     text: str = "text",
-    near: Union[float, TextDedup, None] = None,
+    near: Union[float, Request, None] = None,
     *,
     against: Union[NearFilter, Iterable[NearFilter]] = (),
     capacity: Optional[int] = None,
@@ -255,7 +255,7 @@ def dedup(
 def dedup(
     df: DataFrame,
     text: str = "text",
-    near: Union[float, TextDedup, None] = None,
+    near: Union[float, Request, None] = None,
     *,
     against: Union[NearFilter, Iterable[NearFilter]] = (),
     capacity: Optional[int] = None,
@@ -270,7 +270,7 @@ def dedup(
 def dedup(
     df: DataFrame,
     text: str = "text",
-    near: Union[float, TextDedup, None] = None,
+    near: Union[float, Request, None] = None,
     *,
     against: Union[NearFilter, Iterable[NearFilter]] = (),
     capacity: Optional[int] = None,
@@ -290,7 +290,7 @@ def dedup(
         df: Rows, of which `text` is a column of strings.
         text: That column.
         near: The Jaccard similarity around which texts become duplicates (the library's default is 0.8), or a
-            `nearset.TextDedup` that says more.
+            `nearset.Request` that says more.
         against: Filters over texts, built before: what is near anything in them is dropped, too.
         capacity: How many distinct texts to make room for; counted unless given. Too small a number is an error.
         missing: What to do with a row whose text is null: `fail`, or `skip` to leave it out.
@@ -324,7 +324,7 @@ def dedup(
 def build(
     df: DataFrame,
     column: str = "text",
-    near: Union[float, TextDedup, Plan, None] = None,
+    near: Union[float, Request, Plan, None] = None,
     *,
     capacity: Optional[int] = None,
     missing: Literal["fail", "skip"] = "fail",

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nearset import _core, _server
-from nearset._core import Description, ExactNearFilter, Filter, FullError, Plan
+from nearset._core import ExactNearFilter, Filter, FilterSpec, FullError, Plan
 from nearset._server import Client, Server
 
 __all__ = ["FullError", "NearFilter", "SpreadFilter"]
@@ -53,7 +53,7 @@ class NearFilter:
         if hash_on not in ("client", "server"):
             raise ValueError(f"hash_on={hash_on!r}: it is 'client' or 'server'")
         self._server = Server(client)
-        self._description: Optional[Description] = None
+        self._spec: Optional[FilterSpec] = None
         self._hash_on = hash_on
         self.key = key
 
@@ -114,17 +114,17 @@ class NearFilter:
         return filter
 
     @classmethod
-    def reserve_described(
-        cls, client: Client, key: str, description: Description, *, hash_on: Literal["client", "server"] = "client"
+    def reserve_spec(
+        cls, client: Client, key: str, spec: FilterSpec, *, hash_on: Literal["client", "server"] = "client"
     ) -> NearFilter:
-        """Makes a filter in a key that is not there yet, equal to the one described, which may have been planned elsewhere.
+        """Makes a filter in a key that is not there yet, equal to the one of a spec, which may have been planned elsewhere.
 
         Args:
             client: As for the class, and so are `key` and `hash_on`.
-            description: What `nearset.Plan.describe` gave, or another filter's `description`.
+            spec: What `nearset.Plan.spec` gave, or another filter's `spec`.
         """
         filter = cls(client, key, hash_on=hash_on)
-        filter._server.call("NEAR.RESERVE", key, "DESCRIPTION", description.encode())
+        filter._server.call("NEAR.RESERVE", key, "DESCRIPTION", spec.encode())
         return filter
 
     @classmethod
@@ -146,17 +146,17 @@ class NearFilter:
         return filter
 
     @property
-    def description(self) -> Description:
+    def spec(self) -> FilterSpec:
         """What the filter is."""
-        if self._description is None:
+        if self._spec is None:
             told = _server.fields(self._server.call("NEAR.SPEC", self.key))
-            self._description = Description.decode(told["description"])
-        return self._description
+            self._spec = FilterSpec.decode(told["description"])
+        return self._spec
 
     @property
     def metric(self) -> str:
         """What near means: `jaccard`, `hamming`, `cosine`, …"""
-        return self.description.metric
+        return self.spec.metric
 
     def insert(self, item: Any) -> bool:
         """Inserts an item, in one step with the look: true when nothing near was there before."""
@@ -186,34 +186,34 @@ class NearFilter:
 
     def hits(self, item: Any) -> tuple[int, int]:
         """How many bands of an item hit, and of how many; of the generation in which most do."""
-        description = self.description
+        spec = self.spec
         if self._takes_keys():
             hit, _ = self._server.call("NEAR.EXISTSKEYS", self.key, "HITS", self._sent(item))
-            return hit, description.bands or 0
+            return hit, spec.bands or 0
         hit, bands, _ = self._server.call("NEAR.HITS", self.key, self._sent(item))
         return hit, bands
 
     def _takes_keys(self) -> bool:
-        return self._hash_on == "client" and self.description.takes_keys
+        return self._hash_on == "client" and self.spec.takes_keys
 
     def _sent(self, item: Any) -> bytes:
         if self._takes_keys():
-            return self.description.keys(item).astype("<u8").tobytes()
-        return _server.as_sent(self.description, item, 0)
+            return self.spec.keys(item).astype("<u8").tobytes()
+        return _server.as_sent(self.spec, item, 0)
 
     def _ask(self, by_keys: str, by_items: str, item: Any) -> bool:
         (answer,) = self._server.call(by_keys if self._takes_keys() else by_items, self.key, self._sent(item))
         return bool(answer)
 
     def _ask_all(self, by_keys: str, by_items: str, items: Any, threads: Optional[int]) -> NDArray[np.bool_]:
-        description, answers = self.description, []
+        spec, answers = self.spec, []
         command = by_keys if self._takes_keys() else by_items
-        size = _server.PIPELINE * _server.items_per_command(8 * (description.bands or 0))
+        size = _server.PIPELINE * _server.items_per_command(8 * (spec.bands or 0))
         for first, piece in _server.pieces(items, size):
             if command == by_keys:
-                sent = _server.rows(description.keys_all(piece, threads=threads, first=first))
+                sent = _server.rows(spec.keys_all(piece, threads=threads, first=first))
             else:
-                sent = [_server.as_sent(description, item, first + i) for i, item in enumerate(_server.each(piece))]
+                sent = [_server.as_sent(spec, item, first + i) for i, item in enumerate(_server.each(piece))]
             parts = list(_server.parts(sent))
             firsts = accumulate((len(part) for part in parts), initial=first)
             for reply in self._server.call_all([(command, self.key, *part) for part in parts], firsts):
@@ -253,7 +253,7 @@ class NearFilter:
 
     def filter(self) -> Union[_core.NearFilter, ExactNearFilter]:
         """A copy of the filter, here, with all its generations."""
-        kind = _core.NearFilter if self.description.bands else ExactNearFilter
+        kind = _core.NearFilter if self.spec.bands else ExactNearFilter
         return kind.decode(self.encode())
 
     def save(self, path: _Path, *, force: bool = False) -> None:
@@ -312,30 +312,30 @@ class SpreadFilter:
             raise KeyError(name)
         if not {"description", "slices"} <= told.keys():
             raise TypeError(f"the key {name} holds something else than a spread filter")
-        self.description = Description.decode(told["description"])
-        self._bands = _divided(self.description, int(told["slices"]))
+        self.spec = FilterSpec.decode(told["description"])
+        self._bands = _divided(self.spec, int(told["slices"]))
 
     @classmethod
-    def reserve(cls, client: Client, name: str, plan: Union[Plan, Description], *, slices: int) -> SpreadFilter:
+    def reserve(cls, client: Client, name: str, plan: Union[Plan, FilterSpec], *, slices: int) -> SpreadFilter:
         """Makes a filter whose keys are not there yet.
 
         Args:
             client: As for the class, and so is `name`.
-            plan: What `nearset.plan` gave, or a description. Beyond its capacity the filter refuses items, with `FullError`,
+            plan: What `nearset.plan` gave, or a spec. Beyond its capacity the filter refuses items, with `FullError`,
                 unless nothing was promised of that.
             slices: In how many keys it is to lie, at most one a band. Each takes an equal part of the memory.
         """
         server = Server(client)
-        description = plan.describe(when_full="refuse") if isinstance(plan, Plan) else plan
-        bands = _divided(description, slices)
+        spec = plan.spec(when_full="refuse") if isinstance(plan, Plan) else plan
+        bands = _divided(spec, slices)
         keys = [_slice_key(name, i) for i in range(slices)]
         made: list[str] = []
         try:
             for key, part in zip(keys, bands):
-                NearFilter.reserve_described(client, key, description.slice(part.start, part.stop))
+                NearFilter.reserve_spec(client, key, spec.slice(part.start, part.stop))
                 made.append(key)
             # Last, so that who finds it finds all.
-            server.call("HSET", name, "description", description.encode(), "slices", slices)
+            server.call("HSET", name, "description", spec.encode(), "slices", slices)
         except BaseException:
             for key in made:
                 server.call("DEL", key)
@@ -350,7 +350,7 @@ class SpreadFilter:
     @property
     def metric(self) -> str:
         """What near means: `jaccard`, `hamming`, `cosine`, …"""
-        return self.description.metric
+        return self.spec.metric
 
     def insert(self, item: Any) -> bool:
         """Inserts an item. True when nothing near was there before."""
@@ -378,25 +378,25 @@ class SpreadFilter:
 
     def hits(self, item: Any) -> tuple[int, int]:
         """How many bands of an item hit, and of how many."""
-        hits, _ = self._count("NEAR.EXISTSKEYS", self.description.keys(item)[np.newaxis])
-        return int(hits[0]), self.description.bands or 0
+        hits, _ = self._count("NEAR.EXISTSKEYS", self.spec.keys(item)[np.newaxis])
+        return int(hits[0]), self.spec.bands or 0
 
     @property
     def fill(self) -> float:
         """The part of the bits that is set; not a number where a key is several bits, which nobody counts."""
-        nothing = np.zeros((1, self.description.bands or 0), dtype=np.uint64)
+        nothing = np.zeros((1, self.spec.bands or 0), dtype=np.uint64)
         _, set_bits = self._count("NEAR.EXISTSKEYS", nothing)
-        return float(set_bits[0]) / (self.description.num_bits or 1) if set_bits[0] >= 0 else float("nan")
+        return float(set_bits[0]) / (self.spec.num_bits or 1) if set_bits[0] >= 0 else float("nan")
 
     def _is_near(self, command: str, item: Any) -> bool:
-        return bool(self.description.accepts(*self._count(command, self.description.keys(item)[np.newaxis]))[0])
+        return bool(self.spec.accepts(*self._count(command, self.spec.keys(item)[np.newaxis]))[0])
 
     def _are_near(self, command: str, items: Any, threads: Optional[int]) -> NDArray[np.bool_]:
         answers = [np.zeros(0, dtype=np.bool_)]
         most = _server.items_per_command(8 * max(part.stop - part.start for part in self._bands))
         for first, piece in _server.pieces(items, max(1, _server.PIPELINE // len(self._bands)) * most):
-            keys = self.description.keys_all(piece, threads=threads, first=first)
-            answers.append(self.description.accepts(*self._count(command, keys)))
+            keys = self.spec.keys_all(piece, threads=threads, first=first)
+            answers.append(self.spec.accepts(*self._count(command, keys)))
         return np.concatenate(answers)
 
     def _count(self, command: str, keys: NDArray[np.uint64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -433,13 +433,13 @@ def _slice_key(name: str, number: int) -> str:
     return f"{{{name}:{number}}}"
 
 
-def _divided(description: Description, slices: int) -> list[slice]:
+def _divided(spec: FilterSpec, slices: int) -> list[slice]:
     """The bands of each slice."""
-    if not description.takes_keys or description.bands is None:
+    if not spec.takes_keys or spec.bands is None:
         raise TypeError("a filter can be spread where the keys of its bands are all that it needs of an item")
     # That the number of hits decides; it raises otherwise.
-    description.accepts(np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64))
-    if not 1 <= slices <= description.bands:
-        raise ValueError(f"slices={slices}: there is from 1 to one a band, {description.bands}")
-    edges = [description.bands * i // slices for i in range(slices + 1)]
+    spec.accepts(np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64))
+    if not 1 <= slices <= spec.bands:
+        raise ValueError(f"slices={slices}: there is from 1 to one a band, {spec.bands}")
+    edges = [spec.bands * i // slices for i in range(slices + 1)]
     return [slice(start, stop) for start, stop in zip(edges, edges[1:])]

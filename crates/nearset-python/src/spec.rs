@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 
 use nearset::family::{Hashed, Key, WorkLimit};
 use nearset::spec::{Hasher, WhenFull};
-use nearset::{BitString, FilterSpec, Metric, Spec};
+use nearset::{BitString, FilterSpec as Library, Metric, Spec};
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -18,21 +18,21 @@ use crate::{draw, error, filter};
 
 /// A filter without its items: what makes an equal empty one elsewhere, and hashes items for it.
 ///
-/// Made by :meth:`Plan.describe` and :meth:`TextDedup.describe`, or from the bytes that a server gives by ``NEAR.SPEC``.
+/// Made by :meth:`Plan.spec` and :meth:`Request.spec`, or from the bytes that a server gives by ``NEAR.SPEC``.
 ///
 /// >>> import nearset
 /// >>> plan = nearset.plan("jaccard", near=0.8, far=0.5, capacity=1000)
-/// >>> description = plan.describe(when_full="refuse")
-/// >>> description
-/// <Description: jaccard over shingles of words:5; 145 bands of 2 rows; made for 1,000 items, then it refuses; 25.2 kB>
-/// >>> keys = description.keys_all(["to be or not to be", "that is the question"])
-/// >>> keys.shape == (2, description.bands)
+/// >>> spec = plan.spec(when_full="refuse")
+/// >>> spec
+/// <FilterSpec: jaccard over shingles of words:5; 145 bands of 2 rows; made for 1,000 items, then it refuses; 25.2 kB>
+/// >>> keys = spec.keys_all(["to be or not to be", "that is the question"])
+/// >>> keys.shape == (2, spec.bands)
 /// True
-/// >>> nearset.Description.decode(description.encode()) == description
+/// >>> nearset.FilterSpec.decode(spec.encode()) == spec
 /// True
 #[pyclass(frozen, module = "nearset")]
-pub struct Description {
-    described: FilterSpec,
+pub struct FilterSpec {
+    spec: Library,
     metric: Metric,
     hasher: OnceLock<Option<Hasher>>,
 }
@@ -56,49 +56,49 @@ pub fn name_of(when_full: WhenFull) -> &'static str {
     }
 }
 
-impl Description {
-    /// What a plan describes, if an item does not take too long.
-    pub fn planned(described: FilterSpec) -> PyResult<Self> {
-        described.check(WorkLimit::Usual).map_err(|cause| error::spec(&cause))?;
-        Self::new(described)
+impl FilterSpec {
+    /// The spec of a plan, if an item does not take too long.
+    pub fn planned(spec: Library) -> PyResult<Self> {
+        spec.check(WorkLimit::Usual).map_err(|cause| error::spec(&cause))?;
+        Self::new(spec)
     }
 
-    pub fn new(described: FilterSpec) -> PyResult<Self> {
-        let metric = described.metric().ok_or_else(filter::no_items)?;
-        Ok(Self { described, metric, hasher: OnceLock::new() })
+    pub fn new(spec: Library) -> PyResult<Self> {
+        let metric = spec.metric().ok_or_else(filter::no_items)?;
+        Ok(Self { spec, metric, hasher: OnceLock::new() })
     }
 
-    fn spec(&self) -> PyResult<&Spec> {
-        self.described.near().ok_or_else(|| PyTypeError::new_err("only near filters have bands, and keys for them"))
+    fn bands_spec(&self) -> PyResult<&Spec> {
+        self.spec.near().ok_or_else(|| PyTypeError::new_err("only near filters have bands, and keys for them"))
     }
 
     /// What hashes, where keys are all that the filter needs of an item.
     fn hasher(&self) -> PyResult<&Hasher> {
-        if self.spec()?.probing.is_some() {
+        if self.bands_spec()?.probing.is_some() {
             return Err(PyTypeError::new_err(
                 "this filter looks beside an item's own buckets, for which it needs more than keys",
             ));
         }
         self.hasher
-            .get_or_init(|| self.described.hasher())
+            .get_or_init(|| self.spec.hasher())
             .as_ref()
             .ok_or_else(|| PyTypeError::new_err("only near filters have bands, and keys for them"))
     }
 }
 
 #[pymethods]
-impl Description {
-    /// The description in the bytes of :meth:`encode`.
+impl FilterSpec {
+    /// The spec in the bytes of :meth:`encode`.
     #[staticmethod]
     #[pyo3(signature = (bytes, unlimited_work=false))]
     fn decode(bytes: &[u8], unlimited_work: bool) -> PyResult<Self> {
         let limit = options::work_limit(unlimited_work);
-        Self::new(FilterSpec::decode_within(bytes, limit).map_err(|cause| error::decode(&cause))?)
+        Self::new(Library::decode_within(bytes, limit).map_err(|cause| error::decode(&cause))?)
     }
 
-    /// The description as bytes, which ``NEAR.RESERVE key DESCRIPTION`` takes.
+    /// The spec as bytes, which ``NEAR.RESERVE key DESCRIPTION`` takes.
     fn encode<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
-        PyBytes::new(py, &self.described.encode())
+        PyBytes::new(py, &self.spec.encode())
     }
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTuple>> {
@@ -108,7 +108,7 @@ impl Description {
     }
 
     fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
-        other.cast::<Self>().is_ok_and(|other| self.described == other.get().described)
+        other.cast::<Self>().is_ok_and(|other| self.spec == other.get().spec)
     }
 
     /// What near means: ``jaccard``, ``hamming``, ``cosine``, …
@@ -120,13 +120,13 @@ impl Description {
     /// Bands that an item has a key in; ``None`` for exact filters, which have none.
     #[getter]
     fn bands(&self) -> Option<u32> {
-        self.described.near().map(|spec| spec.rule.bands())
+        self.spec.near().map(|spec| spec.rule.bands())
     }
 
     /// Functions in a band, where there are bands.
     #[getter]
     fn rows(&self) -> Option<u32> {
-        self.described.near().map(|spec| spec.rows)
+        self.spec.near().map(|spec| spec.rows)
     }
 
     /// Whether its :meth:`keys` are all that the filter needs of an item.
@@ -144,32 +144,32 @@ impl Description {
     /// How many items it is made for; ``None`` if nothing was promised.
     #[getter]
     fn capacity(&self) -> Option<u64> {
-        self.described.terms().map(|terms| terms.capacity)
+        self.spec.terms().map(|terms| terms.capacity)
     }
 
     /// What happens then: ``grow``, ``refuse`` or ``forget``; ``None`` if nothing was promised.
     #[getter]
     fn when_full(&self) -> Option<&'static str> {
-        self.described.terms().map(|terms| name_of(terms.when_full))
+        self.spec.terms().map(|terms| name_of(terms.when_full))
     }
 
     /// Memory of such a filter; where it grows or forgets, of one generation.
     #[getter]
     fn bytes(&self) -> u64 {
-        self.described.bytes()
+        self.spec.bytes()
     }
 
     /// Bits of all bands' tables; ``None`` for exact filters, which have none.
     #[getter]
     fn num_bits(&self) -> Option<u64> {
-        self.described.near().map(|spec| spec.bits_per_band() * u64::from(spec.rule.bands()))
+        self.spec.near().map(|spec| spec.bits_per_band() * u64::from(spec.rule.bands()))
     }
 
     /// An empty filter: a :class:`NearFilter` or an :class:`ExactNearFilter`.
     fn filter(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         filter::to_python(
             py,
-            nearset::Filter::new_within(&self.described, WorkLimit::Unlimited).map_err(|cause| error::spec(&cause))?,
+            nearset::Filter::new_within(&self.spec, WorkLimit::Unlimited).map_err(|cause| error::spec(&cause))?,
         )
     }
 
@@ -198,7 +198,7 @@ impl Description {
         first: Whole<usize>,
     ) -> PyResult<Bound<'py, PyArray2<u64>>> {
         let hasher = self.hasher()?;
-        let bands = self.spec()?.rule.bands() as usize;
+        let bands = self.bands_spec()?.rule.bands() as usize;
         let many = Many::new(self.metric, items)?;
         let mut all: Vec<u64> = batch::room(many.len().unwrap_or(0), bands)?;
         batch::run(
@@ -234,9 +234,9 @@ impl Description {
     ///     start: The first band.
     ///     stop: The band after the last.
     fn slice(&self, start: Whole<u32>, stop: Whole<u32>) -> PyResult<Self> {
-        let slice = self.spec()?.slice(start.0..stop.0).map_err(|cause| error::spec(&cause))?;
-        let slice = FilterSpec::from(slice);
-        let Some(mut terms) = self.described.terms().copied() else { return Self::new(slice) };
+        let slice = self.bands_spec()?.slice(start.0..stop.0).map_err(|cause| error::spec(&cause))?;
+        let slice = Library::from(slice);
+        let Some(mut terms) = self.spec.terms().copied() else { return Self::new(slice) };
         terms.when_full = WhenFull::Refuse;
         Self::new(slice.on_terms(terms).map_err(error::value)?)
     }
@@ -252,7 +252,7 @@ impl Description {
         hits: PyReadonlyArray1<'py, i64>,
         set_bits: PyReadonlyArray1<'py, i64>,
     ) -> PyResult<Bound<'py, PyArray1<bool>>> {
-        let (spec, bits) = (self.spec()?, self.num_bits().unwrap_or(1));
+        let (spec, bits) = (self.bands_spec()?, self.num_bits().unwrap_or(1));
         let (hits, set_bits) = (hits.as_array(), set_bits.as_array());
         if hits.len() != set_bits.len() {
             let (hits, set_bits) = (hits.len(), set_bits.len());
@@ -276,7 +276,7 @@ impl Description {
     }
 
     fn __repr__(&self) -> String {
-        let shape = match self.described.near() {
+        let shape = match self.spec.near() {
             Some(spec) => format!("{} bands of {} rows", spec.rule.bands(), spec.rows),
             None => "exact".to_owned(),
         };
@@ -286,7 +286,7 @@ impl Description {
             }
             _ => String::new(),
         };
-        format!("<Description: {}; {shape}{terms}; {}>", self.metric, draw::bytes(self.bytes()))
+        format!("<FilterSpec: {}; {shape}{terms}; {}>", self.metric, draw::bytes(self.bytes()))
     }
 }
 
