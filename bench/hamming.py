@@ -153,7 +153,7 @@ Random hashes, and {QUERIES:,} queries of which a half lie within {RADIUS} bits 
 query, id and distance are those of nearset, and nearset's those of the exhaustive search. Blocks of nearset are bits/radius of each.
 Each gets all queries in one call; the quickest of 5 rounds counts for nearset, of 3 for faiss, and beyond a million hashes faiss's only one.
 
-| hashes | index | queries/s | times faiss's best exact hash index | found | bytes an item | build, s |
+| hashes | index | queries/s | times faiss's best exact hash index | found | bytes per item | build, s |
 |---|---|---|---|---|---|---|
 """ + "\n".join(rows) + f"""
 

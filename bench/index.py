@@ -78,7 +78,7 @@ def write(path: Path, ours: list[dict], theirs: list[dict], rounds: str) -> None
 comparing every pair. The query itself is left out, and only what is within the cosine counts. faiss gets a hundred queries a call or all at once, nearset one after the other. IndexLSH has no
 search within a limit: it returns the {about['top']} nearest, as many as the word with the most neighbours has.
 
-| index | settings | recall | queries/s | times a scan | bytes an item | build, s |
+| index | settings | recall | queries/s | times a scan | bytes per item | build, s |
 |---|---|---|---|---|---|---|
 """ + "\n".join(table) + f"""
 

@@ -94,7 +94,7 @@ pub struct Args {
 }
 
 impl Args {
-    /// How many items to make room for.
+    /// Returns how many items to make room for.
     fn capacity(&self, sources: &[Source], read: &ReadOptions) -> Capacity {
         match self.capacity {
             Some(records) => Capacity { records, known: Known::Given, mean_bytes: None },
@@ -102,7 +102,7 @@ impl Args {
         }
     }
 
-    /// The filter, whose plan is printed.
+    /// Returns the filter, whose plan is printed.
     fn planned(&self, metric: Metric, shape: Shape, capacity: u64) -> Result<FilterSpec> {
         let sampled = self.wanted.sampled(self.metric, shape, self.field.as_deref(), self.input.format)?;
         let plan = match self.wanted.request(metric, self.far, capacity, sampled.as_ref()).plan_filter() {

@@ -9,7 +9,7 @@ use nearset_jobs::library::LibraryError;
 use nearset_jobs::run::RunError;
 use nearset_records::{Cure, InputError, OutputError, RecordError, chain};
 
-/// What an error of a command says, with its sources.
+/// Returns what an error of a command says, with its sources.
 pub fn words(command: &str, error: &anyhow::Error) -> String {
     match error.downcast_ref() {
         Some(RunError::Changed { what, was, is }) => {
@@ -20,7 +20,7 @@ pub fn words(command: &str, error: &anyhow::Error) -> String {
     }
 }
 
-/// What to type so that it works.
+/// Returns what to type so that it works.
 pub fn hint(error: &anyhow::Error) -> Option<String> {
     error.chain().find_map(cure).map(in_flags)
 }
@@ -73,7 +73,7 @@ fn in_flags(cure: Cure) -> String {
     }
 }
 
-/// The flag of an option, by the name that runs and reports know it by. Other names stay as they are.
+/// Returns the flag of an option, by the name that runs and reports know it by. Other names stay as they are.
 fn option(command: &str, name: &str) -> String {
     let flag = match name {
         "annotate" if command == "query" => "tag",

@@ -70,7 +70,7 @@ pub enum MinimiseArg {
 }
 
 impl GoalOptions {
-    /// What the options say about items; an option that the metric has no use for is a mistake. `length` is that of strings.
+    /// Returns what the options say about items; an option that the metric has no use for is a mistake. `length` is that of strings.
     pub fn shape(&self, metric: MetricName, length: Option<u32>) -> Result<Shape, Usage> {
         let own = length_option(metric);
         let lengths = [("--bits", self.bits), ("--dimension", self.dimension), ("--length", length)];
@@ -84,7 +84,7 @@ impl GoalOptions {
         Ok(Shape { length: lengths.iter().find_map(|(_, given)| *given), shingling: self.shingle })
     }
 
-    /// What `--sample` says about unrelated items, if it is given.
+    /// Returns what `--sample` says about unrelated items, if it is given.
     pub fn sampled(
         &self,
         metric: MetricName,
@@ -102,7 +102,7 @@ impl GoalOptions {
         sampled.map(Some).with_context(|| format!("cannot measure the background on {path}"))
     }
 
-    /// What is wanted, of items of this metric.
+    /// Returns what is wanted, of items of this metric.
     pub fn request(&self, metric: Metric, far: Option<f64>, capacity: u64, sampled: Option<&Sampled>) -> Request {
         let mut request = Request::new(metric, self.near).capacity(capacity).seed(self.seed);
         request.far = far;
@@ -121,7 +121,7 @@ impl GoalOptions {
         request
     }
 
-    /// An option that an index with exact answers has no use for.
+    /// Returns an option that an index with exact answers has no use for.
     pub fn about_errors(&self) -> Option<&'static str> {
         let given = [
             ("--max-fn", self.max_fn.is_some()),
@@ -134,7 +134,7 @@ impl GoalOptions {
         given.into_iter().find(|(_, given)| *given).map(|(option, _)| option)
     }
 
-    /// What is wrong with the request, in terms of options.
+    /// Returns what is wrong with the request, in terms of options.
     pub fn explain(&self, metric: MetricName, error: RequestError) -> Usage {
         match error {
             RequestError::NearNotBelowFar { near, far, larger_is_nearer: true, .. } => Usage(format!(
@@ -162,7 +162,7 @@ impl GoalOptions {
         }
     }
 
-    /// An option that says where other items lie.
+    /// Returns an option that says where other items lie.
     fn about_far(&self) -> Option<&'static str> {
         let given = [
             ("--background", self.background.is_some()),
@@ -172,7 +172,7 @@ impl GoalOptions {
         given.into_iter().find(|(_, given)| *given).map(|(option, _)| option)
     }
 
-    /// The options as they are typed, those that were given.
+    /// Returns the options as they are typed, those that were given.
     pub fn typed(&self) -> String {
         let minimise = self.minimise.map(|minimise| match minimise {
             MinimiseArg::Bytes => "bytes".to_owned(),
@@ -196,17 +196,17 @@ impl GoalOptions {
     }
 }
 
-/// What `--metric` means, with the names that a command takes.
+/// Returns what `--metric` means, with the names that a command takes.
 pub fn metric_help(names: impl IntoIterator<Item = MetricName>) -> String {
     format!("What near means: {}", MetricName::list(names))
 }
 
-/// The metrics whose items can be read from files.
+/// Returns the metrics whose items can be read from files.
 pub fn readable() -> impl Iterator<Item = MetricName> {
     MetricName::ALL.into_iter().filter(|name| item_field(name.form()).is_some())
 }
 
-/// The option that says how long a metric's items are.
+/// Returns the option that says how long a metric's items are.
 pub fn length_option(metric: MetricName) -> Option<&'static str> {
     match metric.form().length_option()? {
         "bits" => Some("--bits"),
@@ -215,7 +215,7 @@ pub fn length_option(metric: MetricName) -> Option<&'static str> {
     }
 }
 
-/// What the metric lacks, in terms of options.
+/// Returns what the metric lacks, in terms of options.
 pub fn explain_metric(metric: MetricName, error: MetricError) -> Usage {
     match (&error, length_option(metric)) {
         (MetricError::NoLength { .. }, Some(option)) => Usage(format!("{error}: give {option} N")),
@@ -223,7 +223,7 @@ pub fn explain_metric(metric: MetricName, error: MetricError) -> Usage {
     }
 }
 
-/// A whole number as people write large ones: `1000000`, `1_000_000`, `1,000,000`, `1e6`, `2.5e6`, `10k`, `1M`, `1G`.
+/// Returns a whole number as people write large ones: `1000000`, `1_000_000`, `1,000,000`, `1e6`, `2.5e6`, `10k`, `1M`, `1G`.
 pub fn parse_count(text: &str) -> Result<u64, String> {
     let wrong = |why: &str| format!("{why}: write 1000000, 1_000_000, 1e6 or 1M");
     let digits: String = text.chars().filter(|c| !matches!(c, '_' | ',')).collect();

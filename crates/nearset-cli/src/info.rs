@@ -50,7 +50,7 @@ pub struct Args {
 const PRINTED: u32 = 20;
 const DRAWN: u32 = 200;
 
-/// What an index is; it misses nothing or says how much, and has no curve to draw.
+/// Returns what an index is; it misses nothing or says how much, and has no curve to draw.
 fn of_index(args: &Args, file: &FilterFile) -> Result<ExitCode> {
     let index = file.index()?;
     if args.picture.plot.is_some() {
@@ -97,7 +97,7 @@ fn of_index(args: &Args, file: &FilterFile) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What a filter was reserved for, and what happens beyond.
+/// Returns what a filter was reserved for, and what happens beyond.
 fn reserved_for(terms: &Terms) -> String {
     let capacity = show::count(terms.capacity);
     match terms.when_full {

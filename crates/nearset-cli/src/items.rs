@@ -8,7 +8,7 @@ use nearset_records::{Arena, Batch, Fields, ItemField, ReadOptions, Reader, Reco
 use crate::goal::length_option;
 use crate::options::{Input, OnError, Usage};
 
-/// The field that a kind of item is usually in.
+/// Returns the field that a kind of item is usually in.
 pub fn usual_field(kind: ItemField) -> &'static str {
     match kind {
         ItemField::Text => "text",
@@ -17,7 +17,7 @@ pub fn usual_field(kind: ItemField) -> &'static str {
     }
 }
 
-/// What to read for a metric.
+/// Returns what to read for a metric.
 pub fn fields_for(input: &Input, field: Option<&str>, metric: Metric) -> Result<Fields> {
     let Some(kind) = item_field(metric.form()) else {
         bail!("{metric}: such items cannot be read from files; use the library");
@@ -25,7 +25,7 @@ pub fn fields_for(input: &Input, field: Option<&str>, metric: Metric) -> Result<
     Ok(input.fields(field.unwrap_or(usual_field(kind)), kind))
 }
 
-/// The metric over the inputs' items, whose length the first item tells where `shape` does not.
+/// Returns the metric over the inputs' items, whose length the first item tells where `shape` does not.
 pub fn metric_of_inputs(
     name: MetricName,
     shape: Shape,

@@ -147,7 +147,7 @@ pub fn print_plan(plan: &JoinPlan) {
     );
     eprintln!(
         "memory    about {} bytes and its id for each record that others are compared with ({} keys), and a cache of {}",
-        plan.bytes_a_record,
+        plan.bytes_per_record,
         plan.keys,
         show::bytes(plan.cache_bytes)
     );

@@ -1,4 +1,4 @@
-//! The `nearset` program: one file a subcommand, each a thin translation of options into the library's terms.
+//! The `nearset` program: one file per subcommand, each a thin translation of options into the library's terms.
 //!
 //! Exit codes: 0 it was done, 1 it failed, 2 the command line is wrong; `query` adds 10 for "something is near".
 

@@ -28,7 +28,7 @@ pub struct Input {
 }
 
 impl Input {
-    /// The files that are meant, with a word about those that are passed over.
+    /// Returns the files that are meant, with a word about those that are passed over.
     pub fn sources(&self, quiet: bool) -> Result<Sources> {
         let sources = resolve(&self.inputs, self.format)?;
         if !quiet && let Some(first) = sources.skipped.first() {
@@ -38,7 +38,7 @@ impl Input {
         Ok(sources)
     }
 
-    /// What a record's item and id are called.
+    /// Returns what a record's item and id are called.
     pub fn fields(&self, item: &str, kind: ItemField) -> Fields {
         Fields::new(item, kind).with_id(Some(self.id_field.clone()))
     }
@@ -69,13 +69,13 @@ pub struct Work {
     #[arg(long, value_enum, default_value = "fail")]
     pub on_error: OnError,
 
-    /// Threads that work on records; by default one a core
+    /// Threads that work on records; by default one per core
     #[arg(long, value_name = "N", value_parser = parse_threads)]
     threads: Option<usize>,
 }
 
 impl Work {
-    /// How many threads there are to be.
+    /// Returns how many threads there are to be.
     pub fn threads(&self) -> usize {
         self.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from))
     }
@@ -98,7 +98,7 @@ pub struct Trust {
 }
 
 impl Trust {
-    /// The filter in a file, whose answers are to be acted on.
+    /// Returns the filter in a file, whose answers are to be acted on.
     pub fn filter<'f>(&self, file: &'f FilterFile) -> Result<Filter<'f>> {
         match file.filter_to_trust() {
             Err(cause @ FilterFileError::Overfull { .. }) if self.allow_overfull => {
@@ -119,12 +119,12 @@ pub struct Opening {
 }
 
 impl Opening {
-    /// How much work each item may take.
+    /// Returns how much work each item may take.
     pub fn work(&self) -> WorkLimit {
         if self.unlimited_work { WorkLimit::Unlimited } else { WorkLimit::Usual }
     }
 
-    /// The file of a filter or index.
+    /// Returns the file of a filter or index.
     pub fn file(&self, path: &Path) -> Result<FilterFile> {
         Ok(FilterFile::open(path)?.within(self.work()))
     }
@@ -171,12 +171,12 @@ pub fn print_json(value: &serde_json::Value, stdout_taken: bool) -> Result<()> {
     writeln!(std::io::stdout(), "{text}").context("cannot write to standard output")
 }
 
-/// Whether an output is standard output, by whatever name.
+/// Returns whether an output is standard output, by whatever name.
 pub fn is_stdout(path: &Option<PathBuf>) -> bool {
     path.as_deref().is_some_and(output::is_stdout)
 }
 
-/// An error over standard output that nobody reads any longer, which is none, as one: where other outputs were wanted too, they are missing.
+/// Makes a failure of standard output being closed, which is none by itself, if other outputs were wanted: they are missing then.
 pub fn missing_outputs(error: anyhow::Error, outputs: &[&Option<PathBuf>]) -> anyhow::Error {
     let missing: Vec<String> = outputs
         .iter()

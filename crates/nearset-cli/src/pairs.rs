@@ -25,7 +25,7 @@ Exit codes: 0 done, 1 failed (no output appears), 2 wrong command line.";
 /// Find all pairs of records that are near each other
 ///
 /// Writes the ids of both records and their exact Jaccard similarity, each pair once, the earlier record first, in the order of
-/// the later one. Candidates share one of their rarest shingles, of which so many are looked at that at most --max-fn of the pairs at
+/// the later one. Candidates share one of their rarest shingles, enough of which are looked at that at most --max-fn of the pairs at
 /// exactly --near are missed; each is compared by all of its shingles. Texts are not held in memory but read again where they lie, so the corpus may be larger; those
 /// of compressed inputs, Parquet and pipes are copied to an unnamed file in TMPDIR.
 #[derive(clap::Args)]

@@ -26,7 +26,7 @@ Examples:
   Near-duplicate texts, a million of them, at a Jaccard similarity of 0.8:
     nearset plan --metric jaccard --near 0.8 --far 0.6 --capacity 1e6
 
-  The same, reckoning with how much your texts have in common anyway:
+  The same, allowing for how much your texts have in common anyway:
     nearset plan --metric jaccard --near 0.8 --far 0.6 --capacity 1e6 --sample corpus.jsonl
 
   A picture of it:
@@ -41,7 +41,7 @@ Examples:
 Exit codes: 0 there is a plan, 1 nothing keeps the promises (it says what does) or a file failed,
 2 wrong command line.";
 
-/// The examples, and what numbers of each metric count.
+/// Returns the examples, and what numbers of each metric count.
 fn after_help() -> String {
     let mut units = String::from("Units of --near, --far and --background:\n");
     for name in MetricName::ALL {
@@ -130,7 +130,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
     Ok(if filter.is_some() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// What of a sample is told.
+/// Returns what is shown of a sample.
 fn sample(sampled: &Sampled) -> Sample {
     Sample { records: sampled.records, items: sampled.items, most_pairs: PAIRS }
 }
@@ -146,7 +146,7 @@ impl Args {
         Ok((self.wanted.request(metric, self.far, self.capacity, sampled.as_ref()), sampled))
     }
 
-    /// What the answer advises, as typed.
+    /// Returns what the answer advises, as typed.
     fn wording(&self) -> Wording {
         let next = match item_field(self.metric.form()) {
             Some(_) => vec![
@@ -169,7 +169,7 @@ impl Args {
         }
     }
 
-    /// The options by which `nearset build` makes the filter.
+    /// Returns the options by which `nearset build` makes the filter.
     fn for_build(&self) -> String {
         let mut text = format!("--metric {} {}", self.metric, self.wanted.typed());
         if let Some(far) = self.far {

@@ -53,7 +53,7 @@ pub struct Args {
     #[arg(long, value_name = "N")]
     top: Option<usize>,
 
-    /// Show only what is this near: at most so many differing bits, or such a distance; at least such a similarity or cosine
+    /// Show only what is this near: at most this many differing bits or this distance; at least this similarity or cosine
     #[arg(long, value_name = "NUMBER", allow_negative_numbers = true)]
     within: Option<f64>,
 

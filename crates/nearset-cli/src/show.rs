@@ -12,7 +12,7 @@ use nearset_jobs::run::{Progress, RunError};
 use nearset_records::{InputError, OutputError, output};
 pub use nearset_view::words::{bytes, count, percent, seconds};
 
-/// Whether somebody reads standard output no longer, which is no failure. Of another pipe it is one: its output was asked for by name.
+/// Returns whether standard output was closed by its reader, which is no failure. Another pipe that is closed is one: its output was asked for by name.
 pub fn is_broken_pipe(error: &anyhow::Error) -> bool {
     let is_broken = |cause: &io::Error| cause.kind() == io::ErrorKind::BrokenPipe;
     let output = |error: &OutputError| match error {
@@ -35,7 +35,7 @@ const WIDTH: usize = 100;
 /// Lines longer than this are hard to read.
 const WIDEST: usize = 120;
 
-/// The width of text that the terminal has room for.
+/// Returns the width of text that the terminal has room for.
 pub fn width() -> usize {
     terminal_size::terminal_size().map_or(WIDTH, |(width, _)| usize::from(width.0)).clamp(40, WIDEST)
 }

@@ -1,4 +1,4 @@
-//! How far apart the unrelated items of a file lie: the background that a plan reckons with.
+//! How far apart the unrelated items of a file lie: the background that a plan assumes.
 //!
 //! Claim: which pairs are compared depends on the records and the seed alone. Where there are more than [`PAIRS`] they are
 //! drawn uniformly and independently, from a uniform sample of at most [`MOST_ITEMS`] items (reservoir, Vitter 1985).

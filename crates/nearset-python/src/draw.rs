@@ -21,7 +21,7 @@ pub fn plan_facts(plan: &Plan) -> Vec<(&'static str, String)> {
         ("metric", format!("{metric}, {} items", count(terms.capacity))),
         ("structure", format!("{} over {}: {}", plan.structure, plan.family, plan.structure.meaning())),
         ("shape", shape(plan)),
-        ("memory", format!("{} bits an item, {} in all", number(plan.bits_per_item), bytes(plan.bytes))),
+        ("memory", format!("{} bits per item, {} in all", number(plan.bits_per_item), bytes(plan.bytes))),
         ("near", format!("{} missed at {} {unit}", percent(plan.false_negative), own(terms.near))),
         ("far", format!("{} accepted at {} {unit}", percent(plan.false_positive), own(terms.far))),
     ]

@@ -220,7 +220,7 @@ impl Filter {
     /// Args:
     ///     items: A list or other iterable, a numpy matrix with one item a row, or an Arrow column (pyarrow, polars, pandas);
     ///         the last two are read in place.
-    ///     threads: Threads that hash; one a core unless given.
+    ///     threads: Threads that hash; one per core unless given.
     ///
     /// Returns a numpy array of ``bool``. If an item does not do, those before it are inserted, and the error names it. A filter
     /// that refuses takes pieces of a batch until one has no room.
@@ -305,7 +305,7 @@ impl Filter {
     ///
     /// Args:
     ///     items: As for :meth:`insert_all`.
-    ///     threads: Threads that look up; one a core unless given.
+    ///     threads: Threads that look up; one per core unless given.
     #[pyo3(signature = (items, *, threads=None))]
     fn contains_all<'py>(
         &self,
@@ -598,7 +598,7 @@ impl ExactNearFilter {
         to_python(py, expect(decode(py, bytes, unlimited_work, allow_overfull)?, false)?)
     }
 
-    /// Nothing within so many bits of a stored string is missed.
+    /// The number of differing bits up to which nothing is missed.
     #[getter]
     fn radius(slf: &Bound<'_, Self>) -> u32 {
         let filter = slf.as_super().get().read(slf.py());

@@ -193,7 +193,7 @@ impl Index {
     }
 }
 
-/// Ids and nearnesses of the nearest items, one row a query.
+/// Ids and nearnesses of the nearest items, one row per query.
 type Nearest<'py> = (Bound<'py, PyArray2<i64>>, Bound<'py, PyArray2<f64>>);
 
 #[pymethods]
@@ -271,7 +271,7 @@ impl Index {
         Ok(found.iter().map(|found| self.neighbour(found)).collect())
     }
 
-    /// :meth:`nearest` of many items, by all cores: two matrices with one row a query, ids and how near they are. Where there are
+    /// :meth:`nearest` of many items, by all cores: two matrices with one row per query, ids and how near they are. Where there are
     /// fewer than ``top``, a row ends with the id -1 and not a number.
     #[pyo3(signature = (items, top, *, threads=None))]
     fn nearest_all<'py>(
@@ -484,7 +484,7 @@ impl IndexPlan {
         self.0.success
     }
 
-    /// How many items a query meets that it has nothing to do with, on average at capacity.
+    /// How many items per query meets that it has nothing to do with, on average at capacity.
     #[getter]
     fn candidates(&self) -> f64 {
         self.0.candidates

@@ -85,11 +85,11 @@ impl MinHash {
         Ok(Signature { signature, of: self.arguments() })
     }
 
-    /// The signatures' values of many items, one a row, by all cores.
+    /// The signatures' values of many items, one per row, by all cores.
     ///
     /// Args:
     ///     items: As for :meth:`Filter.insert_all`.
-    ///     threads: Threads; one a core unless given.
+    ///     threads: Threads; one per core unless given.
     #[pyo3(signature = (items, *, threads=None))]
     fn signatures<'py>(
         &self,

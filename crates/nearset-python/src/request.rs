@@ -102,7 +102,7 @@ impl Request {
         self.plan.accepted(similarity).map_err(error::value)
     }
 
-    /// An empty filter for so many texts.
+    /// An empty filter for ``capacity`` texts.
     ///
     /// Args:
     ///     capacity: How many distinct texts are expected.

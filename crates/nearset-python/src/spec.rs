@@ -173,7 +173,7 @@ impl FilterSpec {
         )
     }
 
-    /// An item's keys, one a band; 0 where it has no value in a band.
+    /// An item's keys, one per band; 0 where it has no value in a band.
     fn keys<'py>(&self, py: Python<'py>, item: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyArray1<u64>>> {
         let hasher = self.hasher()?;
         let one = items::one(self.metric, item)?;
@@ -183,11 +183,11 @@ impl FilterSpec {
         Ok(words(&hashed).collect::<Vec<u64>>().into_pyarray(py))
     }
 
-    /// The keys of items, one row an item and one column a band.
+    /// The keys of items, one row per item and one column per band.
     ///
     /// Args:
     ///     items: As for :meth:`Filter.insert_all`.
-    ///     threads: Threads that hash; one a core unless given.
+    ///     threads: Threads that hash; one per core unless given.
     ///     first: The number of the first item, for the error that names one which does not do.
     #[pyo3(signature = (items, *, threads=None, first=Whole(0)))]
     fn keys_all<'py>(

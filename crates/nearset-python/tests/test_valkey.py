@@ -357,7 +357,7 @@ def test_a_spread_filter_keeps_its_promise(client):
     library = plan.filter()
     library.insert_all(stored)
     bits = spread.spec.num_bits
-    # One bit a key, at random places: the sigma of how many are set is below that of as many coins.
+    # One bit per key, at random places: the sigma of how many are set is below that of as many coins.
     assert abs(spread.fill - library.fill) <= 6 * (0.25 / bits) ** 0.5
 
     def limit(rate):
@@ -407,7 +407,7 @@ def test_a_spread_filter_is_whole_or_not_there(client, texts):
         SpreadFilter.reserve(client, "large", plan, slices=3)
     assert client.keys() == [b"{large:2}"], "what was made before is gone again"
     for slices in (0, plan.bands + 1):
-        with pytest.raises(ValueError, match="one a band"):
+        with pytest.raises(ValueError, match="one per band"):
             SpreadFilter.reserve(client, "other", plan, slices=slices)
     with pytest.raises(TypeError, match="can be spread where"):
         SpreadFilter.reserve(client, "other", nearset.plan(**GOALS["exact bits"]), slices=2)

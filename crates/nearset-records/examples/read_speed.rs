@@ -39,7 +39,7 @@ fn made_up(folder: &std::path::Path) -> std::io::Result<String> {
     Ok(path.to_string_lossy().into_owned())
 }
 
-/// Reads everything, giving each batch to `work`; the best of several runs, in MB of uncompressed bytes a second.
+/// Reads everything, giving each batch to `work`; the best of several runs, in MB of uncompressed bytes per second.
 fn measure(
     name: &str,
     sources: &Sources,

@@ -160,7 +160,7 @@ pub enum OutputError {
 }
 
 impl OutputError {
-    /// What an I/O error on `path` means to the user.
+    /// Turns an I/O error on `path` into what it means to the user.
     pub fn from_io(path: &std::path::Path, cause: io::Error) -> Self {
         let path = path.to_owned();
         match cause.kind() {
@@ -190,7 +190,7 @@ pub enum RecordFault {
     #[error("column {column}: invalid JSON: {why}")]
     InvalidJson { column: usize, why: &'static str },
     #[error(
-        "{found} instead of a JSON object: JSON Lines has one object a line; `jq -c '.[]'` makes such lines of an array"
+        "{found} instead of a JSON object: JSON Lines has one object per line; `jq -c '.[]'` makes such lines of an array"
     )]
     NotAnObject { found: &'static str },
     #[error("no field {field:?}: there are {}", list(found))]
@@ -250,7 +250,7 @@ impl Error for RecordError {
 }
 
 impl InputError {
-    /// What can be done about it.
+    /// Returns what can be done about it.
     pub fn cure(&self) -> Option<Cure> {
         match self {
             InputError::Unreadable { cause, .. } => Some(match cause.kind() {
@@ -272,7 +272,7 @@ impl InputError {
 }
 
 impl OutputError {
-    /// What can be done about it.
+    /// Returns what can be done about it.
     pub fn cure(&self) -> Option<Cure> {
         match self {
             OutputError::Exists { .. } => Some(Cure::Replace),
@@ -288,7 +288,7 @@ impl OutputError {
 }
 
 impl RecordError {
-    /// What can be done about it, beside mending the record.
+    /// Returns what can be done about it, beside mending the record.
     pub fn cure(&self) -> Cure {
         match self.fault {
             RecordFault::MissingField { .. } => Cure::NameFieldOrSkip,
@@ -297,7 +297,7 @@ impl RecordError {
     }
 }
 
-/// An error and its sources in one line, from the outermost to the first. What a message already says is not repeated: some
+/// Returns an error and its sources in one line, from the outermost to the first. What a message already says is not repeated: some
 /// libraries put the source into their own text.
 pub fn chain(error: &(dyn Error + 'static)) -> String {
     let mut text = error.to_string();
@@ -313,7 +313,7 @@ pub fn chain(error: &(dyn Error + 'static)) -> String {
     text
 }
 
-/// Names for a message, not more of them than a reader takes in.
+/// Returns names for a message, not more of them than a reader takes in.
 fn list(names: &[String]) -> ListOfNames<'_> {
     ListOfNames(names)
 }

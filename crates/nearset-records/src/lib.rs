@@ -3,7 +3,7 @@
 //! - [`mod@format`]: what a file holds and how it is packed, by its name.
 //! - [`input`]: files, folders, globs and the pipe as one ordered list, read in batches of whole records.
 //! - [`mod@extract`]: texts, bit strings, vectors and ids out of a batch.
-//! - [`output`]: kept records byte for byte, in files that appear whole or not at all, and can be gone on with behind a checkpoint.
+//! - [`output`]: kept records byte for byte, in files that appear whole or not at all, and can be continued behind a checkpoint.
 //! - [`error`], [`cure`]: what can go wrong, and what a user can do about it.
 //! - [`resume`], [`scratch`]: the state of an unfinished run, and room for what is read again.
 //!

@@ -20,7 +20,7 @@ const STATE: &str = "state.json";
 /// Bytes of records between checkpoints, at the least.
 const LEAST_INTERVAL: u64 = 1 << 30;
 
-/// Between checkpoints so many times the bytes that one writes are read, so that saving takes a small part of the time.
+/// How many times as many bytes are read between two checkpoints as one of them writes, so that saving takes a small part of the time.
 const SAVES_APART: u64 = 8;
 
 /// The folder of a run's state.
@@ -33,7 +33,7 @@ pub struct StateFolder {
 }
 
 impl StateFolder {
-    /// Beside the output. `interval` is that of checkpoints; `None` goes by what one writes.
+    /// Names the folder beside the output. `interval` is that of checkpoints; `None` goes by what one writes.
     pub fn of(out: &Path, interval: Option<u64>) -> Self {
         let mut name = out.file_name().unwrap_or_default().to_owned();
         name.push(".resume");
@@ -55,30 +55,30 @@ impl StateFolder {
         }
     }
 
-    /// Bytes of records until the next checkpoint, where one writes so many bytes.
+    /// Returns how many bytes of records are read until the next checkpoint, if it writes `saved_bytes`.
     pub fn interval(&self, saved_bytes: u64) -> u64 {
         self.interval.unwrap_or(LEAST_INTERVAL.max(SAVES_APART.saturating_mul(saved_bytes))).max(1)
     }
 
-    /// Where the folder lies, if it is there.
+    /// Returns where the folder lies, if it is there.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The path of a file in it.
+    /// Returns the path of a file in it.
     pub fn file(&self, name: &str) -> PathBuf {
         self.path.join(name)
     }
 
-    /// Whether it holds a state.
+    /// Returns whether it holds a state.
     pub fn exists(&self) -> bool {
         self.path.join(STATE).exists()
     }
 
-    /// Makes the folder, unless it is there.
+    /// Creates the folder, unless it exists.
     ///
     /// # Errors
-    /// If it can't be made.
+    /// If it can't be created.
     pub fn create(&self) -> Result<(), OutputError> {
         fs::create_dir_all(&self.path).map_err(|cause| OutputError::from_io(&self.path, cause))
     }
@@ -111,8 +111,8 @@ impl StateFolder {
         }
     }
 
-    /// Removes what a run leaves that is killed while it removes its state: the folder without one. A run that is at work may have
-    /// one too, but it has a partial output.
+    /// Removes a folder without a state, which is left by a run that is killed while it removes its state. A run at work may have such a
+    /// folder too, but it also has a partial output.
     ///
     /// # Errors
     /// As [`StateFolder::remove`].
@@ -138,12 +138,12 @@ impl StateFolder {
         }
     }
 
-    /// The error of a state that does not fit what it refers to.
+    /// Returns the error of a state that does not fit what it refers to.
     pub fn damaged(&self, cause: impl Into<Box<dyn Error + Send + Sync>>) -> OutputError {
         OutputError::BadState { path: self.path.join(STATE), cause: cause.into() }
     }
 
-    /// Makes a state the present one, that of a checkpoint with this number. Files called `NAME-NUMBER.EXTENSION` of earlier ones go.
+    /// Makes `state` the current one, as that of checkpoint number `checkpoint`. Files of earlier checkpoints, `NAME-NUMBER.EXTENSION`, are removed.
     ///
     /// # Errors
     /// If it can't be written.

@@ -17,7 +17,7 @@ pub struct Scratch {
 }
 
 impl Scratch {
-    /// A file without a name in a folder: it goes away however the program ends.
+    /// Creates a file without a name in a folder: it goes away however the program ends.
     ///
     /// # Errors
     /// If there is no room, or no such folder.
@@ -25,7 +25,7 @@ impl Scratch {
         Ok(Self { file: tempfile::tempfile_in(folder)?, length: 0, pending: Vec::new() })
     }
 
-    /// A file of this name, cut to this length: 0 for a new one, [`Scratch::sync`]'s for one that is gone on with.
+    /// Opens the file of this name, cut to this length: 0 for a new one, what [`Scratch::sync`] returned for one that is continued.
     ///
     /// # Errors
     /// If it can't be opened, or is shorter.
@@ -38,12 +38,12 @@ impl Scratch {
         Ok(Self { file, length, pending: Vec::new() })
     }
 
-    /// The bytes appended so far.
+    /// Returns the bytes appended so far.
     pub fn len(&self) -> u64 {
         self.length + self.pending.len() as u64
     }
 
-    /// Whether there are none.
+    /// Returns whether there are none.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -119,6 +119,8 @@ fn is_memory(folder: &Path) -> bool {
     {
         const TMPFS: i64 = 0x0102_1994;
         const RAMFS: i64 = 0x8584_58f6;
+        // The field's type differs by platform.
+        #[allow(clippy::unnecessary_cast)]
         rustix::fs::statfs(folder).is_ok_and(|stat| [TMPFS, RAMFS].contains(&(stat.f_type as i64)))
     }
     #[cfg(not(target_os = "linux"))]

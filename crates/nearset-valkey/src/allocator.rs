@@ -134,7 +134,7 @@ pub mod tally {
         MOST.set(0);
     }
 
-    /// The most that was held at once since it began, beyond what was held then.
+    /// Returns the most that was held at once since it began, beyond what was held then.
     pub fn most() -> u64 {
         MOST.get().unsigned_abs() as u64
     }

@@ -31,32 +31,32 @@ static UNLIMITED_WORK: AtomicBool = AtomicBool::new(false);
 /// Whether files are taken of filters that hold more than they are made for.
 static ALLOW_OVERFULL: AtomicBool = AtomicBool::new(false);
 
-/// Bytes that one key may take.
+/// Returns the bytes that one key may take.
 pub fn memory_limit() -> u64 {
     MEMORY_LIMIT.load(Ordering::Relaxed).unsigned_abs()
 }
 
-/// How much work a client's filter may ask for.
+/// Returns how much work a client's filter may ask for.
 pub fn work_limit() -> WorkLimit {
     if UNLIMITED_WORK.load(Ordering::Relaxed) { WorkLimit::Unlimited } else { WorkLimit::Usual }
 }
 
-/// Whether a client's file may hold a filter with more in it than it is made for.
+/// Returns whether a client's file may hold a filter with more in it than it is made for.
 pub fn allows_overfull() -> bool {
     ALLOW_OVERFULL.load(Ordering::Relaxed)
 }
 
-/// Bytes of items that one command may bring.
+/// Returns the bytes of items that one command may bring.
 pub fn batch_limit() -> u64 {
     BATCH_LIMIT.load(Ordering::Relaxed).unsigned_abs()
 }
 
-/// What filters do when they are full, unless they were reserved with another wish.
+/// Returns what filters do when they are full, unless they were reserved with another wish.
 pub fn when_full() -> WhenFull {
     if WHEN_FULL.load(Ordering::Relaxed) == REFUSE { WhenFull::Refuse } else { WhenFull::Grow }
 }
 
-/// The number that a setting's private data points to.
+/// Returns the number that a setting's private data points to.
 ///
 /// # Safety
 /// The pointer must be one that [`register`] gave to the server.
@@ -95,7 +95,7 @@ extern "C" fn set_full(
     raw::REDISMODULE_OK as c_int
 }
 
-/// The answer that a setting's private data points to.
+/// Returns the answer that a setting's private data points to.
 ///
 /// # Safety
 /// The pointer must be one that [`register`] gave to the server.

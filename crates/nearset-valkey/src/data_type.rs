@@ -53,7 +53,7 @@ pub static FILTER_TYPE: RedisType = RedisType::new(
     },
 );
 
-/// The server's pointer as what it is.
+/// Returns the server's pointer as what it is.
 ///
 /// # Safety
 /// The pointer must be one that [`Key::set`](crate::server::Key::set), [`load`] or [`copy`] gave to the server.
@@ -105,7 +105,7 @@ unsafe extern "C" fn load(io: *mut raw::RedisModuleIO, encoding: c_int) -> *mut 
     ptr::null_mut()
 }
 
-/// A client's `RESTORE` is held against the limit on work; the server's own file and its primary are obeyed without.
+/// Returns the limit on work: a client's `RESTORE` has one, while the server's own file and its primary are obeyed without.
 fn work_limit(io: *mut raw::RedisModuleIO) -> WorkLimit {
     // SAFETY: the stream is the server's own, and so is the context that it gives.
     let flags = unsafe { api!(RedisModule_GetContextFlags(api!(RedisModule_GetContextFromIO(io)))) };
@@ -153,7 +153,7 @@ fn read_part(io: *mut raw::RedisModuleIO) -> Result<Incoming, String> {
     }
 }
 
-/// Whether more pieces are to come.
+/// Returns whether more pieces are to come.
 fn take_piece(incoming: &mut Option<Incoming>, piece: &[u8]) -> Result<bool, String> {
     if piece.is_empty() {
         return Ok(false);

@@ -35,7 +35,7 @@ pub fn reply(call: &Call<'_>, fields: &Fields) {
     }
 }
 
-/// What a filter is, and what it promises.
+/// Returns what a filter is, and what it promises.
 pub fn promise(spec: &FilterSpec) -> Fields {
     let mut fields = Fields::new();
     if let Some(metric) = spec.metric() {

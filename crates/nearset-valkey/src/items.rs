@@ -4,8 +4,8 @@
 //! |---|---|
 //! | jaccard, weighted-jaccard | a text in UTF-8 |
 //! | hamming | the hash's bytes, or twice as many hexadecimal digits |
-//! | symbols | a byte a symbol |
-//! | cosine, l1, l2 | 4 bytes a component (FP32, little-endian), perhaps after the word `FP32`, or `VALUES n x1 … xn` |
+//! | symbols | a byte per symbol |
+//! | cosine, l1, l2 | 4 bytes per component (FP32, little-endian), perhaps after the word `FP32`, or `VALUES n x1 … xn` |
 //!
 //! Texts and symbols are used in place; hashes and vectors are copied once, into room that is kept from command to command.
 //! What an item must be like is the library's to say.
@@ -47,7 +47,7 @@ pub fn with_room<T>(items: Arguments<'_>, work: impl FnOnce(&mut Room) -> T) -> 
     })
 }
 
-/// The only item that the arguments say.
+/// Returns the only item that the arguments say.
 pub fn read_one<'r>(metric: Option<Metric>, arguments: Arguments<'r>, copies: &'r mut ItemBuffer) -> Outcome<Item<'r>> {
     match read_all(metric, arguments, copies)?[..] {
         [item] => Ok(item),
@@ -55,7 +55,7 @@ pub fn read_one<'r>(metric: Option<Metric>, arguments: Arguments<'r>, copies: &'
     }
 }
 
-/// All items that the arguments say, in order.
+/// Returns all items that the arguments say, in order.
 pub fn read_all<'r>(
     metric: Option<Metric>,
     arguments: Arguments<'r>,
@@ -81,7 +81,7 @@ pub fn read_all<'r>(
             }
             let items = (0..copies.len()).filter_map(|i| copies.get(i));
             let trimmed = |(position, item): (usize, Item<'r>)| match item {
-                // Bytes and digits are a little more than so many bits.
+                // Bytes and digits may hold a few bits more than the metric has.
                 Item::Bits(all) => {
                     let bits = Bits::new(all.words(), bits as usize);
                     bits.map(Item::Bits).map_err(|error| at(position, error.to_string()))
@@ -141,7 +141,7 @@ fn add_vector(copies: &mut ItemBuffer, first: &[u8], rest: &mut Arguments<'_>, d
 fn add_blob(components: &mut Vec<f32>, blob: &[u8]) -> Result<(), String> {
     if !blob.len().is_multiple_of(4) {
         let found = blob.len();
-        return Err(format!("a vector is 4 bytes a component (FP32), or VALUES n x1 … xn; {found} bytes were sent"));
+        return Err(format!("a vector is 4 bytes per component (FP32), or VALUES n x1 … xn; {found} bytes were sent"));
     }
     add_components(components, blob);
     Ok(())
@@ -152,12 +152,12 @@ fn add_components(components: &mut Vec<f32>, blob: &[u8]) {
     components.extend(all.iter().map(|bytes| f32::from_le_bytes(*bytes)));
 }
 
-/// A number as Rust reads it, without blanks.
+/// Returns a number as Rust reads it, without blanks.
 pub fn number<T: std::str::FromStr>(text: &[u8]) -> Option<T> {
     std::str::from_utf8(text).ok()?.parse().ok()
 }
 
-/// An argument as an error shows it.
+/// Returns an argument as an error shows it.
 pub fn shown(bytes: &[u8]) -> String {
     const MOST: usize = 40;
     let (start, dots) = if bytes.len() > MOST { (&bytes[..MOST], "…") } else { (bytes, "") };

@@ -67,7 +67,7 @@ impl Floor {
         Self { is_held: false }
     }
 
-    /// Keeps free what the server needs, and so many bytes more. None if there is not so much.
+    /// Keeps free what the server needs and `more` bytes; `None` if there is less.
     fn hold(more: u64) -> Option<Self> {
         let mut blocks = [const { None }; BLOCKS];
         for block in &mut blocks {
@@ -104,7 +104,7 @@ thread_local! {
     static FORESEEN: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Bytes that commands on this thread said they would take, since this was asked last.
+/// Returns the bytes that commands on this thread said they would take since this was last asked.
 pub fn foreseen() -> u64 {
     FORESEEN.take()
 }
@@ -139,7 +139,7 @@ fn allow_in(maxmemory: Option<ServerMemory>, need: Need<'_>) -> Outcome<Floor> {
     Floor::hold(need.passing).ok_or_else(|| no_memory(need.what))
 }
 
-/// The refusal of what the system has no memory for.
+/// Returns the refusal of what the system has no memory for.
 pub fn no_memory(what: impl std::fmt::Display) -> Refusal {
     Refusal::Memory(format!(
         "the system has no memory for {what} beside the {} MB that the server needs to go on: delete keys, send less at once, or \
@@ -148,7 +148,7 @@ pub fn no_memory(what: impl std::fmt::Display) -> Refusal {
     ))
 }
 
-/// The refusal of tables: of those that the allocator had no memory for, or that can't be.
+/// Returns the refusal of tables: of those that the allocator had no memory for, or that can't be.
 pub fn refused(what: &str, error: SpecError) -> Refusal {
     match error {
         SpecError::Bits(BitArrayError::Memory { .. })
@@ -157,7 +157,7 @@ pub fn refused(what: &str, error: SpecError) -> Refusal {
     }
 }
 
-/// That a key may come to so many bytes, if it is a client who wants it.
+/// Checks that a key may come to hold `bytes` bytes, if a client wants it to.
 pub fn hold_against_limit(call: &Call<'_>, bytes: u64, what: &str) -> Outcome {
     let limit = config::memory_limit();
     if bytes <= limit || !call.limits_apply() {

@@ -37,7 +37,7 @@ enum Expiry {
     Generations(u32),
 }
 
-/// The filter that the options ask for, nothing of it allocated; a description is held against a limit on work.
+/// Returns the filter that the options ask for, nothing of it allocated; a description is held against a limit on work.
 pub fn describe(mut arguments: Arguments<'_>, limit: WorkLimit) -> Outcome<FilterSpec> {
     if let Some(first) = arguments.get(0)
         && first.eq_ignore_ascii_case(b"DESCRIPTION")
@@ -52,7 +52,7 @@ pub fn describe(mut arguments: Arguments<'_>, limit: WorkLimit) -> Outcome<Filte
     wishes.describe()
 }
 
-/// The value of an option, by what reads it.
+/// Returns the value of an option, by what reads it.
 fn value<T>(name: &str, arguments: &mut Arguments<'_>, read: impl Fn(&[u8]) -> Result<T, String>) -> Outcome<T> {
     let Some(text) = arguments.next() else { return refuse!("{name} needs a value") };
     read(text).map_err(|why| Refusal::Because(format!("{name}: {why}")))
@@ -66,12 +66,12 @@ fn real(text: &[u8]) -> Result<f64, String> {
     number(text).ok_or_else(|| format!("{} is not a number", shown(text)))
 }
 
-/// What the library reads and writes as text.
+/// Returns what the library reads and writes as text.
 fn named<T: FromStr<Err: ToString>>(text: &[u8]) -> Result<T, String> {
     String::from_utf8_lossy(text).parse().map_err(|error: T::Err| error.to_string())
 }
 
-/// One of several words.
+/// Returns one of several words.
 fn word<T: Copy>(text: &[u8], words: &[(&str, T)]) -> Result<T, String> {
     let found = words.iter().find(|(word, _)| text.eq_ignore_ascii_case(word.as_bytes()));
     found.map(|(_, meaning)| *meaning).ok_or_else(|| {
@@ -193,7 +193,7 @@ impl Wishes {
     }
 }
 
-/// What is wrong with a request, in terms of options.
+/// Returns what is wrong with a request, in terms of options.
 fn explain(name: MetricName, error: RequestError) -> Refusal {
     match error {
         RequestError::OutOfRange { what, source } => {

@@ -65,13 +65,13 @@ pub fn answer(ctx: *mut raw::RedisModuleCtx, argv: *mut *mut raw::RedisModuleStr
     raw::REDISMODULE_OK as c_int
 }
 
-/// The bytes of one of the server's strings.
+/// Returns the bytes of one of the server's strings.
 ///
 /// # Safety
 /// The string must live as long as the caller says.
 unsafe fn bytes_of<'s>(string: *const raw::RedisModuleString) -> &'s [u8] {
     let mut length = 0;
-    // SAFETY: the server gives an address that holds so many bytes for as long as the string lives.
+    // SAFETY: the server gives an address that holds `length` bytes for as long as the string lives.
     unsafe {
         let start = api!(RedisModule_StringPtrLen(string, &mut length));
         slice::from_raw_parts(start.cast(), length)
@@ -79,18 +79,18 @@ unsafe fn bytes_of<'s>(string: *const raw::RedisModuleString) -> &'s [u8] {
 }
 
 impl<'a> Call<'a> {
-    /// How many arguments there are, the command's name included.
+    /// Returns how many arguments there are, the command's name included.
     pub fn count(&self) -> usize {
         self.arguments.len()
     }
 
-    /// An argument in place; the command's name is number 0.
+    /// Returns an argument in place; the command's name is number 0.
     pub fn argument(&self, i: usize) -> &'a [u8] {
         // SAFETY: arguments live until the command ends, which `'a` does not outlive.
         unsafe { bytes_of(self.arguments[i]) }
     }
 
-    /// The arguments from one on.
+    /// Returns the arguments from one on.
     pub fn arguments_from(&self, first: usize) -> Arguments<'a> {
         Arguments { strings: self.arguments.get(first..).unwrap_or_default() }
     }
@@ -158,29 +158,29 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// What the server holds its own memory against, if anything.
+    /// Returns what the server holds its own memory against, if anything.
     pub fn memory(&self) -> Option<ServerMemory> {
         server_memory(self.ctx)
     }
 
-    /// Whether a client asks for this, rather than the primary or the server's own file, which are obeyed without limits.
+    /// Returns whether a client asks for this, rather than the primary or the server's own file, which are obeyed without limits.
     pub fn limits_apply(&self) -> bool {
         !self.has_flag(raw::REDISMODULE_CTX_FLAGS_REPLICATED | raw::REDISMODULE_CTX_FLAGS_LOADING)
     }
 
-    /// How much work a filter may ask for that comes with this command.
+    /// Returns how much work a filter may ask for that comes with this command.
     pub fn work_limit(&self) -> WorkLimit {
         if self.limits_apply() { config::work_limit() } else { WorkLimit::Unlimited }
     }
 
-    /// Whether any of these is said of the command's circumstances.
+    /// Returns whether any of these is said of the command's circumstances.
     fn has_flag(&self, flags: u32) -> bool {
         // SAFETY: as above.
         let said = unsafe { api!(RedisModule_GetContextFlags(self.ctx)) };
         said & flags as c_int != 0
     }
 
-    /// Bytes of the server's own copies while [`Self::replicate`] sends the command on: as the append-only file has it, in that
+    /// Returns the bytes of the server's own copies while [`Self::replicate`] sends the command on: as the append-only file has it, in that
     /// file's buffer, and in that of replicas.
     pub fn bytes_to_send_on(&self) -> u64 {
         3 * self.arguments_from(0).map(|argument| argument.len() as u64).sum::<u64>()
@@ -208,7 +208,7 @@ impl<'a> Call<'a> {
         };
     }
 
-    /// Opens a key to look at it; `None` if there is none.
+    /// Opens per key to look at it; `None` if there is none.
     pub fn read(&self, argument: usize) -> Outcome<Option<Key<'_>>> {
         let key = self.open(argument, raw::REDISMODULE_READ);
         if key.is_empty() {
@@ -217,7 +217,7 @@ impl<'a> Call<'a> {
         key.expect_type().map(|()| Some(key))
     }
 
-    /// Opens a key to change it; it may hold nothing yet.
+    /// Opens per key to change it; it may hold nothing yet.
     pub fn write(&self, argument: usize) -> Outcome<Key<'_>> {
         let key = self.open(argument, raw::REDISMODULE_READ | raw::REDISMODULE_WRITE);
         if !key.is_empty() {
@@ -342,7 +342,7 @@ pub struct ServerMemory {
     pub evicts: bool,
 }
 
-/// What the server holds its own memory against, if anything.
+/// Returns what the server holds its own memory against, if anything.
 pub fn memory() -> Option<ServerMemory> {
     server_memory(ptr::null_mut())
 }
@@ -365,13 +365,13 @@ fn server_memory(ctx: *mut raw::RedisModuleCtx) -> Option<ServerMemory> {
     Some(ServerMemory { most, used: (ratio * most as f64) as u64, own: info.count(c"used_memory_overhead"), evicts })
 }
 
-/// Whether the server has more memory than `maxmemory` allows.
+/// Returns whether the server has more memory than `maxmemory` allows.
 pub fn memory_is_over() -> bool {
     // SAFETY: the function takes nothing.
     unsafe { api!(RedisModule_GetUsedMemoryRatio()) > 1.0 }
 }
 
-/// Whether a key in one of the databases that there usually are has a time to live.
+/// Returns whether a key in one of the databases that there usually are has a time to live.
 fn may_expire(ctx: *mut raw::RedisModuleCtx) -> bool {
     const DATABASES: u32 = 16;
     let info = Info::of(ctx, c"keyspace");
@@ -393,13 +393,13 @@ impl Info {
         Self { ctx, fields: unsafe { api!(RedisModule_GetServerInfo(ctx, section.as_ptr())) } }
     }
 
-    /// A number; 0 if there is none.
+    /// Returns a number; 0 if there is none.
     fn count(&self, field: &CStr) -> u64 {
         // SAFETY: the section was read and is freed below; the server takes a null pointer for the error.
         unsafe { api!(RedisModule_ServerInfoGetFieldUnsigned(self.fields, field.as_ptr(), ptr::null_mut())) }
     }
 
-    /// A text; empty if there is none.
+    /// Returns a text; empty if there is none.
     fn text(&self, field: &CStr) -> &[u8] {
         // SAFETY: as above. The server gives null, or a C string that lives as long as the section.
         unsafe {
@@ -416,7 +416,7 @@ impl Drop for Info {
     }
 }
 
-/// Whether a key is copied for a client, as far as the server tells who has no call: neither as a replica nor from its own file.
+/// Returns whether a key is copied for a client, as far as the server tells who has no call: neither as a replica nor from its own file.
 pub fn limits_apply_to_copies() -> bool {
     // SAFETY: the server takes a null context.
     let said = unsafe { api!(RedisModule_GetContextFlags(ptr::null_mut())) };

@@ -27,7 +27,7 @@ impl Value {
         Self { filter: Some(filter), incoming: None }
     }
 
-    /// The filter, unless it has not come in whole.
+    /// Returns the filter, unless it has not come in whole.
     pub fn filter(&self) -> Outcome<&Filter<'static>> {
         self.filter.as_ref().ok_or_else(|| not_yet(self.incoming.as_ref()))
     }
@@ -43,7 +43,7 @@ impl Value {
         size_of::<Self>() as u64 + filter + incoming
     }
 
-    /// A copy, as `COPY` makes it; an error if there is no memory for it.
+    /// Returns a copy, as `COPY` makes it; an error if there is no memory for it.
     pub fn copy(&self) -> Outcome<Self> {
         let filter = self.filter.as_ref().map(Filter::try_clone).transpose();
         let filter = filter.map_err(|error| memory::refused("the copy", error))?;
@@ -52,7 +52,7 @@ impl Value {
     }
 }
 
-/// Memory of a filter, its functions included: what counts against the limit.
+/// Returns the memory of a filter, its functions included: what counts against the limit.
 pub fn weight(filter: &Filter<'_>) -> u64 {
     filter.bytes().saturating_add(filter.spec().bytes_of_functions())
 }
@@ -78,18 +78,18 @@ impl Incoming {
         Ok(Self { bytes: Vec::new(), length })
     }
 
-    /// Bytes that have come.
+    /// Returns how many bytes have arrived.
     pub fn len(&self) -> usize {
         self.bytes.len()
     }
 
-    /// Bytes that the whole has.
+    /// Returns how many bytes the whole has.
     pub fn length(&self) -> usize {
         self.length
     }
 
-    /// Bytes that are allocated when so many come next: what they need is allocated as they come, so that a header can't claim
-    /// memory. All is copied, where it can't be extended in place.
+    /// Returns how many bytes are allocated when `chunk` bytes come next. They are allocated as they arrive, so that a header can't claim
+    /// memory; everything is copied where it can't be extended in place.
     pub fn room_for(&self, chunk: usize) -> usize {
         let after = self.bytes.len().saturating_add(chunk);
         if after <= self.bytes.capacity() { 0 } else { after.saturating_mul(2).min(self.length.max(after)) }
@@ -127,7 +127,7 @@ impl Incoming {
         self.bytes.len() == self.length
     }
 
-    /// The filter, every byte checked, and its spec held against a limit on work.
+    /// Returns the filter, every byte checked, and its spec held against a limit on work.
     pub fn decode(&self, limit: WorkLimit) -> Result<Filter<'static>, DecodeError> {
         Ok(Filter::decode(&self.bytes, limit)?.try_into_owned()?)
     }

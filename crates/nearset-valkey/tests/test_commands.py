@@ -336,7 +336,7 @@ WRONG_ITEMS = [
     ("hamming-exact", [b"x" * 33], "256 bits are 32 bytes"),
     ("symbols", [b"ACGT"], "length 4 where 64"),
     ("cosine", [fp32([1.0] * 31)], "length 31 where 32"),
-    ("cosine", [b"abc"], "4 bytes a component"),
+    ("cosine", [b"abc"], "4 bytes per component"),
     ("cosine", [fp32([float("nan")] * 32)], "component 0 is NaN"),
     ("cosine", [fp32([0.0] * 32)], "zeros has no direction"),
     ("cosine", ["VALUES", "32", "1"], "followed by 1 numbers"),

@@ -19,7 +19,7 @@ const STEPS: u32 = 200;
 /// Steps of a peer's curve.
 const PEER_STEPS: u32 = 160;
 
-/// A plan's curve, at capacity and with one item, with what it promises.
+/// Returns a plan's curve, at capacity and with one item, with what it promises.
 pub fn plan_chart(plan: &Plan) -> Chart {
     let (metric, terms) = (plan.request.metric, plan.terms());
     let own = |distance| metric.own_unit(distance);
@@ -37,7 +37,7 @@ pub fn plan_chart(plan: &Plan) -> Chart {
     let (bits, all) = (number(plan.bits_per_item), bytes(plan.bytes));
     Chart {
         subtitle: vec![format!(
-            "{} over {}, {bits} bits an item, {all} for {stored} items",
+            "{} over {}, {bits} bits per item, {all} for {stored} items",
             plan.structure, plan.family
         )],
         x,
@@ -60,7 +60,7 @@ pub fn plan_chart(plan: &Plan) -> Chart {
     }
 }
 
-/// A plan's chart, with what the best-known tool or paper would do for the same request.
+/// Returns a plan's chart, with what the best-known tool or paper would do for the same request.
 pub fn plan_chart_beside_peers(plan: &Plan) -> Chart {
     let mut chart = plan_chart(plan);
     if let Some(peer) = peers::peer(plan) {
@@ -72,7 +72,7 @@ pub fn plan_chart_beside_peers(plan: &Plan) -> Chart {
     chart
 }
 
-/// The curve of a filter, one or several generations, as it is now, and with one item.
+/// Returns the curve of a filter, one or several generations, as it is now, and with one item.
 pub fn filter_chart(filter: &Filter<'_>, metric: Metric) -> Chart {
     let points = ascending(filter_curve(filter, metric, STEPS));
     let x = ends(&points);
@@ -93,7 +93,7 @@ pub fn filter_chart(filter: &Filter<'_>, metric: Metric) -> Chart {
     }
 }
 
-/// How likely a query is accepted as the filter is now, one or several generations, in so many steps of the metric's range.
+/// Returns how likely the filter, with all its generations as they are now, accepts a query, in `steps` steps over the metric's range.
 pub fn filter_curve(filter: &Filter<'_>, metric: Metric, steps: u32) -> Vec<Point> {
     let point = |distance| (metric.own_unit(distance), filter.acceptance_probability(distance));
     distances(filter, metric, steps).map(point).collect()
@@ -105,7 +105,7 @@ pub fn ascending(mut points: Vec<Point>) -> Vec<Point> {
     points
 }
 
-/// Where half of the queries are accepted, if the curve gets there.
+/// Returns where half of the queries are accepted, if the curve gets there.
 pub fn half(points: &[Point]) -> Option<f64> {
     let crossing = |pair: &&[Point]| (pair[0].1 < 0.5) != (pair[1].1 < 0.5);
     let pair = points.windows(2).find(crossing)?;
@@ -113,7 +113,7 @@ pub fn half(points: &[Point]) -> Option<f64> {
     Some(x0 + (x1 - x0) * (0.5 - y0) / (y1 - y0))
 }
 
-/// A chart of acceptance with nothing in it yet.
+/// Returns a chart of acceptance with nothing in it yet.
 fn over(of: Metric) -> Chart {
     Chart {
         title: format!("How likely a query is called near: {}", metric(of)),

@@ -15,7 +15,7 @@ pub struct Peer {
     pub accepts: Box<dyn Fn(f64) -> f64>,
 }
 
-/// The choice of the best-known tool or paper for the metric, if there is one.
+/// Returns the choice of the best-known tool or paper for the metric, if there is one.
 pub fn peer(plan: &Plan) -> Option<Peer> {
     let near = plan.request.near;
     match plan.request.metric {
@@ -52,7 +52,7 @@ fn datasketch(threshold: f64) -> (u32, u32) {
     scored.min_by(|a, b| a.0.total_cmp(&b.0)).map_or((1, PERMUTATIONS), |(_, shape)| shape)
 }
 
-/// The paper's rule for rows and threshold, with as many tables as its own bounds ask for to keep the same promises.
+/// Returns the paper's rule for rows and threshold, with as many tables as its own bounds ask for to keep the same promises.
 fn kirsch_mitzenmacher(terms: &Terms, bits: f64) -> Option<Peer> {
     // Where the bounds ask for more tables than this, nobody would build it.
     const MOST_TABLES: f64 = 1e8;
@@ -72,7 +72,7 @@ fn kirsch_mitzenmacher(terms: &Terms, bits: f64) -> Option<Peer> {
     let per_item = filter.bits_per_item();
     let size = if per_item < 1e6 { count(per_item as u64) } else { format!("{per_item:.1e}") };
     let name = format!(
-        "Kirsch & Mitzenmacher's rule: {} tables of {rows} sampled bits, {} must hit; {size} bits an item",
+        "Kirsch & Mitzenmacher's rule: {} tables of {rows} sampled bits, {} must hit; {size} bits per item",
         count(tables as u64),
         count(filter.threshold.into())
     );

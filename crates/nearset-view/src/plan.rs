@@ -41,7 +41,7 @@ pub struct Wording {
 }
 
 impl Default for Wording {
-    /// The library's own names.
+    /// Returns the library's own names.
     fn default() -> Self {
         Self {
             next: vec!["nearset::Filter::new takes the plan's spec".into()],
@@ -56,7 +56,7 @@ impl Default for Wording {
     }
 }
 
-/// The planner's answer to a request, in lines of at most `width` letters and in the terms of a front end.
+/// Returns the planner's answer to a request, in lines of at most `width` letters and in the terms of a front end.
 pub fn answer(
     request: &Request,
     outcome: &Result<Plan, PlanError>,
@@ -137,9 +137,9 @@ impl Page<'_> {
         self.fact("structure", &format!("{} over {}: {}", plan.structure, plan.family, plan.structure.meaning()));
         self.fact("shape", &shape(plan));
         let (bits, all) = (number(plan.bits_per_item), bytes(plan.bytes));
-        self.fact("memory", &format!("{bits} bits an item, {all} in all"));
+        self.fact("memory", &format!("{bits} bits per item, {all} in all"));
         self.fact(
-            "a query",
+            "per query",
             &format!(
                 "{} cache lines and {} hash values, about {}",
                 number(plan.work.cache_lines),
@@ -171,7 +171,7 @@ impl Page<'_> {
                 "",
                 &format!(
                     "{} pairs among {} of {} records; a band of two far items agrees with probability {:.2e}, 95 % sure that \
-                     it is at most {:.2e}, and that is what the plan reckons with",
+                     it is at most {:.2e}, which is what the plan assumes",
                     count(background.pairs()),
                     count(sampled.items),
                     count(sampled.records),
@@ -203,7 +203,7 @@ impl Page<'_> {
         let mut rows: Vec<[String; 4]> = plan.runners_up.iter().map(runner_row).collect();
         let alternatives = plan.request.advise();
         rows.extend(alternatives.iter().map(|advice| advice_row(&plan.request, advice)));
-        self.table(["", "bits an item", "a query", ""], &rows);
+        self.table(["", "bits per item", "per query", ""], &rows);
         self.line("");
     }
 
@@ -242,7 +242,7 @@ impl Page<'_> {
         let of = request.metric;
         let (noun, nouns) = (of.form().noun(), of.form().nouns());
         self.paragraph(&format!(
-            "No filter pays here: the {} that keeps these promises takes {} bits an item, and a {noun} itself takes {}. {} \
+            "No filter pays here: the {} that keeps these promises takes {} bits per item, and a {noun} itself takes {}. {} \
              Keeping the {nouns} and comparing them does the same in less memory, misses nothing, and says which {noun} it was.",
             match request.minimise {
                 Minimise::Bytes => "smallest filter",
@@ -265,7 +265,7 @@ impl Page<'_> {
                 own(of, terms.near)
             ),
         ]);
-        self.table(["", "bits an item", "a query", ""], &rows);
+        self.table(["", "bits per item", "per query", ""], &rows);
         self.line("");
         self.line("How to choose:");
         for advice in advice {
@@ -273,14 +273,14 @@ impl Page<'_> {
             let rate = number(rounded(each));
             let (name, when) = match advice.structure {
                 Structure::MultiIndex => {
-                    ("the index", format!("if you need more: some {rate} queries a second and core"))
+                    ("the index", format!("if you need more: some {rate} queries per second and core"))
                 }
                 Structure::SketchScan => {
-                    ("the sketches", format!("if {rate} queries a second and core are enough and memory is short"))
+                    ("the sketches", format!("if {rate} queries per second and core are enough and memory is short"))
                 }
                 _ => (
                     "the scan",
-                    format!("if {rate} queries a second and core are enough: nothing to tune, nothing missed"),
+                    format!("if {rate} queries per second and core are enough: nothing to tune, nothing missed"),
                 ),
             };
             self.wrapped(&format!("  {name}"), 16, &when);
@@ -331,7 +331,7 @@ impl Page<'_> {
         if let (Some(sampled), Some(FarModel::Measured(background))) = (sampled, &request.far_model) {
             let pairs = background.pairs();
             let small = match pairs < sampled.most_pairs {
-                true => " A larger sample may help: what so few pairs leave possible has to be reckoned with.",
+                true => " A larger sample may help: the plan must allow for all that so few pairs leave possible.",
                 false => "",
             };
             self.paragraph(&format!("By {} pairs of the sample, {}.{small}", count(pairs), far_model(request, terms)));
@@ -363,7 +363,7 @@ impl Page<'_> {
     }
 }
 
-/// Whether other items are taken to be random.
+/// Returns whether other items are taken to be random.
 fn is_random(request: &Request) -> bool {
     match &request.far_model {
         Some(model) => matches!(model, FarModel::Random),
@@ -371,7 +371,7 @@ fn is_random(request: &Request) -> bool {
     }
 }
 
-/// The plan for the most distant near, short of the request's, whose filter is smaller than the items.
+/// Returns the plan for the most distant near, short of the request's, whose filter is smaller than the items.
 fn largest_near_that_pays(request: &Request, terms: &Terms) -> Option<Plan> {
     const HALVINGS: u32 = 7;
     let (mut low, mut high) = (0.0, terms.near.value());
@@ -392,7 +392,7 @@ fn largest_near_that_pays(request: &Request, terms: &Terms) -> Option<Plan> {
     found
 }
 
-/// What is promised, in one or two sentences.
+/// Returns what is promised, in one or two sentences.
 fn promise(plan: &Plan) -> String {
     let (of, terms) = (plan.request.metric, plan.terms());
     let noun = of.form().noun();
@@ -419,7 +419,7 @@ fn promise(plan: &Plan) -> String {
     )
 }
 
-/// One minus a rate, with as many nines as it takes.
+/// Returns one minus a rate, with as many nines as it takes.
 fn found_in(missed: f64) -> String {
     let digits = ((-missed.log10()).ceil() - 1.0).clamp(0.0, 11.0) as usize;
     let text = format!("{:.digits$}", 100.0 * (1.0 - missed));
@@ -429,14 +429,14 @@ fn found_in(missed: f64) -> String {
 
 fn cost(plan: &Plan) -> String {
     format!(
-        "That takes {} bits an item, {} in all, and some {} a query.",
+        "That takes {} bits per item, {} in all, and about {} per query.",
         number(plan.bits_per_item),
         bytes(plan.bytes),
         seconds(1e-9 * plan.work.steps)
     )
 }
 
-/// Why filters get large where near is not very near.
+/// Returns why filters get large where near is not very near.
 fn why_large(metric: Metric, terms: &Terms) -> String {
     match metric.form() {
         Form::Bits(bits) => {
@@ -476,7 +476,7 @@ fn advice_row(request: &Request, advice: &Advice) -> [String; 4] {
     [name, number(advice.bits_per_item), seconds(advice.seconds_per_query), format!("{all} in all; {what}")]
 }
 
-/// What the far promise assumes about all other items.
+/// Returns what the far promise assumes about all other items.
 fn far_model(request: &Request, terms: &Terms) -> String {
     let of = request.metric;
     match &request.far_model {
@@ -504,7 +504,7 @@ fn far_model(request: &Request, terms: &Terms) -> String {
     }
 }
 
-/// A distance in the metric's own unit: `31 bits`, `similarity 0.8`.
+/// Returns a distance in the metric's own unit: `31 bits`, `similarity 0.8`.
 fn own(metric: Metric, distance: Distance) -> String {
     in_words(metric, metric.own_unit(distance))
 }

@@ -126,7 +126,7 @@ impl Panel {
 }
 
 impl Chart {
-    /// The picture.
+    /// Returns the picture.
     pub fn to_svg(&self) -> String {
         let legend_top = 40.0 + 18.0 * self.subtitle.len() as f64 + 12.0;
         let legend_rows = self.lines.len() + usize::from(!self.bounds.is_empty()) + usize::from(self.zone.is_some());
@@ -174,7 +174,7 @@ impl Chart {
         LEFT + (x - self.x.0) / (self.x.1 - self.x.0) * (WIDTH - LEFT - RIGHT)
     }
 
-    /// As many powers of ten as show every promise with room below.
+    /// Returns as many powers of ten as show every promise with room below.
     fn powers(&self) -> i32 {
         let least = self.bounds.iter().map(|bound| bound.y).filter(|&y| y > 0.0).fold(1.0, f64::min);
         ((-least.log10()).ceil() as i32 + 2).clamp(POWERS.0, POWERS.1)
@@ -270,7 +270,7 @@ fn power(minus: i32) -> String {
     }
 }
 
-/// The start of a picture of so many pixels: its title, and a white ground.
+/// Starts a picture of `width` by `height` pixels, with its title and a white ground.
 pub fn start(title: &str, width: f64, height: f64) -> String {
     format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height:.0}\" viewBox=\"0 0 {width} {height:.0}\" \
@@ -290,7 +290,7 @@ fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
-/// Round numbers between two ends, about so many.
+/// Returns about `about` round numbers between two ends.
 pub fn ticks(from: f64, to: f64, about: u32) -> Vec<f64> {
     let rough = (to - from) / f64::from(about);
     if !(rough > 0.0 && rough.is_finite()) {
@@ -304,14 +304,14 @@ pub fn ticks(from: f64, to: f64, about: u32) -> Vec<f64> {
     (first..=last).map(|i| i as f64 * step).collect()
 }
 
-/// A number without the dust of binary fractions.
+/// Returns a number without the dust of binary fractions.
 pub fn number(value: f64) -> String {
     let rounded = format!("{value:.6}");
     let short = rounded.trim_end_matches('0').trim_end_matches('.');
     if short == "-0" { "0".into() } else { short.to_owned() }
 }
 
-/// A path through all points that rises and falls only where they do.
+/// Returns a path through all points that rises and falls only where they do.
 fn smooth(points: &[(f64, f64)]) -> String {
     let Some(&(x, y)) = points.first() else { return String::new() };
     let mut path = format!("M{x:.2} {y:.2}");

@@ -23,7 +23,7 @@ pub struct SourceSummary {
 }
 
 impl SourceSummary {
-    /// A source of which nothing has been read yet.
+    /// Returns a source of which nothing has been read yet.
     pub fn new(name: impl Into<String>) -> Self {
         Self { name: name.into(), ..Self::default() }
     }
@@ -58,7 +58,7 @@ pub struct CurvePoint {
 }
 
 impl CurvePoint {
-    /// A point of a curve.
+    /// Returns a point of a curve.
     pub fn new(similarity: f64, caught: f64) -> Self {
         Self { similarity, caught }
     }
@@ -227,7 +227,7 @@ pub struct Fact {
 }
 
 impl Fact {
-    /// A fact from anything that can be written.
+    /// Returns a fact from anything that can be written.
     pub fn new(name: impl Into<String>, value: impl ToString) -> Self {
         Self { name: name.into(), value: value.to_string() }
     }

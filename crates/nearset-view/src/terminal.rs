@@ -8,7 +8,7 @@ const ROWS: usize = 7;
 /// Eighths of a character from the bottom.
 const EIGHTHS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-/// The chart of a curve given by ascending points, with named places below it. A name that does not fit beside those before
+/// Returns the chart of a curve given by ascending points, with named places below it. A name that does not fit beside those before
 /// it is left out.
 pub fn draw(points: &[(f64, f64)], marks: &[(f64, String)], width: usize) -> String {
     let (Some(first), Some(last)) = (points.first(), points.last()) else { return String::new() };
@@ -44,7 +44,7 @@ pub fn draw(points: &[(f64, f64)], marks: &[(f64, String)], width: usize) -> Str
     text
 }
 
-/// The place nearest to `start` where a name fits with a blank on both sides and still touches what it names.
+/// Returns the place nearest to `start` where a name fits with a blank on both sides and still touches what it names.
 fn free(names: &[char], start: usize, length: usize) -> Option<usize> {
     let fits = |place: usize| {
         let to = (place + length + 1).min(names.len());

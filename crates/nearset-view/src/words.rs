@@ -20,7 +20,7 @@ pub fn count(number: u64) -> String {
     text
 }
 
-/// Bytes with a unit, as disks and memory are sold: `3.4 MB`.
+/// Formats bytes with a unit, as disks and memory are sold: `3.4 MB`.
 pub fn bytes(number: u64) -> String {
     let units = ["B", "kB", "MB", "GB", "TB", "PB", "EB"];
     let (mut value, mut unit) = (number as f64, 0);
@@ -32,7 +32,7 @@ pub fn bytes(number: u64) -> String {
     if unit == 0 { format!("{number} B") } else { format!("{value:.1} {}", units[unit]) }
 }
 
-/// A probability: `97.9 %`, or with an exponent where it is tiny.
+/// Returns a probability: `97.9 %`, or with an exponent where it is tiny.
 pub fn percent(rate: f64) -> String {
     let value = 100.0 * rate;
     match value {
@@ -44,13 +44,13 @@ pub fn percent(rate: f64) -> String {
     }
 }
 
-/// A similarity without the dust of binary fractions: `0.85`.
+/// Returns a similarity without the dust of binary fractions: `0.85`.
 pub fn similarity(value: f64) -> String {
     let text = format!("{value:.3}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// What is caught: `49.7 % at similarity 0.8 (promised: at least 45.0 %), 96.8 % at 0.85, 100.0 % at 0.9`.
+/// Returns what is caught: `49.7 % at similarity 0.8 (promised: at least 45.0 %), 96.8 % at 0.85, 100.0 % at 0.9`.
 pub fn caught(promise: &Promise) -> String {
     let at = |point: &CurvePoint| (percent(point.caught), similarity(point.similarity));
     let ((caught, near), least) = (at(&promise.near), percent(promise.least_near));
@@ -58,7 +58,7 @@ pub fn caught(promise: &Promise) -> String {
     format!("{caught} at similarity {near} (promised: at least {least}){}", above.collect::<String>())
 }
 
-/// What is lost though it is not near: `1.71 % at similarity 0.7 (promised: at most 2.00 %), 0.02 % of what is unrelated`.
+/// Returns what is lost though it is not near: `1.71 % at similarity 0.7 (promised: at most 2.00 %), 0.02 % of what is unrelated`.
 pub fn lost(promise: &Promise) -> String {
     let Some(Loss { far, most_far, unrelated }) = promise.lost else {
         return format!("none below similarity {}", similarity(promise.near.similarity));
@@ -67,7 +67,7 @@ pub fn lost(promise: &Promise) -> String {
     format!("{lost} at similarity {at} (promised: at most {most}), {} of what is unrelated", percent(unrelated))
 }
 
-/// A time in units that fit it: `2 h 3 min`, `4 min 5 s`, `1.2 s`, `3.2 ms`, `65 µs`, `20 ns`.
+/// Returns a time in units that fit it: `2 h 3 min`, `4 min 5 s`, `1.2 s`, `3.2 ms`, `65 µs`, `20 ns`.
 pub fn seconds(seconds: f64) -> String {
     let whole = seconds.round() as u64;
     match seconds {
@@ -93,7 +93,7 @@ pub fn number(value: f64) -> String {
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
 }
 
-/// A probability in three digits: `none`, `0.1 %`, `1 in 10,000,000`.
+/// Returns a probability in three digits: `none`, `0.1 %`, `1 in 10,000,000`.
 pub fn rate(rate: f64) -> String {
     match rate {
         0.0 => "none".into(),
@@ -102,7 +102,7 @@ pub fn rate(rate: f64) -> String {
     }
 }
 
-/// The metric by its everyday name.
+/// Returns the metric by its everyday name.
 pub fn metric(metric: Metric) -> String {
     let title = metric.name().title();
     match metric.form() {
@@ -114,7 +114,7 @@ pub fn metric(metric: Metric) -> String {
     }
 }
 
-/// What a curve is drawn over.
+/// Returns what a curve is drawn over.
 pub fn axis(metric: Metric) -> String {
     let (title, noun) = (metric.name().title(), metric.form().noun());
     match (metric.is_whole(), metric.larger_is_nearer()) {
@@ -124,7 +124,7 @@ pub fn axis(metric: Metric) -> String {
     }
 }
 
-/// A plan's bands or blocks, and how many of them decide.
+/// Returns a plan's bands or blocks, and how many of them decide.
 pub fn shape(plan: &Plan) -> String {
     if let Some(spec) = plan.spec.exact() {
         return match spec.construction {

@@ -107,7 +107,7 @@ pub struct Staleness {
     /// nodes.
     pub expected: f64,
     /// Bytes that all nodes together send per record.
-    pub traffic_a_record: f64,
+    pub traffic_per_record: f64,
 }
 
 /// Records arrive at all nodes in turn; now and then a random node is queried for one of the `recent` newest. Summaries
@@ -153,7 +153,7 @@ pub fn staleness<const D: usize>(
         lag,
         missed: Rate::count(answers).miss(),
         expected: elsewhere * unknown,
-        traffic_a_record: 2.0 * (nodes - 1) as f64 * spec.bytes() as f64 / lag.max(1) as f64,
+        traffic_per_record: 2.0 * (nodes - 1) as f64 * spec.bytes() as f64 / lag.max(1) as f64,
     })
 }
 

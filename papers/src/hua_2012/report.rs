@@ -388,7 +388,7 @@ pub fn nodes(run: &Run, nodes: &[Nodes], stale: &[Staleness]) -> anyhow::Result<
     let mut lags =
         Table::new(["records between exchanges", "recent records missed", "expected", "KiB sent for a record"]);
     for at in stale {
-        let sent = significant(at.traffic_a_record / 1024.0, 3);
+        let sent = significant(at.traffic_per_record / 1024.0, 3);
         lags.row([count(at.lag as f64), rate(at.missed), significant(at.expected, 3), sent]);
     }
     run.table("staleness", &lags)?;
@@ -441,7 +441,7 @@ pub fn nodes(run: &Run, nodes: &[Nodes], stale: &[Staleness]) -> anyhow::Result<
                 title: "30 nodes: sent for a record".into(),
                 x: lag_axis(),
                 y: Axis::powers("KiB"),
-                series: vec![Series::new("merged", Shape::Dots, Colour::Blue, stale.iter().map(|at| (at.lag as f64, at.traffic_a_record / 1024.0)))],
+                series: vec![Series::new("merged", Shape::Dots, Colour::Blue, stale.iter().map(|at| (at.lag as f64, at.traffic_per_record / 1024.0)))],
                 ..Panel::default()
             },
         ],

@@ -16,7 +16,7 @@ use crate::items::Faults;
 use crate::options::{Usage, print_json};
 use crate::show;
 
-/// An empty index of the kind that suits the metric: bit strings are compared so fast that none needs to be missed.
+/// Returns an empty index of the kind that suits the metric: bit strings are compared so fast that none needs to be missed.
 fn empty(args: &Args, metric: Metric, shape: Shape, capacity: impl FnOnce() -> Result<u64>) -> Result<Index<'static>> {
     let Metric::Hamming { bits } = metric else {
         if args.wanted.max_fp.is_some() {

@@ -32,7 +32,7 @@ pub fn answer(request: &Request, outcome: &Result<Plan, PlanError>, sampled: Opt
     Value::Object(answer)
 }
 
-/// A map, from what `json!` made of braces.
+/// Returns a map, from what `json!` made of braces.
 fn fields(value: Value) -> Map<String, Value> {
     match value {
         Value::Object(fields) => fields,

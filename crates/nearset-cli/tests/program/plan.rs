@@ -51,7 +51,8 @@ fn every_metric_is_planned_in_words_and_in_json() {
 
         let words = said(&workshop.ok(&format!("plan {goal}")));
         let structure = plan["structure"].as_str().unwrap();
-        for expected in ["A query ", "found", "bits an item", structure, "grey zone", "near ", "far ", "│", "Next:"] {
+        for expected in ["A query ", "found", "bits per item", structure, "grey zone", "near ", "far ", "│", "Next:"]
+        {
             assert!(words.contains(expected), "{goal}: {expected:?} is missing in\n{words}");
         }
         assert!(!words.contains('\u{1b}'), "colours in\n{words}");

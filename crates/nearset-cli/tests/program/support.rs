@@ -146,7 +146,7 @@ pub fn corpus(documents: usize) -> (Vec<String>, Vec<bool>) {
     (texts.into_iter().map(|text| text.join(" ")).collect(), near)
 }
 
-/// The corpus as JSON Lines, an id a record.
+/// The corpus as JSON Lines, an id per record.
 pub fn jsonl(texts: &[String]) -> String {
     texts
         .iter()

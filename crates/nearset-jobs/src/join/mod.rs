@@ -116,7 +116,7 @@ pub struct JoinPlan {
     /// Shingles under which a record is looked up, if none of its own is common.
     pub keys: usize,
     /// Memory that each record takes that others are compared with, its id aside.
-    pub bytes_a_record: u64,
+    pub bytes_per_record: u64,
     /// The most memory that shingle sets are held in, not to be read again.
     pub cache_bytes: u64,
     /// What all records would take, where that was asked for.
@@ -149,7 +149,7 @@ impl JoinPlan {
             missed: 1.0 - spec.success_probability(spec.near),
             shingling: spec.shingling.to_string(),
             keys: spec.keys(),
-            bytes_a_record: index + texts::BYTES_A_RECORD,
+            bytes_per_record: index + texts::BYTES_A_RECORD,
             cache_bytes: texts::CACHE_BYTES as u64,
             needs: None,
         })

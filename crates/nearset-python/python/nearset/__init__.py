@@ -1,6 +1,6 @@
 """Have I seen anything near this?
 
-A Bloom filter answers "have I seen exactly this?" in a few bits an item. nearset does the same for *near*: near-duplicate
+A Bloom filter answers "have I seen exactly this?" in a few bits per item. nearset does the same for *near*: near-duplicate
 documents, perceptual hashes, embeddings, records.
 
 - `dedup`: which of many texts to keep.

@@ -70,7 +70,7 @@ def dedup(
         capacity: How many distinct texts to make room for; the number of texts unless given. A generator does not tell
             its length: the filter then grows as it fills.
         missing: What to do with a text that is None or null: `fail`, or `skip` to leave it out.
-        threads: Threads that hash; one a core unless given.
+        threads: Threads that hash; one per core unless given.
         progress: Whether to show a progress bar, by tqdm. Unless given, one is shown if tqdm is there, somebody is
             watching, and it takes longer than a second.
         return_filters: Whether to return the filter, too, as a list of one.

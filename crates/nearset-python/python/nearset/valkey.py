@@ -86,7 +86,7 @@ class NearFilter:
             client: As for the class, and so are `key` and `hash_on`.
             metric: As for `nearset.plan`, and so are `near` to `seed`. `far` may be left out for `jaccard`.
             when_full: What happens to an item beyond the capacity: `grow` by another generation, or `refuse`.
-            expire_after: Remember at least so many of the last items, and forget older ones a generation of `capacity` items
+            expire_after: Remember at least this many of the last items, and forget older ones a generation of `capacity` items
                 at a time.
             generations: The same, said by the number of generations that are kept.
         """
@@ -174,7 +174,7 @@ class NearFilter:
 
         Args:
             items: As for `nearset.NearFilter.insert_all`.
-            threads: Threads that hash; one a core unless given.
+            threads: Threads that hash; one per core unless given.
 
         If an item does not do, the error names it; those that were on their way with it may be inserted.
         """
@@ -323,7 +323,7 @@ class SpreadFilter:
             client: As for the class, and so is `name`.
             plan: What `nearset.plan` gave, or a spec. Beyond its capacity the filter refuses items, with `FullError`,
                 unless nothing was promised of that.
-            slices: In how many keys it is to lie, at most one a band. Each takes an equal part of the memory.
+            slices: In how many keys it is to lie, at most one per band. Each takes an equal part of the memory.
         """
         server = Server(client)
         spec = plan.spec(when_full="refuse") if isinstance(plan, Plan) else plan
@@ -368,7 +368,7 @@ class SpreadFilter:
 
         Args:
             items: As for `nearset.NearFilter.insert_all`.
-            threads: Threads that hash; one a core unless given.
+            threads: Threads that hash; one per core unless given.
         """
         return ~self._are_near("NEAR.ADDKEYS", items, threads)
 
@@ -440,6 +440,6 @@ def _divided(spec: FilterSpec, slices: int) -> list[slice]:
     # That the number of hits decides; it raises otherwise.
     spec.accepts(np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64))
     if not 1 <= slices <= spec.bands:
-        raise ValueError(f"slices={slices}: there is from 1 to one a band, {spec.bands}")
+        raise ValueError(f"slices={slices}: there is from 1 to one per band, {spec.bands}")
     edges = [spec.bands * i // slices for i in range(slices + 1)]
     return [slice(start, stop) for start, stop in zip(edges, edges[1:])]

@@ -17,7 +17,7 @@ pub(crate) struct Cell {
 }
 
 impl Cell {
-    /// The cell with its quotes, where it has them.
+    /// Returns the cell with its quotes, where it has them.
     pub fn raw<'r>(&self, row: &'r [u8]) -> &'r [u8] {
         let Range { start, end } = self.range;
         // Before a cell without quotes stands a separator, or nothing.
@@ -26,7 +26,7 @@ impl Cell {
     }
 }
 
-/// The row without its line end.
+/// Returns the row without its line end.
 pub(crate) fn strip_line_end(row: &[u8]) -> &[u8] {
     let row = row.strip_suffix(b"\n").unwrap_or(row);
     row.strip_suffix(b"\r").unwrap_or(row)
@@ -85,7 +85,7 @@ impl Iterator for Cells<'_> {
     }
 }
 
-/// All cells of a row, decoded.
+/// Returns all cells of a row, decoded.
 pub(crate) fn row_cells(row: &[u8], delimiter: u8) -> Result<Vec<String>, RecordFault> {
     let text = std::str::from_utf8(row).map_err(|error| RecordFault::InvalidUtf8 { offset: error.valid_up_to() })?;
     Cells::new(row, delimiter)

@@ -81,7 +81,7 @@ pub(crate) fn find(
     Ok(found.map(|found| found.map(|(value, _)| value)))
 }
 
-/// The one value on the line.
+/// Returns the one value on the line.
 pub(crate) fn whole(line: &[u8], escapes: &mut Vec<usize>) -> Result<Value, RecordFault> {
     let mut scanner = Scanner::new(line, escapes);
     scanner.space();
@@ -102,7 +102,7 @@ pub(crate) struct Member {
     pub kind: Kind,
 }
 
-/// The members of the one object on the line whose decoded keys `name` knows, in their order.
+/// Returns the members of the one object on the line whose decoded keys `name` knows, in their order.
 pub(crate) fn members(line: &[u8], name: impl Fn(&[u8]) -> Option<usize>) -> Result<Vec<Member>, RecordFault> {
     let mut escapes = Vec::new();
     let mut scanner = Scanner::new(line, &mut escapes);
@@ -123,7 +123,7 @@ pub(crate) fn members(line: &[u8], name: impl Fn(&[u8]) -> Option<usize>) -> Res
     Ok(found)
 }
 
-/// The keys of a valid object, for a message.
+/// Returns the keys of a valid object, for a message.
 pub(crate) fn keys(line: &str) -> Vec<String> {
     let mut escapes = Vec::new();
     let mut scanner = Scanner::new(line.as_bytes(), &mut escapes);
@@ -272,7 +272,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// What a key stands for.
+    /// Returns what a key stands for.
     fn key<'k>(&self, key: Text, decoded: &'k mut Vec<u8>) -> &'k [u8]
     where
         'a: 'k,
@@ -434,7 +434,7 @@ impl<'a> Scanner<'a> {
     }
 }
 
-/// What remains of a dotted path below `key`.
+/// Returns what remains of a dotted path below `key`.
 fn below<'p>(path: &'p str, key: &[u8]) -> Option<&'p str> {
     let rest = path.as_bytes().strip_prefix(key)?;
     // A prefix that ends before a dot ends between characters.

@@ -32,7 +32,7 @@ pub enum ItemField {
     Vector,
 }
 
-/// What a record's field must hold for items of this form; `None` where files have none for it.
+/// Returns what a record's field must hold for items of this form; `None` where files have none for it.
 pub fn item_field(form: Form) -> Option<ItemField> {
     match form {
         Form::Bits(_) => Some(ItemField::Hex),
@@ -67,12 +67,12 @@ pub struct Fields {
 }
 
 impl Fields {
-    /// An item of that name and kind; the id is called `id`.
+    /// Names the item's field and its kind; the id is called `id`.
     pub fn new(item: impl Into<String>, kind: ItemField) -> Self {
         Self { item: item.into(), id: Some("id".to_owned()), kind }
     }
 
-    /// The same with another id field.
+    /// Returns the same with another id field.
     pub fn with_id(mut self, id: Option<String>) -> Self {
         self.id = id;
         self
@@ -93,7 +93,7 @@ pub(crate) enum Place {
 /// What one decoder decodes into; its allocations are kept from batch to batch.
 #[derive(Debug, Default)]
 pub struct Arena {
-    /// Decoded texts: bytes, so that they are checked to be UTF-8 once a batch rather than piece by piece.
+    /// Decoded texts: bytes, so that they are checked to be UTF-8 once per batch rather than piece by piece.
     text: Vec<u8>,
     /// Items that are no texts.
     others: ItemBuffer,
@@ -104,7 +104,7 @@ pub struct Arena {
 }
 
 impl Arena {
-    /// An empty arena.
+    /// Returns an empty arena.
     pub fn new() -> Self {
         Self::default()
     }
@@ -129,22 +129,22 @@ pub struct Extracted<'a> {
 }
 
 impl<'a> Extracted<'a> {
-    /// Where the records lie.
+    /// Returns where the records lie.
     pub fn batch(&self) -> &'a Batch {
         self.batch
     }
 
-    /// How many records there are.
+    /// Returns how many records there are.
     pub fn len(&self) -> usize {
         self.arena.items.len()
     }
 
-    /// Whether there are none.
+    /// Returns whether there are none.
     pub fn is_empty(&self) -> bool {
         self.arena.items.is_empty()
     }
 
-    /// The item of record `i`.
+    /// Returns the item of record `i`.
     ///
     /// # Errors
     /// If the record is faulty.
@@ -160,7 +160,7 @@ impl<'a> Extracted<'a> {
         }
     }
 
-    /// A fault of record `i`, with its place.
+    /// Returns a fault of record `i`, with its place.
     ///
     /// # Panics
     /// If there is no record `i`.
@@ -168,7 +168,7 @@ impl<'a> Extracted<'a> {
         RecordError { name: Arc::clone(self.batch.name()), line: self.batch.line(i), fault }
     }
 
-    /// The id of record `i`: its id field, or `file:line`.
+    /// Returns the id of record `i`: its id field, or `file:line`.
     ///
     /// # Panics
     /// If there is no record `i`.
@@ -180,7 +180,7 @@ impl<'a> Extracted<'a> {
         }
     }
 
-    /// What stands in the id field of record `i`.
+    /// Returns what stands in the id field of record `i`.
     ///
     /// # Panics
     /// If there is no record `i`.
@@ -243,12 +243,12 @@ pub(crate) struct Raw {
 }
 
 impl Raw {
-    /// A string that stands as it is.
+    /// Returns a string that needs no decoding.
     pub fn plain(range: Range<usize>) -> Self {
         Self { range, escape: Escape::None }
     }
 
-    /// A cell in which quotes are doubled.
+    /// Returns a cell in which quotes are doubled.
     pub fn doubled_quotes(range: Range<usize>) -> Self {
         Self { range, escape: Escape::DoubledQuotes }
     }
@@ -270,17 +270,17 @@ impl From<json::Value> for Raw {
 }
 
 impl<'a, 'b> Decoder<'a, 'b> {
-    /// What is wanted of a record.
+    /// Returns what is wanted of a record.
     pub fn fields(&self) -> &'b Fields {
         self.fields
     }
 
-    /// The item's and the id's column, for tables.
+    /// Returns the item's and the id's column, for tables.
     pub fn columns(&self) -> (Option<usize>, Option<usize>) {
         self.columns
     }
 
-    /// What stands before the source's first record.
+    /// Returns what stands before the source's first record.
     pub fn preamble(&self) -> &'a Preamble {
         self.batch.preamble()
     }
@@ -290,7 +290,7 @@ impl<'a, 'b> Decoder<'a, 'b> {
         &mut self.arena.escapes
     }
 
-    /// Record `i` as text.
+    /// Returns record `i` as text.
     pub fn record_text(&self, i: usize) -> Result<&'a str, RecordFault> {
         match self.text {
             // A record starts and ends at an ASCII byte, so within valid text the slice is valid.
@@ -324,7 +324,7 @@ impl<'a, 'b> Decoder<'a, 'b> {
         Ok(place)
     }
 
-    /// A string where it stands, or decoded into the arena.
+    /// Returns a string where it stands, or decoded into the arena.
     pub fn string(&mut self, i: usize, record: &str, raw: Raw) -> Result<Place, RecordFault> {
         let start = self.arena.text.len();
         if raw.escape == Escape::None {
@@ -339,7 +339,7 @@ impl<'a, 'b> Decoder<'a, 'b> {
         Ok(Place::Arena(start..self.arena.text.len()))
     }
 
-    /// Numbers between commas or white space, in brackets or not.
+    /// Returns numbers between commas or white space, in brackets or not.
     pub fn numbers(&mut self, text: &str) -> Result<Place, RecordFault> {
         let field = || self.fields.item.clone();
         self.arena.others.push_numbers(text).map_err(|cause| match cause {
@@ -353,7 +353,7 @@ impl<'a, 'b> Decoder<'a, 'b> {
         Place::Item(self.arena.others.len() - 1)
     }
 
-    /// A text that stands in pieces.
+    /// Returns a text that lies in pieces.
     pub fn text(&mut self, i: usize, record: &str, pieces: &[Range<usize>]) -> Place {
         if let ([piece], Some(_)) = (pieces, self.text) {
             let base = self.batch.range(i).start;
@@ -366,7 +366,7 @@ impl<'a, 'b> Decoder<'a, 'b> {
         Place::Arena(start..self.arena.text.len())
     }
 
-    /// The numbers of record `i` behind its first `skipped` bytes.
+    /// Returns the numbers of record `i` behind its first `skipped` bytes.
     pub fn floats(&mut self, i: usize, skipped: usize) -> Place {
         let raw = &self.batch.raw(i)[skipped..];
         let wide = self.batch.preamble().element_bytes == 8;

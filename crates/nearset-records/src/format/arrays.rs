@@ -127,7 +127,7 @@ const MAGIC: &[u8] = b"\x93NUMPY";
 const MAX_HEADER: usize = 64 << 10;
 
 impl NpyHeader {
-    /// How many bytes the header has, once enough of it is there to tell.
+    /// Returns how many bytes the header has, once enough of it is there to tell.
     fn size(head: &[u8]) -> Result<Option<usize>, String> {
         if head.len() < 12 {
             return Ok(None);
@@ -186,7 +186,7 @@ impl NpyHeader {
         Ok(Self { rows, dimensions, element_bytes })
     }
 
-    /// The header of another number of rows, padded to the same size so that it can be written over.
+    /// Returns the header of another number of rows, padded to the same size so that it can be written over.
     fn with_rows(header: &[u8], rows: u64) -> Result<Vec<u8>, String> {
         let parsed = Self::parse(header)?;
         let text_start = if header[6] == 1 { 10 } else { 12 };

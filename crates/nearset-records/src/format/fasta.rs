@@ -182,7 +182,7 @@ struct Lines<'b> {
 }
 
 impl Lines<'_> {
-    /// The next line, if its end is there.
+    /// Returns the next line, if its end is there.
     fn whole(&mut self) -> Option<Range<usize>> {
         let start = self.at;
         self.at += memchr(b'\n', self.bytes.get(start..)?)? + 1;

@@ -31,10 +31,10 @@ pub(crate) enum Adding {
 
 /// A file format.
 pub(crate) trait Layout: Sync {
-    /// Its name, as `--format` takes it.
+    /// Returns its name, as [`Format::from_str`] takes it.
     fn name(&self) -> &'static str;
 
-    /// The extensions of its files.
+    /// Returns the extensions of its files.
     fn extensions(&self) -> &'static [&'static str];
 
     /// Reads what stands before the first record.
@@ -46,7 +46,7 @@ pub(crate) trait Layout: Sync {
     /// read happened to stop. At the end of the source a last record without a line end is whole too.
     fn split(&self, preamble: &Preamble, bytes: &[u8], at_end: bool, spans: &mut Vec<Span>) -> Taken;
 
-    /// Whether records are UTF-8, given what their items are.
+    /// Returns whether records are UTF-8, given what their items are.
     fn is_text(&self, _: ItemField) -> bool {
         true
     }
@@ -54,47 +54,47 @@ pub(crate) trait Layout: Sync {
     /// Decodes the item and the id of record `i`.
     fn extract(&self, decoder: &mut Decoder<'_, '_>, i: usize) -> Extraction;
 
-    /// Whether a record ends with a line end, which the last of a source may lack.
+    /// Returns whether a record ends with a line end, which the last of a source may lack.
     fn is_lines(&self) -> bool {
         true
     }
 
-    /// Whether a record is one line, and each line one record.
+    /// Returns whether a record is one line, and each line one record.
     fn is_one_line(&self) -> bool {
         false
     }
 
-    /// Whether a source is one record, which is then called by the source's name.
+    /// Returns whether a source is one record, which is then called by the source's name.
     fn is_whole_file(&self) -> bool {
         false
     }
 
-    /// Whether records lie by columns, so that a file is read from its end and written by its own writer.
+    /// Returns whether records lie by columns, so that a file is read from its end and written by its own writer.
     fn is_columnar(&self) -> bool {
         false
     }
 
-    /// The format that records are written in, where it is not their own.
+    /// Returns the format that records are written in, where it is not their own.
     fn written_as(&self) -> Option<Format> {
         None
     }
 
-    /// Where fields can be added to a record.
+    /// Returns where fields can be added to a record.
     fn adding(&self) -> Adding {
         Adding::Nowhere
     }
 
-    /// Whether records of sources with these preambles can go to one output.
+    /// Returns whether records of sources with these preambles can go to one output.
     fn is_alike(&self, a: &Preamble, b: &Preamble) -> bool {
         a.columns == b.columns
     }
 
-    /// Whether the number of records stands before them, so that an output needs a file that can be written over.
+    /// Returns whether the number of records stands before them, so that an output needs a file that can be written over.
     fn counts_first(&self) -> bool {
         false
     }
 
-    /// The preamble of an output with so many records, of the same size as the one that was written.
+    /// Returns the preamble of an output with this many records, of the same size as the one that was written.
     fn counted(&self, preamble: &Preamble, _: u64) -> Result<Vec<u8>, String> {
         Ok(preamble.raw.clone())
     }

@@ -122,7 +122,7 @@ impl Layout for TextFile {
         true
     }
 
-    /// A file per document has no place in one text file, so such documents come out as JSON objects.
+    /// Returns JSON Lines: documents of a file each have no place in one text file, so they come out as JSON objects.
     fn written_as(&self) -> Option<Format> {
         Some(Format::Jsonl)
     }

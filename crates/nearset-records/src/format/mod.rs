@@ -59,31 +59,31 @@ const FORMATS: &[(Format, &dyn Layout)] = &[
     (Format::Fastq, &fasta::Fastq),
 ];
 
-/// The extensions that are known, as messages list them.
+/// Returns the extensions that are known, as messages list them.
 pub fn known_extensions() -> String {
     let all: Vec<String> =
         FORMATS.iter().flat_map(|(_, layout)| layout.extensions()).map(|extension| format!(".{extension}")).collect();
     format!("{}, each but .parquet also with {KNOWN_PACKINGS}", all.join(" "))
 }
 
-/// The names that [`Format::from_str`] takes, as messages list them.
+/// Returns the names that [`Format::from_str`] takes, as messages list them.
 pub fn known_formats() -> String {
     let names: Vec<&str> = FORMATS.iter().map(|(_, layout)| layout.name()).collect();
     names.join(", ")
 }
 
 impl Format {
-    /// What sets the format apart.
+    /// Returns what sets the format apart.
     pub(crate) fn layout(self) -> &'static dyn Layout {
         FORMATS[self as usize].1
     }
 
-    /// The format's name, as `--format` takes it.
+    /// Returns the format's name, as [`Format::from_str`] takes it.
     pub fn name(self) -> &'static str {
         self.layout().name()
     }
 
-    /// The byte between two cells of a row, for formats made of rows.
+    /// Returns the byte between two cells of a row, for formats made of rows.
     pub(crate) fn delimiter(self) -> Option<u8> {
         match self.layout().adding() {
             Adding::Cells(delimiter) => Some(delimiter),
@@ -91,22 +91,22 @@ impl Format {
         }
     }
 
-    /// Whether records lie by columns, so that they are at no place in their file and a file is read from its end.
+    /// Returns whether records lie by columns, so that they are at no place in their file and a file is read from its end.
     pub fn is_columnar(self) -> bool {
         self.layout().is_columnar()
     }
 
-    /// Whether a record is one line, and each line one record.
+    /// Returns whether a record is one line, and each line one record.
     pub fn is_one_line(self) -> bool {
         self.layout().is_one_line()
     }
 
-    /// Whether a source states how many records it has.
+    /// Returns whether a source states how many records it has.
     pub fn states_records(self) -> bool {
         self.is_columnar() || self.layout().is_whole_file()
     }
 
-    /// Whether an unfinished output can be gone on with: not where its end or its start says how many records there are.
+    /// Returns whether an unfinished output can be continued: not where its end or its start says how many records there are.
     pub fn is_resumable(self) -> bool {
         !self.is_columnar() && !self.layout().counts_first()
     }
@@ -160,7 +160,7 @@ impl Compression {
     /// How many bytes [`Compression::sniff`] looks at.
     pub(crate) const SNIFFED: usize = 10;
 
-    /// What the first bytes of a stream say.
+    /// Returns what the first bytes of a stream say.
     pub(crate) fn sniff(head: &[u8]) -> Self {
         match head {
             // The third byte is the method, of which there is only one.
@@ -185,7 +185,7 @@ impl Compression {
         })
     }
 
-    /// The program that packs and unpacks this way, which is also what messages call the packing.
+    /// Returns the program that packs and unpacks this way, which is also what messages call the packing.
     pub(crate) fn tool(self) -> Option<&'static str> {
         Some(match self {
             Compression::None => return None,
@@ -204,14 +204,14 @@ pub(crate) const KNOWN_PACKINGS: &str = ".gz, .zst, .bz2 or .xz";
 const OTHER_PACKINGS: &[&str] =
     &["7z", "br", "brotli", "lz", "lz4", "lzma", "lzo", "rar", "snappy", "sz", "tar", "tbz2", "tgz", "txz", "z", "zip"];
 
-/// The ending of a path that names a packing which is not supported.
+/// Returns the ending of a path that names a packing which is not supported.
 pub(crate) fn unsupported_packing(path: &Path) -> Option<&'static str> {
     let name = path.file_name()?.to_string_lossy().to_ascii_lowercase();
     let (_, extension) = name.rsplit_once('.')?;
     OTHER_PACKINGS.iter().copied().find(|&other| other == extension)
 }
 
-/// What a path's extensions say; the format is `None` where none is known.
+/// Returns what a path's extensions say; the format is `None` where none is known.
 pub fn detect(path: &Path) -> (Option<Format>, Compression) {
     let name = path.file_name().map(|name| name.to_string_lossy().to_ascii_lowercase()).unwrap_or_default();
     let packed = name.rsplit_once('.').and_then(|(stem, ending)| Some((stem, Compression::from_extension(ending)?)));

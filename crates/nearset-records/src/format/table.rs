@@ -25,7 +25,7 @@ impl Layout for Table {
         self.extensions
     }
 
-    /// The header line; the item's column must be among its names.
+    /// Reads the header line; the item's column must be among its names.
     fn preamble(&self, head: &mut Head, source: &Source, options: &ReadOptions) -> Result<Preamble, InputError> {
         let mut preamble = head.byte_order_mark()?;
         let name = || Arc::clone(&source.name);
@@ -56,7 +56,7 @@ impl Layout for Table {
         Ok(preamble)
     }
 
-    /// At line feeds outside of quotes; blank lines are no records.
+    /// Splits at line feeds outside of quotes; blank lines are no records.
     fn split(&self, _: &Preamble, bytes: &[u8], at_end: bool, spans: &mut Vec<Span>) -> Taken {
         let mut taken = Taken::default();
         let mut start = 0;
@@ -107,12 +107,12 @@ impl Layout for Table {
     }
 }
 
-/// A line of tabs is a row of empty cells, so only a line end makes a row blank.
+/// Returns whether a row is blank, which only a lone line end is: a line of tabs is a row of empty cells.
 fn is_blank_row(row: &[u8]) -> bool {
     matches!(row, b"\n" | b"\r\n" | b"\r")
 }
 
-/// The length of the first row with its line feed, or `None` if it does not end here.
+/// Returns the length of the first row with its line feed, or `None` if it does not end here.
 fn row_end(bytes: &[u8], delimiter: u8) -> Option<usize> {
     let mut at = 0;
     loop {

@@ -22,7 +22,7 @@ pub struct Preamble {
     pub(crate) element_bytes: usize,
     /// The bytes of one row, for arrays.
     pub(crate) row_bytes: usize,
-    /// How many records there are to be, where that stands here.
+    /// How many records the preamble announces, where it does.
     pub(crate) rows: Option<u64>,
 }
 
@@ -45,7 +45,7 @@ pub struct Batch {
     pub(crate) name: Arc<str>,
     pub(crate) format: Option<Format>,
     pub(crate) preamble: Arc<Preamble>,
-    /// Ids that do not lie in the bytes, an entry a record (Parquet); empty otherwise.
+    /// Ids that do not lie in the bytes, one per record (Parquet); empty otherwise.
     pub(crate) ids: Vec<Option<String>>,
     /// Records known to be faulty when they were read (a null in Parquet), in order.
     pub(crate) faults: Vec<(usize, RecordFault)>,
@@ -53,27 +53,27 @@ pub struct Batch {
 }
 
 impl Batch {
-    /// An empty batch, to be filled by [`super::Reader::read_batch`].
+    /// Returns an empty batch, to be filled by [`super::Reader::read_batch`].
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// How many records there are.
+    /// Returns how many records there are.
     pub fn len(&self) -> usize {
         self.spans.len()
     }
 
-    /// Whether there are none.
+    /// Returns whether there are none.
     pub fn is_empty(&self) -> bool {
         self.spans.is_empty()
     }
 
-    /// All bytes, with what lies between the records (blank lines of JSONL and CSV).
+    /// Returns all bytes, with what lies between the records (blank lines of JSONL and CSV).
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// Record `i` as it stands in the file, its line end included. For Parquet, the item's bytes.
+    /// Returns record `i` as it stands in the file, its line end included. For Parquet, the item's bytes.
     ///
     /// # Panics
     /// If there is no record `i`.
@@ -81,7 +81,7 @@ impl Batch {
         &self.bytes[self.range(i)]
     }
 
-    /// Where record `i` lies in [`Batch::bytes`].
+    /// Returns where record `i` lies in [`Batch::bytes`].
     ///
     /// # Panics
     /// If there is no record `i`.
@@ -89,7 +89,7 @@ impl Batch {
         self.spans[i].start..self.spans[i].end
     }
 
-    /// The line on which record `i` starts, from 1; the row where there are no lines.
+    /// Returns the line on which record `i` starts, from 1; the row where there are no lines.
     ///
     /// # Panics
     /// If there is no record `i`.
@@ -97,17 +97,17 @@ impl Batch {
         self.start.line + u64::from(self.spans[i].line)
     }
 
-    /// Where the batch starts.
+    /// Returns where the batch starts.
     pub fn start(&self) -> Position {
         self.start
     }
 
-    /// Where the batch ends: what [`super::Reader::open_at`] takes to go on behind it.
+    /// Returns where the batch ends: what [`super::Reader::open_at`] takes to go on behind it.
     pub fn end(&self) -> Position {
         self.end
     }
 
-    /// Record `i` alone, in a batch of its own.
+    /// Returns record `i` alone, in a batch of its own.
     ///
     /// # Panics
     /// If there is no record `i`.
@@ -129,7 +129,7 @@ impl Batch {
         }
     }
 
-    /// A record that was read again, with all else as in this batch.
+    /// Returns a record that was read again, with all else as in this batch.
     pub fn with_record(&self, bytes: Vec<u8>, line: u64) -> Batch {
         Batch {
             spans: vec![Span { start: 0, end: bytes.len(), line: 0 }],
@@ -145,22 +145,22 @@ impl Batch {
         }
     }
 
-    /// The name of the source.
+    /// Returns the name of the source.
     pub fn name(&self) -> &Arc<str> {
         &self.name
     }
 
-    /// The format of the source.
+    /// Returns the format of the source.
     pub fn format(&self) -> Format {
         self.format.unwrap_or(Format::Jsonl)
     }
 
-    /// What stands before the source's first record.
+    /// Returns what stands before the source's first record.
     pub fn preamble(&self) -> &Arc<Preamble> {
         &self.preamble
     }
 
-    /// Bytes read from disk so far, over all sources, for progress against [`super::Sources::total_bytes`].
+    /// Returns the bytes read from disk so far, over all sources, for progress against [`super::Sources::total_bytes`].
     pub fn disk_bytes(&self) -> u64 {
         self.disk_bytes
     }

@@ -43,7 +43,7 @@ impl Read for Stdin {
     }
 }
 
-/// Reads up to `bytes` bytes of standard input, or to its end, without taking them from who reads it as a source. What was read
+/// Reads up to `bytes` bytes of standard input, or to its end, which whoever reads it as a source still gets. What was read
 /// before an error is kept; the next read meets the error again, or goes on behind it.
 ///
 /// # Errors
@@ -186,7 +186,7 @@ impl Read for Failing {
     }
 }
 
-/// The bytes that tell a packing, or fewer if there are no more, and the rest.
+/// Returns the bytes that tell a packing, or fewer if there are no more, and the rest.
 fn peek<R: Read>(mut reader: R) -> io::Result<(Cursor<Vec<u8>>, R)> {
     let mut head = Vec::with_capacity(Compression::SNIFFED);
     reader.by_ref().take(Compression::SNIFFED as u64).read_to_end(&mut head)?;

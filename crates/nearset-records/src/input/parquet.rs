@@ -30,13 +30,13 @@ pub(crate) fn open_file(source: &Source) -> Result<SerializedFileReader<File>, I
     SerializedFileReader::new(file).map_err(|cause| InputError::Parquet { name: name(), cause })
 }
 
-/// The rows of a file, by its footer.
+/// Returns the rows of a file, by its footer.
 pub(super) fn num_rows(source: &Source) -> Result<u64, InputError> {
     let rows = open_file(source)?.metadata().file_metadata().num_rows();
     Ok(u64::try_from(rows).unwrap_or(0))
 }
 
-/// The leaf column that a name means: its whole dotted path, or the list that it is the only leaf of.
+/// Returns the leaf column that a name means: its whole dotted path, or the list that it is the only leaf of.
 fn column_index(schema: &SchemaDescriptor, column: &str) -> Option<usize> {
     let columns = schema.columns();
     let exact = columns.iter().position(|leaf| leaf.path().string() == column);
@@ -220,7 +220,7 @@ impl ParquetRows {
     }
 }
 
-/// Decodes up to `rows` items: one value a row, or a list a row.
+/// Decodes up to `rows` items: one value or one list per row.
 fn items<T: DataType>(
     column: &mut ColumnReaderImpl<T>,
     rows: usize,

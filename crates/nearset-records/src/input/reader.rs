@@ -68,7 +68,7 @@ impl Reader {
         Self::open_at(sources, options, Position::default())
     }
 
-    /// Reads on from where a batch ended ([`Batch::end`]), over the same sources.
+    /// Continues where a batch ended ([`Batch::end`]), over the same sources.
     pub fn open_at(sources: impl Into<Arc<[Source]>>, options: ReadOptions, position: Position) -> Self {
         let sources = sources.into();
         let passed = sources.iter().take(position.source).filter_map(|source| source.bytes).sum();
@@ -76,7 +76,7 @@ impl Reader {
         Self { sources, options, next: position, current: None, pending: None, disk_bytes }
     }
 
-    /// The sources.
+    /// Returns the sources.
     pub fn sources(&self) -> &Arc<[Source]> {
         &self.sources
     }
@@ -85,7 +85,7 @@ impl Reader {
     /// blank lines.
     ///
     /// # Errors
-    /// If the source cannot be opened or read on. The next call goes on with the next source.
+    /// If the source cannot be opened, or not be read to its end. The next call continues with the next source.
     pub fn read_batch(&mut self, batch: &mut Batch) -> Result<bool, InputError> {
         batch.clear();
         loop {
@@ -204,7 +204,7 @@ impl ByteRecords {
         })
     }
 
-    /// Whether something was delivered, where it ends, and the error that comes after it.
+    /// Returns whether something was delivered, where it ends, and the error that comes after it.
     fn read(
         &mut self,
         batch: &mut Batch,
@@ -287,7 +287,7 @@ impl Head {
         Ok(())
     }
 
-    /// A preamble that is a byte-order mark, or nothing.
+    /// Returns a preamble that is a byte-order mark, or nothing.
     pub fn byte_order_mark(&mut self) -> Result<Preamble, InputError> {
         self.fill_to(BYTE_ORDER_MARK.len())?;
         let raw = self.bytes.strip_prefix(BYTE_ORDER_MARK).map_or(&[][..], |_| BYTE_ORDER_MARK).to_vec();

@@ -38,7 +38,7 @@ pub struct Source {
 }
 
 impl Source {
-    /// The path, unless it is the pipe.
+    /// Returns the path, unless it is the pipe.
     pub fn path(&self) -> Option<&Path> {
         match &self.location {
             Location::Stdin => None,
@@ -46,7 +46,7 @@ impl Source {
         }
     }
 
-    /// Whether a record can be read again where it lies: in a plain file of lines. Others have to be read from their start.
+    /// Returns whether a record can be read again where it lies: in a plain file of lines. Others have to be read from their start.
     pub fn is_read_in_place(&self) -> bool {
         self.bytes.is_some()
             && self.path().is_some()
@@ -54,7 +54,7 @@ impl Source {
             && !self.format.is_columnar()
     }
 
-    /// The number of records that the file itself states; `None` where it states none, or can't be read.
+    /// Returns the number of records that the file itself states; `None` where it states none, or can't be read.
     pub fn stated_records(&self) -> Option<u64> {
         match self.format.layout() {
             layout if layout.is_whole_file() => Some(1),
@@ -63,7 +63,7 @@ impl Source {
         }
     }
 
-    /// The same records in a file at another place, packed in any way.
+    /// Returns the same records in a file at another place, packed in any way.
     ///
     /// # Errors
     /// If there is no such file.
@@ -103,7 +103,7 @@ impl Source {
     }
 }
 
-/// A file's size, and the bytes that tell a packing. A named pipe has a name but no size, and what is read from it is gone.
+/// Returns a file's size, and the bytes that tell a packing. A named pipe has a name but no size, and what is read from it is gone.
 fn look_at(path: &Path) -> io::Result<(Option<u64>, Vec<u8>)> {
     let metadata = fs::metadata(path)?;
     if !metadata.is_file() {
@@ -126,7 +126,7 @@ pub struct Sources {
 }
 
 impl Sources {
-    /// The bytes on disk, if every source's size is known.
+    /// Returns the bytes on disk, if every source's size is known.
     pub fn total_bytes(&self) -> Option<u64> {
         self.list.iter().map(|source| source.bytes).sum()
     }
@@ -181,7 +181,7 @@ fn add_folder(sources: &mut Sources, folder: &Path, format: Option<Format>) -> R
     if sources.list.len() == before { Err(InputError::EmptyFolder { path: folder.to_owned() }) } else { Ok(()) }
 }
 
-/// The format that a name tells, also below a packing that is not supported: such a file holds records, so it must be refused rather than
+/// Returns the format that a name tells, also below a packing that is not supported: such a file holds records, so it must be refused rather than
 /// passed over.
 fn told_format(path: &Path) -> Option<Format> {
     match unsupported_packing(path) {

@@ -35,13 +35,13 @@ pub enum AddedKind {
 }
 
 impl Added {
-    /// A field of this name and kind.
+    /// Returns a field of this name and kind.
     pub fn new(name: impl Into<String>, kind: AddedKind) -> Self {
         Self { name: name.into(), kind }
     }
 }
 
-/// The schema with the columns behind its own, or in the place of those that an earlier run has added; and, by added column, the field whose
+/// Returns the schema with the columns behind its own, or in the place of those that an earlier run has added; and, by added column, the field whose
 /// place it takes.
 pub(super) fn extended(schema: &TypePtr, added: &[Added]) -> Result<(TypePtr, Vec<Option<usize>>), ParquetError> {
     let mut fields = schema.get_fields().to_vec();
@@ -76,7 +76,7 @@ pub(super) fn extended(schema: &TypePtr, added: &[Added]) -> Result<(TypePtr, Ve
 }
 
 impl AddedKind {
-    /// Whether a column holds values of this kind. Programs that rewrite a file may have changed a number's type.
+    /// Returns whether a column holds values of this kind. Programs that rewrite a file may have changed a number's type.
     fn is_kind_of(self, column: &Type) -> bool {
         if !column.is_primitive() || column.get_basic_info().repetition() == Repetition::REPEATED {
             return false;

@@ -187,7 +187,7 @@ impl Columns {
         })
     }
 
-    /// Whether a mark in the row is true or false.
+    /// Returns whether a mark in the row is true or false.
     fn is_annotated(&self, record: &[u8], delimiter: u8) -> bool {
         if self.marks.is_empty() {
             return false;

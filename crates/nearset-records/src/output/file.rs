@@ -58,13 +58,13 @@ impl OutputOptions {
         Self { inputs, ..Self::default() }
     }
 
-    /// The same, where existing outputs may be replaced or not.
+    /// Returns the same, where existing outputs may be replaced or not.
     pub fn with_force(self, force: bool) -> Self {
         Self { force, ..self }
     }
 }
 
-/// Where an output is written until it is finished: beside the file that its name leads to. One that is written through has none.
+/// Returns where an output is written until it is finished: beside the file that its name leads to. One that is written through has none.
 pub fn partial_path(path: &Path) -> PathBuf {
     match Target::of(path) {
         Ok(Target::File(file)) => beside(&file),
@@ -171,7 +171,7 @@ impl OutputFile {
         self.keep_partial = true;
     }
 
-    /// Where the output will appear.
+    /// Returns where the output will appear.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -352,7 +352,7 @@ fn open_partial(path: &Path, partial: &Path) -> Result<File, OutputError> {
     }
 }
 
-/// What the name leads to, if it may be written to.
+/// Returns what the name leads to, if it may be written to.
 fn check_target(path: &Path, options: &OutputOptions) -> Result<Target, OutputError> {
     if let Some(packing) = unsupported_packing(path) {
         return Err(OutputError::UnknownPacking { path: path.to_owned(), packing });
@@ -411,7 +411,7 @@ fn is_block_device(_: &Path) -> bool {
     false
 }
 
-/// Whether both names lead to one file, through links of any kind.
+/// Returns whether both names lead to one file, through links of any kind.
 fn same_file(a: &Path, b: &Path) -> bool {
     #[cfg(unix)]
     {

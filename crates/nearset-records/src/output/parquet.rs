@@ -191,7 +191,7 @@ impl ParquetWriter {
 }
 
 impl Current {
-    /// The rows of the present row group; groups without rows are passed over.
+    /// Returns the rows of the present row group; groups without rows are passed over.
     fn group_rows(&mut self) -> Option<usize> {
         loop {
             let metadata = self.file.metadata();
@@ -209,7 +209,7 @@ impl Current {
 /// Under this key lies a description of all columns in Arrow's terms, which readers refuse if there are others.
 const ARROW_SCHEMA: &str = "ARROW:schema";
 
-/// The writer's settings that give a file like the one read, up to columns that are added.
+/// Returns the writer's settings that give a file like the one read, up to columns that are added.
 fn properties(metadata: &ParquetMetaData, added: &[(Column, Option<usize>)]) -> WriterProperties {
     let mut described = metadata.file_metadata().key_value_metadata().cloned();
     if let (Some(pairs), false) = (&mut described, added.is_empty()) {
@@ -233,7 +233,7 @@ fn properties(metadata: &ParquetMetaData, added: &[(Column, Option<usize>)]) -> 
     builder.build()
 }
 
-/// What a failed write means: the device's error where there is one below.
+/// Returns what a failed write means: the device's error where there is one below.
 fn writing(path: &Path, cause: ParquetError) -> OutputError {
     match cause {
         ParquetError::External(error) => match error.downcast::<io::Error>() {

@@ -94,7 +94,7 @@ impl RecordWriter {
         OutputError::Unsupported { path: self.path.clone(), why }
     }
 
-    /// Makes ready for the records of a batch; the first one's preamble is written. To be called once a batch, also when
+    /// Makes ready for the records of a batch; the first one's preamble is written. To be called once per batch, also when
     /// none of its records is kept.
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! Rows of results that are no records: a table with named columns, or an object a line.
+//! Rows of results that are no records: a table with named columns, or one JSON object per line.
 
 use std::path::Path;
 

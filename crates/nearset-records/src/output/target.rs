@@ -61,7 +61,7 @@ impl Target {
     }
 }
 
-/// The number behind names such as `/dev/fd/3` and `/proc/self/fd/3`.
+/// Returns the number behind names such as `/dev/fd/3` and `/proc/self/fd/3`.
 fn descriptor(path: &Path) -> Option<u32> {
     let name = path.file_name()?.to_str()?;
     let number = name.parse().ok().filter(|_| name.bytes().all(|byte| byte.is_ascii_digit()))?;
@@ -86,7 +86,7 @@ fn open_through(path: &Path) -> io::Result<File> {
     OpenOptions::new().write(true).open(path)
 }
 
-/// The descriptor once more, with the place that it is at. Opening its name would start a regular file from its first byte.
+/// Returns the descriptor once more, with the place that it is at. Opening its name would start a regular file from its first byte.
 #[cfg(unix)]
 #[allow(unsafe_code)]
 fn duplicate(number: u32) -> io::Result<File> {
@@ -102,7 +102,7 @@ fn duplicate(_: u32) -> io::Result<File> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// The folder of a path.
+/// Returns the folder of a path.
 pub(super) fn folder_of(path: &Path) -> &Path {
     match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
@@ -110,18 +110,18 @@ pub(super) fn folder_of(path: &Path) -> &Path {
     }
 }
 
-/// Whether an output is not a file of its own but written through: standard output, a pipe, a device, a socket. Its bytes are gone as they
+/// Returns whether an output is not a file of its own but written through: standard output, a pipe, a device, a socket. Its bytes are gone as they
 /// are written, so a run towards it can't be resumed.
 pub fn is_written_through(path: &Path) -> bool {
     !matches!(Target::of(path), Ok(Target::File(_)) | Err(_))
 }
 
-/// Whether an output is standard output, by whatever name, that in messages included.
+/// Returns whether an output is standard output, by whatever name, that in messages included.
 pub fn is_stdout(path: &Path) -> bool {
     path == Path::new(STDOUT_NAME) || matches!(Target::of(path), Ok(Target::STDOUT))
 }
 
-/// Whether two names are those of one output, in which what is written to both would be mixed up. Nothing is in `/dev/null`.
+/// Returns whether two names are those of one output, in which what is written to both would be mixed up. Nothing is in `/dev/null`.
 pub fn is_same_output(a: &Path, b: &Path) -> bool {
     let same = || match (Target::of(a), Target::of(b)) {
         (Ok(Target::File(a)), Ok(Target::File(b))) => in_full(&a) == in_full(&b),
@@ -131,7 +131,7 @@ pub fn is_same_output(a: &Path, b: &Path) -> bool {
     a != Path::new("/dev/null") && (a == b || same())
 }
 
-/// A file's name by which folder it lies in, however that was named.
+/// Returns a file's name by which folder it lies in, however that was named.
 fn in_full(path: &Path) -> PathBuf {
     match (folder_of(path).canonicalize(), path.file_name()) {
         (Ok(folder), Some(name)) => folder.join(name),

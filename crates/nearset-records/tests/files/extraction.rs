@@ -86,7 +86,7 @@ fn faults_name_line_column_and_cause() {
         "4: field \"text\" is a number, not a string",
         "5: invalid UTF-8 at byte 9 of the record: convert the file to UTF-8",
         "6: column 11: \\ud800 is half of a surrogate pair and stands for no character",
-        "7: an array instead of a JSON object: JSON Lines has one object a line; `jq -c '.[]'` makes such lines of an array",
+        "7: an array instead of a JSON object: JSON Lines has one object per line; `jq -c '.[]'` makes such lines of an array",
         "8: column 17: invalid JSON: something follows the value on its line",
         "9: column 13: invalid JSON: a control character in a string must be escaped",
     ];

@@ -1,6 +1,6 @@
 //! `NEAR.ADDKEYS` and `NEAR.EXISTSKEYS`: items that the client hashed, by what `NEAR.SPEC` describes.
 //!
-//! An item is one argument: 8 bytes a band, little-endian, 0 where it has no value in that band.
+//! An item is one argument: 8 bytes per band, little-endian, 0 where it has no value in that band.
 
 use nearset::Filter;
 use nearset::family::Key as BandKey;
@@ -42,7 +42,7 @@ pub const EXISTSKEYS: Command = Command {
 /// Bytes per item for its counts, its answer, and the server's reply.
 const PER_ANSWER: u64 = 128;
 
-/// Whether hits are asked for, and the items.
+/// Returns whether hits are asked for, and the items.
 fn parse<'a>(call: &Call<'a>) -> Outcome<(bool, Arguments<'a>)> {
     let mut items = call.arguments_from(2);
     // Keys are at least 8 bytes, so that the word can't be an item.

@@ -72,7 +72,7 @@ impl Argument {
         Self::new(name, raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_DOUBLE)
     }
 
-    /// A word that stands for itself.
+    /// Returns a word that stands for itself.
     pub const fn word(name: &'static CStr, token: &'static CStr) -> Self {
         Self::new(name, raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_PURE_TOKEN).after(token)
     }

@@ -113,7 +113,7 @@ fn hold_batch(call: &Call<'_>, filter: &Filter<'_>, arguments: Arguments<'_>) ->
     let bands = filter.near_generations().next().map_or(0, |first| first.spec().rule.bands());
     let keys = items.saturating_mul(size_of::<Key>() as u64 * u64::from(bands));
     if keys > BATCH {
-        memory::hold_against_limit(call, keys, "hashing so many items at once")?;
+        memory::hold_against_limit(call, keys, "hashing this many items at once")?;
     }
     // Keys are made in room that doubles, and while it is moved both are there.
     let hashing =
@@ -122,7 +122,7 @@ fn hold_batch(call: &Call<'_>, filter: &Filter<'_>, arguments: Arguments<'_>) ->
     memory::allow(call, Need { what: "hashing the items", total: 0, more: 0, passing }).map(drop)
 }
 
-/// Bytes that reading and hashing take per byte of an item, at most: texts of one-byte letters have as many shingles as bytes,
+/// Returns the bytes that reading and hashing take per byte of an item, at most: texts of one-byte letters have as many shingles as bytes,
 /// which take 26 bytes each, or 40 where they are counted; other items are copied.
 fn per_byte(metric: Option<Metric>) -> u64 {
     match metric.map(Metric::form) {

@@ -1,4 +1,4 @@
-//! The commands: one module a group, each command with what `COMMAND DOCS` says of it.
+//! The commands: one module per group, each command with what `COMMAND DOCS` says of it.
 
 mod band_keys;
 mod docs;
@@ -35,7 +35,7 @@ const COMMANDS: [&Command; 14] = [
     &transfer::LOAD,
 ];
 
-/// The filter of a key that must have one.
+/// Returns the filter of a key that must have one.
 fn expect<'k>(key: &'k Option<Key<'_>>) -> Outcome<&'k Filter<'static>> {
     match key.as_ref().and_then(Key::value) {
         Some(value) => value.filter(),
@@ -43,7 +43,7 @@ fn expect<'k>(key: &'k Option<Key<'_>>) -> Outcome<&'k Filter<'static>> {
     }
 }
 
-/// The filter of a key that must have one, to be changed.
+/// Returns the filter of a key that must have one, to be changed.
 fn expect_mut<'k>(key: &'k mut Key<'_>) -> Outcome<&'k mut Filter<'static>> {
     key.value_mut().map_or_else(|| Err(no_key()), Value::filter_mut)
 }

@@ -71,7 +71,7 @@ fn create(ctx: *mut raw::RedisModuleCtx, command: &Command, has_category: bool) 
     }
 }
 
-/// The access categories of a command, which servers from 7.2 on want to be told, although its flags say the same.
+/// Returns the access categories of a command, which servers from 7.2 on want to be told, although its flags say the same.
 fn categories(command: &Command, has_category: bool) -> CString {
     let flags = command.flags.to_bytes();
     let has = |flag: &[u8]| flags.split(|byte| *byte == b' ').any(|word| word == flag);
@@ -97,13 +97,13 @@ fn key_spec(keys: &Keys) -> raw::RedisModuleCommandKeySpec {
     spec
 }
 
-/// What ends a list of them.
+/// Returns what ends a list of them.
 fn zeroed_keys() -> raw::RedisModuleCommandKeySpec {
     // SAFETY: a C struct of numbers, unions of numbers and pointers, for which zeros stand for "nothing".
     unsafe { std::mem::zeroed() }
 }
 
-/// A list that ends with zeros, as the server reads it; null for an empty one. `kept` owns it and its parts.
+/// Returns a list that ends with zeros, as the server reads it; null for an empty one. `kept` owns it and its parts.
 fn argument_list(
     arguments: &[Argument],
     kept: &mut Vec<Vec<raw::RedisModuleCommandArg>>,

@@ -63,7 +63,7 @@ fn position(cursor: u64) -> u64 {
     cursor & ((1 << POSITION_BITS) - 1)
 }
 
-/// A mark of what the filter holds, never 0.
+/// Returns a mark of what the filter holds, never 0.
 fn mark(filter: &Filter<'_>) -> u64 {
     filter.len() % 0x7fff + 1
 }
@@ -215,7 +215,7 @@ enum Unfinished {
     Damaged(Refusal),
 }
 
-/// The filter that has come in whole.
+/// Returns the filter that has come in whole.
 fn finish(call: &Call<'_>, incoming: &Incoming) -> Result<Filter<'static>, Unfinished> {
     let length = incoming.length() as u64;
     let need = Need { what: "the filter", total: length, more: length, passing: call.bytes_to_send_on() };

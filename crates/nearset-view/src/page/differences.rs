@@ -18,7 +18,7 @@ pub(super) struct Stretch<'t> {
     pub words: [Vec<&'t str>; 2],
 }
 
-/// Two texts as stretches, shared and different in turn, and whether each has more words than were compared.
+/// Returns two texts as stretches, shared and different in turn, and whether each has more words than were compared.
 pub(super) fn differences<'t>(left: &'t str, right: &'t str) -> (Vec<Stretch<'t>>, [bool; 2]) {
     let first = |text: &'t str| -> (Vec<&'t str>, bool) {
         let mut words = words(text);
@@ -68,7 +68,7 @@ fn aligned<'t>(left: &[&'t str], right: &[&'t str]) -> Vec<Stretch<'t>> {
     stretches
 }
 
-/// What of each word is compared.
+/// Returns what of each word is compared.
 fn comparable(words: &[&str]) -> Vec<String> {
     let letters = |word: &&str| word.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect();
     words.iter().map(letters).collect()
@@ -89,7 +89,7 @@ pub(super) fn words(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Where the text is cut: behind spaces, and around characters that need none.
+/// Returns where the text is cut: behind spaces, and around characters that need none.
 fn pieces(text: &str) -> impl Iterator<Item = Range<usize>> {
     let mut start = text.len() - text.trim_start().len();
     std::iter::from_fn(move || {
@@ -107,7 +107,7 @@ fn pieces(text: &str) -> impl Iterator<Item = Range<usize>> {
     })
 }
 
-/// Whether words of the script are written without spaces: Chinese, Japanese and what else lies beyond the radicals.
+/// Returns whether words of the script are written without spaces: Chinese, Japanese and what else lies beyond the radicals.
 fn is_spaceless(c: char) -> bool {
     matches!(c, '\u{2e80}'..='\u{a4cf}' | '\u{f900}'..='\u{faff}' | '\u{20000}'..='\u{3ffff}')
 }

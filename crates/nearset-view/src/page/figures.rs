@@ -20,7 +20,7 @@ const KINDS: [Kind; 4] = [
     ("faulty", "unreadable", |source| source.faulty),
 ];
 
-/// One bar a source: what of it was kept and removed.
+/// Draws one bar per source: what of it was kept and what was removed.
 pub(super) fn sources(sources: &[SourceSummary]) -> String {
     let mut bars: Vec<SourceSummary> = sources.to_vec();
     if bars.len() > MOST_BARS {
@@ -82,7 +82,7 @@ fn legend(svg: &mut String, bars: &[SourceSummary], left: f64) {
 
 const LONGEST_NAME: usize = 32;
 
-/// A name's end, which tells files of one folder apart.
+/// Returns a name's end, which tells files of one folder apart.
 fn shortened(name: &str) -> String {
     let length = name.chars().count();
     if length <= LONGEST_NAME {
@@ -101,7 +101,7 @@ fn ticks(most: u64) -> Vec<u64> {
     (0..=most.div_ceil(step).max(1)).map(|i| i * step).collect()
 }
 
-/// The promised curve, and what was measured.
+/// Returns the promised curve, and what was measured.
 pub(super) fn curve(report: &Report) -> String {
     let (width, height) = (WIDTH, 400.0);
     let (left, right, top, bottom) = (64.0, 24.0, 44.0, 52.0);

@@ -27,7 +27,7 @@ pub(super) fn escape(text: &str) -> String {
     out
 }
 
-/// A part of a whole, in per cent; what is not nothing is never shown as nothing, nor what is not all as all.
+/// Returns a part of a whole, in per cent; what is not nothing is never shown as nothing, nor what is not all as all.
 pub(super) fn percent(part: f64) -> String {
     let shown = 100.0 * part;
     if shown > 0.0 && shown < 0.1 {
@@ -40,7 +40,7 @@ pub(super) fn percent(part: f64) -> String {
     format!("{}\u{a0}%", text.strip_suffix(".0").unwrap_or(&text))
 }
 
-/// Bytes with their unit.
+/// Formats bytes with their unit.
 pub(super) fn bytes(number: u64) -> String {
     crate::words::bytes(number).replace(' ', "\u{a0}")
 }

@@ -29,7 +29,7 @@ const EXCERPT_WORDS: usize = 40;
 /// Characters of a single word: there are texts without a space in a megabyte.
 const LONGEST_WORD: usize = 160;
 
-/// The report as a page.
+/// Returns the report as a page.
 pub fn render(report: &Report) -> String {
     let mut page = String::with_capacity(64 << 10);
     let title = escape(&report.title);
@@ -168,7 +168,7 @@ fn repeated(page: &mut String, repeated: &[Repeated]) {
     page.push_str("</table>\n");
 }
 
-/// The first words of a text.
+/// Returns the first words of a text.
 fn beginning(text: &str) -> String {
     let mut all = words(text);
     let mut shown: String = all.by_ref().take(EXCERPT_WORDS).map(shortened).collect();

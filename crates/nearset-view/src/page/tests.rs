@@ -3,7 +3,7 @@ use crate::run::{
     CurvePoint, Excerpt, Fact, Loss, Measured, Others, Promise, Removal, Repeated, Report, SourceSummary,
 };
 
-/// A report with every part, in which every string is `word` or made of it.
+/// Returns a report with every part, in which every string is `word` or made of it.
 fn report_of(word: &str) -> Report {
     let excerpt =
         |words: usize| Excerpt { id: word.to_owned(), place: word.to_owned(), text: vec![word; words].join(" ") };

@@ -6,16 +6,16 @@ fn hashes(stream: u64, count: u64) -> Vec<u64> {
     (0..count).map(|_| rng.next_u64()).collect()
 }
 
-fn filled(lines: u64, hashes_a_key: u32, keys: &[u64]) -> BloomFilter<'static> {
-    let mut filter = BloomFilter::with_lines(lines, hashes_a_key, Seed::new(1)).unwrap();
+fn filled(lines: u64, hashes_per_key: u32, keys: &[u64]) -> BloomFilter<'static> {
+    let mut filter = BloomFilter::with_lines(lines, hashes_per_key, Seed::new(1)).unwrap();
     filter.insert_all(keys);
     filter
 }
 
 #[test]
 fn what_was_inserted_is_found_and_is_no_longer_new() {
-    for hashes_a_key in 1..=8 {
-        let mut filter = BloomFilter::with_lines(50, hashes_a_key, Seed::new(3)).unwrap();
+    for hashes_per_key in 1..=8 {
+        let mut filter = BloomFilter::with_lines(50, hashes_per_key, Seed::new(3)).unwrap();
         for number in 0..2_000u32 {
             filter.insert(&number.to_le_bytes());
             assert!(filter.contains(&number.to_le_bytes()));
@@ -47,18 +47,18 @@ fn measured_false_positives_are_those_expected_and_those_the_bits_tell() {
     // At 10 bits a key; the numbers of lines make the line choice use all the hash's high bits, not a power of two.
     let (keys, lines) = (100_000, 100_000 * 10 / 512);
     let (inserted, asked) = (hashes(11, keys), hashes(12, 400_000));
-    for hashes_a_key in 1..=8 {
-        let filter = filled(lines, hashes_a_key, &inserted);
+    for hashes_per_key in 1..=8 {
+        let filter = filled(lines, hashes_per_key, &inserted);
         let found = filter.contains_all(&asked).iter().filter(|&&found| found).count() as f64;
-        let (now, expected) = (filter.false_positive_rate(), lines_false_positive(keys, lines, hashes_a_key));
+        let (now, expected) = (filter.false_positive_rate(), lines_false_positive(keys, lines, hashes_per_key));
         let trials = asked.len() as f64;
         // Six sigma of the binomial count.
         assert!(
             (found - trials * now).abs() <= 6.0 * (trials * now * (1.0 - now)).sqrt(),
-            "{hashes_a_key} bits a key: {found} of {trials}, the bits say {now}"
+            "{hashes_per_key} bits a key: {found} of {trials}, the bits say {now}"
         );
         // The rate of 1953 lines of some 51 keys each strays from its mean by less than 1.5 % of it, one sigma.
-        assert!((now / expected - 1.0).abs() < 0.09, "{hashes_a_key} bits a key: {now} against {expected}");
+        assert!((now / expected - 1.0).abs() < 0.09, "{hashes_per_key} bits a key: {now} against {expected}");
     }
 }
 
@@ -83,7 +83,8 @@ fn a_planned_filter_keeps_to_its_rate_and_one_line_less_would_not() {
         let lines = filter.lines().len() as u64;
         assert!(lines_false_positive(capacity, lines, filter.hashes()) <= rate);
         assert!(
-            lines == 1 || (1..=8).all(|hashes_a_key| lines_false_positive(capacity, lines - 1, hashes_a_key) > rate)
+            lines == 1
+                || (1..=8).all(|hashes_per_key| lines_false_positive(capacity, lines - 1, hashes_per_key) > rate)
         );
     }
 }
@@ -106,24 +107,24 @@ fn the_expected_rate_is_the_poisson_sum_over_line_loads() {
 #[test]
 fn merging_equals_inserting_into_one_and_is_a_commutative_idempotent_monoid() {
     let parts: Vec<_> = (0..3).map(|part| hashes(20 + part, 500)).collect();
-    for hashes_a_key in [1, 5, 8] {
-        let [a, b, c] = [0, 1, 2].map(|part| filled(30, hashes_a_key, &parts[part]));
+    for hashes_per_key in [1, 5, 8] {
+        let [a, b, c] = [0, 1, 2].map(|part| filled(30, hashes_per_key, &parts[part]));
         let merged = |x: &BloomFilter<'_>, y: &BloomFilter<'_>| {
             let mut union = x.clone().into_owned();
             union.merge(y).unwrap();
             union
         };
-        assert_eq!(merged(&merged(&a, &b), &c), filled(30, hashes_a_key, &parts.concat()));
+        assert_eq!(merged(&merged(&a, &b), &c), filled(30, hashes_per_key, &parts.concat()));
         assert_eq!(merged(&a, &b), merged(&b, &a));
         assert_eq!(merged(&merged(&a, &b), &c), merged(&a, &merged(&b, &c)));
         assert_eq!(merged(&a, &a), a);
-        assert_eq!(merged(&a, &filled(30, hashes_a_key, &[])), a);
+        assert_eq!(merged(&a, &filled(30, hashes_per_key, &[])), a);
     }
 }
 
 #[test]
 fn merging_names_the_first_difference_and_changes_nothing() {
-    let make = |lines, hashes_a_key, seed| BloomFilter::with_lines(lines, hashes_a_key, Seed::new(seed)).unwrap();
+    let make = |lines, hashes_per_key, seed| BloomFilter::with_lines(lines, hashes_per_key, Seed::new(seed)).unwrap();
     let mut ours = make(4, 8, 1);
     ours.insert(b"x");
     let before = ours.clone();
@@ -168,13 +169,13 @@ fn a_shared_key_is_new_exactly_once_to_one_thread() {
 
 #[test]
 fn the_number_of_keys_is_estimated_from_the_fill() {
-    for hashes_a_key in [1, 4, 8] {
+    for hashes_per_key in [1, 4, 8] {
         let keys = hashes(40, 50_000);
-        let mut filter = filled(1_000, hashes_a_key, &keys);
+        let mut filter = filled(1_000, hashes_per_key, &keys);
         filter.insert_all(&keys[..20_000]);
         let estimate = filter.estimated_len();
         // One bit a key, the least precise, strays by 0.2 % of the count, one sigma.
-        assert!((estimate / 50_000.0 - 1.0).abs() < 0.012, "{hashes_a_key} bits a key: {estimate}");
+        assert!((estimate / 50_000.0 - 1.0).abs() < 0.012, "{hashes_per_key} bits a key: {estimate}");
     }
     assert_eq!(filled(1, 8, &[]).estimated_len(), 0.0);
     assert_eq!(filled(1, 8, &hashes(41, 20_000)).estimated_len(), f64::INFINITY);

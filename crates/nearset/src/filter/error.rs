@@ -75,7 +75,7 @@ pub enum KeysError {
     #[error("a filter that probes neighbours needs more of an item than its keys: give it items")]
     Probing,
     /// Not a whole number of items.
-    #[error("{found} keys are not those of whole items, which have {bands} each, one a band")]
+    #[error("{found} keys are not those of whole items, which have {bands} each, one per band")]
     CutOff {
         /// How many keys were given.
         found: usize,

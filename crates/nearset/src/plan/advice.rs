@@ -31,7 +31,7 @@ impl fmt::Display for Advice {
             _ => "a scan of the items".into(),
         };
         let bits = significant(self.bits_per_item);
-        write!(f, "{what} ({bits} bits an item, about {} a query)", seconds(self.seconds_per_query))
+        write!(f, "{what} ({bits} bits per item, about {} per query)", seconds(self.seconds_per_query))
     }
 }
 

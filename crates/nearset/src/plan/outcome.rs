@@ -266,7 +266,7 @@ impl fmt::Display for Plan {
         }
         writeln!(
             f,
-            "{:<16}{} bits an item, {} in all",
+            "{:<16}{} bits per item, {} in all",
             "memory",
             significant(self.bits_per_item),
             bytes(self.bytes as f64)
@@ -274,7 +274,7 @@ impl fmt::Display for Plan {
         writeln!(
             f,
             "{:<16}{} cache lines, {} hash evaluations",
-            "a query",
+            "per query",
             significant(self.work.cache_lines),
             significant(self.work.hash_evaluations)
         )?;

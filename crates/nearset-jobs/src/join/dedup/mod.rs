@@ -178,7 +178,7 @@ fn needs(start: &Start, options: &VerifiedDedupOptions, plan: &JoinPlan) -> Resu
     let named = if start.wants_names() { BYTES_PER_NAME } else { 0 };
     let stored =
         options.libraries.iter().map(|path| Ok(Library::open(path)?.records())).sum::<Result<u64, RunError>>()?;
-    let bytes = plan.bytes_a_record * (capacity.records + stored) + named * capacity.records + plan.cache_bytes;
+    let bytes = plan.bytes_per_record * (capacity.records + stored) + named * capacity.records + plan.cache_bytes;
     let available = options.memory.or_else(memory::available);
     let scratch = match (&options.run.scratch, start.folder()) {
         (Some(folder), _) => folder.clone(),

@@ -100,7 +100,7 @@ impl fmt::Display for IndexPlan {
         let beside = if *probes > 1 { format!(", {probes} buckets of each tried") } else { String::new() };
         writeln!(f, "{:<16}{metric}, {} items", "metric", self.request.capacity)?;
         writeln!(f, "{:<16}{} tables of {} rows over {}{beside}", "index", layout.bands, layout.rows, self.family)?;
-        writeln!(f, "{:<16}{} bytes of tables an item", "memory", significant(self.table_bytes_per_item))?;
+        writeln!(f, "{:<16}{} bytes of tables per item", "memory", significant(self.table_bytes_per_item))?;
         let own = significant(self.request.near);
         let promised = percent(self.promised);
         writeln!(f, "{:<16}{} found at {own} {} ({promised} promised)", "near", percent(self.success), metric.unit())?;
@@ -110,7 +110,7 @@ impl fmt::Display for IndexPlan {
         } else {
             "slower than comparing all items: scan them".into()
         };
-        writeln!(f, "{:<16}{} candidates to verify; {than_scan}", "a query", significant(self.candidates))?;
+        writeln!(f, "{:<16}{} candidates to verify; {than_scan}", "per query", significant(self.candidates))?;
         let NotesIndex { rows, tables, success, far_candidates } = self.notes;
         let (success, met) = (percent(success), significant(far_candidates));
         writeln!(

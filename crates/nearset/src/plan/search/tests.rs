@@ -243,7 +243,7 @@ fn impossible_requests_say_what_is_possible() {
     let photos = plan(&request(Metric::Hamming { bits: 256 }, 31.0, 90.0, 1_000_000, 0.02, 0.001)).unwrap_err();
     let text = photos.to_string();
     assert!(text.contains("at 31 bits of hamming over 256 bits, no constant-probe filter is smaller"), "{text}");
-    assert!(text.contains("1714 bits an item"), "{text}");
+    assert!(text.contains("1714 bits per item"), "{text}");
 
     let close = plan(&request(jaccard(), 0.8, 0.78, 1_000_000, 0.001, 1e-6)).unwrap_err();
     let PlanError::Impossible { nearest, .. } = &close else { panic!("{close}") };
