@@ -25,7 +25,7 @@ Examples:
   Texts, for `nearset dedup --against` and `nearset query`:
     nearset build benchmark.jsonl -o benchmark.nearset --metric jaccard --near 0.8
 
-  Perceptual hashes as hexadecimal digits, a line each, of which none within 4 bits may be missed:
+  Perceptual hashes as hexadecimal digits, one per line, of which none within 4 bits may be missed:
     nearset build hashes.txt -o hashes.nearset --metric hamming --near 4 --far 64 --max-fn 0
 
   The same as an index for `nearset search`, which says which are near and how near; up to 31 bits it is fast:

@@ -43,7 +43,7 @@ fn in_flags(cure: Cure) -> String {
     match cure {
         Cure::NameFormat => "name one with --format".into(),
         Cure::SplitOrNameFormat => {
-            "give each format an output of its own, or say with --format how all inputs are to be read".into()
+            "give each format its own output, or say with --format how all inputs are to be read".into()
         }
         Cure::NameField => "--field names another".into(),
         Cure::NameFieldOrSkip => "name another with --field, or use --on-error skip to leave out such records".into(),
@@ -52,8 +52,8 @@ fn in_flags(cure: Cure) -> String {
         Cure::FetchAgain => "fetch the file again, or use --on-error skip to keep the whole records before it".into(),
         Cure::Replace => "choose another name, or pass --force to replace it".into(),
         Cure::ExtendOrReplace => "name it in --against too to extend it, or pass --force to replace it".into(),
-        Cure::ResumeOrStartAgain => "go on with --resume, or start again with --force".into(),
-        Cure::Resume => "go on with the same command and --resume".into(),
+        Cure::ResumeOrStartAgain => "continue with --resume, or start again with --force".into(),
+        Cure::Resume => "continue with the same command and --resume".into(),
         Cure::StartAgain => "start again without --resume, with --force".into(),
         Cure::ChangeBack => "change it back, or start again without --resume, with --force".into(),
         Cure::SaveToFileOrKeepFirst => "save it to a file first, or use --keep first".into(),

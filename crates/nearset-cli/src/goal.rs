@@ -39,7 +39,7 @@ pub struct GoalOptions {
     #[arg(long, value_name = "RATE")]
     pub max_fp: Option<f64>,
 
-    /// What to have least of: bytes, or time of a query [default: bytes]
+    /// What to minimise: bytes, or time per query [default: bytes]
     #[arg(long, value_enum, value_name = "WHAT")]
     pub minimise: Option<MinimiseArg>,
 
@@ -60,7 +60,7 @@ pub struct GoalOptions {
     pub seed: Seed,
 }
 
-/// What to have least of.
+/// What a plan minimises.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum MinimiseArg {
     /// Memory

@@ -64,7 +64,7 @@ pub struct Join {
 }
 
 impl Join {
-    /// Says the plan, does the work, and says what came of it.
+    /// Prints the plan, does the work, and prints what came of it.
     pub fn carry_out<S: Serialize>(
         &self,
         work: impl FnOnce(Vec<Source>, &Progress) -> Result<S, RunError>,
@@ -119,25 +119,25 @@ pub fn watched<T>(total: Option<u64>, quiet: bool, run: impl FnOnce(&Progress) -
     Ok(outcome)
 }
 
-/// Says how to go on where a run failed, and that outputs are missing where it seems to have been done.
+/// Tells how to continue a failed run, and which outputs are missing where it seems to have succeeded.
 pub fn explained<S>(outcome: Result<S, RunError>, out: &Option<PathBuf>, outputs: &[&Option<PathBuf>]) -> Result<S> {
     if let (Err(error), Some(out)) = (&outcome, out)
         && !matches!(error, RunError::Interrupted { .. })
         && is_resumable(out)
     {
-        eprintln!("note: what was done so far is kept; --resume goes on from there once the cause is gone");
+        eprintln!("note: what was done so far is kept; --resume continues from there once the cause is gone");
     }
     outcome.map_err(|error| missing_outputs(error.into(), outputs))
 }
 
-/// Says how much an earlier run has done.
+/// Prints how much an earlier run has done.
 pub fn print_resumed(records: u64) {
     if records > 0 {
         eprintln!("resumed   behind {} records", show::count(records));
     }
 }
 
-/// Says what will be done.
+/// Prints what will be done.
 pub fn print_plan(plan: &JoinPlan) {
     eprintln!("plan      near {} by Jaccard similarity of {} shingles, compared exactly", plan.near, plan.shingling);
     eprintln!(
@@ -173,7 +173,7 @@ pub fn print_plan(plan: &JoinPlan) {
     }
 }
 
-/// Says what was read.
+/// Prints what was read.
 pub fn print_counts(counts: &Counts, seconds: f64) {
     for error in &counts.errors {
         eprintln!("skipped   {error}");
@@ -192,14 +192,14 @@ pub fn print_counts(counts: &Counts, seconds: f64) {
     }
 }
 
-/// Says what was compared, and in which memory.
+/// Prints what was compared, and in how much memory.
 pub fn print_work(compared: u64, read_again: u64, index_bytes: u64) {
     let (compared, again) = (show::count(compared), show::count(read_again));
     eprintln!("compared  {compared} pairs of records; {again} texts were read again for it");
     eprintln!("index     {}", show::bytes(index_bytes));
 }
 
-/// Says what somebody should look at.
+/// Prints what deserves a look.
 pub fn print_alarms(alarms: &[Alarm]) {
     for alarm in alarms {
         let what = match alarm.cause {

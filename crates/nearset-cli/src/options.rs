@@ -113,7 +113,7 @@ impl Trust {
 /// How filters and indexes are opened.
 #[derive(Args)]
 pub struct Opening {
-    /// Take filters and indexes whose items take longer than usual, a seventh of a second or more each: for files that you trust
+    /// Allow filters and indexes whose items take a seventh of a second or more each: for files that you trust
     #[arg(long)]
     unlimited_work: bool,
 }
@@ -176,7 +176,7 @@ pub fn is_stdout(path: &Option<PathBuf>) -> bool {
     path.as_deref().is_some_and(output::is_stdout)
 }
 
-/// Makes a failure of standard output being closed, which is none by itself, if other outputs were wanted: they are missing then.
+/// Turns a closed standard output, which is no failure by itself, into one if other outputs were wanted: they are missing then.
 pub fn missing_outputs(error: anyhow::Error, outputs: &[&Option<PathBuf>]) -> anyhow::Error {
     let missing: Vec<String> = outputs
         .iter()

@@ -83,7 +83,7 @@ pub struct Args {
     #[arg(long)]
     force: bool,
 
-    /// Go on where an earlier run of the same command was stopped
+    /// Continue where an earlier run of the same command was stopped
     #[arg(long)]
     resume: bool,
 

@@ -23,7 +23,7 @@ Examples:
   All that lie within 31 bits, as JSON Lines:
     nearset search known.nearset new.tsv --field pdq --within 31 -o matches.jsonl
 
-  Hashes from a pipe, a line each; the nearest one only:
+  Hashes from a pipe, one per line; the nearest one only:
     cut -f2 new.tsv | nearset search known.nearset - --format text --top 1
 
 Exit codes: 0 done, 1 failed (no output appears), 2 wrong command line.";

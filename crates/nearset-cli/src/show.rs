@@ -40,7 +40,7 @@ pub fn width() -> usize {
     terminal_size::terminal_size().map_or(WIDTH, |(width, _)| usize::from(width.0)).clamp(40, WIDEST)
 }
 
-/// A line that moves while a run goes on, if somebody is watching.
+/// A line that shows a run's progress, if standard error is a terminal.
 pub struct ProgressLine {
     done: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,

@@ -133,7 +133,7 @@ fn length(item: Item<'_>) -> Option<u32> {
     u32::try_from(length).ok()
 }
 
-/// The distances of all pairs if they are few, else of so many drawn ones.
+/// Returns the distances of all pairs if they are few, else of [`PAIRS`] drawn ones.
 fn distances(metric: Metric, items: &[ItemBuffer], rng: &mut Rng) -> Result<Vec<Distance>, ItemError> {
     let between = |a: usize, b: usize| metric.between(items[a].view(), items[b].view());
     let count = items.len() as u64;

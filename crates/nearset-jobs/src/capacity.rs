@@ -3,8 +3,8 @@
 //! Claim: what says [`Known::Counted`] is exact but for blank lines. It depends on the records alone and not on how they are
 //! split over files, and so does everything that follows from it.
 //! Larger inputs are sampled at places spread over all files, since the records at a corpus's start are rarely like those
-//! at its end; the estimate then has headroom. It may differ where the same records are split otherwise, so whoever needs the
-//! same bytes for those too states the capacity.
+//! at its end; the estimate then has headroom. It may differ where the same records are split otherwise, so state the
+//! capacity if you need the same bytes for those too.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -14,10 +14,10 @@ use std::sync::Arc;
 use nearset_records::format::Compression;
 use nearset_records::input::{Batch, ReadOptions, Reader, Source};
 
-/// Plain lines are counted up to so many bytes in all: a fraction of a second.
+/// The most bytes of plain lines that are counted: a fraction of a second.
 const COUNT_LINES: u64 = 1 << 30;
 
-/// What must be parsed or decompressed to be counted, up to so many bytes in all.
+/// The most bytes that are parsed or decompressed in order to count.
 const COUNT_RECORDS: u64 = 64 << 20;
 
 /// Files that are sampled.
@@ -65,9 +65,9 @@ pub struct Capacity {
 /// How much is read before a run.
 #[derive(Clone, Copy)]
 struct Effort {
-    /// Plain lines are counted up to so many bytes in all.
+    /// The most bytes of plain lines that are counted.
     lines: u64,
-    /// What must be parsed or decompressed to be counted, up to so many bytes in all.
+    /// The most bytes that are parsed or decompressed in order to count.
     records: u64,
     /// Uncompressed bytes from the start of a compressed file: the only place of it that can be read without all before.
     prefix: u64,
@@ -86,7 +86,7 @@ pub fn estimate(sources: &[Source], options: &ReadOptions) -> Capacity {
     look(sources, options, Effort { lines: COUNT_LINES, records: COUNT_RECORDS, prefix: PREFIX }).capacity
 }
 
-/// The same at a glance, within some hundredths of a second.
+/// Returns the same at a glance, within some hundredths of a second.
 pub(crate) fn survey(sources: &[Source], options: &ReadOptions) -> Survey {
     look(sources, options, Effort { lines: 4 << 20, records: 1 << 20, prefix: 1 << 20 })
 }
@@ -148,7 +148,7 @@ impl Count {
         }
     }
 
-    /// How many records a source has, and whether that is exact.
+    /// Returns how many records a source has, and whether that is exact.
     fn records_in(&self, source: &Source, options: &ReadOptions, bytes: u64) -> (Found, bool) {
         let exact = self.is_exact(source);
         let Some(path) = source.path() else {

@@ -47,7 +47,7 @@ pub enum FilterFileError {
 }
 
 impl FilterFileError {
-    /// What can be done about it.
+    /// Returns what can be done about it.
     pub fn cure(&self) -> Option<Cure> {
         match self {
             Self::Unreadable { .. } => Some(Cure::CheckPath),
@@ -80,22 +80,22 @@ impl FilterFile {
         }
     }
 
-    /// The same file, its spec held against another limit on work.
+    /// Returns the same file, its spec held against another limit on work.
     pub fn within(self, work: WorkLimit) -> Self {
         Self { work, ..self }
     }
 
-    /// Where the file lies.
+    /// Returns where the file lies.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Bytes of the file.
+    /// Returns the bytes of the file.
     pub fn bytes(&self) -> usize {
         self.map.len()
     }
 
-    /// What it holds, by its header.
+    /// Returns what it holds, by its header.
     ///
     /// # Errors
     /// If it is no file of nearset's, or newer than this build.
@@ -103,7 +103,7 @@ impl FilterFile {
         Kind::of(&self.map).map_err(|cause| self.undecodable(cause))
     }
 
-    /// The index in it, of whatever kind.
+    /// Returns the index in it, of whatever kind.
     ///
     /// # Errors
     /// If the file is damaged, another structure or newer than this build.
@@ -115,7 +115,7 @@ impl FilterFile {
         Index::decode(&self.map, self.work).map_err(|cause| self.undecodable(cause))
     }
 
-    /// The filter in it, of whatever kind and of however many generations. Its tables stay in the file.
+    /// Returns the filter in it, of whatever kind and of however many generations. Its tables stay in the file.
     ///
     /// # Errors
     /// If the file is damaged, another structure or newer than this build.

@@ -2,7 +2,7 @@
 //!
 //! Claim: what is taken does not depend on the number of threads, and a bounded number of pieces is under way at once, those
 //! that wait for their turn included. A panic of a worker is the taker's: nothing waits for a piece that will never be done.
-//! Whoever feeds may be blocked for as long as it likes, by a pipe or by another language's interpreter: it learns that nobody
+//! The feeding thread may be blocked for any time, by a pipe or by another language's interpreter: it learns that nobody
 //! takes any more when it comes back.
 
 use std::collections::BTreeMap;
@@ -29,7 +29,7 @@ pub struct Queue<P> {
     threads: usize,
 }
 
-/// A queue for so many threads. It ends when the feed is dropped and all that was fed is taken.
+/// Creates a queue for `threads` threads. It ends when the feed is dropped and all that was fed is taken.
 pub fn queue<P>(threads: usize) -> (Feed<P>, Queue<P>) {
     let threads = threads.max(1);
     let under_way = 2 * threads + 2;

@@ -136,7 +136,7 @@ pub fn measure(filter: &Filter<'_>, metric: Metric, queries: &[Query], near: Dis
     }
 }
 
-/// Which bin a distance belongs to; distances without a largest one are told apart by their order of magnitude.
+/// Returns which bin a distance belongs to; distances without a largest one are told apart by their order of magnitude.
 fn bin(metric: Metric, distance: Distance) -> i64 {
     match metric.farthest() {
         Some(farthest) => (distance.value() / farthest.value() * BINS as f64).floor() as i64,

@@ -89,7 +89,7 @@ impl<'f> Query<'f> {
         Ok(Self { start, filter, options })
     }
 
-    /// How many records an earlier run has already dealt with.
+    /// Returns how many records an earlier run has already dealt with.
     pub fn resumed_records(&self) -> u64 {
         self.start.resumed_records()
     }

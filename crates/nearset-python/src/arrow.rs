@@ -126,7 +126,7 @@ fn invalid(error: impl Display) -> PyErr {
     PyValueError::new_err(format!("the Arrow data is damaged: {error}"))
 }
 
-/// The columns that an object is, one per chunk; `None` if it is none whose items are read in place.
+/// Returns the columns of an object, one per chunk; `None` if its items can't be read in place.
 pub fn columns(metric: Metric, object: &Bound<'_, PyAny>) -> PyResult<Option<Vec<Column>>> {
     if object.hasattr("__arrow_c_array__")? {
         let array = array(object)?;

@@ -151,7 +151,7 @@ impl BloomFilter {
         Ok(Self::from_library(both))
     }
 
-    /// A filter of its own with the same keys.
+    /// A copy: another filter with the same keys.
     fn copy(&self, py: Python<'_>) -> Self {
         Self::from_library(self.0.read(py).clone())
     }

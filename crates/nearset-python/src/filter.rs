@@ -381,7 +381,7 @@ impl Filter {
         to_python(py, both)
     }
 
-    /// A filter of its own with the same items.
+    /// A copy: another filter with the same items.
     fn copy(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         let copy = self.read(py).clone();
         to_python(py, copy)

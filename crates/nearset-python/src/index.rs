@@ -316,7 +316,7 @@ impl Index {
         slf.get().index.write(slf.py())?.merge(&theirs).map_err(|cause| failed(&cause))
     }
 
-    /// An index of its own with the same items.
+    /// A copy: another index with the same items.
     fn copy(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         let copy = self.index.read(py).clone();
         to_python(py, copy)

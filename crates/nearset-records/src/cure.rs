@@ -71,7 +71,7 @@ impl fmt::Display for Cure {
             Cure::RenameOrFetchAgain => "rename the file if it is not compressed at all, or fetch it again",
             Cure::NameFormat => "state the format",
             Cure::SplitOrNameFormat => {
-                "give each format an output of its own, or state one format by which all inputs are read"
+                "give each format its own output, or state one format by which all inputs are read"
             }
             Cure::NameField => "name another field",
             Cure::NameFieldOrSkip => "name another field, or leave out such records",

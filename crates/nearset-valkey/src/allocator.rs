@@ -76,7 +76,7 @@ unsafe fn align_up(start: *mut u8, align: usize) -> *mut u8 {
     }
 }
 
-/// Memory that serves nobody and keeps others from taking it.
+/// Memory that is held only so that others can't take it.
 pub struct Block(*mut u8);
 
 // SAFETY: a block is an address that nobody reads or writes, and the server's allocator takes it back from any thread.

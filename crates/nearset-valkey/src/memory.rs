@@ -96,7 +96,7 @@ const SMALL: usize = 1 << 20;
 
 /// Gives up the floor for an allocation of this size that was refused. True if there is more room now.
 pub fn give_way(size: usize) -> bool {
-    // Whoever holds the lock takes or gives back a reserve, and allocates nothing here.
+    // The holder of the lock takes or gives back a reserve, and allocates nothing here.
     size < SMALL && HELD.try_lock().is_ok_and(|mut held| held.take().is_some())
 }
 

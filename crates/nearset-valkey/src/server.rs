@@ -208,7 +208,7 @@ impl<'a> Call<'a> {
         };
     }
 
-    /// Opens per key to look at it; `None` if there is none.
+    /// Opens a key for reading; `None` if there is no such key.
     pub fn read(&self, argument: usize) -> Outcome<Option<Key<'_>>> {
         let key = self.open(argument, raw::REDISMODULE_READ);
         if key.is_empty() {
@@ -217,7 +217,7 @@ impl<'a> Call<'a> {
         key.expect_type().map(|()| Some(key))
     }
 
-    /// Opens per key to change it; it may hold nothing yet.
+    /// Opens a key for writing; it may hold nothing yet.
     pub fn write(&self, argument: usize) -> Outcome<Key<'_>> {
         let key = self.open(argument, raw::REDISMODULE_READ | raw::REDISMODULE_WRITE);
         if !key.is_empty() {
@@ -263,7 +263,7 @@ impl<'a> Iterator for Arguments<'a> {
 
 /// An open key, which holds a filter or nothing.
 pub struct Key<'c> {
-    /// Null where a key was opened to look at it and there is none.
+    /// Null where a key that does not exist was opened for reading.
     key: *mut raw::RedisModuleKey,
     name: *mut raw::RedisModuleString,
     ctx: *mut raw::RedisModuleCtx,

@@ -303,7 +303,7 @@ impl Page<'_> {
             );
         }
         self.line("");
-        self.line("The filter in numbers, for whoever wants it all the same:");
+        self.line("The filter in numbers, if you want it all the same:");
         self.numbers(plan, sampled);
         self.curve(plan);
     }

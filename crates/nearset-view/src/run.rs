@@ -198,7 +198,7 @@ pub struct Repeated {
 /// A record: where it stands, and its text.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Excerpt {
-    /// Its id, or where there is none, nothing.
+    /// Its id; empty where it has none.
     pub id: String,
     /// Its file and line.
     pub place: String,

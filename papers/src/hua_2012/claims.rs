@@ -268,7 +268,7 @@ fn setting(run: &mut Run, evaluation: &Evaluation) {
         .fold(0.0, |a: f64, b| a.max(b.abs()));
     run.require(off < 0.02, format_args!("the printed setting's fill is {off:.3} from what its size says"));
     run.verdict(
-        "L = 7, M = 10, ω = .85, m = 10 KB, m' = 2 KB, k = 8 hold 581,012 records",
+        "L = 7, M = 10, ω = .85, m = 10 kB, m' = 2 kB, k = 8 hold 581,012 records",
         "fill.tsv",
         "used for all measurements",
         &format!(
@@ -276,7 +276,7 @@ fn setting(run: &mut Run, evaluation: &Evaluation) {
             significant(yes.value(), 4),
             other.join(", ")
         ),
-        Verdict::Differs("50 bits are set for each bit of the array and 284 for each of verification's, where half-full arrays take 716 and 819 KB; with R as unit records share buckets, which leaves room at large R and misses most uniform queries there".into()),
+        Verdict::Differs("50 bits are set for each bit of the array and 284 for each of verification's, where half-full arrays take 716 and 819 kB; with R as unit records share buckets, which leaves room at large R and misses most uniform queries there".into()),
     );
 }
 
@@ -317,7 +317,7 @@ fn space(run: &mut Run, evaluation: &Evaluation) {
         "space.tsv",
         ".09 and .15",
         &format!("as printed {}; half full {} ({} KiB)", told("LSBF as printed"), told("LSBF half full"), sizes.join(" and ")),
-        Verdict::Differs("12 KB are far less than .09 of any index of 581,012 records: the table must have counted something else beside the filter".into()),
+        Verdict::Differs("12 kB are far less than .09 of any index of 581,012 records: the table must have counted something else beside the filter".into()),
     );
 }
 

@@ -1,10 +1,10 @@
 //! The locality-sensitive Bloom filter as a competitor: as printed, half full, and as nearset plans it.
 //!
-//! *As printed*: L = 7 functions of M = 10 hashes, ω = .85, 10 KB for the L functions' bits, 2 KB for verification with
+//! *As printed*: L = 7 functions of M = 10 hashes, ω = .85, 10 kB for the L functions' bits, 2 kB for verification with
 //! k = 8, and one missing function is made up for by its neighbours. The paper has one array for all functions, nearset
 //! one table per function: each gets a seventh. Buckets are .85 wide in the records' own units, or, in the other
 //! reading, .85 R, since its source (Datar et al. 2004) takes R as the unit.
-//! *Half full*: the latter with arrays that the records half fill, 716 KB and 819 KB for the forest.
+//! *Half full*: the latter with arrays that the records half fill, 716 kB and 819 kB for the forest.
 //! *Tuned*: half full, with the width that has the least `.3 f+ + .7 f-`, the paper's balance, among those tried on
 //! other queries of the same kind as the measured ones.
 //! *Planned*: the planner's choice for near = R and far = 4 R, with 5 % of either kind of error allowed.

@@ -243,7 +243,7 @@ fn a_full_disk_leaves_nothing_half_written_and_the_run_goes_on_when_there_is_roo
         cp full/out.jsonl .";
     let Some(said) = on_a_small_disk(&shop, "4500k", script) else { return };
     assert!(said.contains("no space left on the device"), "{said}");
-    assert!(said.contains("--resume goes on from there"), "{said}");
+    assert!(said.contains("--resume continues from there"), "{said}");
     assert!(said.contains("code 1\nout.jsonl.partial\nout.jsonl.resume\ncode 0\nout.jsonl\n"), "{said}");
     assert!(shop.text("out.jsonl") == kept(&lines, &near));
     // Without a checkpoint there is nothing to go on from, so nothing stays; nor of other outputs.

@@ -224,7 +224,7 @@ fn a_run_that_failed_at_a_broken_record_goes_on_without_it() {
     };
     let (code, said) = run("dedup in.jsonl -o out.jsonl.gz -q");
     assert_eq!(code, Some(1));
-    assert!(said.contains("invalid JSON") && said.contains("--resume goes on from there"), "{said}");
+    assert!(said.contains("invalid JSON") && said.contains("--resume continues from there"), "{said}");
     assert!(!shop.exists("out.jsonl.gz"));
     assert_eq!(run("dedup in.jsonl -o out.jsonl.gz -q --resume --on-error skip").0, Some(0));
     assert_eq!(run("dedup in.jsonl -o at_once.jsonl.gz -q --on-error skip").0, Some(0));
@@ -263,7 +263,7 @@ fn interrupt_half_way(shop: &Workshop, arguments: &str) {
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         if shop.exists("out.jsonl.resume/state.json") {
             assert_eq!(output.status.code(), Some(1));
-            assert!(said.contains("hint: go on with the same command and --resume"), "{said}");
+            assert!(said.contains("hint: continue with the same command and --resume"), "{said}");
             return;
         }
         // Too early or too late: nothing half-written is left either way.

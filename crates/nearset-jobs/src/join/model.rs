@@ -98,7 +98,7 @@ fn starts(source: &Source, bytes: u64) -> Vec<Position> {
 }
 
 impl Sample {
-    /// Adds records of a source of so many bytes.
+    /// Adds records of a source of `bytes` bytes.
     fn read(&mut self, source: Source, bytes: u64, most: usize, fields: &Fields, shingler: &Shingler) {
         let starts = starts(&source, bytes);
         let sources: Arc<[Source]> = Arc::from([source]);
@@ -110,7 +110,7 @@ impl Sample {
         }
     }
 
-    /// Adds the first records behind a position, of a piece of so many bytes.
+    /// Adds the first records behind a position, of a piece of `bytes` bytes.
     fn read_piece(
         &mut self,
         sources: &Arc<[Source]>,

@@ -28,7 +28,7 @@ const FEWEST: u64 = 5;
 /// Two-sided 95 % of the normal distribution.
 const DEVIATIONS: f64 = 1.96;
 
-/// The measured curve, from uniform samples of the `removed` and of the `kept` records of a run.
+/// Returns the measured curve, from uniform samples of the `removed` and of the `kept` records of a run.
 pub(super) fn measured(sample: &[Checked], removed: u64, kept: u64) -> Vec<Measured> {
     let of = |kind: bool| sample.iter().filter(move |checked| checked.removed == kind);
     let strata = [(removed, of(true).count() as u64), (kept, of(false).count() as u64)];
@@ -54,7 +54,7 @@ pub(super) fn measured(sample: &[Checked], removed: u64, kept: u64) -> Vec<Measu
         .collect()
 }
 
-/// The rate and its interval, from counts in a bin and the sizes of strata and of samples.
+/// Returns the rate and its interval, from counts in a bin and the sizes of strata and of samples.
 fn rate(counts: [u64; 2], strata: [(u64, u64); 2]) -> [f64; 3] {
     let scaled = |plus: f64| -> [f64; 2] {
         std::array::from_fn(|i| {

@@ -40,7 +40,7 @@ pub(crate) struct About<'r> {
     pub facts: Vec<Fact>,
 }
 
-/// The page about a run whose records are all decided on; the inputs are read once more.
+/// Returns the page about a run whose records are all decided on; the inputs are read once more.
 ///
 /// # Errors
 /// If the run is stopped meanwhile.
@@ -117,7 +117,7 @@ fn by_similarity(rechecked: &[Rechecked]) -> Vec<&Rechecked> {
     spread(&removed).into_iter().copied().collect()
 }
 
-/// A few of many, evenly spread, the first among them.
+/// Returns a few of many, evenly spread, the first among them.
 fn spread<T>(all: &[T]) -> Vec<&T> {
     let shown = all.len().min(REMOVALS);
     (0..shown).map(|i| &all[i * all.len() / shown]).collect()

@@ -28,7 +28,7 @@ pub(super) struct Rechecked {
 }
 
 impl Rechecked {
-    /// The similarity of the most similar record before it that was kept; 0 if none shares a shingle.
+    /// Returns the similarity of the most similar record before it that was kept; 0 if none shares a shingle.
     pub fn kept_similarity(&self) -> f64 {
         self.kept.as_ref().map_or(0.0, |kept| kept.similarity)
     }
@@ -141,7 +141,7 @@ impl<'s> Index<'s> {
         Self { shingler, samples, others, shingles, starts, remembered }
     }
 
-    /// The remembered records that have a shingle.
+    /// Returns the remembered records that have a shingle.
     fn with(&self, shingle: u64) -> impl Iterator<Item = usize> {
         let bits = (self.starts.len() - 1).ilog2();
         let first = (shingle >> (64 - bits)) as usize;
@@ -205,7 +205,7 @@ impl<'s> Index<'s> {
     }
 }
 
-/// The start of a text, cut between characters.
+/// Returns the start of a text, cut between characters.
 fn start_of(text: &str) -> &str {
     let end = (0..=LONGEST.min(text.len())).rev().find(|&end| text.is_char_boundary(end)).unwrap_or(0);
     &text[..end]

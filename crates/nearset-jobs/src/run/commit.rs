@@ -159,7 +159,7 @@ impl<D: Decider> Committer<'_, D> {
     }
 }
 
-/// The text of a record. Few are remembered, so it is read again rather than carried along for all.
+/// Returns the text of a record. Few are remembered, so it is read again rather than carried along for all.
 fn text_of(batch: &Batch, i: usize, fields: &Fields) -> String {
     let alone = batch.only(i);
     match extract(&alone, fields, &mut Arena::new()).item(0) {

@@ -106,7 +106,7 @@ impl RunError {
     /// The end of a run that was asked to stop.
     pub(crate) const STOPPED: Self = Self::Interrupted { resumable: false };
 
-    /// What can be done about it.
+    /// Returns what can be done about it.
     pub fn cure(&self) -> Option<Cure> {
         match self {
             RunError::Input(error) => error.cure(),

@@ -9,7 +9,7 @@ use super::state::State;
 /// What becomes of a record.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Verdict {
-    /// Near nothing; so many bands of a filter hit.
+    /// Near nothing; `hits` bands of a filter hit.
     New { hits: u32 },
     /// Near something in the run's own filter.
     Near { hits: u32 },
@@ -27,12 +27,12 @@ pub(crate) enum Verdict {
 }
 
 impl Verdict {
-    /// Whether the record stays.
+    /// Returns whether the record stays.
     pub fn is_kept(self) -> bool {
         matches!(self, Verdict::New { .. } | Verdict::Kept | Verdict::Screened { kept: true, .. })
     }
 
-    /// Whether it is near one of this run's own records, or what it was screened against.
+    /// Returns whether it is near one of this run's own records, or what it was screened against.
     pub fn is_near(self) -> bool {
         matches!(
             self,
@@ -40,7 +40,7 @@ impl Verdict {
         )
     }
 
-    /// What was built before and made the record go: filters first, then libraries.
+    /// Returns what was built before and made the record go: filters first, then libraries.
     pub fn against(self) -> Option<usize> {
         match self {
             Verdict::Against { filter, .. } => Some(filter),
@@ -88,7 +88,7 @@ impl<P> Job<P> {
         self.checkpoints.clear();
     }
 
-    /// Where reading goes on behind the first `records` records.
+    /// Returns where reading continues behind the first `records` records.
     pub fn position_behind(&self, records: usize) -> Position {
         let batch = &self.batch;
         if records >= batch.len() {
@@ -119,14 +119,14 @@ impl<'j, P> Part<'j, P> {
         (Self { batch, piece, ids, records, faults }, names)
     }
 
-    /// Which of the batch's records that are not faulty these are.
+    /// Returns which of the batch's records that are not faulty these are.
     pub fn sound(&self) -> Range<usize> {
         let faults_before = |record: usize| self.faults.partition_point(|&(faulty, _)| faulty < record);
         let Range { start, end } = self.records;
         start - faults_before(start)..end - faults_before(end)
     }
 
-    /// Their numbers in the batch.
+    /// Returns their numbers in the batch.
     pub fn sound_records(&self) -> impl Iterator<Item = usize> + use<'j, P> {
         let Range { start, end } = self.records;
         let mut faults = self.faults[self.faults.partition_point(|&(faulty, _)| faulty < start)..].iter().peekable();
@@ -156,12 +156,12 @@ impl Ids {
         self.ends.len()
     }
 
-    /// Memory that they take.
+    /// Returns the memory that they take.
     pub fn bytes(&self) -> u64 {
         (self.text.capacity() + size_of_val(&self.ends[..])) as u64
     }
 
-    /// The id of record `i`; empty where ids were not asked for.
+    /// Returns the id of record `i`; empty where ids were not asked for.
     pub fn get(&self, i: usize) -> &str {
         let Some(&end) = self.ends.get(i) else { return "" };
         let start = i.checked_sub(1).map_or(0, |before| self.ends[before]);

@@ -90,13 +90,13 @@ pub(crate) trait Decider {
         names: &mut Ids,
     ) -> Result<(), RunError>;
 
-    /// Its memory.
+    /// Returns its memory.
     fn bytes(&self) -> u64;
 
-    /// Bytes that a checkpoint writes. It depends on the records alone, since it decides where checkpoints fall.
+    /// Returns the bytes that a checkpoint writes. It depends on the records alone, since it decides where checkpoints fall.
     fn checkpoint_bytes(&self) -> u64;
 
-    /// Whether it holds something worth a checkpoint before the first record.
+    /// Returns whether it holds something worth a checkpoint before the first record.
     fn starts_with_checkpoint(&self) -> bool {
         false
     }
@@ -117,7 +117,7 @@ pub(crate) trait Decider {
         Ok(())
     }
 
-    /// What it came to, when all records are decided on.
+    /// Returns what it came to, when all records are decided on.
     fn outcome(&mut self, tally: &Tally) -> Result<Self::Outcome, RunError>;
 }
 
@@ -181,7 +181,7 @@ impl Start {
         Ok(Self { sources, options, output, manner, fingerprint, folder, resumed })
     }
 
-    /// The folder of the run's state, if it can be resumed.
+    /// Returns the folder of the run's state, if it can be resumed.
     pub fn folder(&self) -> Option<&StateFolder> {
         self.folder.as_ref()
     }
@@ -191,12 +191,12 @@ impl Start {
         &self.output
     }
 
-    /// How many records an earlier run has already dealt with.
+    /// Returns how many records an earlier run has already dealt with.
     pub fn resumed_records(&self) -> u64 {
         self.resumed.as_ref().map_or(0, |state| state.tally.records)
     }
 
-    /// What the decider goes on from, if this run is resumed.
+    /// Returns what the decider continues from, if this run is resumed.
     pub fn saved<T: DeserializeOwned>(&self) -> Result<Option<T>, RunError> {
         let (Some(state), Some(folder)) = (&self.resumed, &self.folder) else { return Ok(None) };
         match T::deserialize(&state.decider) {
@@ -205,7 +205,7 @@ impl Start {
         }
     }
 
-    /// Ends a run that was stopped when all was written and only names were to be given; `None` if this is none.
+    /// Ends a run that was stopped when everything was written and only the names were missing; `None` if this is not such a run.
     /// `commit` is [`Decider::commit`] without a decider.
     pub fn finish_stopped<O: DeserializeOwned>(
         &self,
@@ -359,7 +359,7 @@ impl Start {
         Ok((outputs, busy.as_secs_f64()))
     }
 
-    /// Whether records are to be named beside others that are near them.
+    /// Returns whether records are to be named beside others that are near them.
     pub fn wants_names(&self) -> bool {
         let Manner::Compared { saves, .. } = self.manner else { return false };
         saves || self.options.annotate || self.options.removed.is_some()
@@ -415,12 +415,12 @@ fn read_jobs<P: Default>(mut reader: Reader, mut feed: Feed<Job<P>>, pool: &Rece
     }
 }
 
-/// Whether an unfinished run towards this output can be resumed.
+/// Returns whether an unfinished run towards this output can be resumed.
 pub fn is_resumable(out: &Path) -> bool {
     StateFolder::of(out, None).exists()
 }
 
-/// The output, if a run over these sources can be resumed: a pipe can't be read or written twice, and Parquet files and arrays are written
+/// Returns the output, if a run over these sources can be resumed: a pipe can't be read or written twice, and Parquet files and arrays are written
 /// from their ends.
 fn resumable_output<'o>(options: &'o RunOptions, sources: &[Source]) -> Option<&'o Path> {
     let files =

@@ -48,7 +48,7 @@ pub struct RunOptions {
 }
 
 impl Default for RunOptions {
-    /// The usual options; no output is named yet.
+    /// Returns the usual options; no output is named yet.
     fn default() -> Self {
         Self {
             fields: Fields::new("text", ItemField::Text),
@@ -71,12 +71,12 @@ impl Default for RunOptions {
 pub(crate) type Fingerprint = BTreeMap<String, String>;
 
 impl RunOptions {
-    /// All files that the run writes.
+    /// Returns all files that the run writes.
     pub(super) fn outputs(&self) -> impl Iterator<Item = &PathBuf> {
         [&self.out, &self.removed, &self.save, &self.report].into_iter().flatten()
     }
 
-    /// Everything here that decides the output's bytes. Threads are not among it, nor what to do with faulty records: a run that
+    /// Returns everything here that decides the output's bytes. Threads are not among it, nor what to do with faulty records: a run that
     /// stopped at one can go on without it.
     pub(super) fn fingerprint(&self, sources: &[Source]) -> Fingerprint {
         // Taken apart, so that a new option can't be forgotten here.
@@ -114,7 +114,7 @@ impl RunOptions {
     }
 }
 
-/// A file's size and time of change.
+/// Returns a file's size and time of change.
 pub(crate) fn of_file(path: &Path) -> String {
     let Ok(metadata) = path.metadata() else {
         return "unreadable".to_owned();
@@ -124,7 +124,7 @@ pub(crate) fn of_file(path: &Path) -> String {
     format!("{} bytes, changed at {nanoseconds}", metadata.len())
 }
 
-/// The first thing that differs between two fingerprints.
+/// Returns the first thing that differs between two fingerprints.
 pub(super) fn first_change(was: &Fingerprint, is: &Fingerprint) -> Option<(String, String, String)> {
     let nothing = || "not there".to_owned();
     let names = was.keys().chain(is.keys().filter(|name| !was.contains_key(*name)));

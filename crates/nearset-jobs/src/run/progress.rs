@@ -26,7 +26,7 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// A run that has not started.
+    /// Returns a run that has not started.
     pub fn new() -> Self {
         Self::default()
     }

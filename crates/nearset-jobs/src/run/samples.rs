@@ -20,7 +20,7 @@ const COUNTED: usize = 256;
 /// Bytes of the longest record that is sampled: texts are remembered whole, so that they can be compared exactly.
 pub(crate) const LONGEST: usize = 64_000;
 
-/// Whether a record may be drawn.
+/// Returns whether a record may be drawn.
 pub(crate) fn is_sampled(raw: &[u8]) -> bool {
     raw.len() <= LONGEST
 }
@@ -78,7 +78,7 @@ impl Sample {
 }
 
 impl Samples {
-    /// Room for so many removed and so many kept records.
+    /// Makes room for `wanted` removed records and as many kept ones.
     pub fn new(wanted: usize) -> Self {
         Self { wanted, ..Self::default() }
     }
@@ -124,7 +124,7 @@ impl Samples {
         rows[word] |= 1 << bit;
     }
 
-    /// Whether a record was kept.
+    /// Returns whether a record was kept.
     pub fn is_kept(&self, source: usize, row: u64) -> bool {
         let word = self.kept_rows.get(source).and_then(|rows| rows.get((row / 64) as usize));
         word.is_some_and(|word| word >> (row % 64) & 1 == 1)
@@ -140,7 +140,7 @@ impl Samples {
         &self.kept
     }
 
-    /// The records that were repeated most often, with how often at least, and the first of them that was removed.
+    /// Returns the records that were repeated most often, with how often at least, and the first of them that was removed.
     pub fn most_repeated(&self) -> Vec<(u64, &Place)> {
         let mut all: Vec<_> = self.repeated.values().map(|(count, place)| (*count, place)).collect();
         all.sort_by_key(|(count, place)| (std::cmp::Reverse(*count), place.record));

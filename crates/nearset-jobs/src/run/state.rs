@@ -36,7 +36,7 @@ pub(super) struct State {
     pub phase: Phase,
     pub position: Position,
     pub tally: Tally,
-    /// What the decider goes on from, in its own terms.
+    /// What the decider continues from, in its own terms.
     pub decider: serde_json::Value,
     pub outputs: Lengths,
     /// What the decider came to, when all outputs are complete.

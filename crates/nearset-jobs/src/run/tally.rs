@@ -52,7 +52,7 @@ impl Errors {
     }
 }
 
-/// The bytes of a record, its line end counted as one byte whether it is there or not.
+/// Returns the bytes of a record, its line end counted as one byte whether it is there or not.
 pub(crate) fn record_bytes(raw: &[u8]) -> u64 {
     let raw = raw.strip_suffix(b"\n").unwrap_or(raw);
     raw.strip_suffix(b"\r").unwrap_or(raw).len() as u64 + 1

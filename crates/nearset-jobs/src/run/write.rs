@@ -31,7 +31,7 @@ pub(crate) enum Manner {
 }
 
 impl Manner {
-    /// The fields that annotating adds.
+    /// Returns the fields that annotating adds.
     pub fn added(&self, annotate: bool) -> Vec<Added> {
         let fields = match self {
             _ if !annotate => &[][..],

@@ -71,7 +71,7 @@ def dedup(
             its length: the filter then grows as it fills.
         missing: What to do with a text that is None or null: `fail`, or `skip` to leave it out.
         threads: Threads that hash; one per core unless given.
-        progress: Whether to show a progress bar, by tqdm. Unless given, one is shown if tqdm is there, somebody is
+        progress: Whether to show a progress bar, by tqdm. Unless given, one is shown if tqdm is installed, somebody is
             watching, and it takes longer than a second.
         return_filters: Whether to return the filter, too, as a list of one.
 
@@ -105,7 +105,7 @@ class _Bar:
 
 
 def _watched() -> bool:
-    """Whether somebody would see a bar: at a terminal, or in a notebook. Importing tqdm takes longer than a small run."""
+    """Returns whether a bar would be seen: at a terminal, or in a notebook. Importing tqdm takes longer than a small run."""
     return sys.stderr.isatty() or "ipykernel" in sys.modules
 
 

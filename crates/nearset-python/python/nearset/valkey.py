@@ -7,7 +7,7 @@ Items are hashed here, by all cores, and only the keys of their bands travel; wi
 the same. Many items go in pipelines of commands that each carry some, so that neither side waits for the other.
 
 A client that sends a command again when a connection breaks may have had it carried out twice: the second time, every item has
-been seen before. Whoever drops what was seen gives the client no retries (`retry=Retry(NoBackoff(), 0)`).
+been seen before. If you drop what was seen, give the client no retries (`retry=Retry(NoBackoff(), 0)`).
 
 Needs redis-py or valkey-py: `pip install nearset[valkey]`.
 """
@@ -383,7 +383,7 @@ class SpreadFilter:
 
     @property
     def fill(self) -> float:
-        """The part of the bits that is set; not a number where a key is several bits, which nobody counts."""
+        """The part of the bits that is set; not a number where a key stands for several bits, which are not counted."""
         nothing = np.zeros((1, self.spec.bands or 0), dtype=np.uint64)
         _, set_bits = self._count("NEAR.EXISTSKEYS", nothing)
         return float(set_bits[0]) / (self.spec.num_bits or 1) if set_bits[0] >= 0 else float("nan")

@@ -1,7 +1,7 @@
 //! Items and ids out of a batch's raw bytes: the work of a decoder thread.
 //!
 //! Claim: a text that needs no unescaping is borrowed from the batch; everything else lies in one [`Arena`] that a decoder
-//! keeps from batch to batch. A faulty record is an error of its own and does not touch its neighbours.
+//! keeps from batch to batch. A faulty record is one error and does not affect its neighbours.
 
 mod csv;
 pub(crate) mod json;

@@ -43,8 +43,8 @@ impl Read for Stdin {
     }
 }
 
-/// Reads up to `bytes` bytes of standard input, or to its end, which whoever reads it as a source still gets. What was read
-/// before an error is kept; the next read meets the error again, or goes on behind it.
+/// Looks at up to `bytes` bytes of standard input; a reader of it as a source still gets them. What was read
+/// before an error is kept; the next read meets the error again, or continues behind it.
 ///
 /// # Errors
 /// If it can't be read.
@@ -66,7 +66,7 @@ pub(crate) struct Stream {
     read: u64,
 }
 
-/// A plain file is not boxed: the standard library reads it into memory that nobody has cleared before.
+/// A plain file is not boxed: the standard library reads it into memory without clearing that first.
 enum Inner {
     File { file: File, disk_bytes: Arc<AtomicU64> },
     Other(Box<dyn Read + Send>),

@@ -49,7 +49,7 @@ pub enum AnyWriter {
 }
 
 impl AnyWriter {
-    /// Starts an output for records of these sources, or goes on behind a checkpoint. `added` are the fields that
+    /// Starts an output for records of these sources, or continues behind a checkpoint. `added` are the fields that
     /// [`AnyWriter::annotate`] sets.
     ///
     /// # Errors

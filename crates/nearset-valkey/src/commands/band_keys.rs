@@ -116,7 +116,7 @@ fn exist(call: &Call<'_>) -> Outcome {
     })
 }
 
-/// Two numbers an item, all in one array. Where a key is several bits nobody counts them: -1.
+/// Two numbers per item, all in one array; -1 where a key stands for several bits, which are not counted.
 fn reply_counted(call: &Call<'_>, counted: &[Counted]) {
     call.array(2 * counted.len());
     for item in counted {

@@ -185,7 +185,7 @@ fn add_many(call: &Call<'_>) -> Outcome {
 fn exists(call: &Call<'_>) -> Outcome {
     let key = call.read(1)?;
     if key.is_none() {
-        // Nothing is near anything in a filter that is not there; what the item is like nobody can say.
+        // Nothing is near anything in a filter that does not exist; whether the item would fit it is unknown.
         call.integer(0);
         return Ok(());
     }

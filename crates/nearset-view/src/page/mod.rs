@@ -229,7 +229,7 @@ fn removals(page: &mut String, report: &Report) {
 }
 
 /// The left or the right text of a comparison: long shared stretches are cut in their middle, on both sides alike, and the
-/// whole after so many words.
+/// whole after as many words as are compared.
 fn side(page: &mut String, what: &str, excerpt: &Excerpt, side: usize, stretches: &[Stretch], more: bool) {
     let _ = write!(
         page,

@@ -84,6 +84,7 @@ impl Family {
 
     /// Returns the distance by which the family's functions hardly ever agree any more, where neither the metric nor the items bound
     /// distances: charts reach so far.
+    #[doc(hidden)]
     pub fn reach(&self) -> Option<f64> {
         self.inner().reach()
     }

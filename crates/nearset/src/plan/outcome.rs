@@ -240,12 +240,12 @@ pub(super) fn significant(value: f64) -> String {
     }
 }
 
-/// Bytes with a binary unit.
+/// Formats bytes with a decimal unit.
 pub(super) fn bytes(count: f64) -> String {
-    let units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+    let units = ["B", "kB", "MB", "GB", "TB", "PB", "EB"];
     let (mut value, mut unit) = (count, 0);
-    while value >= 1024.0 && unit + 1 < units.len() {
-        value /= 1024.0;
+    while value >= 1000.0 && unit + 1 < units.len() {
+        value /= 1000.0;
         unit += 1;
     }
     format!("{} {}", significant(value), units[unit])
@@ -414,6 +414,6 @@ mod tests {
         assert_eq!(significant(2.0), "2");
         assert_eq!(percent(0.0196), "1.96 %");
         assert_eq!(percent(1.2e-7), "1.2e-7");
-        assert_eq!(bytes(1536.0), "1.5 KiB");
+        assert_eq!(bytes(1536.0), "1.54 kB");
     }
 }

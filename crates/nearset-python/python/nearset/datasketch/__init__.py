@@ -14,7 +14,7 @@ Hash values are those of datasketch, so signatures that were stored go on being 
 Redis or Cassandra, the asynchronous index, HyperLogLog, HNSW, the ensemble and `MinHashLSHBloom` are not here. Those of
 datasketch itself take the signatures of this module.
 
-Whoever only wants the near-duplicates out of texts needs none of this: see `nearset.dedup`.
+If you only want to remove near-duplicate texts, you need none of this: see `nearset.dedup`.
 """
 
 from nearset.datasketch.b_bit_minhash import bBitMinHash

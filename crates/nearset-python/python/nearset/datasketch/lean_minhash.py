@@ -73,7 +73,7 @@ class LeanMinHash(MinHash):
         raise TypeError("Cannot update a LeanMinHash")
 
     def copy(self) -> LeanMinHash:
-        """A LeanMinHash of its own."""
+        """Returns a copy."""
         return self._make(self.seed, self.hashvalues, self.scheme)
 
     def bytesize(self, byteorder: str = "@") -> int:

@@ -136,7 +136,7 @@ class MinHash:
         self.hashvalues = _empty(scheme_named(self.scheme), len(self))
 
     def copy(self) -> MinHash:
-        """A MinHash of its own, with what was added to this one."""
+        """Returns a copy, with what was added to this one."""
         return MinHash(
             seed=self.seed,
             gpu_mode=self._gpu_mode,

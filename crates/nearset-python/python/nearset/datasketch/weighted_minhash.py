@@ -34,7 +34,7 @@ class WeightedMinHash:
         return np.array(self.hashvalues)
 
     def copy(self) -> WeightedMinHash:
-        """A signature of its own."""
+        """Returns a copy."""
         return WeightedMinHash(self.seed, self.digest())
 
     def __len__(self) -> int:
