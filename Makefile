@@ -65,3 +65,8 @@ bench-service:
 .PHONY: bench-templates
 bench-templates:
 	python3 bench/templates.py $(ARGS)
+
+# A library that is extended batch by batch: what each batch costs.
+.PHONY: bench-library
+bench-library:
+	python3 bench/library.py $(ARGS)

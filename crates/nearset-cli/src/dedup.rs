@@ -125,6 +125,14 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     removed: Option<PathBuf>,
 
+    /// Write the texts of dropped records to --removed, too
+    #[arg(long, requires = "removed")]
+    removed_text: bool,
+
+    /// Write a line of JSON for each kept record that others are near: its id, and how many were dropped for it
+    #[arg(long, value_name = "FILE", conflicts_with = "no_verify")]
+    copies: Option<PathBuf>,
+
     /// Write a page with figures about the run; reads the input once more, to check a sample of records exactly
     #[arg(long, value_name = "FILE.html")]
     report: Option<PathBuf>,
@@ -217,8 +225,9 @@ impl Args {
         options.out = self.output.clone();
         options.removed = self.removed.clone();
         options.report = self.report.clone();
-        // Otherwise it is a library, and no file of the skeleton's.
-        options.save = self.save.clone().filter(|_| self.no_verify);
+        options.removed_text = self.removed_text;
+        // What --save names is a library unless a filter decides, and no file of the skeleton's.
+        options.save = if self.no_verify { self.save.clone() } else { self.copies.clone() };
         options.scratch = self.scratch.clone();
         options.force = self.force;
         options.resume = self.resume;
@@ -229,7 +238,7 @@ impl Args {
 
     /// Says how to go on where a run failed, and that outputs are missing where it seems to have been done.
     fn explained<S>(&self, outcome: Result<S, RunError>) -> Result<S> {
-        join::explained(outcome, &self.output, &[&self.output, &self.removed, &self.save, &self.report])
+        join::explained(outcome, &self.output, &[&self.output, &self.removed, &self.copies, &self.save, &self.report])
     }
 
     fn print_report(&self, seconds: f64) {
@@ -243,7 +252,10 @@ impl Args {
             return Ok(());
         }
         let value = serde_json::to_value(summary).context("cannot write the summary as JSON")?;
-        options::print_json(&value, [&self.output, &self.removed, &self.report].into_iter().any(options::is_stdout))
+        options::print_json(
+            &value,
+            [&self.output, &self.removed, &self.copies, &self.report].into_iter().any(options::is_stdout),
+        )
     }
 }
 

@@ -200,7 +200,7 @@ impl Decider for Screen {
         Ok(serde_json::Value::Null)
     }
 
-    fn write(&self, _: &mut OutputFile) -> Result<(), RunError> {
+    fn write(&mut self, _: &mut OutputFile) -> Result<(), RunError> {
         Ok(())
     }
 

@@ -83,6 +83,11 @@ impl<'a> Against<'a> {
         Ok(Self { filter, hasher, same_keys })
     }
 
+    /// Whether a text is near something in the filter.
+    pub fn has_seen(&self, text: &str, room: &mut Hashed) -> bool {
+        self.hits(text.into(), None, room).is_some()
+    }
+
     /// The bands of an item that hit, if it is near something in the filter. `own` are the run's own keys of it, if it has any.
     pub(crate) fn hits(&self, item: Item<'_>, own: Option<&Hashed>, room: &mut Hashed) -> Option<u32> {
         let hashed = match own {

@@ -1,23 +1,128 @@
 //! `dedup`: the program's decisions on texts that Python has.
 
-use nearset::{BitString, Item};
+use nearset::family::Hashed;
+use nearset::{BitString, Item, ItemError};
 use nearset_jobs::dedup::{Sketched, TextRun, TextSketcher};
+use nearset_jobs::join::TextComparison;
 use nearset_jobs::screen::Against;
 use numpy::{IntoPyArray, PyArray1};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
-use crate::batch::{self, Fault};
+use crate::batch::{self, Fault, Piece};
 use crate::error;
 use crate::filter::{self, Filter};
 use crate::items::Many;
 use crate::options::{self, Whole};
 use crate::request::Request;
 
+/// The positions of texts that are kept; and of those that are not, what each is near and how near. -1 and NaN stand for a filter.
+type Compared<'py> =
+    (Bound<'py, PyArray1<i64>>, Bound<'py, PyArray1<i64>>, Bound<'py, PyArray1<i64>>, Bound<'py, PyArray1<f64>>);
+
+/// Decides on texts by comparing, as the program does on records.
+#[pyfunction]
+#[pyo3(signature = (wanted, texts, against, chain, skip_missing, threads, progress))]
+#[allow(clippy::too_many_arguments)]
+pub fn compare<'py>(
+    py: Python<'py>,
+    wanted: &Request,
+    texts: &Bound<'py, PyAny>,
+    against: Vec<PyRef<'py, Filter>>,
+    chain: bool,
+    skip_missing: bool,
+    threads: Option<Whole<usize>>,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<Compared<'py>> {
+    let metric = wanted.request.metric;
+    let many = Many::new(metric, texts)?;
+    let run = TextComparison::new(&wanted.request).map_err(|cause| error::plan(&cause))?;
+    let mut run = run.following_chains(chain);
+    let cutter = run.cutter();
+    let held: Vec<_> = against.iter().map(|filter| filter.read(py)).collect();
+    let screens = held
+        .iter()
+        .map(|filter| Against::new(filter, None).map_err(|cause| PyTypeError::new_err(cause.to_string())))
+        .collect::<PyResult<Vec<Against<'_>>>>()?;
+    // The positions of texts that are compared, and of those that a filter has seen.
+    let (mut compared, mut screened, mut position) = (Vec::new(), Vec::new(), 0i64);
+    batch::run(
+        py,
+        (metric, &many),
+        options::threads(threads)?,
+        progress.as_ref(),
+        || (Hashed::new(), BitString::default()),
+        |(hashed, room), piece| {
+            // Nothing for a text that is missing, and no set for one that a filter has seen.
+            let mut sets = Vec::with_capacity(piece.len());
+            let outcome = each_text(&piece, room, skip_missing, |text| {
+                sets.push(text.map(|text| {
+                    let is_seen = screens.iter().any(|screen| screen.has_seen(text, hashed));
+                    (!is_seen).then(|| cutter.cut(text))
+                }));
+                Ok(())
+            });
+            outcome.map(|()| sets)
+        },
+        |sets| {
+            for set in sets? {
+                match set {
+                    Some(Some(set)) => {
+                        compared.push(position);
+                        run.push([set]);
+                    }
+                    Some(None) => screened.push(position),
+                    None => {}
+                }
+                position += 1;
+            }
+            Ok(())
+        },
+    )?;
+    drop(screens);
+    drop(held);
+    let verdicts = py.detach(|| run.finish());
+    let mut kept = Vec::new();
+    let mut removed: Vec<(i64, i64, f64)> = screened.into_iter().map(|position| (position, -1, f64::NAN)).collect();
+    for (&position, verdict) in compared.iter().zip(verdicts) {
+        match verdict {
+            None => kept.push(position),
+            Some(near) => removed.push((position, compared[near.of as usize], near.similarity)),
+        }
+    }
+    removed.sort_by_key(|&(position, ..)| position);
+    let column = |which: fn(&(i64, i64, f64)) -> i64| removed.iter().map(which).collect::<Vec<_>>().into_pyarray(py);
+    let similarity = removed.iter().map(|&(.., similarity)| similarity).collect::<Vec<_>>().into_pyarray(py);
+    Ok((kept.into_pyarray(py), column(|one| one.0), column(|one| one.1), similarity))
+}
+
+/// Calls `each` for every text of a piece, with nothing for one that is missing where that is allowed.
+fn each_text(
+    piece: &Piece<'_>,
+    room: &mut BitString,
+    skip_missing: bool,
+    mut each: impl FnMut(Option<&str>) -> Result<(), ItemError>,
+) -> Result<(), Fault> {
+    piece.try_each(room, |i, item| {
+        let position = piece.position(i);
+        let text = match item {
+            None if skip_missing => None,
+            Some(Item::Text(text)) => Some(text),
+            Some(_) => return Err(Fault::Other(PyTypeError::new_err(format!("item {position} is no text")))),
+            None => {
+                return Err(Fault::Other(PyValueError::new_err(format!(
+                    "item {position} is missing (None or null): missing='skip' leaves such texts out"
+                ))));
+            }
+        };
+        each(text).map_err(|cause| Fault::Item { position, cause })
+    })
+}
+
 /// The positions of the texts that are kept, and the filter that the run has filled.
 type Kept<'py> = (Bound<'py, PyArray1<i64>>, Py<PyAny>);
 
-/// Decides on texts, as the program does on records.
+/// Decides on texts by a filter, as the program does on records with `--no-verify`.
 #[pyfunction]
 #[pyo3(signature = (wanted, texts, capacity, against, skip_missing, threads, progress))]
 #[allow(clippy::too_many_arguments)]
@@ -54,20 +159,16 @@ pub fn dedup<'py>(
         |(sketcher, room), piece| {
             let mut sketched = Sketched::default();
             let mut missing = Vec::new();
-            let outcome = piece.try_each(room, |i, item| match item {
-                None if skip_missing => {
-                    missing.push(i);
-                    Ok(())
+            let mut next = 0;
+            let outcome = each_text(&piece, room, skip_missing, |text| {
+                next += 1;
+                match text {
+                    Some(text) => sketched.push(sketcher, text),
+                    None => {
+                        missing.push(next - 1);
+                        Ok(())
+                    }
                 }
-                Some(Item::Text(text)) => {
-                    let pushed = sketched.push(sketcher, text);
-                    pushed.map_err(|cause| Fault::Item { position: piece.position(i), cause })
-                }
-                Some(_) => Err(Fault::Other(PyTypeError::new_err(format!("item {} is no text", piece.position(i))))),
-                None => Err(Fault::Other(PyValueError::new_err(format!(
-                    "item {} is missing (None or null): missing='skip' leaves such texts out",
-                    piece.position(i)
-                )))),
             });
             (piece.len(), missing, outcome.map(|()| sketched))
         },

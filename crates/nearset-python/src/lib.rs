@@ -62,7 +62,7 @@ mod _core {
     #[pymodule_export]
     use super::bloom::BloomFilter;
     #[pymodule_export]
-    use super::dedup::dedup;
+    use super::dedup::{compare, dedup};
     #[pymodule_export]
     use super::error::FullError;
     #[pymodule_export]

@@ -12,8 +12,8 @@ use crate::{error, filter};
 /// What is wanted of near-duplicate texts: what is near, and what may go wrong. :func:`dedup` and its likes on clusters take one.
 ///
 /// Args:
-///     near: The Jaccard similarity around which texts become duplicates.
-///     far: The similarity below which they are not; 0.1 below ``near`` unless given.
+///     near: The Jaccard similarity from which on texts are near.
+///     far: The similarity below which they are not; 0.2 below ``near`` unless given, or half of it below 0.4.
 ///     max_false_negative: The most of what lies at exactly ``near`` that may be missed.
 ///     max_false_positive: The most of what lies at exactly ``far`` that may be dropped.
 ///     shingling: How texts are cut into sets: ``words:N``, ``chars:N`` or ``bytes:N``.
@@ -61,7 +61,7 @@ impl Request {
         Ok(Self { request, plan })
     }
 
-    /// The Jaccard similarity around which texts become duplicates.
+    /// The Jaccard similarity from which on texts are near.
     #[getter]
     fn near(&self) -> f64 {
         self.request.near

@@ -21,7 +21,7 @@ from conftest import LICENCES, kept_by_program
         ({"near": 0.9}, ["--near", "0.9"]),
         ({"near": 0.6, "seed": 7}, ["--near", "0.6", "--seed", "7"]),
         ({"shingling": "chars:9"}, ["--shingle", "chars:9"]),
-        ({"max_false_negative": 0.1, "max_false_positive": 0.2}, ["--max-fn", "0.1", "--max-fp", "0.2"]),
+        ({"max_false_negative": 0.1}, ["--max-fn", "0.1"]),
     ],
 )
 def test_it_keeps_what_the_program_keeps(texts, nearset_program, tmp_path, wanted, arguments):
@@ -30,6 +30,35 @@ def test_it_keeps_what_the_program_keeps(texts, nearset_program, tmp_path, wante
     for threads in (1, 2, 5):
         kept = nearset.dedup(texts, nearset.Request(**wanted), threads=threads)
         assert kept.dtype == np.int64 and kept.tolist() == expected
+        by_filter = nearset.dedup(texts, nearset.Request(**wanted), threads=threads, verify=False)
+        assert by_filter.tolist() == kept_by_program(nearset_program, tmp_path, texts, "--no-verify", *arguments)
+
+
+def test_what_is_dropped_is_near_what_is_named(texts, nearset_program, tmp_path):
+    for chain in (False, True):
+        kept, matches = nearset.dedup(texts, chain=chain, return_matches=True)
+        assert sorted([*kept, *matches.removed]) == list(range(len(texts)))
+        assert (matches.near < matches.removed).all() and (matches.similarity >= 0.8).all()
+        assert chain or set(matches.near) <= set(kept)
+        options = ["--chain"] if chain else []
+        source, out = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
+        source.write_text("".join(json.dumps({"id": str(i), "text": text}) + "\n" for i, text in enumerate(texts)), encoding="utf-8")
+        nearset_program("dedup", source, "-o", out, "--annotate", "--force", "--quiet", *options)
+        records = [json.loads(line) for line in out.read_text(encoding="utf-8").split("\n") if line]
+        named = [(i, int(one["duplicate_of"])) for i, one in enumerate(records) if one["near_duplicate"]]
+        assert named == list(zip(matches.removed.tolist(), matches.near.tolist()))
+    with pytest.raises(ValueError, match="verify=False"):
+        nearset.dedup(texts, capacity=100)
+    with pytest.raises(ValueError, match="leave out verify=False"):
+        nearset.dedup(texts, verify=False, return_matches=True)
+
+
+def test_more_texts_than_the_model_is_learnt_from_are_compared():
+    texts = strangers(6000)
+    edited = [text.replace("x7 ", "y ") for text in texts[::7]]
+    kept, matches = nearset.dedup([*texts, *edited], return_matches=True)
+    assert kept.tolist() == list(range(6000))
+    assert matches.near.tolist() == list(range(0, 6000, 7))
 
 
 def test_a_generator_is_answered_as_a_pipe_is(texts, nearset_program, tmp_path):
@@ -92,12 +121,14 @@ def test_a_file_of_a_filter_is_opened_first(tmp_path):
 
 def test_filters_of_one_run_screen_the_next(texts, nearset_program, tmp_path):
     first, second = texts[:400], texts[400:]
-    kept, filters = nearset.dedup(first, return_filters=True)
-    assert kept.tolist() == nearset.dedup(first).tolist() and len(filters) == 1 and len(filters[0]) == 400
+    kept, filters = nearset.dedup(first, verify=False, return_filters=True)
+    assert kept.tolist() == nearset.dedup(first, verify=False).tolist() and len(filters) == 1 and len(filters[0]) == 400
     path = tmp_path / "seen.nearset"
     filters[0].save(path)
     expected = kept_by_program(nearset_program, tmp_path, second, "--against", path)
     assert nearset.dedup(second, against=filters).tolist() == expected
+    _, matches = nearset.dedup(second, against=filters, return_matches=True)
+    assert (matches.near == -1).any() and np.isnan(matches.similarity[matches.near == -1]).all()
     assert nearset.dedup(second, against=filters[0]).tolist() == expected
     assert len(expected) < len(nearset.dedup(second))
     other = nearset.plan("jaccard", near=0.8, far=0.5, capacity=1000).filter()
@@ -157,7 +188,7 @@ def test_what_is_overfull_is_refused(nearset_program, tmp_path):
 
 
 def test_a_capacity_that_is_too_small_grows(texts, nearset_program, tmp_path):
-    kept, filters = nearset.dedup(texts, capacity=1, return_filters=True)
+    kept, filters = nearset.dedup(texts, verify=False, capacity=1, return_filters=True)
     assert len(filters) == 1 and filters[0].generations > 1 and len(filters[0]) == len(texts)
     assert kept.tolist() == kept_by_program(nearset_program, tmp_path, texts, "--capacity", 1)
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from pyspark.sql import DataFrame
 
 kept: NDArray[np.int64] = nearset.dedup(["one", "two"], near=0.8)
-kept, filters = nearset.dedup(["one"], nearset.Request(0.9, shingling="words:3"), return_filters=True)
+kept, filters = nearset.dedup(["one"], nearset.Request(0.9, shingling="words:3"), verify=False, return_filters=True)
 first: nearset.NearFilter = filters[0]
 
 plan: nearset.Plan = nearset.plan("jaccard", near=0.8, far=0.5, capacity=1000, seed=b"0123456789abcdef")

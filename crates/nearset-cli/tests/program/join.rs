@@ -361,6 +361,29 @@ fn texts_without_words_are_compared_by_their_bytes() {
 }
 
 #[test]
+fn copies_are_counted_and_removed_texts_are_written_where_asked_for() {
+    let shop = Workshop::new();
+    let (texts, near) = corpus(90);
+    shop.write("in.jsonl", jsonl(&texts));
+    for keep in ["first", "longest"] {
+        let command = format!(
+            "dedup in.jsonl -o out.jsonl --removed r.jsonl --removed-text --copies c.jsonl --keep {keep} --force"
+        );
+        shop.ok(&command);
+        let removed = values(&shop.text("r.jsonl"));
+        assert_eq!(removed.len(), near.iter().filter(|near| **near).count());
+        let mut counts = BTreeMap::<String, u64>::new();
+        for one in &removed {
+            assert_eq!(one["text"], texts[one["id"].as_str().unwrap().parse::<usize>().unwrap()]);
+            *counts.entry(one["near"].as_str().unwrap().to_owned()).or_default() += 1;
+        }
+        let copies = values(&shop.text("c.jsonl"));
+        let told = copies.iter().map(|one| (one["id"].as_str().unwrap().to_owned(), one["copies"].as_u64().unwrap()));
+        assert_eq!(told.collect::<BTreeMap<_, _>>(), counts, "{keep}");
+    }
+}
+
+#[test]
 fn texts_that_are_too_short_to_be_seen_are_told_with_what_would_see_them() {
     let shop = Workshop::new();
     let mut numbers = Numbers(9);

@@ -217,8 +217,17 @@ fn damage_is_named() {
             assert!([0, 1].contains(&ran.code()), "{name}, case {case}: {}", ran.stderr());
         }
     }
+    // Of a later version, and whole by its own checksum.
     let manifest = shop.text("whole.library/manifest.json");
-    assert!(manifest.starts_with("{\"version\":1,"));
+    let line = manifest.lines().next().unwrap().replacen("\"version\":1", "\"version\":2", 1);
+    let check = xxhash_rust::xxh3::xxh3_64(line.as_bytes());
+    shop.write("whole.library/manifest.json", format!("{line}\n{check:016x}\n"));
+    let ran = shop.run("info whole.library");
+    assert!(
+        ran.code() == 1 && ran.stderr().contains("of version 2, which this nearset does not know"),
+        "{}",
+        ran.stderr()
+    );
 }
 
 /// Killed at any moment, a run leaves the old library or the new one, and resumed it leaves the new one.

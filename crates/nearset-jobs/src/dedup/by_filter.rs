@@ -201,7 +201,7 @@ impl Decider for ByFilter {
         serde_json::to_value(saved).map_err(|cause| folder.damaged(cause).into())
     }
 
-    fn write(&self, out: &mut OutputFile) -> Result<(), RunError> {
+    fn write(&mut self, out: &mut OutputFile) -> Result<(), RunError> {
         Ok(write_filter(&self.filter, out)?)
     }
 

@@ -131,6 +131,12 @@ impl Stars {
         self.members.push(0);
     }
 
+    /// Entries that records are near, and how many.
+    pub fn copied(&self) -> Vec<(u32, u64)> {
+        let counted = (0..).zip(&self.members).filter(|(_, members)| **members > 0);
+        counted.map(|(entry, &members)| (entry, u64::from(members))).collect()
+    }
+
     /// That there is memory left, behind so many records.
     pub fn expect_memory(&self, other_bytes: u64, records: u64) -> Result<(), RunError> {
         let taken = self.bytes() + other_bytes + CACHE_BYTES as u64;

@@ -160,7 +160,7 @@ impl<D: Decider> Committer<'_, D> {
 }
 
 /// Returns the text of a record. Few are remembered, so it is read again rather than carried along for all.
-fn text_of(batch: &Batch, i: usize, fields: &Fields) -> String {
+pub(super) fn text_of(batch: &Batch, i: usize, fields: &Fields) -> String {
     let alone = batch.only(i);
     match extract(&alone, fields, &mut Arena::new()).item(0) {
         Ok(Item::Text(text)) => text.to_owned(),

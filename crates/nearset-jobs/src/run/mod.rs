@@ -105,7 +105,7 @@ pub(crate) trait Decider {
     fn save(&mut self, folder: &StateFolder, checkpoint: u64) -> Result<serde_json::Value, RunError>;
 
     /// Writes what a later run can use.
-    fn write(&self, out: &mut OutputFile) -> Result<(), RunError>;
+    fn write(&mut self, out: &mut OutputFile) -> Result<(), RunError>;
 
     /// Completes what it keeps for later runs, which [`Self::commit`] makes visible.
     fn complete(&mut self) -> Result<(), RunError> {
@@ -473,7 +473,7 @@ mod tests {
             Ok(serde_json::Value::Null)
         }
 
-        fn write(&self, _: &mut OutputFile) -> Result<(), RunError> {
+        fn write(&mut self, _: &mut OutputFile) -> Result<(), RunError> {
             Ok(())
         }
 

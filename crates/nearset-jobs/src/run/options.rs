@@ -31,9 +31,11 @@ pub struct RunOptions {
     pub out: Option<PathBuf>,
     /// Where to say what was left out and why.
     pub removed: Option<PathBuf>,
+    /// Whether the texts of what was left out stand there too.
+    pub removed_text: bool,
     /// Where a page about the run goes. It takes a second reading of the inputs, to compare a sample of records exactly.
     pub report: Option<PathBuf>,
-    /// Where to save the filter.
+    /// Where what the decider came to goes: a filter, or how many copies each kept record has.
     pub save: Option<PathBuf>,
     /// Where texts go that can't be read again where they lie; `None` is the state of the run, or a folder for temporary files.
     pub scratch: Option<PathBuf>,
@@ -56,6 +58,7 @@ impl Default for RunOptions {
             annotate: false,
             out: None,
             removed: None,
+            removed_text: false,
             report: None,
             save: None,
             scratch: None,
@@ -86,6 +89,7 @@ impl RunOptions {
             annotate,
             out,
             removed,
+            removed_text,
             report,
             save,
             scratch: _,
@@ -100,7 +104,7 @@ impl RunOptions {
         note("text field", fields.item.clone());
         note("id field", format!("{:?}", fields.id));
         note("annotate", annotate.to_string());
-        note("removed", format!("{removed:?}"));
+        note("removed", format!("{removed:?}, texts {removed_text}"));
         note("save", format!("{save:?}"));
         note("the output", format!("{out:?}"));
         note("the distance of checkpoints", format!("{checkpoint_bytes:?}"));

@@ -6,9 +6,11 @@ use std::sync::Arc;
 use crossbeam_channel::{Receiver, Sender};
 use nearset_records::output::{Value, is_written_through, json_string, partial_path};
 use nearset_records::{
-    Added, AddedKind, AnyWriter, OutputError, OutputFile, OutputOptions, RecordWriter, Source, StateFolder, chain,
+    Added, AddedKind, AnyWriter, Fields, OutputError, OutputFile, OutputOptions, RecordWriter, Source, StateFolder,
+    chain,
 };
 
+use super::commit::text_of;
 use super::job::{Job, Verdict};
 use super::options::RunOptions;
 use super::state::{Lengths, State};
@@ -54,6 +56,8 @@ pub(crate) struct Outputs {
     /// Empty until all records are decided on.
     pub(super) report: Option<OutputFile>,
     annotate: bool,
+    /// What texts are called, where those of removed records are wanted.
+    removed_text: Option<Fields>,
     manner: Manner,
     scratch: Vec<u8>,
 }
@@ -87,7 +91,9 @@ impl Outputs {
             (None, _) => None,
         };
         let report = options.report.as_ref().map(|path| OutputFile::create(path, &output)).transpose()?;
-        let mut outputs = Self { out, removed, report, annotate: options.annotate, manner, scratch: Vec::new() };
+        let removed_text = options.removed_text.then(|| options.fields.clone());
+        let mut outputs =
+            Self { out, removed, report, annotate: options.annotate, removed_text, manner, scratch: Vec::new() };
         if keep_partial {
             outputs.keep_partial();
         }
@@ -208,6 +214,10 @@ impl Outputs {
         };
         line.extend_from_slice(b",\"reason\":");
         json_string(&reason, line);
+        if let (Some(fields), false) = (&self.removed_text, matches!(verdict, Verdict::Faulty)) {
+            line.extend_from_slice(b",\"text\":");
+            json_string(&text_of(&job.batch, i, fields), line);
+        }
         line.extend_from_slice(b"}\n");
         match &mut self.removed {
             Some(removed) => removed.write(line),

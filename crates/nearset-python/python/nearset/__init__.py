@@ -38,7 +38,7 @@ from nearset._core import (
     plan,
     plan_index,
 )
-from nearset._dedup import dedup
+from nearset._dedup import Matches, dedup
 
 __all__ = [
     "BloomFilter",
@@ -58,6 +58,7 @@ __all__ = [
     "PlanError",
     "Request",
     "Signature",
+    "Matches",
     "dedup",
     "open",
     "plan",

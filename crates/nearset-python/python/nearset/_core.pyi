@@ -323,6 +323,15 @@ def plan_index(
     worst_case: bool = False,
     seed: Optional[_Seed] = None,
 ) -> IndexPlan: ...
+def compare(
+    wanted: Request,
+    texts: Any,
+    against: list[NearFilter],
+    chain: bool,
+    skip_missing: bool,
+    threads: Optional[int],
+    progress: Optional[Callable[[int], object]],
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]: ...
 def dedup(
     wanted: Request,
     texts: Any,

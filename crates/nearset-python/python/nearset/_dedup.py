@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterable
 from contextlib import AbstractContextManager, nullcontext
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Callable, Literal, Optional, Union, overload
+from typing import TYPE_CHECKING, Any, Callable, Literal, NamedTuple, Optional, Union, overload
 
 from nearset import _core
 from nearset._core import NearFilter, Request
@@ -18,16 +18,30 @@ if TYPE_CHECKING:
     Kept = NDArray[np.int64]
 
 
+class Matches(NamedTuple):
+    """Texts that were dropped, and why: the position of each, that of the text it is near, and how near.
+
+    A text that a filter has seen was compared with none: `near` is -1 there, and `similarity` nan.
+    """
+
+    removed: NDArray[np.int64]
+    near: NDArray[np.int64]
+    similarity: NDArray[np.float64]
+
+
 @overload
 def dedup(
     texts: Any,
     near: Union[float, Request, None] = None,
     *,
+    verify: bool = True,
+    chain: bool = False,
     against: Union[NearFilter, Iterable[NearFilter]] = (),
     capacity: Optional[float] = None,
     missing: Literal["fail", "skip"] = "fail",
     threads: Optional[int] = None,
     progress: Optional[bool] = None,
+    return_matches: Literal[False] = False,
     return_filters: Literal[False] = False,
 ) -> Kept: ...
 
@@ -37,6 +51,22 @@ def dedup(
     texts: Any,
     near: Union[float, Request, None] = None,
     *,
+    verify: Literal[True] = True,
+    chain: bool = False,
+    against: Union[NearFilter, Iterable[NearFilter]] = (),
+    missing: Literal["fail", "skip"] = "fail",
+    threads: Optional[int] = None,
+    progress: Optional[bool] = None,
+    return_matches: Literal[True],
+) -> tuple[Kept, Matches]: ...
+
+
+@overload
+def dedup(
+    texts: Any,
+    near: Union[float, Request, None] = None,
+    *,
+    verify: Literal[False],
     against: Union[NearFilter, Iterable[NearFilter]] = (),
     capacity: Optional[float] = None,
     missing: Literal["fail", "skip"] = "fail",
@@ -50,30 +80,38 @@ def dedup(
     texts: Any,
     near: Union[float, Request, None] = None,
     *,
+    verify: bool = True,
+    chain: bool = False,
     against: Union[NearFilter, Iterable[NearFilter]] = (),
     capacity: Optional[float] = None,
     missing: Literal["fail", "skip"] = "fail",
     threads: Optional[int] = None,
     progress: Optional[bool] = None,
+    return_matches: bool = False,
     return_filters: bool = False,
-) -> Union[Kept, tuple[Kept, list[NearFilter]]]:
-    """Says which texts to keep: the positions, ascending, of those with nothing near before them.
+) -> Union[Kept, tuple[Kept, Matches], tuple[Kept, list[NearFilter]]]:
+    """Says which texts to keep: the positions, ascending, of those that are near no kept text before them.
 
-    The answer is that of `nearset dedup` on the same texts in the same order, for any number of threads.
+    A text is dropped only if it was compared with one that stays and has the similarity `near` or more, as by `nearset
+    dedup`, for any number of threads. The shingle sets of kept texts are held meanwhile, 8 bytes per shingle.
 
     Args:
         texts: A list or other iterable of `str`, or a column of pyarrow, polars or pandas. Arrow columns are read in
             place, everything else piece by piece; a generator works, too.
-        near: The Jaccard similarity around which texts become duplicates (the library's default is 0.8), or a
-            `Request` that says more.
-        against: Filters over texts, built before: what is near anything in them is dropped, too.
-        capacity: How many distinct texts to make room for; the number of texts unless given. A generator does not tell
-            its length: the filter then grows as it fills.
+        near: The Jaccard similarity from which on texts are near (the library's default is 0.8), or a `Request` that
+            says more.
+        verify: Whether texts are compared. If not, a filter decides, in some 100 bytes per text and without comparing:
+            what many texts share can make one look near that is near no single one.
+        chain: Whether to drop what is near only a dropped text, too.
+        against: Filters over texts, built before: what is near anything in them is dropped, too, without comparing.
+        capacity: How many distinct texts to make the filter for, without `verify`; the number of texts unless given. A
+            generator does not tell its length: the filter then grows as it fills.
         missing: What to do with a text that is None or null: `fail`, or `skip` to leave it out.
         threads: Threads that hash; one per core unless given.
         progress: Whether to show a progress bar, by tqdm. Unless given, one is shown if tqdm is installed, somebody is
             watching, and it takes longer than a second.
-        return_filters: Whether to return the filter, too, as a list of one.
+        return_matches: Whether to return, too, what each dropped text is near.
+        return_filters: Whether to return the filter, too, as a list of one, without `verify`.
 
     >>> import nearset
     >>> nearset.dedup(["to be or not to be", "that is the question", "To be, or not to be!"]).tolist()
@@ -83,10 +121,18 @@ def dedup(
         raise ValueError(f"missing={missing!r}: it is 'fail' or 'skip'")
     if isinstance(against, (str, PathLike)):
         raise TypeError(f"against={str(against)!r} is the name of a file: nearset.open reads a filter from it")
+    if verify and (return_filters or capacity is not None):
+        raise ValueError("return_filters and capacity belong to the filter that decides without comparing: pass verify=False")
+    if not verify and (return_matches or chain):
+        raise ValueError("return_matches and chain need texts to be compared: leave out verify=False")
     wanted = near if isinstance(near, Request) else Request(near)
     screens = [against] if isinstance(against, NearFilter) else list(against)
+    skip = missing == "skip"
     with _bar(texts, progress) as update:
-        kept, filter = _core.dedup(wanted, texts, capacity, screens, missing == "skip", threads, update)
+        if verify:
+            kept, *matches = _core.compare(wanted, texts, screens, chain, skip, threads, update)
+            return (kept, Matches(*matches)) if return_matches else kept
+        kept, filter = _core.dedup(wanted, texts, capacity, screens, skip, threads, update)
     return (kept, [filter]) if return_filters else kept
 
 

@@ -3,7 +3,7 @@
 Two steps, in two executors over the same reader and number of tasks, of which the second depends on the first:
 `BuildFilters` writes one filter a task, and `NearDedup` drops each document that is near an earlier one, by a filter that
 starts as the OR of those of the tasks before. Documents come in the order of the tasks' ranks; what is kept is what
-`nearset dedup` keeps of them in that order, for any number of workers.
+`nearset dedup --no-verify` keeps of them in that order, for any number of workers: a filter decides, and compares nothing.
 
 Needs datatrove (0.10).
 """
@@ -40,7 +40,7 @@ class BuildFilters(PipelineStep):
     Args:
         folder: Where the filters go: for each task a file of nearset's own, as large as one for all documents is.
         capacity: How many documents all tasks have together, at least.
-        near: The Jaccard similarity around which documents become duplicates (the library's default is 0.8), or a
+        near: The Jaccard similarity from which on documents are near (the library's default is 0.8), or a
             `nearset.Request` that says more.
     """
 

@@ -5,7 +5,7 @@
 - `screen`: a DataFrame without the rows that are near anything in a filter.
 
 Rows come in the order of the DataFrame's partitions. `dedup` reads them twice: it builds a filter for each partition,
-then decides on each partition by a filter that starts as the OR of those before it. What is kept is what `nearset dedup`
+then decides on each partition by a filter that starts as the OR of those before it. What is kept is what `nearset dedup --no-verify`
 keeps of the same records in the same order, for any number of partitions.
 
 Needs pyspark 4 (not through Spark Connect) and pyarrow, on the workers too; nearset must be installed there.
@@ -283,13 +283,13 @@ def dedup(
     """The rows whose text is near that of no earlier row, in the order of the partitions.
 
     Calling it counts the rows (unless `capacity` is given) and builds the filters, which are two jobs; deciding is left
-    to whatever the returned DataFrame is used for. The kept rows are those that `nearset dedup` keeps of the same records
+    to whatever the returned DataFrame is used for. The kept rows are those that `nearset dedup --no-verify` keeps of the same records
     in order.
 
     Args:
         df: Rows, of which `text` is a column of strings.
         text: That column.
-        near: The Jaccard similarity around which texts become duplicates (the library's default is 0.8), or a
+        near: The Jaccard similarity from which on texts are near (the library's default is 0.8), or a
             `nearset.Request` that says more.
         against: Filters over texts, built before: what is near anything in them is dropped, too.
         capacity: How many distinct texts to make room for; counted unless given. Too small a number is an error.

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::super::stars::{Placement, Stars};
 use super::super::stream::Cut;
 use super::log::{Entry, Event, Log, replay};
-use super::{Outcome, VerifiedDedupSummary};
+use super::{Outcome, VerifiedDedupSummary, write_copies};
 use crate::library::{self, LibraryWriter, Written};
 use crate::run::{Decider, Decision, Ids, Part, RunError, Start, Tally, Verdict};
 
@@ -169,7 +169,15 @@ impl Decider for InOrder {
         serde_json::to_value(saved).map_err(|cause| folder.damaged(cause).into())
     }
 
-    fn write(&self, _: &mut OutputFile) -> Result<(), RunError> {
+    /// How many records are near each that stays.
+    fn write(&mut self, out: &mut OutputFile) -> Result<(), RunError> {
+        let Self { stars, names, .. } = self;
+        for (entry, copies) in stars.copied() {
+            match stars.library_of(entry) {
+                Some(_) => write_copies(out, &stars.texts.id(stars.texts.place_of(entry))?, copies)?,
+                None => write_copies(out, names.get((entry - stars.stored()) as usize), copies)?,
+            }
+        }
         Ok(())
     }
 

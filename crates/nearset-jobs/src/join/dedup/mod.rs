@@ -17,8 +17,8 @@ use std::time::Instant;
 
 use nearset::Similarity;
 use nearset::plan::Request;
-use nearset_records::output::is_same_output;
-use nearset_records::{Cure, ReadOptions, Source, free_space, scratch_folder};
+use nearset_records::output::{is_same_output, json_string};
+use nearset_records::{Cure, OutputFile, ReadOptions, Source, free_space, scratch_folder};
 use nearset_view::run::{CurvePoint, Fact, Others, Promise};
 use nearset_view::words::{bytes, count, percent, similarity};
 use serde::{Deserialize, Serialize};
@@ -200,6 +200,14 @@ fn needs(start: &Start, options: &VerifiedDedupOptions, plan: &JoinPlan) -> Resu
 /// What an id takes that is held in memory, about.
 const BYTES_PER_NAME: u64 = 32;
 
+/// Writes how many records are near one that stays.
+fn write_copies(out: &mut OutputFile, id: &str, copies: u64) -> Result<(), RunError> {
+    let mut line = b"{\"id\":".to_vec();
+    json_string(id, &mut line);
+    line.extend_from_slice(format!(",\"copies\":{copies}}}\n").as_bytes());
+    Ok(out.write(&line)?)
+}
+
 /// A run that is about to start.
 pub struct VerifiedDedup {
     start: Start,
@@ -218,7 +226,8 @@ impl VerifiedDedup {
         let reason = if options.follow_chains { "near an earlier record" } else { "near a kept record" };
         let mut against = options.screen.names();
         against.extend(options.libraries.iter().map(|path| path.display().to_string()));
-        let manner = Manner::Compared { reason, against, saves: options.library.is_some() };
+        let manner =
+            Manner::Compared { reason, against, saves: options.library.is_some() || options.run.save.is_some() };
         let (run, decisive) = (options.run.clone(), options.fingerprint(&plan));
         let start = Start::new(sources.into(), run, manner, decisive, &options.screen.filters)?;
         if options.keep != Keep::First {

@@ -14,7 +14,7 @@ use super::super::rank::{Keep, Rank};
 use super::super::stars::{Placement, Stars};
 use super::super::stream::{self, Cutter};
 use super::super::texts::{Place, Texts};
-use super::{Outcome, VerifiedDedupOptions, VerifiedDedupSummary};
+use super::{Outcome, VerifiedDedupOptions, VerifiedDedupSummary, write_copies};
 use crate::library::{self, LibraryWriter, Written};
 use crate::run::{Decider, Decision, Ids, Part, Progress, RunError, Start, Tally, Verdict, Worker, of_file};
 
@@ -334,7 +334,13 @@ impl Decider for Ranked {
         serde_json::to_value(saved).map_err(|cause| folder.damaged(cause).into())
     }
 
-    fn write(&self, _: &mut OutputFile) -> Result<(), RunError> {
+    /// How many records are near each that stays.
+    fn write(&mut self, out: &mut OutputFile) -> Result<(), RunError> {
+        let mut copies = BTreeMap::<u32, u64>::new();
+        self.removals.values().for_each(|&(of, _)| *copies.entry(of).or_default() += 1);
+        for (of, copies) in copies {
+            write_copies(out, &self.texts.id(self.places[&of])?, copies)?;
+        }
         Ok(())
     }
 
