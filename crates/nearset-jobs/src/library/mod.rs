@@ -204,7 +204,12 @@ impl Manifest {
         if version != VERSION {
             return Err(LibraryError::Version { path: folder.to_owned(), found: version });
         }
-        serde_json::from_str(line).map_err(|cause| damaged(&cause.to_string()))
+        let manifest: Self = serde_json::from_str(line).map_err(|cause| damaged(&cause.to_string()))?;
+        // Names lead nowhere else, so that nothing else is read or removed.
+        if let Some(file) = manifest.files().find(|file| number_of(&file.name).is_none()) {
+            return Err(damaged(&format!("names {:?}, which is no file of a library", file.name)));
+        }
+        Ok(manifest)
     }
 
     fn to_bytes(&self) -> Vec<u8> {
@@ -254,6 +259,13 @@ impl Manifest {
         }
         Ok(())
     }
+}
+
+/// The number of a file of a library, if it is one.
+fn number_of(name: &str) -> Option<u64> {
+    let number = name.strip_suffix(".entries").or_else(|| name.strip_suffix(".sets"));
+    let number = number.or_else(|| name.strip_prefix("model-")?.strip_suffix(".bin"));
+    number?.parse().ok()
 }
 
 /// The checksum behind a set and its id.

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::read::StoredEntry;
 use super::{
     LOCK, Library, LibraryError, MANIFEST, Manifest, NEXT_MANIFEST, Noted, Segment, Segments, VERSION, is_library,
-    set_check,
+    number_of, set_check,
 };
 
 /// Segments of one tier that become one of the next.
@@ -184,13 +184,6 @@ fn is_leftover(path: &Path) -> io::Result<bool> {
         }
     }
     Ok(true)
-}
-
-/// The number of a file of a library, if it is one.
-fn number_of(name: &str) -> Option<u64> {
-    let number = name.strip_suffix(".entries").or_else(|| name.strip_suffix(".sets"));
-    let number = number.or_else(|| name.strip_prefix("model-")?.strip_suffix(".bin"));
-    number?.parse().ok()
 }
 
 fn new_manifest(path: &Path, spec: &JoinSpec, model: &CommonShingles, next: u64) -> io::Result<Manifest> {
