@@ -51,7 +51,9 @@ fn in_flags(cure: Cure) -> String {
         Cure::SkipRest => "use --on-error skip to keep the whole records before it".into(),
         Cure::FetchAgain => "fetch the file again, or use --on-error skip to keep the whole records before it".into(),
         Cure::Replace => "choose another name, or pass --force to replace it".into(),
-        Cure::ExtendOrReplace => "name it in --against too to extend it, or pass --force to replace it".into(),
+        Cure::ExtendOrRemove => {
+            "name it in --against too to extend it, choose another name, or remove the folder; --force replaces no library".into()
+        }
         Cure::ResumeOrStartAgain => "continue with --resume, or start again with --force".into(),
         Cure::Resume => "continue with the same command and --resume".into(),
         Cure::StartAgain => "start again without --resume, with --force".into(),

@@ -16,9 +16,9 @@ use nearset_jobs::screen::Screen;
 use nearset_records::ItemField;
 use serde::Serialize;
 
-use crate::goal::parse_count;
+use crate::goal::{parse_bytes, parse_count};
 use crate::join;
-use crate::options::{self, Input, Opening, Trust, Work};
+use crate::options::{self, Input, Opening, Trust, Usage, Work};
 use crate::show;
 
 const EXAMPLES: &str = "\
@@ -129,7 +129,7 @@ pub struct Args {
     #[arg(long, requires = "removed")]
     removed_text: bool,
 
-    /// Write a line of JSON for each kept record that others are near: its id, and how many were dropped for it
+    /// Write a line of JSON for each record that others were dropped for: its id, and how many
     #[arg(long, value_name = "FILE", conflicts_with = "no_verify")]
     copies: Option<PathBuf>,
 
@@ -164,7 +164,7 @@ pub struct Args {
 
     /// The most memory that records may take to be compared with, such as 8G; otherwise what the machine, or its group of processes, has
     /// left
-    #[arg(long, value_name = "BYTES", value_parser = parse_count, conflicts_with = "no_verify")]
+    #[arg(long, value_name = "BYTES", value_parser = parse_bytes, conflicts_with = "no_verify")]
     memory: Option<u64>,
 
     /// Where copies of texts go that can't be read again where they lie: compressed, in Parquet, from a pipe. Otherwise beside the
@@ -203,7 +203,9 @@ impl Args {
 
     /// The filters to screen by, with a warning where one is believed that should not be.
     fn screen(&self) -> Result<Screen> {
-        let filters = self.against.iter().filter(|path| !is_library(path));
+        // The first run of several that extend one library starts it.
+        let is_started = |path: &PathBuf| !self.no_verify && self.save.as_ref() == Some(path) && !path.exists();
+        let filters = self.against.iter().filter(|path| !is_library(path) && !is_started(path));
         if self.trust.allow_overfull {
             for path in filters.clone() {
                 self.trust.filter(&self.opening.file(path)?)?;
@@ -260,5 +262,9 @@ impl Args {
 }
 
 pub fn run(args: Args) -> Result<ExitCode> {
+    if args.dry_run && args.save.is_some() {
+        let why = "--dry-run writes no records, and what --save keeps would make later runs leave them out: leave out one of the two";
+        return Err(Usage(why.to_owned()).into());
+    }
     if args.no_verify { by_filter::run(&args) } else { compared::run(&args) }
 }

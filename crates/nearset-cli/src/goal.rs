@@ -246,9 +246,35 @@ pub fn parse_count(text: &str) -> Result<u64, String> {
     }
 }
 
+/// Returns a number of bytes: `2000000000`, `2G`, `2GB`, `2GiB`, `0.5G`.
+pub fn parse_bytes(text: &str) -> Result<u64, String> {
+    let wrong = || format!("{text:?} is no number of bytes: write 2000000000, 2G or 2GiB");
+    let number = text.trim_end_matches(['b', 'B']);
+    let (number, base) = number.strip_suffix('i').map_or((number, 1000.0), |number| (number, 1024.0));
+    let units = ["k", "m", "g", "t"];
+    let power = units.iter().position(|unit| number.to_lowercase().ends_with(unit));
+    let digits = if power.is_some() { &number[..number.len() - 1] } else { number };
+    let scale = f64::powi(base, power.map_or(0, |power| power as i32 + 1));
+    match digits.replace(['_', ','], "").parse::<f64>().map(|number| number * scale) {
+        Ok(bytes) if (1.0..1e18).contains(&bytes) => Ok(bytes as u64),
+        _ => Err(wrong()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn bytes_are_read_as_people_write_them() {
+        for text in ["2000000000", "2G", "2GB", "2g", "2_000M", "2000 MB".replace(' ', "").as_str(), "2e9"] {
+            assert_eq!(parse_bytes(text), Ok(2_000_000_000), "{text}");
+        }
+        assert_eq!(parse_bytes("64MiB"), Ok(64 << 20));
+        for text in ["", "0", "G", "-1", "nan", "2X", "é"] {
+            assert!(parse_bytes(text).is_err(), "{text}");
+        }
+    }
 
     #[test]
     fn the_help_states_the_library_s_defaults() {

@@ -53,7 +53,7 @@ pub struct Args {
 
 /// Libraries, one after the other.
 fn libraries(args: &Args) -> Result<ExitCode> {
-    let records = library::merge(&args.filters, &args.output, args.force)?;
+    let records = library::merge(&args.filters, &args.output)?;
     if !args.quiet {
         let (number, records) = (args.filters.len(), show::count(records));
         eprintln!("merged    {number} libraries into {}: {records} records", args.output.display());

@@ -103,7 +103,7 @@ impl<'f> Query<'f> {
         let started = Instant::now();
         let Self { start, filter, options } = &self;
         let fields = &options.run.fields;
-        let done = match start.finish_stopped(|| Ok(()))? {
+        let done = match start.finish_stopped(|_| Ok(()))? {
             Some(done) => done,
             None => start.guarded(|outputs| {
                 let worker = Asking { filter, field: &fields.item };

@@ -33,8 +33,8 @@ pub enum Cure {
     SkipRest,
     /// Write under another name, or allow the file to be replaced.
     Replace,
-    /// Compare with the library too, so that it is extended, or allow it to be replaced.
-    ExtendOrReplace,
+    /// Compare with the library too, so that it is extended, or remove its folder.
+    ExtendOrRemove,
     /// Resume the run, or start it again.
     ResumeOrStartAgain,
     /// Resume the run.
@@ -78,7 +78,7 @@ impl fmt::Display for Cure {
             Cure::Skip => "leave out such records",
             Cure::SkipRest => "keep the whole records before it and leave out the rest",
             Cure::Replace => "choose another name, or allow the file to be replaced",
-            Cure::ExtendOrReplace => "compare with it too, which extends it, or allow it to be replaced",
+            Cure::ExtendOrRemove => "compare with it too, which extends it, choose another name, or remove the folder",
             Cure::ResumeOrStartAgain => "resume that run, or start again",
             Cure::Resume => "resume the run with the same options",
             Cure::StartAgain => "start again from the beginning",

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use xxhash_rust::xxh3::xxh3_64;
 
 use crate::error::OutputError;
 use crate::output::partial_path;
@@ -43,7 +44,10 @@ impl StateFolder {
     /// The same, with scratch files in another folder.
     pub fn with_scratch(mut self, folder: Option<&Path>) -> Self {
         let name = self.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        self.scratch = folder.map(|folder| (folder.to_owned(), name));
+        // Outputs of one name in several folders may share the folder for scratch files.
+        let place = std::path::absolute(&self.path).unwrap_or_else(|_| self.path.clone());
+        let place = xxh3_64(place.as_os_str().as_encoded_bytes());
+        self.scratch = folder.map(|folder| (folder.to_owned(), format!("{name}-{place:016x}")));
         self
     }
 
@@ -177,7 +181,11 @@ impl StateFolder {
     }
 }
 
-fn sync_folder(path: &Path) -> std::io::Result<()> {
+/// Makes the names in a folder durable, where a system has a way to.
+///
+/// # Errors
+/// If the folder can't be opened.
+pub fn sync_folder(path: &Path) -> std::io::Result<()> {
     if cfg!(unix) {
         fs::File::open(path)?.sync_all()?;
     }

@@ -109,8 +109,8 @@ fn print_summary(summary: &Summary, annotated: bool) {
     }
     if summary.crowded > 0 {
         eprintln!(
-            "ALARM     {} of those {removed} are no copies with few changes: what many records share may have made them look near, \
-             although no single one is. Leave --no-verify out to compare them",
+            "ALARM     {} of those {removed} are no copies, and share something with many others: a template may have made them look \
+             near, although no single record is. Leave --no-verify out to compare them",
             show::count(summary.crowded)
         );
     }

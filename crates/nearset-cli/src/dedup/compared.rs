@@ -21,8 +21,8 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     options.exhaustive = args.exhaustive;
     options.memory = args.memory;
     options.screen = args.screen()?;
-    options.libraries = args.against.iter().filter(|path| is_library(path)).cloned().collect();
     options.library = library_name(args)?;
+    options.libraries = args.against.iter().filter(|path| is_library(path)).cloned().collect();
     let sources = args.input.sources(args.quiet)?;
     let total = sources.total_bytes();
     let dedup = VerifiedDedup::prepare(sources.list, options)?;

@@ -64,6 +64,17 @@ fn pages_of_one_template_are_no_duplicates_and_a_filter_that_takes_them_for_such
     let summary: serde_json::Value = serde_json::from_slice(ran.stdout()).unwrap();
     assert!(summary["near"].as_u64() > Some(1000) && summary["crowded"].as_u64() > Some(1000), "{summary}");
     assert!(ran.stderr().contains("ALARM"), "{}", ran.stderr());
+    // Also where they are few among others, and not where texts have edited copies.
+    let (mut texts, _) = corpus(6000);
+    shop.write("few.jsonl", jsonl(&texts) + &templated_pages(300));
+    let ran = shop.ok("dedup few.jsonl --dry-run --near 0.7 --no-verify");
+    assert!(ran.stderr().contains("ALARM"), "{}", ran.stderr());
+    texts.extend(texts.clone().iter().map(|text| text.replacen(" w1", " x1", 1)));
+    texts.extend(texts.clone().iter().map(|text| text.replacen(" w2", " x2", 1)));
+    shop.write("edited.jsonl", jsonl(&texts));
+    let ran = shop.ok("dedup edited.jsonl --dry-run --no-verify --json");
+    let summary: serde_json::Value = serde_json::from_slice(ran.stdout()).unwrap();
+    assert!(summary["near"].as_u64() > Some(12_000) && !ran.stderr().contains("ALARM"), "{}", ran.stderr());
 }
 
 #[test]

@@ -100,23 +100,54 @@ pub(super) struct ByFilter {
     pub doubts: Doubts,
 }
 
-/// What may be a sign of crowded bands: what many records have in common fills the same bits, and then a record hits many bands without
-/// being near any single one.
-#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
+/// A sign of crowded bands: what many records have in common fills the same bits, and then a record hits many bands without being near any
+/// single one. Of records that were called near and are no copies, it is counted how often they have the same key in one of the first
+/// bands: edited copies share theirs with few others, pages of a template with many.
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Doubts {
-    /// Records that stayed, and hit more bands than unrelated ones do.
-    kept: u64,
     /// Records that were called near, and hit fewer bands than a copy with few changes does.
     near: u64,
+    /// Those of them whose key in one of the first bands many had before them.
+    crowded: u64,
+    /// How often keys were met, by some of their bits.
+    met: Vec<u32>,
+}
+
+impl Default for Doubts {
+    fn default() -> Self {
+        Self { near: 0, crowded: 0, met: vec![0; Self::SLOTS] }
+    }
 }
 
 impl Doubts {
-    /// How many of the records were called near and may be near none, if there are signs enough: a tenth of what stayed hits many bands,
-    /// or half of all records are called near and are no copies.
-    fn crowded(&self, tally: &Tally) -> u64 {
-        const FEWEST: u64 = 100;
-        let is_crowded = self.kept >= FEWEST.max(tally.kept / 10) || self.near >= FEWEST.max(tally.records / 2);
-        if is_crowded { self.near } else { 0 }
+    const SLOTS: usize = 1 << 14;
+    /// Bands that are looked at.
+    const BANDS: usize = 8;
+    /// So many records with one key are a crowd.
+    const CROWD: u32 = 30;
+    /// So many records of crowds are worth an alarm.
+    const FEWEST: u64 = 50;
+
+    /// Takes a record that was called near and is no copy.
+    fn see(&mut self, keys: &[Option<Key>]) {
+        self.near += 1;
+        // What strangers put into each slot is no crowd.
+        let usual = (Self::BANDS as u64 * self.near / Self::SLOTS as u64) as u32;
+        let mut is_crowded = false;
+        for (band, key) in keys.iter().take(Self::BANDS).enumerate() {
+            let Some(key) = key else { continue };
+            // Keys are hashes.
+            let slot = (key.get() ^ (band as u64) << 3) as usize % self.met.len().max(1);
+            let Some(met) = self.met.get_mut(slot) else { continue };
+            *met = met.saturating_add(1);
+            is_crowded |= *met > Self::CROWD + 4 * usual;
+        }
+        self.crowded += u64::from(is_crowded);
+    }
+
+    /// How many records were called near and may be near none.
+    fn crowded(&self) -> u64 {
+        if self.crowded >= Self::FEWEST { self.crowded + u64::from(Self::CROWD) } else { 0 }
     }
 }
 
@@ -148,15 +179,6 @@ impl Saved {
     }
 }
 
-impl ByFilter {
-    /// The most bands that a record hits that has nothing in common with those before, but for 1 in a million.
-    fn stranger_hits(&self) -> u32 {
-        let fill = self.filter.near_generations().map(NearFilter::fill).fold(0.0, f64::max);
-        let bands = self.bands as f64;
-        (bands * fill + 5.0 * (bands * fill * (1.0 - fill)).sqrt() + 2.0) as u32
-    }
-}
-
 impl Decider for ByFilter {
     type Piece = Sketches;
     type Outcome = Outcome;
@@ -168,18 +190,17 @@ impl Decider for ByFilter {
         let mut against = against[against.partition_point(|&(i, ..)| i < part.records.start)..].iter().peekable();
         let answers = self.filter.insert_keys_counting(keys)?;
         let all = part.sound_records().zip(&answers).zip(keys.chunks(bands));
-        let (copy_hits, stranger_hits, doubts) = (self.copy_hits, self.stranger_hits(), &mut self.doubts);
+        let (copy_hits, doubts) = (self.copy_hits, &mut self.doubts);
         decisions.extend(all.map(|((i, answer), keys)| {
             let verdict = match against.next_if(|&&(record, ..)| record == i) {
                 Some(&(_, filter, hits)) => Verdict::Against { filter, hits },
                 None if answer.near => {
-                    doubts.near += u64::from(answer.hits < copy_hits);
+                    if answer.hits < copy_hits {
+                        doubts.see(keys);
+                    }
                     Verdict::Near { hits: answer.hits }
                 }
-                None => {
-                    doubts.kept += u64::from(answer.hits > stranger_hits);
-                    Verdict::New { hits: answer.hits }
-                }
+                None => Verdict::New { hits: answer.hits },
             };
             Decision { verdict, family: keys[0].map(Key::get) }
         }));
@@ -197,7 +218,7 @@ impl Decider for ByFilter {
     fn save(&mut self, folder: &StateFolder, checkpoint: u64) -> Result<serde_json::Value, RunError> {
         let filter = format!("filter-{checkpoint}.nearset");
         save_filter(&self.filter, &folder.file(&filter), &OutputOptions::default().with_force(true))?;
-        let saved = Saved { filter, capacity: self.capacity, doubts: self.doubts };
+        let saved = Saved { filter, capacity: self.capacity, doubts: self.doubts.clone() };
         serde_json::to_value(saved).map_err(|cause| folder.damaged(cause).into())
     }
 
@@ -205,7 +226,7 @@ impl Decider for ByFilter {
         Ok(write_filter(&self.filter, out)?)
     }
 
-    fn outcome(&mut self, tally: &Tally) -> Result<Outcome, RunError> {
+    fn outcome(&mut self, _: &Tally) -> Result<Outcome, RunError> {
         let describe = |(filter, capacity): (&NearFilter<'_>, u64)| GenerationSummary {
             capacity,
             items: filter.len(),
@@ -219,7 +240,7 @@ impl Decider for ByFilter {
             curve: super::curve(filter, super::similarities(terms)),
             false_negative: 1.0 - filter.acceptance_probability(terms.near),
             false_positive: filter.acceptance_probability(terms.far),
-            crowded: self.doubts.crowded(tally),
+            crowded: self.doubts.crowded(),
         })
     }
 }

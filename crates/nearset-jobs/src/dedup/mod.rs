@@ -119,7 +119,7 @@ impl Dedup {
     /// checkpoint, what is needed to resume is kept.
     pub fn run(self, progress: &Progress) -> Result<Summary, RunError> {
         let (started, plan) = (Instant::now(), self.planned()?);
-        if let Some(done) = self.start.finish_stopped(|| Ok(()))? {
+        if let Some(done) = self.start.finish_stopped(|_| Ok(()))? {
             return Ok(Summary::new(plan, done, &self.options, started));
         }
         let done = self.start.guarded(|outputs| {

@@ -73,7 +73,8 @@ impl FromStr for Keep {
 pub(super) enum Rank {
     Missing,
     Text(Box<str>),
-    Number(f64),
+    /// Beside its value, a whole number as it is written: those of one value as reals may differ.
+    Number(f64, Option<i128>),
 }
 
 impl Rank {
@@ -81,7 +82,7 @@ impl Rank {
     pub fn of(value: Option<&str>) -> Self {
         match value.map(|text| (text, text.trim().parse::<f64>())) {
             None => Rank::Missing,
-            Some((_, Ok(number))) if !number.is_nan() => Rank::Number(number),
+            Some((text, Ok(number))) if !number.is_nan() => Rank::Number(number, text.trim().parse().ok()),
             Some((text, _)) => Rank::Text(text.into()),
         }
     }
@@ -92,7 +93,7 @@ impl Rank {
         match self {
             Rank::Missing => 0,
             Rank::Text(_) => 1,
-            Rank::Number(_) => 2,
+            Rank::Number(..) => 2,
         }
     }
 }
@@ -103,7 +104,9 @@ impl Ord for Rank {
     fn cmp(&self, other: &Self) -> Ordering {
         match (self, other) {
             (Rank::Text(a), Rank::Text(b)) => a.cmp(b),
-            (Rank::Number(a), Rank::Number(b)) => a.total_cmp(b),
+            (Rank::Number(a, x), Rank::Number(b, y)) => {
+                a.total_cmp(b).then_with(|| x.zip(*y).map_or(Ordering::Equal, |(x, y)| x.cmp(&y)))
+            }
             _ => self.kind().cmp(&other.kind()),
         }
     }
@@ -121,7 +124,17 @@ mod tests {
 
     #[test]
     fn numbers_are_above_texts_and_texts_above_nothing() {
-        let ranks = [None, Some("2024-01-31"), Some("2024-02-01"), Some("-3"), Some("9"), Some("10.5")].map(Rank::of);
+        let ranks = [
+            None,
+            Some("2024-01-31"),
+            Some("2024-02-01"),
+            Some("-3"),
+            Some("9"),
+            Some("10.5"),
+            Some("1700000000000000001"),
+            Some("1700000000000000002"),
+        ]
+        .map(Rank::of);
         assert!(ranks.is_sorted_by(|a, b| a < b), "{ranks:?}");
         assert_eq!(Rank::of(Some("NaN")), Rank::Text("NaN".into()));
     }

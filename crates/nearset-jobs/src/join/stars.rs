@@ -9,7 +9,7 @@ use nearset_records::{Fields, Source, StateFolder};
 
 use super::alarm::{self, Alarm, Cause};
 use super::stream::Cutter;
-use super::texts::{CACHE_BYTES, Place, Texts};
+use super::texts::{Place, Texts};
 use crate::library::{Library, StoredEntry};
 use crate::run::RunError;
 
@@ -29,7 +29,7 @@ pub(super) struct Stars {
     pub members: Vec<u32>,
     /// Where the entries of each library end; those of the run itself come behind.
     libraries: Vec<u32>,
-    /// Memory that may be taken, the cache included.
+    /// Memory that may be taken, cached sets included.
     pub most_bytes: u64,
 }
 
@@ -139,7 +139,7 @@ impl Stars {
 
     /// That there is memory left, behind so many records.
     pub fn expect_memory(&self, other_bytes: u64, records: u64) -> Result<(), RunError> {
-        let taken = self.bytes() + other_bytes + CACHE_BYTES as u64;
+        let taken = self.bytes() + other_bytes + self.texts.cached_bytes();
         if taken <= self.most_bytes {
             return Ok(());
         }

@@ -197,6 +197,11 @@ impl Texts {
         (self.places.capacity() * size_of::<Place>() + self.sizes.capacity() * size_of::<u32>()) as u64
     }
 
+    /// Memory of the sets that are held.
+    pub fn cached_bytes(&self) -> u64 {
+        self.cache.bytes as u64
+    }
+
     /// Where an entry lies.
     pub fn place_of(&self, entry: u32) -> Place {
         self.places[entry as usize]

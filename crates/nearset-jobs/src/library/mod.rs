@@ -4,13 +4,14 @@
 //!
 //! ```text
 //! manifest.json     what near means here, the model, the segments in their order; behind it the checksum of that line
-//! model-1.bin       the common shingles that no record is looked up by, 8 bytes each
-//! 1.entries         for each record: the size of its set, the length of its id, its keys
-//! 1.sets            for each record: its set, 8 bytes per shingle, its id, a checksum of both
+//! N-RUN.model       the common shingles that no record is looked up by, 8 bytes each
+//! N-RUN.entries     for each record: the size of its set, the length of its id, its keys
+//! N-RUN.sets        for each record: its set, 8 bytes per shingle, its id, a checksum of both
 //! ```
 //!
-//! Claim: whatever moment the machine stops at, the folder is the old library or the new one. Segments are written under names that no
-//! manifest has, and the manifest appears by rename after all that it refers to is on disk.
+//! Claim: whatever moment the machine stops at, the folder is the old library or the new one, and what it holds is in the output of a run
+//! that has ended. Segments have names that only the run has which wrote them; the manifest appears by rename after all that it refers
+//! to is on disk, and after the outputs; a new library is a folder under another name until then.
 //! Invariant: a segment is the bytes of its records one after the other, so that segments are merged by appending their files. Eight
 //! of one tier become one of the next, so a library of n runs has fewer than 8 log(n) segments and each record was copied log(n) times.
 //! Not here: who is near whom (`join`).
@@ -31,10 +32,9 @@ use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 pub use read::Library;
 pub(crate) use read::{Segments, StoredEntry, StoredSet};
 pub use write::merge;
-pub(crate) use write::{LibraryWriter, Written, commit};
+pub(crate) use write::{LibraryLock, LibraryWriter, Pending, Written, commit};
 
 const MANIFEST: &str = "manifest.json";
-const NEXT_MANIFEST: &str = "manifest.json.next";
 const LOCK: &str = "lock";
 
 /// The form that libraries are written in.
@@ -63,6 +63,8 @@ pub enum LibraryError {
     Damaged { path: PathBuf, what: String },
     #[error("{}: made with {what} {theirs}, but this run has {ours}: give the same, or start another library", path.display())]
     Differs { path: PathBuf, what: &'static str, theirs: String, ours: String },
+    #[error("{}: the library has changed since the run that is to be resumed", path.display())]
+    Changed { path: PathBuf },
     #[error("{} exists", path.display())]
     Exists { path: PathBuf },
     #[error("{}: another run is writing this library: wait for it", path.display())]
@@ -77,7 +79,8 @@ impl LibraryError {
     /// What can be done about it.
     pub fn cure(&self) -> Option<Cure> {
         match self {
-            LibraryError::Exists { .. } => Some(Cure::ExtendOrReplace),
+            LibraryError::Exists { .. } => Some(Cure::ExtendOrRemove),
+            LibraryError::Changed { .. } => Some(Cure::StartAgain),
             _ => None,
         }
     }
@@ -101,6 +104,8 @@ struct Manifest {
     max_false_negative: String,
     shingling: String,
     seed: String,
+    /// Whether removed records are in it too, for what is near only them.
+    chain: bool,
     model: Noted,
     segments: Vec<Segment>,
     /// The number of the next file.
@@ -206,14 +211,33 @@ impl Manifest {
         }
         let manifest: Self = serde_json::from_str(line).map_err(|cause| damaged(&cause.to_string()))?;
         // Names lead nowhere else, so that nothing else is read or removed.
-        if let Some(file) = manifest.files().find(|file| number_of(&file.name).is_none()) {
+        if let Some(file) = manifest.files().find(|file| !is_own_file(&file.name)) {
             return Err(damaged(&format!("names {:?}, which is no file of a library", file.name)));
+        }
+        let records = manifest.segments.iter().try_fold(0u64, |sum, segment| sum.checked_add(segment.records));
+        let bytes = manifest.files().try_fold(0u64, |sum, file| sum.checked_add(file.bytes));
+        if records.zip(bytes).is_none() || manifest.next == u64::MAX {
+            return Err(damaged("states numbers that are too large"));
         }
         Ok(manifest)
     }
 
+    /// By what one manifest is told from another.
+    fn checksum(&self) -> String {
+        hex(xxh3_64(self.to_line().as_bytes()))
+    }
+
+    /// Whether a run has written something in it.
+    fn has_run(&self, run: &str) -> bool {
+        self.files().any(|file| file.name.contains(run))
+    }
+
+    fn to_line(&self) -> String {
+        serde_json::to_string(self).expect("strings and numbers can be written")
+    }
+
     fn to_bytes(&self) -> Vec<u8> {
-        let line = serde_json::to_string(self).expect("strings and numbers can be written");
+        let line = self.to_line();
         let check = hex(xxh3_64(line.as_bytes()));
         format!("{line}\n{check}\n").into_bytes()
     }
@@ -247,6 +271,16 @@ impl Manifest {
         differs("the seed", &self.seed, seed.to_string())
     }
 
+    /// That removed records are in it only where they count. `is_extended` says that the run's own go there.
+    fn expect_same_chains(&self, folder: &Path, chain: bool, is_extended: bool) -> Result<(), LibraryError> {
+        if self.chain == chain || chain && !is_extended {
+            return Ok(());
+        }
+        let [theirs, ours] =
+            [self.chain, chain].map(|chain| if chain { "followed" } else { "not followed" }.to_owned());
+        Err(LibraryError::Differs { path: folder.to_owned(), what: "chains", theirs, ours })
+    }
+
     /// That keys are chosen as in this run.
     fn expect_same_promise(&self, folder: &Path, spec: &JoinSpec) -> Result<(), LibraryError> {
         let ours = [spec.near.value(), spec.max_false_negative].map(|number| number.to_string());
@@ -261,11 +295,17 @@ impl Manifest {
     }
 }
 
-/// The number of a file of a library, if it is one.
-fn number_of(name: &str) -> Option<u64> {
-    let number = name.strip_suffix(".entries").or_else(|| name.strip_suffix(".sets"));
-    let number = number.or_else(|| name.strip_prefix("model-")?.strip_suffix(".bin"));
-    number?.parse().ok()
+/// Whether a file is one that libraries are made of, the manifest aside.
+fn is_own_file(name: &str) -> bool {
+    let kinds = [".entries", ".sets", ".model"];
+    let Some(stem) = kinds.iter().find_map(|kind| name.strip_suffix(kind)) else { return false };
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    stem.split_once('-').is_some_and(|(number, run)| is_number(number) && is_run(run))
+}
+
+/// Whether a text is the name of a run.
+fn is_run(text: &str) -> bool {
+    text.len() == 16 && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
 /// The checksum behind a set and its id.

@@ -59,7 +59,7 @@ impl Library {
     /// # Errors
     /// If it is damaged.
     pub fn check(&self) -> Result<(), LibraryError> {
-        for (segment, _) in self.manifest.segments.iter().zip(0..) {
+        for segment in &self.manifest.segments {
             self.each_of(segment, 0, &mut |_| Ok(()))?;
             segment.sets.check(&self.path)?;
         }
@@ -123,6 +123,11 @@ impl Library {
         self.manifest.expect_same_shingles(&self.path, shingling, seed)
     }
 
+    /// That removed records are in it only where they count.
+    pub(crate) fn expect_same_chains(&self, chain: bool) -> Result<(), LibraryError> {
+        self.manifest.expect_same_chains(&self.path, chain, false)
+    }
+
     /// Whether the keys of its records are those that a run would choose.
     pub(crate) fn has_keys_of(&self, spec: &JoinSpec, model: &CommonShingles) -> bool {
         self.manifest.expect_same_promise(&self.path, spec).is_ok() && self.model.as_slice() == model.as_slice()
@@ -170,6 +175,9 @@ impl Library {
             keys.extend(words.as_chunks().0.iter().map(|&word| u64::from_le_bytes(word)));
             let set = StoredSet { segment: number, offset, size, id_bytes };
             offset += set.bytes() + SET_CHECK as u64;
+            if offset > segment.sets.bytes {
+                return Err(damaged("it does not fit its sets"));
+            }
             records += 1;
             each(StoredEntry { keys: &keys, set })?;
         }

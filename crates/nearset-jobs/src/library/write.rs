@@ -1,163 +1,204 @@
 //! Libraries that are made or extended.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use nearset::JoinSpec;
 use nearset::index::{CommonShingles, ShingleKeys};
-use nearset_records::Scratch;
+use nearset_records::resume::sync_folder;
+use nearset_records::{Scratch, output::partial_path};
 use serde::{Deserialize, Serialize};
 
 use super::read::StoredEntry;
 use super::{
-    LOCK, Library, LibraryError, MANIFEST, Manifest, NEXT_MANIFEST, Noted, Segment, Segments, VERSION, is_library,
-    number_of, set_check,
+    LOCK, Library, LibraryError, MANIFEST, Manifest, Noted, Segment, Segments, VERSION, hex, is_own_file, is_run,
+    set_check,
 };
 
 /// Segments of one tier that become one of the next.
 const FAN_IN: usize = 8;
 
-/// How far a segment has come, for a run that is resumed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub(crate) struct Written {
+/// What a run is to make of a library, for one that is resumed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Pending {
+    /// A name that no other run has.
+    run: String,
+    /// The checksum of the manifest that is extended; nothing for a new library.
+    base: Option<String>,
     records: u64,
+}
+
+/// How far a segment has come, for a run that is resumed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Written {
+    pending: Pending,
+    names: [String; 2],
     entries: u64,
     sets: u64,
 }
 
+/// The right to write a library, which one run has at a time.
+pub(crate) struct LibraryLock {
+    path: PathBuf,
+    /// Where files go: the library itself, or where a new one is made.
+    folder: PathBuf,
+    extends: bool,
+    _file: File,
+}
+
+impl LibraryLock {
+    /// Takes it for a library that is there and is to be extended, or for a new one.
+    pub fn take(path: &Path, extends: bool) -> Result<Self, LibraryError> {
+        if !extends && fs::symlink_metadata(path).is_ok() {
+            let (is_library, path) = (path.join(MANIFEST).exists(), path.to_owned());
+            return Err(if is_library { LibraryError::Exists { path } } else { LibraryError::NotALibrary { path } });
+        }
+        let folder = if extends { path.to_owned() } else { partial_path(path) };
+        if !extends && !folder.is_dir() {
+            fs::create_dir(&folder).map_err(LibraryError::io(path))?;
+        }
+        let open = || OpenOptions::new().create(true).truncate(false).write(true).open(folder.join(LOCK));
+        let file = open().map_err(LibraryError::io(path))?;
+        match file.try_lock() {
+            Ok(()) => Ok(Self { path: path.to_owned(), folder, extends, _file: file }),
+            Err(TryLockError::WouldBlock) => Err(LibraryError::Locked { path: path.to_owned() }),
+            Err(TryLockError::Error(cause)) => Err(LibraryError::Io { path: path.to_owned(), cause }),
+        }
+    }
+
+    /// Removes what a run left that was killed, from where a new library is made.
+    fn clear(&self) -> Result<(), LibraryError> {
+        for entry in fs::read_dir(&self.folder).map_err(LibraryError::io(&self.folder))?.flatten() {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            if name == MANIFEST || is_own_file(&name) {
+                fs::remove_file(entry.path()).map_err(LibraryError::io(&self.folder))?;
+            } else if name != LOCK {
+                return Err(LibraryError::NotALibrary { path: self.folder.clone() });
+            }
+        }
+        Ok(())
+    }
+}
+
 /// A library that this run adds a segment to.
 pub(crate) struct LibraryWriter {
-    path: PathBuf,
-    /// Held until the library is complete.
-    _lock: File,
+    lock: LibraryLock,
     /// The library as it will be, the new segment aside.
     manifest: Manifest,
-    /// Whether the folder is this run's own.
-    is_new: bool,
+    pending: Pending,
     names: [String; 2],
     entries: Scratch,
     sets: Scratch,
-    records: u64,
     line: Vec<u8>,
     /// Whether what was written stays when this goes away: a run can be resumed, or all of it is complete.
     is_kept: bool,
 }
 
 impl LibraryWriter {
-    /// Opens a library to be extended, or a new one. `extends` says that the library is also read; otherwise one that is there is
-    /// replaced, if that is allowed by `force`. `resumed` is how far the same run has come.
+    /// Opens a library under its lock: `base`, which was read after the lock was taken, or a new one. `resumed` is how far the same run
+    /// has come.
     pub fn open(
-        path: &Path,
-        spec: &JoinSpec,
+        lock: LibraryLock,
+        (spec, chain): (&JoinSpec, bool),
         model: &CommonShingles,
-        extends: Option<&Library>,
-        force: bool,
+        base: Option<&Library>,
         resumed: Option<Written>,
     ) -> Result<Self, LibraryError> {
-        let failed = |cause| LibraryError::Io { path: path.to_owned(), cause };
-        let is_new = !is_library(path);
-        if let Some(library) = extends {
-            library.manifest().expect_same_promise(path, spec)?;
-        } else if path.join(MANIFEST).exists() && !force && resumed.is_none() {
-            return Err(LibraryError::Exists { path: path.to_owned() });
-        } else if !is_new && !path.join(MANIFEST).exists() && resumed.is_none() && !is_leftover(path).map_err(failed)? {
-            return Err(LibraryError::NotALibrary { path: path.to_owned() });
+        let (path, folder) = (lock.path.clone(), lock.folder.clone());
+        if let Some(library) = base {
+            library.manifest().expect_same_promise(&path, spec)?;
+            library.manifest().expect_same_chains(&path, chain, true)?;
         }
-        if is_new {
-            fs::create_dir(path).map_err(failed)?;
+        let checksum = base.map(|library| library.manifest().checksum());
+        let is_resumed = resumed.is_some();
+        if !is_resumed && !lock.extends {
+            lock.clear()?;
         }
-        let lock = OpenOptions::new().create(true).truncate(false).write(true).open(path.join(LOCK)).map_err(failed)?;
-        match lock.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(LibraryError::Locked { path: path.to_owned() }),
-            Err(TryLockError::Error(cause)) => return Err(failed(cause)),
+        let number = base.map_or(1, |library| library.manifest().next);
+        let Written { pending, names, entries, sets } = resumed.unwrap_or_else(|| {
+            let run = new_run();
+            let names = ["entries", "sets"].map(|kind| format!("{number}-{run}.{kind}"));
+            Written { pending: Pending { run, base: checksum.clone(), records: 0 }, names, entries: 0, sets: 0 }
+        });
+        let is_there = |name: &String| is_own_file(name) && folder.join(name).is_file();
+        if pending.base != checksum || !is_run(&pending.run) || is_resumed && !names.iter().all(is_there) {
+            return Err(LibraryError::Changed { path });
         }
-        if resumed.is_none() {
-            // Of a run that was killed, and whose output never appeared.
-            let _ = fs::remove_file(path.join(NEXT_MANIFEST));
-        }
-        let replaced = Manifest::load(path).ok();
-        let manifest = match extends {
+        let manifest = match base {
             Some(library) => library.manifest().clone(),
-            None => {
-                let next = replaced.map_or(1, |manifest| manifest.next);
-                new_manifest(path, spec, model, next).map_err(failed)?
-            }
+            None => new_manifest(&folder, &pending.run, (spec, chain), model).map_err(LibraryError::io(&folder))?,
         };
-        let names = ["entries", "sets"].map(|kind| format!("{}.{kind}", manifest.next));
-        let Written { records, entries, sets } = resumed.unwrap_or_default();
-        let open = |name: &str, length| Scratch::open(&path.join(name), length).map_err(failed);
+        let open = |name: &str, length| Scratch::open(&folder.join(name), length).map_err(LibraryError::io(&folder));
         let (entries, sets) = (open(&names[0], entries)?, open(&names[1], sets)?);
-        let path = path.to_owned();
-        Ok(Self {
-            path,
-            _lock: lock,
-            manifest,
-            is_new,
-            names,
-            entries,
-            sets,
-            records,
-            line: Vec::new(),
-            is_kept: resumed.is_some(),
-        })
+        Ok(Self { lock, manifest, pending, names, entries, sets, line: Vec::new(), is_kept: is_resumed })
+    }
+
+    fn failed(&self) -> impl Fn(io::Error) -> LibraryError + use<> {
+        let path = self.lock.path.clone();
+        move |cause| LibraryError::Io { path: path.clone(), cause }
     }
 
     /// Adds a record.
     pub fn push(&mut self, keys: &[u64], set: &[u64], id: &str) -> Result<(), LibraryError> {
-        let failed = |cause| LibraryError::Io { path: self.path.clone(), cause };
+        let failed = self.failed();
         let line = &mut self.line;
         line.clear();
         for number in [set.len(), id.len(), keys.len()] {
-            let number =
-                u32::try_from(number).map_err(|_| failed(io::Error::other("a record of more than 2^32 shingles")))?;
-            line.extend_from_slice(&number.to_le_bytes());
+            let too_long = |_| failed(io::Error::other("a record of more than 2^32 shingles"));
+            line.extend_from_slice(&u32::try_from(number).map_err(too_long)?.to_le_bytes());
         }
         keys.iter().for_each(|key| line.extend_from_slice(&key.to_le_bytes()));
-        self.entries.append(line).map_err(failed)?;
+        self.entries.append(line).map_err(&failed)?;
         line.clear();
         set.iter().for_each(|hash| line.extend_from_slice(&hash.to_le_bytes()));
         line.extend_from_slice(id.as_bytes());
         let check = set_check(line);
         line.extend_from_slice(&check);
-        self.sets.append(line).map_err(failed)?;
-        self.records += 1;
+        self.sets.append(line).map_err(&failed)?;
+        self.pending.records += 1;
         Ok(())
     }
 
     /// Makes what was added durable, for a run that goes on from here.
     pub fn sync(&mut self) -> Result<Written, LibraryError> {
+        let failed = self.failed();
         self.is_kept = true;
-        let failed = |cause| LibraryError::Io { path: self.path.clone(), cause };
-        let entries = self.entries.sync().map_err(failed)?;
-        Ok(Written { records: self.records, entries, sets: self.sets.sync().map_err(failed)? })
+        let (entries, sets) = (self.entries.sync().map_err(&failed)?, self.sets.sync().map_err(&failed)?);
+        Ok(Written { pending: self.pending.clone(), names: self.names.clone(), entries, sets })
+    }
+
+    /// What [`commit`] needs to know.
+    pub fn pending(&self) -> Pending {
+        self.pending.clone()
     }
 
     /// Completes the library, which [`commit`] then makes the one that is there.
     pub fn complete(&mut self) -> Result<(), LibraryError> {
-        self.sync()?;
-        self.is_kept = false;
-        let mut manifest = self.manifest.clone();
+        let failed = self.failed();
+        (self.entries.sync().map_err(&failed)?, self.sets.sync().map_err(&failed)?);
+        let (folder, mut manifest) = (&self.lock.folder, self.manifest.clone());
         let mut complete = || -> io::Result<()> {
-            if self.records > 0 {
-                let [entries, sets] = self.names.clone().map(|name| Noted::of_file(&self.path, name));
-                let segment = Segment { tier: 0, records: self.records, entries: entries?, sets: sets? };
+            if self.pending.records > 0 {
+                let [entries, sets] = self.names.clone().map(|name| Noted::of_file(folder, name));
+                let segment = Segment { tier: 0, records: self.pending.records, entries: entries?, sets: sets? };
                 manifest.segments.push(segment);
                 manifest.next += 1;
-                merge_tiers(&self.path, &mut manifest)?;
+                merge_tiers(folder, &self.pending.run, &mut manifest)?;
             }
-            write_whole(&self.path.join(NEXT_MANIFEST), &manifest.to_bytes())?;
-            File::open(&self.path)?.sync_all()
+            let name = if self.lock.extends { next_manifest(&self.pending.run) } else { MANIFEST.to_owned() };
+            write_whole(&folder.join(name), &manifest.to_bytes())?;
+            sync_folder(folder)
         };
-        complete().map_err(LibraryError::io(&self.path))?;
+        complete().map_err(failed)?;
         self.is_kept = true;
         Ok(())
     }
 
-    /// Where it lies.
-    pub fn path(&self) -> &Path {
-        &self.path
+    /// Makes the completed library the one that is there.
+    pub fn commit(&self) -> Result<(), LibraryError> {
+        commit_locked(&self.lock.path, &self.pending)
     }
 }
 
@@ -167,38 +208,47 @@ impl Drop for LibraryWriter {
         if self.is_kept {
             return;
         }
-        // What can't be removed is not in the manifest, and the next run overwrites it.
-        self.names.iter().for_each(|name| drop(fs::remove_file(self.path.join(name))));
-        if self.is_new {
-            let _ = fs::remove_dir_all(&self.path);
+        // What can't be removed is in no manifest.
+        if self.lock.extends {
+            self.names.iter().for_each(|name| drop(fs::remove_file(self.lock.folder.join(name))));
+        } else {
+            let _ = fs::remove_dir_all(&self.lock.folder);
         }
     }
 }
 
-/// Whether a folder holds nothing but what a run left that was killed before it had a manifest.
-fn is_leftover(path: &Path) -> io::Result<bool> {
-    let is_ours = |name: &str| name == LOCK || name == NEXT_MANIFEST || number_of(name).is_some();
-    for entry in fs::read_dir(path)? {
-        if !is_ours(&entry?.file_name().to_string_lossy()) {
-            return Ok(false);
-        }
-    }
-    Ok(true)
+/// A name that no other run has.
+fn new_run() -> String {
+    // The hasher's keys are random.
+    let mut hasher = RandomState::new().build_hasher();
+    hasher.write_u32(std::process::id());
+    hex(hasher.finish())
 }
 
-fn new_manifest(path: &Path, spec: &JoinSpec, model: &CommonShingles, next: u64) -> io::Result<Manifest> {
-    let name = format!("model-{next}.bin");
+/// What the next manifest is called until it is the one that is there.
+fn next_manifest(run: &str) -> String {
+    format!("manifest-{run}.next")
+}
+
+fn new_manifest(
+    folder: &Path,
+    run: &str,
+    (spec, chain): (&JoinSpec, bool),
+    model: &CommonShingles,
+) -> io::Result<Manifest> {
+    let name = format!("1-{run}.model");
     let bytes: Vec<u8> = model.as_slice().iter().flat_map(|hash| hash.to_le_bytes()).collect();
-    write_whole(&path.join(&name), &bytes)?;
+    write_whole(&folder.join(&name), &bytes)?;
     Ok(Manifest {
         version: VERSION,
         near: spec.near.value().to_string(),
         max_false_negative: spec.max_false_negative.to_string(),
         shingling: spec.shingling.to_string(),
         seed: spec.seed.to_string(),
+        chain,
         model: Noted::of_bytes(name, &bytes),
         segments: Vec::new(),
-        next: next + 1,
+        next: 2,
     })
 }
 
@@ -209,7 +259,7 @@ fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
 }
 
 /// Merges segments, the newest first, until no tier has [`FAN_IN`] of them.
-fn merge_tiers(path: &Path, manifest: &mut Manifest) -> io::Result<()> {
+fn merge_tiers(folder: &Path, run: &str, manifest: &mut Manifest) -> io::Result<()> {
     while let Some(tier) = manifest.segments.last().map(|segment| segment.tier) {
         let same = manifest.segments.iter().rev().take_while(|segment| segment.tier == tier).count();
         if same < FAN_IN {
@@ -217,13 +267,13 @@ fn merge_tiers(path: &Path, manifest: &mut Manifest) -> io::Result<()> {
         }
         let merged = manifest.segments.split_off(manifest.segments.len() - FAN_IN);
         let append = |kind: &str, files: &mut dyn Iterator<Item = &Noted>| -> io::Result<Noted> {
-            let name = format!("{}.{kind}", manifest.next);
-            let mut out = File::create(path.join(&name))?;
+            let name = format!("{}-{run}.{kind}", manifest.next);
+            let mut out = File::create(folder.join(&name))?;
             for file in files {
-                io::copy(&mut File::open(path.join(&file.name))?, &mut out)?;
+                io::copy(&mut File::open(folder.join(&file.name))?, &mut out)?;
             }
             out.sync_all()?;
-            Noted::of_file(path, name)
+            Noted::of_file(folder, name)
         };
         let segment = Segment {
             tier: tier + 1,
@@ -237,62 +287,81 @@ fn merge_tiers(path: &Path, manifest: &mut Manifest) -> io::Result<()> {
     Ok(())
 }
 
-/// Makes a completed library the one that is there. Where that was done, it does nothing.
-pub(crate) fn commit(path: &Path) -> Result<(), LibraryError> {
-    let commit = || -> io::Result<()> {
-        match fs::rename(path.join(NEXT_MANIFEST), path.join(MANIFEST)) {
-            Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(()),
-            outcome => outcome?,
-        }
-        File::open(path)?.sync_all()
+/// Makes the library that a stopped run has completed the one that is there. Where that was done, it does nothing.
+pub(crate) fn commit(path: &Path, pending: &Pending) -> Result<(), LibraryError> {
+    let is_made_new = pending.base.is_none() && partial_path(path).is_dir();
+    let _lock = LibraryLock::take(path, !is_made_new)?;
+    commit_locked(path, pending)
+}
+
+fn commit_locked(path: &Path, pending: &Pending) -> Result<(), LibraryError> {
+    let changed = || LibraryError::Changed { path: path.to_owned() };
+    let made = if pending.base.is_some() { path.join(next_manifest(&pending.run)) } else { partial_path(path) };
+    if !made.exists() {
+        // It is done, or another library is there.
+        let there = Manifest::load(path)?;
+        let is_done = there.has_run(&pending.run) || pending.records == 0 && pending.base == Some(there.checksum());
+        return if is_done { Ok(()) } else { Err(changed()) };
+    }
+    match &pending.base {
+        Some(base) if Manifest::load(path)?.checksum() != *base => return Err(changed()),
+        Some(_) => fs::rename(&made, path.join(MANIFEST)).map_err(LibraryError::io(path))?,
+        None if !Manifest::load(&made)?.has_run(&pending.run) => return Err(changed()),
+        None => fs::rename(&made, path).map_err(LibraryError::io(path))?,
+    }
+    let sync = || match path.parent() {
+        Some(parent) if pending.base.is_none() && parent != Path::new("") => sync_folder(parent),
+        _ => sync_folder(path),
     };
-    commit().map_err(LibraryError::io(path))?;
-    let manifest = Manifest::load(path)?;
-    // What can't be removed only takes room.
+    sync().map_err(LibraryError::io(path))?;
+    remove_unnamed(path, &Manifest::load(path)?);
+    Ok(())
+}
+
+/// Removes files that are no longer named. What can't be removed only takes room.
+fn remove_unnamed(path: &Path, manifest: &Manifest) {
     for entry in fs::read_dir(path).into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
-        if number_of(&name).is_some() && manifest.files().all(|file| file.name != name) {
+        let is_next = name.strip_prefix("manifest-").and_then(|name| name.strip_suffix(".next")).is_some_and(is_run);
+        if is_next || is_own_file(&name) && manifest.files().all(|file| file.name != name) {
             let _ = fs::remove_file(entry.path());
         }
     }
-    Ok(())
 }
 
 /// Makes one library of several: the records of all, in the order in which they are named. Keys are chosen by the first one's model.
 ///
 /// # Errors
-/// If one of them is damaged or of other shingles or another promise, or the output can't be written.
-pub fn merge(paths: &[PathBuf], out: &Path, force: bool) -> Result<u64, LibraryError> {
+/// If one of them is damaged or of other shingles or another promise, or the output is there or can't be written.
+pub fn merge(paths: &[PathBuf], out: &Path) -> Result<u64, LibraryError> {
     let libraries = paths.iter().map(|path| Library::open(path)).collect::<Result<Vec<_>, _>>()?;
     let Some(first) = libraries.first() else { return Ok(0) };
-    let manifest = first.manifest();
-    let damaged = |what: &str| LibraryError::damaged(first.path(), what);
-    let spec = manifest.spec().ok_or_else(|| damaged("its promise can't be read"))?;
+    let chain = first.manifest().chain;
+    let spec = first.manifest().spec().ok_or_else(|| first.damaged("its promise can't be read"))?;
     for library in &libraries {
         library.expect_same_shingles(spec.shingling, spec.seed)?;
         library.manifest().expect_same_promise(library.path(), &spec)?;
+        library.manifest().expect_same_chains(library.path(), chain, true)?;
     }
-    let mut writer = LibraryWriter::open(out, &spec, first.model(), None, force, None)?;
-    let mut copy = || {
-        let (mut segments, mut keys, mut words) = (Segments::default(), ShingleKeys::new(), Vec::new());
-        for library in &libraries {
-            let number = segments.add(library)?;
-            let is_same = library.has_keys_of(&spec, first.model());
-            library.each_entry(number, |StoredEntry { keys: stored, set: place }| {
-                let (set, id) = (segments.set(place)?, segments.id(place)?);
-                words.clear();
-                if is_same {
-                    words.extend_from_slice(stored);
-                } else {
-                    keys.choose(&set, first.model(), &spec);
-                    keys.write(&mut words);
-                }
-                writer.push(&words, set.as_slice(), &id)
-            })?;
-        }
-        writer.complete()
-    };
-    copy()?;
-    commit(out)?;
-    Ok(writer.records)
+    let lock = LibraryLock::take(out, false)?;
+    let mut writer = LibraryWriter::open(lock, (&spec, chain), first.model(), None, None)?;
+    let (mut segments, mut keys, mut words) = (Segments::default(), ShingleKeys::new(), Vec::new());
+    for library in &libraries {
+        let number = segments.add(library)?;
+        let is_same = library.has_keys_of(&spec, first.model());
+        library.each_entry(number, |StoredEntry { keys: stored, set: place }| {
+            let (set, id) = (segments.set(place)?, segments.id(place)?);
+            words.clear();
+            if is_same {
+                words.extend_from_slice(stored);
+            } else {
+                keys.choose(&set, first.model(), &spec);
+                keys.write(&mut words);
+            }
+            writer.push(&words, set.as_slice(), &id)
+        })?;
+    }
+    writer.complete()?;
+    writer.commit()?;
+    Ok(writer.pending.records)
 }

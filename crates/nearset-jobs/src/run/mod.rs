@@ -46,7 +46,7 @@ use state::{Phase, State};
 
 pub use error::RunError;
 pub(crate) use job::{Decision, Ids, Part, Verdict};
-pub(crate) use options::{Fingerprint, of_file};
+pub(crate) use options::{Fingerprint, named, of_file};
 pub use options::{OnError, RunOptions};
 pub use progress::Progress;
 pub(crate) use samples::{LONGEST, Place, SAMPLED, Samples};
@@ -209,16 +209,16 @@ impl Start {
     /// `commit` is [`Decider::commit`] without a decider.
     pub fn finish_stopped<O: DeserializeOwned>(
         &self,
-        commit: impl FnOnce() -> Result<(), RunError>,
+        commit: impl FnOnce(&O) -> Result<(), RunError>,
     ) -> Result<Option<Done<O>>, RunError> {
         let (Some(state), Some(folder)) = (&self.resumed, &self.folder) else { return Ok(None) };
         if state.phase != Phase::Finishing {
             return Ok(None);
         }
         let outcome = O::deserialize(state.outcome.as_ref().unwrap_or(&serde_json::Value::Null));
-        let outcome = outcome.map_err(|cause| folder.damaged(cause))?;
+        let outcome: O = outcome.map_err(|cause| folder.damaged(cause))?;
         write::finish_named(&self.options, self.output.clone(), state)?;
-        commit()?;
+        commit(&outcome)?;
         self.remove_state()?;
         Ok(Some(Done { tally: state.tally.clone(), outcome, commit_seconds: 0.0, report_seconds: 0.0 }))
     }

@@ -75,7 +75,7 @@ pub(crate) type Fingerprint = BTreeMap<String, String>;
 
 impl RunOptions {
     /// Returns all files that the run writes.
-    pub(super) fn outputs(&self) -> impl Iterator<Item = &PathBuf> {
+    pub(crate) fn outputs(&self) -> impl Iterator<Item = &PathBuf> {
         [&self.out, &self.removed, &self.save, &self.report].into_iter().flatten()
     }
 
@@ -92,7 +92,7 @@ impl RunOptions {
             removed_text,
             report,
             save,
-            scratch: _,
+            scratch,
             force: _,
             resume: _,
             threads: _,
@@ -102,13 +102,15 @@ impl RunOptions {
         let mut note = |name: &str, value: String| all.insert(name.to_owned(), value);
         note("the version of nearset", env!("CARGO_PKG_VERSION").to_owned());
         note("text field", fields.item.clone());
-        note("id field", format!("{:?}", fields.id));
+        note("id field", fields.id.clone().unwrap_or_else(|| "none".to_owned()));
         note("annotate", annotate.to_string());
-        note("removed", format!("{removed:?}, texts {removed_text}"));
-        note("save", format!("{save:?}"));
-        note("the output", format!("{out:?}"));
+        note("removed", named(removed.as_deref()));
+        note("removed text", removed_text.to_string());
+        note("save", named(save.as_deref()));
+        note("scratch", named(scratch.as_deref()));
+        note("the output", named(out.as_deref()));
         note("the distance of checkpoints", format!("{checkpoint_bytes:?}"));
-        note("report", format!("{report:?}"));
+        note("report", named(report.as_deref()));
         note("the number of inputs", sources.len().to_string());
         for (i, source) in sources.iter().enumerate() {
             let state = source.path().map(of_file).unwrap_or_default();
@@ -116,6 +118,11 @@ impl RunOptions {
         }
         all
     }
+}
+
+/// Returns a path, or that there is none.
+pub(crate) fn named(path: Option<&Path>) -> String {
+    path.map_or_else(|| "none".to_owned(), |path| path.display().to_string())
 }
 
 /// Returns a file's size and time of change.

@@ -190,6 +190,13 @@ fn told_format(path: &Path) -> Option<Format> {
     }
 }
 
+/// Whether a folder is one that nearset has made: the state of an unfinished run, or a library.
+fn is_own_folder(path: &Path) -> bool {
+    let ends_with = |end: &str| path.file_name().is_some_and(|name| name.as_encoded_bytes().ends_with(end.as_bytes()));
+    ends_with(".resume") && path.join("state.json").exists()
+        || (path.join("manifest.json").exists() || ends_with(".partial")) && path.join("lock").exists()
+}
+
 fn walk(sources: &mut Sources, folder: &Path, format: Option<Format>) -> Result<(), InputError> {
     let unreadable = |cause| InputError::Unreadable { path: folder.to_owned(), cause };
     let mut entries = fs::read_dir(folder).map_err(unreadable)?.collect::<Result<Vec<_>, _>>().map_err(unreadable)?;
@@ -201,7 +208,9 @@ fn walk(sources: &mut Sources, folder: &Path, format: Option<Format>) -> Result<
         }
         // A link to a folder may lead back up, so only real folders are entered.
         if entry.file_type().map_err(unreadable)?.is_dir() {
-            walk(sources, &path, format)?;
+            if !is_own_folder(&path) {
+                walk(sources, &path, format)?;
+            }
         } else if path.is_dir() || (format.is_none() && told_format(&path).is_none()) {
             sources.skipped.push(path);
         } else {

@@ -8,7 +8,7 @@ use super::super::stars::{Placement, Stars};
 use super::super::stream::Cut;
 use super::log::{Entry, Event, Log, replay};
 use super::{Outcome, VerifiedDedupSummary, write_copies};
-use crate::library::{self, LibraryWriter, Written};
+use crate::library::{LibraryWriter, Written};
 use crate::run::{Decider, Decision, Ids, Part, RunError, Start, Tally, Verdict};
 
 /// The records kept so far, with their names and the log of them.
@@ -186,10 +186,11 @@ impl Decider for InOrder {
     }
 
     fn commit(&mut self) -> Result<(), RunError> {
-        Ok(self.library.as_ref().map_or(Ok(()), |library| library::commit(library.path()))?)
+        Ok(self.library.as_ref().map_or(Ok(()), LibraryWriter::commit)?)
     }
 
     fn outcome(&mut self, tally: &Tally) -> Result<Outcome, RunError> {
-        Outcome::of(&mut self.stars, tally.records, self.short)
+        let outcome = Outcome::of(&mut self.stars, tally.records, self.short)?;
+        Ok(Outcome { library: self.library.as_ref().map(LibraryWriter::pending), ..outcome })
     }
 }

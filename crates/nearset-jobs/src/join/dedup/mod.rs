@@ -29,10 +29,10 @@ use super::stars::Stars;
 use super::stream::{self, Counts, Cutter};
 use super::{JoinPlan, Needs};
 use crate::capacity::{Known, Survey, survey};
-use crate::library::{self, Library, LibraryWriter, Written};
+use crate::library::{self, Library, LibraryLock, LibraryWriter, Pending, Written};
 use crate::memory;
 use crate::report::{self, About};
-use crate::run::{Done, Fingerprint, Manner, Outputs, Progress, RunError, RunOptions, Start, Tally, of_file};
+use crate::run::{Done, Fingerprint, Manner, Outputs, Progress, RunError, RunOptions, Start, Tally, named, of_file};
 use crate::screen::{Against, Screen};
 use in_order::InOrder;
 use ranked::{Naming, Ranked};
@@ -91,12 +91,12 @@ impl VerifiedDedupOptions {
         note("keep", format!("{keep:?}"));
         note("chain", follow_chains.to_string());
         note("exhaustive", exhaustive.to_string());
-        note("save", format!("{library:?}"));
-        for path in libraries {
-            // One that is extended changes as the run ends.
-            let is_extended = library.as_ref().is_some_and(|library| is_same_output(library, path));
+        note("the library", named(library.as_deref()));
+        for (i, path) in (1..).zip(libraries) {
+            // One that is extended changes as the run ends, and is compared by its checksum.
+            let is_extended = library.as_ref().is_some_and(|library| is_same_folder(library, path));
             let state = if is_extended { "extended".to_owned() } else { of_file(&path.join("manifest.json")) };
-            note(&format!("the library {}", path.display()), state);
+            note(&format!("library {i} to compare with"), format!("{}, {state}", path.display()));
         }
         screen.note(&mut all);
         all
@@ -161,6 +161,8 @@ struct Outcome {
     read_again: u64,
     index_bytes: u64,
     alarms: Vec<Alarm>,
+    /// What is to become of the library.
+    library: Option<Pending>,
 }
 
 impl Outcome {
@@ -168,8 +170,13 @@ impl Outcome {
         let alarms = stars.alarms(records)?;
         let (compared, read_again) = (stars.texts.compared, stars.texts.read_again);
         let cut_short = stars.clusters.cut_short();
-        Ok(Self { records, cut_short, short, compared, read_again, index_bytes: stars.bytes(), alarms })
+        Ok(Self { records, cut_short, short, compared, read_again, index_bytes: stars.bytes(), alarms, library: None })
     }
+}
+
+/// Whether two paths lead to one folder.
+fn is_same_folder(a: &Path, b: &Path) -> bool {
+    a == b || a.canonicalize().ok().zip(b.canonicalize().ok()).is_some_and(|(a, b)| a == b)
 }
 
 /// What a run takes if it keeps all records, unless that is more than there is.
@@ -178,7 +185,14 @@ fn needs(start: &Start, options: &VerifiedDedupOptions, plan: &JoinPlan) -> Resu
     let named = if start.wants_names() { BYTES_PER_NAME } else { 0 };
     let stored =
         options.libraries.iter().map(|path| Ok(Library::open(path)?.records())).sum::<Result<u64, RunError>>()?;
-    let bytes = plan.bytes_per_record * (capacity.records + stored) + named * capacity.records + plan.cache_bytes;
+    // All records are held until they are ranked.
+    let ranked = if options.keep == Keep::First { 0 } else { 8 * plan.keys as u64 + BYTES_PER_RANK };
+    let raw_bytes = start.sources.iter().filter_map(|source| source.bytes).sum::<u64>().saturating_add(copied_bytes);
+    // A shingle takes 8 bytes, and a text has one per byte at most.
+    let cache = if capacity.known == Known::Guessed { u64::MAX } else { raw_bytes.saturating_mul(8) };
+    let each = plan.bytes_per_record + named + ranked;
+    let held = capacity.records.saturating_mul(each).saturating_add(stored.saturating_mul(plan.bytes_per_record));
+    let bytes = held.saturating_add(plan.cache_bytes.min(cache));
     let available = options.memory.or_else(memory::available);
     let scratch = match (&options.run.scratch, start.folder()) {
         (Some(folder), _) => folder.clone(),
@@ -186,16 +200,22 @@ fn needs(start: &Start, options: &VerifiedDedupOptions, plan: &JoinPlan) -> Resu
         (None, None) => scratch_folder(options.run.out.as_deref()),
     };
     let scratch = if scratch.as_os_str().is_empty() { PathBuf::from(".") } else { scratch };
-    if capacity.known != Known::Guessed
+    // A run that goes on has been through this, and has copied some of it.
+    let is_new = start.resumed_records() == 0;
+    if is_new
+        && capacity.known != Known::Guessed
         && let Some(available) = available.filter(|&available| bytes > available)
     {
         return Err(RunError::Memory { needed: bytes, records: capacity.records, available });
     }
-    if let Some(free) = free_space(&scratch).filter(|&free| copied_bytes > free) {
+    if let Some(free) = free_space(&scratch).filter(|&free| is_new && copied_bytes > free) {
         return Err(RunError::NoRoom { needed: copied_bytes, folder: scratch, free });
     }
     Ok(Needs { records: capacity, bytes, available, scratch_bytes: copied_bytes, scratch })
 }
+
+/// What a record takes until it is ranked, its keys aside.
+const BYTES_PER_RANK: u64 = 88;
 
 /// What an id takes that is held in memory, about.
 const BYTES_PER_NAME: u64 = 32;
@@ -226,6 +246,11 @@ impl VerifiedDedup {
         let reason = if options.follow_chains { "near an earlier record" } else { "near a kept record" };
         let mut against = options.screen.names();
         against.extend(options.libraries.iter().map(|path| path.display().to_string()));
+        if let Some(library) = &options.library
+            && options.run.outputs().any(|output| is_same_output(output, library))
+        {
+            return Err(RunError::SameOutput { path: library.clone() });
+        }
         let manner =
             Manner::Compared { reason, against, saves: options.library.is_some() || options.run.save.is_some() };
         let (run, decisive) = (options.run.clone(), options.fingerprint(&plan));
@@ -255,7 +280,10 @@ impl VerifiedDedup {
     /// checkpoint, what is needed to resume is kept.
     pub fn run(self, progress: &Progress) -> Result<VerifiedDedupSummary, RunError> {
         let started = Instant::now();
-        let commit = || Ok(self.options.library.as_deref().map_or(Ok(()), library::commit)?);
+        let commit = |outcome: &Outcome| match (&self.options.library, &outcome.library) {
+            (Some(path), Some(pending)) => Ok(library::commit(path, pending)?),
+            _ => Ok(()),
+        };
         let done = match self.start.finish_stopped(commit)? {
             Some(done) => done,
             None => self.start.guarded(|outputs| {
@@ -263,7 +291,7 @@ impl VerifiedDedup {
             })?,
         };
         let Done { tally, outcome, report_seconds, .. } = done;
-        let Outcome { records: _, cut_short, short, compared, read_again, index_bytes, alarms } = outcome;
+        let Outcome { records: _, cut_short, short, compared, read_again, index_bytes, alarms, library: _ } = outcome;
         Ok(VerifiedDedupSummary {
             plan: self.plan,
             kept: tally.kept,
@@ -295,15 +323,22 @@ impl VerifiedDedup {
     ) -> Result<Done<Outcome>, RunError> {
         let Self { start, options, .. } = self;
         let (wanted, fields) = (&options.wanted, &options.run.fields);
+        // Before the library is read that is extended, so that nobody else extends it meanwhile.
+        let is_extended =
+            |path: &PathBuf| options.library.as_ref().is_some_and(|library| is_same_folder(library, path));
+        let extended = options.libraries.iter().position(is_extended);
+        if let Some(path) = &options.run.save {
+            OutputFile::check(path, start.output())?;
+        }
+        let lock = options.library.as_ref().map(|path| LibraryLock::take(path, extended.is_some())).transpose()?;
         let libraries = options.libraries.iter().map(|path| Library::open(path)).collect::<Result<Vec<_>, _>>()?;
-        let model = libraries.first().map(Library::model);
+        libraries.iter().try_for_each(|library| library.expect_same_chains(options.follow_chains))?;
+        let model = libraries.get(extended.unwrap_or(0)).map(Library::model);
         let cutter = Cutter::with_model(model, &start.sources, wanted, fields, progress)?.with_screen(against);
-        let library = match &options.library {
-            Some(path) => {
-                let extends = libraries.iter().find(|library| is_same_output(library.path(), path));
-                let resumed = self.written()?;
-                let force = options.run.force;
-                Some(LibraryWriter::open(path, &cutter.spec, &cutter.model, extends, force, resumed)?)
+        let library = match lock {
+            Some(lock) => {
+                let (promise, base) = ((&cutter.spec, options.follow_chains), extended.map(|at| &libraries[at]));
+                Some(LibraryWriter::open(lock, promise, &cutter.model, base, self.written()?)?)
             }
             None => None,
         };

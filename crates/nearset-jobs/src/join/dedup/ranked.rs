@@ -15,7 +15,7 @@ use super::super::stars::{Placement, Stars};
 use super::super::stream::{self, Cutter};
 use super::super::texts::{Place, Texts};
 use super::{Outcome, VerifiedDedupOptions, VerifiedDedupSummary, write_copies};
-use crate::library::{self, LibraryWriter, Written};
+use crate::library::{LibraryWriter, Written};
 use crate::run::{Decider, Decision, Ids, Part, Progress, RunError, Start, Tally, Verdict, Worker, of_file};
 
 /// The decisions of a run that can be resumed.
@@ -118,7 +118,7 @@ impl Ranked {
                 }
                 let rank = match options.keep {
                     Keep::Max(_) | Keep::Min(_) => Rank::of(document.field.as_deref()),
-                    _ => Rank::Number(document.text_bytes as f64),
+                    _ => Rank::Number(document.text_bytes as f64, None),
                 };
                 short += u64::from(document.set.len() < VerifiedDedupSummary::FEW_SHINGLES);
                 let from = keys.len();
@@ -142,6 +142,9 @@ impl Ranked {
         let (mut removals, mut read) = (BTreeMap::new(), ShingleKeys::new());
         for record in order {
             progress.go_on()?;
+            if record % 1024 == 0 {
+                stars.expect_memory((8 * keys.len() + size_of_val(&records[..])) as u64, record.into())?;
+            }
             let Some((_, place, size, range)) = &records[record as usize] else { continue };
             let (place, size) = (*place, *size);
             read.read(&keys[range.clone()]);
@@ -349,7 +352,7 @@ impl Decider for Ranked {
     }
 
     fn commit(&mut self) -> Result<(), RunError> {
-        Ok(self.library.as_ref().map_or(Ok(()), |library| library::commit(library.path()))?)
+        Ok(self.library.as_ref().map_or(Ok(()), LibraryWriter::commit)?)
     }
 
     /// Removals go by the number of a record, so that both passes must have read the same.
@@ -357,7 +360,8 @@ impl Decider for Ranked {
         if tally.records != self.outcome.records || states(&self.sources) != self.inputs {
             return Err(RunError::InputChanged);
         }
-        Ok(self.outcome.clone())
+        let library = self.library.as_ref().map(LibraryWriter::pending);
+        Ok(Outcome { library, ..self.outcome.clone() })
     }
 }
 
