@@ -27,6 +27,9 @@ type Removals = BTreeMap<u32, (u32, f64)>;
 /// By record: the filter that it is near something in, and how many bands hit there.
 type Screened = BTreeMap<u32, (usize, u32)>;
 
+/// A record that was read: how much it is wanted, where it lies, the size of its set, and where its keys are.
+type Candidate = (Rank, Place, usize, Range<usize>);
+
 /// What became of all records.
 pub(super) struct Ranked {
     /// Records that go.
@@ -97,7 +100,7 @@ impl Ranked {
         let inputs = states(&start.sources);
         // The keys of all records, and where each one's begin.
         let (mut keys, mut screened) = (Vec::<u64>::new(), BTreeMap::new());
-        let mut records: Vec<Option<(Rank, Place, usize, Range<usize>)>> = Vec::new();
+        let mut records: Vec<Option<Candidate>> = Vec::new();
         let mut short = 0;
         let mut is_field_there = options.keep.field().is_none();
         let reading = (options.run.threads, options.run.on_error);
