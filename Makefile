@@ -13,7 +13,7 @@ check:
 	cargo fmt --all --check
 	cargo clippy --workspace --exclude nearset-valkey --all-targets --quiet -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --exclude nearset-valkey --lib --no-deps --quiet
-	crates/nearset/public_items.py --most 616
+	crates/nearset/public_items.py --most 350
 
 bench:
 	cargo bench --workspace --exclude nearset-valkey
@@ -39,11 +39,11 @@ bench-peers:
 bench-held-out:
 	python3 bench/held_out.py $(ARGS)
 
-# LshIndex beside faiss on word vectors; ARGS=--quick repeats nothing.
+# The index of vectors beside faiss on word vectors; ARGS=--quick repeats nothing.
 bench-index:
 	python3 bench/index.py $(ARGS)
 
-# HammingIndex beside faiss's exact binary indexes, 1e6 and 1e7 hashes, and on pictures; some 15 minutes of CPU. ARGS="--items 1000000" for less.
+# The index of hashes beside faiss's exact binary indexes, 1e6 and 1e7 hashes, and on pictures; some 15 minutes of CPU. ARGS="--items 1000000" for less.
 bench-hamming:
 	python3 bench/hamming.py $(ARGS)
 

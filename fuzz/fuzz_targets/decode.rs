@@ -44,7 +44,7 @@ fuzz_target!(|data: &[u8]| {
         filter.encode(&mut written)
     } else if let Ok(filter) = Filter::decode(&bytes, Check::Everything) {
         filter.encode(&mut written)
-    } else if let Ok(spec) = FilterSpec::decode(&bytes) {
+    } else if let Ok(spec) = FilterSpec::decode(&bytes, Check::Everything) {
         written = spec.encode();
         Ok(())
     } else if let Ok(index) = Index::decode(&bytes, Check::Everything) {

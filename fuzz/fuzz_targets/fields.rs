@@ -4,7 +4,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use nearset::{Seed, hash::Rng};
+use nearset::{Seed, Rng};
 
 #[allow(dead_code)]
 #[path = "../../crates/nearset/tests/format/any.rs"]

@@ -8,8 +8,7 @@ use std::{fs, time::Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use nearset::{
-    Distance, LshIndex, Metric,
-    item::angle,
+    Distance, Index, Metric,
     plan::{Background, FarModel, Minimise, Request},
 };
 use serde_json::json;
@@ -38,14 +37,14 @@ fn main() -> Result<()> {
     let (own_near, own_far): (f64, f64) = (near.parse()?, far.parse()?);
     let (near, far) = (metric.distance(own_near)?, metric.distance(own_far)?);
     let queries: Vec<usize> = (0..vectors.len()).step_by(stride.parse()?).collect();
-    let far_model = background(&vectors, far)?;
+    let far_model = background(&vectors, metric, far)?;
     for promise in promises {
         let mut request = Request::new(metric, own_near).far(own_far).capacity(vectors.len() as u64);
         request.max_false_negative = Some(1.0 - promise.parse::<f64>()?);
         (request.minimise, request.far_model) = (Minimise::Time, Some(far_model.clone()));
         let plan = request.plan_index()?;
         let started = Instant::now();
-        let mut index = LshIndex::from_spec(plan.spec.clone())?;
+        let mut index = Index::new(plan.spec.clone())?;
         for vector in &vectors {
             index.insert(vector.as_slice())?;
         }
@@ -56,7 +55,7 @@ fn main() -> Result<()> {
             let started = Instant::now();
             found = queries
                 .iter()
-                .map(|&query| index.within(vectors[query].as_slice(), near))
+                .map(|&query| index.search(vectors[query].as_slice(), None, Some(near)))
                 .collect::<Result<Vec<_>, _>>()?;
             seconds = seconds.min(started.elapsed().as_secs_f64());
         }
@@ -86,9 +85,9 @@ fn main() -> Result<()> {
 }
 
 /// Models how far apart unrelated vectors are: the first and the last, the second and the last but one...
-fn background(vectors: &[Vec<f32>], far: Distance) -> Result<FarModel> {
+fn background(vectors: &[Vec<f32>], metric: Metric, far: Distance) -> Result<FarModel> {
     let pairs = vectors.iter().zip(vectors.iter().rev()).take(vectors.len().min(10_000) / 2);
-    let distances = pairs.map(|(a, b)| angle(a, b)).collect::<Result<Vec<_>, _>>()?;
+    let distances = pairs.map(|(a, b)| metric.between(a[..].into(), b[..].into())).collect::<Result<Vec<_>, _>>()?;
     let distances = distances.into_iter().filter(|distance| *distance >= far).collect();
     Ok(FarModel::Measured(Background::from_distances(distances).context("too few vectors")?))
 }

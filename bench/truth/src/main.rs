@@ -135,7 +135,7 @@ impl Earlier {
 
 #[cfg(test)]
 mod tests {
-    use nearset::{hash::Rng, item::jaccard};
+    use nearset::{Rng, item::jaccard};
 
     use super::*;
 

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
+use nearset::InsertError;
 use nearset::family::{Hashed, Key};
-use nearset::filter::InsertError;
 use nearset::plan::PlanError;
 use nearset::{Filter, FilterSpec, Metric, MetricName, Shape};
 use nearset_jobs::capacity::{self, Capacity, Known};
@@ -136,7 +136,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
     let reader = Reader::new(sources.list, read);
     let takes_keys = spec.near().is_some_and(|spec| spec.probing.is_none());
     let hasher = filter.hasher().filter(|_| takes_keys);
-    let (mut arena, mut room) = (Arena::new(), Hashed::new());
+    let (mut arena, mut room) = (Arena::new(), Hashed::default());
     scan(
         reader,
         &fields,
@@ -195,8 +195,8 @@ pub fn run(args: Args) -> Result<ExitCode> {
             show::count(filter.len()),
             show::bytes(filter.bytes())
         );
-        if filter.generations() > 1 {
-            let (capacity, generations) = (show::count(capacity), filter.generations());
+        if filter.generations().len() > 1 {
+            let (capacity, generations) = (show::count(capacity), filter.generations().len());
             eprintln!(
                 "grew      to {generations} generations: {capacity} items was too few; a larger --capacity takes less memory"
             );
@@ -204,7 +204,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
     }
     if args.json {
         let summary = serde_json::json!({
-            "items": filter.len(), "capacity": filter.capacity(), "generations": filter.generations(), "bytes": filter.bytes(), "skipped": faults.count,
+            "items": filter.len(), "capacity": filter.capacity(), "generations": filter.generations().len(), "bytes": filter.bytes(), "skipped": faults.count,
         });
         print_json(&summary, false).context("cannot print the summary")?;
     }

@@ -73,7 +73,7 @@ pub struct Args {
 pub fn run(args: Args) -> Result<ExitCode> {
     let file = args.opening.file(&args.filter)?;
     let filter = file.filter()?;
-    let Some(metric) = filter.metric() else {
+    let Some(metric) = filter.spec().metric() else {
         bail!("{}: its items cannot be read from files; use the library", args.filter.display());
     };
     let (near, far) = (metric.distance(args.near)?, metric.distance(args.far)?);
@@ -87,7 +87,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
     // Each record draws a number from its place, and the smallest numbers are the sample.
     let mut sample = std::collections::BTreeMap::new();
     let mut reader = Reader::new(args.input.sources(true)?.list, ReadOptions::new(fields.clone()));
-    let (mut batch, mut arena, mut room) = (Batch::new(), Arena::new(), Hashed::new());
+    let (mut batch, mut arena, mut room) = (Batch::new(), Arena::new(), Hashed::default());
     let mut number = 0;
     while reader.read_batch(&mut batch)? {
         let extracted = extract(&batch, &fields, &mut arena);

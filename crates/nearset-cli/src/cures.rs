@@ -2,7 +2,7 @@
 
 use std::error::Error;
 
-use nearset::filter::Overfull;
+use nearset::Overfull;
 use nearset::spec::SpecError;
 use nearset_jobs::FilterFileError;
 use nearset_jobs::library::LibraryError;
@@ -34,7 +34,7 @@ fn cure(error: &(dyn Error + 'static)) -> Option<Cure> {
         .or_else(|| error.downcast_ref().and_then(LibraryError::cure))
         .or_else(|| error.is::<Overfull>().then_some(Cure::AllowOverfull))
         .or_else(|| match error.downcast_ref() {
-            Some(SpecError::Work(_)) => Some(Cure::LiftWorkLimit),
+            Some(SpecError::Work { .. }) => Some(Cure::LiftWorkLimit),
             _ => None,
         })
 }

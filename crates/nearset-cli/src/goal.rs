@@ -198,7 +198,12 @@ impl GoalOptions {
 
 /// Returns what `--metric` means, with the names that a command takes.
 pub fn metric_help(names: impl IntoIterator<Item = MetricName>) -> String {
-    format!("What near means: {}", MetricName::list(names))
+    let names: Vec<&str> = names.into_iter().map(MetricName::as_str).collect();
+    let list = match &names[..] {
+        [first @ .., last] if !first.is_empty() => format!("{} or {last}", first.join(", ")),
+        names => names.concat(),
+    };
+    format!("What near means: {list}")
 }
 
 /// Returns the metrics whose items can be read from files.

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
-use nearset::Index;
 use nearset::spec::{Terms, WhenFull};
+use nearset::{IndexSpec, Kind};
 use nearset_jobs::FilterFile;
 use nearset_jobs::library::{Library, is_library};
 use nearset_view::curves::{ascending, filter_chart, filter_curve, half};
@@ -60,18 +60,16 @@ fn of_index(args: &Args, file: &FilterFile) -> Result<ExitCode> {
     if let Some(metric) = index.metric() {
         facts.push(("metric", metric.to_string()));
     }
-    match &index {
-        Index::Hamming(index) => {
-            let spec = index.spec();
+    match index.spec() {
+        IndexSpec::Hamming(spec) => {
             facts.push(("seed", spec.seed.to_string()));
             facts.push(("radius", format!("{} bits are searched fast; no distance is missed", spec.radius)));
-            let blocks = index.block_radii().count();
+            let blocks = index.blocks().len();
             let blocks = if blocks == 0 { "none: every item is compared".to_owned() } else { blocks.to_string() };
             facts.push(("blocks", blocks));
-            facts.push(("named", show::count(index.labels().len() as u64)));
+            facts.push(("named", show::count(index.named() as u64)));
         }
-        Index::Lsh(index) => {
-            let spec = index.spec();
+        IndexSpec::Lsh(spec) => {
             facts.push(("seed", spec.seed.to_string()));
             facts.push(("shape", format!("{} bands of {} rows", spec.layout.bands, spec.layout.rows)));
             facts.push(("probes", spec.probes.to_string()));
@@ -147,11 +145,11 @@ pub fn run(args: Args) -> Result<ExitCode> {
         return of_library(&args);
     }
     let file = args.opening.file(&args.filter)?;
-    if file.kind()?.is_index() {
+    if matches!(file.kind()?, Kind::Hamming | Kind::Lsh) {
         return of_index(&args, &file);
     }
     let filter = file.filter()?;
-    let metric = filter.metric();
+    let metric = filter.spec().metric();
     let points = metric.map(|metric| filter_curve(&filter, metric, PRINTED)).unwrap_or_default();
     if args.picture.plot.is_some() {
         let Some(metric) = metric else {
@@ -164,21 +162,21 @@ pub fn run(args: Args) -> Result<ExitCode> {
     if let Some(metric) = metric {
         facts.push(("metric", metric.to_string()));
     }
-    if filter.generations() > 1 {
-        facts.push(("filters", format!("{} generations; of the newest:", filter.generations())));
+    let generations = filter.generations().len();
+    if generations > 1 {
+        facts.push(("filters", format!("{generations} generations; of the newest:")));
     }
-    let newest = filter.near_generations().next_back();
-    if let Some(near) = newest {
-        let spec = near.spec();
+    let (spec, newest) = (filter.spec(), filter.generations().next_back());
+    let (fill, chance_hit) = newest.and_then(|newest| newest.fill.zip(newest.chance_hit)).unwrap_or_default();
+    if let Some(spec) = spec.near() {
         facts.push(("seed", spec.seed.to_string()));
         facts.push(("shape", format!("{} bands of {} rows", spec.rule.bands(), spec.rows)));
-        if let Some(threshold) = spec.rule.threshold_at(near.chance_hit()) {
+        if let Some(threshold) = spec.rule.threshold_at(chance_hit) {
             facts.push(("threshold", format!("{threshold} bands must hit at the present load")));
         }
-        facts.push(("fill", show::percent(near.fill())));
+        facts.push(("fill", show::percent(fill)));
     }
-    if let Some(exact) = filter.exact_generations().next_back() {
-        let spec = exact.spec();
+    if let Some(spec) = spec.exact() {
         facts.push(("seed", spec.seed.to_string()));
         facts.push(("radius", format!("{} bits, of which none is missed", spec.radius)));
         facts.push(("structure", format!("{:?}", spec.construction)));
@@ -191,10 +189,10 @@ pub fn run(args: Args) -> Result<ExitCode> {
     };
     facts.push(("load", format!("about {} distinct items{made_for}", show::count(filter.load()))));
     facts.push(("unrelated", format!("{} of unrelated items are called near", show::percent(unrelated))));
-    if let Err(cause) = filter.expect_not_overfull() {
+    if let Err(cause) = filter.expect_not_overfull(0) {
         facts.push(("warning", cause.to_string()));
     }
-    if let (Some(terms), Some(metric), Some(errors)) = (filter.terms(), metric, filter.predicted_errors()) {
+    if let (Some(terms), Some(metric), Some(errors)) = (spec.terms(), metric, filter.predicted_errors()) {
         facts.push(("reserved", reserved_for(terms)));
         let at = |distance| number(metric.own_unit(distance));
         let promised = |missed, wrong| {
@@ -202,7 +200,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
             format!("{missed} missed at {}, {wrong} accepted at {}", at(terms.near), at(terms.far))
         };
         facts.push(("promised", promised(terms.max_false_negative, terms.max_false_positive)));
-        facts.push(("expected", promised(errors.false_negative, errors.false_positive)));
+        facts.push(("expected", promised(errors.0, errors.1)));
     }
     facts.push(("memory", show::bytes(filter.bytes())));
     facts.push(("file", show::bytes(file.bytes() as u64)));
@@ -212,8 +210,8 @@ pub fn run(args: Args) -> Result<ExitCode> {
             "capacity": filter.capacity(),
             "load": filter.load(),
             "unrelated": unrelated,
-            "overfull": filter.expect_not_overfull().is_err(),
-            "generations": filter.generations(),
+            "overfull": filter.expect_not_overfull(0).is_err(),
+            "generations": generations,
             "bytes": filter.bytes(),
             "file_bytes": file.bytes(),
             "curve": points.iter().map(|(at, accepted)| serde_json::json!({"at": at, "accepted": accepted})).collect::<Vec<_>>(),
@@ -222,11 +220,10 @@ pub fn run(args: Args) -> Result<ExitCode> {
             for (name, fact) in &facts {
                 object.entry(*name).or_insert_with(|| fact.clone().into());
             }
-            if let Some(near) = newest {
-                let spec = near.spec();
+            if let Some(spec) = spec.near() {
                 object.insert("rows".to_owned(), spec.rows.into());
                 object.insert("bands".to_owned(), spec.rule.bands().into());
-                object.insert("fill".to_owned(), near.fill().into());
+                object.insert("fill".to_owned(), fill.into());
             }
         }
         print_json(&value, false)?;

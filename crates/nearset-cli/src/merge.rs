@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
+use nearset::Kind;
 use nearset_jobs::{library, save_filter, save_index};
 use nearset_records::OutputOptions;
 
@@ -70,7 +71,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
     options.inputs = args.filters.clone();
     let first = args.opening.file(&args.filters[0])?;
     let unlike = |path: &Path| format!("{} and {} cannot be merged", args.filters[0].display(), path.display());
-    let (what, items, bytes) = if first.kind()?.is_index() {
+    let (what, items, bytes) = if matches!(first.kind()?, Kind::Hamming | Kind::Lsh) {
         let mut merged = first.index()?.into_owned();
         for path in &args.filters[1..] {
             merged.merge(&args.opening.file(path)?.index()?).with_context(|| unlike(path))?;
@@ -83,7 +84,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
         for path in &args.filters[1..] {
             merged.merge(&args.opening.file(path)?.filter()?).with_context(|| unlike(path))?;
         }
-        match merged.expect_not_overfull() {
+        match merged.expect_not_overfull(0) {
             Err(cause) if args.trust.allow_overfull => eprintln!("warning: merged, {cause}"),
             Err(cause) => return Err(cause).context("merged"),
             Ok(()) => {}

@@ -123,7 +123,7 @@ impl Args {
 pub fn run(args: Args) -> Result<ExitCode> {
     let file = args.opening.file(&args.filter)?;
     let filter = args.trust.filter(&file)?;
-    let Some(metric) = filter.metric() else {
+    let Some(metric) = filter.spec().metric() else {
         bail!("{}: its items cannot be read from files; use the library", args.filter.display());
     };
     let sources = args.input.sources(args.quiet)?;

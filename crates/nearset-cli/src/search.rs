@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
-use nearset::Neighbour;
 use nearset::index::{IndexError, USUAL_TOP};
+use nearset::{IndexSpec, LshSpec, Neighbour};
 use nearset_jobs::scan::scan;
 use nearset_records::output::{TableFile, Value, is_stdout};
 use nearset_records::{OutputOptions, ReadOptions, Reader, RecordError, RecordFault};
@@ -86,7 +86,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
     let Some(metric) = index.metric() else {
         bail!("{}: its items cannot be read from files; use the library", args.index.display());
     };
-    if !index.keeps_items() {
+    if let IndexSpec::Lsh(LshSpec { keeps_items: false, .. }) = index.spec() {
         bail!("{}: {}", args.index.display(), IndexError::ItemsNotKept);
     }
     let within = args.within.map(|own| metric.distance(own)).transpose();

@@ -7,10 +7,11 @@
 
 use std::sync::Arc;
 
-use nearset::hash::Rng;
+use nearset::Rng;
 use nearset::item::ItemBuffer;
 use nearset::plan::Background;
-use nearset::{Distance, Item, ItemError, Metric, MetricError, MetricName, Seed, Shape, Shingler, ShinglingError};
+use nearset::spec::SpecError;
+use nearset::{Distance, Item, ItemError, Metric, MetricError, MetricName, Seed, Shape, Shingler};
 
 use crate::measure::Keeper;
 use nearset_records::error::{InputError, RecordError};
@@ -53,7 +54,7 @@ pub enum BackgroundError {
     Metric(#[from] MetricError),
     /// No such shingles.
     #[error(transparent)]
-    Shingling(#[from] ShinglingError),
+    Shingling(#[from] SpecError),
     /// An item that the metric does not take.
     #[error("{id}")]
     Item {

@@ -7,9 +7,9 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use memmap2::Mmap;
-use nearset::codec::Kind;
+use nearset::Kind;
+use nearset::Overfull;
 use nearset::family::WorkLimit;
-use nearset::filter::Overfull;
 use nearset::{DecodeError, Filter, Index};
 
 use nearset_records::Cure;
@@ -109,7 +109,7 @@ impl FilterFile {
     /// If the file is damaged, another structure or newer than this build.
     pub fn index(&self) -> Result<Index<'_>, FilterFileError> {
         let found = self.kind()?;
-        if !found.is_index() {
+        if !matches!(found, Kind::Hamming | Kind::Lsh) {
             return Err(FilterFileError::IsFilter { path: self.path.clone(), found });
         }
         Index::decode(&self.map, self.work).map_err(|cause| self.undecodable(cause))
@@ -121,7 +121,7 @@ impl FilterFile {
     /// If the file is damaged, another structure or newer than this build.
     pub fn filter(&self) -> Result<Filter<'_>, FilterFileError> {
         match self.kind()? {
-            found if found.is_index() => Err(FilterFileError::IsIndex { path: self.path.clone(), found }),
+            found @ (Kind::Hamming | Kind::Lsh) => Err(FilterFileError::IsIndex { path: self.path.clone(), found }),
             _ => Filter::decode(&self.map, self.work).map_err(|cause| self.undecodable(cause)),
         }
     }
@@ -132,7 +132,7 @@ impl FilterFile {
     /// If it holds more, too.
     pub fn filter_to_trust(&self) -> Result<Filter<'_>, FilterFileError> {
         let filter = self.filter()?;
-        match filter.expect_not_overfull() {
+        match filter.expect_not_overfull(0) {
             Ok(()) => Ok(filter),
             Err(cause) => Err(FilterFileError::Overfull { path: self.path.clone(), cause }),
         }

@@ -18,7 +18,7 @@ impl Keeper {
     /// For the items of a metric.
     pub fn new(metric: Metric) -> Self {
         // Any seed will do: it only has to be the same for both sides.
-        let shingler = metric.form().shingling().and_then(|cut| Shingler::new(cut, nearset::Seed::default()).ok());
+        let shingler = metric.shape().shingling.and_then(|cut| Shingler::new(cut, nearset::Seed::default()).ok());
         Self { shingler, weighted: matches!(metric.form(), Form::Weighted(_)) }
     }
 
@@ -63,7 +63,8 @@ impl Query {
             }
             return Ok(Some(jaccard(a, b).jaccard_distance()));
         }
-        filter.distance(self.kept.view(), stored.view()).map(Some)
+        let metric = filter.spec().metric().expect("items that are read from files have a metric");
+        metric.between(self.kept.view(), stored.view()).map(Some)
     }
 }
 

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
+use nearset::Match;
 use nearset::family::Hashed;
-use nearset::filter::Found;
 use nearset::{Filter, Seed};
 use nearset_records::{Extracted, OutputFile, ReadOptions, RecordError, RecordFault, Source, StateFolder};
 use serde::Serialize;
@@ -132,18 +132,18 @@ struct Asking<'w> {
 }
 
 impl Worker for Asking<'_> {
-    type Piece = Vec<Found>;
+    type Piece = Vec<Match>;
     type Room = Hashed;
 
     fn room(&self) -> Hashed {
-        Hashed::new()
+        Hashed::default()
     }
 
     fn work(
         &self,
         room: &mut Hashed,
         extracted: &Extracted<'_>,
-        answers: &mut Vec<Found>,
+        answers: &mut Vec<Match>,
         faults: &mut Vec<(usize, RecordError)>,
     ) {
         answers.clear();
@@ -169,18 +169,18 @@ struct Screen {
 }
 
 impl Decider for Screen {
-    type Piece = Vec<Found>;
+    type Piece = Vec<Match>;
     type Outcome = ();
 
     fn decide(
         &mut self,
-        part: Part<'_, Vec<Found>>,
+        part: Part<'_, Vec<Match>>,
         decisions: &mut Vec<Decision>,
         _: &mut Ids,
     ) -> Result<(), RunError> {
-        let verdict = |&Found { near, hits, .. }: &Found| Verdict::Screened {
+        let verdict = |&Match { near, hits, bands, .. }: &Match| Verdict::Screened {
             near,
-            hits,
+            hits: (bands > 0).then_some(hits),
             kept: near == (self.keep == Keep::Near),
         };
         let sound = part.sound();

@@ -44,7 +44,7 @@ pub fn scan_while<T: Send, E>(
     // Joined only once it has fed all: nobody can wake a thread that waits for a pipe.
     let reading = thread::spawn(move || read_all(reader, feed));
     queue.take_while(
-        || (Arena::new(), Hashed::new()),
+        || (Arena::new(), Hashed::default()),
         |(arena, hashed), (batch, error): (Batch, Option<InputError>)| {
             let result = match error {
                 None => Ok(work(&extract(&batch, fields, arena), hashed)),

@@ -71,7 +71,7 @@ impl<'a> Against<'a> {
     /// # Errors
     /// If it is a filter of other items than texts.
     pub fn new(filter: &'a Filter<'a>, own: Option<&Spec>) -> Result<Self, ItemError> {
-        filter.contains_near("any text", &mut Hashed::new())?;
+        filter.contains_near("any text", &mut Hashed::default())?;
         let hasher = filter.hasher().expect("a filter that takes texts has bands");
         let spec = filter.spec();
         let same_keys = spec.near().zip(own).is_some_and(|(theirs, own)| {
@@ -99,7 +99,7 @@ impl<'a> Against<'a> {
             }
         };
         let found = self.filter.find_hashed(hashed);
-        found.near.then(|| found.hits.unwrap_or(0))
+        found.near.then_some(found.hits)
     }
 }
 

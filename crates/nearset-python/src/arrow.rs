@@ -56,7 +56,7 @@ impl Column {
     fn new(metric: Metric, array: ArrayRef) -> PyResult<Option<Self>> {
         array.to_data().validate_full().map_err(invalid)?;
         let form = metric.form();
-        let (is_text, is_vector) = (form.shingling().is_some(), matches!(form, Form::Vector(_)));
+        let (is_text, is_vector) = (metric.shape().shingling.is_some(), matches!(form, Form::Vector(_)));
         let kind = match array.data_type() {
             DataType::Utf8 if is_text => Kind::Text,
             DataType::LargeUtf8 if is_text => Kind::LargeText,

@@ -156,7 +156,7 @@ fn feed_all<'a>(
         while feed.wait() {
             let copied = Python::attach(|py| {
                 let mut iterator = iterator.bind(py).clone();
-                let mut copied = ItemBuffer::new();
+                let mut copied = ItemBuffer::default();
                 while copied.len() < PIECE && copied.bytes() < PIECE_BYTES {
                     let Some(object) = iterator.next() else { break };
                     let position = first + copied.len();

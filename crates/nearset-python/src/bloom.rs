@@ -89,7 +89,7 @@ impl BloomFilter {
     #[pyo3(signature = (capacity, max_false_positive, *, seed=None))]
     fn new(capacity: Whole<u64>, max_false_positive: f64, seed: Option<SeedArgument>) -> PyResult<Self> {
         let filter = Library::new(capacity.0, max_false_positive, options::seed(seed));
-        filter.map(Self::from_library).map_err(|cause| error::bloom(&cause))
+        filter.map(Self::from_library).map_err(|cause| error::spec(&cause))
     }
 
     /// Inserts a key. True when it was certainly not in before.

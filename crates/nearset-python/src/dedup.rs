@@ -51,7 +51,7 @@ pub fn compare<'py>(
         (metric, &many),
         options::threads(threads)?,
         progress.as_ref(),
-        || (Hashed::new(), BitString::default()),
+        || (Hashed::default(), BitString::default()),
         |(hashed, room), piece| {
             // Nothing for a text that is missing, and no set for one that a filter has seen.
             let mut sets = Vec::with_capacity(piece.len());

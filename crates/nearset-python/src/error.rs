@@ -4,12 +4,11 @@ use std::error::Error;
 use std::fmt::Display;
 use std::path::Path;
 
-use nearset::bloom::{BitArrayError, BloomError};
-use nearset::filter::{InsertError, Overfull};
 use nearset::item::BatchError;
 use nearset::plan::PlanError;
 use nearset::spec::SpecError;
 use nearset::{DecodeError, ItemError};
+use nearset::{InsertError, Overfull};
 use nearset_jobs::FilterFileError;
 use nearset_records::{Cure, OutputError, chain};
 use pyo3::exceptions::{
@@ -63,18 +62,7 @@ fn at_kind(kind: &ItemError, message: impl Display) -> PyErr {
 /// A filter that can't be made.
 pub fn spec(error: &SpecError) -> PyErr {
     match error {
-        SpecError::Bits(BitArrayError::Memory { .. })
-        | SpecError::Verification(BloomError::BitArray(BitArrayError::Memory { .. })) => {
-            PyMemoryError::new_err(error.to_string())
-        }
-        _ => value(error),
-    }
-}
-
-/// A Bloom filter that can't be made.
-pub fn bloom(error: &BloomError) -> PyErr {
-    match error {
-        BloomError::BitArray(BitArrayError::Memory { .. }) => PyMemoryError::new_err(error.to_string()),
+        SpecError::Memory { .. } => PyMemoryError::new_err(error.to_string()),
         _ => value(error),
     }
 }

@@ -4,9 +4,8 @@ use std::path::PathBuf;
 use std::sync::RwLockReadGuard;
 
 use nearset::family::{Hashed, Key};
-use nearset::filter::InsertError;
-use nearset::spec::Decision;
-use nearset::{BitString, Distance, Filter as Library, Metric};
+use nearset::{BitString, Distance, Filter as Library, Metric, Spec};
+use nearset::{GenerationState, InsertError};
 use nearset_jobs::{FilterFile, save_filter};
 use nearset_records::extract::item_field;
 use nearset_view::curves::filter_chart;
@@ -97,14 +96,14 @@ pub fn decode(py: Python<'_>, bytes: &[u8], unlimited_work: bool, allow_overfull
         let limit = options::work_limit(unlimited_work);
         let filter = Library::decode(bytes, limit).map_err(|cause| error::decode(&cause))?;
         if !allow_overfull {
-            filter.expect_not_overfull().map_err(|cause| error::overfull(&cause))?;
+            filter.expect_not_overfull(0).map_err(|cause| error::overfull(&cause))?;
         }
         Ok(filter.into_owned())
     })
 }
 
 fn is_near(filter: &Library<'_>) -> bool {
-    filter.near_generations().next().is_some()
+    filter.spec().near().is_some()
 }
 
 /// What is said of filters that only programs make.
@@ -127,14 +126,14 @@ fn merge(ours: &mut Library<'static>, theirs: &Library<'_>) -> PyResult<()> {
     }
     let mut both = ours.clone();
     both.merge(theirs).map_err(error::value)?;
-    both.expect_not_overfull().map_err(|cause| error::overfull(&cause))?;
+    both.expect_not_overfull(0).map_err(|cause| error::overfull(&cause))?;
     *ours = both;
     Ok(())
 }
 
 impl Filter {
     fn new(filter: Library<'static>) -> PyResult<Self> {
-        let metric = filter.metric().filter(|&metric| item_field(metric.form()).is_some() || metric.is_whole());
+        let metric = filter.spec().metric().filter(|&metric| item_field(metric.form()).is_some() || metric.is_whole());
         Ok(Self { filter: Shared::new(filter), metric: metric.ok_or_else(no_items)? })
     }
 
@@ -156,28 +155,24 @@ impl Filter {
     fn words(&self, py: Python<'_>) -> Vec<(&'static str, String)> {
         let filter = self.read(py);
         let mut words = vec![("metric", self.metric.to_string())];
-        let (near, exact) = (filter.near_generations().next_back(), filter.exact_generations().next_back());
-        let (shape, set) = match (near, exact) {
-            (Some(filter), _) => {
-                let spec = filter.spec();
-                let when = match (spec.rule.decision(), spec.rule.threshold_at(filter.chance_hit())) {
-                    (Decision::Promise { .. }, Some(hits)) if !filter.is_empty() => {
+        let (spec, newest) = (filter.spec(), newest(&filter));
+        let (shape, set) = match (spec.near(), spec.exact()) {
+            (Some(spec), _) => {
+                let when = match (spec.rule.follows_fill(), spec.rule.threshold_at(newest.chance_hit.unwrap_or(0.0))) {
+                    (true, Some(hits)) if newest.len > 0 => {
                         format!("{hits} must hit at this load")
                     }
-                    (Decision::Promise { .. }, _) => "enough must hit".to_owned(),
+                    (true, _) => "enough must hit".to_owned(),
                     (_, Some(hits)) => format!("{hits} must hit"),
                     (_, None) => "by a cascade".to_owned(),
                 };
                 let shape = format!("{} bands of {} rows, {when}", spec.rule.bands(), spec.rows);
-                (shape, format!("{} of {} set", draw::percent(filter.fill()), draw::bytes(spec.bytes())))
+                (shape, format!("{} of {} set", draw::percent(newest.fill.unwrap_or(0.0)), draw::bytes(newest.bytes)))
             }
-            (None, Some(filter)) => {
-                let spec = filter.spec();
-                (format!("nothing within {} bits missed", spec.radius), draw::bytes(filter.bytes()))
-            }
+            (None, Some(spec)) => (format!("nothing within {} bits missed", spec.radius), draw::bytes(newest.bytes)),
             (None, None) => (filter.kind().to_owned(), draw::bytes(filter.bytes())),
         };
-        let (shape, set) = match filter.generations() {
+        let (shape, set) = match filter.generations().len() {
             1 => (shape, set),
             several => (format!("{several} generations, the newest of {shape}"), draw::bytes(filter.bytes())),
         };
@@ -199,15 +194,15 @@ impl Filter {
         let one = items::one(self.metric, item)?;
         let item = present(0, one.get(0)).map_err(|_| PyTypeError::new_err("None cannot be inserted"))?;
         let mut filter = self.filter.write(py)?;
-        filter.expect_not_overfull_before(1).map_err(|cause| error::overfull_for_more(&cause))?;
-        filter.insert(item, &mut Hashed::new()).map_err(|cause| error::insert(&cause))
+        filter.expect_not_overfull(1).map_err(|cause| error::overfull_for_more(&cause))?;
+        filter.insert(item, &mut Hashed::default()).map_err(|cause| error::insert(&cause))
     }
 
     /// Whether something near was inserted; the same as ``item in filter``.
     fn contains_near(&self, py: Python<'_>, item: &Bound<'_, PyAny>) -> PyResult<bool> {
         let one = items::one(self.metric, item)?;
         let item = present(0, one.get(0)).map_err(|_| PyTypeError::new_err("None cannot be looked up"))?;
-        let found = self.read(py).find(item, &mut Hashed::new()).map_err(|cause| error::item(&cause))?;
+        let found = self.read(py).find(item, &mut Hashed::default()).map_err(|cause| error::item(&cause))?;
         Ok(found.near)
     }
 
@@ -247,7 +242,7 @@ impl Filter {
                 (self.metric, &many),
                 options::threads(threads)?,
                 None,
-                || (Hashed::new(), BitString::default()),
+                || (Hashed::default(), BitString::default()),
                 |(hashed, room), piece| {
                     let mut keys: Vec<Option<Key>> = Vec::new();
                     let outcome = piece.try_each(room, |i, item| {
@@ -262,10 +257,11 @@ impl Filter {
                 |(keys, outcome)| {
                     let mut filter = self.filter.write_detached();
                     let items = keys.len() / bands;
-                    let room = filter.expect_not_overfull_before(items as u64);
+                    let room = filter.expect_not_overfull(items as u64);
                     room.map_err(|cause| Fault::Other(error::overfull_for_more(&cause)))?;
                     let inserted = filter.insert_keys(&keys);
-                    new.extend(inserted.map_err(|cause| Fault::Other(error::insert(&cause)))?);
+                    let found = inserted.map_err(|cause| Fault::Other(error::insert(&cause)))?;
+                    new.extend(found.into_iter().map(|found| !found.near));
                     outcome
                 },
             )?,
@@ -278,10 +274,10 @@ impl Filter {
                 BitString::default,
                 |room, piece| {
                     let mut filter = self.filter.write_detached();
-                    let (mut new, mut hashed) = (Vec::with_capacity(piece.len()), Hashed::new());
+                    let (mut new, mut hashed) = (Vec::with_capacity(piece.len()), Hashed::default());
                     let outcome = piece.try_each(room, |i, item| {
                         let position = piece.position(i);
-                        let room = filter.expect_not_overfull_before(1);
+                        let room = filter.expect_not_overfull(1);
                         room.map_err(|cause| Fault::Other(error::overfull_for_more(&cause)))?;
                         let inserted = filter.insert(present(position, item)?, &mut hashed);
                         new.push(inserted.map_err(|cause| match cause {
@@ -325,7 +321,7 @@ impl Filter {
             (self.metric, &many),
             options::threads(threads)?,
             None,
-            || (Hashed::new(), BitString::default()),
+            || (Hashed::default(), BitString::default()),
             |(hashed, room), piece| {
                 let (mut keys, mut found) = (Vec::new(), Vec::new());
                 piece.try_each(room, |i, item| {
@@ -347,7 +343,8 @@ impl Filter {
                 if hasher.is_some() {
                     // Keys of a whole piece are looked up with memory fetched ahead.
                     let filter = self.filter.read_detached();
-                    found = filter.contains_keys(&keys).map_err(|cause| Fault::Other(error::value(cause)))?;
+                    let all = filter.contains_keys(&keys).map_err(|cause| Fault::Other(error::value(cause)))?;
+                    found = all.into_iter().map(|found| found.near).collect();
                 }
                 Ok::<Vec<bool>, Fault>(found)
             },
@@ -443,13 +440,13 @@ impl Filter {
     /// What happens to items beyond its capacity: ``grow``, ``refuse`` or ``forget``; ``None`` if nothing was said.
     #[getter]
     fn when_full(&self, py: Python<'_>) -> Option<&'static str> {
-        self.read(py).terms().map(|terms| spec::name_of(terms.when_full))
+        self.read(py).spec().terms().map(|terms| spec::name_of(terms.when_full))
     }
 
     /// How many generations it has: one, until it grows.
     #[getter]
     fn generations(&self, py: Python<'_>) -> usize {
-        self.read(py).generations()
+        self.read(py).generations().len()
     }
 
     /// Whether the next new item makes it grow, or is refused.
@@ -535,44 +532,49 @@ impl NearFilter {
         let filter = slf.as_super().get();
         let one = items::one(filter.metric, item)?;
         let item = present(0, one.get(0)).map_err(|_| PyTypeError::new_err("None cannot be looked up"))?;
-        let hits = filter.read(slf.py()).hits(item, &mut Hashed::new()).map_err(|cause| error::item(&cause))?;
-        Ok((hits.hit, hits.bands))
+        let found = filter.read(slf.py()).find(item, &mut Hashed::default()).map_err(|cause| error::item(&cause))?;
+        Ok((found.hits, found.bands))
     }
 
     /// Functions in a band.
     #[getter]
     fn rows(slf: &Bound<'_, Self>) -> u32 {
-        of_near(slf, |filter| filter.spec().rows)
+        of_near(slf, |spec, _| spec.rows)
     }
 
     /// Bands.
     #[getter]
     fn bands(slf: &Bound<'_, Self>) -> u32 {
-        of_near(slf, |filter| filter.spec().rule.bands())
+        of_near(slf, |spec, _| spec.rule.bands())
     }
 
     /// How many bands must hit as the filter is now, the newest generation of one that has grown; ``None`` where one number does not decide.
     #[getter]
     fn threshold(slf: &Bound<'_, Self>) -> Option<u32> {
-        of_near(slf, |filter| filter.spec().rule.threshold_at(filter.chance_hit()))
+        of_near(slf, |spec, filter| spec.rule.threshold_at(newest(filter).chance_hit.unwrap_or(0.0)))
     }
 
     /// The part of the bits that is set, in the newest generation of a filter that has grown.
     #[getter]
     fn fill(slf: &Bound<'_, Self>) -> f64 {
-        of_near(slf, |filter| filter.fill())
+        of_near(slf, |_, filter| newest(filter).fill.unwrap_or(0.0))
     }
 
     /// From which the hash functions are drawn.
     #[getter]
     fn seed<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        seed_to_python(slf.py(), of_near(slf, |filter| filter.spec().seed))
+        seed_to_python(slf.py(), of_near(slf, |spec, _| spec.seed))
     }
 }
 
-fn of_near<T>(slf: &Bound<'_, NearFilter>, get: impl FnOnce(&nearset::NearFilter<'static>) -> T) -> T {
+fn of_near<T>(slf: &Bound<'_, NearFilter>, get: impl FnOnce(&Spec, &Library<'static>) -> T) -> T {
     let filter = slf.as_super().get().read(slf.py());
-    get(filter.near_generations().next_back().expect("the class holds near filters only"))
+    get(filter.spec().near().expect("the class holds near filters only"), &filter)
+}
+
+/// The newest generation as it is now.
+fn newest(filter: &Library<'_>) -> GenerationState {
+    filter.generations().next_back().expect("a filter has a generation")
 }
 
 #[pymethods]
@@ -602,6 +604,6 @@ impl ExactNearFilter {
     #[getter]
     fn radius(slf: &Bound<'_, Self>) -> u32 {
         let filter = slf.as_super().get().read(slf.py());
-        filter.exact_generations().next_back().expect("the class holds exact near filters only").spec().radius
+        filter.spec().exact().expect("the class holds exact near filters only").radius
     }
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use nearset::index::IndexError;
 use nearset::item::ItemBuffer;
 use nearset::plan::IndexPlan as Planned;
-use nearset::{BitString, HammingIndex as Hamming, HammingSpec, Index as Library, Item, LshIndex as Lsh, Metric};
+use nearset::{BitString, HammingSpec, Index as Library, IndexSpec, Item, Metric};
 use nearset_jobs::{FilterFile, save_index};
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods};
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -101,7 +101,7 @@ pub struct LshIndex;
 pub struct HammingIndex;
 
 fn to_python(py: Python<'_>, index: Library<'static>) -> PyResult<Py<PyAny>> {
-    let is_lsh = matches!(index, Library::Lsh(_));
+    let is_lsh = matches!(index.spec(), IndexSpec::Lsh(_));
     let base = PyClassInitializer::from(Index::new(index)?);
     Ok(match is_lsh {
         true => Bound::new(py, base.add_subclass(LshIndex))?.into_any().unbind(),
@@ -128,8 +128,8 @@ fn decoded(py: Python<'_>, bytes: &[u8], unlimited_work: bool) -> PyResult<Libra
 }
 
 fn expect(index: Library<'static>, lsh: bool) -> PyResult<Library<'static>> {
-    match (&index, lsh) {
-        (Library::Lsh(_), true) | (Library::Hamming(_), false) => Ok(index),
+    match (index.spec(), lsh) {
+        (IndexSpec::Lsh(_), true) | (IndexSpec::Hamming(_), false) => Ok(index),
         _ => Err(PyValueError::new_err("it is another kind of index: open it by nearset.open, or by its own class")),
     }
 }
@@ -385,13 +385,10 @@ impl Index {
     fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
         let (name, index) = (slf.get_type().name()?, slf.get());
         let guard = index.index.read(slf.py());
-        let shape = match &*guard {
-            Library::Lsh(index) => {
-                let spec = index.spec();
-                format!("{} tables of {} rows", spec.layout.bands, spec.layout.rows)
-            }
-            Library::Hamming(index) => format!("quick within {} bits", index.spec().radius),
-            other => other.kind().to_owned(),
+        let shape = match guard.spec() {
+            IndexSpec::Lsh(spec) => format!("{} tables of {} rows", spec.layout.bands, spec.layout.rows),
+            IndexSpec::Hamming(spec) => format!("quick within {} bits", spec.radius),
+            _ => guard.kind().to_owned(),
         };
         let (items, bytes) = (draw::count(guard.len()), draw::bytes(guard.bytes()));
         Ok(format!("<{name}: {}; {shape}; {items} items, {bytes}>", index.metric))
@@ -409,10 +406,7 @@ impl LshIndex {
     fn candidates(slf: &Bound<'_, Self>, item: &Bound<'_, PyAny>) -> PyResult<Vec<u32>> {
         let index = slf.as_super().get();
         let one = index.one(item)?;
-        match &*index.index.read(slf.py()) {
-            Library::Lsh(lsh) => lsh.candidates(present(0, one.get(0))?).map_err(|cause| failed(&cause)),
-            _ => unreachable!("the class holds LSH indexes only"),
-        }
+        index.index.read(slf.py()).candidates(present(0, one.get(0))?).map_err(|cause| failed(&cause))
     }
 
     /// The LSH index in a file.
@@ -435,9 +429,9 @@ impl HammingIndex {
     #[new]
     #[pyo3(signature = (bits, *, radius, seed=None))]
     fn new(bits: Whole<u32>, radius: Whole<u32>, seed: Option<SeedArgument>) -> PyResult<PyClassInitializer<Self>> {
-        let spec = HammingSpec { bits: bits.0, radius: radius.0, seed: options::seed(seed) };
-        let index = Hamming::from_spec(spec).map_err(|cause| error::spec(&cause))?;
-        Ok(PyClassInitializer::from(Index::new(Library::Hamming(index))?).add_subclass(Self))
+        let spec = HammingSpec::new(bits.0, radius.0, options::seed(seed));
+        let index = Library::new(spec).map_err(|cause| error::spec(&cause))?;
+        Ok(PyClassInitializer::from(Index::new(index)?).add_subclass(Self))
     }
 
     /// The Hamming index in a file.
@@ -461,7 +455,7 @@ pub struct IndexPlan(pub Planned);
 
 impl IndexPlan {
     fn empty_index(&self) -> PyResult<Library<'static>> {
-        Lsh::from_spec(self.0.spec.clone()).map(Library::Lsh).map_err(error::value)
+        Library::new(self.0.spec.clone()).map_err(error::value)
     }
 }
 

@@ -21,7 +21,7 @@ use crate::error;
 
 /// A buffer of one object's item.
 pub fn one(metric: Metric, object: &Bound<'_, PyAny>) -> PyResult<ItemBuffer> {
-    let mut items = ItemBuffer::new();
+    let mut items = ItemBuffer::default();
     push(&mut items, metric, object)?;
     Ok(items)
 }
@@ -35,15 +35,15 @@ pub fn push(items: &mut ItemBuffer, metric: Metric, object: &Bound<'_, PyAny>) -
     match metric.form() {
         Form::Set(_) | Form::Weighted(_) if object.is_instance_of::<PyString>() => {
             let text = object.cast::<PyString>()?;
-            items.fill_text(|out| push_text(text, out))
+            items.fill(|out: &mut String| push_text(text, out))
         }
-        Form::Set(_) => items.fill_set(|out| push_set(object, out)),
-        Form::Weighted(_) => items.fill_weighted(|out| push_weighted(object, out)),
+        Form::Set(_) => items.fill(|out: &mut Vec<u64>| push_set(object, out)),
+        Form::Weighted(_) => items.fill(|out: &mut Vec<(u64, f64)>| push_weighted(object, out)),
         Form::Bits(bits) => push_bits(items, object, bits as usize),
         Form::Symbols(_) => push_symbols(items, object),
         _ => {
             let vector = as_array::<f32>(object)?;
-            items.fill_vector(|out| extend(out, &vector))
+            items.fill(|out: &mut Vec<f32>| extend(out, &vector))
         }
     }
 }
@@ -110,7 +110,7 @@ fn push_symbols(items: &mut ItemBuffer, object: &Bound<'_, PyAny>) -> PyResult<(
     if let Ok(text) = object.cast::<PyString>() {
         // One number per character, as for bytes: a character beyond ASCII is one symbol, not several.
         let text = text.to_cow()?;
-        items.fill_symbols(|out| {
+        items.fill(|out: &mut Vec<u32>| {
             out.extend(text.chars().map(u32::from));
             Ok(())
         })
@@ -122,7 +122,7 @@ fn push_symbols(items: &mut ItemBuffer, object: &Bound<'_, PyAny>) -> PyResult<(
         items.push(Item::Symbols(Symbols::Bytes(bytes.readonly().as_slice()?)));
         Ok(())
     } else if let Ok(symbols) = object.cast::<PyArray1<u32>>() {
-        items.fill_symbols(|out| extend(out, symbols))
+        items.fill(|out: &mut Vec<u32>| extend(out, symbols))
     } else {
         Err(wrong_type(object, "a str, bytes, or a numpy array of uint8 or uint32"))
     }
@@ -204,7 +204,7 @@ impl<'py> Many<'py> {
             return Ok(Many::Columns(columns));
         }
         if let Ok(array) = object.cast::<PyUntypedArray>() {
-            let is_set = metric.form().shingling().is_some();
+            let is_set = metric.shape().shingling.is_some();
             match (array.ndim(), array.dtype().kind()) {
                 (0, _) => return Err(wrong_type(object, "a list, a column or a matrix of items")),
                 // Squares of bits are the items of some, and rows of them are packed one by one.

@@ -27,7 +27,7 @@ use std::fs::File;
 use std::io::Read as _;
 use std::path::PathBuf;
 
-use nearset::codec::Kind;
+use nearset::Kind;
 use pyo3::prelude::*;
 
 /// Opens the file of a filter or an index, of whatever kind it is.

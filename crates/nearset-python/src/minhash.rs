@@ -104,7 +104,13 @@ impl MinHash {
             (self.metric(), &many),
             options::threads(threads)?,
             None,
-            || (Hashed::new(), self.sketcher.empty(), BitString::default()),
+            || {
+                (
+                    Hashed::default(),
+                    self.sketcher.signature(nearset::Item::Set(&[])).expect("the empty set has a signature"),
+                    BitString::default(),
+                )
+            },
             |(hashed, signature, room), piece| {
                 let mut slots = Vec::with_capacity(piece.len() * self.slots as usize);
                 piece.try_each(room, |i, item| {
@@ -196,8 +202,8 @@ impl Signature {
 
     /// Estimates the Jaccard similarity of the two sets. Empty sets are similar to nothing.
     fn jaccard(&self, other: &Self) -> PyResult<Estimate> {
-        let estimate = self.signature.jaccard(&other.signature).map_err(error::value)?;
-        let (similarity, low, high) = (estimate.similarity.value(), estimate.low.value(), estimate.high.value());
+        let (similarity, within) = self.signature.jaccard(&other.signature).map_err(error::value)?;
+        let (similarity, low, high) = (similarity.value(), within.start().value(), within.end().value());
         Ok(Estimate { similarity, low, high })
     }
 
@@ -226,12 +232,12 @@ impl Signature {
 
     /// Whether the set was empty.
     fn is_empty(&self) -> bool {
-        self.signature.is_empty()
+        self.signature.slots().contains(&u64::MAX)
     }
 
     fn __repr__(&self) -> String {
         let (slots, shingling, seed) = self.of;
-        let empty = if self.signature.is_empty() { " of an empty set" } else { "" };
+        let empty = if self.signature.slots().contains(&u64::MAX) { " of an empty set" } else { "" };
         format!("<Signature{empty}: {slots} slots, shingles of {shingling}, seed {seed}>")
     }
 }

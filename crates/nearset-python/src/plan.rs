@@ -138,8 +138,8 @@ impl Plan {
 
     /// The kind of filter: ``banded``, ``threshold``, ``pigeonhole``, …
     #[getter]
-    fn structure(&self) -> &'static str {
-        self.0.structure.as_str()
+    fn structure(&self) -> String {
+        self.0.structure.to_string()
     }
 
     /// The hash family.
@@ -175,13 +175,13 @@ impl Plan {
     /// Functions in a band, where there are bands.
     #[getter]
     fn rows(&self) -> Option<u32> {
-        self.0.layout().map(|layout| layout.rows)
+        self.0.spec.near().map(|spec| spec.rows)
     }
 
     /// Bands, where there are any.
     #[getter]
     fn bands(&self) -> Option<u32> {
-        self.0.layout().map(|layout| layout.bands)
+        self.0.spec.near().map(|spec| spec.rule.bands())
     }
 
     /// How many bands must hit at capacity, where one number decides.
@@ -194,7 +194,7 @@ impl Plan {
     #[getter]
     fn grey_zone(&self) -> (f64, f64) {
         let own = |distance| self.0.request.metric.own_unit(distance);
-        (own(self.0.grey_zone.from), own(self.0.grey_zone.to))
+        (own(self.0.grey_zone.start), own(self.0.grey_zone.end))
     }
 
     /// The curve of acceptance: places in the metric's own unit, the probability there with one item, and at capacity.

@@ -88,7 +88,7 @@ impl Request {
     /// How texts are cut.
     #[getter]
     fn shingling(&self) -> String {
-        self.request.shingling().unwrap_or_default().to_string()
+        self.request.metric.shape().shingling.unwrap_or_default().to_string()
     }
 
     /// From which the hash functions are drawn.

@@ -93,7 +93,7 @@ impl FilterSpec {
     #[pyo3(signature = (bytes, unlimited_work=false))]
     fn decode(bytes: &[u8], unlimited_work: bool) -> PyResult<Self> {
         let limit = options::work_limit(unlimited_work);
-        Self::new(Library::decode_within(bytes, limit).map_err(|cause| error::decode(&cause))?)
+        Self::new(Library::decode(bytes, limit).map_err(|cause| error::decode(&cause))?)
     }
 
     /// The spec as bytes, which ``NEAR.RESERVE key DESCRIPTION`` takes.
@@ -178,7 +178,7 @@ impl FilterSpec {
         let hasher = self.hasher()?;
         let one = items::one(self.metric, item)?;
         let item = present(0, one.get(0)).map_err(|_| PyTypeError::new_err("None has no keys"))?;
-        let mut hashed = Hashed::new();
+        let mut hashed = Hashed::default();
         hasher.hash(item, &mut hashed).map_err(|cause| error::item(&cause))?;
         Ok(words(&hashed).collect::<Vec<u64>>().into_pyarray(py))
     }
@@ -206,7 +206,7 @@ impl FilterSpec {
             Input { metric: self.metric, many: &many, first: first.0 },
             options::threads(threads)?,
             None,
-            || (Hashed::new(), BitString::default()),
+            || (Hashed::default(), BitString::default()),
             |(hashed, room), piece| {
                 let mut keys = Vec::with_capacity(piece.len() * bands);
                 piece.try_each(room, |i, item| {

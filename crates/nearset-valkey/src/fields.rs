@@ -88,7 +88,7 @@ fn promised(terms: &Terms, fields: &mut Fields) {
 pub fn state(filter: &Filter<'_>) -> Fields {
     let mut fields = vec![
         ("items", Field::Count(filter.len())),
-        ("generations", Field::Count(filter.generations() as u64)),
+        ("generations", Field::Count(filter.generations().len() as u64)),
         ("load", Field::Count(filter.load())),
         ("unrelated", Field::Number(filter.unrelated_acceptance())),
         ("bytes", Field::Count(filter.bytes())),
@@ -96,9 +96,9 @@ pub fn state(filter: &Filter<'_>) -> Fields {
     if let Some(capacity) = filter.capacity() {
         fields.push(("capacity", Field::Count(capacity)));
     }
-    if let Some(errors) = filter.predicted_errors() {
-        fields.push(("predicted-false-negative", Field::Number(errors.false_negative)));
-        fields.push(("predicted-false-positive", Field::Number(errors.false_positive)));
+    if let Some((missed, accepted)) = filter.predicted_errors() {
+        fields.push(("predicted-false-negative", Field::Number(missed)));
+        fields.push(("predicted-false-positive", Field::Number(accepted)));
     }
     fields
 }

@@ -117,7 +117,7 @@ fn add_hash(copies: &mut ItemBuffer, bytes: &[u8], bits: u32) -> Result<(), Stri
 }
 
 fn add_vector(copies: &mut ItemBuffer, first: &[u8], rest: &mut Arguments<'_>, dimension: u32) -> Result<(), String> {
-    copies.fill_vector(|components| {
+    copies.fill(|components: &mut Vec<f32>| {
         if first.len() == 4 * dimension as usize {
             add_components(components, first);
             Ok(())

@@ -13,7 +13,6 @@ use std::cell::Cell;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use memmap2::MmapMut;
-use nearset::bloom::{BitArrayError, BloomError};
 use nearset::spec::SpecError;
 
 use crate::allocator::Block;
@@ -151,8 +150,7 @@ pub fn no_memory(what: impl std::fmt::Display) -> Refusal {
 /// Returns the refusal of tables: of those that the allocator had no memory for, or that can't be.
 pub fn refused(what: &str, error: SpecError) -> Refusal {
     match error {
-        SpecError::Bits(BitArrayError::Memory { .. })
-        | SpecError::Verification(BloomError::BitArray(BitArrayError::Memory { .. })) => no_memory(what),
+        SpecError::Memory { .. } => no_memory(what),
         other => Refusal::because(other),
     }
 }

@@ -43,7 +43,7 @@ pub fn describe(mut arguments: Arguments<'_>, limit: WorkLimit) -> Outcome<Filte
         && first.eq_ignore_ascii_case(b"DESCRIPTION")
     {
         let (Some(blob), 2) = (arguments.get(1), arguments.len()) else { return Err(Refusal::Arity) };
-        return FilterSpec::decode_within(blob, limit).map_err(Refusal::because);
+        return FilterSpec::decode(blob, limit).map_err(Refusal::because);
     }
     let mut wishes = Wishes::default();
     while let Some(name) = arguments.next() {

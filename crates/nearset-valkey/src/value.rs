@@ -7,8 +7,8 @@
 
 use std::io;
 
+use nearset::DecodeError;
 use nearset::Filter;
-use nearset::codec::{self, DecodeError};
 use nearset::family::WorkLimit;
 
 use crate::memory;
@@ -73,7 +73,7 @@ pub struct Incoming {
 impl Incoming {
     /// Begins with a file's first bytes, of which the header says how many there are to be.
     pub fn begin(first: &[u8]) -> Result<Self, DecodeError> {
-        let length = codec::length_of(first)?;
+        let length = nearset::length_of(first)?;
         let length = usize::try_from(length).map_err(|_| DecodeError::Truncated { expected: length, found: 0 })?;
         Ok(Self { bytes: Vec::new(), length })
     }
@@ -129,7 +129,7 @@ impl Incoming {
 
     /// Returns the filter, every byte checked, and its spec held against a limit on work.
     pub fn decode(&self, limit: WorkLimit) -> Result<Filter<'static>, DecodeError> {
-        Ok(Filter::decode(&self.bytes, limit)?.try_into_owned()?)
+        Ok(Filter::decode(&self.bytes, limit)?.try_clone()?)
     }
 
     /// What has come, as a file is written.

@@ -33,7 +33,7 @@ pub fn plan_chart(plan: &Plan) -> Chart {
     let near_left = near < far;
     let (near_end, far_end) = if near_left { x } else { (x.1, x.0) };
     let mark = |at, name: &str, left| Mark { at, name: format!("{name} {}", number(at)), left };
-    let (from, to) = (own(plan.grey_zone.from), own(plan.grey_zone.to));
+    let (from, to) = (own(plan.grey_zone.start), own(plan.grey_zone.end));
     let (bits, all) = (number(plan.bits_per_item), bytes(plan.bytes));
     Chart {
         subtitle: vec![format!(

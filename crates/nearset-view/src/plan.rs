@@ -166,7 +166,7 @@ impl Page<'_> {
         if let (Some(sampled), Some(FarModel::Measured(background)), Some(spec)) =
             (sampled, &plan.request.far_model, plan.spec.near())
         {
-            let agreement = background.agreement(&spec.family, spec.rows, terms.far);
+            let (mean, within) = background.agreement(&spec.family, spec.rows, terms.far);
             self.fact(
                 "",
                 &format!(
@@ -175,8 +175,8 @@ impl Page<'_> {
                     count(background.pairs()),
                     count(sampled.items),
                     count(sampled.records),
-                    agreement.mean,
-                    agreement.high
+                    mean,
+                    within.end()
                 ),
             );
         }
@@ -240,7 +240,7 @@ impl Page<'_> {
     fn larger(&mut self, plan: &Plan, advice: &[Advice], item_bits: f64, sampled: Option<&Sample>) {
         let (request, terms) = (&plan.request, plan.terms());
         let of = request.metric;
-        let (noun, nouns) = (of.form().noun(), of.form().nouns());
+        let (noun, nouns) = (of.form().noun(false), of.form().noun(true));
         self.paragraph(&format!(
             "No filter pays here: the {} that keeps these promises takes {} bits per item, and a {noun} itself takes {}. {} \
              Keeping the {nouns} and comparing them does the same in less memory, misses nothing, and says which {noun} it was.",
@@ -395,7 +395,7 @@ fn largest_near_that_pays(request: &Request, terms: &Terms) -> Option<Plan> {
 /// Returns what is promised, in one or two sentences.
 fn promise(plan: &Plan) -> String {
     let (of, terms) = (plan.request.metric, plan.terms());
-    let noun = of.form().noun();
+    let noun = of.form().noun(false);
     let (near, far) = (number(of.own_unit(terms.near)), number(of.own_unit(terms.far)));
     let (within, beyond) = match of.unit() {
         "similarity" => (format!("at least {near} similar to a stored {noun}"), format!("at most {far} similar")),
@@ -462,7 +462,7 @@ fn runner_row(runner: &RunnerUp) -> [String; 4] {
 }
 
 fn advice_row(request: &Request, advice: &Advice) -> [String; 4] {
-    let (noun, nouns) = (request.metric.form().noun(), request.metric.form().nouns());
+    let (noun, nouns) = (request.metric.form().noun(false), request.metric.form().noun(true));
     let (name, what) = match (advice.structure, advice.parameter) {
         (Structure::MultiIndex, Some(blocks)) => {
             (format!("index of {blocks} blocks"), format!("finds every near {noun} by its blocks, and says which"))
@@ -516,7 +516,7 @@ fn in_words(metric: Metric, own: f64) -> String {
 
 fn grey_zone(plan: &Plan) -> String {
     let metric = plan.request.metric;
-    let [from, to] = [plan.grey_zone.from, plan.grey_zone.to].map(|distance| number(metric.own_unit(distance)));
+    let [from, to] = [plan.grey_zone.start, plan.grey_zone.end].map(|distance| number(metric.own_unit(distance)));
     let unit = metric.unit();
     if metric.is_whole() { format!("{from} to {to} {unit}") } else { format!("{unit} {from} to {to}") }
 }

@@ -116,7 +116,7 @@ pub fn metric(metric: Metric) -> String {
 
 /// Returns what a curve is drawn over.
 pub fn axis(metric: Metric) -> String {
-    let (title, noun) = (metric.name().title(), metric.form().noun());
+    let (title, noun) = (metric.name().title(), metric.form().noun(false));
     match (metric.is_whole(), metric.larger_is_nearer()) {
         (true, _) => format!("differing {} between the query and its nearest stored {noun}", metric.unit()),
         (false, true) => format!("{title} of the query and its nearest stored {noun}"),
@@ -135,12 +135,14 @@ pub fn shape(plan: &Plan) -> String {
             _ => plan.structure.meaning().to_owned(),
         };
     }
-    let Some(layout) = plan.layout() else { return plan.structure.meaning().to_owned() };
+    let Some(layout) = plan.spec.near().map(|spec| spec.layout()) else { return plan.structure.meaning().to_owned() };
     let (rows, bands) = (layout.rows, layout.bands);
     let must = match plan.threshold() {
         Some(1) => ", any is enough".to_owned(),
         Some(threshold) if threshold == bands => ", all must hit".to_owned(),
-        Some(threshold) if plan.follows_fill() => format!(", {threshold} must hit when full, fewer before"),
+        Some(threshold) if plan.spec.near().is_some_and(|spec| spec.rule.follows_fill()) => {
+            format!(", {threshold} must hit when full, fewer before")
+        }
         Some(threshold) => format!(", {threshold} must hit"),
         None => String::new(),
     };

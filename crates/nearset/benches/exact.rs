@@ -5,7 +5,7 @@
 
 use std::{hint::black_box, time::Instant};
 
-use nearset::{BitString, ExactNearFilter, ExactSpec, Seed, hash::Rng};
+use nearset::{BitString, ExactSpec, Filter, FilterSpec, Rng, Seed, spec::Construction};
 
 const ROUNDS: usize = 5;
 
@@ -33,9 +33,9 @@ fn main() {
         ("pigeonhole, 9 blocks", ExactSpec::pigeonhole(256, 8, 9, items, 0.01, seed), 20_000),
         ("pigeonhole, 5 blocks", ExactSpec::pigeonhole(256, 8, 5, items, 0.01, seed), 5_000),
         ("covering", ExactSpec::covering(256, 4, items, 0.01, seed), 20_000),
-        ("folded scan, 64", ExactSpec::folded_scan(256, 8, 64, seed), 50),
-        ("folded scan, 128", ExactSpec::folded_scan(256, 31, 128, seed), 50),
-        ("whole scan", ExactSpec::folded_scan(256, 31, 256, seed), 50),
+        ("folded scan, 64", ExactSpec::new(256, 8, Construction::FoldedScan { width: 64 }, seed), 50),
+        ("folded scan, 128", ExactSpec::new(256, 31, Construction::FoldedScan { width: 128 }, seed), 50),
+        ("whole scan", ExactSpec::new(256, 31, Construction::FoldedScan { width: 256 }, seed), 50),
     ];
     println!("{items} items of 256 bits; the best of {ROUNDS} rounds");
     println!("construction           radius  bytes/item  inserts/s  far queries/s  accepted  near queries/s    GB/s");
@@ -43,7 +43,7 @@ fn main() {
         let spec = spec.expect("the benchmark's specs are valid");
         let mut rng = Rng::new(Seed::new(1));
         let stored: Vec<BitString> = (0..items).map(|_| random(256, &mut rng)).collect();
-        let mut filter = ExactNearFilter::from_spec(spec).expect("the benchmark's specs are valid");
+        let mut filter = Filter::new(&FilterSpec::from(spec)).expect("the benchmark's specs are valid");
         let start = Instant::now();
         filter.extend(&stored).expect("all items have 256 bits");
         let inserts = items as f64 / start.elapsed().as_secs_f64();

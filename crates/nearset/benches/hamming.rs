@@ -15,7 +15,7 @@ use std::{
     time::Instant,
 };
 
-use nearset::{BitString, Distance, HammingIndex, HammingSpec, Neighbour, Seed, hash::Rng};
+use nearset::{BitString, Distance, HammingSpec, Index, Metric, Neighbour, Rng, Seed};
 
 const ROUNDS: usize = 5;
 
@@ -60,6 +60,13 @@ fn main() {
     measure(&items, &queries, bits as u32, radius as u32);
 }
 
+fn index_of(items: &[BitString], bits: u32, radius: u32) -> Index<'static> {
+    let mut index = Index::new(HammingSpec::new(bits, radius, Seed::default())).expect("a valid spec");
+    items.iter().for_each(|item| assert!(index.push(item, None).is_ok(), "of one length"));
+    index.compact();
+    index
+}
+
 /// Counts of queries, of pictures found again, and of those taken for another picture.
 #[derive(Default)]
 struct Tally {
@@ -81,15 +88,18 @@ fn pictures(path: &str, column: &str, radius: u32) {
     let originals: Vec<&Vec<&str>> = rows.iter().filter(|row| row[1] == "orig").collect();
     let hashes: Vec<BitString> = originals.iter().map(|row| hash(row)).collect();
     let bits = hashes[0].bits().len() as u32;
-    let spec = HammingSpec { bits, radius, seed: Seed::default() };
-    let index = HammingIndex::from_items(spec, &hashes).expect("of one length");
+    let index = index_of(&hashes, bits, radius);
     let places: BTreeMap<&str, usize> = originals.iter().enumerate().map(|(id, row)| (row[0], id)).collect();
     let mut tallies: BTreeMap<(bool, &str), Tally> = BTreeMap::new();
     for row in rows.iter().filter(|row| row[1] != "orig") {
         let clip_art = row[0].starts_with("openclipart/");
         let own = &hashes[places[row[0]]];
-        let found = index.within(&hash(row), Distance::from_count(radius)).expect("of one length");
-        let resembles = |id: u32| own.bits().hamming(hashes[id as usize].bits()).expect("of one length") <= radius;
+        let found = index.search(&hash(row), None, Some(Distance::from_count(radius))).expect("of one length");
+        let metric = Metric::Hamming { bits };
+        let resembles = |id: u32| {
+            let apart = metric.between(own.into(), (&hashes[id as usize]).into()).expect("of one length");
+            apart <= Distance::from_count(radius)
+        };
         let tally = tallies.entry((clip_art, row[1])).or_default();
         tally.queries += 1;
         tally.found += u32::from(found.iter().any(|neighbour| originals[neighbour.id as usize][0] == row[0]));
@@ -113,22 +123,22 @@ fn seconds() -> f64 {
 /// Prints a line of figures, the best of several rounds, and returns what was found.
 fn measure(items: &[BitString], queries: &[BitString], bits: u32, radius: u32) -> Vec<Vec<Neighbour>> {
     let start = seconds();
-    let index =
-        HammingIndex::from_items(HammingSpec { bits, radius, seed: Seed::default() }, items).expect("of one length");
+    let index = index_of(items, bits, radius);
     let build = seconds() - start;
     let (mut fastest, mut found) = (f64::INFINITY, Vec::new());
     for _ in 0..ROUNDS {
         let start = seconds();
-        found = black_box(index.within_all(queries, Distance::from_count(radius)).expect("of one length"));
+        found = black_box(index.search_all(queries, Distance::from_count(radius)).expect("of one length"));
         fastest = fastest.min(seconds() - start);
     }
     let start = seconds();
     let scanned = 10.min(queries.len());
     for query in &queries[..scanned] {
-        black_box(index.within(query, Distance::from_count(bits.min(2 * radius + 1))).expect("of one length"));
+        let farther = Distance::from_count(bits.min(2 * radius + 1));
+        black_box(index.search(query, None, Some(farther)).expect("of one length"));
     }
     let scan = scanned as f64 / (seconds() - start);
-    let blocks: Vec<String> = index.block_radii().map(|(width, radius)| format!("{width}/{radius}")).collect();
+    let blocks: Vec<String> = index.blocks().iter().map(|(width, radius)| format!("{width}/{radius}")).collect();
     println!(
         "items {} build_s {build:.2} bytes_per_item {:.1} queries_per_s {:.0} scans_per_s {scan:.1} found {} blocks {}",
         items.len(),

@@ -1,4 +1,4 @@
-//! `NearFilter` with 16 bands, in batches, beside one look-up in a split-block Bloom filter of the same number of keys.
+//! A filter with 16 bands, in batches, beside one look-up in a split-block Bloom filter of the same number of keys.
 //!
 //! `cargo bench -p nearset --bench near [items ...]` prints nanoseconds per item for inserting, hits and misses, and
 //! their ratio to one look-up of `sbbf-rs-safe`: 16 bands should cost at most 16 such look-ups. There are 10 bits per
@@ -7,9 +7,8 @@
 use std::{hint::black_box, time::Instant};
 
 use nearset::{
-    Layout, NearFilter, Seed, Spec, Table,
+    Filter, FilterSpec, Layout, Seed, Spec, Table,
     family::{Key, MinHash},
-    hash::mix,
 };
 
 const BANDS: u64 = 16;
@@ -17,6 +16,13 @@ const BITS_PER_KEY: u64 = 10;
 
 /// The number of items handled between two readings of the clock.
 const CHUNK: u64 = 1_024;
+
+/// Spreads numbers over all 64 bits: the last steps of MurmurHash3.
+const fn mix(mut x: u64) -> u64 {
+    x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    x ^ (x >> 31)
+}
 
 fn keys_of(items: std::ops::Range<u64>, keys: &mut Vec<Option<Key>>) {
     keys.clear();
@@ -69,7 +75,7 @@ fn measure(items: u64) {
 fn near_filter(name: &str, items: u64, table: Table, threshold: u32, look_up: f64) {
     let asked = items.min(2_000_000);
     let spec = Spec::new(MinHash::default(), Layout::new(1, BANDS as u32), threshold, table, Seed::new(42));
-    let mut filter = NearFilter::from_spec(spec.expect("possible")).expect("memory for the benchmark");
+    let mut filter = Filter::new(&FilterSpec::from(spec.expect("possible"))).expect("memory for the benchmark");
     let keys = |items: std::ops::Range<u64>| {
         let mut keys = Vec::new();
         keys_of(items, &mut keys);
@@ -78,11 +84,12 @@ fn near_filter(name: &str, items: u64, table: Table, threshold: u32, look_up: f6
     let insert = time(0..items, keys, |keys| drop(black_box(filter.insert_keys(&keys))));
     let (mut hit, mut miss) = (f64::MAX, f64::MAX);
     for _ in 0..5 {
-        hit = hit.min(time(0..asked, keys, |keys| assert!(filter.contains_keys(&keys).iter().all(|&near| near))));
+        let ask = |keys: Vec<Option<Key>>| filter.contains_keys(&keys).expect("whole items");
+        hit = hit.min(time(0..asked, keys, |keys| assert!(ask(keys).iter().all(|found| found.near))));
         let away = 1 << 40..(1 << 40) + asked;
-        miss = miss.min(time(away, keys, |keys| drop(black_box(filter.contains_keys(&keys)))));
+        miss = miss.min(time(away, keys, |keys| drop(black_box(ask(keys)))));
     }
-    println!("{name}, {} MB", filter.spec().bytes() / 1_000_000);
+    println!("{name}, {} MB", filter.bytes() / 1_000_000);
     for (name, cost) in [("insert", insert), ("hit", hit), ("miss", miss)] {
         println!("  {name:<8}{cost:>8.1}{:>8.1} look-ups", cost / look_up);
     }

@@ -100,7 +100,8 @@ fn shingle_all(shingler: &Shingler, texts: &[&str]) {
 }
 
 fn sketch_all(sketcher: &Sketcher, texts: &[&str]) {
-    let (mut work, mut signature) = (Hashed::new(), sketcher.empty());
+    let (mut work, mut signature) =
+        (Hashed::default(), sketcher.signature(nearset::Item::Set(&[])).expect("the empty set has a signature"));
     for text in texts {
         sketcher.sketch_into(Item::Text(text), &mut work, &mut signature).expect("texts have signatures");
         black_box(&signature);

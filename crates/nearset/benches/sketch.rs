@@ -5,9 +5,9 @@
 
 use divan::{Bencher, black_box};
 use nearset::{
-    Item, Layout, LshFamily, Seed,
+    Family, Item, Layout, Rng, Seed,
     family::{Hashed, MinHash, WeightedMinHash},
-    hash::Rng,
+    spec::Hasher,
 };
 
 const SIZES: [usize; 7] = [1, 10, 50, 100, 300, 1000, 5000];
@@ -21,16 +21,16 @@ fn set(size: usize) -> Vec<u64> {
     (0..size).map(|_| rng.next_u64()).collect()
 }
 
-fn hash(bencher: Bencher, family: &dyn LshFamily, layout: Layout, size: usize) {
-    let functions = family.draw(Seed::new(42), layout).expect("the layout has functions");
-    let (set, mut hashed) = (set(size), Hashed::new());
+fn hash(bencher: Bencher, family: impl Into<Family>, layout: Layout, size: usize) {
+    let functions = Hasher::new(family, layout, Seed::new(42)).expect("the layout has functions");
+    let (set, mut hashed) = (set(size), Hashed::default());
     bencher.bench_local(|| functions.hash(black_box(Item::Set(&set)), &mut hashed));
 }
 
 /// Includes the keys of bands of 4 rows.
 #[divan::bench(args = SIZES, consts = [128, 256, 640, 1024])]
 fn fast_sketch<const SLOTS: u32>(bencher: Bencher, size: usize) {
-    hash(bencher, &MinHash::default(), Layout::new(4, SLOTS / 4), size);
+    hash(bencher, MinHash::default(), Layout::new(4, SLOTS / 4), size);
 }
 
 /// The definition: in each slot, the least of a function of its own over all elements.
@@ -51,18 +51,18 @@ fn permutations<const SLOTS: usize>(bencher: Bencher, size: usize) {
     });
 }
 
-fn hash_weighted(bencher: Bencher, family: &dyn LshFamily, layout: Layout, size: usize) {
-    let functions = family.draw(Seed::new(42), layout).expect("the layout has functions");
+fn hash_weighted(bencher: Bencher, family: impl Into<Family>, layout: Layout, size: usize) {
+    let functions = Hasher::new(family, layout, Seed::new(42)).expect("the layout has functions");
     let mut rng = Rng::new(Seed::new(size as u64));
-    let mut set: Vec<(u64, f64)> = (0..size).map(|_| (rng.next_u64(), 4.0 * rng.unit_positive())).collect();
+    let mut set: Vec<(u64, f64)> = (0..size).map(|_| (rng.next_u64(), 4.0 * (1.0 - rng.unit()))).collect();
     set.sort_unstable_by_key(|&(element, _)| element);
-    let mut hashed = Hashed::new();
+    let mut hashed = Hashed::default();
     bencher.bench_local(|| functions.hash(black_box(Item::Weighted(&set)), &mut hashed));
 }
 
 #[divan::bench(args = SIZES, consts = [128, 256, 640, 1024])]
 fn weighted_darts<const SLOTS: u32>(bencher: Bencher, size: usize) {
-    hash_weighted(bencher, &WeightedMinHash::default(), Layout::new(4, SLOTS / 4), size);
+    hash_weighted(bencher, WeightedMinHash::default(), Layout::new(4, SLOTS / 4), size);
 }
 
 #[divan::bench(args = SIZES)]

@@ -13,9 +13,10 @@ mod awkward;
 use std::{cell::RefCell, hint::black_box, time::Instant};
 
 use nearset::{
-    Family, Item, Layout, LshFamily, Seed, Shingler, Shingling,
-    family::{Functions, Hashed, MinHash, WeightedMinHash},
+    Family, Item, Layout, Seed, Shingler, Shingling,
+    family::{Hashed, MinHash, WeightedMinHash},
     item::SortedSet,
+    spec::Hasher,
 };
 
 const BYTES: usize = 1_000_000;
@@ -104,8 +105,8 @@ impl Work {
     }
 
     fn hashing(name: String, family: Family) -> Work {
-        let functions = family.draw(Seed::default(), Layout::new(8, 124)).expect("a layout with functions");
-        Work { name, run: Box::new(move |text| hash(&*functions, text)) }
+        let functions = Hasher::new(family, Layout::new(8, 124), Seed::default()).expect("a layout with functions");
+        Work { name, run: Box::new(move |text| hash(&functions, text)) }
     }
 
     fn sets(shingling: Shingling) -> Work {
@@ -135,7 +136,7 @@ impl Work {
     }
 }
 
-fn hash(functions: &dyn Functions, text: &str) {
+fn hash(functions: &Hasher, text: &str) {
     ROOM.with_borrow_mut(|(hashed, _)| {
         functions.hash(Item::Text(text), hashed).expect("texts have keys");
         black_box(&hashed.keys);

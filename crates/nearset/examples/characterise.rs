@@ -18,7 +18,7 @@ fn main() {
         let plan = simulate::random_plan(number);
         let measured = simulate::simulate(&plan, filters, number);
         let (request, terms, [near_error, far_error]) = (&plan.request, plan.terms(), measured.errors);
-        let layout = plan.layout().expect("near filters have bands");
+        let layout = plan.spec.near().map(|spec| spec.layout()).expect("near filters have bands");
         println!(
             "{number}\t{}\t{:.4}\t{:.4}\t{}\t{}\t{}\t{}\t{}\t{}\t{:.1}\t{:.5}\t{:.5}\t{:.5}\t{:.5}\t{:.5}\t{:.5}\t{:.5}\t{:.5}\t{:.2}",
             request.metric,

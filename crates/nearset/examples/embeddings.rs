@@ -3,8 +3,8 @@
 //! `cargo run --example embeddings`
 
 use nearset::{
-    Metric, NearFilter,
-    item::angle,
+    Filter, Metric,
+    family::Hashed,
     plan::{Background, FarModel, Request},
 };
 
@@ -25,24 +25,25 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut distances = Vec::new();
     for (i, (_, vector)) in words.iter().enumerate() {
         for (_, earlier) in &words[..i] {
-            distances.push(angle(vector, earlier)?);
+            distances.push(metric.between(vector[..].into(), earlier[..].into())?);
         }
     }
     let background = Background::from_distances(distances).ok_or("fewer than three words")?;
     request.far_model = Some(FarModel::Measured(background));
     let plan = request.plan_filter()?;
-    let spec = plan.spec.near().ok_or("vectors are kept in near filters")?;
-    let mut filter = NearFilter::from_spec(spec.clone())?;
+    let mut filter = Filter::new(&plan.spec)?;
+    // Room for hashing, which is used again for every vector.
+    let mut room = Hashed::default();
 
     println!("near is a cosine of .97, far .75: {:.0} bits a vector", plan.bits_per_item);
     for (i, (word, vector)) in words.iter().enumerate() {
-        if filter.insert(&vector[..])? {
+        if filter.insert(&vector[..], &mut room)? {
             continue;
         }
         // A filter only reports that something is near; finding out which word takes a look at all of them.
         let mut nearest = (f64::INFINITY, "");
         for (other, earlier) in &words[..i] {
-            let angle = angle(vector, earlier)?.value();
+            let angle = metric.between(vector[..].into(), earlier[..].into())?.value();
             if angle < nearest.0 {
                 nearest = (angle, other);
             }

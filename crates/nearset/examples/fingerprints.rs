@@ -8,9 +8,8 @@
 //! `cargo run --release --example fingerprints`
 
 use nearset::{
-    BitString, Distance, Layout, LshIndex, LshSpec, Metric, NearFilter, Seed,
-    family::Minutiae,
-    hash::Rng,
+    BitString, Distance, Filter, Index, Layout, LshSpec, Metric, Rng, Seed,
+    family::{Hashed, Minutiae},
     plan::{FarModel, Request},
 };
 use nearset_theory::{
@@ -30,7 +29,7 @@ const FINGERS: u32 = 60;
 
 fn print(rng: &mut Rng) -> BitString {
     let mut print = BitString::zeros(SQUARES as usize);
-    (0..SQUARES as usize).for_each(|square| print.set(square, rng.chance(MODEL.occupancy)));
+    (0..SQUARES as usize).for_each(|square| print.set(square, rng.unit() < MODEL.occupancy));
     print
 }
 
@@ -40,7 +39,7 @@ fn again(first: &BitString, rng: &mut Rng) -> BitString {
     let mut second = first.clone();
     for square in 0..SQUARES as usize {
         let occupied = if first.bits().bit(square) { MODEL.agreement } else { elsewhere };
-        second.set(square, rng.chance(occupied));
+        second.set(square, rng.unit() < occupied);
     }
     second
 }
@@ -75,8 +74,9 @@ fn screen_by_triples(groups: u32, triples: u32) -> Result<(Rate, Rate), Error> {
         let mut indexes = Vec::new();
         for group in 0..groups {
             let seed = Seed::new(draw).derive("group", u64::from(group));
-            let spec = LshSpec::new(family, Layout::new(1, triples), seed)?.without_items();
-            indexes.push(LshIndex::from_spec(spec)?);
+            let mut spec = LshSpec::new(family, Layout::new(1, triples), seed)?;
+            spec.keeps_items = false;
+            indexes.push(Index::new(spec)?);
         }
         let mut prints = Vec::new();
         for _ in 0..FINGERS {
@@ -137,11 +137,11 @@ fn screen_by_distance() -> Result<(), Error> {
 
     let mut rng = Rng::new(Seed::new(2));
     let known: Vec<BitString> = (0..KNOWN).map(|_| print(&mut rng)).collect();
-    let Some(spec) = filter_plan.spec.near() else { return Err("planned as something else than a near filter".into()) };
-    let mut filter = NearFilter::from_spec(spec.clone())?;
-    let mut index = LshIndex::from_spec(index_plan.spec)?;
+    let mut filter = Filter::new(&filter_plan.spec)?;
+    let mut room = Hashed::default();
+    let mut index = Index::new(index_plan.spec)?;
     for print in &known {
-        filter.insert(print)?;
+        filter.insert(print, &mut room)?;
         index.insert(print)?;
     }
 
@@ -157,8 +157,8 @@ fn screen_by_distance() -> Result<(), Error> {
         let (mut accepted, mut found, mut compared) = (Vec::new(), Vec::new(), 0);
         for finger in &known {
             let query = make(finger, &mut rng);
-            accepted.push(f64::from(u8::from(filter.contains_near(&query)?)));
-            found.push(f64::from(u8::from(index.near(&query, distance(near)?)?.is_some())));
+            accepted.push(f64::from(u8::from(filter.contains_near(&query, &mut room)?)));
+            found.push(f64::from(u8::from(!index.search(&query, Some(1), Some(distance(near)?))?.is_empty())));
             compared += index.candidates(&query)?.len();
         }
         let each = compared as f64 / f64::from(KNOWN);

@@ -5,7 +5,7 @@
 
 use std::{fs, path::PathBuf, process::ExitCode};
 
-use nearset::{Check, Seed, hash::Rng};
+use nearset::{Check, Rng, Seed};
 
 #[allow(dead_code)]
 #[path = "../tests/format/any.rs"]

@@ -2,7 +2,7 @@
 //!
 //! `cargo run --example texts`
 
-use nearset::{Metric, NearFilter, plan::Request};
+use nearset::{Filter, Metric, family::Hashed, plan::Request};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/licences.jsonl");
@@ -11,15 +11,16 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     let metric = Metric::Jaccard { shingling: "words:5".parse()? };
     let plan = Request::new(metric, 0.8).far(0.5).capacity(records.len() as u64).plan_filter()?;
-    let spec = plan.spec.near().ok_or("texts are kept in near filters")?;
-    let mut filter = NearFilter::from_spec(spec.clone())?;
+    let mut filter = Filter::new(&plan.spec)?;
+    // Room for hashing, which is used again for every text.
+    let mut room = Hashed::default();
 
     let mut removed = Vec::new();
     for record in &records {
         let (Some(id), Some(text)) = (record["id"].as_str(), record["text"].as_str()) else {
             return Err("a record without id or text".into());
         };
-        if !filter.insert(text)? {
+        if !filter.insert(text, &mut room)? {
             removed.push(id);
         }
     }

@@ -5,11 +5,12 @@
 use std::time::Instant;
 
 use nearset::{
-    BitString, ExactNearFilter, ExactSpec, Family, Item, Layout, LshFamily, Seed, Symbols,
+    BitString, ExactSpec, Family, Filter, FilterSpec, Item, Layout, Seed, Spec, Symbols, Table,
     family::{
         BitSampling, CrossPolytope, Hashed, Hyperplane, MinHash, Minutiae, PStable, Sampling, Stable, Symbol,
         SymbolSampling, WeightedMinHash,
     },
+    spec::Hasher,
 };
 
 fn row(what: &str, operations: u64, nanoseconds: f64) {
@@ -27,11 +28,12 @@ fn shortest(mut run: impl FnMut()) -> f64 {
 }
 
 fn family(name: &str, family: Family, layout: Layout, item: Item<'_>, elements: u64) {
-    let stated = family.work_bound(layout);
+    let spec = Spec::new(family, layout, 1, Table::Bits(64), Seed::new(1)).expect("a valid layout");
+    let stated = FilterSpec::from(spec).work_bound();
     let start = Instant::now();
-    let functions = family.draw(Seed::new(1), layout).expect("a valid layout");
+    let functions = Hasher::new(family, layout, Seed::new(1)).expect("a valid layout");
     let drawn = start.elapsed().as_nanos() as f64;
-    let mut room = Hashed::new();
+    let mut room = Hashed::default();
     let hashed = shortest(|| functions.hash(item, &mut room).expect("an item of the family's kind"));
     let name = format!("{name}, {} x {}", layout.rows, layout.bands);
     row(&format!("draw {name}"), stated.draw, drawn);
@@ -39,13 +41,14 @@ fn family(name: &str, family: Family, layout: Layout, item: Item<'_>, elements: 
 }
 
 fn exact(name: &str, spec: ExactSpec) {
-    let stated = spec.work_bound();
-    let mut filter = ExactNearFilter::from_spec(spec).expect("a valid spec");
+    let stated = FilterSpec::from(spec).work_bound();
+    let mut filter = Filter::new(&FilterSpec::from(spec)).expect("a valid spec");
+    let mut room = Hashed::default();
     let length = spec.bits as usize / 8;
-    filter.insert(&BitString::from_bytes(&vec![0x0f; length])).expect("of the right length");
+    filter.insert(&BitString::from_bytes(&vec![0x0f; length]), &mut room).expect("of the right length");
     let query = BitString::from_bytes(&vec![0x5a; length]);
-    let took = shortest(|| drop(filter.contains_near(&query)));
-    row(&format!("query {name}"), stated.per_item(), took);
+    let took = shortest(|| drop(filter.contains_near(&query, &mut room)));
+    row(&format!("query {name}"), stated.hash + stated.look_up, took);
 }
 
 fn main() {
@@ -61,7 +64,7 @@ fn main() {
         let whole = SymbolSampling { length: 1000, symbol: Symbol::Whole, sampling: Sampling::Uniform };
         family("symbols", whole.into(), layout, Symbols::Wide(&symbols).into(), 0);
         family("minutiae", Minutiae { squares: 65_536, occupied: 99 }.into(), layout, (&bits).into(), 0);
-        for size in [30, layout.functions() as u64 / 14] {
+        for size in [30, u64::from(layout.rows * layout.bands) / 14] {
             let set: Vec<u64> = (0..size).map(|element| element * 7_777_777).collect();
             family(&format!("MinHash of {size}"), MinHash::default().into(), layout, Item::Set(&set), size);
         }
@@ -69,7 +72,7 @@ fn main() {
         for dimension in [16, 100, 1024] {
             let vector: Vec<f32> = (0..dimension).map(|i| (i as f32).sin() + 0.1).collect();
             let item = Item::Vector(&vector);
-            let short = u64::from(dimension) * (layout.functions() as u64) < 1 << 24;
+            let short = u64::from(dimension) * u64::from(layout.rows * layout.bands) < 1 << 24;
             if short {
                 family(&format!("planes in {dimension}"), Hyperplane { dimension }.into(), layout, item, 0);
                 for stable in [Stable::Gaussian, Stable::Cauchy] {

@@ -5,41 +5,40 @@
 //!
 //! Data flows one way, and so do the modules' dependencies:
 //!
-//! - [`hash`]: seeds and the frozen base hashes.
+//! - [`Seed`] and [`Rng`]: where every random choice comes from.
 //! - [`item`]: views of texts, sets, bit strings, symbol strings and vectors, and their exact distances.
 //! - [`family`]: locality-sensitive hash functions, `Pr[h(x) = h(y)] = p(d)`, that give an item its band keys.
-//! - [`bloom`]: bits, and the classic Bloom filter over them.
+//! - [`BloomFilter`]: the classic Bloom filter, and the bits of all the others.
 //! - [`spec`]: what filters, indexes and joins are, as plain data.
 //! - [`plan`]: which functions, tables and thresholds keep a promise, and what they will do.
-//! - [`filter`]: sets that answer from a few bits per item, and that grow, refuse or forget when they are full.
+//! - [`Filter`]: sets that answer from a few bits per item, and that grow, refuse or forget when they are full.
 //! - [`index`]: sets that keep their items, and answer which one is near and how near.
-//! - [`codec`]: filters and indexes as bytes.
+//! - [`Kind`], [`Opening`], [`DecodeError`]: filters and indexes as bytes, which they `encode` and `decode`.
 //!
 //! There is no I/O here, no thread, no clock and no randomness but what a [`Seed`] gives.
 
-pub mod bloom;
-pub mod codec;
+mod bloom;
+mod codec;
+mod error;
 pub mod family;
-pub mod filter;
-pub mod hash;
+mod filter;
+mod hash;
 pub mod index;
 pub mod item;
 mod merge;
 pub mod plan;
-/// No part of the API: kernels, which benches and the other crates of this workspace use.
-#[doc(hidden)]
-pub mod simd;
+mod simd;
 pub mod spec;
 
 pub use bloom::BloomFilter;
-pub use codec::{Check, DecodeError};
-pub use family::{Family, Layout, LshFamily, Metric, MetricError, MetricName, Shape};
-pub use filter::{ExactNearFilter, Filter, NearFilter};
-pub use hash::Seed;
-pub use index::{HammingIndex, Index, LshIndex, Neighbour};
-pub use item::{BitString, Bits, Distance, Item, ItemError, Shingler, Shingling, ShinglingError, Similarity, Symbols};
+pub use codec::{Check, DecodeError, Kind, Opening, length_of};
+pub use family::{Family, Layout, Metric, MetricError, MetricName, Shape};
+pub use filter::{Filter, GenerationState, InsertError, Match, Overfull};
+pub use hash::{Rng, Seed};
+pub use index::{Index, Neighbour};
+pub use item::{BitString, Bits, Distance, Item, ItemError, Shingler, Shingling, Similarity, Symbols};
 pub use merge::MergeError;
-pub use spec::{ExactSpec, FilterSpec, HammingSpec, JoinSpec, LshSpec, Spec, Table};
+pub use spec::{ExactSpec, FilterSpec, HammingSpec, IndexSpec, JoinSpec, LshSpec, Spec, Table};
 
 /// The README's Rust runs as a test.
 #[cfg(doctest)]

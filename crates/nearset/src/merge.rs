@@ -1,11 +1,11 @@
-//! Why two structures can't be one.
+//! Why two structures can't be one, or be compared.
 
 use std::fmt;
 
-/// Structures that can't be merged, because their bits mean different things.
+/// Structures that can't be merged or compared, because their bits mean different things.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "the filters differ in their {what}: {ours} here, {theirs} there; only filters built with one spec can be merged"
+    "they differ in their {what}: {ours} here, {theirs} there; only what was built with one spec can be merged or compared"
 )]
 #[non_exhaustive]
 pub struct MergeError {

@@ -11,7 +11,7 @@ use std::{
 };
 
 use nearset::{
-    BitString, Check, Distance, ExactNearFilter, ExactSpec, Filter, FilterSpec, Layout, NearFilter, Seed, Spec, Table,
+    BitString, Check, Distance, ExactSpec, Filter, FilterSpec, Layout, Seed, Spec, Table,
     family::{BitSampling, Sampling},
     spec::{Construction, Terms, WhenFull},
 };
@@ -102,11 +102,11 @@ fn opening_allocates_at_most_the_files_size_and_a_mebibyte() {
     let near = |table, rows| {
         let family = BitSampling { bits: 64, sampling: Sampling::Uniform };
         let spec = Spec::new(family, Layout::new(rows, bands), 1, table, Seed::new(1)).unwrap();
-        Any::Near(NearFilter::from_spec(spec).unwrap()).encode()
+        Any::Filter(Filter::new(&spec.into()).unwrap()).encode()
     };
     let blocks = Construction::Pigeonhole { blocks: 1 << 12, table: Table::Bits(1) };
-    let exact = ExactSpec { bits: 1 << 24, radius: (1 << 12) - 1, seed: Seed::new(1), construction: blocks };
-    let exact = Any::ExactNear(ExactNearFilter::from_spec(exact).unwrap()).encode();
+    let exact = ExactSpec::new(1 << 24, (1 << 12) - 1, blocks, Seed::new(1)).unwrap();
+    let exact = Any::Filter(Filter::new(&exact.into()).unwrap()).encode();
     for (name, bytes) in [("bits", near(Table::Bits(1), 9)), ("direct", near(Table::Direct, 1)), ("exact", exact)] {
         assert!(bytes.len() < 1 << 15);
         check(name, &bytes, &mut most);
@@ -118,13 +118,13 @@ fn opening_allocates_at_most_the_files_size_and_a_mebibyte() {
     let terms = Terms::new(Distance::from_count(1), Distance::from_count(20), 0.1, 0.1, 1, when_full);
     let mut generations = Filter::new(&FilterSpec::from(spec).on_terms(terms).unwrap()).unwrap();
     generations.insert_keys(&vec![None; 60 * bands as usize]).unwrap();
-    assert_eq!(generations.generations(), 60);
-    check("generations", &Any::Generations(generations).encode(), &mut most);
+    assert_eq!(generations.generations().len(), 60);
+    check("generations", &Any::Filter(generations).encode(), &mut most);
     // As many generations as there can be, each of as few bytes as possible.
-    let spec = ExactSpec::folded_scan(64, 1, 64, Seed::new(1)).unwrap();
+    let spec = ExactSpec::new(64, 1, Construction::FoldedScan { width: 64 }, Seed::new(1)).unwrap();
     let mut generations = Filter::new(&FilterSpec::from(spec).on_terms(terms).unwrap()).unwrap();
     generations.insert_all((0..1024).map(|_| BitString::zeros(64)).collect::<Vec<_>>().iter()).unwrap();
-    assert_eq!(generations.generations(), 1024);
-    check("scans", &Any::Generations(generations).encode(), &mut most);
+    assert_eq!(generations.generations().len(), 1024);
+    check("scans", &Any::Filter(generations).encode(), &mut most);
     assert!(most > 1 << 16, "only {most} bytes were counted");
 }

@@ -2,17 +2,21 @@
 
 use std::{fs, process::Command};
 
-use nearset::{BitString, Distance, HammingIndex, HammingSpec, Neighbour, Seed};
+use nearset::{BitString, Distance, HammingSpec, Index, Metric, Neighbour, Seed};
 
 const DATA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data");
 
-fn index(bits: u32, radius: u32, items: &[BitString]) -> HammingIndex<'static> {
-    HammingIndex::from_items(HammingSpec { bits, radius, seed: Seed::default() }, items).unwrap()
+fn index(bits: u32, radius: u32, items: &[BitString]) -> Index<'static> {
+    let mut index = Index::new(HammingSpec::new(bits, radius, Seed::default())).unwrap();
+    items.iter().for_each(|item| assert!(index.push(item, None).is_ok()));
+    index.compact();
+    index
 }
 
 /// Returns what comparing with every item finds.
 fn compared(items: &[BitString], query: &BitString, radius: u32) -> Vec<Neighbour> {
-    let distance = |item: &BitString| Distance::from_count(item.bits().hamming(query.bits()).unwrap());
+    let metric = Metric::Hamming { bits: query.bits().len() as u32 };
+    let distance = |item: &BitString| metric.between(item.into(), query.into()).unwrap();
     let all = (0..).zip(items).map(|(id, item)| Neighbour { id, distance: distance(item) });
     let mut near: Vec<Neighbour> = all.filter(|found| found.distance <= Distance::from_count(radius)).collect();
     near.sort();
@@ -32,13 +36,13 @@ fn every_needle_of_the_pdq_sample_is_found() {
     assert_eq!((haystack.len(), needles.len()), (1_350, 100));
     let index = index(256, 31, &haystack);
     for needle in &needles {
-        let found = index.within(needle, Distance::from_count(31)).unwrap();
+        let found = index.search(needle, None, Some(Distance::from_count(31))).unwrap();
         assert_eq!(found, compared(&haystack, needle, 31));
         assert!(found[0].distance <= Distance::from_count(4), "every needle has a hash within 4 bits");
-        assert_eq!(index.nearest(needle, 1).unwrap(), found[..1]);
+        assert_eq!(index.search(needle, Some(1), None).unwrap(), found[..1]);
     }
     // Each pair is found from both sides, and each hash finds itself.
-    let all = index.within_all(&haystack, Distance::from_count(31)).unwrap();
+    let all = index.search_all(&haystack, Distance::from_count(31)).unwrap();
     let found: usize = all.iter().map(Vec::len).sum();
     assert_eq!((found - haystack.len()) / 2, 857, "pairs within 31 bits, as the sample's description says");
 }
@@ -61,7 +65,7 @@ fn what_is_near_a_distorted_picture_is_what_comparing_with_all_finds() {
         let queries: Vec<BitString> = rows.iter().filter(|row| row[1] != "orig").step_by(7).map(of).collect();
         assert_eq!(originals.len(), 6_967);
         let index = index(bits, radius, &originals);
-        let all = index.within_all(&queries, Distance::from_count(radius)).unwrap();
+        let all = index.search_all(&queries, Distance::from_count(radius)).unwrap();
         for (query, found) in queries.iter().zip(&all) {
             assert_eq!(*found, compared(&originals, query, radius), "{bits} bits, radius {radius}");
         }

@@ -4,9 +4,8 @@
 use std::{collections::HashMap, process::Command};
 
 use nearset::{
-    Distance, Metric, NearFilter, Seed, Shingler, Shingling,
-    filter::calibrate,
-    hash::Rng,
+    Distance, Filter, FilterSpec, Metric, Rng, Seed, Shingler, Shingling,
+    family::Hashed,
     item::jaccard,
     plan::{Background, FarModel, Request},
 };
@@ -29,7 +28,8 @@ fn documents() -> Option<Vec<Vec<u64>>> {
         })
         .filter(|set| set.len() >= 46)
         .collect();
-    Rng::new(Seed::new(8)).shuffle(&mut sets);
+    let mut rng = Rng::new(Seed::new(8));
+    (1..sets.len()).rev().for_each(|end| sets.swap(end, rng.below(end as u64 + 1) as usize));
     Some(sets)
 }
 
@@ -77,15 +77,17 @@ fn promises_hold_on_held_out_licences() {
     let plan = request.plan_filter().unwrap();
     println!("{plan}");
 
-    let mut filter = NearFilter::from_spec(plan.spec.near().unwrap().clone()).unwrap();
+    let mut filter = Filter::new(&FilterSpec::from(plan.spec.near().unwrap().clone())).unwrap();
     filter.insert_all(stored.iter().map(|set| &set[..])).unwrap();
     let truth = nearest(stored, queries);
-    let hits: Vec<u32> = queries.iter().map(|set| filter.hits(&set[..]).unwrap().hit).collect();
+    let mut room = Hashed::default();
+    let hits: Vec<u32> = queries.iter().map(|set| filter.find(&set[..], &mut room).unwrap().hits).collect();
     let of = |wanted: &dyn Fn(f64) -> bool| -> Vec<u32> {
         truth.iter().zip(&hits).filter(|(similarity, _)| wanted(**similarity)).map(|(_, hit)| *hit).collect()
     };
     let (near, far) = (of(&|similarity| similarity >= 0.8), of(&|similarity| similarity <= 0.6));
-    let threshold = filter.spec().rule.threshold_at(filter.chance_hit()).unwrap();
+    let chance = filter.generations().next().and_then(|state| state.chance_hit).unwrap();
+    let threshold = plan.spec.near().unwrap().rule.threshold_at(chance).unwrap();
     let missed = near.iter().filter(|&&hit| hit < threshold).count();
     let accepted = far.iter().filter(|&&hit| hit >= threshold).count();
     println!("threshold {threshold}: missed {missed} of {}, accepted {accepted} of {}", near.len(), far.len());
@@ -94,9 +96,4 @@ fn promises_hold_on_held_out_licences() {
     assert!(near.len() > 1_000 && far.len() > 1_000);
     assert!(missed as f64 <= most(0.02, near.len()), "missed {missed} of {}", near.len());
     assert!(accepted as f64 <= most(0.001, far.len()), "accepted {accepted} of {}", far.len());
-
-    // With the truth available, a threshold needs no formula.
-    let calibrated = calibrate(filter.spec().rule.bands(), &request, &near, &far).unwrap();
-    println!("calibrated: {calibrated:?}");
-    assert!(calibrated.false_negative <= 0.02);
 }

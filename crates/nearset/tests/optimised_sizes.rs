@@ -1,7 +1,7 @@
 //! The distance-sensitive Bloom filter's own workload (Kirsch & Mitzenmacher 2006, section 4), planned: strings of
 //! 65,536 bits, with exactly a fraction of them flipped, in some hundredths of the printed bits.
 
-use nearset::{BitString, Metric, NearFilter, hash::Rng, plan::Request};
+use nearset::{BitString, Filter, FilterSpec, Metric, Rng, family::Hashed, plan::Request};
 
 const LENGTH: u32 = 65_536;
 
@@ -32,14 +32,16 @@ fn check(items: u64, near: f64, max_false_positive: f64, most_bits: f64) {
 
     let mut rng = Rng::new(nearset::Seed::new(1));
     let strings: Vec<BitString> = (0..items).map(|_| random(&mut rng)).collect();
-    let mut filter = NearFilter::from_spec(plan.spec.near().unwrap().clone()).unwrap();
+    let mut filter = Filter::new(&FilterSpec::from(plan.spec.near().unwrap().clone())).unwrap();
+    let mut room = Hashed::default();
     filter.insert_all(&strings).unwrap();
     let queries = 4_000;
     let mut order: Vec<u32> = (0..LENGTH).collect();
     let mut rate = |part: f64, expected: bool| {
         let wrong = (0..queries).filter(|_| {
             let stored = &strings[rng.below(items) as usize];
-            filter.contains_near(&flipped(stored, part, &mut order, &mut rng)).unwrap() != expected
+            let query = flipped(stored, part, &mut order, &mut rng);
+            filter.contains_near(&query, &mut room).unwrap() != expected
         });
         wrong.count() as f64 / f64::from(queries)
     };

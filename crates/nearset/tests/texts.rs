@@ -14,9 +14,10 @@ use std::{
 };
 
 use nearset::{
-    Family, Item, Layout, LshFamily, Seed, Shingler, Shingling,
-    family::{Functions, Hashed, MinHash, WeightedMinHash},
+    Family, Item, Layout, Seed, Shingler, Shingling,
+    family::{Hashed, MinHash, WeightedMinHash},
     item::SortedSet,
+    spec::Hasher,
 };
 
 #[path = "../benches/corpus/awkward.rs"]
@@ -51,8 +52,8 @@ const SHORT_RUN: usize = 32_000;
 
 const SHINGLINGS: [Shingling; 3] = [Shingling::Words(5), Shingling::Chars(9), Shingling::Bytes(13)];
 
-fn functions(family: impl Into<Family>) -> Box<dyn Functions> {
-    family.into().draw(Seed::default(), Layout::new(8, 124)).expect("a layout with functions")
+fn functions(family: impl Into<Family>) -> Hasher {
+    Hasher::new(family, Layout::new(8, 124), Seed::default()).expect("a layout with functions")
 }
 
 /// A text has thousands of words and shingles here; buffers that double in length are allocated a dozen times each.
@@ -62,9 +63,9 @@ fn no_text_allocates_per_word() {
         let functions = functions(MinHash { shingling });
         for (name, text) in awkward::awkward(100_000) {
             // The tables of characters are filled when characters are first met.
-            functions.hash(Item::Text(&text), &mut Hashed::new()).unwrap();
+            functions.hash(Item::Text(&text), &mut Hashed::default()).unwrap();
             let before = ALLOCATIONS.get();
-            functions.hash(Item::Text(&text), &mut Hashed::new()).unwrap();
+            functions.hash(Item::Text(&text), &mut Hashed::default()).unwrap();
             let allocations = ALLOCATIONS.get() - before;
             assert!(allocations <= 64, "{name}, {shingling}: {allocations} allocations");
         }
@@ -95,8 +96,8 @@ fn no_text_takes_twenty_times_as_long_as_prose() {
     const MOST: u32 = 20;
     const BYTES: usize = SHORT_RUN;
     let mut works: Vec<(String, Work)> = Vec::new();
-    let hashing = |functions: Box<dyn Functions>| -> Work {
-        Box::new(move |text| functions.hash(Item::Text(text), &mut Hashed::new()).unwrap())
+    let hashing = |functions: Hasher| -> Work {
+        Box::new(move |text| functions.hash(Item::Text(text), &mut Hashed::default()).unwrap())
     };
     for shingling in SHINGLINGS {
         works.push((format!("keys, {shingling}"), hashing(functions(MinHash { shingling }))));
@@ -127,7 +128,7 @@ fn time_grows_with_the_bytes_alone() {
     const BYTES: usize = SHORT_RUN / 8;
     for shingling in [Shingling::Words(5), Shingling::Chars(9)] {
         let functions = functions(MinHash { shingling });
-        let run = |text: &str| functions.hash(Item::Text(text), &mut Hashed::new()).unwrap();
+        let run = |text: &str| functions.hash(Item::Text(text), &mut Hashed::default()).unwrap();
         for ((name, short), (_, long)) in awkward::awkward(BYTES).iter().zip(awkward::awkward(8 * BYTES)) {
             let limit = 24 * least_time(&run, short, Duration::MAX);
             let time = least_time(&run, &long, limit);

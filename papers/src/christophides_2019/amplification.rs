@@ -75,8 +75,8 @@ pub fn run(run: &mut Run) -> anyhow::Result<()> {
         let family = MinHash { shingling: Shingling::default() };
         // So empty that chance hits do not count: 8 bits per key, at most 1,800 keys in 512 lines.
         let tables = Tables::Lines { lines: 512, hashes: 8 };
-        let spec =
-            Spec::cascade(family, construction.rows, construction.steps.iter().copied(), tables, Seed::default())?;
+        let rule = nearset::spec::Rule::cascade(construction.steps.iter().copied())?;
+        let spec = Spec::by_rule(family, construction.rows, rule, tables, Seed::default());
         let measured = pairs::acceptance(&spec, &similarities, filters, each)?;
         let cascade = construction.cascade();
         let (mut largest, mut as_printed) = (0f64, 0);

@@ -3,7 +3,10 @@
 //! A square holds a minutia with probability .2, and with .8 given that the other print of the same finger has one
 //! there; so with .05 given that it has none, since each print by itself is a print like any other.
 
-use nearset::{BitString, NearFilter, Seed, Spec, Table as Tables, family::Minutiae, hash::Rng};
+use nearset::{
+    BitString, Filter, Rng, Seed, Spec, Table as Tables,
+    family::{Hashed, Minutiae},
+};
 use nearset_theory::{amplify::Step, minutiae};
 
 use crate::{
@@ -33,7 +36,8 @@ impl Groups {
         let steps = [Step::Or(self.of), Step::And(self.groups)];
         // There is one print per filter, and a key only if all three squares are occupied, so one bit per function is
         // enough.
-        Ok(Spec::cascade(Minutiae { squares: SQUARES, occupied }, 1, steps, Tables::Bits(1), Seed::default())?)
+        let family = Minutiae { squares: SQUARES, occupied };
+        Ok(Spec::by_rule(family, 1, nearset::spec::Rule::cascade(steps)?, Tables::Bits(1), Seed::default()))
     }
 
     fn exact(self, function: f64) -> f64 {
@@ -44,7 +48,7 @@ impl Groups {
 fn print(rng: &mut Rng, occupied: impl Fn(usize) -> f64) -> BitString {
     let mut print = BitString::zeros(SQUARES as usize);
     for square in 0..SQUARES as usize {
-        if rng.chance(occupied(square)) {
+        if rng.unit() < occupied(square) {
             print.set(square, true);
         }
     }
@@ -60,9 +64,11 @@ struct Outcomes {
 
 fn one_draw(groups: Groups, pairs: usize, seed: Seed) -> anyhow::Result<Outcomes> {
     let mut rng = Rng::new(seed.derive("prints", u64::from(groups.of)));
-    let empty = NearFilter::from_spec(groups.spec()?.seeded(seed))?;
+    let mut spec = groups.spec()?;
+    spec.seed = seed;
+    let (empty, mut room) = (Filter::new(&spec.into())?, Hashed::default());
     // Functions are drawn with the first hash; copies share them.
-    empty.contains_near(&BitString::zeros(SQUARES as usize))?;
+    empty.contains_near(&BitString::zeros(SQUARES as usize), &mut room)?;
     let mut outcomes = Outcomes::default();
     for _ in 0..pairs {
         let stored = print(&mut rng, |_| MODEL.occupancy);
@@ -70,9 +76,9 @@ fn one_draw(groups: Groups, pairs: usize, seed: Seed) -> anyhow::Result<Outcomes
         let same = print(&mut rng, |square| if stored.bits().bit(square) { MODEL.agreement } else { unseen });
         let different = print(&mut rng, |_| MODEL.occupancy);
         let mut filter = empty.clone();
-        filter.insert(&stored)?;
-        outcomes.same = outcomes.same + Rate::count([filter.contains_near(&same)?]);
-        outcomes.different = outcomes.different + Rate::count([filter.contains_near(&different)?]);
+        filter.insert(&stored, &mut room)?;
+        outcomes.same = outcomes.same + Rate::count([filter.contains_near(&same, &mut room)?]);
+        outcomes.different = outcomes.different + Rate::count([filter.contains_near(&different, &mut room)?]);
     }
     Ok(outcomes)
 }

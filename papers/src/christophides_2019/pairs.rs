@@ -1,6 +1,6 @@
 //! Pairs of sets of a given Jaccard similarity, and how often a filter that holds one accepts the other.
 
-use nearset::{NearFilter, Seed, Spec, hash::Rng, item::Item};
+use nearset::{Filter, Rng, Seed, Spec, family::Hashed, item::Item};
 
 use crate::rate::{Rate, in_parallel};
 
@@ -24,13 +24,15 @@ pub fn acceptance(spec: &Spec, similarities: &[f64], filters: u64, pairs: usize)
     let parts = in_parallel(&seeds, |&seed| -> anyhow::Result<Vec<Rate>> {
         let seed = Seed::new(seed);
         let mut rng = Rng::new(seed.derive("sets", 0));
-        let mut filter = NearFilter::from_spec(spec.clone().seeded(seed))?;
+        let mut spec = spec.clone();
+        spec.seed = seed;
+        let (mut filter, mut room) = (Filter::new(&spec.into())?, Hashed::default());
         let mut queries = Vec::new();
         for &similarity in similarities {
             let mut of_similarity = Vec::new();
             for _ in 0..pairs {
                 let [stored, query] = pair(similarity, &mut rng);
-                filter.insert(Item::Set(&stored))?;
+                filter.insert(Item::Set(&stored), &mut room)?;
                 of_similarity.push(query);
             }
             queries.push(of_similarity);

@@ -8,9 +8,8 @@
 //! no sample, hit less often.
 
 use nearset::{
-    BitString, Layout, NearFilter, Seed, Spec, Table as Tables,
-    family::{BitSampling, Sampling},
-    hash::Rng,
+    BitString, Filter, Layout, Rng, Seed, Spec, Table as Tables,
+    family::{BitSampling, Hashed, Sampling},
 };
 use nearset_theory::distance_sensitive::Noise;
 
@@ -189,7 +188,7 @@ impl Differences {
             Differences::Even => Positions::new(length).draw(count, rng).to_vec(),
             Differences::Skewed => {
                 let mut times: Vec<(f64, u32)> =
-                    (0..length).map(|at| (-rng.unit_positive().ln() * f64::from(at + 1), at)).collect();
+                    (0..length).map(|at| (-(1.0 - rng.unit()).ln() * f64::from(at + 1), at)).collect();
                 times.select_nth_unstable_by(count - 1, |a, b| a.0.total_cmp(&b.0));
                 times.into_iter().take(count).map(|(_, at)| at).collect()
             }
@@ -313,14 +312,14 @@ fn one_filter(
 ) -> anyhow::Result<Hits> {
     let family = BitSampling { bits: length, sampling };
     let spec = Spec::new(family, LAYOUT, 1, Tables::Direct, seed.derive("filter", u64::from(length)))?;
-    let mut filter = NearFilter::from_spec(spec)?;
+    let mut filter = Filter::new(&spec.into())?;
     let mut rng = Rng::new(seed.derive("strings", u64::from(length)));
     let items = strings::random(length, ITEMS, &mut rng);
     filter.insert_all(&items)?;
     let hits_of = |queries: &[BitString]| -> anyhow::Result<Vec<u64>> {
-        let mut hits = vec![0; LAYOUT.bands as usize + 1];
+        let (mut hits, mut room) = (vec![0; LAYOUT.bands as usize + 1], Hashed::default());
         for query in queries {
-            hits[filter.hits(query)?.hit as usize] += 1;
+            hits[filter.find(query, &mut room)?.hits as usize] += 1;
         }
         Ok(hits)
     };

@@ -6,9 +6,9 @@
 //! than `1 - r l'/l`.
 
 use nearset::{
-    BitString, ExactNearFilter, ExactSpec, FilterSpec, Layout, Metric, NearFilter, Seed, Spec, Table as Tables,
-    hash::Rng,
+    BitString, ExactSpec, Filter, FilterSpec, Layout, Metric, Rng, Seed, Spec, Table as Tables,
     plan::{Plan, PlanError, Request, RunnerUp, Structure},
+    spec::Construction,
 };
 use nearset_theory::{balanced::Balanced, binomial, distance_sensitive::chance_hit, zero_fn};
 
@@ -32,35 +32,8 @@ pub fn run(run: &mut Run) -> anyhow::Result<()> {
     limits(run)
 }
 
-/// Either kind of filter.
-enum Filter {
-    Near(NearFilter<'static>),
-    Exact(ExactNearFilter<'static>),
-}
-
-impl Filter {
-    fn holding(spec: &FilterSpec, items: &[BitString]) -> anyhow::Result<Self> {
-        Ok(match (spec.near(), spec.exact()) {
-            (Some(spec), _) => {
-                let mut filter = NearFilter::from_spec(spec.clone())?;
-                filter.insert_all(items)?;
-                Filter::Near(filter)
-            }
-            (None, Some(spec)) => {
-                let mut filter = ExactNearFilter::from_spec(*spec)?;
-                filter.extend(items)?;
-                Filter::Exact(filter)
-            }
-            (None, None) => anyhow::bail!("no filter is known for {spec:?}"),
-        })
-    }
-
-    fn accepted(&self, queries: &[BitString]) -> anyhow::Result<Rate> {
-        Ok(Rate::count(match self {
-            Filter::Near(filter) => filter.contains_all(queries)?,
-            Filter::Exact(filter) => filter.contains_all(queries)?,
-        }))
-    }
+fn accepted(filter: &Filter<'_>, queries: &[BitString]) -> anyhow::Result<Rate> {
+    Ok(Rate::count(filter.contains_all(queries)?))
 }
 
 /// Measures false negatives at exactly the radius, and false positives of random strings.
@@ -74,7 +47,8 @@ fn measure(
 ) -> anyhow::Result<(Rate, Rate)> {
     let mut rng = Rng::new(seed);
     let stored = strings::random(bits, items, &mut rng);
-    let filter = Filter::holding(spec, &stored)?;
+    let mut filter = Filter::new(spec)?;
+    filter.extend(&stored)?;
     let mut positions = Positions::new(bits);
     let near: Vec<BitString> = (0..queries)
         .map(|_| {
@@ -83,7 +57,7 @@ fn measure(
         })
         .collect();
     let far = strings::random(bits, queries, &mut rng);
-    Ok((filter.accepted(&near)?.miss(), filter.accepted(&far)?))
+    Ok((accepted(&filter, &near)?.miss(), accepted(&filter, &far)?))
 }
 
 /// Runs the worked examples, built as in the survey: direct tables of `2^l'` bits.
@@ -269,7 +243,7 @@ fn of_runners_up(all: Vec<RunnerUp>) -> impl Iterator<Item = Size> {
 fn folded(bits: u32, radius: u32, items: u64) -> anyhow::Result<Option<Size>> {
     let narrowest = (64..=bits).step_by(64).find(|&width| items as f64 * binomial::cdf(width, 0.5, radius) <= PROMISE);
     let size = narrowest.map(|width| {
-        let spec = ExactSpec::folded_scan(bits, radius, width, Seed::default())?;
+        let spec = ExactSpec::new(bits, radius, Construction::FoldedScan { width }, Seed::default())?;
         Ok((Structure::FoldedScan, f64::from(width), Some(FilterSpec::from(spec))))
     });
     size.transpose()
@@ -335,7 +309,7 @@ fn cost(run: &mut Run) -> anyhow::Result<()> {
             .into_iter()
             .map(|(structure, colour)| {
                 let points = rows.iter().filter(|row| row.1 == structure).map(|row| (f64::from(row.0), row.2));
-                Series::new(structure.as_str(), Shape::DotsOnLine, colour, points)
+                Series::new(structure.to_string(), Shape::DotsOnLine, colour, points)
             })
             .collect();
         let least = (1..=40).map(|radius| (f64::from(radius), zero_fn::hamming_lower_bound(BITS, radius, PROMISE)));

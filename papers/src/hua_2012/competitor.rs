@@ -69,7 +69,7 @@ impl<const D: usize> Competitor<D> for Scan<'_, D> {
 /// Random points in clumps, with which all competitors are tested.
 #[cfg(test)]
 pub mod clumps {
-    use nearset::{Seed, hash::Rng};
+    use nearset::{Rng, Seed};
 
     use super::*;
 

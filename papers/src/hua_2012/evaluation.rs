@@ -8,8 +8,7 @@
 use std::{hint::black_box, time::Instant};
 
 use nearset::{
-    Distance, Seed,
-    hash::Rng,
+    Distance, Rng, Seed,
     plan::{Background, Plan},
 };
 use nearset_theory::locality_sensitive as theory;
@@ -128,13 +127,13 @@ impl Evaluation {
             }
         }
         self.filled.extend(all.iter().map(|filter| {
-            let spec = filter.filter().spec();
+            let spec = filter.spec();
             let layout = spec.layout();
             let width = match spec.family {
                 nearset::Family::PStable(family) => family.width,
                 _ => f64::NAN,
             };
-            let threshold = spec.rule.threshold_at(filter.filter().fill()).unwrap_or(layout.bands);
+            let threshold = spec.rule.threshold_at(filter.fill()).unwrap_or(layout.bands);
             Filled {
                 data: work.name,
                 radius,
@@ -145,7 +144,7 @@ impl Evaluation {
                     layout.rows,
                     significant(width / radius, 2)
                 ),
-                fill: filter.filter().fill(),
+                fill: filter.fill(),
                 bytes: spec.bytes(),
                 records,
             }

@@ -10,7 +10,7 @@
 //! *Planned*: the planner's choice for near = R and far = 4 R, with 5 % of either kind of error allowed.
 
 use nearset::{
-    Layout, LshFamily as _, Metric, NearFilter, Seed, Spec, Table,
+    Distance, Family, Layout, Metric, Seed, Spec, Table,
     family::{Hashed, PStable, Stable},
     plan::{Background, FarModel, Plan, PlanError, Request, Structure},
     spec::{Probing, Verification},
@@ -21,7 +21,6 @@ use super::{
     competitor::{Answer, Competitor, PAGE},
     points::Point,
 };
-use crate::rate::in_parallel;
 
 /// L, the number of functions.
 pub const FUNCTIONS: u32 = 7;
@@ -46,9 +45,8 @@ pub fn printed<const D: usize>(width: f64, seed: Seed) -> anyhow::Result<Spec> {
     let table = Table::Bits(8 * ARRAY_BYTES / u64::from(FUNCTIONS));
     let layout = Layout::new(HASHES, FUNCTIONS);
     let verification = Verification { lines: VERIFICATION_BYTES / 64, hashes: VERIFICATION_HASHES };
-    let spec = Spec::new(family::<D>(width), layout, FUNCTIONS, table, seed)?;
-    let spec = spec.with_checks(Some(verification), Some(OVERFLOW));
-    spec.check()?;
+    let mut spec = Spec::new(family::<D>(width), layout, FUNCTIONS, table, seed)?;
+    (spec.verification, spec.probing) = (Some(verification), Some(OVERFLOW));
     Ok(spec)
 }
 
@@ -93,34 +91,57 @@ pub fn why_not_verified(plan: &Plan) -> Option<&str> {
     runner.spec.is_none().then_some(runner.why.as_str())
 }
 
+/// Returns the probability that two points at a distance lie in the same bucket of a width.
+pub fn collision(distance: f64, width: f64) -> f64 {
+    let family = Family::from(PStable { dimension: 1, width, stable: Stable::Gaussian });
+    Distance::new(distance).map_or(0.0, |distance| family.collision_probability(distance))
+}
+
+/// Returns the probability that they lie at most `reach` buckets apart.
+pub fn collision_within(distance: f64, width: f64, reach: u32) -> f64 {
+    let in_wider = |buckets: f64| match buckets {
+        0.0 => 0.0,
+        _ => buckets * collision(distance, buckets * width),
+    };
+    let reach = f64::from(reach);
+    (in_wider(reach + 1.0) - in_wider(reach)).clamp(0.0, 1.0)
+}
+
 /// A filter of all records.
 pub struct Filter {
     name: String,
-    filter: NearFilter<'static>,
+    filter: nearset::Filter<'static>,
+    spec: Spec,
 }
 
 impl Filter {
     /// Creates a filter and fills it with the records.
     pub fn of<const D: usize>(name: impl Into<String>, spec: Spec, stored: &[Point<D>]) -> anyhow::Result<Self> {
-        let mut filter = NearFilter::from_spec(spec)?;
+        let mut filter = nearset::Filter::new(&spec.clone().into())?;
         insert_all(&mut filter, stored);
-        Ok(Self { name: name.into(), filter })
+        Ok(Self { name: name.into(), filter, spec })
     }
 
-    /// Returns the filter itself.
-    pub fn filter(&self) -> &NearFilter<'static> {
-        &self.filter
+    /// Returns what the filter is.
+    pub fn spec(&self) -> &Spec {
+        &self.spec
+    }
+
+    /// Returns the fraction of bits that is set.
+    pub fn fill(&self) -> f64 {
+        self.filter.generations().next().and_then(|state| state.fill).unwrap_or(0.0)
     }
 
     /// Returns the number of pages read by a query that hits `hit` bands. A look-up is a page; an array of few pages
     /// has no more to read.
     fn accesses(&self, hit: u32) -> u32 {
-        let spec = self.filter.spec();
+        let spec = &self.spec;
         let missing = spec.layout().bands - hit;
-        let bits_pages = (64 * spec.table_lines()).div_ceil(PAGE as u64) as u32;
+        let bits_pages =
+            (64 * (spec.bits_per_band() * u64::from(spec.layout().bands)).div_ceil(512)).div_ceil(PAGE as u64) as u32;
         let looks_beside = spec.probing.is_some_and(|probing| (1..=probing.bands).contains(&missing));
         let beside = match spec.probing {
-            Some(probing) if looks_beside => missing * spec.family.neighbour_buckets(spec.rows, probing.reach),
+            Some(probing) if looks_beside => missing * 2 * spec.rows * probing.reach,
             _ => 0,
         };
         let verifies = spec.verification.is_some() && (missing == 0 || looks_beside);
@@ -128,15 +149,11 @@ impl Filter {
     }
 }
 
-/// Inserts records on all cores; the bits do not depend on the order.
-pub fn insert_all<const D: usize>(filter: &mut NearFilter<'_>, records: &[Point<D>]) {
-    let shared = filter.shared();
-    let chunks: Vec<&[Point<D>]> = records.chunks(1 << 12).collect();
-    in_parallel(&chunks, |chunk| {
-        for record in *chunk {
-            shared.insert(record.as_slice()).expect("attributes are finite and their number is the family's");
-        }
-    });
+/// Inserts records.
+pub fn insert_all<const D: usize>(filter: &mut nearset::Filter<'_>, records: &[Point<D>]) {
+    filter
+        .extend(records.iter().map(|record| record.as_slice()))
+        .expect("attributes are finite and their number is the family's");
 }
 
 impl<const D: usize> Competitor<D> for Filter {
@@ -145,20 +162,18 @@ impl<const D: usize> Competitor<D> for Filter {
     }
 
     fn bytes(&self) -> u64 {
-        self.filter.spec().bytes()
+        self.spec.bytes()
     }
 
-    fn ask(&self, query: &Point<D>, radius: f64) -> Answer {
-        let mut hashed = Hashed::new();
-        self.filter
-            .hash(query.as_slice(), &mut hashed)
-            .expect("attributes are finite and their number is the family's");
-        let accesses = self.accesses(self.filter.hits_hashed(&hashed).hit);
-        Answer { near: self.is_near(query, radius), accesses }
+    fn ask(&self, query: &Point<D>, _: f64) -> Answer {
+        let found = self.filter.find(query.as_slice(), &mut Hashed::default());
+        let found = found.expect("attributes are finite and their number is the family's");
+        Answer { near: found.near, accesses: self.accesses(found.hits) }
     }
 
     fn is_near(&self, query: &Point<D>, _: f64) -> bool {
-        self.filter.contains_near(query.as_slice()).expect("attributes are finite and their number is the family's")
+        let near = self.filter.contains_near(query.as_slice(), &mut Hashed::default());
+        near.expect("attributes are finite and their number is the family's")
     }
 }
 
@@ -173,7 +188,7 @@ mod tests {
         assert_eq!(spec.bytes(), 12 * 1024);
         let (stored, queries) = clumps::stored_and_queries(200_000, 200, 7);
         let filter = Filter::of("printed", spec, &stored).unwrap();
-        assert!(filter.filter().fill() > 0.99);
+        assert!(filter.fill() > 0.99);
         let yes = queries.iter().filter(|query| Competitor::<6>::is_near(&filter, query, 100.0)).count();
         assert!(yes > 190, "{yes} of 200");
     }

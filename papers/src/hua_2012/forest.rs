@@ -6,7 +6,7 @@
 use std::process::Command;
 
 use anyhow::Context as _;
-use nearset::{Seed, hash::Rng};
+use nearset::{Rng, Seed};
 
 use super::points::Point;
 
@@ -28,7 +28,7 @@ pub fn places(step: usize, seed: Seed) -> anyhow::Result<Option<Vec<Point<ATTRIB
     for (i, line) in text.lines().enumerate().step_by(step) {
         places.push(place(line).with_context(|| format!("line {} of CoverType", i + 1))?);
     }
-    Rng::new(seed).shuffle(&mut places);
+    crate::strings::shuffle(&mut places, &mut Rng::new(seed));
     Ok(Some(places))
 }
 

@@ -22,10 +22,11 @@
 
 use std::collections::BinaryHeap;
 
-use nearset::{Seed, family::Stable, hash::Rng};
+use nearset::{Rng, Seed};
 
 use super::{
     competitor::{Answer, Competitor, PAGE},
+    filters,
     pages::{BTree, KEY_BITS, Key, common_prefix},
     points::{Point, bounds, squared_distance},
 };
@@ -70,7 +71,7 @@ impl<const D: usize> LsbTree<D> {
         let (origin, high) = bounds(stored);
         let greatest = (0..D).map(|i| f64::from(high[i] - origin[i])).fold(1.0, f64::max);
         let pages = D as f64 * stored.len() as f64 / WORDS;
-        let far = Stable::Gaussian.collision(2.0, WIDTH);
+        let far = filters::collision(2.0, WIDTH);
         let functions = (pages.max(2.0).ln() / -far.ln()).ceil() as usize;
         let shift = 2f64.powf((D as f64).log2().ceil() + greatest.log2().ceil()) * WIDTH * WIDTH;
         let mut rng = Rng::new(seed);

@@ -9,7 +9,7 @@
 //! Traffic of one exchange, all nodes together: N - 1 copies of each node's filter if they are kept apart. If they are
 //! merged, a ring first adds the filters up and then passes the sum round, each node sending `2 (N-1)/N` filters.
 
-use nearset::{NearFilter, Seed, Spec, Table, hash::Rng};
+use nearset::{Filter, FilterSpec, Rng, Seed, Spec, Table, family::Hashed};
 
 use super::{filters, points::Point};
 use crate::rate::Rate;
@@ -36,7 +36,9 @@ pub struct Nodes {
 /// Returns a filter of the paper's basic kind for `records` records: 7 functions of 10 hashes with buckets of this
 /// width. Verification would leave too few false positives to compare.
 fn summary<const D: usize>(width: f64, records: usize, seed: Seed) -> anyhow::Result<Spec> {
-    Ok(filters::half_full::<D>(width, records, seed)?.with_checks(None, None))
+    let mut spec = filters::half_full::<D>(width, records, seed)?;
+    (spec.verification, spec.probing) = (None, None);
+    Ok(spec)
 }
 
 /// Distributes the records over nodes, and measures the answers to near and far queries.
@@ -47,27 +49,27 @@ pub fn distribute<const D: usize>(
     width: f64,
     seed: Seed,
 ) -> anyhow::Result<Nodes> {
-    let filled = |records: &mut dyn Iterator<Item = &Point<D>>, spec: Spec| -> anyhow::Result<NearFilter<'static>> {
-        let mut filter = NearFilter::from_spec(spec)?;
+    let filled = |records: &mut dyn Iterator<Item = &Point<D>>, spec: Spec| -> anyhow::Result<Filter<'static>> {
+        let mut filter = Filter::new(&spec.into())?;
         let records: Vec<Point<D>> = records.copied().collect();
         filters::insert_all(&mut filter, &records);
         Ok(filter)
     };
     let whole = summary::<D>(width, stored.len(), seed)?;
     let central = filled(&mut stored.iter(), whole.clone())?;
-    let mut merged = NearFilter::from_spec(whole.clone())?;
+    let mut merged = Filter::new(&whole.clone().into())?;
     let (share, mut apart) = (summary::<D>(width, stored.len().div_ceil(nodes), seed)?, Vec::new());
     for node in 0..nodes {
         let own = || stored.iter().skip(node).step_by(nodes);
         merged.merge(&filled(&mut own(), whole.clone())?)?;
         apart.push(filled(&mut own(), share.clone())?);
     }
-    let ask = |queries: &[Point<D>], filters: &[NearFilter<'static>]| -> anyhow::Result<Rate> {
+    let ask = |queries: &[Point<D>], filters: &[Filter<'static>]| -> anyhow::Result<Rate> {
         let mut yes = Vec::new();
         for query in queries {
             let mut any = false;
             for filter in filters {
-                any |= filter.contains_near(query.as_slice())?;
+                any |= filter.contains_near(query.as_slice(), &mut Hashed::default())?;
             }
             yes.push(any);
         }
@@ -90,7 +92,7 @@ pub fn distribute<const D: usize>(
     })
 }
 
-fn bytes(filter: &NearFilter<'_>) -> anyhow::Result<Vec<u8>> {
+fn bytes(filter: &Filter<'_>) -> anyhow::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     filter.encode(&mut bytes)?;
     Ok(bytes)
@@ -123,24 +125,29 @@ pub fn staleness<const D: usize>(
     // Before the first query, all nodes know as many records as count as recent.
     let spec = summary::<D>(width, stored.len(), seed)?;
     let mut rng = Rng::new(seed.derive("staleness", lag as u64));
-    let (mut fresh, mut exchanged) = (NearFilter::from_spec(spec.clone())?, NearFilter::from_spec(spec.clone())?);
-    let mut local = vec![NearFilter::from_spec(spec.clone().with_table(Table::Bits(64 * lag.max(1) as u64)))?; nodes];
+    let whole = FilterSpec::from(spec.clone());
+    let (mut fresh, mut exchanged) = (Filter::new(&whole)?, Filter::new(&whole)?);
+    let mut of_node = spec.clone();
+    of_node.table = Table::Bits(64 * lag.max(1) as u64);
+    let of_node = FilterSpec::from(of_node);
+    let mut local = vec![Filter::new(&of_node)?; nodes];
+    let mut room = Hashed::default();
     filters::insert_all(&mut fresh, &stored[..recent]);
     exchanged.merge(&fresh)?;
     let (mut answers, stream) = (Vec::new(), stored.len() - recent);
     let every = (stream / queries).max(1);
     for (i, record) in stored.iter().enumerate().skip(recent) {
-        fresh.insert(record.as_slice())?;
-        local[i % nodes].insert(record.as_slice())?;
+        fresh.insert(record.as_slice(), &mut room)?;
+        local[i % nodes].insert(record.as_slice(), &mut room)?;
         if lag == 0 || (i - recent + 1).is_multiple_of(lag) {
             exchanged.merge(&fresh)?;
-            let empty = NearFilter::from_spec(local[0].spec().clone())?;
-            local.fill(empty);
+            local.fill(Filter::new(&of_node)?);
         }
         if i.is_multiple_of(every) {
             let wanted = stored[i - rng.below(recent as u64) as usize];
             let node = &local[rng.below(nodes as u64) as usize];
-            answers.push(exchanged.contains_near(wanted.as_slice())? || node.contains_near(wanted.as_slice())?);
+            let wanted = wanted.as_slice();
+            answers.push(exchanged.contains_near(wanted, &mut room)? || node.contains_near(wanted, &mut room)?);
         }
     }
     let elsewhere = (nodes - 1) as f64 / nodes as f64;

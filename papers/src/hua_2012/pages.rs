@@ -86,7 +86,7 @@ pub fn common_prefix(a: &Key, b: &Key) -> u32 {
 
 #[cfg(test)]
 mod tests {
-    use nearset::{Seed, hash::Rng};
+    use nearset::{Rng, Seed};
 
     use super::*;
 

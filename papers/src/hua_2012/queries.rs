@@ -5,7 +5,7 @@
 //! Gaussian of 5 % of its standard deviation. The paper does not say what its Zipf queries are drawn from; unchanged
 //! records would make every answer yes.
 
-use nearset::{Seed, hash::Rng};
+use nearset::{Rng, Seed};
 
 use super::points::{Point, bounds, moments, squared_distance};
 use crate::rate::in_parallel;
@@ -37,7 +37,7 @@ impl<const D: usize> Queries<D> {
         let ((low, high), (_, deviation)) = (bounds(stored), moments(stored));
         let mut rng = Rng::new(seed.derive("zipf", 0));
         let mut by_popularity: Vec<u32> = (0..stored.len() as u32).collect();
-        rng.shuffle(&mut by_popularity);
+        crate::strings::shuffle(&mut by_popularity, &mut rng);
         let mut cumulated = Vec::with_capacity(stored.len());
         let mut total = 0.0;
         for rank in 1..=stored.len() {

@@ -89,7 +89,7 @@ fn eigen<const D: usize>(mut matrix: [[f64; D]; D]) -> ([f64; D], [[f64; D]; D])
 
 #[cfg(test)]
 mod tests {
-    use nearset::{Seed, hash::Rng};
+    use nearset::{Rng, Seed};
 
     use super::*;
 

@@ -13,7 +13,7 @@
 //! Reference: "SmartStore: a new metadata organization paradigm with semantic-awareness for next-generation file
 //! systems", SC 2009, sections 2 and 3.
 
-use nearset::{Seed, hash::Rng};
+use nearset::{Rng, Seed};
 use rstar::{ParentNode, RStarInsertionStrategy, RTree, RTreeNode, RTreeParams};
 
 use super::{

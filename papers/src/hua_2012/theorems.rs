@@ -6,11 +6,7 @@
 //! width of buckets runs from its ω = .85 upwards, since .85 alone would show nothing but misses. Every repetition
 //! draws new functions and new records.
 
-use nearset::{
-    Distance, LshFamily as _, NearFilter, Seed, Spec,
-    family::{PStable, Stable},
-    hash::Rng,
-};
+use nearset::{Distance, Filter, Rng, Seed, Spec, family::Hashed};
 use nearset_theory::locality_sensitive as theory;
 
 use super::{
@@ -53,9 +49,11 @@ impl Variant {
     }
 
     fn spec(self, width: f64, seed: Seed) -> anyhow::Result<Spec> {
-        let spec = filters::half_full::<DIMENSION>(width, RECORDS, seed)?;
+        let mut spec = filters::half_full::<DIMENSION>(width, RECORDS, seed)?;
         let (verification, probing) = (spec.verification, spec.probing);
-        Ok(spec.with_checks(verification.filter(|_| self.verified), probing.filter(|_| self.overflow)))
+        spec.verification = verification.filter(|_| self.verified);
+        spec.probing = probing.filter(|_| self.overflow);
+        Ok(spec)
     }
 }
 
@@ -91,38 +89,40 @@ fn outcome(width: f64, variant: Variant, repetitions: u64, queries: usize, seed:
     let (mut missed, mut accepted, mut hit_by_records) = (Rate::default(), Rate::default(), Vec::new());
     let mut predicted = (0.0, 0.0);
     let near = Distance::new(1.0)?;
-    let family = PStable { dimension: DIMENSION as u32, width, stable: Stable::Gaussian };
     for repetition in 0..repetitions {
         // The same records and queries for every width and variant, but with their own functions.
         let mut rng = Rng::new(seed.derive("records", repetition));
         let stored: Vec<Point<DIMENSION>> = (0..RECORDS).map(|_| anywhere(&mut rng)).collect();
-        let mut filter = NearFilter::from_spec(variant.spec(width, seed.derive("functions", repetition))?)?;
+        let spec = variant.spec(width, seed.derive("functions", repetition))?;
+        let slots = spec.bits_per_band() as f64;
+        let (mut filter, mut room) = (Filter::new(&spec.into())?, Hashed::default());
         for record in &stored {
-            filter.insert(record.as_slice())?;
+            filter.insert(record.as_slice(), &mut room)?;
         }
         for _ in 0..queries {
             let near = beside(&stored[rng.below(RECORDS as u64) as usize], &mut rng);
-            missed = missed + Rate::count([!filter.contains_near(near.as_slice())?]);
-            accepted = accepted + Rate::count([filter.contains_near(anywhere(&mut rng).as_slice())?]);
+            missed = missed + Rate::count([!filter.contains_near(near.as_slice(), &mut room)?]);
+            accepted = accepted + Rate::count([filter.contains_near(anywhere(&mut rng).as_slice(), &mut room)?]);
         }
-        let slots = filter.spec().bits_per_band() as f64;
         for _ in 0..SAMPLED.div_ceil(repetitions as usize) {
             let query = anywhere(&mut rng);
             // A record sets the query's bit by agreeing with it, or by chance.
             let sets = |record: &Point<DIMENSION>| {
                 let distance = f64::from(squared_distance(&query, record)).sqrt();
-                let agrees = libm::pow(Stable::Gaussian.collision(distance, width), f64::from(filters::HASHES));
+                let agrees = libm::pow(filters::collision(distance, width), f64::from(filters::HASHES));
                 agrees + (1.0 - agrees) / slots
             };
             hit_by_records.push(theory::false_positive(stored.iter().map(sets), filters::FUNCTIONS));
         }
         // Unrelated records lie farther than this from nearly every far query; only chance counts there.
-        let errors = filter.predicted_errors(near, Distance::new(4.0 * DEVIATION)?);
-        predicted.0 += errors.false_negative / repetitions as f64;
-        predicted.1 += errors.false_positive / repetitions as f64;
+        predicted.0 += (1.0 - filter.acceptance_probability(near)) / repetitions as f64;
+        predicted.1 += filter.acceptance_probability(Distance::new(4.0 * DEVIATION)?) / repetitions as f64;
     }
-    let agreement = family.band_probability(near, filters::HASHES);
-    let beside = family.neighbour_probability(near, filters::HASHES, filters::OVERFLOW.reach);
+    let hashes = f64::from(filters::HASHES);
+    let same = filters::collision(near.value(), width);
+    let within = filters::collision_within(near.value(), width, filters::OVERFLOW.reach).max(same);
+    let agreement = libm::pow(same, hashes);
+    let beside = hashes * (within - same) * libm::pow(same, hashes - 1.0);
     let basic = hit_by_records.iter().sum::<f64>() / hit_by_records.len() as f64;
     Ok(Outcome {
         width,

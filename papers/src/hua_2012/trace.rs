@@ -14,7 +14,7 @@
 //! The units are chosen so that no attribute drowns the others by its unit alone: seconds, reads, writes, thousands of
 //! operations, KiB.
 
-use nearset::{Seed, hash::Rng};
+use nearset::{Rng, Seed};
 
 use super::points::Point;
 
@@ -47,13 +47,13 @@ pub fn files(count: usize, seed: Seed) -> Vec<Point<ATTRIBUTES>> {
     for (rank, file) in by_time.into_iter().enumerate() {
         files[file][3] = rank as f32 / 1000.0;
     }
-    rng.shuffle(&mut files);
+    crate::strings::shuffle(&mut files, &mut rng);
     files
 }
 
 /// Draws a geometric count, starting at 0, with this mean.
 fn geometric(mean: f64, rng: &mut Rng) -> f32 {
-    libm::floor(libm::log(rng.unit_positive()) / libm::log(mean / (1.0 + mean))) as f32
+    libm::floor(libm::log(1.0 - rng.unit()) / libm::log(mean / (1.0 + mean))) as f32
 }
 
 #[cfg(test)]

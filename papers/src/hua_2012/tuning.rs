@@ -6,7 +6,7 @@
 //! are of no use; the paper takes the R from which on χ gains nothing.
 
 use nearset::{
-    Layout, LshIndex, LshSpec, Seed,
+    Index, Layout, LshSpec, Seed,
     family::{PStable, Stable},
 };
 
@@ -38,8 +38,9 @@ pub fn tune<const D: usize>(
         let width = filters::WIDTH * radius;
         let family = PStable { dimension: D as u32, width, stable: Stable::Gaussian };
         let layout = Layout::new(filters::HASHES, filters::FUNCTIONS);
-        let spec = LshSpec::new(family, layout, seed)?.without_items();
-        let mut index = LshIndex::from_spec(spec)?;
+        let mut spec = LshSpec::new(family, layout, seed)?;
+        spec.keeps_items = false;
+        let mut index = Index::new(spec)?;
         for record in stored {
             index.insert(record.as_slice())?;
         }

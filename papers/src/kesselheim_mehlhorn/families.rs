@@ -3,10 +3,10 @@
 use std::f64::consts::PI;
 
 use nearset::{
-    Family, Item, Layout, LshFamily, Seed,
+    Family, Item, Layout, Rng, Seed,
     family::{BitSampling, Hashed, Hyperplane, PStable, Sampling, Stable},
-    hash::Rng,
     item::Distance,
+    spec::Hasher,
 };
 use nearset_theory::near_neighbour;
 
@@ -57,13 +57,13 @@ pub fn run(run: &mut Run) -> anyhow::Result<()> {
         all.push(Measured { family: "hyperplanes", distance: angle, collided, expected: near_neighbour::angle(angle) });
     }
     run.progress("the plane");
-    let stable = PStable { dimension: 2, width: WIDTH, stable: Stable::Gaussian };
+    let stable = Family::from(PStable { dimension: 2, width: WIDTH, stable: Stable::Gaussian });
     for quarter in 1..=12u32 {
         let distance = f64::from(quarter) / 4.0 * WIDTH;
         let collided = lines(distance, pairs * u64::from(functions), Seed::new(quarter.into()));
         let expected = near_neighbour::random_line(distance, WIDTH);
         all.push(Measured { family: "lines of the plane", distance, collided, expected });
-        let collided = collisions(&stable.into(), pairs, functions, |family, rng| {
+        let collided = collisions(&stable, pairs, functions, |family, rng| {
             let (angle, at) = (2.0 * PI * rng.unit(), [10.0 * rng.gaussian(), 10.0 * rng.gaussian()]);
             let other = [at[0] + distance * angle.cos(), at[1] + distance * angle.sin()];
             let [a, b] = [at, other].map(|point| point.map(|x| x as f32));
@@ -87,8 +87,8 @@ fn collisions(
 ) -> anyhow::Result<Rate> {
     let seeds: Vec<u64> = (0..pairs).collect();
     let rates = in_parallel(&seeds, |&seed| {
-        let drawn = family.draw(Seed::new(seed), Layout::new(1, functions))?;
-        let [mut first, mut second] = [Hashed::new(), Hashed::new()];
+        let drawn = Hasher::new(*family, Layout::new(1, functions), Seed::new(seed))?;
+        let [mut first, mut second] = [Hashed::default(), Hashed::default()];
         let mut ask = |a: Item<'_>, b: Item<'_>| {
             drawn.hash(a, &mut first)?;
             drawn.hash(b, &mut second)?;
@@ -183,7 +183,7 @@ fn figure(all: &[Measured]) -> anyhow::Result<Figure> {
     let curve = |to: f64, colour, p: &dyn Fn(f64) -> f64| {
         Series::new("", Shape::Line, colour, (1..=120).map(|i| to * f64::from(i) / 120.0).map(|x| (x, p(x))))
     };
-    let stable = PStable { dimension: 2, width: WIDTH, stable: Stable::Gaussian };
+    let stable = Family::from(PStable { dimension: 2, width: WIDTH, stable: Stable::Gaussian });
     let gaussian = |x: f64| Distance::new(x).map_or(f64::NAN, |distance| stable.collision_probability(distance));
     let p = || Axis::even("p, agreement of one function").within(0.0, 1.0);
     let panels = vec![

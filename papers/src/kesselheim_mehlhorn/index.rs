@@ -4,9 +4,8 @@
 //! differing squares and far from 2,500 on, so that `p1 = .9` and `p2 = .75`.
 
 use nearset::{
-    BitString, Layout, LshIndex, LshSpec, Seed,
+    BitString, Index, Layout, LshSpec, Rng, Seed,
     family::{BitSampling, Sampling},
-    hash::Rng,
 };
 use nearset_theory::near_neighbour::{Sensitivity, hamming};
 
@@ -39,15 +38,17 @@ fn success(layout: Layout) -> f64 {
     sensitivity().success(f64::from(layout.rows), f64::from(layout.bands))
 }
 
-fn index(layout: Layout, seed: Seed) -> anyhow::Result<LshIndex<'static>> {
+fn index(layout: Layout, seed: Seed) -> anyhow::Result<Index<'static>> {
     let family = BitSampling { bits: SQUARES, sampling: Sampling::Uniform };
-    Ok(LshIndex::from_spec(LshSpec::new(family, layout, seed)?.without_items())?)
+    let mut spec = LshSpec::new(family, layout, seed)?;
+    spec.keeps_items = false;
+    Ok(Index::new(spec)?)
 }
 
 /// Makes a grid in which each square is set with probability .2.
 fn print(rng: &mut Rng) -> BitString {
     let mut print = BitString::zeros(SQUARES as usize);
-    (0..SQUARES as usize).filter(|_| rng.chance(0.2)).for_each(|square| print.set(square, true));
+    (0..SQUARES as usize).filter(|_| rng.unit() < 0.2).for_each(|square| print.set(square, true));
     print
 }
 

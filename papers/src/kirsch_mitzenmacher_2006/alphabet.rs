@@ -5,9 +5,8 @@
 //! Hashed whole, `p(z) = (1 - z)^l'` for any alphabet, and the sizes for binary strings apply.
 
 use nearset::{
-    Distance, Item, Layout, Metric, NearFilter, Seed, Spec, Symbols, Table as Tables,
-    family::{Sampling, SymbolSampling},
-    hash::Rng,
+    Distance, Filter, Item, Layout, Metric, Rng, Seed, Spec, Symbols, Table as Tables,
+    family::{Hashed, Sampling, SymbolSampling},
     plan::Request,
     spec::DistanceSensitive,
 };
@@ -38,7 +37,8 @@ fn specs() -> anyhow::Result<[Spec; 3]> {
     let seed = Seed::default();
     let paper = DistanceSensitive { length: LENGTH, capacity: ITEMS, near: NEAR, far: FAR, tables: TABLES };
     // Chance hits of 6 in 100,000 are as good as those of 2^49 bits where 2 of 25 tables must hit.
-    let reduced = paper.reduced_symbols(seed)?.with_table(Tables::Bits(1 << 24));
+    let mut reduced = paper.reduced_symbols(seed)?;
+    reduced.table = Tables::Bits(1 << 24);
     let rows = sampled_bits(NEAR, FAR, ITEMS as f64);
     let threshold = printed_threshold(NEAR, rows, TABLES).ceil() as u32;
     let family = SymbolSampling { sampling: Sampling::Uniform, ..SymbolSampling::new(LENGTH) };
@@ -98,16 +98,20 @@ fn one_run(specs: &[Spec], alphabet: u32, queries: usize, seed: Seed) -> anyhow:
     let mut others = Rng::new(seed.derive("others", u64::from(alphabet)));
     let symbol = |rng: &mut Rng| rng.below(u64::from(alphabet)) as u8;
     let items: Vec<Vec<u8>> = (0..ITEMS).map(|_| (0..LENGTH).map(|_| symbol(&mut rng)).collect()).collect();
-    let filters: Vec<NearFilter<'_>> = specs
+    let filters: Vec<Filter<'_>> = specs
         .iter()
         .map(|spec| {
-            let mut filter = NearFilter::from_spec(spec.clone().seeded(seed.derive("filter", 0)))?;
+            let mut spec = spec.clone();
+            spec.seed = seed.derive("filter", 0);
+            let mut filter = Filter::new(&spec.into())?;
             filter.insert_all(items.iter().map(|item| view(item)))?;
             Ok(filter)
         })
         .collect::<anyhow::Result<_>>()?;
 
-    let mut results: Vec<(Vec<Rate>, f64)> = filters.iter().map(|filter| (Vec::new(), filter.chance_hit())).collect();
+    let chance = |filter: &Filter<'_>| filter.generations().next().and_then(|state| state.chance_hit).unwrap_or(0.0);
+    let mut results: Vec<(Vec<Rate>, f64)> = filters.iter().map(|filter| (Vec::new(), chance(filter))).collect();
+    let mut room = Hashed::default();
     let mut positions = Positions::new(LENGTH);
     for distance in DISTANCES {
         let differing = (distance * f64::from(LENGTH)).round() as usize;
@@ -120,7 +124,7 @@ fn one_run(specs: &[Spec], alphabet: u32, queries: usize, seed: Seed) -> anyhow:
                 *at = ((u32::from(*at) + 1 + other) % alphabet) as u8;
             }
             for (filter, accepted) in filters.iter().zip(&mut accepted) {
-                *accepted = *accepted + Rate::count([filter.contains_near(view(&query))?]);
+                *accepted = *accepted + Rate::count([filter.contains_near(view(&query), &mut room)?]);
             }
         }
         results.iter_mut().zip(accepted).for_each(|((rates, _), accepted)| rates.push(accepted));

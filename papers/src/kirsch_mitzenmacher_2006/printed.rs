@@ -2,9 +2,8 @@
 
 use anyhow::ensure;
 use nearset::{
-    NearFilter, Seed,
+    Rng, Seed, Spec,
     family::{BitSampling, Sampling},
-    hash::Rng,
     spec::DistanceSensitive,
 };
 use nearset_theory::distance_sensitive::{self, Filter, Noise};
@@ -125,16 +124,16 @@ pub fn one_run(
     queries: usize,
     seed: Seed,
 ) -> anyhow::Result<Vec<(Rate, Rate)>> {
-    let empty = |tables| -> anyhow::Result<NearFilter<'static>> {
+    let spec = |tables| -> anyhow::Result<Spec> {
         let Setting { items: capacity, near } = setting;
         let paper = DistanceSensitive { length: LENGTH, capacity, near, far: FAR, tables };
         let family = BitSampling { bits: LENGTH, sampling }.into();
         let mut spec = paper.printed(seed.derive("filter", capacity))?;
         spec.family = family;
-        Ok(NearFilter::from_spec(spec)?)
+        Ok(spec)
     };
     let mut items = strings::random(LENGTH, setting.items, &mut Rng::new(seed.derive("strings", setting.items)));
-    let mut drawn = Queries::new(&mut items, &empty(MOST_TABLES)?, seed.derive("queries", setting.items))?;
+    let mut drawn = Queries::new(&mut items, &spec(MOST_TABLES)?, seed.derive("queries", setting.items))?;
     let stored = drawn.stored()?;
     let near = drawn.draw(noise, setting.near, queries)?;
     let far = drawn.draw(noise, FAR, queries)?;
@@ -147,15 +146,17 @@ pub fn one_run(
             let first = |keys: &[Option<_>]| -> Vec<Option<_>> {
                 keys.chunks(MOST_TABLES as usize).flat_map(|keys| &keys[..tables as usize]).copied().collect()
             };
-            let mut filter = empty(tables)?;
-            filter.insert_keys(&first(&stored));
+            let mut filter = nearset::Filter::new(&spec(tables)?.into())?;
+            filter.insert_keys(&first(&stored))?;
             let its_own = filter.contains_all(&items[..10])?;
             ensure!(
                 its_own.iter().all(|near| *near),
                 "{tables} tables do not have the first functions of {MOST_TABLES}"
             );
-            let positive = Rate::count(filter.contains_keys(&first(&far)));
-            let negative = Rate::count(filter.contains_keys(&first(&near))).miss();
+            let accepted = |keys: &[Option<_>]| -> anyhow::Result<Rate> {
+                Ok(Rate::count(filter.contains_keys(keys)?.iter().map(|found| found.near)))
+            };
+            let (positive, negative) = (accepted(&first(&far))?, accepted(&first(&near))?.miss());
             Ok((positive, negative))
         })
         .collect()

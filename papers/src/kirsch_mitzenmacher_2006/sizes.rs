@@ -5,9 +5,8 @@
 //! Chernoff bounds.
 
 use nearset::{
-    Layout, Metric, NearFilter, Seed, Spec, Table as Tables,
+    Filter, Layout, Metric, Rng, Seed, Spec, Table as Tables,
     family::{BitSampling, Sampling},
-    hash::Rng,
     plan::Request,
 };
 use nearset_theory::{binomial, distance_sensitive as formula, distance_sensitive::Noise};
@@ -120,20 +119,22 @@ fn planned(setting: Setting, promise: f64) -> anyhow::Result<Spec> {
 
 /// Returns the false positives, the false negatives, and the threshold in force.
 fn one_run(setting: Setting, spec: &Spec, queries: usize, seed: Seed) -> anyhow::Result<(Rate, Rate, u32)> {
-    let spec = spec.clone().seeded(seed.derive("filter", setting.items));
-    let mut filter = NearFilter::from_spec(spec)?;
+    let mut spec = spec.clone();
+    spec.seed = seed.derive("filter", setting.items);
+    let mut filter = Filter::new(&spec.clone().into())?;
     let mut items = strings::random(LENGTH, setting.items, &mut Rng::new(seed.derive("strings", setting.items)));
-    let mut drawn = Queries::new(&mut items, &filter, seed.derive("queries", setting.items))?;
-    filter.insert_keys(&drawn.stored()?);
+    let mut drawn = Queries::new(&mut items, &spec, seed.derive("queries", setting.items))?;
+    filter.insert_keys(&drawn.stored()?)?;
     let mut accepted = |fraction| -> anyhow::Result<Rate> {
         let batches = (0..queries.div_ceil(BATCH)).map(|_| {
             let keys = drawn.draw(Noise::Flip, fraction, BATCH)?;
-            Ok(Rate::count(filter.contains_keys(&keys)))
+            Ok(Rate::count(filter.contains_keys(&keys)?.iter().map(|found| found.near)))
         });
         batches.sum()
     };
     let (near, far) = (accepted(setting.near)?, accepted(FAR)?);
-    let threshold = filter.spec().rule.threshold_at(filter.fill()).unwrap_or(0);
+    let fill = filter.generations().next().and_then(|state| state.fill).unwrap_or(0.0);
+    let threshold = spec.rule.threshold_at(fill).unwrap_or(0);
     Ok((far, near.miss(), threshold))
 }
 

@@ -6,9 +6,8 @@
 //! position after the other.
 
 use nearset::{
-    BitString, NearFilter, Seed,
+    BitString, FilterSpec, Rng, Seed, Spec,
     family::{Hashed, Key},
-    hash::Rng,
     spec::Hasher,
 };
 use nearset_theory::distance_sensitive::Noise;
@@ -25,15 +24,16 @@ pub struct Queries<'a> {
 }
 
 impl<'a> Queries<'a> {
-    /// Creates queries for this filter, whose keys spell out sampled bits.
-    pub fn new(items: &'a mut [BitString], filter: &NearFilter<'_>, seed: Seed) -> anyhow::Result<Self> {
-        let positions = sampled_positions(filter)?;
-        Ok(Self { items, hasher: filter.hasher(), positions, rng: Rng::new(seed) })
+    /// Creates queries for filters of this spec, whose keys spell out sampled bits.
+    pub fn new(items: &'a mut [BitString], spec: &Spec, seed: Seed) -> anyhow::Result<Self> {
+        let hasher = hasher(spec)?;
+        let positions = sampled_positions(spec, &hasher)?;
+        Ok(Self { items, hasher, positions, rng: Rng::new(seed) })
     }
 
     /// Returns the stored strings' keys, one string after the other.
     pub fn stored(&self) -> anyhow::Result<Vec<Option<Key>>> {
-        let (mut keys, mut hashed) = (Vec::new(), Hashed::new());
+        let (mut keys, mut hashed) = (Vec::new(), Hashed::default());
         for item in self.items.iter() {
             self.hasher.hash(item, &mut hashed)?;
             keys.extend_from_slice(&hashed.keys);
@@ -43,7 +43,7 @@ impl<'a> Queries<'a> {
 
     /// Returns the keys of `count` queries, each a random stored string with noise on a `fraction` of its bits.
     pub fn draw(&mut self, noise: Noise, fraction: f64, count: usize) -> anyhow::Result<Vec<Option<Key>>> {
-        let (mut keys, mut hashed, mut flipped) = (Vec::new(), Hashed::new(), Vec::new());
+        let (mut keys, mut hashed, mut flipped) = (Vec::new(), Hashed::default(), Vec::new());
         for _ in 0..count {
             let item = &mut self.items[self.rng.below(self.items.len() as u64) as usize];
             let mut disturbed = (fraction * f64::from(LENGTH)).round();
@@ -65,18 +65,22 @@ impl<'a> Queries<'a> {
     }
 }
 
+fn hasher(spec: &Spec) -> anyhow::Result<Hasher> {
+    FilterSpec::from(spec.clone()).hasher().ok_or_else(|| anyhow::anyhow!("no filter has this spec: {spec:?}"))
+}
+
 /// Returns every position that some function samples, once, found by hashing sixteen strings: the `i`-th has at each
 /// position the `i`-th binary digit of that position's number, so that the bits sampled from all of them spell the
 /// number.
-fn sampled_positions(filter: &NearFilter<'_>) -> anyhow::Result<Vec<u32>> {
-    let layout = filter.spec().layout();
+fn sampled_positions(spec: &Spec, hasher: &Hasher) -> anyhow::Result<Vec<u32>> {
+    let layout = spec.layout();
     anyhow::ensure!(layout.rows < 64, "keys of {} rows do not spell out their bits", layout.rows);
-    let mut positions = vec![0; layout.functions()];
-    let mut hashed = Hashed::new();
+    let mut positions = vec![0; (layout.rows * layout.bands) as usize];
+    let mut hashed = Hashed::default();
     for digit in 0..LENGTH.ilog2() {
         let mut string = BitString::zeros(LENGTH as usize);
         (0..LENGTH).filter(|at| at >> digit & 1 == 1).for_each(|at| string.set(at as usize, true));
-        filter.hash(&string, &mut hashed)?;
+        hasher.hash(&string, &mut hashed)?;
         for (band, key) in positions.chunks_mut(layout.rows as usize).zip(&hashed.keys) {
             let key = key.map_or(0, Key::get);
             (0..).zip(band).for_each(|(row, position)| *position |= ((key >> row & 1) as u32) << digit);
@@ -93,21 +97,21 @@ mod tests {
     use crate::strings;
     use nearset::spec::DistanceSensitive;
 
-    fn filter() -> NearFilter<'static> {
+    fn spec() -> Spec {
         let paper = DistanceSensitive { length: LENGTH, capacity: 1_000, near: 0.1, far: 0.4, tables: 25 };
-        NearFilter::from_spec(paper.printed(Seed::new(1)).unwrap()).unwrap()
+        paper.printed(Seed::new(1)).unwrap()
     }
 
-    fn keys(filter: &NearFilter<'_>, item: &BitString) -> Vec<Option<Key>> {
-        let mut hashed = Hashed::new();
-        filter.hash(item, &mut hashed).unwrap();
+    fn keys(hasher: &Hasher, item: &BitString) -> Vec<Option<Key>> {
+        let mut hashed = Hashed::default();
+        hasher.hash(item, &mut hashed).unwrap();
         hashed.keys
     }
 
     #[test]
     fn only_sampled_positions_decide_the_keys() {
-        let filter = filter();
-        let positions = sampled_positions(&filter).unwrap();
+        let hasher = hasher(&spec()).unwrap();
+        let positions = sampled_positions(&spec(), &hasher).unwrap();
         assert!((500..=525).contains(&positions.len()), "{} of 525, some drawn twice", positions.len());
         let mut rng = Rng::new(Seed::new(2));
         let original = strings::random(LENGTH, 1, &mut rng).remove(0);
@@ -119,16 +123,15 @@ mod tests {
             }
         }
         assert_ne!(whole, restricted);
-        assert_eq!(keys(&filter, &whole), keys(&filter, &restricted));
-        assert_ne!(keys(&filter, &whole), keys(&filter, &original));
+        assert_eq!(keys(&hasher, &whole), keys(&hasher, &restricted));
+        assert_ne!(keys(&hasher, &whole), keys(&hasher, &original));
     }
 
     #[test]
     fn queries_differ_from_their_item_as_often_as_the_noise_predicts() {
-        let filter = filter();
         let mut items = strings::random(LENGTH, 1, &mut Rng::new(Seed::new(3)));
         let original = items.clone();
-        let mut queries = Queries::new(&mut items, &filter, Seed::new(4)).unwrap();
+        let mut queries = Queries::new(&mut items, &spec(), Seed::new(4)).unwrap();
         let stored = queries.stored().unwrap();
         for (noise, distance) in [(Noise::Flip, 0.1), (Noise::Rerandomise, 0.05)] {
             let count = 4_000;

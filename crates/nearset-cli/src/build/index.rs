@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 use nearset::index::IndexError;
 use nearset::plan::PlanError;
-use nearset::{HammingIndex, HammingSpec, Index, LshIndex, Metric, Shape};
+use nearset::{HammingSpec, Index, Metric, Shape};
 use nearset_jobs::capacity::{Capacity, Known};
 use nearset_jobs::scan::scan;
 use nearset_jobs::{check_save, save_index};
@@ -32,7 +32,7 @@ fn empty(args: &Args, metric: Metric, shape: Shape, capacity: impl FnOnce() -> R
         if !args.quiet {
             eprint!("{plan}");
         }
-        return Ok(Index::Lsh(LshIndex::from_spec(plan.spec)?));
+        return Ok(Index::new(plan.spec)?);
     };
     let given = [("--far", args.far.is_some()), ("--capacity", args.capacity.is_some())];
     let given = given.into_iter().find(|(_, given)| *given).map(|(option, _)| option);
@@ -40,14 +40,14 @@ fn empty(args: &Args, metric: Metric, shape: Shape, capacity: impl FnOnce() -> R
         return Err(Usage(format!("{option} says nothing to an index, whose answers are exact: leave it out")).into());
     }
     let near = metric.distance(args.wanted.near).map_err(|error| Usage(format!("--near: {error}")))?;
-    let spec = HammingSpec { bits, radius: near.value() as u32, seed: args.wanted.seed };
+    let spec = HammingSpec::new(bits, near.value() as u32, args.wanted.seed);
     if !args.quiet {
         eprintln!(
             "{:<16}{metric}: no item is missed at any distance, and searches up to {} bits are fast",
             "index", spec.radius
         );
     }
-    Ok(Index::Hamming(HammingIndex::from_spec(spec)?))
+    Ok(Index::new(spec)?)
 }
 
 pub(super) fn run(
@@ -88,8 +88,8 @@ pub(super) fn run(
                         continue;
                     }
                 };
-                match index.push(item, &extracted.id(i)) {
-                    Ok(()) => {}
+                match index.push(item, Some(&extracted.id(i))) {
+                    Ok(_) => {}
                     Err(IndexError::Item(cause)) => {
                         let fault = RecordFault::Unhashable { field: fields.item.clone(), cause };
                         faults.record(extracted.error(i, fault))?;

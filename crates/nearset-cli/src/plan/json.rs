@@ -81,7 +81,7 @@ fn request_fields(request: &Request, terms: Option<&Terms>) -> Map<String, Value
 
 fn plan_fields(plan: &Plan, sampled: Option<&Sampled>) -> Map<String, Value> {
     let own = |distance| tidy(plan.request.metric.own_unit(distance));
-    let layout = plan.layout();
+    let layout = plan.spec.near().map(|spec| spec.layout());
     // Blocks and masks are bands of which any is enough, each of as many bits as there are.
     let (rows, bands, threshold) = match plan.spec.exact() {
         Some(spec) => match spec.construction {
@@ -93,13 +93,13 @@ fn plan_fields(plan: &Plan, sampled: Option<&Sampled>) -> Map<String, Value> {
     };
     let point = |point: &nearset::plan::CurvePoint| json!({"at": own(point.distance), "empty": point.empty, "full": point.full});
     let mut all = fields(json!({
-        "structure": plan.structure.as_str(),
+        "structure": plan.structure.to_string(),
         "meaning": plan.structure.meaning(),
         "family": plan.family,
         "rows": rows,
         "bands": bands,
         "threshold": threshold,
-        "follows_fill": plan.follows_fill(),
+        "follows_fill": plan.spec.near().is_some_and(|spec| spec.rule.follows_fill()),
         "bits_per_item": plan.bits_per_item,
         "bytes": plan.bytes,
         "false_negative": plan.false_negative,
@@ -107,18 +107,18 @@ fn plan_fields(plan: &Plan, sampled: Option<&Sampled>) -> Map<String, Value> {
         "chance_hit": plan.chance_hit,
         "cache_lines": plan.work.cache_lines,
         "hash_evaluations": plan.work.hash_evaluations,
-        "grey_zone": {"from": own(plan.grey_zone.from), "to": own(plan.grey_zone.to)},
+        "grey_zone": {"from": own(plan.grey_zone.start), "to": own(plan.grey_zone.end)},
         "curve": plan.curve.iter().map(point).collect::<Vec<_>>(),
         "runners_up": plan.runners_up.iter().map(runner_up).collect::<Vec<_>>(),
     }));
     if let (Some(sampled), Some(spec)) = (sampled, plan.spec.near()) {
-        let agreement = sampled.background.agreement(&spec.family, spec.rows, plan.terms().far);
+        let (mean, within) = sampled.background.agreement(&spec.family, spec.rows, plan.terms().far);
         let sample = json!({
             "records": sampled.records,
             "items": sampled.items,
             "pairs": sampled.background.pairs(),
-            "band_agreement": {"mean": agreement.mean, "low": agreement.low, "high": agreement.high},
-            "confidence": nearset::plan::Background::CONFIDENCE,
+            "band_agreement": {"mean": mean, "low": within.start(), "high": within.end()},
+            "confidence": 0.95,
         });
         all.insert("sample".into(), sample);
     }
@@ -127,7 +127,7 @@ fn plan_fields(plan: &Plan, sampled: Option<&Sampled>) -> Map<String, Value> {
 
 fn runner_up(runner: &RunnerUp) -> Value {
     json!({
-        "structure": runner.structure.as_str(),
+        "structure": runner.structure.to_string(),
         "family": runner.family,
         "bits_per_item": runner.bits_per_item,
         "why": runner.why,
@@ -137,7 +137,7 @@ fn runner_up(runner: &RunnerUp) -> Value {
 fn advice(advice: &[Advice]) -> Value {
     let each = |advice: &Advice| {
         json!({
-            "structure": advice.structure.as_str(),
+            "structure": advice.structure.to_string(),
             "bits_per_item": advice.bits_per_item,
             "seconds_per_query": advice.seconds_per_query,
             "parameter": advice.parameter,

@@ -2,8 +2,8 @@
 
 use nearset::family::{MinHash, WorkLimit};
 use nearset::plan::Request;
-use nearset::spec::Rule;
-use nearset::{NearFilter, Seed, Spec, Table};
+use nearset::spec::{Rule, Step};
+use nearset::{Filter, FilterSpec, Seed, Spec, Table};
 
 use crate::support::{Numbers, Workshop, corpus, jsonl, parquet, parquet_rows, words};
 
@@ -287,7 +287,7 @@ fn an_overfull_filter_is_refused_by_everything_that_acts_on_it() {
     let mut numbers = Numbers(6);
     let texts: Vec<String> = (0..3200).map(|_| words(&mut numbers, 30).join(" ")).collect();
     let spec = Request::default().capacity(100).plan_dedup().unwrap().spec;
-    let mut filter = NearFilter::from_spec(spec.near().unwrap().clone()).unwrap();
+    let mut filter = Filter::new(&FilterSpec::from(spec.near().unwrap().clone())).unwrap();
     filter.insert_all(texts[..3000].iter()).unwrap();
     let mut bytes = Vec::new();
     filter.encode(&mut bytes).unwrap();
@@ -336,10 +336,10 @@ fn merging_more_than_there_is_room_for_is_refused() {
 #[test]
 fn a_file_that_asks_for_too_much_work_is_refused_unless_it_is_trusted() {
     let shop = Workshop::new();
-    let rule = Rule::threshold(1, 1).unwrap();
+    let rule = Rule::cascade([Step::And(1)]).unwrap();
     let (family, seed, table) = (MinHash::default(), Seed::new(1), Table::Bits(64));
     let spec = Spec::by_rule(family, 1_000_000, rule, table, seed);
-    let filter = NearFilter::from_spec_within(spec, WorkLimit::Unlimited).unwrap();
+    let filter = Filter::new_within(&FilterSpec::from(spec), WorkLimit::Unlimited).unwrap();
     let mut bytes = Vec::new();
     filter.encode(&mut bytes).unwrap();
     shop.write("f.nearset", &bytes);

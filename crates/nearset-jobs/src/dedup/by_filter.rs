@@ -1,8 +1,9 @@
 //! Decisions by a filter: every record is inserted, kept or not, so what is near is decided against all records before.
 
+use nearset::GenerationState;
 use nearset::family::{Hashed, Key};
 use nearset::spec::Hasher;
-use nearset::{Check, Filter, Item, ItemError, NearFilter};
+use nearset::{Check, Filter, Item, ItemError};
 use nearset_records::{Extracted, OutputFile, OutputOptions, RecordError, RecordFault, StateFolder};
 use serde::{Deserialize, Serialize};
 
@@ -23,7 +24,7 @@ pub struct TextSketcher<'w> {
 impl<'w> TextSketcher<'w> {
     /// What one thread sketches with.
     pub fn new(hasher: Hasher, against: &'w [Against<'w>]) -> Self {
-        Self { hasher, against, hashed: Hashed::new(), hashed_against: Hashed::new() }
+        Self { hasher, against, hashed: Hashed::default(), hashed_against: Hashed::default() }
     }
 
     /// Adds the keys of a text, and says to which of the filters it is near, if any, and how many bands hit there.
@@ -188,7 +189,7 @@ impl Decider for ByFilter {
         let keys = &part.piece.keys[sound.start * bands..sound.end * bands];
         let against = &part.piece.against;
         let mut against = against[against.partition_point(|&(i, ..)| i < part.records.start)..].iter().peekable();
-        let answers = self.filter.insert_keys_counting(keys)?;
+        let answers = self.filter.insert_keys(keys)?;
         let all = part.sound_records().zip(&answers).zip(keys.chunks(bands));
         let (copy_hits, doubts) = (self.copy_hits, &mut self.doubts);
         decisions.extend(all.map(|((i, answer), keys)| {
@@ -227,16 +228,17 @@ impl Decider for ByFilter {
     }
 
     fn outcome(&mut self, _: &Tally) -> Result<Outcome, RunError> {
-        let describe = |(filter, capacity): (&NearFilter<'_>, u64)| GenerationSummary {
-            capacity,
-            items: filter.len(),
-            fill: filter.fill(),
-            bytes: filter.spec().bytes(),
+        let describe = |state: GenerationState| GenerationSummary {
+            capacity: state.capacity.unwrap_or(0),
+            items: state.len,
+            fill: state.fill.unwrap_or(0.0),
+            bytes: state.bytes,
         };
         let filter = &self.filter;
-        let terms = filter.terms().expect("a run's filter is on terms");
+        let spec = filter.spec();
+        let terms = spec.terms().expect("a run's filter is on terms");
         Ok(Outcome {
-            generations: filter.near_generations().zip(filter.capacities()).map(describe).collect(),
+            generations: filter.generations().map(describe).collect(),
             curve: super::curve(filter, super::similarities(terms)),
             false_negative: 1.0 - filter.acceptance_probability(terms.near),
             false_positive: filter.acceptance_probability(terms.far),

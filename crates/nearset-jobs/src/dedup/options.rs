@@ -37,7 +37,7 @@ impl DedupOptions {
 
     /// How texts are cut.
     pub fn shingling(&self) -> Shingling {
-        self.wanted.shingling().unwrap_or_default()
+        self.wanted.metric.shape().shingling.unwrap_or_default()
     }
 
     /// Everything here that decides the output's bytes.

@@ -17,8 +17,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+use nearset::InsertError;
 use nearset::family::Key;
-use nearset::filter::InsertError;
 use nearset::plan::{PlanError, Request};
 use nearset::spec::Hasher;
 use nearset::{Filter, ItemError};
@@ -78,7 +78,7 @@ impl TextRun {
     /// If there is no memory to grow.
     pub fn decide(&mut self, sketched: &Sketched, mut each: impl FnMut(bool)) -> Result<(), InsertError> {
         let mut screened = sketched.screened.iter().peekable();
-        for (text, answer) in self.filter.insert_keys_counting(&sketched.keys)?.iter().enumerate() {
+        for (text, answer) in self.filter.insert_keys(&sketched.keys)?.iter().enumerate() {
             each(screened.next_if(|&&near| near == text).is_none() && !answer.near);
         }
         Ok(())

@@ -10,10 +10,11 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use nearset::Similarity;
-use nearset::index::{ShingleKeys, UnionFind};
+use nearset::index::ShingleKeys;
 use serde::Serialize;
 
 use super::alarm::{self, Alarm, Cause};
+use super::components::UnionFind;
 use super::pairs::Finder;
 use super::stars::{Placement, Stars};
 use super::stream::{self, Counts, Cutter};
@@ -119,7 +120,7 @@ fn stars(
     summary: &mut ClusterSummary,
 ) -> Result<(), RunError> {
     let mut stars = Stars::new(sources, &options.join.fields, false, cutter, None, scratch_folder(None));
-    let mut keys = ShingleKeys::new();
+    let mut keys = ShingleKeys::default();
     let mut ids = Ids::default();
     let mut empty = 0;
     summary.counts = stream::read(sources, options.join.reading(), cutter, progress, |batch, cut| {
@@ -203,10 +204,10 @@ fn chains(
             }
             let first = components.find(item);
             let similarity = match entry_of.get(&first) {
-                _ if document.set.is_empty() => Value::Null,
+                _ if document.set.as_slice().is_empty() => Value::Null,
                 Some(_) if first == item => Value::Number(1.0),
                 Some(&entry) => {
-                    let found = finder.texts.compare(entry, &document.set, Similarity::NONE)?;
+                    let found = finder.texts.compare(entry, &document.set, Similarity::default())?;
                     Value::Number(found.map_or(0.0, Similarity::value))
                 }
                 None => Value::Null,

@@ -80,7 +80,7 @@ impl TextComparison {
             waiting: Vec::new(),
             clusters: StarClusters::new(&spec),
             entries: Vec::new(),
-            keys: ShingleKeys::new(),
+            keys: ShingleKeys::default(),
             verdicts: Vec::new(),
             spec,
         })

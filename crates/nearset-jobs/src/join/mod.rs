@@ -16,6 +16,7 @@
 
 mod alarm;
 mod cluster;
+mod components;
 mod dedup;
 mod in_memory;
 mod model;

@@ -139,7 +139,7 @@ impl Sample {
                 let Ok(text) = text_of(&extracted, i, fields) else { return };
                 shingle(shingler, text, &mut self.shingles);
                 let set = SortedSet::from(&self.shingles[..]);
-                self.shingles_held += set.len();
+                self.shingles_held += set.as_slice().len();
                 self.sets.push(set);
                 records += 1;
             }

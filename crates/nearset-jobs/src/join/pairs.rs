@@ -82,7 +82,7 @@ pub fn pairs(
     let plan = options.join.plan()?;
     let (mut table, cutter) = options.join.begin(&sources, (&options.out, COLUMNS), progress)?;
     let mut finder = Finder::new(&sources, &options.join, &cutter, options.most_copies);
-    finder.pairs = finder.pairs.with_limit(options.bucket_limit);
+    finder.pairs = finder.pairs.with_limits(options.most_copies, options.bucket_limit);
     let mut ids = Ids::default();
     let mut written = 0;
     let counts = stream::read(&sources, options.join.reading(), &cutter, progress, |batch, cut| {
@@ -125,9 +125,9 @@ pub(super) struct Finder {
 
 impl Finder {
     pub fn new(sources: &Arc<[Source]>, options: &JoinOptions, cutter: &Cutter<'_>, most_copies: usize) -> Self {
-        let pairs = NearPairs::new(&cutter.spec).with_most_copies(most_copies);
+        let pairs = NearPairs::new(&cutter.spec).with_limits(most_copies, ShingleIndex::LIMIT);
         let texts = Texts::new(sources, &options.fields, cutter.shingler, None, scratch_folder(None));
-        Self { pairs, texts, near: cutter.spec.near, keys: ShingleKeys::new() }
+        Self { pairs, texts, near: cutter.spec.near, keys: ShingleKeys::default() }
     }
 
     /// Takes document `i` of a batch, and tells the earlier ones near it. Records are numbered as they come.
@@ -142,11 +142,11 @@ impl Finder {
         let (record, set) = (document.record, std::mem::take(&mut document.set));
         let (texts, near) = (&mut self.texts, self.near);
         self.keys.read(cut.keys(i));
-        let added = self.pairs.add(&self.keys, |entry| texts.compare(entry, &set, near))?;
-        for &(earlier, similarity) in added.near {
+        let (entry, near) = self.pairs.add(&self.keys, |entry| texts.compare(entry, &set, near))?;
+        for &(earlier, similarity) in near {
             found(earlier, similarity)?;
         }
-        if added.entry.is_some() {
+        if entry.is_some() {
             let place = texts.place(batch, record)?;
             texts.push(place, set);
         }

@@ -60,7 +60,7 @@ impl Stars {
         library.expect_same_shingles(cutter.spec.shingling, cutter.spec.seed)?;
         let is_same = library.has_keys_of(&cutter.spec, &cutter.model);
         let first = self.texts.segments.add(library)?;
-        let mut keys = ShingleKeys::new();
+        let mut keys = ShingleKeys::default();
         library.each_entry(first, |StoredEntry { keys: stored, set }| {
             let place = Place::from(set);
             if !is_same {

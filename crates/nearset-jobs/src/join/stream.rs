@@ -3,11 +3,10 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use nearset::family::{FamilyError, Hashed};
+use nearset::family::Hashed;
 use nearset::index::{CommonShingles, ShingleKeys};
 use nearset::item::SortedSet;
 use nearset::plan::{PlanError, Request};
-use nearset::spec::SpecError;
 use nearset::{Item, JoinSpec, Shingler};
 use nearset_view::run::SourceSummary;
 use serde::Serialize;
@@ -61,8 +60,7 @@ pub(super) fn shingle(shingler: &Shingler, text: &str, shingles: &mut Vec<u64>) 
 
 /// What cuts texts for a join.
 pub(super) fn shingler(spec: &JoinSpec) -> Result<Shingler, PlanError> {
-    let uncut = |error| PlanError::from(SpecError::from(FamilyError::from(error)));
-    Shingler::new(spec.shingling, spec.seed).map_err(uncut)
+    Ok(Shingler::new(spec.shingling, spec.seed)?)
 }
 
 /// What workers do.
@@ -161,7 +159,7 @@ impl Worker for Cutter<'_> {
     type Room = CutterRoom;
 
     fn room(&self) -> CutterRoom {
-        CutterRoom { shingles: Vec::new(), keys: ShingleKeys::new(), hashed: Hashed::new() }
+        CutterRoom { shingles: Vec::new(), keys: ShingleKeys::default(), hashed: Hashed::default() }
     }
 
     fn work(

@@ -182,7 +182,7 @@ impl Texts {
     /// Makes a text an entry.
     pub fn push(&mut self, place: Place, set: SortedSet) {
         let entry = self.places.len() as u32;
-        self.push_unread(place, set.len());
+        self.push_unread(place, set.as_slice().len());
         self.cache.insert(entry, Rc::new(set));
     }
 
@@ -214,7 +214,7 @@ impl Texts {
 
     /// The similarity of a set and an entry, if it is that large.
     pub fn compare(&mut self, entry: u32, set: &SortedSet, least: Similarity) -> Result<Option<Similarity>, RunError> {
-        if !SortedSet::sizes_allow(self.sizes[entry as usize] as usize, set.len(), least) {
+        if !SortedSet::sizes_allow(self.sizes[entry as usize] as usize, set.as_slice().len(), least) {
             return Ok(None);
         }
         self.compared += 1;
@@ -354,5 +354,5 @@ impl Cache {
 /// The memory of a set, with what keeps track of it.
 fn weight(set: &SortedSet) -> usize {
     const AROUND: usize = 80;
-    8 * set.len() + AROUND
+    8 * set.as_slice().len() + AROUND
 }

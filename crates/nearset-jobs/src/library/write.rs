@@ -177,7 +177,8 @@ impl LibraryWriter {
     /// Completes the library, which [`commit`] then makes the one that is there.
     pub fn complete(&mut self) -> Result<(), LibraryError> {
         let failed = self.failed();
-        (self.entries.sync().map_err(&failed)?, self.sets.sync().map_err(&failed)?);
+        self.entries.sync().map_err(&failed)?;
+        self.sets.sync().map_err(&failed)?;
         let (folder, mut manifest) = (&self.lock.folder, self.manifest.clone());
         let mut complete = || -> io::Result<()> {
             if self.pending.records > 0 {
@@ -345,7 +346,7 @@ pub fn merge(paths: &[PathBuf], out: &Path) -> Result<u64, LibraryError> {
     }
     let lock = LibraryLock::take(out, false)?;
     let mut writer = LibraryWriter::open(lock, (&spec, chain), first.model(), None, None)?;
-    let (mut segments, mut keys, mut words) = (Segments::default(), ShingleKeys::new(), Vec::new());
+    let (mut segments, mut keys, mut words) = (Segments::default(), ShingleKeys::default(), Vec::new());
     for library in &libraries {
         let number = segments.add(library)?;
         let is_same = library.has_keys_of(&spec, first.model());

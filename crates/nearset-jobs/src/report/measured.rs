@@ -87,7 +87,7 @@ fn rate(counts: [u64; 2], strata: [(u64, u64); 2]) -> [f64; 3] {
 
 #[cfg(test)]
 mod tests {
-    use nearset::{Seed, hash::Rng};
+    use nearset::{Rng, Seed};
 
     use super::*;
 
@@ -120,9 +120,9 @@ mod tests {
         for _ in 0..trials {
             let mut sample = Vec::new();
             for _ in 0..500 {
-                let near = rng.chance(1_200.0 / removed as f64);
+                let near = rng.unit() < 1_200.0 / removed as f64;
                 sample.push(Checked { similarity: if near { 0.77 } else { 1.0 }, removed: true });
-                let near = rng.chance(2_800.0 / kept as f64);
+                let near = rng.unit() < 2_800.0 / kept as f64;
                 sample.push(Checked { similarity: if near { 0.77 } else { 0.05 }, removed: false });
             }
             let curve = measured(&sample, removed, kept);

@@ -5,10 +5,10 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use nearset::filter::InsertError;
+use nearset::InsertError;
 use nearset::plan::PlanError;
 use nearset::spec::SpecError;
-use nearset::{DecodeError, ItemError, ShinglingError};
+use nearset::{DecodeError, ItemError};
 use nearset_records::{Cure, InputError, OutputError, RecordError};
 
 use nearset_view::words;
@@ -23,8 +23,6 @@ use crate::library::LibraryError;
 pub enum RunError {
     #[error(transparent)]
     Wanted(#[from] PlanError),
-    #[error(transparent)]
-    Shingling(#[from] ShinglingError),
     #[error(transparent)]
     Input(#[from] InputError),
     #[error(transparent)]

@@ -7,10 +7,11 @@
 //! of the object at `a`.
 //! Invariant: the bytes are valid UTF-8, which the caller checks for a whole batch at once.
 
+mod strings;
+
 use std::ops::Range;
 
-use nearset::simd::json::{append, string_end};
-
+use self::strings::{append, string_end};
 use crate::error::RecordFault;
 
 /// How deep values may be nested, as in `serde_json`.

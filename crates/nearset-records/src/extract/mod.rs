@@ -370,7 +370,7 @@ impl<'a, 'b> Decoder<'a, 'b> {
     pub fn floats(&mut self, i: usize, skipped: usize) -> Place {
         let raw = &self.batch.raw(i)[skipped..];
         let wide = self.batch.preamble().element_bytes == 8;
-        let filled: Result<(), Infallible> = self.arena.others.fill_vector(|vector| {
+        let filled: Result<(), Infallible> = self.arena.others.fill(|vector: &mut Vec<f32>| {
             if wide {
                 vector.extend(raw.as_chunks::<8>().0.iter().map(|&bytes| f64::from_le_bytes(bytes) as f32));
             } else {

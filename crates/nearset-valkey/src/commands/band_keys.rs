@@ -4,7 +4,7 @@
 
 use nearset::Filter;
 use nearset::family::Key as BandKey;
-use nearset::filter::{Counted, KeysError};
+use nearset::{InsertError, Match};
 
 use super::docs::{Argument, Command, Keys, entry};
 use super::items::{hold_bytes, inserted, reply_all, reserve_room};
@@ -54,10 +54,9 @@ fn parse<'a>(call: &Call<'a>) -> Outcome<(bool, Arguments<'a>)> {
 }
 
 fn read(call: &Call<'_>, filter: &Filter<'_>, items: Arguments<'_>, keys: &mut Vec<Option<BandKey>>) -> Outcome {
-    let Some(newest) = filter.near_generations().next_back() else {
-        return Err(Refusal::because(KeysError::Exact));
-    };
-    let bands = newest.spec().rule.bands();
+    let spec = filter.spec();
+    let Some(spec) = spec.near() else { return Err(Refusal::because(InsertError::NoBands)) };
+    let bands = spec.rule.bands();
     // By what was sent, not by what should have been: items may be too short.
     let bytes = hold_bytes(call, items)?;
     let answers = items.len() as u64 * PER_ANSWER;
@@ -84,11 +83,11 @@ fn add(call: &Call<'_>) -> Outcome {
     with_room(items, |room| {
         read(call, filter, items, &mut room.keys)?;
         reserve_room(call, filter, items.len())?;
+        let found = filter.insert_keys(&room.keys).map_err(Refusal::because)?;
         if counting {
-            let counted = filter.insert_keys_counting(&room.keys).map_err(Refusal::because)?;
-            reply_counted(call, &counted);
+            reply_counted(call, &found);
         } else {
-            reply_all(call, &filter.insert_keys(&room.keys).map_err(Refusal::because)?);
+            reply_all(call, found.iter().map(|found| !found.near));
         }
         Ok(())
     })?;
@@ -100,24 +99,24 @@ fn exist(call: &Call<'_>) -> Outcome {
     let (counting, items) = parse(call)?;
     let key = call.read(1)?;
     if key.is_none() && !counting {
-        reply_all(call, &vec![false; items.len()]);
+        reply_all(call, vec![false; items.len()]);
         return Ok(());
     }
     let filter = expect(&key)?;
     with_room(items, |room| {
         read(call, filter, items, &mut room.keys)?;
+        let found = filter.contains_keys(&room.keys).map_err(Refusal::because)?;
         if counting {
-            let counted = filter.contains_keys_counting(&room.keys).map_err(Refusal::because)?;
-            reply_counted(call, &counted);
+            reply_counted(call, &found);
         } else {
-            reply_all(call, &filter.contains_keys(&room.keys).map_err(Refusal::because)?);
+            reply_all(call, found.iter().map(|found| found.near));
         }
         Ok(())
     })
 }
 
 /// Two numbers per item, all in one array; -1 where a key stands for several bits, which are not counted.
-fn reply_counted(call: &Call<'_>, counted: &[Counted]) {
+fn reply_counted(call: &Call<'_>, counted: &[Match]) {
     call.array(2 * counted.len());
     for item in counted {
         call.integer(item.hits.into());

@@ -1,7 +1,7 @@
 //! `NEAR.ADD`, `NEAR.MADD`, `NEAR.EXISTS`, `NEAR.MEXISTS`, `NEAR.HITS`: items, as [`crate::items`] reads them.
 
+use nearset::InsertError;
 use nearset::family::{Form, Key};
-use nearset::filter::InsertError;
 use nearset::{Filter, Metric};
 
 use super::docs::{Argument, Command, Keys, entry};
@@ -86,7 +86,7 @@ const GROWN: &str = "the filter, grown,";
 /// Allocates what insertion may need before the first item is inserted, if it is allowed.
 pub fn reserve_room(call: &Call<'_>, filter: &mut Filter<'_>, items: usize) -> Outcome {
     if call.limits_apply() && !config::allows_overfull() {
-        filter.expect_not_overfull_before(items as u64).map_err(Refusal::because)?;
+        filter.expect_not_overfull(items as u64).map_err(Refusal::because)?;
     }
     let more = filter.room_needed(items as u64);
     if more == 0 {
@@ -110,14 +110,16 @@ const BATCH: u64 = 64 << 20;
 fn hold_batch(call: &Call<'_>, filter: &Filter<'_>, arguments: Arguments<'_>) -> Outcome {
     let bytes = hold_bytes(call, arguments)?;
     let items = arguments.len() as u64;
-    let bands = filter.near_generations().next().map_or(0, |first| first.spec().rule.bands());
+    let bands = filter.spec().near().map_or(0, |spec| spec.rule.bands());
     let keys = items.saturating_mul(size_of::<Key>() as u64 * u64::from(bands));
     if keys > BATCH {
         memory::hold_against_limit(call, keys, "hashing this many items at once")?;
     }
     // Keys are made in room that doubles, and while it is moved both are there.
-    let hashing =
-        bytes.saturating_mul(per_byte(filter.metric())).saturating_add(items * PER_ITEM).saturating_add(3 * keys);
+    let hashing = bytes
+        .saturating_mul(per_byte(filter.spec().metric()))
+        .saturating_add(items * PER_ITEM)
+        .saturating_add(3 * keys);
     let passing = hashing.saturating_add(2 * filter.bytes_to_draw()).saturating_add(call.bytes_to_send_on());
     memory::allow(call, Need { what: "hashing the items", total: 0, more: 0, passing }).map(drop)
 }
@@ -158,7 +160,7 @@ fn add(call: &Call<'_>) -> Outcome {
     let arguments = call.arguments_from(2);
     let new = with_room(arguments, |room| {
         hold_batch(call, filter, arguments)?;
-        let item = read_one(filter.metric(), arguments, &mut room.copies)?;
+        let item = read_one(filter.spec().metric(), arguments, &mut room.copies)?;
         reserve_room(call, filter, 1)?;
         filter.insert(item, &mut room.hashed).map_err(Refusal::because)
     })?;
@@ -173,12 +175,12 @@ fn add_many(call: &Call<'_>) -> Outcome {
     let arguments = call.arguments_from(2);
     let new = with_room(arguments, |room| {
         hold_batch(call, filter, arguments)?;
-        let items = read_all(filter.metric(), arguments, &mut room.copies)?;
+        let items = read_all(filter.spec().metric(), arguments, &mut room.copies)?;
         reserve_room(call, filter, items.len())?;
         filter.insert_all(items).map_err(Refusal::because)
     })?;
     inserted(call, &key);
-    reply_all(call, &new);
+    reply_all(call, new);
     Ok(())
 }
 
@@ -193,7 +195,7 @@ fn exists(call: &Call<'_>) -> Outcome {
     let arguments = call.arguments_from(2);
     let near = with_room(arguments, |room| {
         hold_batch(call, filter, arguments)?;
-        let item = read_one(filter.metric(), arguments, &mut room.copies)?;
+        let item = read_one(filter.spec().metric(), arguments, &mut room.copies)?;
         filter.contains_near(item, &mut room.hashed).map_err(Refusal::because)
     })?;
     call.integer(near.into());
@@ -203,17 +205,17 @@ fn exists(call: &Call<'_>) -> Outcome {
 fn exist(call: &Call<'_>) -> Outcome {
     let key = call.read(1)?;
     if key.is_none() {
-        reply_all(call, &vec![false; call.count() - 2]);
+        reply_all(call, vec![false; call.count() - 2]);
         return Ok(());
     }
     let filter = expect(&key)?;
     let arguments = call.arguments_from(2);
     let near = with_room(arguments, |room| {
         hold_batch(call, filter, arguments)?;
-        let items = read_all(filter.metric(), arguments, &mut room.copies)?;
+        let items = read_all(filter.spec().metric(), arguments, &mut room.copies)?;
         filter.contains_all(items).map_err(Refusal::because)
     })?;
-    reply_all(call, &near);
+    reply_all(call, near);
     Ok(())
 }
 
@@ -221,21 +223,24 @@ fn hits(call: &Call<'_>) -> Outcome {
     let key = call.read(1)?;
     let filter = expect(&key)?;
     let arguments = call.arguments_from(2);
-    let hits = with_room(arguments, |room| {
+    let found = with_room(arguments, |room| {
         hold_batch(call, filter, arguments)?;
-        let item = read_one(filter.metric(), arguments, &mut room.copies)?;
-        filter.hits(item, &mut room.hashed).map_err(Refusal::because)
+        let item = read_one(filter.spec().metric(), arguments, &mut room.copies)?;
+        filter.find(item, &mut room.hashed).map_err(Refusal::because)
     })?;
     call.array(3);
-    call.integer(hits.hit.into());
-    call.integer(hits.bands.into());
-    call.double(filter.acceptance_of_hits(hits));
+    // An exact near filter has one band, as it were: it hits or it does not.
+    let (hits, bands) = if found.bands == 0 { (found.near.into(), 1) } else { (found.hits, found.bands) };
+    call.integer(hits.into());
+    call.integer(bands.into());
+    call.double(filter.acceptance_of_hits(found));
     Ok(())
 }
 
-pub fn reply_all(call: &Call<'_>, answers: &[bool]) {
+pub fn reply_all(call: &Call<'_>, answers: impl IntoIterator<Item = bool, IntoIter: ExactSizeIterator>) {
+    let answers = answers.into_iter();
     call.array(answers.len());
-    for &answer in answers {
+    for answer in answers {
         call.integer(answer.into());
     }
 }

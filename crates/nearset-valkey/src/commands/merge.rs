@@ -71,11 +71,10 @@ fn merge(call: &Call<'_>) -> Outcome {
 fn check(call: &Call<'_>, filter: &Filter<'_>, sources: &[&Filter<'static>], copied: u64) -> Outcome<Floor> {
     let mut room = 0u64;
     // A filter on no terms takes on those of the first source that has some, which all others are then held to.
-    let on_terms = sources.iter().copied().find(|source| source.terms().is_some());
+    let on_terms = sources.iter().copied().find(|source| source.spec().terms().is_some());
     for source in sources {
-        filter.expect_mergeable(source).map_err(Refusal::because)?;
-        on_terms.map_or(Ok(()), |first| first.expect_mergeable(source)).map_err(Refusal::because)?;
-        room = room.saturating_add(filter.room_to_merge(source));
+        on_terms.map_or(Ok(0), |first| first.room_to_merge(source)).map_err(Refusal::because)?;
+        room = room.saturating_add(filter.room_to_merge(source).map_err(Refusal::because)?);
     }
     let need = Need {
         what: MERGED,

@@ -8,7 +8,6 @@
 
 use std::io;
 
-use nearset::bloom::BitArrayError;
 use nearset::spec::SpecError;
 use nearset::{DecodeError, Filter};
 
@@ -222,15 +221,13 @@ fn finish(call: &Call<'_>, incoming: &Incoming) -> Result<Filter<'static>, Unfin
     let _floor = memory::allow(call, need).map_err(Unfinished::NoRoom)?;
     let filter = incoming.decode(call.work_limit()).map_err(|error| match error {
         DecodeError::Memory { .. } => Unfinished::NoRoom(memory::no_memory("the filter")),
-        DecodeError::Spec(error @ SpecError::Bits(BitArrayError::Memory { .. })) => {
-            Unfinished::NoRoom(memory::refused("the filter", error))
-        }
+        DecodeError::Spec(error @ SpecError::Memory { .. }) => Unfinished::NoRoom(memory::refused("the filter", error)),
         damage => Unfinished::Damaged(Refusal::because(damage)),
     })?;
     if call.limits_apply() && !config::allows_overfull() {
         let cure =
             |cause| Refusal::Because(format!("{cause}, or CONFIG SET near.allow-overfull yes to take it as it is"));
-        filter.expect_not_overfull().map_err(|cause| Unfinished::Damaged(cure(cause)))?;
+        filter.expect_not_overfull(0).map_err(|cause| Unfinished::Damaged(cure(cause)))?;
     }
     // Its functions come on top of what the file has.
     memory::hold_against_limit(call, weight(&filter), "the filter").map_err(Unfinished::NoRoom)?;

@@ -1,6 +1,6 @@
 //! Texts that a deduplicator may meet and that are nothing like prose, made to find what is slow.
 
-use nearset::{Seed, hash::Rng};
+use nearset::{Rng, Seed};
 
 /// Makes the text with which all others are compared: sentences of words as long and as frequent as those of English.
 pub fn prose(bytes: usize) -> String {
@@ -13,7 +13,7 @@ pub fn prose(bytes: usize) -> String {
     let mut text = String::with_capacity(bytes + 16);
     while text.len() < bytes {
         // Frequencies fall with the rank, as in Zipf's law.
-        let rank = (20_000f64.powf(rng.unit_positive()) as usize).min(words.len()) - 1;
+        let rank = (20_000f64.powf(1.0 - rng.unit()) as usize).min(words.len()) - 1;
         text.push_str(&words[rank]);
         text.push_str(if rng.below(12) == 0 { ". " } else { " " });
     }

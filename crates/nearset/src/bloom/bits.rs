@@ -7,10 +7,10 @@ use std::{borrow::Cow, ops::Range};
 
 use nearset_theory::bloom;
 
-use crate::simd::line::Line;
-
-/// The most lines that a filter may have: 4 TiB of them.
-pub(crate) const MAX_LINES: u64 = 1 << 36;
+use crate::{
+    error::{MOST_LINES, SpecError},
+    simd::line::Line,
+};
 
 const LINE_BYTES: usize = size_of::<Line>();
 
@@ -18,42 +18,18 @@ const LINE_BYTES: usize = size_of::<Line>();
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct BitArray<'a>(Cow<'a, [Line]>);
 
-/// No filter can have this memory.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum BitArrayError {
-    /// A filter without lines, or with absurdly many.
-    #[error("a filter has 1 to {MAX_LINES} lines of 64 bytes, not {found}: ask for fewer items or a higher error")]
-    Lines {
-        /// The number asked for.
-        found: u64,
-    },
-    /// The allocator refused.
-    #[error("no memory for {lines} lines of 64 bytes ({} MiB): ask for fewer items or a higher error", lines >> 14)]
-    Memory {
-        /// The number asked for.
-        lines: u64,
-    },
-    /// The bytes do not end with a line.
-    #[error("{found} bytes are not a whole number of 64-byte lines: the table was cut off or starts elsewhere")]
-    Ragged {
-        /// How many bytes were given.
-        found: usize,
-    },
-}
-
 impl<'a> BitArray<'a> {
     /// Lines with no bit set.
-    pub(crate) fn zeroed(lines: u64) -> Result<BitArray<'static>, BitArrayError> {
+    pub(crate) fn zeroed(lines: u64) -> Result<BitArray<'static>, SpecError> {
         let length = Self::check_count(lines)?;
-        let owned = bytemuck::allocation::try_zeroed_vec(length).map_err(|()| BitArrayError::Memory { lines })?;
+        let owned = bytemuck::allocation::try_zeroed_vec(length).map_err(|()| SpecError::Memory { lines })?;
         Ok(BitArray(Cow::Owned(owned)))
     }
 
     /// Lines from their bytes: borrowed where the platform can read them in place, else copied.
-    pub(crate) fn from_bytes(bytes: &'a [u8]) -> Result<BitArray<'a>, BitArrayError> {
+    pub(crate) fn from_bytes(bytes: &'a [u8]) -> Result<BitArray<'a>, SpecError> {
         if !bytes.len().is_multiple_of(LINE_BYTES) {
-            return Err(BitArrayError::Ragged { found: bytes.len() });
+            return Err(SpecError::Ragged { found: bytes.len() });
         }
         let lines = (bytes.len() / LINE_BYTES) as u64;
         Self::check_count(lines)?;
@@ -73,16 +49,16 @@ impl<'a> BitArray<'a> {
 
     /// Lines that were made elsewhere.
     #[cfg(test)]
-    pub(crate) fn from_lines(lines: impl Into<Cow<'a, [Line]>>) -> Result<BitArray<'a>, BitArrayError> {
+    pub(crate) fn from_lines(lines: impl Into<Cow<'a, [Line]>>) -> Result<BitArray<'a>, SpecError> {
         let lines = lines.into();
         Self::check_count(lines.len() as u64)?;
         Ok(BitArray(lines))
     }
 
-    fn check_count(lines: u64) -> Result<usize, BitArrayError> {
+    fn check_count(lines: u64) -> Result<usize, SpecError> {
         match usize::try_from(lines) {
-            Ok(length) if (1..=MAX_LINES).contains(&lines) => Ok(length),
-            _ => Err(BitArrayError::Lines { found: lines }),
+            Ok(length) if (1..=MOST_LINES).contains(&lines) => Ok(length),
+            _ => Err(SpecError::Lines { found: lines }),
         }
     }
 
@@ -132,11 +108,11 @@ impl<'a> BitArray<'a> {
     }
 
     /// [`Self::into_owned`], where a refused copy is an error.
-    pub(crate) fn try_into_owned(self) -> Result<BitArray<'static>, BitArrayError> {
+    pub(crate) fn try_into_owned(self) -> Result<BitArray<'static>, SpecError> {
         match self.0 {
             Cow::Owned(lines) => Ok(BitArray(Cow::Owned(lines))),
             Cow::Borrowed(lines) => {
-                let refused = |_| BitArrayError::Memory { lines: lines.len() as u64 };
+                let refused = |_| SpecError::Memory { lines: lines.len() as u64 };
                 let mut owned = Vec::new();
                 owned.try_reserve_exact(lines.len()).map_err(refused)?;
                 owned.extend_from_slice(lines);
@@ -264,9 +240,9 @@ mod tests {
 
     #[test]
     fn impossible_sizes_are_refused_before_anything_is_allocated() {
-        assert_eq!(BitArray::zeroed(0).unwrap_err(), BitArrayError::Lines { found: 0 });
-        assert_eq!(BitArray::zeroed(u64::MAX).unwrap_err(), BitArrayError::Lines { found: u64::MAX });
-        assert_eq!(BitArray::from_bytes(&[]).unwrap_err(), BitArrayError::Lines { found: 0 });
-        assert_eq!(BitArray::from_bytes(&[0; 65]).unwrap_err(), BitArrayError::Ragged { found: 65 });
+        assert_eq!(BitArray::zeroed(0).unwrap_err(), SpecError::Lines { found: 0 });
+        assert_eq!(BitArray::zeroed(u64::MAX).unwrap_err(), SpecError::Lines { found: u64::MAX });
+        assert_eq!(BitArray::from_bytes(&[]).unwrap_err(), SpecError::Lines { found: 0 });
+        assert_eq!(BitArray::from_bytes(&[0; 65]).unwrap_err(), SpecError::Ragged { found: 65 });
     }
 }

@@ -16,13 +16,12 @@ use nearset_theory::bloom::lines_false_positive;
 
 use crate::{
     MergeError,
+    error::{MOST_LINES, SpecError},
     hash::{ByteHash, Seed, fold, reduce},
-    simd::line::{self, AtomicLine, Lanes, Line, Place},
+    simd::line::{self, Lanes, Line, Place},
 };
 
 pub(crate) use bits::BitArray;
-pub use bits::BitArrayError;
-use bits::MAX_LINES;
 
 /// A set of keys that may say yes to a key it doesn't hold, and never says no to one that it does.
 ///
@@ -34,12 +33,10 @@ use bits::MAX_LINES;
 /// assert!(!seen.insert(b"one"));
 /// assert!(seen.contains(b"one"));
 /// assert!(!seen.contains(b"two"));
-/// # Ok::<(), nearset::bloom::BloomError>(())
+/// # Ok::<(), nearset::spec::SpecError>(())
 /// ```
 ///
-/// Keys that are hashed already go in by [`insert_hash`](Self::insert_hash). Many keys at once are faster by
-/// [`insert_all`](Self::insert_all) and [`contains_all`](Self::contains_all), which fetch lines ahead; many threads insert
-/// through [`shared`](Self::shared).
+/// Many keys at once are faster by [`insert_all`](Self::insert_all) and [`contains_all`](Self::contains_all), which take their hashes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BloomFilter<'a> {
     bits: BitArray<'a>,
@@ -68,38 +65,12 @@ impl Keys {
     }
 }
 
-/// These parameters make no filter.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
-#[non_exhaustive]
-pub enum BloomError {
-    /// A filter for nothing.
-    #[error("a filter is planned for at least 1 key: give the number of distinct keys that you expect")]
-    Capacity,
-    /// Not a probability that a filter can keep to.
-    #[error("the false-positive rate {found} is not between {lowest} and 1, exclusive: 0.01 suits most uses")]
-    FalsePositive {
-        /// The rate asked for.
-        found: f64,
-        /// The least that can be planned for.
-        lowest: f64,
-    },
-    /// A line has eight lanes.
-    #[error("a key has 1 to 8 bits in its line, not {found}")]
-    Hashes {
-        /// The number asked for.
-        found: u32,
-    },
-    /// The memory can't be had.
-    #[error(transparent)]
-    BitArray(#[from] BitArrayError),
-}
-
 impl BloomFilter<'static> {
     /// The lowest false-positive rate that a filter can be planned for.
     pub(crate) const LOWEST_FALSE_POSITIVE: f64 = 1e-9;
 
     /// An empty filter, as small as can be, in which `capacity` distinct keys give at most `max_false_positive`.
-    pub fn new(capacity: u64, max_false_positive: f64, seed: Seed) -> Result<Self, BloomError> {
+    pub fn new(capacity: u64, max_false_positive: f64, seed: Seed) -> Result<Self, SpecError> {
         let (lines, hashes) = Self::planned(capacity, max_false_positive)?;
         Self::with_lines(lines, hashes, seed)
     }
@@ -108,19 +79,19 @@ impl BloomFilter<'static> {
     ///
     /// # Errors
     /// If there is none.
-    pub fn planned(capacity: u64, max_false_positive: f64) -> Result<(u64, u32), BloomError> {
+    pub(crate) fn planned(capacity: u64, max_false_positive: f64) -> Result<(u64, u32), SpecError> {
         let lowest = Self::LOWEST_FALSE_POSITIVE;
         if !(max_false_positive > lowest && max_false_positive < 1.0) {
-            return Err(BloomError::FalsePositive { found: max_false_positive, lowest });
+            return Err(SpecError::FalsePositive { found: max_false_positive, lowest });
         }
         if capacity == 0 {
-            return Err(BloomError::Capacity);
+            return Err(SpecError::NoKeys);
         }
         Ok(smallest(capacity, max_false_positive))
     }
 
     /// An empty filter of `lines` lines of 64 bytes, with `hashes` (1 to 8) bits a key.
-    pub fn with_lines(lines: u64, hashes: u32, seed: Seed) -> Result<Self, BloomError> {
+    pub(crate) fn with_lines(lines: u64, hashes: u32, seed: Seed) -> Result<Self, SpecError> {
         lanes(hashes)?;
         Self::from_parts(BitArray::<'static>::zeroed(lines)?, hashes, seed)
     }
@@ -128,7 +99,7 @@ impl BloomFilter<'static> {
 
 impl<'a> BloomFilter<'a> {
     /// A filter around lines that another one of these parameters has filled.
-    pub(crate) fn from_parts(bits: BitArray<'a>, hashes: u32, seed: Seed) -> Result<Self, BloomError> {
+    pub(crate) fn from_parts(bits: BitArray<'a>, hashes: u32, seed: Seed) -> Result<Self, SpecError> {
         let keys = Keys::new(lanes(hashes)?, seed);
         Ok(Self { bits, seed, keys })
     }
@@ -139,7 +110,7 @@ impl<'a> BloomFilter<'a> {
     }
 
     /// [`Self::into_owned`], where a refused copy is an error.
-    pub(crate) fn try_into_owned(self) -> Result<BloomFilter<'static>, BitArrayError> {
+    pub(crate) fn try_into_owned(self) -> Result<BloomFilter<'static>, SpecError> {
         Ok(BloomFilter { bits: self.bits.try_into_owned()?, seed: self.seed, keys: self.keys })
     }
 
@@ -170,19 +141,20 @@ impl<'a> BloomFilter<'a> {
     ///
     /// Keys with equal hashes are one key.
     #[inline]
-    pub fn insert_hash(&mut self, hash: u64) -> bool {
+    pub(crate) fn insert_hash(&mut self, hash: u64) -> bool {
         let keys = &self.keys;
         line::insert_at(self.bits.lines_mut(), move |lines| keys.place(hash, lines))
     }
 
     /// Whether a key of this hash was inserted, or looks as if it was.
     #[inline]
-    pub fn contains_hash(&self, hash: u64) -> bool {
+    pub(crate) fn contains_hash(&self, hash: u64) -> bool {
         let keys = &self.keys;
         line::contains_at(self.bits.lines(), move |lines| keys.place(hash, lines))
     }
 
-    /// [`insert_hash`](Self::insert_hash) for all of them in order; the answers are the same.
+    /// Inserts keys by their hashes, those of [`Self::hash`] or any other that are 64 random bits, and says of each whether it was
+    /// certainly not in before. Keys with equal hashes are one key.
     pub fn insert_all(&mut self, hashes: &[u64]) -> Vec<bool> {
         let mut answers = vec![false; hashes.len()];
         let (keys, lines) = (self.keys, self.bits.lines_mut());
@@ -191,33 +163,13 @@ impl<'a> BloomFilter<'a> {
         answers
     }
 
-    /// [`contains_hash`](Self::contains_hash) for all of them.
+    /// Looks keys up by their hashes.
     pub fn contains_all(&self, hashes: &[u64]) -> Vec<bool> {
         let mut answers = vec![false; hashes.len()];
         let (keys, lines) = (self.keys, self.bits.lines());
         let count = lines.len();
         line::contains_each(lines, hashes, &mut answers, move |hash| keys.place(hash, count));
         answers
-    }
-
-    /// A view through which many threads may insert at once.
-    ///
-    /// ```
-    /// use nearset::{BloomFilter, Seed};
-    ///
-    /// let mut seen = BloomFilter::new(1_000, 0.01, Seed::new(42))?;
-    /// let shared = seen.shared();
-    /// std::thread::scope(|scope| {
-    ///     for word in [b"one", b"two"] {
-    ///         let shared = &shared;
-    ///         scope.spawn(move || shared.insert(word));
-    ///     }
-    /// });
-    /// assert!(seen.contains(b"one") && seen.contains(b"two"));
-    /// # Ok::<(), nearset::bloom::BloomError>(())
-    /// ```
-    pub fn shared(&mut self) -> SharedBloom<'_> {
-        SharedBloom { keys: self.keys, lines: line::as_atomic(self.bits.lines_mut()) }
     }
 
     /// Takes in all keys of the other filter, as if each had been inserted here.
@@ -259,7 +211,7 @@ impl<'a> BloomFilter<'a> {
     }
 
     /// How many bits a key has in its line.
-    pub fn hashes(&self) -> u32 {
+    pub(crate) fn hashes(&self) -> u32 {
         self.keys.lanes.count()
     }
 
@@ -269,7 +221,7 @@ impl<'a> BloomFilter<'a> {
     }
 
     /// The filter's memory.
-    pub fn lines(&self) -> &[Line] {
+    pub(crate) fn lines(&self) -> &[Line] {
         self.bits.lines()
     }
 
@@ -279,51 +231,8 @@ impl<'a> BloomFilter<'a> {
     }
 }
 
-fn lanes(hashes: u32) -> Result<Lanes, BloomError> {
-    Lanes::new(hashes).ok_or(BloomError::Hashes { found: hashes })
-}
-
-/// A view of a [`BloomFilter`] through which many threads insert at once; see [`BloomFilter::shared`].
-#[derive(Debug, Clone, Copy)]
-pub struct SharedBloom<'f> {
-    keys: Keys,
-    lines: &'f [AtomicLine],
-}
-
-impl SharedBloom<'_> {
-    /// The hash by which the filter knows the bytes.
-    #[inline]
-    pub fn hash(&self, bytes: &[u8]) -> u64 {
-        self.keys.bytes.hash(bytes)
-    }
-
-    /// Inserts bytes. True when they were certainly not in before, or another thread is inserting them right now.
-    #[inline]
-    pub fn insert(&self, bytes: &[u8]) -> bool {
-        self.insert_hash(self.hash(bytes))
-    }
-
-    /// Inserts a key by its hash. True when it was certainly not in before, or another thread is inserting it right now.
-    #[inline]
-    pub fn insert_hash(&self, hash: u64) -> bool {
-        let place = self.keys.place(hash, self.lines.len());
-        self.lines[place.line].insert(place.probe)
-    }
-
-    /// Inserts all keys by their hashes, with their lines fetched ahead.
-    pub fn insert_all(&self, hashes: &[u64]) -> Vec<bool> {
-        let mut answers = vec![false; hashes.len()];
-        let (keys, count) = (self.keys, self.lines.len());
-        AtomicLine::insert_each(self.lines, hashes, &mut answers, move |hash| keys.place(hash, count));
-        answers
-    }
-
-    /// Whether a key of this hash was inserted, or looks as if it was. One that is just being inserted may be missed.
-    #[inline]
-    pub fn contains_hash(&self, hash: u64) -> bool {
-        let place = self.keys.place(hash, self.lines.len());
-        self.lines[place.line].contains(place.probe)
-    }
+fn lanes(hashes: u32) -> Result<Lanes, SpecError> {
+    Lanes::new(hashes).ok_or(SpecError::Hashes { hashes })
 }
 
 /// The fewest lines that keep to the rate, and with how many bits a key; among equals the lowest rate.
@@ -331,7 +240,7 @@ fn smallest(capacity: u64, max_false_positive: f64) -> (u64, u32) {
     let keeps = |lines, hashes| lines_false_positive(capacity, lines, hashes) <= max_false_positive;
     let candidates = (1..=8).map(|hashes| {
         let mut enough = 1;
-        while enough <= MAX_LINES && !keeps(enough, hashes) {
+        while enough <= MOST_LINES && !keeps(enough, hashes) {
             enough *= 2;
         }
         let mut too_few = enough / 2;
@@ -342,7 +251,7 @@ fn smallest(capacity: u64, max_false_positive: f64) -> (u64, u32) {
         (enough, lines_false_positive(capacity, enough, hashes), hashes)
     });
     let best = candidates.min_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)));
-    best.map_or((MAX_LINES + 1, 8), |(lines, _, hashes)| (lines, hashes))
+    best.map_or((MOST_LINES + 1, 8), |(lines, _, hashes)| (lines, hashes))
 }
 
 #[cfg(test)]

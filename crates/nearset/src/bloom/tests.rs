@@ -1,5 +1,8 @@
 use super::*;
-use crate::hash::{Rng, mix};
+use crate::{
+    error::SpecError,
+    hash::{Rng, mix},
+};
 
 fn hashes(stream: u64, count: u64) -> Vec<u64> {
     let mut rng = Rng::new(Seed::new(stream));
@@ -136,38 +139,6 @@ fn merging_names_the_first_difference_and_changes_nothing() {
 }
 
 #[test]
-fn threads_that_share_a_filter_lose_no_bit() {
-    let keys = hashes(30, 200_000);
-    // Few lines, so that threads meet in them all the time.
-    let mut filter = BloomFilter::with_lines(64, 8, Seed::new(1)).unwrap();
-    let shared = filter.shared();
-    std::thread::scope(|scope| {
-        for thread in 0..8 {
-            let keys = &keys;
-            scope.spawn(move || {
-                let mine: Vec<u64> = keys.iter().copied().skip(thread).step_by(8).collect();
-                let (one_by_one, batch) = mine.split_at(mine.len() / 2);
-                one_by_one.iter().for_each(|&key| {
-                    shared.insert_hash(key);
-                    assert!(shared.contains_hash(key));
-                });
-                shared.insert_all(batch);
-            });
-        }
-    });
-    assert_eq!(filter, filled(64, 8, &keys));
-}
-
-#[test]
-fn a_shared_key_is_new_exactly_once_to_one_thread() {
-    let mut filter = BloomFilter::new(1_000, 0.001, Seed::new(1)).unwrap();
-    let shared = filter.shared();
-    assert!(shared.insert(b"key"));
-    assert!(!shared.insert(b"key"));
-    assert!(filter.contains(b"key"));
-}
-
-#[test]
 fn the_number_of_keys_is_estimated_from_the_fill() {
     for hashes_per_key in [1, 4, 8] {
         let keys = hashes(40, 50_000);
@@ -192,14 +163,14 @@ fn seeds_give_unrelated_filters() {
 #[test]
 fn impossible_parameters_are_refused() {
     let seed = Seed::new(1);
-    assert_eq!(BloomFilter::new(0, 0.01, seed).unwrap_err(), BloomError::Capacity);
+    assert_eq!(BloomFilter::new(0, 0.01, seed).unwrap_err(), SpecError::NoKeys);
     for rate in [0.0, -1.0, 1.0, 1e-12] {
-        assert!(matches!(BloomFilter::new(10, rate, seed), Err(BloomError::FalsePositive { .. })), "{rate}");
+        assert!(matches!(BloomFilter::new(10, rate, seed), Err(SpecError::FalsePositive { .. })), "{rate}");
     }
-    assert!(matches!(BloomFilter::new(10, f64::NAN, seed), Err(BloomError::FalsePositive { .. })));
-    assert!(matches!(BloomFilter::new(u64::MAX, 0.01, seed), Err(BloomError::BitArray(BitArrayError::Lines { .. }))));
-    assert_eq!(BloomFilter::with_lines(4, 0, seed).unwrap_err(), BloomError::Hashes { found: 0 });
-    assert_eq!(BloomFilter::with_lines(4, 9, seed).unwrap_err(), BloomError::Hashes { found: 9 });
+    assert!(matches!(BloomFilter::new(10, f64::NAN, seed), Err(SpecError::FalsePositive { .. })));
+    assert!(matches!(BloomFilter::new(u64::MAX, 0.01, seed), Err(SpecError::Lines { .. })));
+    assert_eq!(BloomFilter::with_lines(4, 0, seed).unwrap_err(), SpecError::Hashes { hashes: 0 });
+    assert_eq!(BloomFilter::with_lines(4, 9, seed).unwrap_err(), SpecError::Hashes { hashes: 9 });
 }
 
 #[test]

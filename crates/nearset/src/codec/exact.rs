@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use super::{
     Body, Check, DecodeError, Frame, Kind, Opening, Reader, Writer, encode,
     frame::to_bytes,
-    generations::{only_generation, unlike_the_first},
+    generations::unlike_the_first,
     spec::{COUNTS, SPEC, read_counts, read_table, read_tables, unknown, write_table},
 };
 use crate::{
@@ -73,18 +73,8 @@ impl<'a> ExactNearFilter<'a> {
     ///
     /// # Errors
     /// What the writer reports.
-    pub fn encode(&self, out: &mut dyn std::io::Write) -> std::io::Result<()> {
+    pub(crate) fn encode(&self, out: &mut dyn std::io::Write) -> std::io::Result<()> {
         encode(self, out)
-    }
-
-    /// Opens a file's bytes. Tables and folds that lie 64-byte aligned in them, as in a memory map, are used in place.
-    ///
-    /// # Errors
-    /// If the bytes are not an intact exact near filter that this build reads, alone or as the only generation of a file of
-    /// a [`Filter`](crate::Filter).
-    pub fn decode(bytes: &'a [u8], opening: impl Into<Opening>) -> Result<Self, DecodeError> {
-        let opening = opening.into();
-        Self::decode_after(only_generation(bytes, opening.check)?, opening, None)
     }
 
     /// Opens a file that holds nothing else, and if it is to follow another filter, has one of the specs that may follow.

@@ -5,10 +5,7 @@ use std::{borrow::Cow, fmt, io};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 use super::{Check, DecodeError, Reader, Writer};
-use crate::{
-    bloom::{BitArray, BitArrayError},
-    simd::line::Line,
-};
+use crate::{bloom::BitArray, error::SpecError, simd::line::Line};
 
 /// The first bytes of every file. The first is no ASCII, so that a text file is not taken for one.
 pub(crate) const MAGIC: [u8; 8] = *b"\x89NEARSET";
@@ -21,13 +18,13 @@ const HEADER: usize = 64;
 pub enum Kind {
     /// A [`BloomFilter`](crate::BloomFilter).
     Bloom,
-    /// A [`NearFilter`](crate::NearFilter).
+    /// A [`Filter`](crate::Filter) with bands, on no terms.
     Near,
-    /// An [`ExactNearFilter`](crate::ExactNearFilter).
+    /// An exact [`Filter`](crate::Filter), on no terms.
     ExactNear,
-    /// A [`HammingIndex`](crate::HammingIndex).
+    /// An [`Index`](crate::Index) of bit strings that misses nothing.
     Hamming,
-    /// An [`LshIndex`](crate::index::LshIndex).
+    /// An [`Index`](crate::Index) by locality-sensitive keys.
     Lsh,
     /// A [`Filter`](crate::Filter) on terms, with all its generations.
     Generations,
@@ -48,11 +45,6 @@ impl Kind {
 
     pub(super) fn number(self) -> u8 {
         Self::ALL.into_iter().find(|&(_, kind)| kind == self).expect("every kind has a number").0
-    }
-
-    /// Whether it holds items, and not only bits that tell whether there were any.
-    pub fn is_index(self) -> bool {
-        matches!(self, Kind::Hamming | Kind::Lsh)
     }
 
     /// What a file holds, from its first bytes; nothing but the header is read.
@@ -294,7 +286,7 @@ impl<'a> Frame<'a> {
     pub(crate) fn array(&mut self, lines: u64) -> Result<BitArray<'a>, DecodeError> {
         let array = self.payload(lines.saturating_mul(size_of::<Line>() as u64))?;
         BitArray::from_bytes(array).map_err(|error| match error {
-            BitArrayError::Memory { .. } => DecodeError::Memory { bytes: array.len() as u64 },
+            SpecError::Memory { .. } => DecodeError::Memory { bytes: array.len() as u64 },
             other => DecodeError::BadValue { what: "a table", found: other.to_string() },
         })
     }

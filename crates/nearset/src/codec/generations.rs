@@ -1,7 +1,6 @@
 //! Filters in bytes, with all their generations, and their specs.
 //!
-//! A file of generations holds each generation's own file, whole. A file with one generation opens as that structure too, without
-//! copying.
+//! A file of generations holds each generation's own file, whole.
 
 use std::{borrow::Cow, io};
 
@@ -10,10 +9,10 @@ use super::{
     spec::{self, SPEC, unknown},
 };
 use crate::{
-    Distance, ExactNearFilter, NearFilter,
-    family::WorkLimit,
-    filter::{Filter, Generation, most_generations, next_specs_in_files},
-    spec::{FilterSpec, GenerationSpec, MOST_GENERATIONS, Terms, TermsError, WhenFull},
+    Distance,
+    error::{MOST_GENERATIONS, SpecError},
+    filter::{ExactNearFilter, Filter, Generation, NearFilter, most_generations, next_specs_in_files},
+    spec::{FilterSpec, GenerationSpec, Terms, WhenFull},
 };
 
 /// The section that says how long each generation's file is.
@@ -56,7 +55,7 @@ fn read_terms(mut reader: Reader<'_>) -> Result<Terms, DecodeError> {
     Ok(terms)
 }
 
-fn bad_terms(error: TermsError) -> DecodeError {
+fn bad_terms(error: SpecError) -> DecodeError {
     DecodeError::BadValue { what: "a part of the terms", found: error.to_string() }
 }
 
@@ -87,15 +86,8 @@ impl FilterSpec {
     ///
     /// # Errors
     /// If the bytes are not an intact spec that this build reads.
-    pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
-        Self::decode_within(bytes, WorkLimit::Usual)
-    }
-
-    /// [`Self::decode`] by another limit on work.
-    ///
-    /// # Errors
-    /// As [`Self::decode`].
-    pub fn decode_within(bytes: &[u8], limit: WorkLimit) -> Result<Self, DecodeError> {
+    pub fn decode(bytes: &[u8], opening: impl Into<Opening>) -> Result<Self, DecodeError> {
+        let limit = opening.into().work;
         let frame = Frame::open(bytes, Kind::Description, Check::Everything)?;
         frame.expect_only(&[SPEC, TERMS])?;
         let mut spec = frame.section(SPEC, "the spec")?;
@@ -258,15 +250,4 @@ fn open(bytes: &[u8], check: Check) -> Result<(Terms, Vec<&[u8]>), DecodeError> 
     }
     frame.finish()?;
     Ok((terms, files))
-}
-
-/// The file of the only generation, where the bytes are a file of generations; else the bytes as they are.
-pub(super) fn only_generation(bytes: &[u8], check: Check) -> Result<&[u8], DecodeError> {
-    if Kind::of(bytes)? != Kind::Generations {
-        return Ok(bytes);
-    }
-    match open(bytes, check)?.1[..] {
-        [only] => Ok(only),
-        ref several => Err(DecodeError::Several { generations: several.len() }),
-    }
 }

@@ -54,7 +54,7 @@ impl<'a> HammingIndex<'a> {
     ///
     /// # Errors
     /// What the writer reports.
-    pub fn encode(&self, out: &mut dyn io::Write) -> io::Result<()> {
+    pub(crate) fn encode(&self, out: &mut dyn io::Write) -> io::Result<()> {
         encode(self, out)
     }
 
@@ -62,7 +62,7 @@ impl<'a> HammingIndex<'a> {
     ///
     /// # Errors
     /// If the bytes are not an intact Hamming index that this build reads.
-    pub fn decode(bytes: &'a [u8], opening: impl Into<Opening>) -> Result<Self, DecodeError> {
+    pub(crate) fn decode(bytes: &'a [u8], opening: impl Into<Opening>) -> Result<Self, DecodeError> {
         let check = opening.into().check;
         let mut frame = Frame::open(bytes, Kind::Hamming, check)?;
         frame.expect_only(&[SPEC, COUNTS])?;

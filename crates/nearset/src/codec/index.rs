@@ -3,7 +3,10 @@
 use std::io;
 
 use super::{DecodeError, Kind, Opening};
-use crate::{HammingIndex, Index, LshIndex};
+use crate::{
+    Index,
+    index::{HammingIndex, LshIndex, Structure},
+};
 
 impl<'a> Index<'a> {
     /// Opens a file's bytes.
@@ -13,8 +16,8 @@ impl<'a> Index<'a> {
     pub fn decode(bytes: &'a [u8], opening: impl Into<Opening>) -> Result<Self, DecodeError> {
         let opening = opening.into();
         match Kind::of(bytes)? {
-            Kind::Lsh => Ok(Index::Lsh(LshIndex::decode(bytes, opening)?)),
-            _ => Ok(Index::Hamming(HammingIndex::decode(bytes, opening)?)),
+            Kind::Lsh => Ok(Index(Structure::Lsh(LshIndex::decode(bytes, opening)?))),
+            _ => Ok(Index(Structure::Hamming(HammingIndex::decode(bytes, opening)?))),
         }
     }
 
@@ -23,9 +26,9 @@ impl<'a> Index<'a> {
     /// # Errors
     /// What the writer reports.
     pub fn encode(&self, out: &mut dyn io::Write) -> io::Result<()> {
-        match self {
-            Index::Hamming(index) => index.encode(out),
-            Index::Lsh(index) => index.encode(out),
+        match &self.0 {
+            Structure::Hamming(index) => index.encode(out),
+            Structure::Lsh(index) => index.encode(out),
         }
     }
 }

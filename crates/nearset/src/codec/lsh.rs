@@ -84,7 +84,7 @@ impl<'a> LshIndex<'a> {
     ///
     /// # Errors
     /// What the writer reports.
-    pub fn encode(&self, out: &mut dyn std::io::Write) -> std::io::Result<()> {
+    pub(crate) fn encode(&self, out: &mut dyn std::io::Write) -> std::io::Result<()> {
         if let Some(parts) = self.parts() {
             return encode(&Compact { spec: self.spec(), parts }, out);
         }
@@ -97,7 +97,7 @@ impl<'a> LshIndex<'a> {
     ///
     /// # Errors
     /// If the bytes are not an intact near-neighbour index that this build reads.
-    pub fn decode(bytes: &'a [u8], opening: impl Into<Opening>) -> Result<Self, DecodeError> {
+    pub(crate) fn decode(bytes: &'a [u8], opening: impl Into<Opening>) -> Result<Self, DecodeError> {
         let Opening { check, work } = opening.into();
         let mut frame = Frame::open(bytes, Kind::Lsh, check)?;
         frame.expect_only(&[SPEC, COUNTS, NAMES])?;

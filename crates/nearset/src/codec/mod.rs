@@ -20,10 +20,7 @@ pub(crate) use bytes::{Reader, Writer};
 pub(crate) use frame::{Body, Frame, encode, head};
 pub use frame::{Kind, length_of};
 
-use crate::{
-    family::{WorkError, WorkLimit},
-    spec::{LshSpecError, SpecError},
-};
+use crate::{error::SpecError, family::WorkLimit};
 
 /// Whether to read every byte before trusting a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -39,10 +36,10 @@ pub enum Check {
 /// How bytes are opened: what is read before they are trusted, and how much work their spec may ask for.
 ///
 /// ```
-/// use nearset::{Check, DecodeError, NearFilter, codec::Opening, family::WorkLimit};
+/// use nearset::{Check, DecodeError, Filter, Opening, family::WorkLimit};
 ///
-/// fn open_my_own(bytes: &[u8]) -> Result<NearFilter<'_>, DecodeError> {
-///     NearFilter::decode(bytes, Opening { check: Check::Everything, work: WorkLimit::Unlimited })
+/// fn open_my_own(bytes: &[u8]) -> Result<Filter<'_>, DecodeError> {
+///     Filter::decode(bytes, Opening { check: Check::Everything, work: WorkLimit::Unlimited })
 /// }
 /// # assert!(open_my_own(b"").is_err());
 /// ```
@@ -100,14 +97,6 @@ pub enum DecodeError {
         /// What the file holds.
         found: Kind,
     },
-    /// A filter of several generations where one was asked for.
-    #[error(
-        "the file holds a filter of {generations} generations, which is not one filter: open it as generations, which answer together"
-    )]
-    Several {
-        /// How many.
-        generations: usize,
-    },
     /// A structure, family or section that this build does not know.
     #[error("{what} number {found} is unknown to this build: upgrade nearset, or restore the file if it is damaged")]
     Unknown {
@@ -155,28 +144,16 @@ pub enum DecodeError {
         /// How many.
         bytes: u64,
     },
-    /// A spec that no index has.
-    #[error("the file's spec can't be: {0}")]
-    LshSpec(LshSpecError),
     /// A spec that asks for more work than may be.
     #[error("the file is refused: {0}")]
-    Work(#[from] WorkError),
+    Work(SpecError),
 }
 
 impl From<SpecError> for DecodeError {
     fn from(error: SpecError) -> Self {
         match error {
-            SpecError::Work(error) => DecodeError::Work(error),
+            SpecError::Work { .. } => DecodeError::Work(error),
             other => DecodeError::Spec(other),
-        }
-    }
-}
-
-impl From<LshSpecError> for DecodeError {
-    fn from(error: LshSpecError) -> Self {
-        match error {
-            LshSpecError::Work(error) => DecodeError::Work(error),
-            other => DecodeError::LshSpec(other),
         }
     }
 }

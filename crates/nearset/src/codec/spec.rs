@@ -2,10 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::{
-    Body, Check, DecodeError, Frame, Kind, Opening, Reader, Writer, encode,
-    generations::{only_generation, unlike_the_first},
-};
+use super::{Body, Check, DecodeError, Frame, Kind, Opening, Reader, Writer, encode, generations::unlike_the_first};
 use crate::{
     Family, Seed,
     bloom::{BitArray, BloomFilter},
@@ -18,7 +15,7 @@ use crate::{
         near::verification_seed,
         tables::{Place, Tables},
     },
-    spec::{Decision, GenerationSpec, Probing, Rule, Spec, SpecError, Step, Table, Verification},
+    spec::{Decision, GenerationSpec, Probing, Rule, Spec, Step, Table, Verification},
 };
 
 /// The section that says what a structure is.
@@ -104,7 +101,7 @@ pub(super) fn read_spec(mut reader: Reader<'_>, limit: WorkLimit) -> Result<Spec
             Rule::cascade(steps.collect::<Result<Vec<_>, DecodeError>>()?)
         }
     };
-    let rule = rule.map_err(SpecError::from)?;
+    let rule = rule?;
     let table = read_table(&mut reader)?;
     let verification = match reader.u8()? {
         0 => None,
@@ -142,18 +139,8 @@ impl<'a> NearFilter<'a> {
     ///
     /// # Errors
     /// What the writer reports.
-    pub fn encode(&self, out: &mut dyn std::io::Write) -> std::io::Result<()> {
+    pub(crate) fn encode(&self, out: &mut dyn std::io::Write) -> std::io::Result<()> {
         encode(self, out)
-    }
-
-    /// Opens a file's bytes. Tables that lie 64-byte aligned in them, as in a memory map, are used in place.
-    ///
-    /// # Errors
-    /// If the bytes are not an intact near filter that this build reads, alone or as the only generation of a file of
-    /// a [`Filter`](crate::Filter).
-    pub fn decode(bytes: &'a [u8], opening: impl Into<Opening>) -> Result<Self, DecodeError> {
-        let opening = opening.into();
-        Self::decode_after(only_generation(bytes, opening.check)?, opening, None)
     }
 
     /// Opens a file that holds nothing else, and if it is to follow another filter, has one of the specs that may follow.
@@ -218,7 +205,7 @@ pub(super) fn read_tables<'a>(
 }
 
 fn read_bloom<'a>(array: BitArray<'a>, hashes: u32, seed: Seed) -> Result<BloomFilter<'a>, DecodeError> {
-    BloomFilter::from_parts(array, hashes, seed).map_err(|error| DecodeError::Spec(error.into()))
+    BloomFilter::from_parts(array, hashes, seed).map_err(DecodeError::Spec)
 }
 
 impl Body for BloomFilter<'_> {

@@ -1,8 +1,9 @@
 //! Every family as one value, so that a spec can hold any and a file can name it. The list of them is in `family`.
 
-use super::{Family, FamilyError, Form, Functions, Layout, LshFamily, Metric, WorkBound};
+use super::{Family, Form, Functions, Layout, LshFamily, Metric, WorkBound};
 use crate::{
     Seed,
+    error::SpecError,
     item::{Distance, Item, ItemError},
 };
 
@@ -65,13 +66,25 @@ impl Family {
     }
 
     /// What its items are.
-    pub fn form(&self) -> Form {
+    pub(crate) fn form(&self) -> Form {
         self.inner().form()
     }
 
     /// What plans call it.
     pub fn name(&self) -> &'static str {
         self.inner().name()
+    }
+
+    /// Returns `Pr[h(x) = h(y)]` for one function and two items at this distance.
+    ///
+    /// ```
+    /// use nearset::{Distance, Family, family::BitSampling};
+    ///
+    /// let family = Family::from(BitSampling::new(64));
+    /// assert_eq!(family.collision_probability(Distance::from_count(16)), 0.75);
+    /// ```
+    pub fn collision_probability(&self, distance: Distance) -> f64 {
+        self.inner().collision_probability(distance)
     }
 
     pub(crate) fn steps(&self) -> f64 {
@@ -95,7 +108,7 @@ impl Family {
 }
 
 impl LshFamily for Family {
-    fn check(&self, layout: Layout) -> Result<(), FamilyError> {
+    fn check(&self, layout: Layout) -> Result<(), SpecError> {
         self.inner().check(layout)
     }
 
@@ -143,7 +156,7 @@ impl LshFamily for Family {
         self.inner().distance(a, b)
     }
 
-    fn draw(&self, seed: Seed, layout: Layout) -> Result<Box<dyn Functions>, FamilyError> {
+    fn draw(&self, seed: Seed, layout: Layout) -> Result<Box<dyn Functions>, SpecError> {
         self.inner().draw(seed, layout)
     }
 }

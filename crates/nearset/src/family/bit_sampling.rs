@@ -7,11 +7,12 @@
 //! With [`Sampling::Balanced`] a band's positions are distinct, and `Pr[band agrees]` is `C(l-d, rows) / C(l, rows)`.
 
 use super::{
-    Family, FamilyError, Functions, Hashed, Key, Layout, LshFamily, Metric, Sampling, WorkBound, key, key_of_rows,
+    Family, Functions, Hashed, Key, Layout, LshFamily, Metric, Sampling, WorkBound, key, key_of_rows,
     member::{BadParameter, Form, Member, Parameters, Stored},
 };
 use crate::{
     Seed,
+    error::SpecError,
     item::{Bits, Distance, Item, ItemError},
 };
 
@@ -32,7 +33,7 @@ impl BitSampling {
 }
 
 impl LshFamily for BitSampling {
-    fn check(&self, layout: Layout) -> Result<(), FamilyError> {
+    fn check(&self, layout: Layout) -> Result<(), SpecError> {
         layout.check()?;
         self.sampling.check(self.bits, layout)
     }
@@ -86,7 +87,7 @@ impl LshFamily for BitSampling {
         Distance::new(f64::from(a.hamming(b)?))
     }
 
-    fn draw(&self, seed: Seed, layout: Layout) -> Result<Box<dyn Functions>, FamilyError> {
+    fn draw(&self, seed: Seed, layout: Layout) -> Result<Box<dyn Functions>, SpecError> {
         self.check(layout)?;
         let positions = self.sampling.draw(seed, layout, self.bits);
         Ok(Box::new(SampledBits { bits: self.bits as usize, rows: layout.rows as usize, positions }))
@@ -218,7 +219,7 @@ mod tests {
         for (bits, rows) in [(64u32, 10u32), (128, 63), (128, 64), (256, 100)] {
             let functions = BitSampling::new(bits).draw(Seed::new(1), Layout::new(rows, 1)).unwrap();
             let mut string = BitString::from_bytes(&vec![0x5a; bits as usize / 8]);
-            let mut hashed = Hashed::new();
+            let mut hashed = Hashed::default();
             functions.hash(Item::Bits(string.bits()), &mut hashed).unwrap();
             let own = hashed.keys[0].unwrap();
             let mut near = vec![own];
@@ -242,7 +243,7 @@ mod tests {
         assert!(BitSampling::new(0).draw(Seed::new(1), Layout::new(1, 1)).is_err());
         assert!(BitSampling::new(8).draw(Seed::new(1), Layout::new(0, 1)).is_err());
         let functions = BitSampling::new(8).draw(Seed::new(1), Layout::new(1, 1)).unwrap();
-        assert!(functions.hash(Item::Bits(BitString::zeros(9).bits()), &mut Hashed::new()).is_err());
-        assert!(functions.hash(Item::Text("x"), &mut Hashed::new()).is_err());
+        assert!(functions.hash(Item::Bits(BitString::zeros(9).bits()), &mut Hashed::default()).is_err());
+        assert!(functions.hash(Item::Text("x"), &mut Hashed::default()).is_err());
     }
 }

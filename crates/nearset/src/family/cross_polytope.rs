@@ -24,13 +24,14 @@
 mod curve;
 
 use super::{
-    FamilyError, Functions, Hashed, Layout, LshFamily, WorkBound, key_of_rows,
+    Functions, Hashed, Layout, LshFamily, WorkBound, key_of_rows,
     member::{Member, of_directions},
     product,
     projection::{GAUSSIAN_WORK, bytes_of_matrix, check_size, matrix},
 };
 use crate::{
     Seed,
+    error::SpecError,
     hash::Rng,
     item::{Distance, Item, ItemError, vector},
     simd::{dot, hadamard},
@@ -39,9 +40,9 @@ use crate::{
 /// The nearest vertex of a randomly rotated cross-polytope: sensitive to the angle, in radians.
 ///
 /// ```
-/// use nearset::{Distance, LshFamily, family::CrossPolytope};
+/// use nearset::{Distance, Family, family::CrossPolytope};
 ///
-/// let family = CrossPolytope { dimension: 384 };
+/// let family = Family::from(CrossPolytope { dimension: 384 });
 /// let near = family.collision_probability(Distance::new(0.1)?);
 /// let unrelated = family.collision_probability(Distance::new(std::f64::consts::FRAC_PI_2)?);
 /// assert!(near > 0.8 && unrelated < 0.001);
@@ -82,7 +83,7 @@ fn rounds(coordinates: usize) -> usize {
 }
 
 impl LshFamily for CrossPolytope {
-    fn check(&self, layout: Layout) -> Result<(), FamilyError> {
+    fn check(&self, layout: Layout) -> Result<(), SpecError> {
         layout.check()?;
         // At least one, so that a dimension of zero reaches the check that refuses it.
         check_size(self.dimension, self.size().max(1), layout.functions())
@@ -117,7 +118,7 @@ impl LshFamily for CrossPolytope {
         vector::angle(vector::components(a, self.dimension)?, vector::components(b, self.dimension)?)
     }
 
-    fn draw(&self, seed: Seed, layout: Layout) -> Result<Box<dyn Functions>, FamilyError> {
+    fn draw(&self, seed: Seed, layout: Layout) -> Result<Box<dyn Functions>, SpecError> {
         self.check(layout)?;
         let coordinates = self.coordinates();
         let mut rng = Rng::new(seed.derive("cross-polytope", 0));
@@ -214,7 +215,7 @@ mod tests {
     const DISTANCES: [f64; 5] = [0.02, 0.2, 0.6, 1.0, 1.5];
 
     fn hash(functions: &dyn Functions, vector: &[f32]) -> Result<Hashed, ItemError> {
-        let mut hashed = Hashed::new();
+        let mut hashed = Hashed::default();
         functions.hash(vector.into(), &mut hashed).map(|()| hashed)
     }
 
@@ -300,9 +301,9 @@ mod tests {
     fn impossible_parameters_are_refused() {
         let check = |dimension, layout| CrossPolytope { dimension }.check(layout);
         let one = Layout::new(1, 1);
-        assert!(matches!(check(0, one), Err(FamilyError::BadParameter { parameter: "dimension", .. })));
-        assert!(matches!(check(u32::MAX, one), Err(FamilyError::BadParameter { .. })));
-        assert!(matches!(check(1 << 24, Layout::new(10, 100)), Err(FamilyError::TooManyFunctions { .. })));
+        assert!(matches!(check(0, one), Err(SpecError::BadParameter { parameter: "dimension", .. })));
+        assert!(matches!(check(u32::MAX, one), Err(SpecError::BadParameter { .. })));
+        assert!(matches!(check(1 << 24, Layout::new(10, 100)), Err(SpecError::TooManyFunctions { .. })));
         assert!(check(1 << 24, one).is_ok());
     }
 }

@@ -4,11 +4,12 @@
 //! `J = D / (2 - D)` for the Dice similarity `D = 1 - d`. So `p` falls with `d`, and a plan by Dice is one by Jaccard in other units.
 
 use super::{
-    FamilyError, Functions, Layout, LshFamily, MinHash, WorkBound,
+    Functions, Layout, LshFamily, MinHash, WorkBound,
     member::{Member, minima_of_shingles},
 };
 use crate::{
     Seed,
+    error::SpecError,
     item::{Distance, Item, ItemError, Shingling},
 };
 
@@ -31,7 +32,7 @@ fn exchanged(x: f64) -> f64 {
 }
 
 impl LshFamily for DiceMinHash {
-    fn check(&self, layout: Layout) -> Result<(), FamilyError> {
+    fn check(&self, layout: Layout) -> Result<(), SpecError> {
         self.functions().check(layout)
     }
 
@@ -48,7 +49,7 @@ impl LshFamily for DiceMinHash {
         Distance::new(exchanged(jaccard))
     }
 
-    fn draw(&self, seed: Seed, layout: Layout) -> Result<Box<dyn Functions>, FamilyError> {
+    fn draw(&self, seed: Seed, layout: Layout) -> Result<Box<dyn Functions>, SpecError> {
         self.functions().draw(seed, layout)
     }
 }

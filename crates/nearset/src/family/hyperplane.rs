@@ -13,13 +13,14 @@
 use std::f64::consts::{FRAC_1_SQRT_2, PI};
 
 use super::{
-    FamilyError, Functions, Hashed, Key, Layout, LshFamily, WorkBound,
+    Functions, Hashed, Key, Layout, LshFamily, WorkBound,
     member::{Member, of_directions},
     probing,
     projection::{self, GAUSSIAN_WORK, band_rows, bytes_of_matrix, check_size, key_with, matrix, set_keys},
 };
 use crate::{
     Seed,
+    error::SpecError,
     hash::Rng,
     item::{Distance, Item, ItemError, vector},
     simd::dot,
@@ -28,9 +29,9 @@ use crate::{
 /// Random hyperplanes: sensitive to the angle, in radians.
 ///
 /// ```
-/// use nearset::{Distance, LshFamily, family::Hyperplane};
+/// use nearset::{Distance, Family, family::Hyperplane};
 ///
-/// let family = Hyperplane { dimension: 384 };
+/// let family = Family::from(Hyperplane { dimension: 384 });
 /// assert_eq!(family.collision_probability(Distance::new(std::f64::consts::FRAC_PI_4)?), 0.75);
 /// # Ok::<(), nearset::ItemError>(())
 /// ```
@@ -41,7 +42,7 @@ pub struct Hyperplane {
 }
 
 impl LshFamily for Hyperplane {
-    fn check(&self, layout: Layout) -> Result<(), FamilyError> {
+    fn check(&self, layout: Layout) -> Result<(), SpecError> {
         layout.check()?;
         check_size(self.dimension, self.dimension as usize, layout.functions())
     }
@@ -89,7 +90,7 @@ impl LshFamily for Hyperplane {
         vector::angle(vector::components(a, self.dimension)?, vector::components(b, self.dimension)?)
     }
 
-    fn draw(&self, seed: Seed, layout: Layout) -> Result<Box<dyn Functions>, FamilyError> {
+    fn draw(&self, seed: Seed, layout: Layout) -> Result<Box<dyn Functions>, SpecError> {
         self.check(layout)?;
         let mut rng = Rng::new(seed.derive("hyperplane", 0));
         let normals = matrix(self.dimension, layout.functions(), || rng.gaussian());
@@ -197,7 +198,7 @@ mod tests {
     }
 
     fn hash(functions: &dyn Functions, vector: &[f32]) -> Result<Hashed, ItemError> {
-        let mut hashed = Hashed::new();
+        let mut hashed = Hashed::default();
         functions.hash(vector.into(), &mut hashed).map(|()| hashed)
     }
 
@@ -231,7 +232,7 @@ mod tests {
         let layout = Layout::new(8, 200);
         let functions = functions(30, layout);
         let (a, b) = pairs::at_angle(30)(0.1, &mut Rng::new(Seed::new(3)));
-        let (mut hashed_a, mut hashed_b) = (Hashed::new(), Hashed::new());
+        let (mut hashed_a, mut hashed_b) = (Hashed::default(), Hashed::default());
         functions.hash(a.view(), &mut hashed_a).unwrap();
         functions.hash(b.view(), &mut hashed_b).unwrap();
         for band in 0..200 {
@@ -253,7 +254,7 @@ mod tests {
         assert_eq!(error(&[1.0]), ItemError::WrongLength { expected: 3, found: 1, unit: "components" });
         assert!(matches!(error(&[1.0, f32::NAN, 0.0]), ItemError::NotFinite { position: 1, .. }));
         assert!(matches!(error(&[1.0, 0.0, f32::INFINITY]), ItemError::NotFinite { position: 2, .. }));
-        assert!(matches!(functions.hash("text".into(), &mut Hashed::new()), Err(ItemError::WrongKind { .. })));
+        assert!(matches!(functions.hash("text".into(), &mut Hashed::default()), Err(ItemError::WrongKind { .. })));
         assert!(hash(&*functions, &[1e-45, 0.0, 0.0]).is_ok());
         assert!(hash(&*functions, &[f32::MAX; 3]).is_ok());
     }
@@ -261,10 +262,10 @@ mod tests {
     #[test]
     fn impossible_parameters_are_refused_before_anything_is_allocated() {
         let draw = |dimension, layout| Hyperplane { dimension }.draw(Seed::new(1), layout).map(|_| ()).unwrap_err();
-        assert!(matches!(draw(0, Layout::new(1, 1)), FamilyError::BadParameter { parameter: "dimension", .. }));
-        assert!(matches!(draw(u32::MAX, Layout::new(1, 1)), FamilyError::BadParameter { .. }));
-        assert!(matches!(draw(3, Layout::new(0, 1)), FamilyError::EmptyLayout { .. }));
+        assert!(matches!(draw(0, Layout::new(1, 1)), SpecError::BadParameter { parameter: "dimension", .. }));
+        assert!(matches!(draw(u32::MAX, Layout::new(1, 1)), SpecError::BadParameter { .. }));
+        assert!(matches!(draw(3, Layout::new(0, 1)), SpecError::EmptyLayout { .. }));
         let limit = (1 << 28) / 100_000;
-        assert_eq!(draw(100_000, Layout::new(100, 100)), FamilyError::TooManyFunctions { functions: 10_000, limit });
+        assert_eq!(draw(100_000, Layout::new(100, 100)), SpecError::TooManyFunctions { functions: 10_000, limit });
     }
 }

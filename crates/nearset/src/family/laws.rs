@@ -48,7 +48,7 @@ fn distance(value: f64) -> Distance {
 }
 
 pub(crate) fn keys(functions: &dyn Functions, item: Item<'_>) -> Vec<Option<Key>> {
-    let mut hashed = Hashed::new();
+    let mut hashed = Hashed::default();
     functions.hash(item, &mut hashed).unwrap();
     hashed.keys
 }
@@ -103,7 +103,7 @@ pub(crate) fn check_neighbour_rate(family: &dyn LshFamily, rows: u32, distances:
             for draw in 0..DRAWS / 4 {
                 let (a, b) = make(d, &mut rng);
                 let functions = family.draw(Seed::new(11).derive("draw", draw), Layout::new(rows, BANDS)).unwrap();
-                let mut hashed = Hashed::new();
+                let mut hashed = Hashed::default();
                 functions.hash(a.view(), &mut hashed).unwrap();
                 for (band, theirs) in keys(&*functions, b.view()).into_iter().enumerate() {
                     let mut beside = false;

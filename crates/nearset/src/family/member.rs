@@ -141,23 +141,17 @@ pub enum Form {
 }
 
 impl Form {
-    /// What one item is called.
-    pub const fn noun(self) -> &'static str {
-        match self {
-            Form::Bits(_) => "hash",
-            Form::Symbols(_) => "string",
-            Form::Vector(_) => "vector",
-            Form::Set(_) | Form::Weighted(_) => "text",
-        }
-    }
-
-    /// What several are called.
-    pub const fn nouns(self) -> &'static str {
-        match self {
-            Form::Bits(_) => "hashes",
-            Form::Symbols(_) => "strings",
-            Form::Vector(_) => "vectors",
-            Form::Set(_) | Form::Weighted(_) => "texts",
+    /// Returns what one item is called, or several.
+    pub const fn noun(self, several: bool) -> &'static str {
+        match (self, several) {
+            (Form::Bits(_), false) => "hash",
+            (Form::Bits(_), true) => "hashes",
+            (Form::Symbols(_), false) => "string",
+            (Form::Symbols(_), true) => "strings",
+            (Form::Vector(_), false) => "vector",
+            (Form::Vector(_), true) => "vectors",
+            (Form::Set(_) | Form::Weighted(_), false) => "text",
+            (Form::Set(_) | Form::Weighted(_), true) => "texts",
         }
     }
 
@@ -172,7 +166,7 @@ impl Form {
     }
 
     /// Bits, symbols or components of an item, where all have as many.
-    pub const fn length(self) -> Option<u32> {
+    pub(crate) const fn length(self) -> Option<u32> {
         match self {
             Form::Bits(length) | Form::Symbols(length) | Form::Vector(length) => Some(length),
             Form::Set(_) | Form::Weighted(_) => None,
@@ -180,7 +174,7 @@ impl Form {
     }
 
     /// How texts are cut, where items may be texts.
-    pub const fn shingling(self) -> Option<Shingling> {
+    pub(crate) const fn shingling(self) -> Option<Shingling> {
         match self {
             Form::Set(shingling) | Form::Weighted(shingling) => Some(shingling),
             _ => None,

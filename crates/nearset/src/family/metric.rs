@@ -239,7 +239,7 @@ impl MetricName {
     }
 
     /// Joins names into a list for a sentence: "hamming, cosine or l2".
-    pub fn list(names: impl IntoIterator<Item = Self>) -> String {
+    pub(crate) fn list(names: impl IntoIterator<Item = Self>) -> String {
         let names: Vec<&str> = names.into_iter().map(Self::as_str).collect();
         match &names[..] {
             [] => String::new(),
@@ -395,7 +395,7 @@ impl Metric {
         let converted: Result<Distance, ItemError> = match self.scale() {
             _ if !(least..=most).contains(&own) => Err(ItemError::NotADistance { value: own }),
             Scale::Similarity => Similarity::jaccard(own).map(Similarity::jaccard_distance),
-            Scale::Cosine => Similarity::cosine(own).map(Similarity::angle),
+            Scale::Cosine => Similarity::angle_of_cosine(own),
             Scale::Count | Scale::Distance => Distance::new(own),
         };
         converted.map_err(|_| MetricError::OutOfRange { found: own, unit: self.unit(), name: self.name(), least, most })

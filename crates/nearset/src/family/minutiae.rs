@@ -10,11 +10,12 @@
 //! with `.2^6 = .000064`.
 
 use super::{
-    Family, FamilyError, Functions, Hashed, Key, Layout, LshFamily, Metric, WorkBound,
+    Family, Functions, Hashed, Key, Layout, LshFamily, Metric, WorkBound,
     member::{BadParameter, Form, Member, Parameters, Stored},
 };
 use crate::{
     Seed,
+    error::SpecError,
     hash::Rng,
     item::{Distance, Item, ItemError},
 };
@@ -33,15 +34,15 @@ pub struct Minutiae {
 }
 
 impl LshFamily for Minutiae {
-    fn check(&self, layout: Layout) -> Result<(), FamilyError> {
+    fn check(&self, layout: Layout) -> Result<(), SpecError> {
         layout.check()?;
         if self.squares < SQUARES {
             let (parameter, value) = ("squares", f64::from(self.squares));
-            return Err(FamilyError::BadParameter { parameter, value, need: "at least 3" });
+            return Err(SpecError::BadParameter { parameter, value, need: "at least 3" });
         }
         if self.occupied > self.squares {
             let (parameter, value) = ("occupied", f64::from(self.occupied));
-            return Err(FamilyError::BadParameter { parameter, value, need: "at most the number of squares" });
+            return Err(SpecError::BadParameter { parameter, value, need: "at most the number of squares" });
         }
         Ok(())
     }
@@ -63,7 +64,7 @@ impl LshFamily for Minutiae {
         Distance::new(f64::from(a.hamming(b)?))
     }
 
-    fn draw(&self, seed: Seed, layout: Layout) -> Result<Box<dyn Functions>, FamilyError> {
+    fn draw(&self, seed: Seed, layout: Layout) -> Result<Box<dyn Functions>, SpecError> {
         self.check(layout)?;
         let mut rng = Rng::new(seed.derive("minutiae", 0));
         let squares = (0..layout.functions())
@@ -161,6 +162,6 @@ mod tests {
         assert!(laws::keys(&*functions, Item::Bits(BitString::zeros(9).bits())).iter().all(Option::is_none));
         let full = BitString::from_hex("ff8").unwrap();
         let full = crate::item::Bits::new(full.bits().words(), 12).unwrap();
-        assert!(functions.hash(Item::Bits(full), &mut Hashed::new()).is_err());
+        assert!(functions.hash(Item::Bits(full), &mut Hashed::default()).is_err());
     }
 }

@@ -3,7 +3,7 @@
 //! Claim: every family here obeys `laws`, one suite for all: the measured collision rate is `collision_probability`,
 //! equal items always collide, functions drawn from different seeds are independent, and values do not depend on the
 //! CPU.
-//! Invariant: a family is a plain value (its parameters); functions exist only after [`LshFamily::draw`].
+//! Invariant: a family is a plain value (its parameters); functions exist only once they are drawn.
 //! Not here: how many functions to draw (`plan`), what to do with their values (`filter`, `index`).
 //!
 //! A *band* is an AND of `rows` functions. Its values together make one [`Key`], which two items share with probability
@@ -38,22 +38,23 @@ pub use hyperplane::Hyperplane;
 pub use member::Form;
 pub(crate) use metric::Unrelated;
 pub use metric::{Metric, MetricError, MetricName, Shape};
-pub use minhash::{Estimate, MinHash, Signature, SignatureError, Sketcher};
+pub use minhash::{MinHash, Signature, Sketcher};
 pub use minutiae::Minutiae;
 pub use p_stable::{PStable, Stable};
 pub use positions::Sampling;
-pub use probing::MOST_PROBES;
+pub(crate) use probing::MOST_PROBES;
 #[cfg(test)]
 pub(crate) use projection::pairs;
 pub use symbol_sampling::{Symbol, SymbolSampling};
 pub use weighted_minhash::WeightedMinHash;
 pub(crate) use work::product;
-pub use work::{WorkBound, WorkError, WorkLimit};
+pub use work::{WorkBound, WorkLimit};
 
 use crate::{
     Seed,
+    error::SpecError,
     hash::mix,
-    item::{Distance, Item, ItemError, ShinglingError},
+    item::{Distance, Item, ItemError},
 };
 
 families! {
@@ -98,7 +99,7 @@ impl Layout {
     }
 
     /// Returns the number of functions in all.
-    pub const fn functions(self) -> usize {
+    pub(crate) const fn functions(self) -> usize {
         self.rows as usize * self.bands as usize
     }
 }
@@ -124,20 +125,13 @@ pub struct Hashed {
     pub(crate) positions: Vec<u32>,
 }
 
-impl Hashed {
-    /// Creates an empty value, which grows as needed.
-    pub fn new() -> Self {
-        Self::default()
-    }
-}
-
 /// A family of locality-sensitive hash functions for one metric.
-pub trait LshFamily {
+pub(crate) trait LshFamily {
     /// Checks that functions can be drawn in this layout. Cheap: nothing is drawn.
     ///
     /// # Errors
     /// If the family has no such functions, for example because there are more rows than positions.
-    fn check(&self, layout: Layout) -> Result<(), FamilyError>;
+    fn check(&self, layout: Layout) -> Result<(), SpecError>;
 
     /// Returns `Pr[h(x) = h(y)]` for one function and two items at this distance.
     fn collision_probability(&self, distance: Distance) -> f64;
@@ -201,11 +195,11 @@ pub trait LshFamily {
     ///
     /// # Errors
     /// Those of [`Self::check`].
-    fn draw(&self, seed: Seed, layout: Layout) -> Result<Box<dyn Functions>, FamilyError>;
+    fn draw(&self, seed: Seed, layout: Layout) -> Result<Box<dyn Functions>, SpecError>;
 }
 
 /// Functions drawn from a family.
-pub trait Functions: Send + Sync {
+pub(crate) trait Functions: Send + Sync {
     /// Hashes an item under all functions; `out` is overwritten.
     ///
     /// # Errors
@@ -222,50 +216,15 @@ pub trait Functions: Send + Sync {
     fn probe(&self, _hashed: &Hashed, _band: usize, _count: u32, _visit: &mut dyn FnMut(Key)) {}
 }
 
-/// Why functions cannot be drawn.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
-#[non_exhaustive]
-pub enum FamilyError {
-    /// A layout with no functions in it.
-    #[error("{rows} rows in {bands} bands: both must be at least 1")]
-    EmptyLayout {
-        /// The number of rows requested.
-        rows: u32,
-        /// The number of bands requested.
-        bands: u32,
-    },
-    /// More functions than a draw may have.
-    #[error("{functions} functions were asked for; {limit} is the most")]
-    TooManyFunctions {
-        /// The number requested.
-        functions: usize,
-        /// The maximum.
-        limit: usize,
-    },
-    /// Texts cannot be cut that way.
-    #[error(transparent)]
-    Shingling(#[from] ShinglingError),
-    /// A parameter of the family is out of range.
-    #[error("{parameter} is {value}: it must be {need}")]
-    BadParameter {
-        /// Its name.
-        parameter: &'static str,
-        /// Its value.
-        value: f64,
-        /// What it must be.
-        need: &'static str,
-    },
-}
-
 impl Layout {
     /// Checks the layout, as every family does before it draws.
-    pub(crate) fn check(self) -> Result<(), FamilyError> {
+    pub(crate) fn check(self) -> Result<(), SpecError> {
         const LIMIT: usize = 1 << 24;
         if self.rows == 0 || self.bands == 0 {
-            return Err(FamilyError::EmptyLayout { rows: self.rows, bands: self.bands });
+            return Err(SpecError::EmptyLayout { rows: self.rows, bands: self.bands });
         }
         if self.functions() > LIMIT {
-            return Err(FamilyError::TooManyFunctions { functions: self.functions(), limit: LIMIT });
+            return Err(SpecError::TooManyFunctions { functions: self.functions(), limit: LIMIT });
         }
         Ok(())
     }

@@ -21,7 +21,7 @@ use std::{
 };
 
 use super::{
-    Family, FamilyError, Functions, Hashed, Key, Layout, LshFamily, Metric, WorkBound,
+    Family, Functions, Hashed, Key, Layout, LshFamily, Metric, WorkBound,
     member::{BadParameter, Form, Member, Parameters, Stored},
     probing,
     projection::{
@@ -30,6 +30,7 @@ use super::{
 };
 use crate::{
     Seed,
+    error::SpecError,
     hash::Rng,
     item::{Distance, Item, ItemError, vector},
     simd::dot,
@@ -48,14 +49,7 @@ pub enum Stable {
 impl Stable {
     /// Returns the probability that one function with buckets of `width` maps two vectors at this distance to the same
     /// bucket.
-    ///
-    /// ```
-    /// use nearset::family::Stable;
-    ///
-    /// assert_eq!(Stable::Gaussian.collision(0.0, 0.85), 1.0);
-    /// assert!(Stable::Gaussian.collision(0.85, 0.85) > Stable::Gaussian.collision(1.0, 0.85));
-    /// ```
-    pub fn collision(self, distance: f64, width: f64) -> f64 {
+    pub(crate) fn collision(self, distance: f64, width: f64) -> f64 {
         if distance == 0.0 {
             return 1.0;
         }
@@ -72,7 +66,7 @@ impl Stable {
     ///
     /// A shift by `s` buckets stays within reach with probability `min(1, max(0, reach + 1 - s))`, which is a
     /// difference of two plain collisions in wider buckets.
-    pub fn collision_within(self, distance: f64, width: f64, reach: u32) -> f64 {
+    pub(crate) fn collision_within(self, distance: f64, width: f64, reach: u32) -> f64 {
         let in_wider = |buckets: f64| match buckets {
             0.0 => 0.0,
             _ => buckets * self.collision(distance, buckets * width),
@@ -95,9 +89,9 @@ impl Stable {
 /// other width puts the same vectors into other buckets.
 ///
 /// ```
-/// use nearset::{Distance, LshFamily, family::{PStable, Stable}};
+/// use nearset::{Distance, Family, family::{PStable, Stable}};
 ///
-/// let family = PStable { dimension: 11, width: 100.0, stable: Stable::Gaussian };
+/// let family = Family::from(PStable { dimension: 11, width: 100.0, stable: Stable::Gaussian });
 /// let (near, far) = (Distance::new(50.0)?, Distance::new(200.0)?);
 /// assert!(family.collision_probability(near) > 0.5 && family.collision_probability(far) < 1.0 / 3.0);
 /// # Ok::<(), nearset::ItemError>(())
@@ -133,11 +127,11 @@ impl Hash for PStable {
 }
 
 impl LshFamily for PStable {
-    fn check(&self, layout: Layout) -> Result<(), FamilyError> {
+    fn check(&self, layout: Layout) -> Result<(), SpecError> {
         layout.check()?;
         if !(self.width > 0.0 && self.width.is_finite()) {
             let need = "finite and above 0";
-            return Err(FamilyError::BadParameter { parameter: "width", value: self.width, need });
+            return Err(SpecError::BadParameter { parameter: "width", value: self.width, need });
         }
         check_size(self.dimension, self.dimension as usize, layout.functions())
     }
@@ -198,7 +192,7 @@ impl LshFamily for PStable {
         }
     }
 
-    fn draw(&self, seed: Seed, layout: Layout) -> Result<Box<dyn Functions>, FamilyError> {
+    fn draw(&self, seed: Seed, layout: Layout) -> Result<Box<dyn Functions>, SpecError> {
         self.check(layout)?;
         let mut rng = Rng::new(seed.derive("p-stable rows", 0));
         let rows = matrix(self.dimension, layout.functions(), || match self.stable {
@@ -388,7 +382,7 @@ mod tests {
     }
 
     fn hash(functions: &dyn Functions, vector: &[f32]) -> Result<Hashed, ItemError> {
-        let mut hashed = Hashed::new();
+        let mut hashed = Hashed::default();
         functions.hash(vector.into(), &mut hashed).map(|()| hashed)
     }
 
@@ -507,7 +501,7 @@ mod tests {
         let family = PStable { dimension: 20, width: 2.0, stable: Stable::Gaussian };
         let functions = family.draw(Seed::new(2), layout).unwrap();
         let (a, b) = pairs::moved(20, euclid)(2.0, &mut Rng::new(Seed::new(3)));
-        let (mut hashed_a, mut hashed_b) = (Hashed::new(), Hashed::new());
+        let (mut hashed_a, mut hashed_b) = (Hashed::default(), Hashed::default());
         functions.hash(a.view(), &mut hashed_a).unwrap();
         functions.hash(b.view(), &mut hashed_b).unwrap();
         let mut found = [0; 3];
@@ -562,7 +556,7 @@ mod tests {
         let with = |width| PStable { dimension: 2, width, stable: Stable::Cauchy };
         for width in [0.0, -1.0, f64::NAN, f64::INFINITY] {
             let error = with(width).draw(Seed::new(1), Layout::new(1, 1)).map(|_| ()).unwrap_err();
-            assert!(matches!(error, FamilyError::BadParameter { parameter: "width", .. }), "{error}");
+            assert!(matches!(error, SpecError::BadParameter { parameter: "width", .. }), "{error}");
         }
         assert_eq!(with(f64::NAN), with(f64::NAN));
         assert_ne!(with(0.0), with(-0.0));

@@ -1,7 +1,7 @@
 //! Which positions each band looks at: shared by the families that sample bits or symbols.
 
-use super::{FamilyError, Layout};
-use crate::{Seed, hash::Rng};
+use super::Layout;
+use crate::{Seed, error::SpecError, hash::Rng};
 
 /// How positions are drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -29,14 +29,14 @@ impl Sampling {
     }
 
     /// Checks that positions can be drawn at all.
-    pub(crate) fn check(self, length: u32, layout: Layout) -> Result<(), FamilyError> {
+    pub(crate) fn check(self, length: u32, layout: Layout) -> Result<(), SpecError> {
         if length == 0 {
-            return Err(FamilyError::BadParameter { parameter: "length", value: 0.0, need: "at least 1" });
+            return Err(SpecError::BadParameter { parameter: "length", value: 0.0, need: "at least 1" });
         }
         if self == Sampling::Balanced && layout.rows > length {
             let (parameter, value) = ("rows", f64::from(layout.rows));
             let need = "at most the length, because balanced sampling takes no position twice in a band";
-            return Err(FamilyError::BadParameter { parameter, value, need });
+            return Err(SpecError::BadParameter { parameter, value, need });
         }
         Ok(())
     }

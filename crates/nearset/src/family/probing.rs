@@ -18,7 +18,7 @@ use crate::{Seed, hash::Rng, item::Distance};
 
 /// The maximum number of buckets per table that can be tried, including the item's own: a set of steps is a mask of 64
 /// bits.
-pub const MOST_PROBES: u32 = 64;
+pub(crate) const MOST_PROBES: u32 = 64;
 
 /// A move of one function's value to a neighbouring one.
 #[derive(Debug, Clone, Copy, PartialEq)]

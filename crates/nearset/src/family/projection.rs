@@ -1,7 +1,8 @@
 //! What the families that project vectors on random rows share: the matrix, the band keys of its values, and their
 //! neighbours.
 
-use super::{FamilyError, Hashed, Key, Layout, WorkBound, key_of_rows};
+use super::{Hashed, Key, Layout, WorkBound, key_of_rows};
+use crate::error::SpecError;
 
 /// The maximum number of components of a vector.
 const MOST_COMPONENTS: u32 = 1 << 24;
@@ -32,13 +33,13 @@ pub(super) fn bytes_of_matrix(numbers: usize, layout: Layout) -> u64 {
 }
 
 /// Checks that vectors of `dimension` can be hashed by `functions` functions that hold `numbers` numbers each.
-pub(super) fn check_size(dimension: u32, numbers: usize, functions: usize) -> Result<(), FamilyError> {
+pub(super) fn check_size(dimension: u32, numbers: usize, functions: usize) -> Result<(), SpecError> {
     if !(1..=MOST_COMPONENTS).contains(&dimension) {
         let need = "at least 1 and at most 2^24";
-        return Err(FamilyError::BadParameter { parameter: "dimension", value: f64::from(dimension), need });
+        return Err(SpecError::BadParameter { parameter: "dimension", value: f64::from(dimension), need });
     }
     let limit = MOST_NUMBERS / numbers;
-    if functions > limit { Err(FamilyError::TooManyFunctions { functions, limit }) } else { Ok(()) }
+    if functions > limit { Err(SpecError::TooManyFunctions { functions, limit }) } else { Ok(()) }
 }
 
 /// Fills `out.keys` from `out.rows`.

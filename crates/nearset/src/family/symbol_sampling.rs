@@ -7,11 +7,12 @@
 //! costs rows, and is included for comparison.
 
 use super::{
-    Family, FamilyError, Functions, Hashed, Layout, LshFamily, Metric, Sampling, WorkBound, key, key_of_rows,
+    Family, Functions, Hashed, Layout, LshFamily, Metric, Sampling, WorkBound, key, key_of_rows,
     member::{BadParameter, Form, Member, Parameters, Stored},
 };
 use crate::{
     Seed,
+    error::SpecError,
     hash::Rng,
     item::{Distance, Item, ItemError},
 };
@@ -45,7 +46,7 @@ impl SymbolSampling {
 }
 
 impl LshFamily for SymbolSampling {
-    fn check(&self, layout: Layout) -> Result<(), FamilyError> {
+    fn check(&self, layout: Layout) -> Result<(), SpecError> {
         layout.check()?;
         self.sampling.check(self.length, layout)
     }
@@ -90,7 +91,7 @@ impl LshFamily for SymbolSampling {
         Distance::new(f64::from(a.hamming(b)?))
     }
 
-    fn draw(&self, seed: Seed, layout: Layout) -> Result<Box<dyn Functions>, FamilyError> {
+    fn draw(&self, seed: Seed, layout: Layout) -> Result<Box<dyn Functions>, SpecError> {
         self.check(layout)?;
         let positions = self.sampling.draw(seed, layout, self.length);
         let one_bit = (self.symbol == Symbol::OneBit).then(|| {

@@ -9,6 +9,8 @@
 //! A spec of a few bytes can ask for any number of functions or combinations, and a file often comes from a stranger.
 //! So specs whose work is out of proportion to the items that they are for are refused: see [`WorkLimit`].
 
+use crate::error::{DRAWING, EACH_ITEM, SpecError};
+
 /// The most that a spec asks for, in nominal operations of about a nanosecond each.
 ///
 /// The planner ranks filters by what a query usually takes, which is [`plan::Work`](crate::plan::Work).
@@ -60,17 +62,17 @@ impl WorkLimit {
     ///
     /// # Errors
     /// If it is too much.
-    pub fn check(self, work: &WorkBound) -> Result<(), WorkError> {
+    pub(crate) fn check(self, work: &WorkBound) -> Result<(), SpecError> {
         if self == WorkLimit::Unlimited {
             return Ok(());
         }
         let most = MOST_WORK.saturating_add(MOST_WORK_PER_BYTE.saturating_mul(work.item_bytes));
         let most_draw = most.saturating_mul(ITEMS_PER_DRAW);
         if work.per_item() > most {
-            return Err(WorkError::Item { found: work.per_item(), most });
+            return Err(SpecError::Work { what: EACH_ITEM, found: work.per_item(), most });
         }
         if work.draw > most_draw {
-            return Err(WorkError::Draw { found: work.draw, most: most_draw });
+            return Err(SpecError::Work { what: DRAWING, found: work.draw, most: most_draw });
         }
         Ok(())
     }
@@ -82,52 +84,14 @@ impl WorkBound {
         Self { draw: u64::MAX, hash: u64::MAX, element: u64::MAX, look_up: u64::MAX, item_bytes: 0 };
 
     /// Returns the operations per item, not counting its elements where their number varies.
-    pub fn per_item(&self) -> u64 {
+    pub(crate) fn per_item(&self) -> u64 {
         self.hash.saturating_add(self.look_up)
     }
 
     /// Returns the work of looking an item up in `structures` structures that share their functions.
-    pub fn in_each_of(self, structures: usize) -> Self {
+    pub(crate) fn in_each_of(self, structures: usize) -> Self {
         Self { look_up: self.look_up.saturating_mul(structures as u64), ..self }
     }
-
-    /// Returns the most that one operation on an item of `elements` elements can take, including drawing: the figure
-    /// for a caller with a deadline.
-    pub fn of_first_item(&self, elements: u64) -> u64 {
-        self.draw.saturating_add(self.per_item()).saturating_add(self.element.saturating_mul(elements))
-    }
-}
-
-/// A spec asks for more work than it may.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum WorkError {
-    /// The limit is exceeded for each item.
-    #[error(
-        "each item would take about {} ms, more than {} ms: use fewer rows, bands, probes or generations, or lift the limit on work if whoever made this is trusted",
-        milliseconds(*found), milliseconds(*most)
-    )]
-    Item {
-        /// Nominal operations per item.
-        found: u64,
-        /// The maximum.
-        most: u64,
-    },
-    /// The limit is exceeded before the first item.
-    #[error(
-        "drawing the hash functions would take about {} ms, more than {} ms: use fewer rows or bands, or lift the limit on work if whoever made this is trusted",
-        milliseconds(*found), milliseconds(*most)
-    )]
-    Draw {
-        /// Nominal operations of drawing.
-        found: u64,
-        /// The maximum.
-        most: u64,
-    },
-}
-
-fn milliseconds(operations: u64) -> u64 {
-    operations / 1_000_000
 }
 
 /// Returns the product, saturating at the largest number.
@@ -150,13 +114,13 @@ mod tests {
         assert!(of(MOST_WORK, 0).is_ok() && of(MOST_WORK + 1, 0).is_err());
         assert!(of(MOST_WORK + MOST_WORK_PER_BYTE, 1).is_ok());
         let huge = WorkBound::ENDLESS;
-        assert_eq!((huge.in_each_of(1024).per_item(), huge.of_first_item(9)), (u64::MAX, u64::MAX));
+        assert_eq!(huge.in_each_of(1024).per_item(), u64::MAX);
         let error = WorkLimit::Usual.check(&huge).unwrap_err();
         assert!(error.to_string().contains("more than 150 ms: use fewer rows"), "{error}");
         assert_eq!(WorkLimit::Unlimited.check(&huge), Ok(()));
         let drawn = WorkLimit::Usual
             .check(&WorkBound { draw: ITEMS_PER_DRAW * MOST_WORK + 1, ..WorkBound::default() })
             .unwrap_err();
-        assert!(matches!(drawn, WorkError::Draw { .. }), "{drawn}");
+        assert!(matches!(drawn, SpecError::Work { what: DRAWING, .. }), "{drawn}");
     }
 }

@@ -5,11 +5,11 @@
 //! Invariant: generations that were allocated ahead outlive no insertion, successful or not.
 
 use super::{Filter, Generation, InsertError, ends::next_spec};
-use crate::spec::{SpecError, WhenFull};
+use crate::{error::SpecError, spec::WhenFull};
 
 impl<'a> Filter<'a> {
     /// Allocates all that inserting so many items next may need. Insertions do so themselves; for those who want to know before.
-    /// What is not used after all is given back by the next insertion, or by [`Self::release`].
+    /// What is not used after all is given back by the next insertion.
     ///
     /// # Errors
     /// If memory can't be had; nothing is kept then.
@@ -24,7 +24,7 @@ impl<'a> Filter<'a> {
     }
 
     /// Gives back generations that [`Self::reserve`] allocated.
-    pub fn release(&mut self) {
+    pub(crate) fn release(&mut self) {
         self.ahead.clear();
     }
 
@@ -38,7 +38,7 @@ impl<'a> Filter<'a> {
     }
 
     /// Makes room for all generations and folds of the others, as if each had an empty filter there: [`Self::merge`] of every one
-    /// of them then allocates nothing, and can't fail half way. They must be [mergeable](Self::expect_mergeable).
+    /// of them then allocates nothing, and can't fail half way. They must be mergeable, as [`Self::room_to_merge`] says.
     ///
     /// # Errors
     /// If memory can't be had; the filter is then unchanged.

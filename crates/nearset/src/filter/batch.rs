@@ -3,23 +3,35 @@
 //! Claim: the answers are those of one insertion after the other, wherever generations end; and a batch with an item that has no hash,
 //! or one for which a filter has no room on its terms, or the system no memory, changes nothing.
 
-use super::{Filter, Generation, InsertError, KeysError, ends::new_bits, near_filters};
+use super::{Filter, Generation, InsertError, NearFilter, ends::new_bits, near_filters};
 use crate::{
-    Item, ItemError, NearFilter,
+    Item, ItemError,
     family::{Hashed, Key},
     item::BatchError,
 };
 
-/// What there is to say of an item that was given by its keys.
+/// What a filter says of an item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Counted {
+pub struct Match {
     /// Whether something near was there.
     pub near: bool,
-    /// Bands that hit, in the generation where most did, the newest of equals.
+    /// The number of bands that hit, in the generation where most did, the newest of equals.
     pub hits: u32,
-    /// Bits of that generation that were set before the item; `None` where a key is several bits.
+    /// The number of bands that there are; an exact near filter has none.
+    pub bands: u32,
+    /// Bits of that generation that were set before the item; `None` where a key is several bits, or there are no keys.
     pub set_bits: Option<u64>,
+}
+
+impl Match {
+    /// Adds what another generation says.
+    pub(super) fn add(&mut self, near: bool, hits: u32, filter: &NearFilter<'_>) {
+        self.near |= near;
+        if hits > self.hits || self.bands == 0 {
+            (self.hits, self.bands, self.set_bits) = (hits, filter.spec().rule.bands(), set_bits(filter));
+        }
+    }
 }
 
 /// A batch as it is inserted.
@@ -33,7 +45,8 @@ enum Hashes<'i> {
 }
 
 impl Filter<'_> {
-    fn hash_all<'i, I>(&self, items: I) -> Result<Hashes<'i>, BatchError>
+    /// Hashes all items, for answers or without.
+    fn hash_all<'i, I>(&self, items: I, answers: bool) -> Result<Hashes<'i>, BatchError>
     where
         I: IntoIterator,
         I::Item: Into<Item<'i>>,
@@ -41,8 +54,8 @@ impl Filter<'_> {
         let items = items.into_iter().map(Into::into).enumerate();
         let at = |position: usize| move |source: ItemError| BatchError { position, source };
         Ok(match &self.filters[0] {
-            Generation::Near(filter) if filter.spec().probing.is_none() => {
-                let (mut room, mut keys) = (Hashed::new(), Vec::new());
+            Generation::Near(filter) if filter.spec().probing.is_none() || !answers => {
+                let (mut room, mut keys) = (Hashed::default(), Vec::new());
                 for (position, item) in items {
                     filter.hash(item, &mut room).map_err(at(position))?;
                     keys.extend_from_slice(&room.keys);
@@ -52,7 +65,7 @@ impl Filter<'_> {
             Generation::Near(filter) => Hashes::Each(
                 items
                     .map(|(position, item)| {
-                        let mut hashed = Hashed::new();
+                        let mut hashed = Hashed::default();
                         filter.hash(item, &mut hashed).map_err(at(position))?;
                         Ok(hashed)
                     })
@@ -76,7 +89,7 @@ impl Filter<'_> {
         I: IntoIterator,
         I::Item: Into<Item<'i>>,
     {
-        let hashes = self.hash_all(items);
+        let hashes = self.hash_all(items, true);
         let inserted = hashes.map_err(InsertError::from).and_then(|hashes| self.insert_hashes(hashes));
         self.release();
         inserted
@@ -84,10 +97,13 @@ impl Filter<'_> {
 
     fn insert_hashes(&mut self, hashes: Hashes<'_>) -> Result<Vec<bool>, InsertError> {
         match hashes {
-            Hashes::Flat(keys) => self.insert_keys(&keys),
+            Hashes::Flat(keys) => {
+                let found = self.insert_whole_keys(&keys)?;
+                Ok(found.into_iter().map(|found| !found.near).collect())
+            }
             Hashes::Each(all) => {
                 self.expect_room(all.len() as u64, |newest| {
-                    all.iter().map(|hashed| new_bits(&hashed.keys, newest.hits_hashed(hashed).hit)).sum()
+                    all.iter().map(|hashed| new_bits(&hashed.keys, newest.count_hits(hashed))).sum()
                 })?;
                 self.reserve(all.len() as u64)?;
                 all.iter().map(|hashed| self.insert_hashed(hashed)).collect()
@@ -125,6 +141,37 @@ impl Filter<'_> {
         Ok(usize::try_from(self.until_full()).unwrap_or(usize::MAX).min(items))
     }
 
+    /// Inserts items without saying what was near: the quickest way to fill a filter, above all an exact one that compares with
+    /// every item it holds.
+    ///
+    /// # Errors
+    /// As [`Self::insert_all`].
+    pub fn extend<'i, I>(&mut self, items: I) -> Result<(), InsertError>
+    where
+        I: IntoIterator,
+        I::Item: Into<Item<'i>>,
+    {
+        let hashes = self.hash_all(items, false);
+        let inserted = hashes.map_err(InsertError::from).and_then(|hashes| match hashes {
+            Hashes::Items(items) => self.extend_bits(&items),
+            hashes => self.insert_hashes(hashes).map(drop),
+        });
+        self.release();
+        inserted
+    }
+
+    fn extend_bits(&mut self, mut items: &[Item<'_>]) -> Result<(), InsertError> {
+        self.expect_room(items.len() as u64, |_| 0)?;
+        self.reserve(items.len() as u64)?;
+        while !items.is_empty() {
+            let now = items.split_off(..self.next_part(items.len())?).unwrap_or_default();
+            if let Generation::Exact(newest) = self.newest_mut() {
+                newest.extend(now.iter().copied())?;
+            }
+        }
+        Ok(())
+    }
+
     /// Queries items in order.
     ///
     /// # Errors
@@ -134,8 +181,8 @@ impl Filter<'_> {
         I: IntoIterator,
         I::Item: Into<Item<'i>>,
     {
-        Ok(match self.hash_all(items)? {
-            Hashes::Flat(keys) => self.count(&keys).into_iter().map(|counted| counted.near).collect(),
+        Ok(match self.hash_all(items, true)? {
+            Hashes::Flat(keys) => self.count(&keys).into_iter().map(|found| found.near).collect(),
             Hashes::Each(all) => {
                 let near = |hashed| near_filters(&self.filters).any(|filter| filter.contains_hashed(hashed));
                 all.iter().map(near).collect()
@@ -152,38 +199,24 @@ impl Filter<'_> {
         })
     }
 
-    /// [`Self::insert_all`] of items hashed elsewhere: their keys one item after the other. True where nothing near was there.
+    /// Inserts items hashed elsewhere, and says what was there before each: their keys are given one item after the other.
+    ///
+    /// How many bands hit, and how full the tables were, is for filters that are [slices](crate::Spec::slice) of one.
     ///
     /// # Errors
     /// If the keys are not those of whole items, or are not enough for this filter; else as [`Self::insert_all`].
-    pub fn insert_keys(&mut self, keys: &[Option<Key>]) -> Result<Vec<bool>, InsertError> {
-        Ok(self.insert_keys_counting(keys)?.into_iter().map(|counted| !counted.near).collect())
-    }
-
-    /// [`Self::contains_all`] of items hashed elsewhere: their keys one item after the other.
-    ///
-    /// # Errors
-    /// If the keys are not those of whole items, or are not enough for this filter.
-    pub fn contains_keys(&self, keys: &[Option<Key>]) -> Result<Vec<bool>, KeysError> {
-        Ok(self.contains_keys_counting(keys)?.into_iter().map(|counted| counted.near).collect())
-    }
-
-    /// [`Self::insert_keys`] that also tells how many bands hit, and how full the tables were: for filters that are
-    /// [slices](crate::Spec::slice) of one.
-    ///
-    /// # Errors
-    /// As [`Self::insert_keys`].
-    pub fn insert_keys_counting(&mut self, keys: &[Option<Key>]) -> Result<Vec<Counted>, InsertError> {
-        let inserted = self.insert_whole_keys(keys);
+    pub fn insert_keys(&mut self, keys: &[Option<Key>]) -> Result<Vec<Match>, InsertError> {
+        let inserted = self.expect_keys(keys).and_then(|()| self.insert_whole_keys(keys));
         self.release();
         inserted
     }
 
-    fn insert_whole_keys(&mut self, mut keys: &[Option<Key>]) -> Result<Vec<Counted>, InsertError> {
-        let bands = self.expect_keys(keys)?;
+    fn insert_whole_keys(&mut self, mut keys: &[Option<Key>]) -> Result<Vec<Match>, InsertError> {
+        let Generation::Near(first) = &self.filters[0] else { unreachable!("only bands have keys") };
+        let bands = first.spec().rule.bands() as usize;
         self.expect_room((keys.len() / bands) as u64, |newest| {
             let (mut items, mut bits) = (keys.chunks(bands), 0);
-            newest.contains_keys_counting(keys, |_, hits| bits += items.next().map_or(0, |item| new_bits(item, hits)));
+            newest.contains_keys(keys, |_, hits| bits += items.next().map_or(0, |item| new_bits(item, hits)));
             bits
         })?;
         self.reserve((keys.len() / bands) as u64)?;
@@ -202,21 +235,21 @@ impl Filter<'_> {
         Ok(answers)
     }
 
-    /// [`Self::contains_keys`] that also tells how many bands hit, and how full the tables are.
+    /// Looks up items hashed elsewhere: their keys are given one item after the other.
     ///
     /// # Errors
-    /// As [`Self::contains_keys`].
-    pub fn contains_keys_counting(&self, keys: &[Option<Key>]) -> Result<Vec<Counted>, KeysError> {
+    /// If the keys are not those of whole items, or are not enough for this filter.
+    pub fn contains_keys(&self, keys: &[Option<Key>]) -> Result<Vec<Match>, InsertError> {
         self.expect_keys(keys)?;
         Ok(self.count(keys))
     }
 
-    fn count(&self, keys: &[Option<Key>]) -> Vec<Counted> {
+    fn count(&self, keys: &[Option<Key>]) -> Vec<Match> {
         let mut answers = Vec::new();
         for filter in near_filters(&self.filters).rev() {
             if answers.is_empty() {
-                let set_bits = set_bits(filter);
-                filter.contains_keys_counting(keys, |near, hits| answers.push(Counted { near, hits, set_bits }));
+                let (bands, set_bits) = (filter.spec().rule.bands(), set_bits(filter));
+                filter.contains_keys(keys, |near, hits| answers.push(Match { near, hits, bands, set_bits }));
             } else {
                 join_counting(filter, keys, &mut answers);
             }
@@ -224,17 +257,17 @@ impl Filter<'_> {
         answers
     }
 
-    /// That these are keys of whole items which this filter can be asked by; how many an item has.
-    fn expect_keys(&self, keys: &[Option<Key>]) -> Result<usize, KeysError> {
-        let Generation::Near(filter) = &self.filters[0] else { return Err(KeysError::Exact) };
+    /// Checks that these are keys of whole items which this filter can be asked by.
+    fn expect_keys(&self, keys: &[Option<Key>]) -> Result<(), InsertError> {
+        let Generation::Near(filter) = &self.filters[0] else { return Err(InsertError::NoBands) };
         if filter.spec().probing.is_some() {
-            return Err(KeysError::Probing);
+            return Err(InsertError::Probing);
         }
         let bands = filter.spec().rule.bands();
         if !keys.len().is_multiple_of(bands as usize) {
-            return Err(KeysError::CutOff { found: keys.len(), bands });
+            return Err(InsertError::CutOff { found: keys.len(), bands });
         }
-        Ok(bands as usize)
+        Ok(())
     }
 }
 
@@ -242,20 +275,21 @@ fn set_bits(filter: &NearFilter<'_>) -> Option<u64> {
     filter.tables().counts_ones().then(|| filter.tables().ones())
 }
 
-fn insert_counting(filter: &mut NearFilter<'_>, keys: &[Option<Key>], answers: &mut Vec<Counted>) {
-    let mut items = keys.chunks(filter.spec().rule.bands() as usize);
+fn insert_counting(filter: &mut NearFilter<'_>, keys: &[Option<Key>], answers: &mut Vec<Match>) {
+    let bands = filter.spec().rule.bands();
+    let mut items = keys.chunks(bands as usize);
     let mut set_bits = set_bits(filter);
-    filter.insert_keys_counting(keys, |new, hits| {
-        answers.push(Counted { near: !new, hits, set_bits });
+    filter.insert_keys(keys, |new, hits| {
+        answers.push(Match { near: !new, hits, bands, set_bits });
         let item = items.next().unwrap_or_default();
         set_bits = set_bits.map(|bits| bits + new_bits(item, hits));
     });
 }
 
 /// Adds what an older generation says.
-fn join_counting(filter: &NearFilter<'_>, keys: &[Option<Key>], answers: &mut [Counted]) {
+fn join_counting(filter: &NearFilter<'_>, keys: &[Option<Key>], answers: &mut [Match]) {
     let (mut answers, set_bits) = (answers.iter_mut(), set_bits(filter));
-    filter.contains_keys_counting(keys, |near, hits| {
+    filter.contains_keys(keys, |near, hits| {
         if let Some(answer) = answers.next() {
             answer.near |= near;
             if hits > answer.hits {

@@ -5,11 +5,11 @@
 //! Invariant: all of this is worked out from the filters and the terms, so that a filter read from a file goes on as the one that
 //! was written.
 
-use super::{Filter, Generation, InsertError};
+use super::{Filter, Generation, InsertError, NearFilter};
 use crate::{
-    NearFilter,
+    error::{MOST_GENERATIONS, SpecError},
     family::Key,
-    spec::{GenerationSpec, MOST_GENERATIONS, SpecError, Table, Terms, WhenFull},
+    spec::{GenerationSpec, Table, Terms, WhenFull},
 };
 
 /// A generation is full at this many times its capacity: its load is an estimate, which must not end it early.

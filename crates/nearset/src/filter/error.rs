@@ -1,11 +1,11 @@
 //! Why items are not inserted.
 
 use crate::{
+    error::{MOST_GENERATIONS, SpecError},
     item::{BatchError, ItemError},
-    spec::{MOST_GENERATIONS, SpecError},
 };
 
-/// Why an item was not inserted.
+/// Why items were not inserted, or keys are not those of items.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InsertError {
@@ -35,9 +35,20 @@ pub enum InsertError {
         /// How many items the first generation was made for.
         capacity: u64,
     },
-    /// Keys are not what this filter takes.
-    #[error(transparent)]
-    Keys(#[from] KeysError),
+    /// The filter has no bands.
+    #[error("an exact near filter has no bands whose keys could be given: give it items")]
+    NoBands,
+    /// The filter looks beside an item's keys.
+    #[error("a filter that probes neighbours needs more of an item than its keys: give it items")]
+    Probing,
+    /// Not a whole number of items.
+    #[error("{found} keys are not those of whole items, which have {bands} each, one per band")]
+    CutOff {
+        /// How many keys were given.
+        found: usize,
+        /// How many an item has.
+        bands: u32,
+    },
     /// There is no memory for a new generation, or none can be so large.
     #[error("no room to grow: {0}")]
     Spec(#[from] SpecError),
@@ -62,24 +73,4 @@ pub struct Overfull {
     pub load: u64,
     /// The part of unrelated items that it accepts.
     pub unrelated: f64,
-}
-
-/// Why keys are not an item's.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum KeysError {
-    /// The filter has no bands.
-    #[error("an exact near filter has no bands whose keys could be given: give it items")]
-    Exact,
-    /// The filter looks beside an item's keys.
-    #[error("a filter that probes neighbours needs more of an item than its keys: give it items")]
-    Probing,
-    /// Not a whole number of items.
-    #[error("{found} keys are not those of whole items, which have {bands} each, one per band")]
-    CutOff {
-        /// How many keys were given.
-        found: usize,
-        /// How many an item has.
-        bands: u32,
-    },
 }

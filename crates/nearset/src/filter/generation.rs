@@ -1,10 +1,10 @@
 //! One generation of a filter, of either structure.
 
-use super::exact::Store;
+use super::{ExactNearFilter, NearFilter, exact::Store};
 use crate::{
-    Distance, ExactNearFilter, Item, ItemError, LshFamily, MergeError, Metric, NearFilter,
-    family::WorkLimit,
-    spec::{GenerationSpec, SpecError, Table},
+    Distance, Item, ItemError, MergeError, Metric,
+    error::SpecError,
+    spec::{GenerationSpec, Table},
 };
 
 /// One generation of a filter.
@@ -16,23 +16,28 @@ pub(crate) enum Generation<'a> {
     Exact(ExactNearFilter<'a>),
 }
 
-/// What a filter says of an item.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// What a generation of a filter is at the moment.
+#[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
-pub struct Found {
-    /// Whether something near was inserted.
-    pub near: bool,
-    /// Bands that hit, where there are bands.
-    pub hits: Option<u32>,
+pub struct GenerationState {
+    /// The number of items inserted, repeats included.
+    pub len: u64,
+    /// The number of items that it is made for; `None` if nothing was said.
+    pub capacity: Option<u64>,
+    /// The bytes that it takes.
+    pub bytes: u64,
+    /// The part of its tables' bits that is set; `None` for an exact near filter.
+    pub fill: Option<f64>,
+    /// The chance that a key which was not inserted hits a table; `None` for an exact near filter.
+    pub chance_hit: Option<f64>,
 }
 
 impl Generation<'static> {
     /// An empty one of a spec that was checked.
     pub(crate) fn of_checked(spec: &GenerationSpec) -> Result<Self, SpecError> {
-        let limit = WorkLimit::Unlimited;
         Ok(match spec {
-            GenerationSpec::Near(spec) => Generation::Near(NearFilter::from_spec_within(spec.clone(), limit)?),
-            GenerationSpec::Exact(spec) => Generation::Exact(ExactNearFilter::from_spec_within(*spec, limit)?),
+            GenerationSpec::Near(spec) => Generation::Near(NearFilter::of_checked(spec.clone())?),
+            GenerationSpec::Exact(spec) => Generation::Exact(ExactNearFilter::of_checked(*spec)?),
         })
     }
 }
@@ -68,6 +73,14 @@ impl<'a> Generation<'a> {
             Generation::Near(filter) => filter.spec().bytes(),
             Generation::Exact(filter) => filter.bytes(),
         }
+    }
+
+    pub(super) fn state(&self, capacity: Option<u64>) -> GenerationState {
+        let (fill, chance_hit) = match self {
+            Generation::Near(filter) => (Some(filter.tables().fill()), Some(filter.chance_hit())),
+            Generation::Exact(_) => (None, None),
+        };
+        GenerationState { len: self.len(), capacity, bytes: self.bytes(), fill, chance_hit }
     }
 
     /// Inserts an item. True when nothing near was there before.
@@ -137,18 +150,6 @@ impl<'a> Generation<'a> {
         match self {
             Generation::Near(filter) => filter.unrelated_acceptance(),
             Generation::Exact(filter) => filter.unrelated_acceptance(),
-        }
-    }
-
-    /// The exact distance of two items.
-    ///
-    /// # Errors
-    /// If they are of a wrong kind or length.
-    pub(crate) fn distance(&self, a: Item<'_>, b: Item<'_>) -> Result<Distance, ItemError> {
-        match (self, self.metric()) {
-            (Generation::Near(filter), _) => filter.spec().family.distance(a, b),
-            (_, Some(metric)) => metric.between(a, b),
-            (_, None) => unreachable!("exact filters are of bit strings"),
         }
     }
 

@@ -33,12 +33,17 @@ impl Filter<'_> {
         }
     }
 
-    /// How many bytes [`Self::bytes`] may grow by when the other is merged into this one.
-    pub fn room_to_merge(&self, other: &Filter<'_>) -> u64 {
+    /// How many bytes [`Self::bytes`] may grow by when the other is merged into this one: for those who merge several, and all or
+    /// none.
+    ///
+    /// # Errors
+    /// If it can't be merged: those of [`Self::merge`].
+    pub fn room_to_merge(&self, other: &Filter<'_>) -> Result<u64, MergeError> {
+        self.expect_mergeable(other)?;
         let Matching { matched, copied, .. } = self.matching(other, self.terms.as_ref().or(other.terms.as_ref()));
         // A scan takes in what the other holds; tables stay as large as they are.
         let scanned = matched.iter().filter(|filter| filter.table().is_none()).map(Generation::bytes);
-        copied.iter().map(Generation::bytes).chain(scanned).sum()
+        Ok(copied.iter().map(Generation::bytes).chain(scanned).sum())
     }
 
     /// Whether no generation can come to hold more than it is made for when the other is merged into this one, whatever both hold.
@@ -50,11 +55,8 @@ impl Filter<'_> {
             .all(|(items, capacity)| items <= capacity)
     }
 
-    /// That [`Self::merge`] will not be refused: for those who merge several, and all or none.
-    ///
-    /// # Errors
-    /// Those of [`Self::merge`].
-    pub fn expect_mergeable(&self, other: &Filter<'_>) -> Result<(), MergeError> {
+    /// Checks that [`Self::merge`] will not be refused.
+    fn expect_mergeable(&self, other: &Filter<'_>) -> Result<(), MergeError> {
         // Before the terms: a similarity beside a number of bits does not tell that the items are of different kinds.
         if let (Some(ours), Some(theirs)) = (self.metric(), other.metric())
             && ours != theirs

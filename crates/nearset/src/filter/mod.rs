@@ -16,7 +16,6 @@
 
 mod ahead;
 mod batch;
-mod calibrate;
 mod ends;
 mod error;
 pub(crate) mod exact;
@@ -29,14 +28,13 @@ pub(crate) mod tables;
 #[cfg(test)]
 mod tests;
 
-pub use batch::Counted;
-pub use calibrate::{CalibrateError, Calibration, calibrate, recalibrate};
+pub use batch::Match;
 pub(crate) use ends::{most_generations, next_specs_in_files};
-pub use error::{InsertError, KeysError, Overfull};
-pub use exact::ExactNearFilter;
-pub use generation::Found;
+pub use error::{InsertError, Overfull};
+pub(crate) use exact::ExactNearFilter;
 pub(crate) use generation::Generation;
-pub use near::{Hits, NearFilter, PredictedErrors, SharedNearFilter};
+pub use generation::GenerationState;
+pub(crate) use near::NearFilter;
 
 use std::collections::VecDeque;
 
@@ -44,8 +42,9 @@ use nearset_theory::amplify;
 
 use crate::{
     Distance, Item, ItemError, Metric,
+    error::SpecError,
     family::{Hashed, WorkLimit},
-    spec::{FilterSpec, Hasher, SpecError, Terms},
+    spec::{FilterSpec, Hasher, Terms},
 };
 
 /// A filter on no terms is overfull when it accepts more than this of what is unrelated to all that it holds.
@@ -62,7 +61,7 @@ const OVERFULL_BY_CHANCE: f64 = 0.01;
 ///
 /// let text = |number: u32| (0..30).map(|word| format!("{number}.{word} ")).collect::<String>();
 /// let texts: Vec<String> = (0..201).map(text).collect();
-/// let mut room = Hashed::new();
+/// let mut room = Hashed::default();
 /// assert!(seen.insert(&texts[0], &mut room)?, "nothing near was there");
 /// seen.insert_all(&texts[1..101])?;
 /// assert!(seen.contains_near(&texts[0], &mut room)?, "a hundred others later");
@@ -98,20 +97,6 @@ impl Filter<'static> {
     }
 }
 
-/// A filter on no terms: it neither grows nor refuses.
-impl<'a> From<NearFilter<'a>> for Filter<'a> {
-    fn from(filter: NearFilter<'a>) -> Self {
-        Self::with_terms(vec![Generation::Near(filter)], None)
-    }
-}
-
-/// A filter on no terms: it neither grows nor refuses.
-impl<'a> From<ExactNearFilter<'a>> for Filter<'a> {
-    fn from(filter: ExactNearFilter<'a>) -> Self {
-        Self::with_terms(vec![Generation::Exact(filter)], None)
-    }
-}
-
 impl<'a> Filter<'a> {
     /// Generations that fit together.
     pub(crate) fn with_terms(filters: Vec<Generation<'a>>, terms: Option<Terms>) -> Self {
@@ -125,26 +110,16 @@ impl<'a> Filter<'a> {
     }
 
     /// What was promised, if anything was.
-    pub fn terms(&self) -> Option<&Terms> {
+    pub(crate) fn terms(&self) -> Option<&Terms> {
         self.terms.as_ref()
     }
 
-    /// How many generations it has.
-    pub fn generations(&self) -> usize {
-        self.filters.len()
-    }
-
-    /// The generations with bands, oldest first: all of them, or none.
-    pub fn near_generations(&self) -> impl DoubleEndedIterator<Item = &NearFilter<'a>> {
-        near_filters(&self.filters)
-    }
-
-    /// The exact generations, oldest first: all of them, or none.
-    pub fn exact_generations(&self) -> impl DoubleEndedIterator<Item = &ExactNearFilter<'a>> {
-        self.filters.iter().filter_map(|filter| match filter {
-            Generation::Near(_) => None,
-            Generation::Exact(filter) => Some(filter),
-        })
+    /// Describes its generations, oldest first.
+    ///
+    /// Where a key is several bits they are counted, which takes a look at all tables.
+    pub fn generations(&self) -> impl ExactSizeIterator<Item = GenerationState> + DoubleEndedIterator {
+        let capacity = |generation| self.terms.as_ref().map(|terms| self.capacity_of(terms, generation));
+        self.filters.iter().enumerate().map(move |(i, filter)| filter.state(capacity(i)))
     }
 
     pub(crate) fn filters(&self) -> &[Generation<'a>] {
@@ -165,7 +140,7 @@ impl<'a> Filter<'a> {
     }
 
     /// What near means to it; `None` for families that only programs use.
-    pub fn metric(&self) -> Option<Metric> {
+    pub(crate) fn metric(&self) -> Option<Metric> {
         self.filters[0].metric()
     }
 
@@ -205,7 +180,7 @@ impl<'a> Filter<'a> {
     }
 
     /// How many items each generation is made for, oldest first; none if nothing was said.
-    pub fn capacities(&self) -> impl Iterator<Item = u64> {
+    fn capacities(&self) -> impl Iterator<Item = u64> {
         self.terms.iter().flat_map(|terms| (0..self.filters.len()).map(|i| self.capacity_of(terms, i)))
     }
 
@@ -227,9 +202,17 @@ impl<'a> Filter<'a> {
     /// Filters on terms never take too many items themselves, but merging can bring them together in a generation. A filter on no
     /// terms is overfull when it accepts more than 1 % of what is unrelated.
     ///
+    /// Who inserts `more` items into a filter on no terms, which does not refuse them by itself, asks before: looking can take a scan
+    /// of all tables, so it is then done at every 64th item.
+    ///
     /// # Errors
     /// If there is more in it, saying how much.
-    pub fn expect_not_overfull(&self) -> Result<(), Overfull> {
+    pub fn expect_not_overfull(&self, more: u64) -> Result<(), Overfull> {
+        let len = self.newest().len();
+        let looks = self.terms.is_none() && len / ends::LOOKS != len.saturating_add(more) / ends::LOOKS;
+        if more > 0 && !looks {
+            return Ok(());
+        }
         let unrelated = || self.unrelated_acceptance();
         if self.terms.is_none() {
             let (load, unrelated) = (self.load(), unrelated());
@@ -247,17 +230,6 @@ impl<'a> Filter<'a> {
                 Err(Overfull { capacity: Some(capacity), load: load.min(filter.len()), unrelated: unrelated() })
             }
         }
-    }
-
-    /// [`Self::expect_not_overfull`] for those who insert so many items into a filter on no terms, which does not refuse them by
-    /// itself. Looking can take a scan of all tables, so it is done at every 64th item.
-    ///
-    /// # Errors
-    /// If it is overfull.
-    pub fn expect_not_overfull_before(&self, items: u64) -> Result<(), Overfull> {
-        let len = self.newest().len();
-        let looks = self.terms.is_none() && len / ends::LOOKS != len.saturating_add(items) / ends::LOOKS;
-        if looks { self.expect_not_overfull() } else { Ok(()) }
     }
 
     /// What hashes items for it, if it has bands.
@@ -305,7 +277,7 @@ impl<'a> Filter<'a> {
     }
 
     fn insert_hashed(&mut self, hashed: &Hashed) -> Result<bool, InsertError> {
-        self.expect_room(1, |newest| ends::new_bits(&hashed.keys, newest.hits_hashed(hashed).hit))?;
+        self.expect_room(1, |newest| ends::new_bits(&hashed.keys, newest.count_hits(hashed)))?;
         self.make_room()?;
         let new = match self.newest_mut() {
             Generation::Near(filter) => filter.insert_hashed(hashed),
@@ -333,54 +305,36 @@ impl<'a> Filter<'a> {
     ///
     /// # Errors
     /// If the item is of a wrong kind or length.
-    pub fn find<'i>(&self, item: impl Into<Item<'i>>, room: &mut Hashed) -> Result<Found, ItemError> {
+    pub fn find<'i>(&self, item: impl Into<Item<'i>>, room: &mut Hashed) -> Result<Match, ItemError> {
         let item = item.into();
         match &self.filters[0] {
             Generation::Near(filter) => {
                 filter.hash(item, room)?;
                 Ok(self.find_hashed(room))
             }
-            Generation::Exact(_) => Ok(Found { near: self.contains_near(item, room)?, hits: None }),
+            Generation::Exact(_) => {
+                Ok(Match { near: self.contains_near(item, room)?, hits: 0, bands: 0, set_bits: None })
+            }
         }
     }
 
     /// Looks up an item that its [`Self::hasher`] hashed. Exact near filters have none, and find nothing this way.
-    pub fn find_hashed(&self, hashed: &Hashed) -> Found {
-        let mut found = Found { near: false, hits: None };
-        for (near, hits) in near_filters(&self.filters).map(|filter| filter.find_hashed(hashed)) {
-            found.near |= near;
-            found.hits = found.hits.max(Some(hits));
+    pub fn find_hashed(&self, hashed: &Hashed) -> Match {
+        let mut found = Match { near: false, hits: 0, bands: 0, set_bits: None };
+        for filter in near_filters(&self.filters).rev() {
+            let (near, hits) = filter.find_hashed(hashed);
+            found.add(near, hits, filter);
         }
         found
     }
 
-    /// How many bands hit in the generation where most do. An exact near filter has one band, as it were: it hits or it does not.
-    ///
-    /// # Errors
-    /// If the item is of a wrong kind or length.
-    pub fn hits<'i>(&self, item: impl Into<Item<'i>>, room: &mut Hashed) -> Result<Hits, ItemError> {
-        let item = item.into();
-        match &self.filters[0] {
-            Generation::Near(filter) => {
-                filter.hash(item, room)?;
-                Ok(self.most_hits(room))
-            }
-            Generation::Exact(_) => Ok(Hits { hit: self.contains_near(item, room)?.into(), bands: 1 }),
-        }
-    }
-
-    fn most_hits(&self, hashed: &Hashed) -> Hits {
-        let all = near_filters(&self.filters).map(|filter| filter.hits_hashed(hashed));
-        all.max_by_key(|hits| hits.hit).unwrap_or(Hits { hit: 0, bands: 1 })
-    }
-
-    /// How likely an item is accepted whose bands hit as often as these did: the part of all draws of functions that would call it
-    /// near. Far from 0 and 1, the answer was a matter of luck.
-    pub fn acceptance_of_hits(&self, hits: Hits) -> f64 {
-        let hit = f64::from(hits.hit) / f64::from(hits.bands);
+    /// How likely an item is accepted whose bands hit as often as this one's did: the part of all draws of functions that would
+    /// call it near. Far from 0 and 1, the answer was a matter of luck.
+    pub fn acceptance_of_hits(&self, found: Match) -> f64 {
+        let hit = f64::from(found.hits) / f64::from(found.bands.max(1));
         let accepts = |filter: &Generation<'_>| match filter {
             Generation::Near(filter) => filter.spec().rule.probability(hit, filter.chance_hit()),
-            Generation::Exact(_) => hit,
+            Generation::Exact(_) => f64::from(u8::from(found.near)),
         };
         self.filters.iter().map(accepts).fold(0.0, f64::max)
     }
@@ -391,34 +345,18 @@ impl<'a> Filter<'a> {
         acceptance_range(&self.filters, distance).1
     }
 
-    /// The errors to expect as the filters are now, at the distances of the terms, each in the generation where it is worst.
-    pub fn predicted_errors(&self) -> Option<PredictedErrors> {
+    /// The errors to expect as the filters are now, each in the generation where it is worst: how likely a query at the near distance of
+    /// the terms is missed, and how likely one at the far distance is accepted.
+    pub fn predicted_errors(&self) -> Option<(f64, f64)> {
         let terms = self.terms?;
         let (least, _) = acceptance_range(&self.filters, terms.near);
         let (_, most) = acceptance_range(&self.filters, terms.far);
-        Some(PredictedErrors { false_negative: 1.0 - least, false_positive: most })
-    }
-
-    /// The exact distance of two items.
-    ///
-    /// # Errors
-    /// If they are of a wrong kind or length.
-    pub fn distance(&self, a: Item<'_>, b: Item<'_>) -> Result<Distance, ItemError> {
-        self.filters[0].distance(a, b)
+        Some((1.0 - least, most))
     }
 
     /// A copy that owns its tables.
     pub fn into_owned(self) -> Filter<'static> {
         Filter::with_terms(self.filters.into_iter().map(Generation::into_owned).collect(), self.terms)
-    }
-
-    /// [`Self::into_owned`] for those who survive a refusal of memory.
-    ///
-    /// # Errors
-    /// If memory for the tables can't be had.
-    pub fn try_into_owned(self) -> Result<Filter<'static>, SpecError> {
-        let filters = self.filters.into_iter().map(Generation::try_into_owned).collect::<Result<_, _>>()?;
-        Ok(Filter::with_terms(filters, self.terms))
     }
 
     /// [`Clone::clone`] for those who survive a refusal of memory. The two share their functions.

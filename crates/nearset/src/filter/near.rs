@@ -8,35 +8,20 @@
 //! Invariant: table `i` is written only by band `i`, and bits are only ever set, so `merge` is OR.
 //! Not here: choosing parameters (`plan`), bytes on disk (`codec`).
 
-mod shared;
-
 use std::sync::{Arc, OnceLock};
 
-pub use shared::SharedNearFilter;
-
-use super::tables::{Added, Place, Tables};
+use super::tables::{Place, Tables};
 use crate::{
     BloomFilter, MergeError, Spec,
-    family::{Functions, Hashed, Key, WorkLimit, key_of_rows},
-    item::{BatchError, Distance, Item, ItemError},
-    spec::{Decision, Hasher, Rule, SpecError},
+    error::SpecError,
+    family::{Functions, Hashed, Key, key_of_rows},
+    item::{Distance, Item, ItemError},
+    spec::{Decision, Hasher, Rule},
 };
 
 /// A set of items that knows whether anything near was put into it.
-///
-/// ```
-/// use nearset::{BitString, Layout, NearFilter, Seed, Spec, Table, family::BitSampling};
-///
-/// // 64-bit hashes; 8 bands of 8 bits, of which any 6 must hit.
-/// let spec = Spec::new(BitSampling::new(64), Layout::new(8, 8), 6, Table::Bits(1 << 16), Seed::default())?;
-/// let mut filter = NearFilter::from_spec(spec)?;
-/// assert!(filter.insert(&BitString::from_hex("d1c4b1a3f0e8877e")?)?);
-/// assert!(!filter.insert(&BitString::from_hex("d1c4b1a3f0e8877f")?)?, "one bit away: seen before");
-/// assert!(!filter.contains_near(&BitString::from_hex("2e3b4e5c0f177881")?)?);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 #[derive(Clone)]
-pub struct NearFilter<'a> {
+pub(crate) struct NearFilter<'a> {
     spec: Spec,
     /// Drawn when first needed: opening a small file must not take more memory than it has bytes. Shared by filters that
     /// differ in the size of their tables only.
@@ -91,39 +76,12 @@ impl Threshold {
     }
 }
 
-/// How many bands of an item hit, of how many.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Hits {
-    /// Bands that hit.
-    pub hit: u32,
-    /// Bands there are.
-    pub bands: u32,
-}
-
-/// What a filter predicts of its own errors.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct PredictedErrors {
-    /// The chance that a query at the near distance from a stored item is not accepted.
-    pub false_negative: f64,
-    /// The chance that a query at the far distance from a stored item is accepted.
-    pub false_positive: f64,
-}
-
 impl NearFilter<'static> {
-    /// An empty filter.
+    /// An empty filter of a spec that was checked.
     ///
     /// # Errors
-    /// If no filter has this spec, or memory for it can't be had.
-    pub fn from_spec(spec: Spec) -> Result<Self, SpecError> {
-        Self::from_spec_within(spec, WorkLimit::Usual)
-    }
-
-    /// [`Self::from_spec`] by another limit on work.
-    ///
-    /// # Errors
-    /// As [`Self::from_spec`].
-    pub fn from_spec_within(spec: Spec, limit: WorkLimit) -> Result<Self, SpecError> {
-        spec.check_within(limit)?;
+    /// If memory for it can't be had.
+    pub(crate) fn of_checked(spec: Spec) -> Result<Self, SpecError> {
         let place = Place::new(spec.table, spec.rows_by_band(), spec.seed);
         Self::empty(spec, place)
     }
@@ -183,23 +141,18 @@ impl<'a> NearFilter<'a> {
     }
 
     /// What the filter is.
-    pub fn spec(&self) -> &Spec {
+    pub(crate) fn spec(&self) -> &Spec {
         &self.spec
     }
 
     /// How many items were inserted, repeats and near ones included. A file may state any number, so that counting stops at the
     /// largest.
-    pub fn len(&self) -> u64 {
+    pub(crate) fn len(&self) -> u64 {
         self.items
     }
 
-    /// Whether nothing was inserted.
-    pub fn is_empty(&self) -> bool {
-        self.items == 0
-    }
-
     /// What hashes items for this filter, apart from it: for threads that hash while another one inserts.
-    pub fn hasher(&self) -> Hasher {
+    pub(crate) fn hasher(&self) -> Hasher {
         Hasher(self.functions().clone())
     }
 
@@ -208,12 +161,12 @@ impl<'a> NearFilter<'a> {
     ///
     /// # Errors
     /// If the item is of a wrong kind or length, or has no hash.
-    pub fn hash<'i>(&self, item: impl Into<Item<'i>>, out: &mut Hashed) -> Result<(), ItemError> {
+    pub(crate) fn hash<'i>(&self, item: impl Into<Item<'i>>, out: &mut Hashed) -> Result<(), ItemError> {
         self.functions().hash(item.into(), out)
     }
 
     fn hashed<'i>(&self, item: impl Into<Item<'i>>) -> Result<Hashed, ItemError> {
-        let mut hashed = Hashed::new();
+        let mut hashed = Hashed::default();
         self.hash(item, &mut hashed)?;
         Ok(hashed)
     }
@@ -222,7 +175,7 @@ impl<'a> NearFilter<'a> {
     ///
     /// # Errors
     /// If the item is of a wrong kind or length, or has no hash; the filter is then unchanged.
-    pub fn insert<'i>(&mut self, item: impl Into<Item<'i>>) -> Result<bool, ItemError> {
+    pub(crate) fn insert<'i>(&mut self, item: impl Into<Item<'i>>) -> Result<bool, ItemError> {
         let hashed = self.hashed(item)?;
         Ok(self.insert_hashed(&hashed))
     }
@@ -231,22 +184,13 @@ impl<'a> NearFilter<'a> {
     ///
     /// # Errors
     /// If the item is of a wrong kind or length, or has no hash.
-    pub fn contains_near<'i>(&self, item: impl Into<Item<'i>>) -> Result<bool, ItemError> {
+    pub(crate) fn contains_near<'i>(&self, item: impl Into<Item<'i>>) -> Result<bool, ItemError> {
         let hashed = self.hashed(item)?;
         Ok(self.contains_hashed(&hashed))
     }
 
-    /// How many bands hit, neighbouring buckets not counted.
-    ///
-    /// # Errors
-    /// If the item is of a wrong kind or length, or has no hash.
-    pub fn hits<'i>(&self, item: impl Into<Item<'i>>) -> Result<Hits, ItemError> {
-        let hashed = self.hashed(item)?;
-        Ok(self.hits_hashed(&hashed))
-    }
-
     /// [`Self::insert`] of an item hashed before.
-    pub fn insert_hashed(&mut self, hashed: &Hashed) -> bool {
+    pub(crate) fn insert_hashed(&mut self, hashed: &Hashed) -> bool {
         let mut near;
         match self.threshold.hits {
             Some(threshold) if self.spec.probing.is_none() => near = self.tables.insert(&hashed.keys) >= threshold,
@@ -272,7 +216,7 @@ impl<'a> NearFilter<'a> {
     }
 
     /// [`Self::contains_near`] of an item hashed before.
-    pub fn contains_hashed(&self, hashed: &Hashed) -> bool {
+    pub(crate) fn contains_hashed(&self, hashed: &Hashed) -> bool {
         let Some(threshold) = self.threshold.hits else {
             let mut hits = self.tables.hits_by_band(&hashed.keys);
             return self.threshold.accepts(&self.spec.rule, count(&hits), &mut hits) && self.verified(&hashed.keys);
@@ -283,9 +227,9 @@ impl<'a> NearFilter<'a> {
         self.tables.count_hits(&hashed.keys) >= threshold && self.verified(&hashed.keys)
     }
 
-    /// [`Self::hits`] of an item hashed before.
-    pub fn hits_hashed(&self, hashed: &Hashed) -> Hits {
-        Hits { hit: self.tables.count_hits(&hashed.keys), bands: self.spec.rule.bands() }
+    /// How many bands hit, neighbouring buckets not counted.
+    pub(crate) fn count_hits(&self, hashed: &Hashed) -> u32 {
+        self.tables.count_hits(&hashed.keys)
     }
 
     /// Whether an item hashed before is near something, and how many bands hit, which is counted once.
@@ -349,80 +293,14 @@ impl<'a> NearFilter<'a> {
         }
     }
 
-    /// Inserts items in order; the answers are those of inserting one after the other.
+    /// Inserts items hashed before, whose keys are given one item after the other: `each` gets whether nothing near was there, and how
+    /// many bands hit.
     ///
-    /// Memory is fetched ahead of its use, so tables larger than the cache cost bandwidth rather than latency.
-    ///
-    /// # Errors
-    /// At the first item that has no hash, whose position the error names; the items before it are inserted.
-    pub fn insert_all<'i, I>(&mut self, items: I) -> Result<Vec<bool>, BatchError>
-    where
-        I: IntoIterator,
-        I::Item: Into<Item<'i>>,
-    {
-        let (hashed, outcome) = self.hash_all(items);
-        let answers = match hashed {
-            AllHashed::Flat(keys) => self.insert_keys(&keys),
-            AllHashed::Each(all) => all.iter().map(|hashed| self.insert_hashed(hashed)).collect(),
-        };
-        outcome.map(|()| answers)
-    }
-
-    /// Queries items in order, fetching memory ahead of its use.
-    ///
-    /// # Errors
-    /// At the first item that has no hash, whose position the error names.
-    pub fn contains_all<'i, I>(&self, items: I) -> Result<Vec<bool>, BatchError>
-    where
-        I: IntoIterator,
-        I::Item: Into<Item<'i>>,
-    {
-        let (keys, outcome) = self.hash_all(items);
-        outcome?;
-        Ok(match keys {
-            AllHashed::Flat(keys) => self.contains_keys(&keys),
-            AllHashed::Each(all) => all.iter().map(|hashed| self.contains_hashed(hashed)).collect(),
-        })
-    }
-
-    fn hash_all<'i, I>(&self, items: I) -> (AllHashed, Result<(), BatchError>)
-    where
-        I: IntoIterator,
-        I::Item: Into<Item<'i>>,
-    {
-        let (mut outcome, mut room) = (Ok(()), Hashed::new());
-        let mut all = match self.spec.probing {
-            Some(_) => AllHashed::Each(Vec::new()),
-            None => AllHashed::Flat(Vec::new()),
-        };
-        for (position, item) in items.into_iter().enumerate() {
-            if let Err(source) = self.hash(item, &mut room) {
-                outcome = Err(BatchError { position, source });
-                break;
-            }
-            match &mut all {
-                AllHashed::Flat(keys) => keys.extend_from_slice(&room.keys),
-                AllHashed::Each(all) => all.push(std::mem::take(&mut room)),
-            }
-        }
-        (all, outcome)
-    }
-
-    /// [`Self::insert_all`] of items hashed before: their keys one item after the other.
+    /// Neighbouring buckets are not tried, which keys alone do not tell.
     ///
     /// # Panics
-    /// If the keys are not a whole number of items', or the filter probes neighbours, which keys alone do not tell.
-    pub fn insert_keys(&mut self, keys: &[Option<Key>]) -> Vec<bool> {
-        let mut answers = Vec::with_capacity(keys.len() / self.spec.rule.bands() as usize);
-        self.insert_keys_counting(keys, |new, _| answers.push(new));
-        answers
-    }
-
-    /// [`Self::insert_keys`] that also tells how many bands hit: `each` gets an item's answer and that number.
-    ///
-    /// # Panics
-    /// As [`Self::insert_keys`].
-    pub fn insert_keys_counting(&mut self, keys: &[Option<Key>], mut each: impl FnMut(bool, u32)) {
+    /// If the keys are not a whole number of items'.
+    pub(crate) fn insert_keys(&mut self, keys: &[Option<Key>], mut each: impl FnMut(bool, u32)) {
         self.expect_whole(keys);
         let (rule, verification, bits) = (&self.spec.rule, &mut self.verification, self.tables.num_bits());
         let (threshold, items) = (&mut self.threshold, &mut self.items);
@@ -440,21 +318,12 @@ impl<'a> NearFilter<'a> {
         });
     }
 
-    /// [`Self::contains_all`] of items hashed before: their keys one item after the other.
+    /// Looks up items hashed before, whose keys are given one item after the other: `each` gets whether something near was there, and
+    /// how many bands hit.
     ///
     /// # Panics
-    /// If the keys are not a whole number of items', or the filter probes neighbours, which keys alone do not tell.
-    pub fn contains_keys(&self, keys: &[Option<Key>]) -> Vec<bool> {
-        let mut answers = Vec::with_capacity(keys.len() / self.spec.rule.bands() as usize);
-        self.contains_keys_counting(keys, |near, _| answers.push(near));
-        answers
-    }
-
-    /// [`Self::contains_keys`] that also tells how many bands hit: `each` gets an item's answer and that number.
-    ///
-    /// # Panics
-    /// As [`Self::contains_keys`].
-    pub fn contains_keys_counting(&self, keys: &[Option<Key>], mut each: impl FnMut(bool, u32)) {
+    /// As [`Self::insert_keys`].
+    pub(crate) fn contains_keys(&self, keys: &[Option<Key>], mut each: impl FnMut(bool, u32)) {
         self.expect_whole(keys);
         self.tables.contains_ahead(keys, |item, set| {
             let hits = count(set);
@@ -463,29 +332,14 @@ impl<'a> NearFilter<'a> {
     }
 
     fn expect_whole(&self, keys: &[Option<Key>]) {
-        assert!(self.spec.probing.is_none(), "a filter that probes neighbours needs more of an item than its keys");
         assert!(keys.len().is_multiple_of(self.spec.rule.bands() as usize), "the keys of an item are cut off");
-    }
-
-    /// A handle through which many threads insert at once, losing no bit.
-    ///
-    /// What a thread is told of nearness depends on what the others inserted before; the filter's bits in the end do not.
-    pub fn shared(&mut self) -> SharedNearFilter<'_> {
-        SharedNearFilter {
-            functions: self.functions().clone(),
-            spec: &self.spec,
-            tables: self.tables.shared(),
-            verification: self.verification.as_mut().map(BloomFilter::shared),
-            items: Added::to(&mut self.items),
-            threshold: &mut self.threshold,
-        }
     }
 
     /// Takes in all items of another filter.
     ///
     /// # Errors
     /// If the specs differ, naming the first difference; the filter is then unchanged.
-    pub fn merge(&mut self, other: &NearFilter<'_>) -> Result<(), MergeError> {
+    pub(crate) fn merge(&mut self, other: &NearFilter<'_>) -> Result<(), MergeError> {
         self.spec.expect_equal(&other.spec)?;
         self.tables.merge(&other.tables);
         if let (Some(ours), Some(theirs)) = (&mut self.verification, &other.verification) {
@@ -496,13 +350,8 @@ impl<'a> NearFilter<'a> {
         Ok(())
     }
 
-    /// The part of the tables' bits that is set.
-    pub fn fill(&self) -> f64 {
-        self.tables.fill()
-    }
-
     /// The chance that a key which was not inserted hits a table, as the tables are now.
-    pub fn chance_hit(&self) -> f64 {
+    pub(crate) fn chance_hit(&self) -> f64 {
         self.tables.chance_hit()
     }
 
@@ -510,7 +359,7 @@ impl<'a> NearFilter<'a> {
     ///
     /// It counts agreement with that one item and chance hits. Where unrelated items share keys with the query more often
     /// than chance (few rows, or texts with common phrases), state that in a far model: see `plan`.
-    pub fn acceptance_probability(&self, distance: Distance) -> f64 {
+    pub(crate) fn acceptance_probability(&self, distance: Distance) -> f64 {
         let false_verification = self.verification.as_ref().map_or(1.0, BloomFilter::false_positive_rate);
         self.spec.acceptance_probability(distance, self.chance_hit(), false_verification)
     }
@@ -521,29 +370,8 @@ impl<'a> NearFilter<'a> {
         self.spec.unrelated_acceptance(self.chance_hit(), false_verification)
     }
 
-    /// The errors to expect as the tables are now.
-    pub fn predicted_errors(&self, near: Distance, far: Distance) -> PredictedErrors {
-        PredictedErrors {
-            false_negative: 1.0 - self.acceptance_probability(near),
-            false_positive: self.acceptance_probability(far),
-        }
-    }
-
-    /// The same filter with another threshold, which changes no bit: [`recalibrate`](super::recalibrate) and [`calibrate`](super::calibrate) choose one for
-    /// the fill and the items that really are.
-    ///
-    /// # Errors
-    /// If no filter has that threshold: it is 0 or above the bands, or verification needs them all.
-    pub fn with_threshold(mut self, threshold: u32) -> Result<Self, SpecError> {
-        let spec = Spec { rule: Rule::threshold(self.spec.rule.bands(), threshold)?, ..self.spec.clone() };
-        spec.check_possible()?;
-        self.threshold = Threshold::at(&spec.rule, self.tables.ones(), self.tables.num_bits());
-        self.spec = spec;
-        Ok(self)
-    }
-
     /// A copy that owns its tables, such as one of a memory-mapped filter that is to grow.
-    pub fn into_owned(self) -> NearFilter<'static> {
+    pub(crate) fn into_owned(self) -> NearFilter<'static> {
         NearFilter {
             spec: self.spec,
             functions: self.functions,
@@ -606,11 +434,4 @@ fn joint_key(keys: &[Option<Key>]) -> Option<Key> {
 /// How many bands hit.
 fn count(hits: &[bool]) -> u32 {
     hits.iter().map(|&hit| u32::from(hit)).sum()
-}
-
-enum AllHashed {
-    /// Keys, one item's after the other's.
-    Flat(Vec<Option<Key>>),
-    /// Items with what probing needs.
-    Each(Vec<Hashed>),
 }

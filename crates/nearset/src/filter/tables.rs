@@ -1,25 +1,20 @@
 //! The bands' tables: all in one run of cache lines, band after band.
 
-use std::{
-    ops::Range,
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
-};
+use std::{ops::Range, sync::Arc};
 
 use nearset_theory::bloom;
 
 use crate::{
     Seed,
     bloom::{BitArray, bits},
+    error::SpecError,
     family::Key,
     hash::{mix, reduce},
     simd::{
-        line::{self, AtomicLine, Lanes, Line, Probe},
+        line::{self, Lanes, Line, Probe},
         places::{NOWHERE, places},
     },
-    spec::{SpecError, Table},
+    spec::Table,
 };
 
 /// Keys that are in the window at once: they stay in the second-level cache, and so do a few bands' tables, or the part of
@@ -420,14 +415,6 @@ impl<'a> Tables<'a> {
         place.line_by_line(keys, visit, each);
     }
 
-    pub(crate) fn shared(&mut self) -> TablesShared<'_> {
-        TablesShared {
-            place: &self.place,
-            lines: line::as_atomic(self.bits.lines_mut()),
-            ones: Added::to(&mut self.ones),
-        }
-    }
-
     pub(crate) fn fill(&self) -> f64 {
         self.ones() as f64 / self.num_bits() as f64
     }
@@ -457,61 +444,5 @@ impl<'a> Tables<'a> {
             Table::Direct | Table::Bits(_) => self.fill(),
             Table::Lines { hashes, .. } => self.bits.chance_hit(hashes),
         }
-    }
-}
-
-/// Tables lent to many threads.
-pub(crate) struct TablesShared<'a> {
-    place: &'a Place,
-    lines: &'a [AtomicLine],
-    ones: Added<'a>,
-}
-
-/// What many threads add to a number.
-pub(crate) struct Added<'a> {
-    total: &'a mut u64,
-    added: AtomicU64,
-}
-
-impl<'a> Added<'a> {
-    pub(crate) fn to(total: &'a mut u64) -> Self {
-        Self { total, added: AtomicU64::new(0) }
-    }
-
-    pub(crate) fn add(&self, count: u64) {
-        self.added.fetch_add(count, Ordering::Relaxed);
-    }
-
-    fn now(&self) -> u64 {
-        self.total.saturating_add(self.added.load(Ordering::Relaxed))
-    }
-}
-
-impl Drop for Added<'_> {
-    fn drop(&mut self) {
-        *self.total = self.total.saturating_add(*self.added.get_mut());
-    }
-}
-
-impl TablesShared<'_> {
-    /// Sets an item's bits; which bands were hit before.
-    pub(crate) fn insert(&self, keys: &[Option<Key>]) -> Vec<bool> {
-        let set = |band: usize, key: Key| {
-            let Spot { line, within } = self.place.spot(band, key);
-            let line = &self.lines[line];
-            match self.place.table {
-                Table::Direct | Table::Bits(_) => line.set_bit(within as usize),
-                Table::Lines { hashes, .. } => !line.insert(Probe::new(within, hashes)),
-            }
-        };
-        let hits: Vec<bool> =
-            keys.iter().enumerate().map(|(band, key)| key.is_some_and(|key| set(band, key))).collect();
-        self.ones.add(keys.iter().zip(&hits).filter(|(key, hit)| key.is_some() && !**hit).count() as u64);
-        hits
-    }
-
-    /// How many bits are set at this moment, of how many, where a key is one bit.
-    pub(crate) fn ones_of_bits(&self) -> (u64, u64) {
-        (self.ones.now(), self.place.num_bits())
     }
 }

@@ -17,26 +17,19 @@ const LAST: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// A keyed hash of byte strings to 64 bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ByteHash {
+pub(crate) struct ByteHash {
     key: [u64; 2],
 }
 
 impl ByteHash {
     /// Creates the hash function of a seed.
-    pub fn new(seed: Seed) -> Self {
+    pub(crate) fn new(seed: Seed) -> Self {
         Self { key: seed.derive("byte hash", 0).words() }
     }
 
     /// Hashes the bytes.
-    ///
-    /// ```
-    /// use nearset::{Seed, hash::ByteHash};
-    ///
-    /// let hash = ByteHash::new(Seed::new(42));
-    /// assert_ne!(hash.hash(b"near"), hash.hash(b"near\0"));
-    /// ```
     #[inline]
-    pub fn hash(&self, bytes: &[u8]) -> u64 {
+    pub(crate) fn hash(&self, bytes: &[u8]) -> u64 {
         let mut state = self.start();
         let (steps, rest) = bytes.as_chunks::<16>();
         for step in steps {

@@ -15,13 +15,13 @@ mod bytes;
 mod rng;
 mod seed;
 
-pub use bytes::ByteHash;
+pub(crate) use bytes::ByteHash;
 pub use rng::Rng;
-pub use seed::{ParseSeedError, Seed};
+pub use seed::Seed;
 
 /// A bijection on 64 bits in which every output bit depends on every input bit.
 #[inline(always)]
-pub const fn mix(mut x: u64) -> u64 {
+pub(crate) const fn mix(mut x: u64) -> u64 {
     x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     x ^ (x >> 31)
@@ -29,13 +29,13 @@ pub const fn mix(mut x: u64) -> u64 {
 
 /// Returns the exclusive or of the two halves of the 128-bit product.
 #[inline(always)]
-pub const fn fold(a: u64, b: u64) -> u64 {
+pub(crate) const fn fold(a: u64, b: u64) -> u64 {
     let product = a as u128 * b as u128;
     product as u64 ^ (product >> 64) as u64
 }
 
 /// Maps a hash to `0..range` by its high bits (Lemire 2019), without a division.
 #[inline(always)]
-pub const fn reduce(hash: u64, range: u64) -> u64 {
+pub(crate) const fn reduce(hash: u64, range: u64) -> u64 {
     ((hash as u128 * range as u128) >> 64) as u64
 }

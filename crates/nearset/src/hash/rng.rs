@@ -57,13 +57,9 @@ impl Rng {
         (self.next_u64() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
     }
 
-    /// Returns a uniform number in `(0, 1]`, whose logarithm is finite.
-    pub fn unit_positive(&mut self) -> f64 {
-        1.0 - self.unit()
-    }
-
     /// Returns true with the given probability.
-    pub fn chance(&mut self, probability: f64) -> bool {
+    #[cfg(test)]
+    pub(crate) fn chance(&mut self, probability: f64) -> bool {
         self.unit() < probability
     }
 
@@ -79,7 +75,7 @@ impl Rng {
     }
 
     /// Draws from the standard Cauchy distribution, as the quotient of two coordinates of a point in the unit disc.
-    pub fn cauchy(&mut self) -> f64 {
+    pub(crate) fn cauchy(&mut self) -> f64 {
         loop {
             let (x, y) = (2.0 * self.unit() - 1.0, 2.0 * self.unit() - 1.0);
             if x != 0.0 && x * x + y * y <= 1.0 {
@@ -89,7 +85,7 @@ impl Rng {
     }
 
     /// Puts the slice into a uniformly random order (Fisher and Yates).
-    pub fn shuffle<T>(&mut self, slice: &mut [T]) {
+    pub(crate) fn shuffle<T>(&mut self, slice: &mut [T]) {
         for end in (1..slice.len()).rev() {
             slice.swap(end, self.below(end as u64 + 1) as usize);
         }

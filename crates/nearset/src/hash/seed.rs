@@ -4,6 +4,8 @@ use std::{fmt, hash::Hasher, str::FromStr};
 
 use siphasher::sip128::{Hasher128, SipHasher24};
 
+use crate::error::SpecError;
+
 /// 128 bits from which every random choice of a structure is derived.
 ///
 /// A small number is enough where only reproducibility matters: `Seed::new(42)`. Where strangers choose the items, use
@@ -83,17 +85,12 @@ impl fmt::Debug for Seed {
     }
 }
 
-/// The error for a text that is not a seed.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is not a seed: give a whole number below 2^64, or 32 hexadecimal digits")]
-pub struct ParseSeedError(String);
-
 /// Reads what `Display` writes. 32 digits are always bytes, never a number.
 impl FromStr for Seed {
-    type Err = ParseSeedError;
+    type Err = SpecError;
 
-    fn from_str(text: &str) -> Result<Self, ParseSeedError> {
-        let bad = || ParseSeedError(text.to_owned());
+    fn from_str(text: &str) -> Result<Self, SpecError> {
+        let bad = || SpecError::UnknownSeed { found: text.to_owned() };
         if text.len() == 32 && text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
             let value = u128::from_str_radix(text, 16).map_err(|_| bad())?;
             return Ok(Self(value.to_be_bytes()));

@@ -1,156 +1,254 @@
-//! An index of either structure, so that one command searches them all.
+//! The index, of whichever structure suits its metric.
 
-use super::{HammingIndex, IndexError, LshIndex, Neighbour};
-use crate::{Distance, Item, MergeError, Metric};
+use super::{HammingIndex, IndexError, Labels, LshIndex, Neighbour};
+use crate::{Distance, Item, MergeError, Metric, error::SpecError, item::BatchError, spec::IndexSpec};
 
-/// An index of any metric, of the structure that suits it.
+/// A set of items that are kept, and found again by what is near them.
+///
+/// ```
+/// use nearset::{Index, Metric, Similarity, plan::Request};
+///
+/// // Texts that are 70 % alike or more, for up to a thousand of them.
+/// let metric = Metric::Jaccard { shingling: "words:2".parse()? };
+/// let plan = Request::new(metric, 0.7).far(0.3).capacity(1_000).plan_index()?;
+/// let mut index = Index::new(plan.spec)?;
+/// let id = index.insert("the boats lay at their ropes until the wind turned at noon")?;
+/// index.insert("gulls came back to the quiet water beside the old walls")?;
+///
+/// let found = index.search("The boats lay at their ropes, until the wind turned!", Some(1), None)?;
+/// assert_eq!(found[0].id, id);
+/// assert_eq!(found[0].distance, Similarity::jaccard(9.0 / 11.0)?.jaccard_distance());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// Bit strings have an index that misses nothing, whatever the distance:
+///
+/// ```
+/// use nearset::{BitString, Distance, Index, Seed, spec::HammingSpec};
+///
+/// let mut index = Index::new(HammingSpec::new(64, 8, Seed::default()))?;
+/// for hash in ["d1c4b1a3f0e8877e", "2e3b4e5c0f177881"] {
+///     index.push(&BitString::from_hex(hash)?, Some(hash))?;
+/// }
+/// index.compact();
+/// let found = index.search(&BitString::from_hex("d1c4b1a3f0e88779")?, None, Some(Distance::from_count(8)))?;
+/// assert_eq!((found.len(), found[0].id, found[0].distance.value()), (1, 0, 3.0));
+/// assert_eq!(index.name(0), "d1c4b1a3f0e8877e");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone)]
-#[non_exhaustive]
-pub enum Index<'a> {
-    /// Bit strings, of which none that is near is missed.
+pub struct Index<'a>(pub(crate) Structure<'a>);
+
+/// How items are found.
+#[derive(Clone)]
+pub(crate) enum Structure<'a> {
     Hamming(HammingIndex<'a>),
-    /// Items of any metric, found by locality-sensitive keys.
     Lsh(LshIndex<'a>),
 }
 
-impl<'a> From<HammingIndex<'a>> for Index<'a> {
-    fn from(index: HammingIndex<'a>) -> Self {
-        Index::Hamming(index)
+impl Index<'static> {
+    /// Creates an empty index.
+    ///
+    /// # Errors
+    /// If no index has this spec.
+    pub fn new(spec: impl Into<IndexSpec>) -> Result<Self, SpecError> {
+        let spec = spec.into();
+        spec.check()?;
+        Ok(Self(match spec {
+            IndexSpec::Hamming(spec) => Structure::Hamming(HammingIndex::of_checked(spec)),
+            IndexSpec::Lsh(spec) => Structure::Lsh(LshIndex::of_checked(spec)),
+        }))
     }
 }
 
-impl<'a> From<LshIndex<'a>> for Index<'a> {
-    fn from(index: LshIndex<'a>) -> Self {
-        Index::Lsh(index)
+impl<'a> Index<'a> {
+    /// Returns what the index is, without its items.
+    pub fn spec(&self) -> IndexSpec {
+        match &self.0 {
+            Structure::Hamming(index) => IndexSpec::Hamming(*index.spec()),
+            Structure::Lsh(index) => IndexSpec::Lsh(index.spec().clone()),
+        }
     }
-}
 
-impl Index<'_> {
-    /// What kind of index it is.
+    /// Returns what kind of index it is.
     pub fn kind(&self) -> &'static str {
-        match self {
-            Index::Hamming(_) => "Hamming index",
-            Index::Lsh(_) => "near-neighbour index",
+        match &self.0 {
+            Structure::Hamming(_) => "Hamming index",
+            Structure::Lsh(_) => "near-neighbour index",
         }
     }
 
-    /// What near means to it; `None` for families that only programs use.
+    /// Returns what near means to it; `None` for families that only programs use.
     pub fn metric(&self) -> Option<Metric> {
-        match self {
-            Index::Hamming(index) => Some(Metric::Hamming { bits: index.spec().bits }),
-            Index::Lsh(index) => index.spec().family.metric(),
+        match &self.0 {
+            Structure::Hamming(index) => Some(Metric::Hamming { bits: index.spec().bits }),
+            Structure::Lsh(index) => index.spec().family.metric(),
         }
     }
 
-    /// Whether it has its items, without which it knows no distances.
-    pub fn keeps_items(&self) -> bool {
-        match self {
-            Index::Hamming(_) => true,
-            Index::Lsh(index) => index.spec().keeps_items,
-        }
-    }
-
-    /// Items that are in it.
+    /// Returns how many items are in it, repeats included, removed ones not.
     pub fn len(&self) -> u64 {
-        match self {
-            Index::Hamming(index) => u64::from(index.len()),
-            Index::Lsh(index) => u64::from(index.len()),
+        match &self.0 {
+            Structure::Hamming(index) => u64::from(index.len()),
+            Structure::Lsh(index) => u64::from(index.len()),
         }
     }
 
-    /// Whether nothing is in it.
+    /// Returns whether nothing is in it.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Memory.
+    /// Returns the bytes that items, tables and names take.
     pub fn bytes(&self) -> u64 {
-        match self {
-            Index::Hamming(index) => index.bytes(),
-            Index::Lsh(index) => index.bytes(),
+        match &self.0 {
+            Structure::Hamming(index) => index.bytes(),
+            Structure::Lsh(index) => index.bytes(),
         }
     }
 
-    /// Whether the item of this id is in it.
+    /// Returns the bits and the radius of each block that a Hamming index searches; none where it compares with every item.
+    pub fn blocks(&self) -> Vec<(u32, u32)> {
+        match &self.0 {
+            Structure::Hamming(index) => index.block_radii().collect(),
+            Structure::Lsh(_) => Vec::new(),
+        }
+    }
+
+    /// Returns whether the item of this id is in it.
     pub fn contains(&self, id: u32) -> bool {
-        match self {
-            Index::Hamming(index) => index.get(id).is_some(),
-            Index::Lsh(index) => index.contains(id),
+        match &self.0 {
+            Structure::Hamming(index) => index.contains(id),
+            Structure::Lsh(index) => index.contains(id),
         }
     }
 
-    /// Inserts an item, and returns its id.
+    /// Inserts an item, and returns its id: its place in the order of insertion, which never changes.
     ///
     /// # Errors
-    /// If the item is of a wrong kind or length, or there are too many.
-    pub fn insert(&mut self, item: Item<'_>) -> Result<u32, IndexError> {
-        match self {
-            Index::Hamming(index) => index.insert(item),
-            Index::Lsh(index) => index.insert(item),
+    /// If the item is of a wrong kind or length, or there are too many; the index is then unchanged.
+    pub fn insert<'i>(&mut self, item: impl Into<Item<'i>>) -> Result<u32, IndexError> {
+        match &mut self.0 {
+            Structure::Hamming(index) => index.insert(item),
+            Structure::Lsh(index) => index.insert(item),
         }
     }
 
-    /// Removes the item of this id. True if it was in.
-    pub fn remove(&mut self, id: u32) -> bool {
-        match self {
-            Index::Hamming(index) => index.remove(id),
-            Index::Lsh(index) => index.remove(id),
-        }
-    }
-
-    /// Inserts an item under a name. [`Self::compact`] belongs after the last one.
+    /// Inserts one of many items, under a name if it has one, and returns its id. [`Self::compact`] belongs after the last one.
     ///
     /// # Errors
-    /// If the item is of a wrong kind or length, or there are too many.
-    pub fn push(&mut self, item: Item<'_>, name: &str) -> Result<(), IndexError> {
-        match self {
-            Index::Hamming(index) => {
-                let id = index.push(item)?;
-                index.labels_mut().insert(id, name);
-            }
-            Index::Lsh(index) => {
-                let id = index.insert(item)?;
-                index.labels_mut().insert(id, name);
-            }
-        }
-        Ok(())
-    }
-
-    /// Makes searches fast after many insertions.
-    pub fn compact(&mut self) {
-        match self {
-            Index::Hamming(index) => index.compact(),
-            Index::Lsh(index) => index.compact(),
-        }
-    }
-
-    /// What an item is called; by its number where it has no name.
-    pub fn name(&self, id: u32) -> String {
-        let labels = match self {
-            Index::Hamming(index) => index.labels(),
-            Index::Lsh(index) => index.labels(),
+    /// As [`Self::insert`].
+    pub fn push<'i>(&mut self, item: impl Into<Item<'i>>, name: Option<&str>) -> Result<u32, IndexError> {
+        let id = match &mut self.0 {
+            Structure::Hamming(index) => index.push(item)?,
+            Structure::Lsh(index) => index.insert(item)?,
         };
-        labels.get(id).map_or_else(|| id.to_string(), str::to_owned)
+        if let Some(name) = name {
+            self.labels_mut().insert(id, name);
+        }
+        Ok(id)
     }
 
-    /// The nearest items, at most `top` of them and none beyond `within`, the nearest first.
+    /// Removes the item of this id, and returns whether it was in. Its id is not given again.
+    pub fn remove(&mut self, id: u32) -> bool {
+        match &mut self.0 {
+            Structure::Hamming(index) => index.remove(id),
+            Structure::Lsh(index) => index.remove(id),
+        }
+    }
+
+    /// Makes searches fast after many insertions or removals.
+    pub fn compact(&mut self) {
+        match &mut self.0 {
+            Structure::Hamming(index) => index.compact(),
+            Structure::Lsh(index) => index.compact(),
+        }
+    }
+
+    fn labels(&self) -> &Labels<'a> {
+        match &self.0 {
+            Structure::Hamming(index) => index.labels(),
+            Structure::Lsh(index) => index.labels(),
+        }
+    }
+
+    fn labels_mut(&mut self) -> &mut Labels<'a> {
+        match &mut self.0 {
+            Structure::Hamming(index) => index.labels_mut(),
+            Structure::Lsh(index) => index.labels_mut(),
+        }
+    }
+
+    /// Returns what an item is called; its number where it has no name.
+    pub fn name(&self, id: u32) -> String {
+        self.labels().get(id).map_or_else(|| id.to_string(), str::to_owned)
+    }
+
+    /// Returns one more than the id of the last item that has a name; 0 where none has one.
+    pub fn named(&self) -> usize {
+        self.labels().len()
+    }
+
+    /// Finds the nearest items, at most `top` of them and none beyond `within`, the nearest first; of equally near ones those
+    /// inserted first.
+    ///
+    /// A Hamming index misses nothing; other ones find near items as often as was planned. All distances are exact.
     ///
     /// # Errors
     /// If the item is of a wrong kind or length, or the index keeps no items.
-    pub fn search(
+    pub fn search<'i>(
         &self,
-        item: Item<'_>,
+        item: impl Into<Item<'i>>,
         top: Option<usize>,
         within: Option<Distance>,
     ) -> Result<Vec<Neighbour>, IndexError> {
-        let mut found = match (self, within) {
-            (Index::Hamming(index), Some(within)) => index.within(item, within),
-            (Index::Hamming(index), None) => index.nearest(item, top.unwrap_or(usize::MAX)),
-            (Index::Lsh(index), Some(within)) => index.within(item, within),
-            (Index::Lsh(index), None) => index.nearest(item, top.unwrap_or(usize::MAX)),
+        let mut found = match (&self.0, within) {
+            (Structure::Hamming(index), Some(within)) => index.within(item, within),
+            (Structure::Hamming(index), None) => index.nearest(item, top.unwrap_or(usize::MAX)),
+            (Structure::Lsh(index), Some(within)) => index.within(item, within),
+            (Structure::Lsh(index), None) => index.nearest(item, top.unwrap_or(usize::MAX)),
         }?;
         found.truncate(top.unwrap_or(usize::MAX));
         Ok(found)
+    }
+
+    /// Finds what lies within a distance of each of many items, the nearest first: faster than one after the other.
+    ///
+    /// # Errors
+    /// At the first item that is of a wrong kind or length, whose position the error names; or if the index keeps no items.
+    pub fn search_all<'i, I>(&self, items: I, within: Distance) -> Result<Vec<Vec<Neighbour>>, IndexError>
+    where
+        I: IntoIterator,
+        I::Item: Into<Item<'i>>,
+    {
+        match &self.0 {
+            Structure::Hamming(index) => index.within_all(items, within),
+            Structure::Lsh(index) => {
+                let items = items.into_iter().enumerate();
+                let found = items.map(|(position, item)| match index.within(item, within) {
+                    Err(IndexError::Item(source)) => Err(BatchError { position, source }.into()),
+                    found => found,
+                });
+                found.collect()
+            }
+        }
+    }
+
+    /// Returns the ids of what a search would compare an item with, ascending: items that share a bucket with it, near or not. Those
+    /// of a Hamming index are all within its radius.
+    ///
+    /// # Errors
+    /// If the item is of a wrong kind or length.
+    pub fn candidates<'i>(&self, item: impl Into<Item<'i>>) -> Result<Vec<u32>, IndexError> {
+        match &self.0 {
+            Structure::Hamming(index) => {
+                let found = index.within(item, Distance::from_count(index.spec().radius))?;
+                let mut ids: Vec<u32> = found.into_iter().map(|neighbour| neighbour.id).collect();
+                ids.sort_unstable();
+                Ok(ids)
+            }
+            Structure::Lsh(index) => index.candidates(item),
+        }
     }
 
     /// Takes in all items of another index, after its own; each gets its old id plus the number that is returned.
@@ -158,21 +256,21 @@ impl Index<'_> {
     /// # Errors
     /// If they can't be in one index, saying why; it is then unchanged.
     pub fn merge(&mut self, other: &Index<'_>) -> Result<u32, IndexError> {
-        match (self, other) {
-            (Index::Hamming(ours), Index::Hamming(theirs)) => ours.merge(theirs),
-            (Index::Lsh(ours), Index::Lsh(theirs)) => ours.merge(theirs),
-            (ours, theirs) => {
-                let (ours, theirs) = (ours.kind().to_owned(), theirs.kind().to_owned());
+        match (&mut self.0, &other.0) {
+            (Structure::Hamming(ours), Structure::Hamming(theirs)) => ours.merge(theirs),
+            (Structure::Lsh(ours), Structure::Lsh(theirs)) => ours.merge(theirs),
+            _ => {
+                let (ours, theirs) = (self.kind().to_owned(), other.kind().to_owned());
                 Err(MergeError { what: "kind", ours, theirs }.into())
             }
         }
     }
 
-    /// A copy that owns its memory.
+    /// Returns a copy that owns its memory, such as one of a memory-mapped index that is to grow.
     pub fn into_owned(self) -> Index<'static> {
-        match self {
-            Index::Hamming(index) => Index::Hamming(index.into_owned()),
-            Index::Lsh(index) => Index::Lsh(index.into_owned()),
-        }
+        Index(match self.0 {
+            Structure::Hamming(index) => Structure::Hamming(index.into_owned()),
+            Structure::Lsh(index) => Structure::Lsh(index.into_owned()),
+        })
     }
 }

@@ -1,10 +1,11 @@
-//! Clusters: stars around kept items, and connected components.
+//! Clusters: stars around kept items.
 //!
 //! A *star* is a centre and the items near it. Items come in order; each joins the nearest centre before it, or becomes a
 //! centre. So whatever is not a centre is near one, centres are not near each other (up to what keys miss), and in a chain
 //! A ~ B ~ C, where A and C are not near, C is no member of A's star: deleting all but the centres deletes nothing that has
 //! no near centre left.
-//! A *component* is what chains of near pairs connect ([`UnionFind`]). It needs all pairs, and its ends may be strangers.
+//! A *component* is what chains of near pairs connect. It needs all pairs, and its ends may be strangers; whoever has the pairs
+//! connects them.
 //!
 //! Claim: a star's member is as similar to its centre as stated, exactly, and its centre is the nearest of those verified.
 //! Not here: comparing, which the caller does.
@@ -143,76 +144,17 @@ impl StarClusters {
     }
 }
 
-/// Connected components (Galler & Fischer 1964; Tarjan 1975): which items chains of pairs connect.
-///
-/// ```
-/// use nearset::index::UnionFind;
-///
-/// let mut components = UnionFind::default();
-/// components.grow(5);
-/// components.union(3, 1);
-/// components.union(3, 4);
-/// assert_eq!([0, 1, 2, 3, 4].map(|item| components.find(item)), [0, 1, 2, 1, 1]);
-/// ```
-#[derive(Debug, Clone, Default)]
-pub struct UnionFind {
-    parents: Vec<u32>,
-}
-
-impl UnionFind {
-    /// Adds items, each alone, until there are so many.
-    ///
-    /// # Panics
-    /// Beyond 2^32 items.
-    pub fn grow(&mut self, items: usize) {
-        let have = self.parents.len();
-        let number = |item: usize| u32::try_from(item).expect("at most 2^32 items");
-        self.parents.extend((have..items).map(number));
-    }
-
-    /// The first item of its component.
-    ///
-    /// # Panics
-    /// If there is no such item.
-    pub fn find(&mut self, item: u32) -> u32 {
-        let mut at = item;
-        while self.parents[at as usize] != at {
-            // Halving the path keeps later walks short.
-            let grandparent = self.parents[self.parents[at as usize] as usize];
-            self.parents[at as usize] = grandparent;
-            at = grandparent;
-        }
-        at
-    }
-
-    /// Joins the components of two items.
-    ///
-    /// # Panics
-    /// If there is no such item.
-    pub fn union(&mut self, a: u32, b: u32) {
-        let (a, b) = (self.find(a), self.find(b));
-        // The first item is the root, whatever order pairs come in.
-        self.parents[a.max(b) as usize] = a.min(b);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{
-        Seed,
-        hash::{Rng, mix},
-        index::CommonShingles,
-        item::SortedSet,
-        plan::Request,
-    };
+    use crate::{hash::mix, index::CommonShingles, item::SortedSet, plan::Request};
 
     fn spec() -> JoinSpec {
         Request::default().plan_join().unwrap()
     }
 
     fn place(mut clusters: StarClusters, sets: &[SortedSet]) -> Vec<Placed> {
-        let (mut keys, mut entries, mut placed) = (ShingleKeys::new(), Vec::new(), Vec::new());
+        let (mut keys, mut entries, mut placed) = (ShingleKeys::default(), Vec::new(), Vec::new());
         for set in sets {
             keys.choose(set, &CommonShingles::default(), &spec());
             let compare = |entry: u32, least| {
@@ -255,21 +197,5 @@ mod tests {
         let similarity = Similarity::jaccard(97.0 / 103.0).unwrap();
         assert_eq!(placed[2], Placed::Member { of: 1, similarity, entry: None });
         assert_eq!(placed[3..], [Placed::Centre { entry: None }; 2]);
-    }
-
-    #[test]
-    fn components_do_not_depend_on_the_order_of_pairs() {
-        let mut rng = Rng::new(Seed::new(3));
-        let pairs: Vec<(u32, u32)> = (0..150).map(|_| (rng.below(200) as u32, rng.below(200) as u32)).collect();
-        let components = |pairs: &mut dyn Iterator<Item = &(u32, u32)>| {
-            let mut found = UnionFind::default();
-            found.grow(200);
-            pairs.for_each(|&(a, b)| found.union(a, b));
-            Vec::from_iter((0..200).map(|item| found.find(item)))
-        };
-        let (forth, back) = (components(&mut pairs.iter()), components(&mut pairs.iter().rev()));
-        assert_eq!(forth, back);
-        assert!(pairs.iter().all(|&(a, b)| forth[a as usize] == forth[b as usize]));
-        assert!((0..200).all(|item| forth[item] <= item as u32 && forth[forth[item] as usize] == forth[item]));
     }
 }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 /// Names of items, by id. Those that were not named have none.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Labels<'a> {
+pub(crate) struct Labels<'a> {
     /// Where each name ends in the text.
     pub(crate) ends: Cow<'a, [u64]>,
     pub(crate) text: Cow<'a, [u8]>,
@@ -12,17 +12,17 @@ pub struct Labels<'a> {
 
 impl<'a> Labels<'a> {
     /// One more than the last id that was named.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.ends.len()
     }
 
     /// Whether nothing is named.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }
 
     /// The item's name, if it has one.
-    pub fn get(&self, id: u32) -> Option<&str> {
+    pub(crate) fn get(&self, id: u32) -> Option<&str> {
         let id = id as usize;
         let start = if id == 0 { 0 } else { *self.ends.get(id - 1)? };
         // A file whose tables were not checked may say anything.
@@ -34,7 +34,7 @@ impl<'a> Labels<'a> {
     ///
     /// # Panics
     /// If the item, or a later one, was named before.
-    pub fn insert(&mut self, id: u32, name: &str) {
+    pub(crate) fn insert(&mut self, id: u32, name: &str) {
         assert!(id as usize >= self.ends.len(), "names are given in ascending order of ids");
         let ends = self.ends.to_mut();
         let last = ends.last().copied().unwrap_or(0);

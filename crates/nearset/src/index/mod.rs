@@ -16,15 +16,16 @@ mod shingles;
 use std::cmp::Ordering;
 
 pub use any::Index;
-pub use cluster::{Placed, StarClusters, UnionFind};
-pub use hamming::HammingIndex;
-pub use labels::Labels;
-pub use lsh::LshIndex;
-pub use pairs::{Added, NearPairs, near_pairs};
+pub(crate) use any::Structure;
+pub use cluster::{Placed, StarClusters};
+pub(crate) use hamming::HammingIndex;
+pub(crate) use labels::Labels;
+pub(crate) use lsh::LshIndex;
+pub use pairs::{NearPairs, near_pairs};
 pub(crate) use shingles::Candidate;
 pub use shingles::{CommonShingles, FullList, ShingleIndex, ShingleKeys};
 
-use crate::{Distance, ItemError, MergeError, item::BatchError, spec::SpecError};
+use crate::{Distance, ItemError, MergeError, error::SpecError, item::BatchError};
 
 /// How many nearest items people are shown if they do not say.
 pub const USUAL_TOP: usize = 10;

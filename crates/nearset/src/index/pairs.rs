@@ -11,6 +11,9 @@ use std::{collections::BTreeMap, convert::Infallible};
 use super::{Candidate, CommonShingles, ShingleIndex, ShingleKeys};
 use crate::{JoinSpec, Similarity, item::SortedSet};
 
+/// Earlier items, with their similarities.
+type Near<'p> = &'p [(u32, Similarity)];
+
 /// Finds the earlier items that each next one is near to.
 ///
 /// Items are numbered in the order in which they come, from 0 on. Those without keys (empty sets) are near nothing.
@@ -52,19 +55,16 @@ impl NearPairs {
         }
     }
 
-    /// The same with another number of copies of one item that are paired with others; the pairs of the rest are only counted.
-    pub fn with_most_copies(mut self, most: usize) -> Self {
-        self.most_copies = most;
-        self
-    }
-
-    /// Sets how many items are listed under one shingle.
-    pub fn with_limit(mut self, limit: usize) -> Self {
+    /// Sets how many copies of one item are paired with others (the pairs of the rest are only counted), and how many items are listed
+    /// under one shingle.
+    pub fn with_limits(mut self, most_copies: usize, limit: usize) -> Self {
+        self.most_copies = most_copies;
         self.index = self.index.with_limit(limit);
         self
     }
 
-    /// Takes the next item and returns the earlier ones near it with their similarities, in their order. `similarity` compares
+    /// Takes the next item, and returns its entry in the index (none for a copy, or a set without elements) and the earlier ones near it
+    /// with their similarities, in their order. `similarity` compares
     /// it with an entry of the index, and says nothing if that is not near.
     ///
     /// # Errors
@@ -73,12 +73,12 @@ impl NearPairs {
         &mut self,
         keys: &ShingleKeys,
         mut similarity: impl FnMut(u32) -> Result<Option<Similarity>, E>,
-    ) -> Result<Added<'_>, E> {
+    ) -> Result<(Option<u32>, Near<'_>), E> {
         self.found.clear();
         let item = self.items;
         self.items += 1;
         if keys.size() == 0 {
-            return Ok(Added { entry: None, near: &self.found });
+            return Ok((None, &self.found));
         }
         self.index.find(keys, &mut self.candidates);
         let mut equal = None;
@@ -109,7 +109,7 @@ impl NearPairs {
                 Some(self.index.insert(keys))
             }
         };
-        Ok(Added { entry, near: &self.found })
+        Ok((entry, &self.found))
     }
 
     /// The index of the items that are no copies.
@@ -139,15 +139,6 @@ impl NearPairs {
     }
 }
 
-/// What became of an item.
-#[derive(Debug, PartialEq)]
-pub struct Added<'p> {
-    /// Its entry in the index; `None` for a copy, or a set without elements.
-    pub entry: Option<u32>,
-    /// The earlier items near it.
-    pub near: &'p [(u32, Similarity)],
-}
-
 /// Calls `pair` for every near pair of sets, the earlier first, in the order of the later one.
 ///
 /// ```
@@ -161,14 +152,14 @@ pub struct Added<'p> {
 /// ```
 pub fn near_pairs(sets: &[SortedSet], join: &JoinSpec, mut pair: impl FnMut(usize, usize, Similarity)) {
     let common = CommonShingles::of_sample(sets.iter().map(SortedSet::as_slice), sets.len());
-    let mut pairs = NearPairs::new(join).with_most_copies(usize::MAX).with_limit(usize::MAX);
-    let (mut keys, mut entries) = (ShingleKeys::new(), Vec::new());
+    let mut pairs = NearPairs::new(join).with_limits(usize::MAX, usize::MAX);
+    let (mut keys, mut entries) = (ShingleKeys::default(), Vec::new());
     for (i, set) in sets.iter().enumerate() {
         keys.choose(set, &common, join);
         let compare = |entry: u32| Ok::<_, Infallible>(set.jaccard_at_least(entries[entry as usize], join.near));
-        let Ok(added) = pairs.add(&keys, compare);
-        added.near.iter().for_each(|&(earlier, similarity)| pair(earlier as usize, i, similarity));
-        if added.entry.is_some() {
+        let Ok((entry, near)) = pairs.add(&keys, compare);
+        near.iter().for_each(|&(earlier, similarity)| pair(earlier as usize, i, similarity));
+        if entry.is_some() {
             entries.push(set);
         }
     }
@@ -224,9 +215,9 @@ mod tests {
     #[test]
     fn copies_cost_a_verification_each_and_are_listed_up_to_a_limit() {
         let join = Request::default().plan_join().unwrap();
-        let mut pairs = NearPairs::new(&join).with_most_copies(3);
+        let mut pairs = NearPairs::new(&join).with_limits(3, ShingleIndex::LIMIT);
         let set = SortedSet::from(vec![1, 2, 3, 4, 5]);
-        let mut keys = ShingleKeys::new();
+        let mut keys = ShingleKeys::default();
         keys.choose(&set, &CommonShingles::default(), &join);
         let (mut returned, mut verified) = (0, 0);
         for _ in 0..100_000 {
@@ -234,7 +225,7 @@ mod tests {
                 verified += 1;
                 Ok::<_, ()>(Some(set.jaccard(&set)))
             };
-            returned += pairs.add(&keys, compare).unwrap().near.len() as u64;
+            returned += pairs.add(&keys, compare).unwrap().1.len() as u64;
         }
         assert_eq!(verified, 99_999);
         assert_eq!(pairs.index().len(), 1);

@@ -32,7 +32,7 @@ impl<'a> Bits<'a> {
     }
 
     /// Borrows all bits of the words.
-    pub const fn from_words(words: &'a [u64]) -> Self {
+    pub(crate) const fn from_words(words: &'a [u64]) -> Self {
         Self { words, len: 64 * words.len() }
     }
 
@@ -56,16 +56,11 @@ impl<'a> Bits<'a> {
         self.words[position / 64] >> (position % 64) & 1 == 1
     }
 
-    /// Returns the number of set bits.
-    pub fn count_ones(self) -> u32 {
-        self.words.iter().map(|word| word.count_ones()).sum()
-    }
-
     /// Returns the number of positions in which the two differ.
     ///
     /// # Errors
     /// If the lengths are unequal.
-    pub fn hamming(self, other: Bits<'_>) -> Result<u32, ItemError> {
+    pub(crate) fn hamming(self, other: Bits<'_>) -> Result<u32, ItemError> {
         self.expect_len(other.len)?;
         Ok(simd::hamming(self.words, other.words))
     }
@@ -171,7 +166,7 @@ mod tests {
         let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
         assert_eq!(BitString::from_hex(&hex).unwrap(), BitString::from_bytes(&bytes));
         assert_eq!(BitString::from_hex("f").unwrap().bits().len(), 4);
-        assert_eq!(BitString::from_hex("00f").unwrap().bits().count_ones(), 4);
+        assert_eq!(BitString::from_hex("00f").unwrap().bits().words()[0].count_ones(), 4);
     }
 
     #[test]

@@ -11,7 +11,7 @@ use super::{BitString, Bits, Item, ItemError, Symbols};
 /// ```
 /// use nearset::{Item, item::ItemBuffer};
 ///
-/// let mut items = ItemBuffer::new();
+/// let mut items = ItemBuffer::default();
 /// items.push("a text".into());
 /// items.push_hex("00ff")?;
 /// items.push_missing();
@@ -38,7 +38,7 @@ pub struct ItemBuffer {
 
 /// Where an item lies in the vector of its kind.
 #[derive(Debug, Clone)]
-enum Place {
+pub enum Place {
     Missing,
     Text(Range<usize>),
     Set(Range<usize>),
@@ -50,11 +50,6 @@ enum Place {
 }
 
 impl ItemBuffer {
-    /// Creates an empty buffer.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
     /// Forgets all items, and keeps the memory.
     pub fn clear(&mut self) {
         let Self { text, words, weighted, bytes, wide, floats, places, bits: _ } = self;
@@ -173,7 +168,7 @@ impl ItemBuffer {
         let inner = text.trim();
         let inner = inner.strip_prefix('[').and_then(|inner| inner.strip_suffix(']')).unwrap_or(inner);
         let numbers = inner.split([',', ' ', '\t', '\r', '\n']).filter(|number| !number.is_empty());
-        self.fill_vector(|vector| {
+        self.fill(|vector: &mut Vec<f32>| {
             for number in numbers {
                 match number.parse::<f32>() {
                     Ok(value) if value.is_finite() => vector.push(value),
@@ -184,65 +179,76 @@ impl ItemBuffer {
         })
     }
 
-    /// Adds a text that `fill` appends.
+    /// Adds an item that `fill` appends: a text to a `String`, a set to a `Vec<u64>`, a weighted one to a `Vec<(u64, f64)>`, the symbols
+    /// of a string to a `Vec<u32>`, or the components of a vector to a `Vec<f32>`.
+    ///
+    /// ```
+    /// use nearset::{Item, item::ItemBuffer};
+    ///
+    /// let mut items = ItemBuffer::default();
+    /// items.fill(|text: &mut String| {
+    ///     text.push_str("a text");
+    ///     Ok(())
+    /// })?;
+    /// assert!(matches!(items.get(0), Some(Item::Text("a text"))));
+    /// # Ok::<(), std::convert::Infallible>(())
+    /// ```
     ///
     /// # Errors
     /// That of `fill`; nothing is added then.
-    pub fn fill_text<E>(&mut self, fill: impl FnOnce(&mut String) -> Result<(), E>) -> Result<(), E> {
-        let start = self.text.len();
-        let filled = fill(&mut self.text);
-        match &filled {
-            Ok(()) => self.places.push(Place::Text(start..self.text.len())),
-            Err(_) => self.text.truncate(start),
+    pub fn fill<R: Room, E>(&mut self, fill: impl FnOnce(&mut R) -> Result<(), E>) -> Result<(), E> {
+        let room = R::of(self);
+        let start = room.len();
+        let filled = fill(room);
+        if filled.is_err() {
+            room.truncate(start);
+            return filled;
         }
+        let range = start..room.len();
+        self.places.push(R::place(range));
         filled
     }
+}
 
-    /// Adds a set whose elements `fill` appends.
-    ///
-    /// # Errors
-    /// That of `fill`; nothing is added then.
-    pub fn fill_set<E>(&mut self, fill: impl FnOnce(&mut Vec<u64>) -> Result<(), E>) -> Result<(), E> {
-        let range = filled(&mut self.words, fill)?;
-        self.places.push(Place::Set(range));
-        Ok(())
-    }
+/// What items of one kind are appended to. It is sealed: this module is private, so nothing outside can name it.
+pub trait Room {
+    fn of(items: &mut ItemBuffer) -> &mut Self;
+    fn len(&self) -> usize;
+    fn truncate(&mut self, len: usize);
+    fn place(range: Range<usize>) -> Place;
+}
 
-    /// Adds a weighted set whose elements `fill` appends.
-    ///
-    /// # Errors
-    /// That of `fill`; nothing is added then.
-    pub fn fill_weighted<E>(&mut self, fill: impl FnOnce(&mut Vec<(u64, f64)>) -> Result<(), E>) -> Result<(), E> {
-        let range = filled(&mut self.weighted, fill)?;
-        self.places.push(Place::Weighted(range));
-        Ok(())
-    }
+macro_rules! rooms {
+    ($($room:ty, $field:ident, $place:ident;)*) => {
+        $(impl Room for $room {
+            fn of(items: &mut ItemBuffer) -> &mut Self {
+                &mut items.$field
+            }
+            fn len(&self) -> usize {
+                self.len()
+            }
+            fn truncate(&mut self, len: usize) {
+                self.truncate(len);
+            }
+            fn place(range: Range<usize>) -> Place {
+                Place::$place(range)
+            }
+        })*
+    };
+}
 
-    /// Adds a string whose symbols `fill` appends.
-    ///
-    /// # Errors
-    /// That of `fill`; nothing is added then.
-    pub fn fill_symbols<E>(&mut self, fill: impl FnOnce(&mut Vec<u32>) -> Result<(), E>) -> Result<(), E> {
-        let range = filled(&mut self.wide, fill)?;
-        self.places.push(Place::Wide(range));
-        Ok(())
-    }
-
-    /// Adds a vector whose components `fill` appends.
-    ///
-    /// # Errors
-    /// That of `fill`; nothing is added then.
-    pub fn fill_vector<E>(&mut self, fill: impl FnOnce(&mut Vec<f32>) -> Result<(), E>) -> Result<(), E> {
-        let range = filled(&mut self.floats, fill)?;
-        self.places.push(Place::Vector(range));
-        Ok(())
-    }
+rooms! {
+    String, text, Text;
+    Vec<u64>, words, Set;
+    Vec<(u64, f64)>, weighted, Weighted;
+    Vec<u32>, wide, Wide;
+    Vec<f32>, floats, Vector;
 }
 
 impl From<Item<'_>> for ItemBuffer {
     /// One item, copied.
     fn from(item: Item<'_>) -> Self {
-        let mut one = Self::new();
+        let mut one = Self::default();
         one.push(item);
         one
     }
@@ -252,17 +258,6 @@ fn extended<T: Copy>(all: &mut Vec<T>, more: &[T]) -> Range<usize> {
     let start = all.len();
     all.extend_from_slice(more);
     start..all.len()
-}
-
-fn filled<T, E>(all: &mut Vec<T>, fill: impl FnOnce(&mut Vec<T>) -> Result<(), E>) -> Result<Range<usize>, E> {
-    let start = all.len();
-    match fill(all) {
-        Ok(()) => Ok(start..all.len()),
-        Err(error) => {
-            all.truncate(start);
-            Err(error)
-        }
-    }
 }
 
 #[cfg(test)]
@@ -281,7 +276,7 @@ mod tests {
             Item::Symbols(Symbols::Wide(&[7, 1 << 20])),
             Item::Vector(&[0.5, -1.0]),
         ];
-        let mut buffer = ItemBuffer::new();
+        let mut buffer = ItemBuffer::default();
         for round in 0..2 {
             buffer.clear();
             items.iter().chain(&items).for_each(|&item| buffer.push(item));
@@ -294,12 +289,12 @@ mod tests {
 
     #[test]
     fn what_cannot_be_read_leaves_nothing_behind() {
-        let mut buffer = ItemBuffer::new();
+        let mut buffer = ItemBuffer::default();
         assert_eq!(buffer.push_numbers("1 2, x"), Err(ItemError::NotANumber { found: "x".to_owned() }));
         assert_eq!(buffer.push_numbers("1 inf"), Err(ItemError::NotANumber { found: "inf".to_owned() }));
         assert!(buffer.push_hex("0g").is_err());
         assert_eq!(
-            buffer.fill_set(|set| {
+            buffer.fill(|set: &mut Vec<u64>| {
                 set.push(1);
                 Err("no")
             }),

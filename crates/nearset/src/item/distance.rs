@@ -3,13 +3,13 @@
 use super::ItemError;
 
 /// How far apart two items are, in the metric's own unit: differing positions (Hamming), `1 - J` (Jaccard), radians
-/// (angle), the norm of the difference (L1, L2).
-#[derive(Debug, Clone, Copy, PartialEq, PartialOrd)]
+/// (angle), the norm of the difference (L1, L2). The default is that of equal items.
+#[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Default)]
 pub struct Distance(f64);
 
 impl Distance {
     /// The distance of equal items.
-    pub const ZERO: Distance = Distance(0.0);
+    pub(crate) const ZERO: Distance = Distance(0.0);
 
     /// Creates a distance from a number.
     ///
@@ -30,32 +30,32 @@ impl Distance {
     }
 }
 
-/// How alike two items are: 1 means equal.
-#[derive(Debug, Clone, Copy, PartialEq, PartialOrd)]
+/// How alike two items are: 1 means equal, and 0, the default, that they have nothing in common.
+#[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Default)]
 pub struct Similarity(f64);
 
 impl Similarity {
     /// The similarity of items with nothing in common.
-    pub const NONE: Similarity = Similarity(0.0);
+    pub(crate) const NONE: Similarity = Similarity(0.0);
 
     /// Creates a Jaccard similarity or containment, from 0 to 1.
     ///
     /// # Errors
     /// If the number lies outside that range.
     pub fn jaccard(value: f64) -> Result<Self, ItemError> {
-        Self::at_least(0.0, value)
+        if (0.0..=1.0).contains(&value) {
+            Ok(Self(value))
+        } else {
+            Err(ItemError::NotASimilarity { value, least: 0.0 })
+        }
     }
 
-    /// Creates a cosine similarity, from -1 to 1.
-    ///
-    /// # Errors
-    /// If the number lies outside that range.
-    pub fn cosine(value: f64) -> Result<Self, ItemError> {
-        Self::at_least(-1.0, value)
-    }
-
-    fn at_least(least: f64, value: f64) -> Result<Self, ItemError> {
-        if (least..=1.0).contains(&value) { Ok(Self(value)) } else { Err(ItemError::NotASimilarity { value, least }) }
+    /// Returns the angle, in radians, of a cosine from -1 to 1.
+    pub(crate) fn angle_of_cosine(cosine: f64) -> Result<Distance, ItemError> {
+        match (-1.0..=1.0).contains(&cosine) {
+            true => Ok(Distance(libm::acos(cosine))),
+            false => Err(ItemError::NotASimilarity { value: cosine, least: -1.0 }),
+        }
     }
 
     /// Returns the number.
@@ -66,11 +66,6 @@ impl Similarity {
     /// Returns the Jaccard distance `1 - J`.
     pub fn jaccard_distance(self) -> Distance {
         Distance((1.0 - self.0).clamp(0.0, 1.0))
-    }
-
-    /// Returns the angle, in radians, whose cosine this is.
-    pub fn angle(self) -> Distance {
-        Distance(libm::acos(self.0))
     }
 }
 
@@ -84,7 +79,6 @@ mod tests {
             assert!(Distance::new(bad).is_err());
             assert!(Similarity::jaccard(bad).is_err());
         }
-        assert!(Similarity::cosine(-1.0).is_ok());
         assert!(Similarity::jaccard(1.01).is_err());
     }
 }

@@ -13,17 +13,16 @@ mod text;
 pub(crate) mod vector;
 mod weighted;
 
-use std::fmt;
+use crate::error::SpecError;
 
 pub use bits::{BitString, Bits};
 pub use buffer::ItemBuffer;
 pub use distance::{Distance, Similarity};
-pub use set::{SortedSet, containment, jaccard};
+pub use set::{SortedSet, jaccard};
 pub use symbols::Symbols;
-pub use text::{Shingler, Shingling, ShinglingError};
-pub use vector::{angle, cosine, l1, l2};
+pub use text::{Shingler, Shingling};
+pub(crate) use weighted::weighted_jaccard;
 pub(crate) use weighted::{ascending as ascending_weights, check_weights};
-pub use weighted::{multiset_jaccard, weighted_jaccard};
 
 /// One item, borrowed from its owner.
 #[derive(Debug, Clone, Copy)]
@@ -45,14 +44,14 @@ pub enum Item<'a> {
 
 impl<'a> Item<'a> {
     /// Returns the kind of this item, as named in errors.
-    pub fn kind(&self) -> ItemKind {
+    pub(crate) fn kind(&self) -> &'static str {
         match self {
-            Item::Text(_) => ItemKind::Text,
-            Item::Set(_) => ItemKind::Set,
-            Item::Weighted(_) => ItemKind::Weighted,
-            Item::Bits(_) => ItemKind::Bits,
-            Item::Symbols(_) => ItemKind::Symbols,
-            Item::Vector(_) => ItemKind::Vector,
+            Item::Text(_) => kind::TEXT,
+            Item::Set(_) => kind::SET,
+            Item::Weighted(_) => kind::WEIGHTED,
+            Item::Bits(_) => kind::BITS,
+            Item::Symbols(_) => kind::SYMBOLS,
+            Item::Vector(_) => kind::VECTOR,
         }
     }
 
@@ -60,7 +59,7 @@ impl<'a> Item<'a> {
     pub(crate) fn bits(self) -> Result<Bits<'a>, ItemError> {
         match self {
             Item::Bits(bits) => Ok(bits),
-            other => Err(ItemError::WrongKind { expected: ItemKind::Bits, found: other.kind() }),
+            other => Err(ItemError::WrongKind { expected: kind::BITS, found: other.kind() }),
         }
     }
 
@@ -68,35 +67,19 @@ impl<'a> Item<'a> {
     pub(crate) fn symbols(self) -> Result<Symbols<'a>, ItemError> {
         match self {
             Item::Symbols(symbols) => Ok(symbols),
-            other => Err(ItemError::WrongKind { expected: ItemKind::Symbols, found: other.kind() }),
+            other => Err(ItemError::WrongKind { expected: kind::SYMBOLS, found: other.kind() }),
         }
     }
 }
 
-/// The kinds of [`Item`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-#[allow(missing_docs)]
-pub enum ItemKind {
-    Text,
-    Set,
-    Weighted,
-    Bits,
-    Symbols,
-    Vector,
-}
-
-impl fmt::Display for ItemKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            ItemKind::Text => "a text",
-            ItemKind::Set => "a set of hashes",
-            ItemKind::Weighted => "a weighted set",
-            ItemKind::Bits => "a bit string",
-            ItemKind::Symbols => "a symbol string",
-            ItemKind::Vector => "a vector",
-        })
-    }
+/// The kinds of items, as named in errors.
+pub(crate) mod kind {
+    pub(crate) const TEXT: &str = "a text";
+    pub(crate) const SET: &str = "a set of hashes";
+    pub(crate) const WEIGHTED: &str = "a weighted set";
+    pub(crate) const BITS: &str = "a bit string";
+    pub(crate) const SYMBOLS: &str = "a symbol string";
+    pub(crate) const VECTOR: &str = "a vector";
 }
 
 impl<'a> From<&'a str> for Item<'a> {
@@ -149,9 +132,9 @@ pub enum ItemError {
     #[error("{found} was given where {expected} is needed")]
     WrongKind {
         /// The kind that the family takes.
-        expected: ItemKind,
+        expected: &'static str,
         /// The kind that was given.
-        found: ItemKind,
+        found: &'static str,
     },
     /// The item's length differs from that of the family or of the other item.
     #[error("length {found} where {expected} is needed: every item must have the same number of {unit}")]
@@ -198,7 +181,7 @@ pub enum ItemError {
     },
     /// Texts cannot be cut that way.
     #[error(transparent)]
-    Shingling(#[from] ShinglingError),
+    Shingling(Box<SpecError>),
     /// A character is not a hexadecimal digit.
     #[error("character {position} is {found:?}, not a hexadecimal digit")]
     BadHex {
@@ -230,9 +213,15 @@ pub enum ItemError {
     NotASimilarity {
         /// The number.
         value: f64,
-        /// The least possible similarity: 0 for Jaccard, -1 for cosine.
+        /// The least possible similarity.
         least: f64,
     },
+}
+
+impl From<SpecError> for ItemError {
+    fn from(error: SpecError) -> Self {
+        ItemError::Shingling(Box::new(error))
+    }
 }
 
 /// The error for an item of a batch that has no hash.

@@ -15,7 +15,7 @@ pub enum Symbols<'a> {
 impl Symbols<'_> {
     /// Returns the number of symbols.
     #[allow(clippy::len_without_is_empty)]
-    pub const fn len(self) -> usize {
+    pub(crate) const fn len(self) -> usize {
         match self {
             Symbols::Bytes(symbols) => symbols.len(),
             Symbols::Wide(symbols) => symbols.len(),
@@ -27,7 +27,7 @@ impl Symbols<'_> {
     /// # Panics
     /// If there is no such position.
     #[inline(always)]
-    pub fn symbol(self, position: usize) -> u32 {
+    pub(crate) fn symbol(self, position: usize) -> u32 {
         match self {
             Symbols::Bytes(symbols) => u32::from(symbols[position]),
             Symbols::Wide(symbols) => symbols[position],
@@ -38,7 +38,7 @@ impl Symbols<'_> {
     ///
     /// # Errors
     /// If the lengths are unequal.
-    pub fn hamming(self, other: Symbols<'_>) -> Result<u32, ItemError> {
+    pub(crate) fn hamming(self, other: Symbols<'_>) -> Result<u32, ItemError> {
         self.expect_len(other.len())?;
         let differing = match (self, other) {
             (Symbols::Bytes(a), Symbols::Bytes(b)) => a.iter().zip(b).filter(|(a, b)| a != b).count(),

@@ -7,21 +7,13 @@
 //! computation?", 2006, section 12: `2 atan2(|a/|a| - b/|b||, |a/|a| + b/|b||)` keeps its digits where the arc cosine
 //! of a rounded cosine has lost them all, near 0 and near pi.
 
-use super::{Distance, Item, ItemError, ItemKind, Similarity};
+use super::{Distance, Item, ItemError, kind};
 
 /// Returns the angle between two vectors, in radians from 0 to pi; exactly 0 for equal vectors.
 ///
-/// ```
-/// use nearset::item;
-///
-/// let angle = item::angle(&[1.0, 0.0], &[1.0, 1e-20])?;
-/// assert!((angle.value() - 1e-20).abs() < 1e-26);
-/// # Ok::<(), nearset::ItemError>(())
-/// ```
-///
 /// # Errors
 /// If the lengths differ, a component is not finite, or a vector has no direction.
-pub fn angle(a: &[f32], b: &[f32]) -> Result<Distance, ItemError> {
+pub(crate) fn angle(a: &[f32], b: &[f32]) -> Result<Distance, ItemError> {
     same_length(a, b)?;
     let (norm_a, norm_b) = (direction_square(a)?.sqrt(), direction_square(b)?.sqrt());
     let apart = sum(a, b, |x, y| square(norm_b * x - norm_a * y));
@@ -29,24 +21,11 @@ pub fn angle(a: &[f32], b: &[f32]) -> Result<Distance, ItemError> {
     Distance::new(2.0 * libm::atan2(apart.sqrt(), together.sqrt()))
 }
 
-/// Returns the cosine of the angle between two vectors; exactly 1 for equal vectors.
-///
-/// # Errors
-/// If the lengths differ, a component is not finite, or a vector has no direction.
-pub fn cosine(a: &[f32], b: &[f32]) -> Result<Similarity, ItemError> {
-    same_length(a, b)?;
-    let (square_a, square_b) = (direction_square(a)?, direction_square(b)?);
-    // The root of a correctly rounded square is the number itself, so a vector's cosine with itself is 1 without a
-    // clamp.
-    let cosine = sum(a, b, |x, y| x * y) / (square_a * square_b).sqrt();
-    Similarity::cosine(cosine.clamp(-1.0, 1.0))
-}
-
 /// Returns the sum of the absolute differences (Manhattan distance).
 ///
 /// # Errors
 /// If the lengths differ or a component is not finite.
-pub fn l1(a: &[f32], b: &[f32]) -> Result<Distance, ItemError> {
+pub(crate) fn l1(a: &[f32], b: &[f32]) -> Result<Distance, ItemError> {
     same_length(a, b)?;
     finite_sum(a, b, sum(a, b, |x, y| (x - y).abs())).and_then(Distance::new)
 }
@@ -55,7 +34,7 @@ pub fn l1(a: &[f32], b: &[f32]) -> Result<Distance, ItemError> {
 ///
 /// # Errors
 /// If the lengths differ or a component is not finite.
-pub fn l2(a: &[f32], b: &[f32]) -> Result<Distance, ItemError> {
+pub(crate) fn l2(a: &[f32], b: &[f32]) -> Result<Distance, ItemError> {
     same_length(a, b)?;
     finite_sum(a, b, sum(a, b, |x, y| square(x - y))).and_then(|sum| Distance::new(sum.sqrt()))
 }
@@ -63,7 +42,7 @@ pub fn l2(a: &[f32], b: &[f32]) -> Result<Distance, ItemError> {
 /// Returns the item's components, if it is a vector of this dimension.
 pub(crate) fn components(item: Item<'_>, dimension: u32) -> Result<&[f32], ItemError> {
     let Item::Vector(vector) = item else {
-        return Err(ItemError::WrongKind { expected: ItemKind::Vector, found: item.kind() });
+        return Err(ItemError::WrongKind { expected: kind::VECTOR, found: item.kind() });
     };
     if vector.len() != dimension as usize {
         let (expected, found) = (dimension as usize, vector.len());
@@ -155,9 +134,8 @@ mod tests {
 
     type Measure = fn(&[f32], &[f32]) -> Result<f64, ItemError>;
 
-    const MEASURES: [Measure; 4] = [
+    const MEASURES: [Measure; 3] = [
         |a, b| angle(a, b).map(Distance::value),
-        |a, b| cosine(a, b).map(Similarity::value),
         |a, b| l1(a, b).map(Distance::value),
         |a, b| l2(a, b).map(Distance::value),
     ];
@@ -171,7 +149,6 @@ mod tests {
         let (a, b) = ([3.0, 0.0, 4.0], [0.0, 5.0, 0.0]);
         assert_eq!(l1(&a, &b).unwrap().value(), 12.0);
         assert_eq!(l2(&a, &b).unwrap().value(), 50f64.sqrt());
-        assert_eq!(cosine(&a, &b).unwrap().value(), 0.0);
         assert_eq!(angle(&a, &b).unwrap().value(), PI / 2.0);
         let angle = angle(&[1.0, 0.0], &[1.0, 1.0]).unwrap().value();
         assert!((angle - PI / 4.0).abs() < 1e-15);
@@ -196,11 +173,9 @@ mod tests {
             let a = random(length, &mut rng);
             let negative: Vec<f32> = a.iter().map(|x| -x).collect();
             assert_eq!(angle(&a, &a).unwrap(), Distance::ZERO);
-            assert_eq!(cosine(&a, &a).unwrap().value(), 1.0);
             assert_eq!(l1(&a, &a).unwrap(), Distance::ZERO);
             assert_eq!(l2(&a, &a).unwrap(), Distance::ZERO);
             assert_eq!(angle(&a, &negative).unwrap().value(), PI);
-            assert_eq!(cosine(&a, &negative).unwrap().value(), -1.0);
         }
     }
 
@@ -250,7 +225,6 @@ mod tests {
         }
         for empty in [&[][..], &[0.0, -0.0]] {
             assert_eq!(angle(empty, empty), Err(ItemError::ZeroVector));
-            assert_eq!(cosine(empty, empty), Err(ItemError::ZeroVector));
             assert_eq!(l2(empty, empty), Ok(Distance::ZERO));
         }
     }

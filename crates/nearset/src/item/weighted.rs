@@ -10,17 +10,9 @@ use super::{ItemError, Similarity};
 
 /// Returns `Σ min(a, b) / Σ max(a, b)` over the elements of both, or 0 if neither has any weight.
 ///
-/// ```
-/// use nearset::item::weighted_jaccard;
-///
-/// let (a, b) = ([(1, 2.0), (2, 1.0)], [(1, 1.0), (2, 2.0)]);
-/// assert_eq!(weighted_jaccard(&a, &b)?.value(), 0.5);
-/// # Ok::<(), nearset::ItemError>(())
-/// ```
-///
 /// # Errors
 /// If a weight is negative, infinite or NaN, or an element occurs twice in one item.
-pub fn weighted_jaccard(a: &[(u64, f64)], b: &[(u64, f64)]) -> Result<Similarity, ItemError> {
+pub(crate) fn weighted_jaccard(a: &[(u64, f64)], b: &[(u64, f64)]) -> Result<Similarity, ItemError> {
     check_weights(a)?;
     check_weights(b)?;
     let (a, b) = (ascending(a)?, ascending(b)?);
@@ -33,27 +25,6 @@ pub fn weighted_jaccard(a: &[(u64, f64)], b: &[(u64, f64)]) -> Result<Similarity
         maxima += x.max(y) * scale;
     });
     Similarity::jaccard(if maxima > 0.0 { minima / maxima } else { 0.0 })
-}
-
-/// Returns the [`weighted_jaccard`] of bags, given by the count of each element.
-///
-/// ```
-/// use nearset::item::multiset_jaccard;
-///
-/// assert_eq!(multiset_jaccard(&[(7, 3)], &[(7, 1), (8, 1)])?.value(), 0.25);
-/// # Ok::<(), nearset::ItemError>(())
-/// ```
-///
-/// # Errors
-/// If an element occurs twice in one item: its count must say how often it is there.
-pub fn multiset_jaccard(a: &[(u64, u32)], b: &[(u64, u32)]) -> Result<Similarity, ItemError> {
-    let (a, b) = (ascending(a)?, ascending(b)?);
-    let (mut minima, mut maxima) = (0u64, 0u64);
-    merge(&a, &b, 0, |x, y| {
-        minima += u64::from(x.min(y));
-        maxima += u64::from(x.max(y));
-    });
-    Similarity::jaccard(if maxima > 0 { minima as f64 / maxima as f64 } else { 0.0 })
 }
 
 /// Checks the weights, as everything that reads weights must.
@@ -119,7 +90,6 @@ mod tests {
         assert!(matches!(found(&[(1, f64::NAN)]), ItemError::NotFinite { position: 0, .. }));
         assert_eq!(found(&[(1, -0.5)]), ItemError::NegativeWeight { position: 0, value: -0.5 });
         assert_eq!(found(&[(9, 1.0), (1, 1.0), (9, 2.0)]), ItemError::RepeatedElement { element: 9 });
-        assert_eq!(multiset_jaccard(&[(3, 1), (3, 1)], &[]), Err(ItemError::RepeatedElement { element: 3 }));
     }
 
     #[test]
@@ -134,7 +104,6 @@ mod tests {
     fn what_has_no_weight_is_near_to_nothing() {
         assert_eq!(weighted_jaccard(&[], &[]).unwrap().value(), 0.0);
         assert_eq!(weighted_jaccard(&[(1, 0.0)], &[(1, 0.0)]).unwrap().value(), 0.0);
-        assert_eq!(multiset_jaccard(&[(1, 0)], &[(1, 1)]).unwrap().value(), 0.0);
     }
 
     #[test]
@@ -155,7 +124,6 @@ mod tests {
             let expected = minima as f64 / maxima.max(1) as f64;
             let counts = |map: &BTreeMap<u64, u32>| map.iter().rev().map(|(&x, &n)| (x, n)).collect::<Vec<_>>();
             let (a, b) = (counts(&a), counts(&b));
-            prop_assert_eq!(multiset_jaccard(&a, &b).unwrap().value(), expected);
             let weights = |bag: &[(u64, u32)]| bag.iter().map(|&(x, n)| (x, f64::from(n) * 0.25)).collect::<Vec<_>>();
             prop_assert_eq!(weighted_jaccard(&weights(&a), &weights(&b)).unwrap().value(), expected);
         }

@@ -26,7 +26,7 @@ use super::{
 use crate::{
     Metric, Similarity, Spec, Table,
     family::MinHash,
-    spec::{FilterSpec, Rule, SpecError, Terms},
+    spec::{FilterSpec, Rule, Terms},
 };
 
 /// The part of the bits that is set at capacity.
@@ -77,7 +77,7 @@ pub(super) fn plan(request: &Request) -> Result<Plan, PlanError> {
         family: MinHash { shingling }.into(),
         seed: request.seed,
         rows: rows as u32,
-        rule: Rule::promise(bands, libm::pow(near, rows), missed).map_err(SpecError::from)?,
+        rule: Rule::promise(bands, libm::pow(near, rows), missed)?,
         table: Table::Bits(bits),
         verification: None,
         probing: None,

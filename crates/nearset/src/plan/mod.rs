@@ -14,7 +14,7 @@ pub(crate) mod search;
 pub use advice::Advice;
 #[cfg(test)]
 pub(crate) use dedup::MAX_UNRELATED;
-pub use outcome::{CurvePoint, GreyZone, Plan, PlanError, RunnerUp, Structure, Work};
+pub use outcome::{CurvePoint, Plan, PlanError, RunnerUp, Structure, Work};
 pub(crate) use request::Goal;
-pub use request::{Background, FarModel, Interval, Minimise, Request, RequestError};
-pub use search::{IndexPlan, NotesIndex};
+pub use request::{Background, FarModel, Minimise, Request, RequestError};
+pub use search::IndexPlan;

@@ -1,11 +1,13 @@
 //! What planning gives: a plan that explains itself, or a reason with a way out.
 
-use std::fmt;
+use std::{fmt, ops::Range};
 
 use super::{Advice, Goal, Minimise, Request, RequestError, search};
 use crate::{
-    Distance, Family, Layout, LshFamily, Metric, MetricError, Spec,
-    spec::{Decision, FilterSpec, SpecError, Terms},
+    Distance, Family, Layout, Metric, MetricError, Spec,
+    error::SpecError,
+    family::LshFamily,
+    spec::{FilterSpec, Terms},
 };
 
 /// The kinds of filters that are compared.
@@ -36,7 +38,7 @@ pub enum Structure {
 
 impl Structure {
     /// A short name.
-    pub const fn as_str(self) -> &'static str {
+    pub(crate) const fn as_str(self) -> &'static str {
         match self {
             Structure::Banded => "banded",
             Structure::Threshold => "threshold",
@@ -76,11 +78,11 @@ impl fmt::Display for Structure {
 
 /// What a query costs.
 ///
-/// A model with assumed weights, to rank filters by; it was not fitted to timings. Reading a cache line takes [`Work::LINE`]
+/// A model with assumed weights, to rank filters by; it was not fitted to timings. Reading a cache line takes 20
 /// steps, a sampled position 1, a slot of a signature 2, a projection a quarter of a step for every component (f64) or an eighth (f32), and a
 /// rotation an eighth of a step for every addition.
 /// Cutting an item into shingles costs every filter the same and is left out. How long a query can take at worst is what
-/// [`Spec::work_bound`] says.
+/// [`FilterSpec::work_bound`] says.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Work {
     /// Cache lines that a query touches, at most.
@@ -93,7 +95,7 @@ pub struct Work {
 
 impl Work {
     /// Steps to read a cache line.
-    pub const LINE: f64 = 20.0;
+    pub(crate) const LINE: f64 = 20.0;
 
     /// A query of one line a band.
     pub(super) fn of(family: &Family, layout: Layout) -> Self {
@@ -121,15 +123,6 @@ pub struct CurvePoint {
     pub empty: f64,
     /// How likely it is accepted at capacity.
     pub full: f64,
-}
-
-/// Distances of which nothing is promised.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct GreyZone {
-    /// Up to here, items are found as promised.
-    pub from: Distance,
-    /// From here on, they are rejected as promised.
-    pub to: Distance,
 }
 
 /// A structure that was not chosen.
@@ -181,7 +174,7 @@ pub struct Plan {
     /// Acceptance by distance, ascending.
     pub curve: Vec<CurvePoint>,
     /// Where nothing is promised.
-    pub grey_zone: GreyZone,
+    pub grey_zone: Range<Distance>,
     /// What else was tried, smallest first.
     pub runners_up: Vec<RunnerUp>,
     /// Whether it removes texts: its fill at capacity is chosen, not predicted.
@@ -202,19 +195,14 @@ impl Plan {
         Ok(search::accepted(self, self.request.metric.distance(own)?))
     }
 
-    /// Rows and bands, where the filter has them.
-    pub fn layout(&self) -> Option<Layout> {
-        self.spec.near().map(Spec::layout)
-    }
-
     /// How many bands must hit at capacity, where one number decides.
     pub fn threshold(&self) -> Option<u32> {
         self.spec.near().and_then(|spec| spec.rule.threshold_at(self.chance_hit))
     }
 
     /// Whether fewer bands need to hit while the filter is emptier.
-    pub fn follows_fill(&self) -> bool {
-        self.spec.near().is_some_and(|spec| matches!(spec.rule.decision(), Decision::Promise { .. }))
+    pub(crate) fn follows_fill(&self) -> bool {
+        self.spec.near().is_some_and(|spec| spec.rule.follows_fill())
     }
 }
 
@@ -259,7 +247,7 @@ impl fmt::Display for Plan {
         let unit = metric.unit();
         writeln!(f, "{:<16}{metric}, {} items", "metric", self.request.capacity)?;
         writeln!(f, "{:<16}{} over {}: {}", "structure", self.structure, self.family, self.structure.meaning())?;
-        if let (Some(layout), Some(threshold)) = (self.layout(), self.threshold()) {
+        if let (Some(layout), Some(threshold)) = (self.spec.near().map(Spec::layout), self.threshold()) {
             let (rows, bands) = (layout.rows, layout.bands);
             let when = if self.follows_fill() { " at capacity, fewer before" } else { "" };
             writeln!(f, "{:<16}{bands} bands of {rows} rows, {threshold} must hit{when}", "shape")?;
@@ -283,7 +271,7 @@ impl fmt::Display for Plan {
         let most = |rate| format!("{} allowed", percent(rate));
         writeln!(f, "{:<16}{missed} missed at {near} {unit} ({})", "near", most(self.terms().max_false_negative))?;
         writeln!(f, "{:<16}{wrong} accepted at {far} {unit} ({})", "far", most(self.terms().max_false_positive))?;
-        let (from, to) = (own(self.grey_zone.from), own(self.grey_zone.to));
+        let (from, to) = (own(self.grey_zone.start), own(self.grey_zone.end));
         writeln!(f, "{:<16}{from} to {to} {unit}: neither promise speaks", "grey zone")?;
         for (i, runner) in self.runners_up.iter().enumerate() {
             let label = if i == 0 { "instead of" } else { "" };

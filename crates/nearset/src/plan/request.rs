@@ -7,11 +7,12 @@
 //! worse, the more so the fewer positions or components there are to draw from.
 //! Invariant: every default of the library's planning is a constant of [`Request`].
 
-use std::fmt;
+use std::{fmt, ops::RangeInclusive};
 
 use super::{Advice, IndexPlan, Plan, PlanError, advice, dedup, join, search};
 use crate::{
-    Distance, Family, JoinSpec, LshFamily, Metric, MetricError, Seed, Shingling,
+    Distance, Family, JoinSpec, Metric, MetricError, Seed, Shingling,
+    family::LshFamily,
     spec::{Terms, WhenFull},
 };
 
@@ -119,11 +120,6 @@ impl Request {
     pub fn seed(mut self, seed: Seed) -> Self {
         self.seed = seed;
         self
-    }
-
-    /// How texts are cut, where the metric cuts texts.
-    pub fn shingling(&self) -> Option<Shingling> {
-        self.metric.shape().shingling
     }
 
     /// Plans the cheapest filter that keeps both promises.
@@ -299,7 +295,7 @@ pub enum FarModel {
 /// that the band agrees. It is estimated from the sample, and plans use the upper end of its interval (see
 /// [`Self::agreement`]), so a small sample costs memory rather than the promise.
 /// Limit: the mean is over all pairs. Where few queries have many relatives and most have none, the few fare worse than
-/// the mean says; a threshold calibrated on a sample ([`calibrate`](crate::filter::calibrate)) is the answer to that.
+/// the mean says; a threshold chosen by a labelled sample is the answer to that.
 #[derive(Clone, PartialEq)]
 pub struct Background {
     pairs: u64,
@@ -309,7 +305,7 @@ pub struct Background {
 
 /// An estimate with its confidence interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Interval {
+pub(crate) struct Interval {
     /// The estimate.
     pub mean: f64,
     /// What it is above with the stated confidence.
@@ -320,7 +316,7 @@ pub struct Interval {
 
 impl Background {
     /// With this confidence, each end of an interval holds.
-    pub const CONFIDENCE: f64 = 0.95;
+    pub(crate) const CONFIDENCE: f64 = 0.95;
 
     /// At most so many bins are kept, each standing for its least distance: the probability of agreeing is then never put
     /// too low.
@@ -365,13 +361,14 @@ impl Background {
         reached.or(self.bins.last()).map_or(Distance::ZERO, |(distance, _)| *distance)
     }
 
-    /// How likely a band of `rows` functions agrees for a random pair no nearer than `far`; nearer pairs are not far
-    /// queries' business and count as not agreeing.
+    /// How likely a band of `rows` functions agrees for a random pair no nearer than `far`, and the interval in which that lies; nearer
+    /// pairs are not far queries' business and count as not agreeing.
     ///
     /// The interval is the empirical Bernstein bound (Maurer & Pontil 2009), which holds for every sample size and every
     /// distribution, since no such pair agrees more often than one at `far`.
-    pub fn agreement(&self, family: &Family, rows: u32, far: Distance) -> Interval {
-        self.agreement_by(far, |distance| family.band_probability(distance, rows))
+    pub fn agreement(&self, family: &Family, rows: u32, far: Distance) -> (f64, RangeInclusive<f64>) {
+        let Interval { mean, low, high } = self.agreement_by(far, |distance| family.band_probability(distance, rows));
+        (mean, low..=high)
     }
 
     pub(super) fn agreement_by(&self, far: Distance, band: impl Fn(Distance) -> f64) -> Interval {
@@ -498,9 +495,9 @@ mod tests {
         let missed = (0..runs)
             .filter(|_| {
                 let sample = (0..300).map(|_| distance(1.0 - 0.6 * rng.unit())).collect();
-                let interval = Background::from_distances(sample).unwrap().agreement(&family, rows, far);
-                assert!(interval.low <= interval.mean && interval.mean <= interval.high);
-                !(interval.low <= 0.12 && 0.12 <= interval.high)
+                let (mean, within) = Background::from_distances(sample).unwrap().agreement(&family, rows, far);
+                assert!(within.contains(&mean));
+                !within.contains(&0.12)
             })
             .count();
         // Each end may fail in 5 %; Bernstein's bounds are wide, so they fail far less.
@@ -514,7 +511,7 @@ mod tests {
         let exact: f64 = sample.iter().map(|d| libm::pow(1.0 - d.value(), 4.0)).sum::<f64>() / 5_000.0;
         let binned = Background::from_distances(sample).unwrap();
         assert!(binned.bins.len() <= Background::MOST_BINS);
-        let mean = binned.agreement(&MinHash::default().into(), 4, distance(0.4)).mean;
+        let mean = binned.agreement(&MinHash::default().into(), 4, distance(0.4)).0;
         assert!(exact <= mean && mean <= 1.01 * exact, "{mean} for {exact}");
         assert!((binned.quantile(0.5).value() - 0.7).abs() < 0.02);
     }

@@ -26,7 +26,8 @@ const WIDE_LANES: usize = 8;
 ///
 /// # Panics
 /// If the lengths differ.
-pub fn dot(a: &[f32], b: &[f32]) -> f32 {
+#[cfg(test)]
+pub(crate) fn dot(a: &[f32], b: &[f32]) -> f32 {
     let mut out = [0.0];
     project(a, b, &mut out);
     out[0]
@@ -37,7 +38,7 @@ pub fn dot(a: &[f32], b: &[f32]) -> f32 {
 ///
 /// # Panics
 /// If `rows.len() != vector.len() * out.len()`.
-pub fn project(rows: &[f32], vector: &[f32], out: &mut [f32]) {
+pub(crate) fn project(rows: &[f32], vector: &[f32], out: &mut [f32]) {
     assert_eq!(rows.len(), vector.len() * out.len(), "rows must be as long as the vector");
     #[cfg(target_arch = "x86_64")]
     match Level::current() {
@@ -54,7 +55,7 @@ pub fn project(rows: &[f32], vector: &[f32], out: &mut [f32]) {
 ///
 /// # Panics
 /// If `rows.len() != vector.len() * out.len()`.
-pub fn project_wide(rows: &[f32], vector: &[f32], out: &mut [f64]) {
+pub(crate) fn project_wide(rows: &[f32], vector: &[f32], out: &mut [f64]) {
     assert_eq!(rows.len(), vector.len() * out.len(), "rows must be as long as the vector");
     #[cfg(target_arch = "x86_64")]
     match Level::current() {
@@ -72,7 +73,7 @@ pub fn project_wide(rows: &[f32], vector: &[f32], out: &mut [f64]) {
 ///
 /// # Panics
 /// If there is no row with some number.
-pub fn project_selected(rows: &[f32], numbers: &[u32], vector: &[f32], each: impl FnMut(f32, f32)) {
+pub(crate) fn project_selected(rows: &[f32], numbers: &[u32], vector: &[f32], each: impl FnMut(f32, f32)) {
     #[cfg(target_arch = "x86_64")]
     match Level::current() {
         // SAFETY: the level says that the CPU has these features.

@@ -12,7 +12,7 @@
 use super::Level;
 
 /// Returns the number of words of sign bits that one round takes for a vector of this length.
-pub const fn sign_words(length: usize) -> usize {
+pub(crate) const fn sign_words(length: usize) -> usize {
     length.div_ceil(32)
 }
 
@@ -21,7 +21,7 @@ pub const fn sign_words(length: usize) -> usize {
 ///
 /// # Panics
 /// If the vector's length is not a power of two, or the last round's signs are cut short.
-pub fn rotate(vector: &mut [f32], signs: &[u32]) {
+pub(crate) fn rotate(vector: &mut [f32], signs: &[u32]) {
     assert!(vector.len().is_power_of_two(), "a Hadamard transform takes a power of two as the number of components");
     assert!(signs.len().is_multiple_of(sign_words(vector.len())), "every round takes the same number of sign words");
     #[cfg(target_arch = "x86_64")]
@@ -48,7 +48,7 @@ pub fn rotate(vector: &mut [f32], signs: &[u32]) {
 /// components.
 ///
 /// NaN counts as larger than any number.
-pub fn position_of_largest(vector: &[f32]) -> usize {
+pub(crate) fn position_of_largest(vector: &[f32]) -> usize {
     #[cfg(target_arch = "x86_64")]
     match Level::current() {
         // SAFETY: the level says that the CPU has these features.

@@ -14,7 +14,7 @@ use super::{Level, line::prefetch};
 ///
 /// # Panics
 /// If the lengths are unequal.
-pub fn hamming(a: &[u64], b: &[u64]) -> u32 {
+pub(crate) fn hamming(a: &[u64], b: &[u64]) -> u32 {
     assert_eq!(a.len(), b.len(), "both sides must have the same number of words");
     #[cfg(target_arch = "x86_64")]
     match Level::current() {
@@ -32,7 +32,7 @@ pub fn hamming(a: &[u64], b: &[u64]) -> u32 {
 ///
 /// # Panics
 /// If the query is empty, or the last row is cut short.
-pub fn scan_within(query: &[u64], rows: &[u64], radius: u32, found: &mut Vec<usize>) {
+pub(crate) fn scan_within(query: &[u64], rows: &[u64], radius: u32, found: &mut Vec<usize>) {
     assert!(!query.is_empty(), "a row must have at least one word");
     assert!(rows.len().is_multiple_of(query.len()), "the last row must be as long as the query");
     #[cfg(target_arch = "x86_64")]
@@ -51,7 +51,7 @@ pub fn scan_within(query: &[u64], rows: &[u64], radius: u32, found: &mut Vec<usi
 ///
 /// # Panics
 /// If the query is empty, or there is no row with some number.
-pub fn select_within(query: &[u64], rows: &[u64], numbers: &[u32], radius: u32, found: &mut Vec<(u32, u32)>) {
+pub(crate) fn select_within(query: &[u64], rows: &[u64], numbers: &[u32], radius: u32, found: &mut Vec<(u32, u32)>) {
     assert!(!query.is_empty(), "a row must have at least one word");
     #[cfg(target_arch = "x86_64")]
     if Level::current() >= Level::Avx2 {

@@ -8,25 +8,23 @@
 
 #![allow(unsafe_code)]
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-
 use super::Level;
 
 /// One cache line: eight lanes of 64 bits.
 #[repr(C, align(64))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, bytemuck::Pod, bytemuck::Zeroable)]
-pub struct Line(pub [u64; 8]);
+pub(crate) struct Line(pub [u64; 8]);
 
 impl Line {
     /// The number of bits in a line.
-    pub const BITS: u64 = 512;
+    pub(crate) const BITS: u64 = 512;
 
     /// A line with no bit set.
-    pub const EMPTY: Line = Line([0; 8]);
+    pub(crate) const EMPTY: Line = Line([0; 8]);
 
     /// Returns the number of set bits.
     #[inline]
-    pub fn ones(&self) -> u32 {
+    pub(crate) fn ones(&self) -> u32 {
         self.0.iter().map(|lane| lane.count_ones()).sum()
     }
 }
@@ -35,7 +33,7 @@ impl Line {
 ///
 /// A hash converts into the probe with a bit in all eight lanes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Probe {
+pub(crate) struct Probe {
     /// Lane `i` takes its bit number from bits `16 + 6 i ..`, and bits 13 to 15 give the rotation of `lanes`.
     fields: u64,
     /// One bit per lane, before rotation: whether the key has a bit there.
@@ -51,11 +49,11 @@ const SPREAD: u64 = 0xd6e8_feb8_6659_fd93;
 
 /// The number of lanes in which a key has a bit: 1 to 8.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Lanes(u8);
+pub(crate) struct Lanes(u8);
 
 impl Lanes {
     /// Returns `hashes` lanes, if a line has that many.
-    pub const fn new(hashes: u32) -> Option<Lanes> {
+    pub(crate) const fn new(hashes: u32) -> Option<Lanes> {
         match hashes {
             1..=8 => Some(Lanes(ALL_LANES >> (8 - hashes))),
             _ => None,
@@ -63,14 +61,14 @@ impl Lanes {
     }
 
     /// Returns the number of lanes.
-    pub const fn count(self) -> u32 {
+    pub(crate) const fn count(self) -> u32 {
         self.0.count_ones()
     }
 
     /// Returns the probe of a hash, with a bit in each of this many neighbouring lanes, the first of which is chosen by
     /// the hash.
     #[inline(always)]
-    pub fn probe(self, hash: u64) -> Probe {
+    pub(crate) fn probe(self, hash: u64) -> Probe {
         Probe { fields: hash.wrapping_mul(SPREAD), lanes: self.0 }
     }
 }
@@ -81,7 +79,7 @@ impl Probe {
     /// # Panics
     /// If `hashes` is not between 1 and 8.
     #[inline(always)]
-    pub fn new(hash: u64, hashes: u32) -> Probe {
+    pub(crate) fn new(hash: u64, hashes: u32) -> Probe {
         Lanes::new(hashes).expect("a line has 8 lanes").probe(hash)
     }
 
@@ -93,7 +91,7 @@ impl Probe {
 
     /// Returns the key's bits as a line: the definition that every kernel follows.
     #[inline]
-    pub fn pattern(self) -> Line {
+    pub(crate) fn pattern(self) -> Line {
         let lanes = self.rotated_lanes();
         Line(std::array::from_fn(|lane| {
             u64::from(lanes >> lane & 1) << (self.fields >> (FIRST_FIELD + 6 * lane as u32) & 63)
@@ -110,7 +108,7 @@ impl From<u64> for Probe {
 
 /// A probe and the number of its line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub(crate) struct Place {
     /// The line's number.
     pub line: usize,
     /// The key's bits in that line.
@@ -119,7 +117,7 @@ pub struct Place {
 
 /// Asks the CPU to fetch the line in which a value starts. Does nothing where there is no such instruction.
 #[inline(always)]
-pub fn prefetch<T>(value: &T) {
+pub(crate) fn prefetch<T>(value: &T) {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: prefetching is a hint that can't fault, and SSE is in every x86-64.
     unsafe {
@@ -132,7 +130,7 @@ pub fn prefetch<T>(value: &T) {
 
 /// Returns whether all bits of the key are set.
 #[inline]
-pub fn contains(line: &Line, probe: impl Into<Probe>) -> bool {
+pub(crate) fn contains(line: &Line, probe: impl Into<Probe>) -> bool {
     let probe = probe.into();
     match Level::current() {
         // SAFETY (both): this level is available only on CPUs with these features.
@@ -146,7 +144,7 @@ pub fn contains(line: &Line, probe: impl Into<Probe>) -> bool {
 
 /// Sets the key's bits. Returns true when one of them was new.
 #[inline]
-pub fn insert(line: &mut Line, probe: impl Into<Probe>) -> bool {
+pub(crate) fn insert(line: &mut Line, probe: impl Into<Probe>) -> bool {
     let probe = probe.into();
     match Level::current() {
         // SAFETY (both): this level is available only on CPUs with these features.
@@ -164,7 +162,7 @@ pub fn insert(line: &mut Line, probe: impl Into<Probe>) -> bool {
 /// # Panics
 /// If the place lies outside `lines`.
 #[inline(always)]
-pub fn contains_at(lines: &[Line], place: impl FnOnce(usize) -> Place) -> bool {
+pub(crate) fn contains_at(lines: &[Line], place: impl FnOnce(usize) -> Place) -> bool {
     match Level::current() {
         // SAFETY (both): this level is available only on CPUs with these features.
         #[cfg(target_arch = "x86_64")]
@@ -180,7 +178,7 @@ pub fn contains_at(lines: &[Line], place: impl FnOnce(usize) -> Place) -> bool {
 /// # Panics
 /// If the place lies outside `lines`.
 #[inline(always)]
-pub fn insert_at(lines: &mut [Line], place: impl FnOnce(usize) -> Place) -> bool {
+pub(crate) fn insert_at(lines: &mut [Line], place: impl FnOnce(usize) -> Place) -> bool {
     match Level::current() {
         // SAFETY (both): this level is available only on CPUs with these features.
         #[cfg(target_arch = "x86_64")]
@@ -196,7 +194,7 @@ pub fn insert_at(lines: &mut [Line], place: impl FnOnce(usize) -> Place) -> bool
 /// # Panics
 /// If there are fewer answers than hashes, or a place lies outside `lines`.
 #[inline]
-pub fn contains_each(lines: &[Line], hashes: &[u64], answers: &mut [bool], place: impl Fn(u64) -> Place) {
+pub(crate) fn contains_each(lines: &[Line], hashes: &[u64], answers: &mut [bool], place: impl Fn(u64) -> Place) {
     match Level::current() {
         // SAFETY (both): this level is available only on CPUs with these features.
         #[cfg(target_arch = "x86_64")]
@@ -212,7 +210,7 @@ pub fn contains_each(lines: &[Line], hashes: &[u64], answers: &mut [bool], place
 /// # Panics
 /// If there are fewer answers than hashes, or a place lies outside `lines`.
 #[inline]
-pub fn insert_each(lines: &mut [Line], hashes: &[u64], answers: &mut [bool], place: impl Fn(u64) -> Place) {
+pub(crate) fn insert_each(lines: &mut [Line], hashes: &[u64], answers: &mut [bool], place: impl Fn(u64) -> Place) {
     match Level::current() {
         // SAFETY (both): this level is available only on CPUs with these features.
         #[cfg(target_arch = "x86_64")]
@@ -249,70 +247,6 @@ macro_rules! visit_each {
     }};
 }
 
-/// A line in which many threads may set bits at once.
-#[repr(C, align(64))]
-#[derive(Debug)]
-pub struct AtomicLine([AtomicU64; 8]);
-
-const _: () = assert!(size_of::<AtomicLine>() == size_of::<Line>() && align_of::<AtomicLine>() == align_of::<Line>());
-
-/// Views exclusively borrowed lines as lines that threads may share for the duration of the borrow.
-#[inline]
-pub fn as_atomic(lines: &mut [Line]) -> &[AtomicLine] {
-    // SAFETY: both types are 64 aligned bytes of which every value is valid, and for as long as the result lives nobody
-    // else can reach the lines, so all access to them is atomic.
-    unsafe { &*(std::ptr::from_mut(lines) as *const [AtomicLine]) }
-}
-
-impl AtomicLine {
-    /// Sets the key's bits; no bit is ever lost. Returns true when one of them was not there yet. When several threads
-    /// insert the same new key at once, the first to write gets true, and others may.
-    #[inline]
-    pub fn insert(&self, probe: impl Into<Probe>) -> bool {
-        let mut new = false;
-        for (lane, bits) in self.0.iter().zip(probe.into().pattern().0) {
-            // Most bits of a well-filled filter are already set, and a load is far cheaper than an exclusive write.
-            if lane.load(Relaxed) & bits != bits {
-                lane.fetch_or(bits, Relaxed);
-                new = true;
-            }
-        }
-        new
-    }
-
-    /// Sets one bit of the 512. Returns true when it was already set.
-    ///
-    /// # Panics
-    /// If there is no such bit.
-    #[inline]
-    pub fn set_bit(&self, bit: usize) -> bool {
-        let (lane, mask) = (&self.0[bit / 64], 1 << (bit % 64));
-        lane.load(Relaxed) & mask != 0 || lane.fetch_or(mask, Relaxed) & mask != 0
-    }
-
-    /// Returns whether all bits of the key are set. A key whose insertion has not finished may be missed.
-    #[inline]
-    pub fn contains(&self, probe: impl Into<Probe>) -> bool {
-        self.0.iter().zip(probe.into().pattern().0).all(|(lane, bits)| lane.load(Relaxed) & bits == bits)
-    }
-
-    /// See [`prefetch`].
-    #[inline(always)]
-    pub fn prefetch(&self) {
-        prefetch(self);
-    }
-
-    /// Runs [`AtomicLine::insert`] for many keys, given by their hashes and by the place of each, with lines fetched
-    /// ahead.
-    ///
-    /// # Panics
-    /// If there are fewer answers than hashes, or a place lies outside `lines`.
-    pub fn insert_each(lines: &[AtomicLine], hashes: &[u64], answers: &mut [bool], place: impl Fn(u64) -> Place) {
-        let insert = |line: usize, probe| lines[line].insert(probe);
-        visit_each!(lines, hashes, answers, place, AtomicLine::prefetch, insert);
-    }
-}
-
 /// The kernels that call for a key's place themselves, built around a module's own `contains` and `insert` and with its
 /// features, so that all of it is inlined.
 macro_rules! kernels_with_places {
@@ -345,13 +279,13 @@ mod scalar {
     use super::*;
 
     #[inline]
-    pub fn contains(line: &Line, probe: Probe) -> bool {
+    pub(crate) fn contains(line: &Line, probe: Probe) -> bool {
         let missing = line.0.iter().zip(probe.pattern().0).fold(0, |missing, (lane, bits)| missing | (bits & !lane));
         missing == 0
     }
 
     #[inline]
-    pub fn insert(line: &mut Line, probe: Probe) -> bool {
+    pub(crate) fn insert(line: &mut Line, probe: Probe) -> bool {
         let mut missing = 0;
         for (lane, bits) in line.0.iter_mut().zip(probe.pattern().0) {
             missing |= bits & !*lane;
@@ -407,13 +341,13 @@ mod avx2 {
 
     #[inline]
     #[target_feature(enable = "avx2")]
-    pub fn contains(line: &Line, probe: Probe) -> bool {
+    pub(crate) fn contains(line: &Line, probe: Probe) -> bool {
         holds(load(line), pattern(probe))
     }
 
     #[inline]
     #[target_feature(enable = "avx2")]
-    pub fn insert(line: &mut Line, probe: Probe) -> bool {
+    pub(crate) fn insert(line: &mut Line, probe: Probe) -> bool {
         let (before, bits) = (load(line), pattern(probe));
         let halves: *mut __m256i = (&raw mut *line).cast();
         // SAFETY: a line is two aligned halves of 32 bytes.
@@ -464,13 +398,13 @@ mod avx512 {
 
     #[inline]
     #[target_feature(enable = "avx512f,avx512dq")]
-    pub fn contains(line: &Line, probe: Probe) -> bool {
+    pub(crate) fn contains(line: &Line, probe: Probe) -> bool {
         holds(load(line), pattern(probe), probe)
     }
 
     #[inline]
     #[target_feature(enable = "avx512f,avx512dq")]
-    pub fn insert(line: &mut Line, probe: Probe) -> bool {
+    pub(crate) fn insert(line: &mut Line, probe: Probe) -> bool {
         let (before, bits) = (load(line), pattern(probe));
         // SAFETY: a line is 64 aligned bytes.
         unsafe { _mm512_store_si512((&raw mut *line).cast(), _mm512_or_si512(before, bits)) };
@@ -502,7 +436,7 @@ mod tests {
                 let found: Vec<bool> =
                     asked.iter().map(|&hash| contains(&lines[place(hash).line], place(hash).probe)).collect();
 
-                let (mut placed, mut batch, mut shared) = ([Line::EMPTY; 4], [Line::EMPTY; 4], [Line::EMPTY; 4]);
+                let (mut placed, mut batch) = ([Line::EMPTY; 4], [Line::EMPTY; 4]);
                 for (&hash, &new) in inserted.iter().zip(&new) {
                     assert_eq!(insert_at(&mut placed, |_| place(hash)), new);
                 }
@@ -512,12 +446,10 @@ mod tests {
                 let mut answers = vec![false; inserted.len()];
                 insert_each(&mut batch, inserted, &mut answers, place);
                 assert_eq!(answers, new);
-                AtomicLine::insert_each(as_atomic(&mut shared), inserted, &mut answers, place);
-                assert_eq!(answers, new);
                 let mut answers = vec![false; asked.len()];
                 contains_each(&batch, &asked, &mut answers, place);
                 assert_eq!(answers, found);
-                assert!(placed == lines && batch == lines && shared == lines);
+                assert!(placed == lines && batch == lines);
                 (lines, new, found)
             };
             let expected = at_level(Level::Scalar, run);

@@ -6,22 +6,21 @@
 
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
-pub mod dot;
-pub mod hadamard;
+pub(crate) mod dot;
+pub(crate) mod hadamard;
 mod hamming;
-pub mod json;
-pub mod line;
+pub(crate) mod line;
 pub(crate) mod places;
 pub(crate) mod ranked;
 pub(crate) mod sketch;
 pub(crate) mod text;
 
-pub use hamming::{hamming, scan_within, select_within};
+pub(crate) use hamming::{hamming, scan_within, select_within};
 
 /// A set of instructions for which kernels are written, ordered from the plainest up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
-pub enum Level {
+pub(crate) enum Level {
     /// Plain Rust, available everywhere: the definition.
     Scalar,
     /// x86-64 with AVX2, BMI2 and POPCNT.
@@ -36,14 +35,15 @@ const AVX512: u8 = Level::Avx512 as u8;
 
 impl Level {
     /// Returns the levels that this CPU has, the plainest first.
-    pub fn available() -> impl Iterator<Item = Level> {
+    #[cfg(test)]
+    pub(crate) fn available() -> impl Iterator<Item = Level> {
         let best = Level::detected();
         [Level::Scalar, Level::Avx2, Level::Avx512].into_iter().filter(move |&level| level <= best)
     }
 
     /// Returns the level that kernels use: the best that this CPU has.
     #[inline]
-    pub fn current() -> Level {
+    pub(crate) fn current() -> Level {
         #[cfg(test)]
         if let Some(level) = FORCED.get() {
             return level;

@@ -17,7 +17,7 @@ const WORDS: usize = 8;
 
 /// The set bits of one word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Hit {
+pub(crate) struct Hit {
     /// The word's number, counted from the first line on.
     pub word: u32,
     /// The bits that are set.
@@ -29,7 +29,7 @@ pub struct Hit {
 /// # Panics
 /// If the number of lines is not a power of two.
 #[inline]
-pub fn prefetch_words(lines: &[Line], at: u32, turns: &[u32]) {
+pub(crate) fn prefetch_words(lines: &[Line], at: u32, turns: &[u32]) {
     let (words, within) = addressed(lines);
     turns.iter().for_each(|turn| prefetch(&words[(at ^ turn) as usize & within]));
 }
@@ -39,7 +39,7 @@ pub fn prefetch_words(lines: &[Line], at: u32, turns: &[u32]) {
 /// # Panics
 /// If the number of lines is not a power of two.
 #[inline]
-pub fn set_among(lines: &[Line], at: u32, turns: &[u32], mask: u64, found: &mut Vec<Hit>) {
+pub(crate) fn set_among(lines: &[Line], at: u32, turns: &[u32], mask: u64, found: &mut Vec<Hit>) {
     /// How many turns have their words tested before the hits among them are looked at.
     const CHUNK: usize = 64;
     let (words, within) = addressed(lines);
@@ -71,7 +71,7 @@ fn addressed(lines: &[Line]) -> (&[u64], usize) {
 ///
 /// # Panics
 /// If a hit lies in no line, or its line has no rank.
-pub fn ranks_of(lines: &[Line], ranks: &[u32], hits: &[Hit], found: &mut Vec<u32>) {
+pub(crate) fn ranks_of(lines: &[Line], ranks: &[u32], hits: &[Hit], found: &mut Vec<u32>) {
     #[cfg(target_arch = "x86_64")]
     if Level::current() >= Level::Avx2 {
         // SAFETY: the level says that the CPU has these features.

@@ -4,15 +4,17 @@ use nearset_theory::zero_fn::{Pigeonhole, covering_masks};
 
 use crate::{
     BloomFilter, MergeError, Seed,
+    error::{MOST_COVERED, MOST_ITEM_BITS, MOST_LOOK_UPS, SpecError},
     family::{WorkBound, WorkLimit},
-    spec::{SpecError, Table},
+    spec::Table,
 };
 
-/// Everything that decides the answers of an [`ExactNearFilter`](crate::ExactNearFilter). Two filters of equal specs can be
-/// merged.
+/// Everything that decides the answers of an exact near filter, which misses nothing within its radius. Two filters of equal specs
+/// can be merged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ExactSpec {
-    /// Bits an item.
+    /// Bits per item.
     pub bits: u32,
     /// The Hamming distance up to which nothing is missed.
     pub radius: u32,
@@ -57,14 +59,9 @@ impl Construction {
     }
 }
 
-/// The longest bit string: 2 MiB.
-pub(crate) const MOST_ITEM_BITS: u32 = 1 << 24;
 const MOST_BLOCKS: u32 = 1 << 12;
-/// Keys that one query may look up, whatever the limit on work.
-const MOST_PROBES: f64 = (1u32 << 24) as f64;
 /// Operations that each of them takes: some are not in the cache.
 const PROBE_WORK: u64 = 6;
-const MOST_COVERED: u32 = 6;
 
 impl ExactSpec {
     /// Pigeonhole blocks in Bloom tables that keep chance hits of a query to `max_false_positive` while at most `capacity`
@@ -85,13 +82,12 @@ impl ExactSpec {
         Self { bits, radius, seed, construction: Construction::Pigeonhole { blocks, table } }.checked()
     }
 
-    /// Pigeonhole blocks in direct tables, one bit for every value that a block can have: no key is stored twice, none
-    /// collides, and the size does not depend on the number of items.
+    /// A filter of strings of `bits` bits that misses nothing within `radius`, by any construction.
     ///
     /// # Errors
-    /// If there is no such filter, as with blocks longer than 34 bits.
-    pub fn direct_pigeonhole(bits: u32, radius: u32, blocks: u32, seed: Seed) -> Result<Self, SpecError> {
-        Self { bits, radius, seed, construction: Construction::Pigeonhole { blocks, table: Table::Direct } }.checked()
+    /// If there is no such filter.
+    pub fn new(bits: u32, radius: u32, construction: Construction, seed: Seed) -> Result<Self, SpecError> {
+        Self { bits, radius, seed, construction }.checked()
     }
 
     /// Covering masks in Bloom tables that keep chance hits of a query to `max_false_positive` while at most `capacity` distinct
@@ -114,7 +110,8 @@ impl ExactSpec {
     ///
     /// # Errors
     /// If the width is not a multiple of 64, or too large or too small.
-    pub fn folded_scan(bits: u32, radius: u32, width: u32, seed: Seed) -> Result<Self, SpecError> {
+    #[cfg(test)]
+    pub(crate) fn folded_scan(bits: u32, radius: u32, width: u32, seed: Seed) -> Result<Self, SpecError> {
         Self { bits, radius, seed, construction: Construction::FoldedScan { width } }.checked()
     }
 
@@ -125,7 +122,7 @@ impl ExactSpec {
 
     /// The most that hashing and looking up one item costs; a scan looks at every item that is stored on top of it. A spec that no
     /// filter has costs more than any limit.
-    pub fn work_bound(&self) -> WorkBound {
+    pub(crate) fn work_bound(&self) -> WorkBound {
         if self.check_possible().is_ok() { self.work_of_possible() } else { WorkBound::ENDLESS }
     }
 
@@ -155,7 +152,7 @@ impl ExactSpec {
     ///
     /// # Errors
     /// If not, saying why.
-    pub fn check(&self) -> Result<(), SpecError> {
+    pub(crate) fn check(&self) -> Result<(), SpecError> {
         self.check_within(WorkLimit::Usual)
     }
 
@@ -165,40 +162,40 @@ impl ExactSpec {
     /// If no filter has this spec, or it asks for too much work.
     pub(crate) fn check_within(&self, limit: WorkLimit) -> Result<(), SpecError> {
         self.check_possible()?;
-        Ok(limit.check(&self.work_of_possible())?)
+        limit.check(&self.work_of_possible())
     }
 
     /// Checks that a filter of this spec can be, whatever work it is: enough for what follows from a spec that was checked.
     pub(crate) fn check_possible(&self) -> Result<(), SpecError> {
         let Self { bits, radius, construction, .. } = *self;
         if !(1..=MOST_ITEM_BITS).contains(&bits) {
-            return Err(ExactSpecError::Bits { found: bits }.into());
+            return Err(SpecError::ItemBits { found: bits });
         }
         if radius >= bits {
-            return Err(ExactSpecError::Radius { radius, bits }.into());
+            return Err(SpecError::Radius { radius, bits });
         }
         match construction {
             Construction::Pigeonhole { blocks, table } => {
                 let cut = cut(bits, radius, blocks)?;
                 if let Some((length, radius)) = cut.blocks().find(|(length, radius)| radius >= length) {
-                    return Err(ExactSpecError::WholeBlock { length, radius }.into());
+                    return Err(SpecError::WholeBlock { length, radius });
                 }
                 // NaN and infinity are too many, too.
-                if !(cut.probes() <= MOST_PROBES) {
-                    return Err(ExactSpecError::Probes { probes: cut.probes() }.into());
+                if !(cut.probes() <= MOST_LOOK_UPS) {
+                    return Err(SpecError::LookUps { keys: cut.probes() });
                 }
                 table.check(self.key_bits())
             }
-            Construction::Covering { .. } if radius > MOST_COVERED => Err(ExactSpecError::Covering { radius }.into()),
-            Construction::Covering { table: Table::Direct } => Err(ExactSpecError::DirectMasks.into()),
+            Construction::Covering { .. } if radius > MOST_COVERED => Err(SpecError::Covering { radius }),
+            Construction::Covering { table: Table::Direct } => Err(SpecError::DirectMasks),
             Construction::Covering { table } => table.check(self.key_bits()),
             Construction::FoldedScan { width } => {
                 let whole = bits.next_multiple_of(64);
                 if width == 0 || !width.is_multiple_of(64) || width > whole {
-                    return Err(ExactSpecError::Width { width, whole }.into());
+                    return Err(SpecError::Width { width, whole });
                 }
                 if radius >= width {
-                    return Err(ExactSpecError::Radius { radius, bits: width }.into());
+                    return Err(SpecError::Radius { radius, bits: width });
                 }
                 Ok(())
             }
@@ -206,7 +203,7 @@ impl ExactSpec {
     }
 
     /// Bytes that an empty filter of this spec holds; a scan takes more with every item.
-    pub fn bytes(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         let lines = |table: Table| table.num_bits(self.key_bits()).div_ceil(512);
         64 * self.construction.table().map_or(0, lines)
     }
@@ -266,75 +263,14 @@ impl ExactSpec {
     }
 }
 
-fn cut(bits: u32, radius: u32, blocks: u32) -> Result<Pigeonhole, ExactSpecError> {
+fn cut(bits: u32, radius: u32, blocks: u32) -> Result<Pigeonhole, SpecError> {
     let most = MOST_BLOCKS.min(bits).min(radius.saturating_add(1));
     let within = (blocks <= most).then(|| Pigeonhole::new(bits, radius, blocks)).flatten();
-    within.ok_or(ExactSpecError::Blocks { blocks, most })
+    within.ok_or(SpecError::Blocks { blocks, most })
 }
 
 /// The smallest Bloom table for so many keys and chance hits.
 fn planned(capacity: u64, max_false_positive: f64) -> Result<Table, SpecError> {
     let (lines, hashes) = BloomFilter::planned(capacity, max_false_positive)?;
     Ok(Table::Lines { lines, hashes })
-}
-
-/// Why no exact near filter is of these numbers.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
-#[non_exhaustive]
-pub enum ExactSpecError {
-    /// No bits, or absurdly many.
-    #[error("an item has from 1 to {MOST_ITEM_BITS} bits, not {found}")]
-    Bits {
-        /// The bits asked for.
-        found: u32,
-    },
-    /// Everything is within the radius.
-    #[error("all of {bits} bits may differ within a radius of {radius}: take a smaller radius, or wider folds")]
-    Radius {
-        /// The radius asked for.
-        radius: u32,
-        /// The bits that are compared.
-        bits: u32,
-    },
-    /// No blocks, or more than can be searched.
-    #[error("{blocks} blocks: there are from 1 to {most}, one more than the radius at the most")]
-    Blocks {
-        /// The blocks asked for.
-        blocks: u32,
-        /// The most that there can be.
-        most: u32,
-    },
-    /// A block that matches whatever it holds.
-    #[error("a block of {length} bits searched within {radius} of them accepts everything: take more blocks")]
-    WholeBlock {
-        /// Bits of the block.
-        length: u32,
-        /// Its radius.
-        radius: u32,
-    },
-    /// A query would take seconds.
-    #[error("a query would look up {probes:.0} keys, more than {MOST_PROBES}: take more blocks, or a folded scan")]
-    Probes {
-        /// Keys that a query would look up.
-        probes: f64,
-    },
-    /// Too many masks.
-    #[error(
-        "{radius} is too far for covering masks, whose number doubles with each step: at most {MOST_COVERED}; take pigeonhole blocks"
-    )]
-    Covering {
-        /// The radius asked for.
-        radius: u32,
-    },
-    /// Masks choose too many bits.
-    #[error("a mask chooses about half of all bits, too many to address a table: use hashed bits or lines")]
-    DirectMasks,
-    /// Folds that can't be.
-    #[error("a fold of {width} bits: it has a multiple of 64 bits, and at most {whole}, which hold an item whole")]
-    Width {
-        /// The width asked for.
-        width: u32,
-        /// The largest useful width.
-        whole: u32,
-    },
 }

@@ -1,9 +1,10 @@
 //! What a filter is before it holds anything.
 
-use super::{ExactSpec, Hasher, Spec, SpecError, Terms, WhenFull};
+use super::{ExactSpec, Hasher, Spec, Terms, WhenFull};
 use crate::{
-    LshFamily, Metric,
-    family::{WorkBound, WorkLimit},
+    Metric,
+    error::SpecError,
+    family::{LshFamily, WorkBound, WorkLimit},
 };
 
 /// What a filter is without its items or memory: the spec of its first generation, and the terms that it is made on.
@@ -12,7 +13,7 @@ use crate::{
 /// makes an equal filter elsewhere, and hashes items for it there.
 ///
 /// ```
-/// use nearset::{Metric, plan::Request, spec::{FilterSpec, WhenFull}};
+/// use nearset::{Check, Metric, plan::Request, spec::{FilterSpec, WhenFull}};
 ///
 /// let metric = Metric::Jaccard { shingling: "words:5".parse()? };
 /// // Seen among the last 30,000 texts at least: four generations, one of which is being filled.
@@ -20,7 +21,7 @@ use crate::{
 /// let spec = request.plan_filter()?.spec;
 /// assert!(spec.most_bytes() == Some(4 * spec.bytes()));
 ///
-/// let elsewhere = FilterSpec::decode(&spec.encode())?;
+/// let elsewhere = FilterSpec::decode(&spec.encode(), Check::Everything)?;
 /// assert_eq!(elsewhere, spec);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -126,7 +127,7 @@ impl FilterSpec {
         if let Some(terms) = &self.terms {
             terms.check()?;
         }
-        Ok(limit.check(&self.work_bound())?)
+        limit.check(&self.work_bound())
     }
 
     /// The most that an item costs in all generations of a window; of a filter that grows, in the first one.

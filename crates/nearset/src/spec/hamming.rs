@@ -1,10 +1,14 @@
 //! What a Hamming index is.
 
-use super::{ExactSpecError, SpecError, exact::MOST_ITEM_BITS};
-use crate::{Seed, family::WorkBound};
+use crate::{
+    Seed,
+    error::{MOST_ITEM_BITS, SpecError},
+    family::WorkBound,
+};
 
-/// What a [`HammingIndex`](crate::HammingIndex) is.
+/// What an index of bit strings is that misses nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct HammingSpec {
     /// Bits of every item.
     pub bits: u32,
@@ -15,21 +19,19 @@ pub struct HammingSpec {
 }
 
 impl HammingSpec {
-    /// That an index of this spec can be.
-    ///
-    /// # Errors
-    /// If items have no bits, or absurdly many.
-    pub fn check(&self) -> Result<(), SpecError> {
-        if (1..=MOST_ITEM_BITS).contains(&self.bits) {
-            Ok(())
-        } else {
-            Err(ExactSpecError::Bits { found: self.bits }.into())
-        }
+    /// An index of strings of `bits` bits, in which searches up to `radius` are fast.
+    pub const fn new(bits: u32, radius: u32, seed: Seed) -> Self {
+        Self { bits, radius, seed }
+    }
+
+    /// Checks that an index with this spec can be built: items have bits, and not absurdly many.
+    pub(crate) fn check(&self) -> Result<(), SpecError> {
+        if (1..=MOST_ITEM_BITS).contains(&self.bits) { Ok(()) } else { Err(SpecError::ItemBits { found: self.bits }) }
     }
 
     /// The most that looking up one item costs beside what is stored, which is looked at on top of it. It grows with the item's length
     /// alone, so that no limit is needed.
-    pub fn work_bound(&self) -> WorkBound {
+    pub(crate) fn work_bound(&self) -> WorkBound {
         let bits = u64::from(self.bits);
         WorkBound { draw: 40 * bits, hash: 3 * bits, item_bytes: bits.div_ceil(8), ..WorkBound::default() }
     }

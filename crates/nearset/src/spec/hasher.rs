@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
-use super::{Spec, SpecError};
+use super::Spec;
 use crate::{
+    Family, Layout, Seed,
+    error::SpecError,
     family::{Functions, Hashed, LshFamily, functions_seed},
     item::{Item, ItemError},
 };
@@ -13,13 +15,22 @@ use crate::{
 pub struct Hasher(pub(crate) Arc<dyn Functions>);
 
 impl Hasher {
-    /// Draws the functions of a spec.
+    /// Draws functions from a seed itself. Those of a filter are its own: see [`FilterSpec::hasher`](super::FilterSpec::hasher).
+    ///
+    /// ```
+    /// use nearset::{BitString, Layout, Seed, family::{BitSampling, Hashed}, spec::Hasher};
+    ///
+    /// let hasher = Hasher::new(BitSampling::new(64), Layout::new(8, 4), Seed::new(1))?;
+    /// let mut hashed = Hashed::default();
+    /// hasher.hash(&BitString::zeros(64), &mut hashed)?;
+    /// assert_eq!(hashed.keys.len(), 4);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
-    /// If no filter has this spec.
-    pub fn new(spec: &Spec) -> Result<Self, SpecError> {
-        spec.check()?;
-        Ok(Self::of_checked(spec))
+    /// If the family has no such functions.
+    pub fn new(family: impl Into<Family>, layout: Layout, seed: Seed) -> Result<Self, SpecError> {
+        Ok(Self(family.into().draw(seed, layout)?.into()))
     }
 
     /// The same where the spec was checked before.

@@ -2,10 +2,11 @@
 
 use crate::{
     Distance, Family, Layout, MergeError, Seed,
-    family::{FamilyError, LshFamily, MOST_PROBES, WorkBound, WorkError, WorkLimit, product},
+    error::SpecError,
+    family::{LshFamily, MOST_PROBES, WorkBound, WorkLimit, product},
 };
 
-/// Everything that decides which items an [`LshIndex`](crate::LshIndex) finds.
+/// Everything that decides which items an index finds by locality-sensitive keys.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct LshSpec {
@@ -26,25 +27,15 @@ impl LshSpec {
     ///
     /// # Errors
     /// If no index has this spec.
-    pub fn new(family: impl Into<Family>, layout: Layout, seed: Seed) -> Result<Self, LshSpecError> {
+    pub fn new(family: impl Into<Family>, layout: Layout, seed: Seed) -> Result<Self, SpecError> {
         let spec = Self { family: family.into(), seed, layout, probes: 1, keeps_items: true };
         spec.check()?;
         Ok(spec)
     }
 
-    /// The same index, looking into this many buckets per table.
-    pub fn with_probes(self, probes: u32) -> Self {
-        Self { probes, ..self }
-    }
-
-    /// The same index without its items: it names candidates and can't verify them.
-    pub fn without_items(self) -> Self {
-        Self { keeps_items: false, ..self }
-    }
-
     /// The most that hashing and looking up one item costs; candidates that a search compares come on top of it. A spec that no index
     /// has costs more than any limit.
-    pub fn work_bound(&self) -> WorkBound {
+    pub(crate) fn work_bound(&self) -> WorkBound {
         if self.check_possible().is_ok() { self.work_of_possible() } else { WorkBound::ENDLESS }
     }
 
@@ -62,7 +53,7 @@ impl LshSpec {
     ///
     /// # Errors
     /// If not, saying why.
-    pub fn check(&self) -> Result<(), LshSpecError> {
+    pub(crate) fn check(&self) -> Result<(), SpecError> {
         self.check_within(WorkLimit::Usual)
     }
 
@@ -70,18 +61,18 @@ impl LshSpec {
     ///
     /// # Errors
     /// If no index has this spec, or it asks for too much work.
-    pub(crate) fn check_within(&self, limit: WorkLimit) -> Result<(), LshSpecError> {
+    pub(crate) fn check_within(&self, limit: WorkLimit) -> Result<(), SpecError> {
         self.check_possible()?;
-        Ok(limit.check(&self.work_of_possible())?)
+        limit.check(&self.work_of_possible())
     }
 
     /// Checks that an index of this spec can be, whatever work it is.
-    pub(crate) fn check_possible(&self) -> Result<(), LshSpecError> {
+    pub(crate) fn check_possible(&self) -> Result<(), SpecError> {
         let most = if self.family.can_probe() { MOST_PROBES } else { 1 };
         if !(1..=most).contains(&self.probes) {
-            return Err(LshSpecError::Probes { probes: self.probes, most });
+            return Err(SpecError::Probes { probes: self.probes, most });
         }
-        Ok(self.family.check(self.layout)?)
+        self.family.check(self.layout)
     }
 
     /// That another index's tables mean the same.
@@ -101,7 +92,8 @@ impl LshSpec {
 
     /// The probability that a query at this distance from a stored item has it among its candidates: `1 - (1 - P)^bands`, `P`
     /// the chance that a band agrees in one of its probed buckets; exact too where a family's bands are not independent.
-    pub fn success_probability(&self, distance: Distance) -> f64 {
+    #[cfg(test)]
+    pub(crate) fn success_probability(&self, distance: Distance) -> f64 {
         let band = self.family.probed_probabilities(&[distance], self.layout.rows, self.probes);
         self.success_given(distance, band.first().and_then(|probes| probes.last()).copied().unwrap_or(0.0))
     }
@@ -121,23 +113,3 @@ const BUCKET_WORK: u64 = 50;
 
 /// Operations of sorting a step from a function's value to a neighbouring one.
 const STEP_WORK: u64 = 40;
-
-/// Why no index has a spec.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
-#[non_exhaustive]
-pub enum LshSpecError {
-    /// The family has no such functions.
-    #[error(transparent)]
-    Family(#[from] FamilyError),
-    /// An item would take too long.
-    #[error(transparent)]
-    Work(#[from] WorkError),
-    /// More buckets than can be tried.
-    #[error("{probes} buckets a table were asked for: this family can look into 1 to {most}")]
-    Probes {
-        /// Asked for.
-        probes: u32,
-        /// The most of this family.
-        most: u32,
-    },
-}

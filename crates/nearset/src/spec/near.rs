@@ -7,11 +7,11 @@ use std::ops::Range;
 
 use nearset_theory::binomial;
 
-use super::{ExactSpecError, Rule, RuleError, TermsError};
+use super::Rule;
 use crate::{
-    Family, Layout, LshFamily, MergeError, Seed,
-    bloom::{BitArrayError, BloomError},
-    family::{FamilyError, WorkBound, WorkError, WorkLimit, product},
+    Family, Layout, MergeError, Seed,
+    error::{MOST_BITS, MOST_DIRECT_ROWS, SpecError},
+    family::{LshFamily, WorkBound, WorkLimit, product},
     item::Distance,
 };
 
@@ -128,24 +128,20 @@ impl Spec {
         Ok(spec)
     }
 
-    /// A filter by any rule. Its fields can then be changed one by one, and [`Self::check`] says whether there is such a filter.
+    /// A filter by any rule, such as an amplification in several steps over the bands' hits: AND-OR is one `Or` over bands of several
+    /// rows, OR-AND an `Or` and then an `And`, and so on. Its fields can then be changed one by one; whether there is such a filter is
+    /// said when one is made.
+    ///
+    /// ```
+    /// use nearset::{Seed, Spec, Table, family::BitSampling, spec::{Rule, Step}};
+    ///
+    /// let or_and = Rule::cascade([Step::Or(4), Step::And(4)])?;
+    /// let spec = Spec::by_rule(BitSampling::new(64), 1, or_and, Table::Direct, Seed::new(1));
+    /// assert_eq!(spec.layout().bands, 16);
+    /// # Ok::<(), nearset::spec::SpecError>(())
+    /// ```
     pub fn by_rule(family: impl Into<Family>, rows: u32, rule: Rule, table: Table, seed: Seed) -> Self {
         Self { family: family.into(), seed, rows, rule, table, verification: None, probing: None }
-    }
-
-    /// The same filter with other functions, drawn from this seed.
-    pub fn seeded(self, seed: Seed) -> Self {
-        Self { seed, ..self }
-    }
-
-    /// The same filter with other tables.
-    pub fn with_table(self, table: Table) -> Self {
-        Self { table, ..self }
-    }
-
-    /// The same filter, verified and probing as stated.
-    pub fn with_checks(self, verification: Option<Verification>, probing: Option<Probing>) -> Self {
-        Self { verification, probing, ..self }
     }
 
     /// Rows and bands.
@@ -168,7 +164,7 @@ impl Spec {
     }
 
     /// Cache lines of 512 bits that all tables take, verification apart.
-    pub fn table_lines(&self) -> u64 {
+    pub(crate) fn table_lines(&self) -> u64 {
         (self.bits_per_band() * u64::from(self.rule.bands())).div_ceil(512)
     }
 
@@ -178,7 +174,7 @@ impl Spec {
     }
 
     /// The most that hashing and looking up one item costs. A spec that no filter has costs more than any limit.
-    pub fn work_bound(&self) -> WorkBound {
+    pub(crate) fn work_bound(&self) -> WorkBound {
         if self.check_possible().is_ok() { self.work_of_possible() } else { WorkBound::ENDLESS }
     }
 
@@ -204,7 +200,7 @@ impl Spec {
     ///
     /// # Errors
     /// If not, saying why.
-    pub fn check(&self) -> Result<(), SpecError> {
+    pub(crate) fn check(&self) -> Result<(), SpecError> {
         self.check_within(WorkLimit::Usual)
     }
 
@@ -214,7 +210,7 @@ impl Spec {
     /// If no filter has this spec, or it asks for too much work.
     pub(crate) fn check_within(&self, limit: WorkLimit) -> Result<(), SpecError> {
         self.check_possible()?;
-        Ok(limit.check(&self.work_of_possible())?)
+        limit.check(&self.work_of_possible())
     }
 
     /// Checks that a filter of this spec can be, whatever work it is: enough for what follows from a spec that was checked.
@@ -243,7 +239,7 @@ impl Spec {
         if self.probing.is_some() && (self.rule.follows_fill() || self.rule.threshold_at(0.0).is_none()) {
             return Err(SpecError::ProbedCascade);
         }
-        Ok(self.family.check(self.layout())?)
+        self.family.check(self.layout())
     }
 
     /// The same filter for so many times the items, its tables and its verification that much larger. An item has the same keys for
@@ -436,96 +432,3 @@ pub(crate) const LOOK_UP_WORK: u64 = 2;
 
 /// Operations of one look-up among all keys together, beside one for each key.
 const VERIFICATION_WORK: u64 = 10;
-
-/// Direct tables of more bits than this are refused: hash the keys instead.
-pub(crate) const MOST_DIRECT_ROWS: u32 = 34;
-
-/// 2^46 bits are 8 TiB: more than a machine has, less than overflows an address.
-pub(crate) const MOST_BITS: u128 = 1 << 46;
-
-/// Why no filter has a spec.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
-#[non_exhaustive]
-pub enum SpecError {
-    /// The rule can't be.
-    #[error(transparent)]
-    Rule(#[from] RuleError),
-    /// The family has no such functions.
-    #[error(transparent)]
-    Family(#[from] FamilyError),
-    /// An item would take too long.
-    #[error(transparent)]
-    Work(#[from] WorkError),
-    /// A direct table of values that are not bits.
-    #[error("only families whose functions are single bits can address a direct table: use hashed bits")]
-    NotBits,
-    /// A direct table that is too large.
-    #[error("a direct table of {rows} rows has 2^{rows} bits: use at most {MOST_DIRECT_ROWS} rows, or hashed bits")]
-    DirectRows {
-        /// The rows.
-        rows: u32,
-    },
-    /// A table without bits.
-    #[error("a table needs at least one bit")]
-    EmptyTable,
-    /// Too many or too few bits a key.
-    #[error("{hashes} bits a key: a cache line takes from 1 to 8")]
-    Hashes {
-        /// The bits.
-        hashes: u32,
-    },
-    /// More bits than can be addressed.
-    #[error("{bits} bits are more than the {MOST_BITS} that a filter may have: lower the capacity, or split the items")]
-    TooLarge {
-        /// The bits.
-        bits: u128,
-    },
-    /// Zero false negatives can't be had by a threshold.
-    #[error(
-        "at distance {radius} up to {lost} bands can miss, which leaves no threshold: sample fewer rows, or use an exact near filter"
-    )]
-    NoThreshold {
-        /// The distance that must not be missed.
-        radius: u32,
-        /// Bands that can miss.
-        lost: u64,
-    },
-    /// The memory can't be had.
-    #[error(transparent)]
-    Bits(#[from] BitArrayError),
-    /// The verification filter can't be.
-    #[error("verification: {0}")]
-    Verification(#[from] BloomError),
-    /// Probing under a rule of several steps.
-    #[error(
-        "probing makes good a number of missing bands, so the rule must be one fixed threshold: leave one of them out"
-    )]
-    ProbedCascade,
-    /// A promise over tables whose chance hits are not their fill.
-    #[error("a rule that follows the fill needs tables of one bit a key: use hashed bits rather than lines")]
-    PromiseOverLines,
-    /// No exact near filter is of these numbers.
-    #[error(transparent)]
-    Exact(#[from] ExactSpecError),
-    /// The terms can't be.
-    #[error(transparent)]
-    Terms(#[from] TermsError),
-    /// A slice of bands that are not there.
-    #[error("bands {start} to {end} of a filter of {bands}: a slice has at least one of them, and none beyond")]
-    Slice {
-        /// The first band asked for.
-        start: u32,
-        /// The band after the last.
-        end: u32,
-        /// The bands there are.
-        bands: u32,
-    },
-    /// A slice of a filter that needs all bands of an item together.
-    #[error(
-        "verification, probing and rules of several steps look at all bands of an item together: such a filter is not cut into slices"
-    )]
-    Undivided,
-    /// Verification under a rule that accepts fewer than all bands.
-    #[error("verification looks up all keys together, so every band must hit: use the threshold that equals the bands")]
-    VerifiedThreshold,
-}

@@ -4,9 +4,10 @@
 
 use nearset_theory::{balanced::Balanced, bloom, distance_sensitive};
 
-use super::{Probing, Rule, Spec, SpecError, Step, Table, Verification};
+use super::{Probing, Spec, Table, Verification};
 use crate::{
     BloomFilter, Family, Layout, Seed, Shingling,
+    error::SpecError,
     family::{BitSampling, MinHash, Sampling, Symbol, SymbolSampling},
 };
 
@@ -129,41 +130,16 @@ impl Spec {
         let (lines, hashes) = BloomFilter::planned(capacity, a_band)?;
         Self::new(MinHash { shingling }, layout, 1, Table::Lines { lines, hashes }, seed)
     }
-
-    /// An amplification in several steps over the bands' hits: AND-OR is one `Or` over bands of several rows, OR-AND an `Or` and
-    /// then an `And`, and so on. Tables are as given.
-    ///
-    /// ```
-    /// use nearset::{Seed, Spec, Table, family::BitSampling, spec::Step};
-    ///
-    /// let or_and = Spec::cascade(BitSampling::new(64), 1, [Step::Or(4), Step::And(4)], Table::Direct, Seed::new(1))?;
-    /// assert_eq!(or_and.layout().bands, 16);
-    /// # Ok::<(), nearset::spec::SpecError>(())
-    /// ```
-    ///
-    /// # Errors
-    /// If no filter has this spec.
-    pub fn cascade(
-        family: impl Into<Family>,
-        rows: u32,
-        steps: impl IntoIterator<Item = Step>,
-        table: Table,
-        seed: Seed,
-    ) -> Result<Self, SpecError> {
-        let rule = Rule::cascade(steps)?;
-        let spec = Self { family: family.into(), seed, rows, rule, table, verification: None, probing: None };
-        spec.check()?;
-        Ok(spec)
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::spec::{Rule, Step};
     use crate::{
-        BitString, NearFilter,
+        BitString,
         family::{
-            Hyperplane, PStable, Stable,
+            Hashed, Hyperplane, PStable, Stable,
             laws::{ItemBuffer, bit_pair},
             pairs,
         },
@@ -261,7 +237,7 @@ mod tests {
 
         let make = bit_pair(256);
         let mut rng = Rng::new(Seed::new(2));
-        let mut filter = NearFilter::from_spec(spec).unwrap();
+        let mut filter = laws::empty(spec);
         let pairs: Vec<_> = (0..1_000).map(|_| make(4.0, &mut rng)).collect();
         filter.insert_all(pairs.iter().map(|(stored, _)| stored.view())).unwrap();
         let found = filter.contains_all(pairs.iter().map(|(_, query)| query.view())).unwrap();
@@ -290,7 +266,7 @@ mod tests {
             laws::check_acceptance(&spec, items, &[26.0, 60.0, 250.0], &bit_pair(512));
         }
         let lines = Spec { table: Table::Lines { lines: 1, hashes: 4 }, ..spec };
-        assert!(lines.check().unwrap_err().to_string().contains("one bit a key"));
+        assert!(lines.check().unwrap_err().to_string().contains("one bit per key"));
     }
 
     #[test]
@@ -299,7 +275,7 @@ mod tests {
         for steps in
             [vec![Step::Or(4), Step::And(4)], vec![Step::And(3), Step::Or(3), Step::AtLeast { of: 3, need: 2 }]]
         {
-            let spec = Spec::cascade(family, 16, steps, Table::Bits(4_000), seed()).unwrap();
+            let spec = Spec::by_rule(family, 16, Rule::cascade(steps).unwrap(), Table::Bits(4_000), seed());
             laws::check(&spec, 50, &[0.0, 3.0, 8.0, 16.0, 64.0], &bit_pair(256));
         }
     }
@@ -307,11 +283,11 @@ mod tests {
     #[test]
     fn an_empty_text_is_near_to_nothing() {
         let spec = Spec::banded_minhash(Shingling::default(), Layout::new(4, 16), 100, 0.01, seed()).unwrap();
-        let mut filter = NearFilter::from_spec(spec).unwrap();
+        let mut filter = laws::empty(spec);
         let nothing: &[u64] = &[];
-        assert!(filter.insert(nothing).unwrap());
-        assert!(filter.insert(nothing).unwrap(), "an empty set is not even near itself");
-        assert!(!filter.contains_near(nothing).unwrap());
+        assert!(filter.insert(nothing, &mut Hashed::default()).unwrap());
+        assert!(filter.insert(nothing, &mut Hashed::default()).unwrap(), "an empty set is not even near itself");
+        assert!(!filter.contains_near(nothing, &mut Hashed::default()).unwrap());
     }
 
     #[test]
@@ -334,19 +310,21 @@ mod tests {
     #[test]
     fn filters_of_different_specs_do_not_merge() {
         let spec = Spec::new(BitSampling::new(64), Layout::new(8, 8), 6, Table::Bits(1 << 10), seed()).unwrap();
-        let mut filter = NearFilter::from_spec(spec.clone()).unwrap();
-        filter.insert(&BitString::zeros(64)).unwrap();
+        let mut filter = laws::empty(spec.clone());
+        filter.insert(&BitString::zeros(64), &mut Hashed::default()).unwrap();
         let before = laws::bytes(&filter);
+        let uniform = BitSampling { bits: 64, sampling: Sampling::Uniform };
         let others = [
             (Spec { seed: Seed::new(2), ..spec.clone() }, "seed: Seed(1) here, Seed(2) there"),
-            (Spec { family: BitSampling::new(65).into(), ..spec.clone() }, "hash family"),
+            (Spec { family: BitSampling::new(65).into(), ..spec.clone() }, "metric"),
+            (Spec { family: uniform.into(), ..spec.clone() }, "hash family"),
             (Spec { table: Table::Bits(1 << 11), ..spec.clone() }, "table: Bits(1024) here, Bits(2048) there"),
             (Spec { rows: 9, ..spec.clone() }, "number of rows: 8 here, 9 there"),
             (Spec { rule: Rule::threshold(8, 5).unwrap(), ..spec.clone() }, "rule"),
             (Spec { probing: Some(Probing { bands: 1, reach: 1 }), ..spec.clone() }, "probing"),
         ];
         for (other, named) in others {
-            let error = filter.merge(&NearFilter::from_spec(other).unwrap()).unwrap_err().to_string();
+            let error = filter.merge(&laws::empty(other)).unwrap_err().to_string();
             assert!(error.contains(named), "{error:?} does not name {named:?}");
         }
         assert_eq!(laws::bytes(&filter), before);

@@ -11,6 +11,7 @@
 //!   *at the present fill*: the largest `t` with `Pr[Bin(bands, 1 - (1 - agreement)(1 - f)) < t] <= max_false_negative`. The fill is a
 //!   function of the set of items, so the rule is one too, and a repeat, which hits every band, always passes.
 
+use crate::error::{MOST_BANDS, MOST_STEPS, SpecError};
 use nearset_theory::{
     amplify::{Cascade, Step},
     binomial,
@@ -23,14 +24,13 @@ use nearset_theory::{
 ///
 /// // OR of 4, AND of 4 of those: the notes' OR-AND construction, .2 -> .1215 and .8 -> .9936.
 /// let rule = Rule::cascade([Step::Or(4), Step::And(4)])?;
-/// assert!((rule.probability(0.2, 0.0) - 0.1215).abs() < 5e-5);
-/// assert!((rule.probability(0.8, 0.0) - 0.9936).abs() < 5e-5);
+/// assert_eq!((rule.bands(), rule.threshold_at(0.0)), (16, None));
 ///
 /// // Of items that agree in a third of 128 bands, at most 2 % are lost, however full the tables are.
 /// let rule = Rule::promise(128, 1.0 / 3.0, 0.02)?;
 /// assert_eq!(rule.threshold_at(0.0), Some(32));
 /// assert_eq!(rule.threshold_at(0.3), Some(57));
-/// # Ok::<(), nearset::spec::RuleError>(())
+/// # Ok::<(), nearset::spec::SpecError>(())
 /// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rule {
@@ -40,8 +40,7 @@ pub struct Rule {
 
 /// How hits decide.
 #[derive(Debug, Clone, PartialEq)]
-#[non_exhaustive]
-pub enum Decision {
+pub(crate) enum Decision {
     /// By steps of amplification, from the bands up.
     Steps(Cascade),
     /// By the largest threshold that keeps a promise at the present fill.
@@ -53,18 +52,12 @@ pub enum Decision {
     },
 }
 
-/// The most bands that a filter may have.
-const MOST_BANDS: u32 = 1 << 16;
-
-/// The most steps of a cascade: as many as can each halve the number of bands. A file counts them in one byte.
-const MOST_STEPS: usize = 16;
-
 impl Rule {
     /// At least `threshold` of `bands`.
     ///
     /// # Errors
     /// If `threshold` is 0 or more than `bands`.
-    pub fn threshold(bands: u32, threshold: u32) -> Result<Self, RuleError> {
+    pub(crate) fn threshold(bands: u32, threshold: u32) -> Result<Self, SpecError> {
         Self::cascade([Step::AtLeast { of: bands, need: threshold }])
     }
 
@@ -73,20 +66,20 @@ impl Rule {
     /// # Errors
     /// If there is none or more than 16, or a step needs none or more than all of its members, or there are more than 2^16
     /// bands.
-    pub fn cascade(steps: impl IntoIterator<Item = Step>) -> Result<Self, RuleError> {
+    pub fn cascade(steps: impl IntoIterator<Item = Step>) -> Result<Self, SpecError> {
         let steps: Vec<Step> = steps.into_iter().map(plain).collect();
         if steps.is_empty() {
-            return Err(RuleError::Empty);
+            return Err(SpecError::EmptyRule);
         }
         if steps.len() > MOST_STEPS {
-            return Err(RuleError::TooManySteps { found: steps.len() });
+            return Err(SpecError::TooManySteps { found: steps.len() });
         }
         if let Some(step) = steps.iter().find(|step| step.need() == 0 || step.need() > step.of()) {
-            return Err(RuleError::Need { need: step.need(), of: step.of() });
+            return Err(SpecError::Need { need: step.need(), of: step.of() });
         }
         match steps.iter().try_fold(1u32, |product, step| product.checked_mul(step.of())) {
             Some(bands) if bands <= MOST_BANDS => Ok(Self { bands, decision: Decision::Steps(Cascade::new(steps)) }),
-            _ => Err(RuleError::TooManyBands),
+            _ => Err(SpecError::TooManyBands),
         }
     }
 
@@ -95,24 +88,24 @@ impl Rule {
     ///
     /// # Errors
     /// If there is no band or more than 2^16, or a number is not a probability that a promise can be made of.
-    pub fn promise(bands: u32, agreement: f64, max_false_negative: f64) -> Result<Self, RuleError> {
+    pub fn promise(bands: u32, agreement: f64, max_false_negative: f64) -> Result<Self, SpecError> {
         if bands == 0 {
-            return Err(RuleError::Empty);
+            return Err(SpecError::EmptyRule);
         }
         if bands > MOST_BANDS {
-            return Err(RuleError::TooManyBands);
+            return Err(SpecError::TooManyBands);
         }
         if !(agreement > 0.0 && agreement <= 1.0) {
-            return Err(RuleError::Probability { what: "agreement", found: agreement });
+            return Err(SpecError::Probability { what: "agreement", found: agreement });
         }
         if !(max_false_negative > 0.0 && max_false_negative < 1.0) {
-            return Err(RuleError::Probability { what: "max_false_negative", found: max_false_negative });
+            return Err(SpecError::Probability { what: "max_false_negative", found: max_false_negative });
         }
         Ok(Self { bands, decision: Decision::Promise { agreement, max_false_negative } })
     }
 
     /// How hits decide.
-    pub fn decision(&self) -> &Decision {
+    pub(crate) fn decision(&self) -> &Decision {
         &self.decision
     }
 
@@ -138,7 +131,7 @@ impl Rule {
     }
 
     /// Whether the number of hits that decides depends on the fill.
-    pub(crate) fn follows_fill(&self) -> bool {
+    pub fn follows_fill(&self) -> bool {
         matches!(self.decision, Decision::Promise { .. })
     }
 
@@ -166,7 +159,7 @@ impl Rule {
 
     /// The probability of acceptance when each band hits with probability `band`, independently, while chance alone would hit
     /// with `chance`.
-    pub fn probability(&self, band: f64, chance: f64) -> f64 {
+    pub(crate) fn probability(&self, band: f64, chance: f64) -> f64 {
         match (&self.decision, self.threshold_at(chance)) {
             (Decision::Promise { .. }, Some(threshold)) => binomial::at_least(self.bands, band, threshold),
             (Decision::Promise { .. }, None) => unreachable!("a promise has a threshold"),
@@ -178,40 +171,6 @@ impl Rule {
 /// One way to say a step, so that equal rules are equal values: an OR of 4 is 1 of 4.
 fn plain(step: Step) -> Step {
     Step::AtLeast { of: step.of(), need: step.need() }
-}
-
-/// Why a rule can't be.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
-#[non_exhaustive]
-pub enum RuleError {
-    /// No level at all.
-    #[error("a rule needs at least one level")]
-    Empty,
-    /// A threshold that is always or never reached.
-    #[error("{need} of {of} can't be needed: a threshold lies between 1 and the number of bands")]
-    Need {
-        /// Members needed.
-        need: u32,
-        /// Members there are.
-        of: u32,
-    },
-    /// Not a probability that a promise can be made of.
-    #[error("{what} is {found}: it must lie between 0 and 1")]
-    Probability {
-        /// Which number.
-        what: &'static str,
-        /// Its value.
-        found: f64,
-    },
-    /// More steps than a file can say.
-    #[error("{found} steps: a cascade has at most {MOST_STEPS}; leave out those of one member")]
-    TooManySteps {
-        /// The steps asked for.
-        found: usize,
-    },
-    /// More bands than a filter may have.
-    #[error("more than {MOST_BANDS} bands: use fewer")]
-    TooManyBands,
 }
 
 #[cfg(test)]
@@ -255,11 +214,11 @@ mod tests {
 
     #[test]
     fn impossible_rules_are_refused() {
-        assert_eq!(Rule::threshold(3, 0), Err(RuleError::Need { need: 0, of: 3 }));
-        assert_eq!(Rule::threshold(3, 4), Err(RuleError::Need { need: 4, of: 3 }));
-        assert_eq!(Rule::cascade([]), Err(RuleError::Empty));
-        assert_eq!(Rule::cascade([Step::Or(u32::MAX); 4]), Err(RuleError::TooManyBands));
-        assert_eq!(Rule::cascade([Step::Or(1); 255]), Err(RuleError::TooManySteps { found: 255 }));
+        assert_eq!(Rule::threshold(3, 0), Err(SpecError::Need { need: 0, of: 3 }));
+        assert_eq!(Rule::threshold(3, 4), Err(SpecError::Need { need: 4, of: 3 }));
+        assert_eq!(Rule::cascade([]), Err(SpecError::EmptyRule));
+        assert_eq!(Rule::cascade([Step::Or(u32::MAX); 4]), Err(SpecError::TooManyBands));
+        assert_eq!(Rule::cascade([Step::Or(1); 255]), Err(SpecError::TooManySteps { found: 255 }));
         assert!(Rule::promise(0, 0.5, 0.1).is_err());
         for bad in [0.0, -1.0, 1.5, f64::NAN] {
             assert!(Rule::promise(8, bad, 0.1).is_err());

@@ -1,9 +1,9 @@
 //! What was agreed when a filter was made.
 
-use crate::{Distance, MergeError};
-
-/// The most generations that there may be: each is asked for every item.
-pub(crate) const MOST_GENERATIONS: usize = 1024;
+use crate::{
+    Distance, MergeError,
+    error::{MOST_GENERATIONS, SpecError},
+};
 
 /// What happens to an item for which the newest generation has no room.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -72,54 +72,23 @@ impl Terms {
         MergeError::unless_equal("way of being full", when_full, &other.when_full)
     }
 
-    pub(crate) fn check(&self) -> Result<(), TermsError> {
+    pub(crate) fn check(&self) -> Result<(), SpecError> {
         if self.capacity == 0 {
-            return Err(TermsError::NoCapacity);
+            return Err(SpecError::NoCapacity);
         }
         if !(self.near < self.far) {
-            return Err(TermsError::NearNotBelowFar { near: self.near.value(), far: self.far.value() });
+            return Err(SpecError::NearNotBelowFar { near: self.near.value(), far: self.far.value() });
         }
         for (what, found) in [("negative", self.max_false_negative), ("positive", self.max_false_positive)] {
             if !(0.0..1.0).contains(&found) {
-                return Err(TermsError::NotARate { what, found });
+                return Err(SpecError::NotARate { what, found });
             }
         }
         match self.when_full {
             WhenFull::Forget { generations: found } if !(1..=MOST_GENERATIONS as u32).contains(&found) => {
-                Err(TermsError::Generations { found })
+                Err(SpecError::Generations { found })
             }
             _ => Ok(()),
         }
     }
-}
-
-/// Why a filter can't be made on these terms.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
-#[non_exhaustive]
-pub enum TermsError {
-    /// Room for nothing.
-    #[error("a capacity of 0: a generation has room for at least 1 item")]
-    NoCapacity,
-    /// Near is not below far.
-    #[error("near is at a distance of {near} and far at {far}: near must be below far")]
-    NearNotBelowFar {
-        /// Near.
-        near: f64,
-        /// Far.
-        far: f64,
-    },
-    /// Not a rate.
-    #[error("a false-{what} rate of {found} cannot be promised: it must be at least 0 and below 1")]
-    NotARate {
-        /// Which.
-        what: &'static str,
-        /// What was asked for.
-        found: f64,
-    },
-    /// No generation, or more than can be asked one after the other.
-    #[error("{found} generations: there are from 1 to {MOST_GENERATIONS}; take a larger capacity for fewer of them")]
-    Generations {
-        /// How many were asked for.
-        found: u32,
-    },
 }

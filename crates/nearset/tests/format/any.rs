@@ -1,12 +1,8 @@
 //! Files of any kind opened as the kind that they state, and files signed again after a change.
 
 use nearset::{
-    BloomFilter, Check, DecodeError, Distance, ExactNearFilter, Filter, FilterSpec, HammingIndex, ItemError,
-    NearFilter,
-    codec::Kind,
-    family::Hashed,
-    filter::InsertError,
-    index::{IndexError, LshIndex},
+    BloomFilter, Check, DecodeError, Distance, Filter, FilterSpec, Index, IndexSpec, InsertError, ItemError, Kind,
+    family::Hashed, index::IndexError,
 };
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
@@ -32,11 +28,8 @@ pub fn sign(bytes: &mut [u8]) {
 
 pub enum Any<'a> {
     Bloom(BloomFilter<'a>),
-    Near(NearFilter<'a>),
-    ExactNear(ExactNearFilter<'a>),
-    Hamming(HammingIndex<'a>),
-    Lsh(LshIndex<'a>),
-    Generations(Filter<'a>),
+    Filter(Filter<'a>),
+    Index(Index<'a>),
     Description(FilterSpec),
 }
 
@@ -52,12 +45,9 @@ impl<'a> Any<'a> {
     pub fn open(bytes: &'a [u8], check: Check) -> Result<Self, DecodeError> {
         Ok(match Kind::of(bytes)? {
             Kind::Bloom => Any::Bloom(BloomFilter::decode(bytes, check)?),
-            Kind::Near => Any::Near(NearFilter::decode(bytes, check)?),
-            Kind::ExactNear => Any::ExactNear(ExactNearFilter::decode(bytes, check)?),
-            Kind::Hamming => Any::Hamming(HammingIndex::decode(bytes, check)?),
-            Kind::Lsh => Any::Lsh(LshIndex::decode(bytes, check)?),
-            Kind::Generations => Any::Generations(Filter::decode(bytes, check)?),
-            Kind::Description => Any::Description(FilterSpec::decode(bytes)?),
+            Kind::Near | Kind::ExactNear | Kind::Generations => Any::Filter(Filter::decode(bytes, check)?),
+            Kind::Hamming | Kind::Lsh => Any::Index(Index::decode(bytes, check)?),
+            Kind::Description => Any::Description(FilterSpec::decode(bytes, Check::Everything)?),
             other => panic!("{other} has no sample: add one"),
         })
     }
@@ -66,11 +56,8 @@ impl<'a> Any<'a> {
         let mut bytes = Vec::new();
         let written = match self {
             Any::Bloom(filter) => filter.encode(&mut bytes),
-            Any::Near(filter) => filter.encode(&mut bytes),
-            Any::ExactNear(filter) => filter.encode(&mut bytes),
-            Any::Hamming(index) => index.encode(&mut bytes),
-            Any::Lsh(index) => index.encode(&mut bytes),
-            Any::Generations(filter) => filter.encode(&mut bytes),
+            Any::Filter(filter) => filter.encode(&mut bytes),
+            Any::Index(index) => index.encode(&mut bytes),
             Any::Description(description) => return description.encode(),
         };
         written.expect("a Vec takes all");
@@ -80,11 +67,8 @@ impl<'a> Any<'a> {
     pub fn insert(&mut self, item: &Item) -> Result<bool, ItemError> {
         match self {
             Any::Bloom(filter) => Ok(filter.insert(item.bytes())),
-            Any::Near(filter) => filter.insert(item.view()),
-            Any::ExactNear(filter) => filter.insert(item.view()),
-            Any::Hamming(index) => index.insert(item.view()).map(|_| true).map_err(item_error),
-            Any::Lsh(index) => index.insert(item.view()).map(|_| true).map_err(item_error),
-            Any::Generations(filter) => match filter.insert(item.view(), &mut Hashed::new()) {
+            Any::Index(index) => index.insert(item.view()).map(|_| true).map_err(item_error),
+            Any::Filter(filter) => match filter.insert(item.view(), &mut Hashed::default()) {
                 Err(InsertError::Item(error)) => Err(error),
                 inserted => Ok(inserted.unwrap_or_else(|error| panic!("{error}"))),
             },
@@ -95,19 +79,22 @@ impl<'a> Any<'a> {
     pub fn contains(&self, item: &Item) -> Result<bool, ItemError> {
         match self {
             Any::Bloom(filter) => Ok(filter.contains(item.bytes())),
-            Any::Near(filter) => filter.contains_near(item.view()),
-            Any::ExactNear(filter) => filter.contains_near(item.view()),
-            Any::Hamming(index) => {
-                let radius = Distance::from_count(index.spec().radius);
-                index.within(item.view(), radius).map(|found| !found.is_empty()).map_err(item_error)
+            Any::Index(index) => {
+                let item = item.view();
+                let found = match index.spec() {
+                    IndexSpec::Hamming(spec) => {
+                        let radius = Distance::from_count(spec.radius);
+                        index.search(item, None, Some(radius)).map(|found| !found.is_empty())
+                    }
+                    IndexSpec::Lsh(spec) if spec.keeps_items => index
+                        .search(item, Some(1), None)
+                        .and_then(|_| index.candidates(item))
+                        .map(|ids| !ids.is_empty()),
+                    _ => index.candidates(item).map(|ids| !ids.is_empty()),
+                };
+                found.map_err(item_error)
             }
-            Any::Lsh(index) => {
-                if index.spec().keeps_items {
-                    index.nearest(item.view(), 1).map_err(item_error)?;
-                }
-                index.candidates(item.view()).map(|found| !found.is_empty()).map_err(item_error)
-            }
-            Any::Generations(filter) => filter.contains_near(item.view(), &mut Hashed::new()),
+            Any::Filter(filter) => filter.contains_near(item.view(), &mut Hashed::default()),
             Any::Description(_) => Ok(false),
         }
     }

@@ -1,10 +1,7 @@
 //! Damage of every sort to a small file of every kind.
 
 use nearset::{
-    BloomFilter, Check, DecodeError, ExactNearFilter, Filter, FilterSpec, HammingIndex, NearFilter,
-    codec::{Kind, Opening},
-    family::WorkLimit,
-    index::{IndexError, LshIndex},
+    BloomFilter, Check, DecodeError, Filter, FilterSpec, Index, Kind, Opening, family::WorkLimit, index::IndexError,
 };
 use proptest::prelude::*;
 
@@ -104,60 +101,23 @@ fn a_file_opens_only_as_what_it_is() {
         let kind = Kind::of(&bytes).unwrap();
         let wrong = [
             (Kind::Bloom, BloomFilter::decode(&bytes, Check::Everything).err()),
-            (Kind::Near, NearFilter::decode(&bytes, Check::Everything).err()),
-            (Kind::ExactNear, ExactNearFilter::decode(&bytes, Check::Everything).err()),
-            (Kind::Hamming, HammingIndex::decode(&bytes, Check::Everything).err()),
-            (Kind::Lsh, LshIndex::decode(&bytes, Check::Everything).err()),
-            (Kind::Description, FilterSpec::decode(&bytes).err()),
+            (Kind::Near, Filter::decode(&bytes, Check::Everything).err()),
+            (Kind::Hamming, Index::decode(&bytes, Check::Everything).err()),
+            (Kind::Description, FilterSpec::decode(&bytes, Check::Everything).err()),
         ];
         for (asked, error) in wrong {
+            let is_filter = matches!(kind, Kind::Near | Kind::ExactNear | Kind::Generations);
             match error {
-                None => assert!(asked == kind || kind == Kind::Generations, "{}", sample.name),
-                Some(DecodeError::WrongKind { expected, .. }) if kind == Kind::Generations => {
-                    assert_eq!(expected, asked)
-                }
-                Some(DecodeError::Several { .. }) => assert_eq!(kind, Kind::Generations),
+                None => assert!(
+                    asked == kind || asked == Kind::Near && is_filter || asked == Kind::Hamming && kind == Kind::Lsh,
+                    "{}",
+                    sample.name
+                ),
                 Some(DecodeError::WrongKind { expected, found }) => assert_eq!((expected, found), (asked, kind)),
                 Some(other) => panic!("{}: {other}", sample.name),
             }
         }
     }
-}
-
-/// The only generation of a file opens as that filter, in place; one of several does not open as the whole.
-#[test]
-fn the_only_generation_opens_as_the_filter_that_it_is() {
-    let (mut alone, mut several) = (0, 0);
-    for sample in samples::all() {
-        let Any::Generations(generations) = sample.filter() else { continue };
-        // Aligned like a memory map.
-        let bytes = sample.bytes();
-        let opened = [
-            NearFilter::decode(&bytes, Check::Everything).map(Filter::from),
-            ExactNearFilter::decode(&bytes, Check::Everything).map(Filter::from),
-        ];
-        let count = generations.generations();
-        for opened in opened {
-            match (opened, count) {
-                (Ok(filter), 1) => {
-                    let (mut found, mut expected) = (Vec::new(), Vec::new());
-                    filter.encode(&mut found).unwrap();
-                    let near = generations.near_generations().next().map(|near| near.encode(&mut expected));
-                    let exact = generations.exact_generations().next().map(|exact| exact.encode(&mut expected));
-                    near.or(exact).expect("one generation").unwrap();
-                    assert_eq!(found, expected, "{}", sample.name);
-                    alone += 1;
-                }
-                (Err(DecodeError::WrongKind { .. }), 1) => {}
-                (Err(error @ DecodeError::Several { .. }), 2..) => {
-                    assert!(error.to_string().contains(&format!("{count} generations")), "{error}");
-                    several += 1;
-                }
-                (opened, _) => panic!("{}: {:?}", sample.name, opened.err()),
-            }
-        }
-    }
-    assert!(alone >= 2 && several >= 3, "{alone} alone, {several} several");
 }
 
 /// Damages the generations' own files, and signs both them and the whole file again.
@@ -377,7 +337,7 @@ fn probing_that_tries_endless_combinations_is_refused_with_the_cure() {
         assert!(error.to_string().contains("use fewer rows, bands, probes"), "{error}");
     }
     let work = Opening { check: Check::Everything, work: WorkLimit::Unlimited };
-    assert!(NearFilter::decode(&with(64), work).is_ok(), "it opens if the limit is lifted");
+    assert!(Filter::decode(&with(64), work).is_ok(), "it opens if the limit is lifted");
 }
 
 /// Rows take no space in a file.
@@ -427,11 +387,11 @@ fn names_of_ids_far_beyond_the_items_are_not_merged() {
         let at = counts(bytes) + 8;
         bytes[at..at + 8].copy_from_slice(&(1u64 << 30).to_le_bytes());
     });
-    let mut index = LshIndex::decode(&bytes, Check::Everything).unwrap();
+    let mut index = Index::decode(&bytes, Check::Everything).unwrap();
     let other = index.clone();
     let error = index.merge(&other).unwrap_err();
     assert!(matches!(error, IndexError::SparseNames { .. }), "{error}");
-    assert_eq!(index.next_id(), 1 << 30, "the index is unchanged");
+    assert_eq!(index.len(), other.len(), "the index is unchanged");
 }
 
 proptest! {

@@ -3,9 +3,9 @@
 use std::time::{Duration, Instant};
 
 use nearset::{
-    BitString, Check, DecodeError, Distance, Family, Filter, FilterSpec, Seed,
+    BitString, Check, DecodeError, Distance, Family, Filter, FilterSpec, IndexSpec, Rng, Seed,
     family::{Form, Hashed, WorkBound},
-    hash::Rng,
+    index::IndexError,
 };
 
 use crate::{any::Any, samples::Item};
@@ -56,13 +56,18 @@ fn item_of(family: &Family, rng: &mut Rng) -> Option<Item> {
     let vector = |dimension: u32, rng: &mut Rng| {
         (dimension <= MOST_ELEMENTS).then(|| Item::Vector((0..dimension).map(|_| rng.gaussian() as f32).collect()))
     };
-    match family.form() {
+    let form = match (family, family.metric()) {
+        (_, Some(metric)) => metric.form(),
+        (Family::Minutiae(family), None) => Form::Bits(family.squares),
+        (family, None) => panic!("{family:?} is not covered here: add its items"),
+    };
+    match form {
         Form::Bits(length) => bits(length, rng),
         Form::Symbols(length) => {
             (length <= MOST_ELEMENTS).then(|| Item::Symbols((0..length).map(|_| rng.below(20) as u32).collect()))
         }
-        Form::Set(_) if rng.chance(0.5) => Some(Item::Set((0..rng.below(500)).map(|_| rng.next_u64()).collect())),
-        Form::Weighted(_) if rng.chance(0.5) => {
+        Form::Set(_) if rng.unit() < 0.5 => Some(Item::Set((0..rng.below(500)).map(|_| rng.next_u64()).collect())),
+        Form::Weighted(_) if rng.unit() < 0.5 => {
             Some(Item::Weighted((0..1 + rng.below(50)).map(|element| (element, 0.01 + rng.unit())).collect()))
         }
         Form::Set(_) | Form::Weighted(_) => {
@@ -107,11 +112,12 @@ impl Any<'_> {
     fn work_bound(&self) -> WorkBound {
         match self {
             Any::Bloom(_) => WorkBound::default(),
-            Any::Near(filter) => filter.spec().work_bound(),
-            Any::ExactNear(filter) => filter.spec().work_bound(),
-            Any::Hamming(index) => index.spec().work_bound(),
-            Any::Lsh(index) => index.spec().work_bound(),
-            Any::Generations(filter) => filter.spec().work_bound().in_each_of(filter.generations()),
+            Any::Index(index) => index.spec().work_bound(),
+            Any::Filter(filter) => {
+                let mut bound = filter.spec().work_bound();
+                bound.look_up = bound.look_up.saturating_mul(filter.generations().len() as u64);
+                bound
+            }
             Any::Description(description) => description.work_bound(),
         }
     }
@@ -123,18 +129,20 @@ impl Any<'_> {
         };
         match self {
             Any::Bloom(_) => Some(Item::Text(format!("text {}", rng.below(100)))),
-            Any::Near(filter) => item_of(&filter.spec().family, rng),
-            Any::ExactNear(filter) => bits(filter.spec().bits, rng),
-            Any::Hamming(index) => bits(index.spec().bits, rng),
-            Any::Lsh(index) => item_of(&index.spec().family, rng),
-            Any::Generations(filter) => of(family_of(&filter.spec()), rng),
+            Any::Index(index) => match index.spec() {
+                IndexSpec::Hamming(spec) => bits(spec.bits, rng),
+                IndexSpec::Lsh(spec) => item_of(&spec.family, rng),
+                other => panic!("{other:?} is not covered here: add its items"),
+            },
+            Any::Filter(filter) => of(family_of(&filter.spec()), rng),
             Any::Description(description) => of(family_of(description), rng),
         }
     }
 
     fn insert_if_room(&mut self, item: &Item) {
         match self {
-            Any::Generations(filter) => drop(filter.insert(item.view(), &mut Hashed::new())),
+            Any::Filter(filter) => drop(filter.insert(item.view(), &mut Hashed::default())),
+            Any::Index(index) => drop(index.insert(item.view())),
             other => drop(other.insert(item)),
         }
     }
@@ -142,27 +150,21 @@ impl Any<'_> {
     /// Returns a point of the curve that `nearset info` shows.
     fn acceptance(&self, at: Distance) -> f64 {
         match self {
-            Any::Near(filter) => filter.acceptance_probability(at),
-            Any::ExactNear(filter) => filter.acceptance_probability(at),
-            Any::Generations(filter) => filter.acceptance_probability(at),
-            Any::Lsh(index) => index.spec().success_probability(at),
-            Any::Bloom(_) | Any::Hamming(_) | Any::Description(_) => 0.0,
+            Any::Filter(filter) => filter.acceptance_probability(at),
+            Any::Bloom(_) | Any::Index(_) | Any::Description(_) => 0.0,
         }
     }
 
     fn merge(&mut self, other: &Any<'_>) {
         let merged = match (self, other) {
             (Any::Bloom(ours), Any::Bloom(theirs)) => ours.merge(theirs).is_ok(),
-            (Any::Near(ours), Any::Near(theirs)) => ours.merge(theirs).is_ok(),
-            (Any::ExactNear(ours), Any::ExactNear(theirs)) => ours.merge(theirs).is_ok(),
-            (Any::Hamming(ours), Any::Hamming(theirs)) => ours.merge(theirs).is_ok(),
             // Ids may run out, or be too many for names.
-            (Any::Lsh(ours), Any::Lsh(theirs)) => ours.merge(theirs).is_ok() || ours.next_id() > 1 << 19,
-            // Several generations are not merged, and a filter that refuses may be full.
-            (Any::Generations(ours), Any::Generations(theirs)) => {
-                let _ = ours.merge(theirs);
-                true
+            (Any::Index(ours), Any::Index(theirs)) => {
+                let merged = ours.merge(theirs);
+                matches!(merged, Ok(_) | Err(IndexError::Full | IndexError::SparseNames { .. }))
             }
+            // Several generations are not merged, and a filter that refuses may be full.
+            (Any::Filter(ours), Any::Filter(theirs)) => ours.merge(theirs).is_ok() || ours.spec().terms().is_some(),
             _ => true,
         };
         assert!(merged, "a filter must merge with itself");
@@ -196,11 +198,12 @@ fn drive_watched(bytes: &[u8], seed: u64, watch: &mut Watch) -> Result<(), Decod
             return Ok(());
         }
         let Ok(made) = watch.step("make", 0, || Filter::new(description)) else { return Ok(()) };
-        opened = Any::Generations(made);
+        opened = Any::Filter(made);
     }
     for _ in 0..2 {
         let Some(item) = opened.item(&mut rng) else { return Ok(()) };
-        let operations = bound.of_first_item(elements(&item));
+        let elements = bound.element.saturating_mul(elements(&item));
+        let operations = [bound.draw, bound.hash, bound.look_up, elements].into_iter().fold(0, u64::saturating_add);
         let found = watch.step("query", operations, || opened.contains(&item));
         // Insertion queries too, and a full generation makes another one of its size.
         if found.is_ok() && opened.may_insert() {
@@ -214,11 +217,10 @@ fn drive_watched(bytes: &[u8], seed: u64, watch: &mut Watch) -> Result<(), Decod
 }
 
 impl Any<'_> {
-    /// Returns whether an item can be inserted without being refused for its size or for lack of ids.
+    /// Returns whether an item can be inserted without being refused for its size.
     fn may_insert(&self) -> bool {
         match self {
-            Any::Generations(filter) => filter.room_needed(1) < 1 << 22,
-            Any::Lsh(index) => index.next_id() < u32::MAX,
+            Any::Filter(filter) => filter.room_needed(1) < 1 << 22,
             _ => true,
         }
     }

@@ -4,7 +4,7 @@
 //! others in place. A file whose layout is not understood is left unchanged. The example `mutate_files` and the fuzzer
 //! share this file.
 
-use nearset::hash::Rng;
+use nearset::Rng;
 
 use crate::any::{payload_start, sign};
 
@@ -202,7 +202,7 @@ pub fn mutate(bytes: &mut Vec<u8>, rng: &mut Rng) {
         let new = changed(u64::from_le_bytes(old), width, rng);
         bytes[at..at + width].copy_from_slice(&new.to_le_bytes()[..width]);
     }
-    if rng.chance(0.7) {
+    if rng.unit() < 0.7 {
         make_tables_fit(bytes, rng);
     }
     sign_all(bytes);
@@ -243,7 +243,7 @@ pub fn make_tables_fit(bytes: &mut Vec<u8>, rng: &mut Rng) {
     bytes.truncate(start);
     bytes.resize(start + length as usize, 0);
     let mut ones = 0;
-    if rng.chance(0.6) {
+    if rng.unit() < 0.6 {
         for position in 0..64 * tables {
             let left = shape.bits.saturating_sub(8 * position).min(8);
             let byte = &mut bytes[start + position as usize];

@@ -9,10 +9,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use nearset::{
-    Check,
-    codec::{Kind, length_of},
-};
+use nearset::{Check, Kind, length_of};
 
 use crate::{
     any::Any,

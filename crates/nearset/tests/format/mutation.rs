@@ -1,6 +1,6 @@
 //! Many small changes, signed each time: what a fuzzer would try, in the same order in every run.
 
-use nearset::{Check, Seed, hash::Rng};
+use nearset::{Check, Rng, Seed};
 
 use crate::{
     any::{Any, payload_start, sign},
@@ -43,7 +43,7 @@ fn mutate(bytes: &mut Vec<u8>, samples: &[(&str, Vec<u8>)], rng: &mut Rng) {
     const NUMBERS: [u64; 12] = [0, 1, 2, 7, 8, 63, 64, 255, 0xffff, u32::MAX as u64, 1 << 40, u64::MAX];
     // Most of what can be wrongly believed stands before the tables.
     let described = payload_start(bytes).unwrap_or(bytes.len()).min(bytes.len());
-    let end = if rng.chance(0.8) { described } else { bytes.len() };
+    let end = if rng.unit() < 0.8 { described } else { bytes.len() };
     if end <= 10 {
         return;
     }
@@ -65,7 +65,7 @@ fn mutate(bytes: &mut Vec<u8>, samples: &[(&str, Vec<u8>)], rng: &mut Rng) {
         }
         _ => {
             // One line more or less, with a length to match.
-            if rng.chance(0.5) && bytes.len() > 128 {
+            if rng.unit() < 0.5 && bytes.len() > 128 {
                 bytes.truncate(bytes.len() - 64);
             } else {
                 bytes.resize(bytes.len() + 64, 0);

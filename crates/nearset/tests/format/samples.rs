@@ -3,13 +3,12 @@
 use std::{fmt, str::FromStr};
 
 use nearset::{
-    BitString, BloomFilter, Distance, ExactNearFilter, ExactSpec, Family, Filter, FilterSpec, HammingIndex,
-    HammingSpec, Layout, LshIndex, LshSpec, NearFilter, Seed, Shingling, Spec, Symbols, Table,
+    BitString, BloomFilter, Distance, ExactSpec, Family, Filter, FilterSpec, HammingSpec, Index, Layout, LshSpec, Rng,
+    Seed, Shingling, Spec, Symbols, Table,
     family::{
         BitSampling, CrossPolytope, DiceMinHash, Hyperplane, MinHash, Minutiae, PStable, Sampling, Stable, Symbol,
         SymbolSampling, WeightedMinHash,
     },
-    hash::Rng,
     spec::{Construction, Probing, Rule, Step, Terms, Verification, WhenFull},
 };
 
@@ -128,8 +127,8 @@ fn seed() -> Seed {
 }
 
 fn near(spec: Result<Spec, nearset::spec::SpecError>) -> Any<'static> {
-    let filter = spec.and_then(NearFilter::from_spec);
-    Any::Near(filter.expect("samples have valid specs"))
+    let filter = spec.and_then(|spec| Filter::new(&spec.into()));
+    Any::Filter(filter.expect("samples have valid specs"))
 }
 
 fn plain(family: impl Into<Family>, rows: u32, bands: u32, threshold: u32, table: Table) -> Any<'static> {
@@ -139,39 +138,39 @@ fn plain(family: impl Into<Family>, rows: u32, bands: u32, threshold: u32, table
 /// A filter that needs all bands and verifies, with or without probing.
 fn verified(family: impl Into<Family>, rows: u32, bands: u32, probing: Option<Probing>) -> Any<'static> {
     let spec = Spec::new(family, Layout::new(rows, bands), bands, Table::Bits(900), seed());
-    near(spec.map(|spec| spec.with_checks(Some(Verification { lines: 3, hashes: 8 }), probing)))
+    near(spec.map(|mut spec| {
+        (spec.verification, spec.probing) = (Some(Verification { lines: 3, hashes: 8 }), probing);
+        spec
+    }))
 }
 
 fn exact(spec: Result<ExactSpec, nearset::spec::SpecError>) -> Any<'static> {
-    Any::ExactNear(spec.and_then(ExactNearFilter::from_spec).expect("samples have valid specs"))
+    Any::Filter(spec.and_then(|spec| Filter::new(&spec.into())).expect("samples have valid specs"))
 }
 
 fn exact_of(bits: u32, radius: u32, construction: Construction) -> Any<'static> {
-    exact(Ok(ExactSpec { bits, radius, seed: seed(), construction }))
+    exact(ExactSpec::new(bits, radius, construction, seed()))
 }
 
 /// An index that already holds items, some of them named and one removed, so that its tables are not empty.
 fn hamming(bits: u32, radius: u32, items: u32) -> Any<'static> {
     let mut rng = Rng::new(Seed::new(8));
-    let mut index =
-        HammingIndex::from_spec(HammingSpec { bits, radius, seed: seed() }).expect("samples have valid specs");
+    let mut index = Index::new(HammingSpec::new(bits, radius, seed())).expect("samples have valid specs");
     for id in 0..items {
         let mut item = BitString::zeros(bits as usize);
-        (0..bits as usize).for_each(|position| item.set(position, rng.chance(0.5)));
-        index.insert(&item).expect("of the right length");
-        if [1, 4, 5].contains(&id) {
-            index.labels_mut().insert(id, &format!("item {id}, ü"));
-        }
+        (0..bits as usize).for_each(|position| item.set(position, rng.unit() < 0.5));
+        let name = [1, 4, 5].contains(&id).then(|| format!("item {id}, ü"));
+        index.push(&item, name.as_deref()).expect("of the right length");
     }
     index.compact();
     index.remove(items / 2);
-    Any::Hamming(index)
+    Any::Index(index)
 }
 
 fn generations(spec: FilterSpec, capacity: u64, when_full: WhenFull) -> Any<'static> {
     let terms = Terms::new(Distance::from_count(3), Distance::from_count(30), 0.02, 0.001, capacity, when_full);
     let spec = spec.on_terms(terms).expect("samples have valid terms");
-    Any::Generations(Filter::new(&spec).expect("samples have valid specs"))
+    Any::Filter(Filter::new(&spec).expect("samples have valid specs"))
 }
 
 /// A filter of texts as the first version planned it: 22 % full, with 0.1 between near and far.
@@ -185,7 +184,7 @@ fn texts(near: f64, rows: u32, bands: u32, bits: u64, capacity: u64, when_full: 
 }
 
 fn index(spec: LshSpec) -> Any<'static> {
-    Any::Lsh(LshIndex::from_spec(spec).expect("samples have valid specs"))
+    Any::Index(Index::new(spec).expect("samples have valid specs"))
 }
 
 fn index_of(family: impl Into<Family>, rows: u32, bands: u32) -> LshSpec {
@@ -202,7 +201,7 @@ fn bits<const LENGTH: usize>() -> Makes {
     Makes {
         new: |rng| {
             let mut bits = BitString::zeros(LENGTH);
-            (0..LENGTH).for_each(|position| bits.set(position, rng.chance(0.5)));
+            (0..LENGTH).for_each(|position| bits.set(position, rng.unit() < 0.5));
             Item::Bits(bits)
         },
         change: |item, rng| {
@@ -282,7 +281,7 @@ const LINES: Table = Table::Lines { lines: 2, hashes: 6 };
 pub fn all() -> Vec<Sample> {
     type Named = (&'static str, Makes, fn() -> Any<'static>);
     let samples: Vec<Named> = vec![
-        ("bloom", TEXTS, || Any::Bloom(BloomFilter::with_lines(5, 7, seed()).expect("a valid filter"))),
+        ("bloom", TEXTS, || Any::Bloom(BloomFilter::new(220, 0.005, seed()).expect("a valid filter"))),
         ("near-bit-sampling", bits::<100>(), || {
             let family = BitSampling { bits: 100, sampling: Sampling::Uniform };
             plain(family, 8, 12, 5, Table::Bits(100))
@@ -315,8 +314,9 @@ pub fn all() -> Vec<Sample> {
         }),
         ("near-hyperplane-verified", VECTORS, || verified(Hyperplane { dimension: 16 }, 6, 3, None)),
         ("near-hyperplane-probed", VECTORS, || {
-            let spec = Spec::new(Hyperplane { dimension: 16 }, Layout::new(8, 4), 3, LINES, seed());
-            near(spec.map(|spec| spec.with_checks(None, ONCE)))
+            let mut spec = Spec::new(Hyperplane { dimension: 16 }, Layout::new(8, 4), 3, LINES, seed()).expect("valid");
+            spec.probing = ONCE;
+            near(Ok(spec))
         }),
         ("near-cross-polytope", VECTORS, || plain(CrossPolytope { dimension: 16 }, 1, 6, 3, Table::Bits(80))),
         ("near-gaussian-verified-probed", VECTORS, || {
@@ -328,47 +328,60 @@ pub fn all() -> Vec<Sample> {
         ("near-cascade", bits::<100>(), || {
             let family = BitSampling { bits: 100, sampling: Sampling::Uniform };
             let steps = vec![Step::And(2), Step::Or(3), Step::AtLeast { of: 3, need: 2 }];
-            near(Spec::cascade(family, 6, steps, Table::Bits(100), seed()))
+            near(Rule::cascade(steps).map(|rule| Spec::by_rule(family, 6, rule, Table::Bits(100), seed())))
         }),
         ("exact-pigeonhole", bits::<100>(), || exact(ExactSpec::pigeonhole(100, 5, 3, 8, 1e-3, seed()))),
         ("exact-pigeonhole-bits", bits::<64>(), || {
             exact_of(64, 3, Construction::Pigeonhole { blocks: 4, table: Table::Bits(3_000) })
         }),
-        ("exact-pigeonhole-direct", bits::<64>(), || exact(ExactSpec::direct_pigeonhole(64, 7, 8, seed()))),
+        ("exact-pigeonhole-direct", bits::<64>(), || {
+            exact_of(64, 7, Construction::Pigeonhole { blocks: 8, table: Table::Direct })
+        }),
         ("exact-covering", bits::<128>(), || exact_of(128, 3, Construction::Covering { table: LINES })),
-        ("exact-folded-scan", bits::<256>(), || exact(ExactSpec::folded_scan(256, 12, 64, seed()))),
-        ("exact-whole-scan", bits::<100>(), || exact(ExactSpec::folded_scan(100, 10, 128, seed()))),
-        ("exact-empty-scan", bits::<100>(), || exact(ExactSpec::folded_scan(100, 10, 128, seed()))),
+        ("exact-folded-scan", bits::<256>(), || {
+            exact(ExactSpec::new(256, 12, Construction::FoldedScan { width: 64 }, seed()))
+        }),
+        ("exact-whole-scan", bits::<100>(), || {
+            exact(ExactSpec::new(100, 10, Construction::FoldedScan { width: 128 }, seed()))
+        }),
+        ("exact-empty-scan", bits::<100>(), || {
+            exact(ExactSpec::new(100, 10, Construction::FoldedScan { width: 128 }, seed()))
+        }),
         ("hamming-empty", bits::<100>(), || hamming(100, 10, 0)),
         ("hamming-scan", bits::<256>(), || hamming(256, 31, 30)),
         ("hamming-folded-blocks", bits::<64>(), || hamming(64, 0, 400)),
         ("hamming-searched-blocks", bits::<16>(), || hamming(16, 1, 800)),
         ("lsh-bit-sampling", bits::<100>(), || index(index_of(BitSampling::new(100), 8, 4))),
         ("lsh-bit-sampling-removed", bits::<64>(), || {
-            let mut index = LshIndex::from_spec(index_of(BitSampling::new(64), 6, 3)).expect("a valid spec");
+            let mut index = Index::new(index_of(BitSampling::new(64), 6, 3)).expect("a valid spec");
             for removed in 0..3 {
                 index.insert(&BitString::zeros(64)).expect("an item of its length");
                 assert!(index.remove(removed));
             }
-            Any::Lsh(index)
+            Any::Index(index)
         }),
         ("lsh-named", bits::<64>(), || {
-            let mut index = LshIndex::from_spec(index_of(BitSampling::new(64), 6, 3)).expect("a valid spec");
+            let mut index = Index::new(index_of(BitSampling::new(64), 6, 3)).expect("a valid spec");
             for name in ["zéro", "", "two"] {
-                let id = index.insert(&BitString::zeros(64)).expect("an item of its length");
-                index.labels_mut().insert(id, name);
+                index.push(&BitString::zeros(64), Some(name)).expect("an item of its length");
             }
-            Any::Lsh(index)
+            Any::Index(index)
         }),
         ("lsh-symbol-sampling", SYMBOLS, || index(index_of(SymbolSampling::new(40), 4, 3))),
         ("lsh-minhash-words", TEXTS, || index(index_of(MinHash { shingling: Shingling::Words(2) }, 2, 5))),
         ("lsh-weighted-minhash", WEIGHTED, || {
             index(index_of(WeightedMinHash { shingling: Shingling::Words(1) }, 2, 4))
         }),
-        ("lsh-hyperplane-probed", VECTORS, || index(index_of(Hyperplane { dimension: 16 }, 9, 2).with_probes(7))),
+        ("lsh-hyperplane-probed", VECTORS, || {
+            let mut spec = index_of(Hyperplane { dimension: 16 }, 9, 2);
+            spec.probes = 7;
+            index(spec)
+        }),
         ("lsh-gaussian-without-items", VECTORS, || {
             let family = PStable { dimension: 16, width: 4.0, stable: Stable::Gaussian };
-            index(index_of(family, 3, 4).with_probes(3).without_items())
+            let mut spec = index_of(family, 3, 4);
+            (spec.probes, spec.keeps_items) = (3, false);
+            index(spec)
         }),
         ("generations-grown-emptier", bits::<100>(), || {
             let spec = Spec::new(BitSampling::new(100), Layout::new(8, 12), 5, Table::Bits(100), seed());
@@ -376,21 +389,21 @@ pub fn all() -> Vec<Sample> {
         }),
         ("generations-grown-emptier-exact", bits::<64>(), || {
             let construction = Construction::Pigeonhole { blocks: 2, table: Table::Lines { lines: 1, hashes: 4 } };
-            let spec = ExactSpec { bits: 64, radius: 3, seed: seed(), construction };
+            let spec = ExactSpec::new(64, 3, construction, seed()).expect("a valid spec");
             generations(FilterSpec::from(spec), 1, WhenFull::Grow)
         }),
         ("generations-window", TEXTS, || {
             let described = texts(0.8, 8, 160, 9, 2, WhenFull::Forget { generations: 2 });
-            Any::Generations(Filter::new(&described).expect("it needs little memory"))
+            Any::Filter(Filter::new(&described).expect("it needs little memory"))
         }),
         ("generations-scan", bits::<100>(), || {
-            let spec = ExactSpec::folded_scan(100, 4, 64, seed()).expect("a valid spec");
+            let spec = ExactSpec::new(100, 4, Construction::FoldedScan { width: 64 }, seed()).expect("a valid spec");
             generations(FilterSpec::from(spec), 5, WhenFull::Refuse)
         }),
         ("generations-empty", VECTORS, || {
             let spec = Spec::new(Hyperplane { dimension: 16 }, Layout::new(9, 4), 4, Table::Bits(40), seed());
-            let verification = Some(Verification { lines: 1, hashes: 8 });
-            let spec = spec.expect("a valid spec").with_checks(verification, ONCE);
+            let mut spec = spec.expect("a valid spec");
+            (spec.verification, spec.probing) = (Some(Verification { lines: 1, hashes: 8 }), ONCE);
             generations(FilterSpec::from(spec), 9, WhenFull::Forget { generations: 1024 })
         }),
         ("description-empty-text", TEXTS, || Any::Description(texts(0.7, 5, 188, 4_220_278, 1 << 20, WhenFull::Grow))),
@@ -403,13 +416,13 @@ pub fn all() -> Vec<Sample> {
     samples.into_iter().map(|(name, makes, empty)| sample(name, &makes, empty)).collect()
 }
 
-/// Formats a spec as the manifest always has.
+/// Formats a spec for people who read the manifest.
 fn described(spec: &FilterSpec) -> String {
     let first = match (spec.near(), spec.exact()) {
-        (Some(spec), _) => format!("Near({spec:?})"),
-        (_, spec) => format!("Exact({:?})", spec.expect("either kind")),
+        (Some(spec), _) => format!("{spec:?}"),
+        (_, spec) => format!("{:?}", spec.expect("either kind")),
     };
-    format!("Description {{ spec: {first}, terms: {:?} }}", spec.terms())
+    spec.terms().map_or_else(|| first.clone(), |terms| format!("{first} on {terms:?}"))
 }
 
 /// Makes a sample with five items, and as queries each of them, a slight change of each, and five others.
@@ -425,15 +438,9 @@ fn sample(name: &'static str, makes: &Makes, empty: fn() -> Any<'static>) -> Sam
     queries.extend((0..5).map(|_| (makes.new)(&mut rng)));
     let items = if name.contains("empty") { Vec::new() } else { items };
     let words = match empty() {
-        Any::Bloom(filter) => format!("lines 5, bits a key {}, seed {}", filter.hashes(), filter.seed()),
-        Any::Near(filter) => format!("{:?}", filter.spec()),
-        Any::ExactNear(filter) => format!("{:?}", filter.spec()),
-        Any::Hamming(index) => {
-            let blocks: Vec<(u32, u32)> = index.block_radii().collect();
-            format!("{:?}, {} items drawn before, blocks {blocks:?}", index.spec(), index.len())
-        }
-        Any::Lsh(index) => format!("{:?}", index.spec()),
-        Any::Generations(filter) => described(&filter.spec()),
+        Any::Bloom(filter) => format!("{} bits, seed {}", filter.num_bits(), filter.seed()),
+        Any::Index(index) => format!("{:?}, {} items drawn before", index.spec(), index.len()),
+        Any::Filter(filter) => described(&filter.spec()),
         Any::Description(spec) => described(&spec),
     };
     Sample { name, words, items, queries, empty }

@@ -5,8 +5,8 @@
 //! capacity, partners at the far distance are queried. Unrelated items follow the request's far model.
 
 use nearset::{
-    BitString, Distance, Item, Metric, NearFilter, Seed, Shingling, Symbols,
-    hash::Rng,
+    BitString, Distance, Filter, FilterSpec, Item, Metric, Rng, Seed, Shingling, Symbols,
+    family::Hashed,
     item::ItemBuffer,
     plan::{FarModel, Plan, Request},
     spec::Terms,
@@ -32,7 +32,7 @@ fn random(metric: Metric, near: Distance, rng: &mut Rng) -> ItemBuffer {
         Metric::Hamming { bits } => {
             let mut string = BitString::zeros(bits as usize);
             (0..bits as usize)
-                .filter(|_| rng.chance(0.5))
+                .filter(|_| rng.unit() < 0.5)
                 .collect::<Vec<_>>()
                 .into_iter()
                 .for_each(|at| string.flip(at));
@@ -165,7 +165,7 @@ fn random_request(number: u64, rng: &mut Rng) -> Request {
     let own = |value| metric.own_unit(Distance::new(value).expect("positive"));
     let request = Request::new(metric, own(near)).far(own(far)).capacity(100 + rng.below(400));
     let mut request = request.errors(between(0.01, 0.1, rng), between(0.002, 0.05, rng));
-    if rng.chance(0.2) {
+    if rng.unit() < 0.2 {
         request.far_model = Some(FarModel::WorstCase);
     }
     request
@@ -197,15 +197,18 @@ pub fn simulate(plan: &Plan, filters: u64, number: u64) -> Measured {
     let (mut missed, mut accepted) = (Vec::new(), Vec::new());
     for seed in 0..filters {
         let mut rng = Rng::new(Seed::new(number).derive("items", seed));
-        let mut filter =
-            NearFilter::from_spec(spec.clone().seeded(Seed::new(1 + seed))).expect("a planned spec is valid");
-        let ask =
-            |filter: &NearFilter<'_>, item: &ItemBuffer| filter.contains_near(item.view()).expect("a fitting item");
+        let mut spec = spec.clone();
+        spec.seed = Seed::new(1 + seed);
+        let mut filter = Filter::new(&FilterSpec::from(spec)).expect("a planned spec is valid");
+        let mut room = Hashed::default();
+        let mut ask = |filter: &Filter<'_>, item: &ItemBuffer| {
+            filter.contains_near(item.view(), &mut room).expect("a fitting item")
+        };
         let mut items = Vec::new();
         let mut misses = 0;
         for _ in 0..terms.capacity {
             let item = random(metric, terms.near, &mut rng);
-            filter.insert(item.view()).expect("a fitting item");
+            filter.insert(item.view(), &mut Hashed::default()).expect("a fitting item");
             misses += u64::from(!ask(&filter, &partner(metric, &item, terms.near, &mut rng)));
             items.push(item);
         }

@@ -49,7 +49,7 @@ impl InOrder {
     pub fn new(stars: Stars, start: &Start, filters: usize, library: Option<LibraryWriter>) -> Result<Self, RunError> {
         let (names, wants_names) = (Ids::default(), start.wants_names());
         let mut new =
-            Self { stars, names, wants_names, log: None, keys: ShingleKeys::new(), short: 0, filters, library };
+            Self { stars, names, wants_names, log: None, keys: ShingleKeys::default(), short: 0, filters, library };
         let Some(folder) = start.folder() else { return Ok(new) };
         let saved: Option<Saved> = start.saved()?;
         if let Some(saved) = &saved {
@@ -104,7 +104,7 @@ impl Decider for InOrder {
                 continue;
             }
             let (record, set) = (cut.record, std::mem::take(&mut cut.set));
-            self.short += u64::from(set.len() < VerifiedDedupSummary::FEW_SHINGLES);
+            self.short += u64::from(set.as_slice().len() < VerifiedDedupSummary::FEW_SHINGLES);
             let stored = self.library.as_ref().map(|_| set.clone());
             let keys = part.piece.keys(document);
             self.keys.read(keys);

@@ -123,11 +123,11 @@ impl Ranked {
                     Keep::Max(_) | Keep::Min(_) => Rank::of(document.field.as_deref()),
                     _ => Rank::Number(document.text_bytes as f64, None),
                 };
-                short += u64::from(document.set.len() < VerifiedDedupSummary::FEW_SHINGLES);
+                short += u64::from(document.set.as_slice().len() < VerifiedDedupSummary::FEW_SHINGLES);
                 let from = keys.len();
                 keys.extend_from_slice(cut.keys(next - 1));
                 let range = from..keys.len();
-                records.push(Some((rank, stars.texts.place(batch, i)?, document.set.len(), range)));
+                records.push(Some((rank, stars.texts.place(batch, i)?, document.set.as_slice().len(), range)));
             }
             let held = 8 * keys.len() + size_of_val(&records[..]);
             stars.expect_memory(held as u64, records.len() as u64)?;
@@ -142,7 +142,7 @@ impl Ranked {
             let rank = |record: u32| records[record as usize].as_ref().map_or(&Rank::Missing, |(rank, ..)| rank);
             options.keep.order(rank(a), rank(b)).then(a.cmp(&b))
         });
-        let (mut removals, mut read) = (BTreeMap::new(), ShingleKeys::new());
+        let (mut removals, mut read) = (BTreeMap::new(), ShingleKeys::default());
         for record in order {
             progress.go_on()?;
             if record % 1024 == 0 {

@@ -17,17 +17,20 @@ mod sketch;
 
 #[cfg(test)]
 pub(crate) use permutation::PermutationMinHash;
-pub use signature::{Estimate, Signature, SignatureError};
+#[cfg(test)]
+pub(crate) use signature::Estimate;
+pub use signature::Signature;
 use sketch::FastSketch;
 
 use super::{
-    FamilyError, Functions, Hashed, KEY_BASE, Layout, LshFamily, WorkBound, key,
+    Functions, Hashed, KEY_BASE, Layout, LshFamily, WorkBound, key,
     member::{Member, minima_of_shingles},
     weighted_minhash::{Darts, weights},
 };
 use crate::{
-    Seed,
-    item::{self, Distance, Item, ItemError, ItemKind, Shingler, Shingling},
+    MergeError, Seed,
+    error::SpecError,
+    item::{self, Distance, Item, ItemError, Shingler, Shingling, kind},
     simd::sketch as kernel,
 };
 
@@ -43,7 +46,7 @@ impl MinHash {
     ///
     /// # Errors
     /// If there are no slots, or too many.
-    pub fn sketcher(&self, seed: Seed, slots: u32) -> Result<Sketcher, FamilyError> {
+    pub fn sketcher(&self, seed: Seed, slots: u32) -> Result<Sketcher, SpecError> {
         Layout::new(1, slots).check()?;
         let shingler = Shingler::new(self.shingling, seed)?;
         Ok(Sketcher { seed, shingler, sketch: AnySketch::Set(FastSketch::new(seed, slots as usize)) })
@@ -51,7 +54,7 @@ impl MinHash {
 }
 
 impl LshFamily for MinHash {
-    fn check(&self, layout: Layout) -> Result<(), FamilyError> {
+    fn check(&self, layout: Layout) -> Result<(), SpecError> {
         self.shingling.check()?;
         layout.check()
     }
@@ -74,7 +77,7 @@ impl LshFamily for MinHash {
         set_distance(self.shingling, a, b)
     }
 
-    fn draw(&self, seed: Seed, layout: Layout) -> Result<Box<dyn Functions>, FamilyError> {
+    fn draw(&self, seed: Seed, layout: Layout) -> Result<Box<dyn Functions>, SpecError> {
         self.check(layout)?;
         let sketch = FastSketch::new(seed, layout.functions());
         Ok(Box::new(Banded { shingler: Shingler::new(self.shingling, seed)?, sketch, layout }))
@@ -108,7 +111,7 @@ fn elements(shingler: &Shingler, item: Item<'_>, out: &mut Vec<u64>) -> Result<(
             out.clear();
             out.extend_from_slice(set);
         }
-        other => return Err(ItemError::WrongKind { expected: ItemKind::Set, found: other.kind() }),
+        other => return Err(ItemError::WrongKind { expected: kind::SET, found: other.kind() }),
     }
     Ok(())
 }
@@ -136,8 +139,8 @@ trait Sketch: Send + Sync {
 /// let sketcher = MinHash { shingling: "words:2".parse()? }.sketcher(Seed::new(42), 256)?;
 /// let a = sketcher.signature("one two three four five".into())?;
 /// let b = sketcher.signature("two three four five six".into())?;
-/// let estimate = a.jaccard(&b)?;
-/// assert!(estimate.low.value() < 0.6 && 0.6 < estimate.high.value());
+/// let (_, within) = a.jaccard(&b)?;
+/// assert!(within.start().value() < 0.6 && 0.6 < within.end().value());
 /// let union = sketcher.signature("one two three four five six".into())?;
 /// let mut merged = a.clone();
 /// merged.merge(&b)?;
@@ -163,7 +166,7 @@ impl Sketcher {
     }
 
     /// Returns the signature of the empty set: similar to nothing, and merging it changes nothing.
-    pub fn empty(&self) -> Signature {
+    pub(crate) fn empty(&self) -> Signature {
         let (weighted, slots) = match &self.sketch {
             AnySketch::Set(sketch) => (false, sketch.slots()),
             AnySketch::Weighted(darts) => (true, darts.slots()),
@@ -175,13 +178,10 @@ impl Sketcher {
     ///
     /// # Errors
     /// If there are more or fewer than a signature of this sketcher has.
-    pub fn restore(&self, slots: &[u64]) -> Result<Signature, SignatureError> {
+    pub fn restore(&self, slots: &[u64]) -> Result<Signature, MergeError> {
         let mut signature = self.empty();
-        let (a, b) = (signature.slots().len(), slots.len());
-        if a != b {
-            return Err(SignatureError::Lengths { a, b });
-        }
-        signature.reset(a).copy_from_slice(slots);
+        MergeError::unless_equal("number of slots", &signature.slots().len(), &slots.len())?;
+        signature.reset(slots.len()).copy_from_slice(slots);
         Ok(signature)
     }
 
@@ -191,7 +191,7 @@ impl Sketcher {
     /// If the item is neither, or its weights are invalid.
     pub fn signature(&self, item: Item<'_>) -> Result<Signature, ItemError> {
         let mut signature = self.empty();
-        self.sketch_into(item, &mut Hashed::new(), &mut signature)?;
+        self.sketch_into(item, &mut Hashed::default(), &mut signature)?;
         Ok(signature)
     }
 
@@ -285,7 +285,7 @@ mod tests {
     #[test]
     fn an_empty_set_has_no_keys() {
         let functions = MinHash::default().draw(Seed::new(1), Layout::new(2, 10)).unwrap();
-        let mut hashed = Hashed::new();
+        let mut hashed = Hashed::default();
         functions.hash(Item::Set(&[5]), &mut hashed).unwrap();
         assert!(hashed.keys.len() == 10 && hashed.keys.iter().all(Option::is_some));
         functions.hash(Item::Set(&[]), &mut hashed).unwrap();
@@ -297,7 +297,7 @@ mod tests {
         let (seed, set) = (Seed::new(3), [1, 5, 9, 200]);
         let signature = MinHash::default().sketcher(seed, 60).unwrap().signature(Item::Set(&set)).unwrap();
         let functions = MinHash::default().draw(seed, Layout::new(4, 15)).unwrap();
-        let mut hashed = Hashed::new();
+        let mut hashed = Hashed::default();
         functions.hash(Item::Set(&set), &mut hashed).unwrap();
         for (band, key) in hashed.keys.iter().enumerate() {
             let rows = (0..4).map(|row| signature.slots()[row * 15 + band]);
@@ -316,7 +316,7 @@ mod tests {
         assert_eq!(family.distance("".into(), "".into()).unwrap().value(), 1.0);
         assert!(sketcher.signature("...".into()).unwrap().is_empty());
         let never = MinHash { shingling: Shingling::Words(0) };
-        assert!(matches!(never.sketcher(seed, 9), Err(FamilyError::Shingling(_))));
+        assert!(matches!(never.sketcher(seed, 9), Err(SpecError::ShingleLength { .. })));
     }
 
     #[test]
@@ -324,7 +324,7 @@ mod tests {
         let sketcher = MinHash::default().sketcher(Seed::new(4), 64).unwrap();
         let signature = sketcher.signature(Item::Set(&[1, 2, 3])).unwrap();
         assert_eq!(sketcher.restore(signature.slots()), Ok(signature));
-        assert_eq!(sketcher.restore(&[1; 63]), Err(SignatureError::Lengths { a: 64, b: 63 }));
+        assert_eq!(sketcher.restore(&[1; 63]).unwrap_err().what, "number of slots");
     }
 
     #[test]
@@ -339,7 +339,7 @@ mod tests {
         let sketcher = MinHash::default().sketcher(Seed::new(4), 8).unwrap();
         assert_eq!(
             sketcher.signature(Item::Vector(&[1.0])).unwrap_err(),
-            ItemError::WrongKind { expected: ItemKind::Set, found: ItemKind::Vector }
+            ItemError::WrongKind { expected: kind::SET, found: kind::VECTOR }
         );
         assert!(MinHash::default().sketcher(Seed::new(4), 0).is_err());
     }

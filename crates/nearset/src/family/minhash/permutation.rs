@@ -5,7 +5,8 @@
 use super::{Banded, Sketch, set_distance};
 use crate::{
     Seed,
-    family::{FamilyError, Functions, Layout, LshFamily, WorkBound},
+    error::SpecError,
+    family::{Functions, Layout, LshFamily, WorkBound},
     hash::{Rng, mix},
     item::{Distance, Item, ItemError, Shingler, Shingling},
 };
@@ -18,7 +19,7 @@ pub struct PermutationMinHash {
 }
 
 impl LshFamily for PermutationMinHash {
-    fn check(&self, layout: Layout) -> Result<(), FamilyError> {
+    fn check(&self, layout: Layout) -> Result<(), SpecError> {
         self.shingling.check()?;
         layout.check()
     }
@@ -36,7 +37,7 @@ impl LshFamily for PermutationMinHash {
         set_distance(self.shingling, a, b)
     }
 
-    fn draw(&self, seed: Seed, layout: Layout) -> Result<Box<dyn Functions>, FamilyError> {
+    fn draw(&self, seed: Seed, layout: Layout) -> Result<Box<dyn Functions>, SpecError> {
         self.check(layout)?;
         let sketch = Permutations::new(seed, layout.functions());
         Ok(Box::new(Banded { shingler: Shingler::new(self.shingling, seed)?, sketch, layout }))

@@ -4,8 +4,10 @@
 //! with variance `J(1-J)/k`; `merge` gives the signature of the union, bit for bit.
 //! Invariant: signatures are compared and merged only when seed, shingling and length agree.
 
+use std::ops::RangeInclusive;
+
 use crate::{
-    Seed,
+    MergeError, Seed,
     item::{Shingling, Similarity},
     simd::sketch::EMPTY,
 };
@@ -20,18 +22,14 @@ pub struct Signature {
 }
 
 /// An estimated similarity, with the bounds of its 95 % confidence interval (Wilson 1927).
-///
-/// The interval is that of independent slots. It covers the true similarity in 95 % of cases or more on average, and in
-/// 93 % or more at any one similarity from 128 slots on; up to 99 % where the set has about as many elements as the
-/// signature has slots, since the variance is then half of what the interval allows for.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Estimate {
+pub(crate) struct Estimate {
     /// The fraction of slots that agree.
-    pub similarity: Similarity,
+    pub(crate) similarity: Similarity,
     /// The interval's lower bound.
-    pub low: Similarity,
+    pub(crate) low: Similarity,
     /// The interval's upper bound.
-    pub high: Similarity,
+    pub(crate) high: Similarity,
 }
 
 impl Estimate {
@@ -51,39 +49,6 @@ impl Estimate {
     }
 }
 
-/// Why two signatures cannot be compared.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum SignatureError {
-    /// They were made by different functions.
-    #[error("signatures of seeds {a} and {b} can't be compared: make both with one seed")]
-    Seeds {
-        /// One seed.
-        a: Seed,
-        /// The other.
-        b: Seed,
-    },
-    /// They were made of texts cut differently.
-    #[error("signatures of {a} and {b} can't be compared: cut all texts into the same shingles")]
-    Shinglings {
-        /// One shingling.
-        a: Shingling,
-        /// The other.
-        b: Shingling,
-    },
-    /// One is of a set, the other of a weighted set.
-    #[error("signatures of a set and of a weighted set can't be compared: make both by MinHash or by WeightedMinHash")]
-    Weights,
-    /// Their numbers of slots differ.
-    #[error("signatures of {a} and {b} slots can't be compared: make both with one length")]
-    Lengths {
-        /// One length.
-        a: usize,
-        /// The other.
-        b: usize,
-    },
-}
-
 impl Signature {
     pub(super) fn empty(seed: Seed, shingling: Shingling, weighted: bool, slots: usize) -> Self {
         Self { seed, shingling, weighted, slots: vec![EMPTY; slots] }
@@ -96,55 +61,49 @@ impl Signature {
         &mut self.slots
     }
 
-    /// Returns the seed of the functions that made it.
-    pub fn seed(&self) -> Seed {
-        self.seed
-    }
-
-    /// Returns the slots' values; `u64::MAX` throughout for an empty set.
+    /// Returns the slots' values; `u64::MAX`, which is no value, throughout for an empty set.
     pub fn slots(&self) -> &[u64] {
         &self.slots
     }
 
     /// Returns whether the set was empty.
-    pub fn is_empty(&self) -> bool {
+    #[cfg(test)]
+    pub(crate) fn is_empty(&self) -> bool {
         self.slots.contains(&EMPTY)
     }
 
-    /// Estimates the Jaccard similarity of the two sets. Empty sets are similar to nothing.
+    /// Estimates the Jaccard similarity of the two sets, with its 95 % confidence interval (Wilson 1927). Empty sets are similar to
+    /// nothing.
+    ///
+    /// The interval is that of independent slots. It covers the true similarity in 95 % of cases or more on average, and in
+    /// 93 % or more at any one similarity from 128 slots on; up to 99 % where the set has about as many elements as the
+    /// signature has slots, since the variance is then half of what the interval allows for.
     ///
     /// # Errors
     /// If the signatures differ in seed, shingling or length.
-    pub fn jaccard(&self, other: &Signature) -> Result<Estimate, SignatureError> {
+    pub fn jaccard(&self, other: &Signature) -> Result<(Similarity, RangeInclusive<Similarity>), MergeError> {
         self.check_comparable(other)?;
         let agreeing = self.slots.iter().zip(&other.slots).filter(|(a, b)| a == b && **a != EMPTY).count();
-        Ok(Estimate::from_agreements(agreeing, self.slots.len()))
+        let Estimate { similarity, low, high } = Estimate::from_agreements(agreeing, self.slots.len());
+        Ok((similarity, low..=high))
     }
 
     /// Turns this signature into that of the union of both sets.
     ///
     /// # Errors
     /// If the signatures differ in seed, shingling or length; in that case nothing changes.
-    pub fn merge(&mut self, other: &Signature) -> Result<(), SignatureError> {
+    pub fn merge(&mut self, other: &Signature) -> Result<(), MergeError> {
         self.check_comparable(other)?;
         self.slots.iter_mut().zip(&other.slots).for_each(|(a, &b)| *a = (*a).min(b));
         Ok(())
     }
 
-    fn check_comparable(&self, other: &Signature) -> Result<(), SignatureError> {
-        if self.seed != other.seed {
-            return Err(SignatureError::Seeds { a: self.seed, b: other.seed });
-        }
-        if self.shingling != other.shingling {
-            return Err(SignatureError::Shinglings { a: self.shingling, b: other.shingling });
-        }
-        if self.weighted != other.weighted {
-            return Err(SignatureError::Weights);
-        }
-        if self.slots.len() != other.slots.len() {
-            return Err(SignatureError::Lengths { a: self.slots.len(), b: other.slots.len() });
-        }
-        Ok(())
+    fn check_comparable(&self, other: &Signature) -> Result<(), MergeError> {
+        let Self { seed, shingling, weighted, slots } = self;
+        MergeError::unless_equal("seed", seed, &other.seed)?;
+        MergeError::unless_equal("shingling", shingling, &other.shingling)?;
+        MergeError::unless_equal("use of weights", weighted, &other.weighted)?;
+        MergeError::unless_equal("number of slots", &slots.len(), &other.slots.len())
     }
 }
 
@@ -167,14 +126,15 @@ mod tests {
         let a = signature(1, 64, &[1, 2]);
         let mut b = signature(2, 64, &[3]);
         let before = b.clone();
-        assert_eq!(a.jaccard(&b).unwrap_err(), SignatureError::Seeds { a: Seed::new(1), b: Seed::new(2) });
+        let differ = |found: Result<(Similarity, RangeInclusive<Similarity>), MergeError>| found.unwrap_err().what;
+        assert_eq!(differ(a.jaccard(&b)), "seed");
         assert!(b.merge(&a).is_err());
         assert_eq!(b, before);
         let chars = MinHash { shingling: Shingling::Chars(4) }.sketcher(Seed::new(1), 64).unwrap();
-        assert!(matches!(a.jaccard(&chars.empty()), Err(SignatureError::Shinglings { .. })));
+        assert_eq!(differ(a.jaccard(&chars.empty())), "shingling");
         let weighted = WeightedMinHash::default().sketcher(Seed::new(1), 64).unwrap();
-        assert_eq!(a.jaccard(&weighted.empty()), Err(SignatureError::Weights));
-        assert_eq!(a.jaccard(&signature(1, 65, &[1])).unwrap_err(), SignatureError::Lengths { a: 64, b: 65 });
+        assert_eq!(differ(a.jaccard(&weighted.empty())), "use of weights");
+        assert_eq!(differ(a.jaccard(&signature(1, 65, &[1]))), "number of slots");
     }
 
     #[test]
@@ -182,7 +142,7 @@ mod tests {
         let (empty, full) = (signature(1, 64, &[]), signature(1, 64, &[1, 2]));
         assert!(empty.is_empty() && !full.is_empty());
         for other in [&empty, &full] {
-            assert_eq!(empty.jaccard(other).unwrap().similarity.value(), 0.0);
+            assert_eq!(empty.jaccard(other).unwrap().0.value(), 0.0);
         }
         let mut union = empty.clone();
         union.merge(&full).unwrap();

@@ -8,7 +8,8 @@
 use super::{Banded, WeightedSketch, weighted_distance};
 use crate::{
     Seed,
-    family::{FamilyError, Functions, Layout, LshFamily, WorkBound},
+    error::SpecError,
+    family::{Functions, Layout, LshFamily, WorkBound},
     hash::{Rng, mix},
     item::{Distance, Item, ItemError, Shingler, Shingling},
 };
@@ -21,7 +22,7 @@ pub struct ConsistentMinHash {
 }
 
 impl LshFamily for ConsistentMinHash {
-    fn check(&self, layout: Layout) -> Result<(), FamilyError> {
+    fn check(&self, layout: Layout) -> Result<(), SpecError> {
         self.shingling.check()?;
         layout.check()
     }
@@ -39,7 +40,7 @@ impl LshFamily for ConsistentMinHash {
         weighted_distance(self.shingling, a, b)
     }
 
-    fn draw(&self, seed: Seed, layout: Layout) -> Result<Box<dyn Functions>, FamilyError> {
+    fn draw(&self, seed: Seed, layout: Layout) -> Result<Box<dyn Functions>, SpecError> {
         self.check(layout)?;
         let shingler = Shingler::new(self.shingling, seed)?;
         Ok(Box::new(Banded { shingler, sketch: Samples::new(seed, layout.functions()), layout }))

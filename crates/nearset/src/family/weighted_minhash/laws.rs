@@ -119,7 +119,7 @@ fn elements_of_no_weight_count_as_absent() {
     assert_eq!(signature(&[(1, 2.5), (7, 0.0), (3, 0.25)]), signature(&[(1, 2.5), (3, 0.25)]));
     assert!(signature(&[(1, 0.0)]).is_empty());
     let functions = WeightedMinHash::default().draw(Seed::new(1), Layout::new(1, 3)).unwrap();
-    let mut hashed = Hashed::new();
+    let mut hashed = Hashed::default();
     functions.hash(Item::Weighted(&[(1, 0.0)]), &mut hashed).unwrap();
     assert_eq!(hashed.keys, vec![None; 3]);
 }
@@ -148,7 +148,7 @@ fn bad_items_are_refused() {
         assert_eq!(error(&[(1, value)]), ItemError::WeightOutOfRange { position: 0, value });
     }
     let found = sketcher.signature(Item::Vector(&[1.0])).unwrap_err();
-    assert_eq!(found, ItemError::WrongKind { expected: ItemKind::Weighted, found: ItemKind::Vector });
+    assert_eq!(found, ItemError::WrongKind { expected: kind::WEIGHTED, found: kind::VECTOR });
 }
 
 #[test]
@@ -156,8 +156,8 @@ fn the_ends_of_the_range_have_signatures() {
     for weight in [2f64.powi(-899), 2f64.powi(899)] {
         let whole = signature(&[(1, weight), (2, weight)]);
         let half = signature(&[(1, weight)]);
-        let estimate = whole.jaccard(&half).unwrap();
-        assert!(estimate.low.value() < 0.5 && 0.5 < estimate.high.value(), "{estimate:?}");
+        let (_, within) = whole.jaccard(&half).unwrap();
+        assert!(within.start().value() < 0.5 && 0.5 < within.end().value(), "{within:?}");
     }
 }
 

@@ -19,13 +19,14 @@ pub(crate) use consistent::ConsistentMinHash;
 pub(crate) use darts::Darts;
 
 use super::{
-    FamilyError, Functions, Hashed, KEY_BASE, Layout, LshFamily, Sketcher, WorkBound, key,
+    Functions, Hashed, KEY_BASE, Layout, LshFamily, Sketcher, WorkBound, key,
     member::{Member, minima_of_shingles},
     work::log,
 };
 use crate::{
     Seed,
-    item::{self, Distance, Item, ItemError, ItemKind, Shingler, Shingling},
+    error::SpecError,
+    item::{self, Distance, Item, ItemError, Shingler, Shingling, kind},
     simd::sketch as kernel,
 };
 
@@ -42,14 +43,14 @@ impl WeightedMinHash {
     ///
     /// # Errors
     /// If there are no slots, or too many.
-    pub fn sketcher(&self, seed: Seed, slots: u32) -> Result<Sketcher, FamilyError> {
+    pub fn sketcher(&self, seed: Seed, slots: u32) -> Result<Sketcher, SpecError> {
         self.check(Layout::new(1, slots))?;
         Ok(Sketcher::weighted(seed, Shingler::new(self.shingling, seed)?, Darts::new(seed, slots as usize)))
     }
 }
 
 impl LshFamily for WeightedMinHash {
-    fn check(&self, layout: Layout) -> Result<(), FamilyError> {
+    fn check(&self, layout: Layout) -> Result<(), SpecError> {
         self.shingling.check()?;
         layout.check()
     }
@@ -73,7 +74,7 @@ impl LshFamily for WeightedMinHash {
         weighted_distance(self.shingling, a, b)
     }
 
-    fn draw(&self, seed: Seed, layout: Layout) -> Result<Box<dyn Functions>, FamilyError> {
+    fn draw(&self, seed: Seed, layout: Layout) -> Result<Box<dyn Functions>, SpecError> {
         self.check(layout)?;
         let shingler = Shingler::new(self.shingling, seed)?;
         Ok(Box::new(Banded { shingler, sketch: Darts::new(seed, layout.functions()), layout }))
@@ -130,7 +131,7 @@ pub(crate) fn weights(shingler: &Shingler, item: Item<'_>, work: &mut Hashed) ->
                 }
             }
         }
-        other => return Err(ItemError::WrongKind { expected: ItemKind::Weighted, found: other.kind() }),
+        other => return Err(ItemError::WrongKind { expected: kind::WEIGHTED, found: other.kind() }),
     }
     Ok(())
 }
@@ -155,7 +156,7 @@ fn exponent(value: f64) -> i32 {
 
 fn weighted_distance(shingling: Shingling, a: Item<'_>, b: Item<'_>) -> Result<Distance, ItemError> {
     let shingler = Shingler::new(shingling, Seed::default())?;
-    let (mut weights_a, mut weights_b) = (Hashed::new(), Hashed::new());
+    let (mut weights_a, mut weights_b) = (Hashed::default(), Hashed::default());
     weights(&shingler, a, &mut weights_a)?;
     weights(&shingler, b, &mut weights_b)?;
     Ok(item::weighted_jaccard(&weights_a.weighted, &weights_b.weighted)?.jaccard_distance())

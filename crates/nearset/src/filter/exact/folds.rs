@@ -10,11 +10,10 @@ use std::borrow::Cow;
 use super::pigeonhole::each_set;
 use crate::{
     Seed,
-    bloom::BitArrayError,
+    error::SpecError,
     hash::Rng,
     item::Bits,
     simd::{line::Line, scan_within},
-    spec::SpecError,
 };
 
 /// Every position's cell.
@@ -199,5 +198,5 @@ fn copied(rows: &[u64]) -> Result<Vec<u64>, SpecError> {
 }
 
 fn no_memory(words: usize) -> SpecError {
-    BitArrayError::Memory { lines: (size_of::<u64>() as u64 * words as u64).div_ceil(Line::BITS / 8) }.into()
+    SpecError::Memory { lines: (size_of::<u64>() as u64 * words as u64).div_ceil(Line::BITS / 8) }
 }

@@ -5,7 +5,7 @@
 //! Invariant: the stored bits are a function of the *set* of items and the spec, so merging is a union. The folds of a scan
 //! are kept sorted and without repeats for that reason.
 //! Not here: choosing a construction (`plan`), bytes on disk (`codec`). Balanced sampling (2014), the same promise by a
-//! threshold, is a spec of [`NearFilter`](crate::NearFilter).
+//! threshold, is a spec of a near filter.
 //!
 //! Three constructions, one file each; where `n` items are stored:
 //!
@@ -29,29 +29,18 @@ use self::{covering::Masks, folds::Folder, folds::Folds, pigeonhole::Blocks};
 use super::tables::{Place, Tables};
 use crate::{
     ExactSpec, MergeError,
-    family::{Key, WorkLimit},
+    error::SpecError,
+    family::Key,
     item::{BatchError, Bits, Distance, Item, ItemError},
-    spec::{Construction, SpecError},
+    spec::Construction,
 };
 
 /// Steps that the exact acceptance of a fold may take; strings for which it takes more are long enough for the mean.
 const MOST_STEPS: u64 = 20_000_000;
 
 /// A set of bit strings that knows whether anything within its radius was put into it, and never says no when it was.
-///
-/// ```
-/// use nearset::{BitString, ExactNearFilter, ExactSpec, Seed};
-///
-/// // 64-bit perceptual hashes, up to 3 bits apart, a thousand of them.
-/// let spec = ExactSpec::pigeonhole(64, 3, 2, 1_000, 1e-6, Seed::default())?;
-/// let mut filter = ExactNearFilter::from_spec(spec)?;
-/// assert!(filter.insert(&BitString::from_hex("d1c4b1a3f0e8877e")?)?);
-/// assert!(filter.contains_near(&BitString::from_hex("d1c4b1a3f0e88779")?)?, "three bits away: never missed");
-/// assert!(!filter.contains_near(&BitString::from_hex("2e3b4e5c0f177881")?)?);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 #[derive(Clone)]
-pub struct ExactNearFilter<'a> {
+pub(crate) struct ExactNearFilter<'a> {
     spec: ExactSpec,
     /// Drawn when first needed: opening a small file must not take more memory than it has bytes. Shared by filters that
     /// differ in the size of their tables only.
@@ -84,20 +73,11 @@ struct Sketch {
 }
 
 impl ExactNearFilter<'static> {
-    /// An empty filter.
+    /// An empty filter of a spec that was checked.
     ///
     /// # Errors
-    /// If no filter has this spec, or memory for it can't be had.
-    pub fn from_spec(spec: ExactSpec) -> Result<Self, SpecError> {
-        Self::from_spec_within(spec, WorkLimit::Usual)
-    }
-
-    /// [`Self::from_spec`] by another limit on work.
-    ///
-    /// # Errors
-    /// As [`Self::from_spec`].
-    pub fn from_spec_within(spec: ExactSpec, limit: WorkLimit) -> Result<Self, SpecError> {
-        spec.check_within(limit)?;
+    /// If memory for it can't be had.
+    pub(crate) fn of_checked(spec: ExactSpec) -> Result<Self, SpecError> {
         let store = match spec.construction.table() {
             Some(table) => Store::Keys(Tables::new(Place::new(table, spec.key_bits(), spec.seed))?),
             None => Store::Folds(Folds::new(spec.fold_words())),
@@ -155,23 +135,18 @@ impl<'a> ExactNearFilter<'a> {
     }
 
     /// What the filter is.
-    pub fn spec(&self) -> &ExactSpec {
+    pub(crate) fn spec(&self) -> &ExactSpec {
         &self.spec
     }
 
     /// How many items were inserted, repeats and near ones included. A file may state any number, so that counting stops at the
     /// largest.
-    pub fn len(&self) -> u64 {
+    pub(crate) fn len(&self) -> u64 {
         self.items
     }
 
-    /// Whether nothing was inserted.
-    pub fn is_empty(&self) -> bool {
-        self.items == 0
-    }
-
     /// Bytes that keys or folds take.
-    pub fn bytes(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         match &self.store {
             Store::Keys(tables) => tables.bits().len() / 8,
             Store::Folds(folds) => 8 * folds.rows().len() as u64,
@@ -217,7 +192,7 @@ impl<'a> ExactNearFilter<'a> {
     ///
     /// # Errors
     /// If the item is no bit string, or of another length; the filter is then unchanged.
-    pub fn insert<'i>(&mut self, item: impl Into<Item<'i>>) -> Result<bool, ItemError> {
+    pub(crate) fn insert<'i>(&mut self, item: impl Into<Item<'i>>) -> Result<bool, ItemError> {
         let mut sketch = Sketch::default();
         self.sketch(item.into(), &mut sketch)?;
         let near = self.contains_sketch(&sketch);
@@ -235,7 +210,7 @@ impl<'a> ExactNearFilter<'a> {
     ///
     /// # Errors
     /// If the item is no bit string, or of another length.
-    pub fn contains_near<'i>(&self, item: impl Into<Item<'i>>) -> Result<bool, ItemError> {
+    pub(crate) fn contains_near<'i>(&self, item: impl Into<Item<'i>>) -> Result<bool, ItemError> {
         let mut sketch = Sketch::default();
         self.sketch(item.into(), &mut sketch)?;
         Ok(self.contains_sketch(&sketch))
@@ -246,7 +221,7 @@ impl<'a> ExactNearFilter<'a> {
     /// # Errors
     /// At the first item that is no bit string of the right length, whose position the error names; the items before it are
     /// inserted.
-    pub fn insert_all<'i, I>(&mut self, items: I) -> Result<Vec<bool>, BatchError>
+    pub(crate) fn insert_all<'i, I>(&mut self, items: I) -> Result<Vec<bool>, BatchError>
     where
         I: IntoIterator,
         I::Item: Into<Item<'i>>,
@@ -280,7 +255,7 @@ impl<'a> ExactNearFilter<'a> {
     ///
     /// # Errors
     /// As [`Self::insert_all`].
-    pub fn extend<'i, I>(&mut self, items: I) -> Result<(), BatchError>
+    pub(crate) fn extend<'i, I>(&mut self, items: I) -> Result<(), BatchError>
     where
         I: IntoIterator,
         I::Item: Into<Item<'i>>,
@@ -305,7 +280,7 @@ impl<'a> ExactNearFilter<'a> {
     ///
     /// # Errors
     /// At the first item that is no bit string of the right length, whose position the error names.
-    pub fn contains_all<'i, I>(&self, items: I) -> Result<Vec<bool>, BatchError>
+    pub(crate) fn contains_all<'i, I>(&self, items: I) -> Result<Vec<bool>, BatchError>
     where
         I: IntoIterator,
         I::Item: Into<Item<'i>>,
@@ -320,7 +295,7 @@ impl<'a> ExactNearFilter<'a> {
     ///
     /// # Errors
     /// If the specs differ, naming the first difference; the filter is then unchanged.
-    pub fn merge(&mut self, other: &ExactNearFilter<'_>) -> Result<(), MergeError> {
+    pub(crate) fn merge(&mut self, other: &ExactNearFilter<'_>) -> Result<(), MergeError> {
         self.spec.expect_equal(&other.spec)?;
         match (&mut self.store, &other.store) {
             (Store::Keys(ours), Store::Keys(theirs)) => ours.merge(theirs),
@@ -337,7 +312,7 @@ impl<'a> ExactNearFilter<'a> {
     ///
     /// Beyond the radius a block, mask or fold may still be near though the whole is not, however large the tables are. To that
     /// come chance hits in the tables, and other items that happen to share a key with the query.
-    pub fn acceptance_probability(&self, distance: Distance) -> f64 {
+    pub(crate) fn acceptance_probability(&self, distance: Distance) -> f64 {
         let distance = distance.value().min(f64::from(self.spec.bits));
         let (whole, part) = (distance.floor(), distance.fract());
         let here = self.acceptance_at(whole as u32);
@@ -402,7 +377,7 @@ impl<'a> ExactNearFilter<'a> {
     }
 
     /// A copy that owns its tables, such as one of a memory-mapped filter that is to grow.
-    pub fn into_owned(self) -> ExactNearFilter<'static> {
+    pub(crate) fn into_owned(self) -> ExactNearFilter<'static> {
         let store = match self.store {
             Store::Keys(tables) => Store::Keys(tables.into_owned()),
             Store::Folds(folds) => Store::Folds(folds.into_owned()),

@@ -3,7 +3,12 @@
 use super::*;
 use crate::{
     BitString, Check, Seed,
-    family::laws::{ItemBuffer, MakePair},
+    error::SpecError,
+    family::{
+        Hashed,
+        laws::{ItemBuffer, MakePair},
+    },
+    filter::{Filter, Generation, InsertError, laws::empty},
     hash::Rng,
     spec::Table,
 };
@@ -23,20 +28,21 @@ fn pair(bits: usize) -> impl Fn(f64, &mut Rng) -> (ItemBuffer, ItemBuffer) {
     }
 }
 
-fn filled<'o>(spec: ExactSpec, items: impl IntoIterator<Item = &'o ItemBuffer>) -> ExactNearFilter<'static> {
-    let mut filter = ExactNearFilter::from_spec(spec).unwrap();
-    items.into_iter().for_each(|item| assert!(filter.insert(item.view()).is_ok()));
+fn filled<'o>(spec: ExactSpec, items: impl IntoIterator<Item = &'o ItemBuffer>) -> Filter<'static> {
+    let mut filter = empty(spec);
+    items.into_iter().for_each(|item| assert!(filter.insert(item.view(), &mut Hashed::default()).is_ok()));
     filter
 }
 
-fn bytes(filter: &ExactNearFilter<'_>) -> Vec<u8> {
+fn bytes(filter: &Filter<'_>) -> Vec<u8> {
     let mut bytes = Vec::new();
     filter.encode(&mut bytes).unwrap();
     bytes
 }
 
 /// What is stored, without the count of items, which depends on how often an item was inserted.
-fn stored(filter: &ExactNearFilter<'_>) -> Vec<u8> {
+fn stored(filter: &Filter<'_>) -> Vec<u8> {
+    let [Generation::Exact(filter)] = filter.filters() else { panic!("one exact generation") };
     match filter.store() {
         Store::Keys(tables) => tables.bits().to_bytes().into_owned(),
         Store::Folds(folds) => bytemuck::cast_slice(folds.rows()).to_vec(),
@@ -51,7 +57,7 @@ fn check_nothing_is_missed(spec: ExactSpec, items: usize, queries: usize) {
     let radius = f64::from(spec.radius);
     let mut distances = (0..=spec.radius).map(f64::from).chain(std::iter::repeat(radius)).take(items);
     let pairs: Vec<_> = distances.by_ref().map(|distance| make(distance, &mut rng)).collect();
-    let mut filter = ExactNearFilter::from_spec(spec).unwrap();
+    let mut filter = empty(spec);
     filter.extend(pairs.iter().map(|(stored, _)| stored.view())).unwrap();
     let missed = |answers: Vec<bool>| answers.into_iter().filter(|near| !near).count();
     assert_eq!(missed(filter.contains_all(pairs.iter().map(|(_, query)| query.view())).unwrap()), 0, "{spec:?}");
@@ -62,7 +68,7 @@ fn check_nothing_is_missed(spec: ExactSpec, items: usize, queries: usize) {
         (0..stored.len()).for_each(|at| query.set(at, stored.bit(at)));
         let flips = rng.distinct(spec.radius as usize, u64::from(spec.bits));
         flips.into_iter().for_each(|at| query.flip(at as usize));
-        assert!(filter.contains_near(&query).unwrap(), "{spec:?}: draw {draw} is missed");
+        assert!(filter.contains_near(&query, &mut Hashed::default()).unwrap(), "{spec:?}: draw {draw} is missed");
     }
 }
 
@@ -83,7 +89,11 @@ fn pigeonhole_blocks_miss_nothing() {
         check_nothing_is_missed(spec, items, 20_000);
     }
     for (bits, radius, blocks) in [(64, 3, 4), (64, 5, 4), (100, 9, 6), (31, 2, 2)] {
-        check_nothing_is_missed(ExactSpec::direct_pigeonhole(bits, radius, blocks, seed()).unwrap(), 300, 20_000);
+        check_nothing_is_missed(
+            ExactSpec::new(bits, radius, Construction::Pigeonhole { blocks, table: Table::Direct }, seed()).unwrap(),
+            300,
+            20_000,
+        );
     }
 }
 
@@ -117,7 +127,7 @@ fn a_whole_scan_is_exact() {
         let spec = ExactSpec::folded_scan(bits, 20, bits.next_multiple_of(64), seed()).unwrap();
         let make = pair(bits as usize);
         let mut rng = Rng::new(Seed::new(5));
-        let mut filter = ExactNearFilter::from_spec(spec).unwrap();
+        let mut filter = empty(spec);
         let pairs: Vec<_> = (0..2_000).map(|i| make(f64::from(19 + i % 4), &mut rng)).collect();
         filter.extend(pairs.iter().map(|(stored, _)| stored.view())).unwrap();
         let answers = filter.contains_all(pairs.iter().map(|(_, query)| query.view())).unwrap();
@@ -143,18 +153,20 @@ fn random_items(count: usize, seed: u64, make: MakePair<'_>) -> Vec<ItemBuffer> 
 fn check_repeats_and_batches(spec: ExactSpec, count: usize, make: MakePair<'_>) {
     let mut items = random_items(count, 23, make);
     items.extend_from_within(..count / 2);
-    let mut one_by_one = ExactNearFilter::from_spec(spec).unwrap();
-    let expected: Vec<bool> = items.iter().map(|item| one_by_one.insert(item.view()).unwrap()).collect();
+    let mut one_by_one = empty(spec);
+    let expected: Vec<bool> =
+        items.iter().map(|item| one_by_one.insert(item.view(), &mut Hashed::default()).unwrap()).collect();
     assert!(expected[count..].iter().all(|new| !new), "a repeat is taken for new");
     assert!(expected[0]);
-    let mut batch = ExactNearFilter::from_spec(spec).unwrap();
+    let mut batch = empty(spec);
     assert_eq!(batch.insert_all(items.iter().map(ItemBuffer::view)).unwrap(), expected);
     assert_eq!(bytes(&batch), bytes(&one_by_one));
-    let mut unasked = ExactNearFilter::from_spec(spec).unwrap();
+    let mut unasked = empty(spec);
     unasked.extend(items.iter().map(ItemBuffer::view)).unwrap();
     assert_eq!(bytes(&unasked), bytes(&one_by_one));
     let queries = random_items(count, 24, make);
-    let expected: Vec<bool> = queries.iter().map(|item| batch.contains_near(item.view()).unwrap()).collect();
+    let expected: Vec<bool> =
+        queries.iter().map(|item| batch.contains_near(item.view(), &mut Hashed::default()).unwrap()).collect();
     assert_eq!(batch.contains_all(queries.iter().map(ItemBuffer::view)).unwrap(), expected);
 }
 
@@ -164,7 +176,7 @@ fn check_monoid(spec: ExactSpec, count: usize, make: MakePair<'_>) {
     let (middle, right) = rest.split_at(count / 3);
     // Parts that share items, so that a union is more than a concatenation.
     let [a, b, c] = [left, middle, right].map(|part| filled(spec, part.iter().chain(&left[..2])));
-    let merged = |x: &ExactNearFilter<'static>, y: &ExactNearFilter<'_>| {
+    let merged = |x: &Filter<'static>, y: &Filter<'_>| {
         let mut x = x.clone();
         x.merge(y).unwrap();
         x
@@ -176,9 +188,9 @@ fn check_monoid(spec: ExactSpec, count: usize, make: MakePair<'_>) {
     assert_eq!(stored(&merged(&all, &all)), stored(&all), "merging is not idempotent");
     let reversed = filled(spec, items.iter().rev());
     assert_eq!(bytes(&reversed), bytes(&all), "the order of insertion shows");
-    let empty = ExactNearFilter::from_spec(spec).unwrap();
-    assert_eq!(bytes(&merged(&empty, &all)), bytes(&all), "the empty filter is not neutral");
-    assert_eq!(bytes(&merged(&all, &empty)), bytes(&all), "the empty filter is not neutral");
+    let nothing = empty(spec);
+    assert_eq!(bytes(&merged(&nothing, &all)), bytes(&all), "the empty filter is not neutral");
+    assert_eq!(bytes(&merged(&all, &nothing)), bytes(&all), "the empty filter is not neutral");
 }
 
 fn check_codec(spec: ExactSpec, count: usize, make: MakePair<'_>) {
@@ -186,11 +198,14 @@ fn check_codec(spec: ExactSpec, count: usize, make: MakePair<'_>) {
         let filter = filled(spec, &items);
         let written = bytes(&filter);
         for check in [Check::Everything, Check::HeaderOnly] {
-            let read = ExactNearFilter::decode(&written, check).unwrap();
+            let read = Filter::decode(&written, check).unwrap();
             assert_eq!((read.spec(), read.len()), (filter.spec(), filter.len()));
             assert_eq!(bytes(&read), written, "decoding then encoding changes bytes");
             for item in random_items(50, 27, make).iter().chain(&items) {
-                assert_eq!(read.contains_near(item.view()), filter.contains_near(item.view()));
+                assert_eq!(
+                    read.contains_near(item.view(), &mut Hashed::default()),
+                    filter.contains_near(item.view(), &mut Hashed::default())
+                );
             }
             let mut owned = read.into_owned();
             owned.merge(&filter).unwrap();
@@ -209,7 +224,7 @@ fn check_acceptance(spec: ExactSpec, items: usize, distances: &[f64], make: Make
             let mut rng = Rng::new(Seed::new(28).derive("items", draw * 100 + i as u64));
             let spec = ExactSpec { seed: Seed::new(29).derive("filter", draw * 100 + i as u64), ..spec };
             let pairs: Vec<_> = (0..items).map(|_| make(d, &mut rng)).collect();
-            let mut filter = ExactNearFilter::from_spec(spec).unwrap();
+            let mut filter = empty(spec);
             filter.extend(pairs.iter().map(|(stored, _)| stored.view())).unwrap();
             expected += filter.acceptance_probability(Distance::new(d).unwrap()) * items as f64;
             let answers = filter.contains_all(pairs.iter().map(|(_, query)| query.view())).unwrap();
@@ -271,15 +286,15 @@ fn between_whole_distances_acceptance_is_linear() {
 #[test]
 fn filters_of_different_specs_do_not_merge() {
     let spec = ExactSpec::pigeonhole(64, 3, 2, 100, 0.01, seed()).unwrap();
-    let mut filter = ExactNearFilter::from_spec(spec).unwrap();
+    let mut filter = empty(spec);
     let others = [
         (ExactSpec { seed: Seed::new(2), ..spec }, "seed: Seed(1) here, Seed(2) there"),
-        (ExactSpec { bits: 65, ..spec }, "number of bits: 64 here, 65 there"),
+        (ExactSpec { bits: 65, ..spec }, "metric: hamming over 64 bits here, hamming over 65 bits there"),
         (ExactSpec { radius: 2, ..spec }, "radius: 3 here, 2 there"),
         (ExactSpec::folded_scan(64, 3, 64, seed()).unwrap(), "construction"),
     ];
     for (other, named) in others {
-        let error = filter.merge(&ExactNearFilter::from_spec(other).unwrap()).unwrap_err().to_string();
+        let error = filter.merge(&empty(other)).unwrap_err().to_string();
         assert!(error.contains(named), "{error:?} does not name {named:?}");
     }
 }
@@ -294,8 +309,11 @@ fn impossible_specs_say_why() {
     refused(ExactSpec::pigeonhole(64, 3, 5, 10, 0.1, seed()), "from 1 to 4");
     refused(ExactSpec::pigeonhole(64, 3, 0, 10, 0.1, seed()), "from 1 to 4");
     refused(ExactSpec::pigeonhole(5, 4, 2, 10, 0.1, seed()), "accepts everything");
-    refused(ExactSpec::direct_pigeonhole(256, 9, 1, seed()), "take more blocks");
-    refused(ExactSpec::direct_pigeonhole(256, 3, 4, seed()), "2^64 bits");
+    refused(
+        ExactSpec::new(256, 9, Construction::Pigeonhole { blocks: 1, table: Table::Direct }, seed()),
+        "take more blocks",
+    );
+    refused(ExactSpec::new(256, 3, Construction::Pigeonhole { blocks: 4, table: Table::Direct }, seed()), "2^64 bits");
     refused(ExactSpec::covering(256, 7, 10, 0.1, seed()), "at most 6");
     refused(with_table(|table| Construction::Covering { table }, 64, 2, Table::Direct).checked(), "half of all bits");
     refused(ExactSpec::folded_scan(256, 4, 100, seed()), "multiple of 64");
@@ -307,10 +325,13 @@ fn impossible_specs_say_why() {
 #[test]
 fn other_items_are_refused_and_named() {
     let spec = ExactSpec::folded_scan(64, 3, 64, seed()).unwrap();
-    let mut filter = ExactNearFilter::from_spec(spec).unwrap();
-    assert!(matches!(filter.insert("text"), Err(ItemError::WrongKind { .. })));
+    let mut filter = empty(spec);
+    let refused = filter.insert("text", &mut Hashed::default());
+    assert!(matches!(refused, Err(InsertError::Item(ItemError::WrongKind { .. }))));
     let (right, wrong) = (BitString::zeros(64), BitString::zeros(65));
-    let error = filter.insert_all([&right, &right, &wrong, &right]).unwrap_err();
-    assert_eq!((error.position, filter.len()), (2, 2));
+    let InsertError::Batch(error) = filter.insert_all([&right, &right, &wrong, &right]).unwrap_err() else {
+        panic!("an item is to blame")
+    };
+    assert_eq!((error.position, filter.len()), (2, 0));
     assert!(error.to_string().contains("item 2"), "{error}");
 }

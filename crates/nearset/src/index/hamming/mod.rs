@@ -4,7 +4,7 @@
 //! fewer. The radius of the spec decides how fast, not what: other distances have exact answers too.
 //! Invariant: every row below `blocks.items` that was not removed stands in every block's table; rows from there on are few,
 //! and compared one by one.
-//! Not here: filters that only say whether anything is near ([`ExactNearFilter`](crate::ExactNearFilter)); bytes on disk (`codec`).
+//! Not here: filters that only say whether anything is near ([`Filter`](crate::Filter)); bytes on disk (`codec`).
 //!
 //! Strings are cut into blocks (Norouzi, Punjani & Fleet 2012, "Fast search in Hamming space with multi-index hashing"), each
 //! searched within a share of the radius such that none is missed (`cut`). Each block's keys lie in a table (`table`) which is
@@ -27,25 +27,13 @@ use self::{
 use super::{IndexError, Labels, Neighbour};
 use crate::{
     HammingSpec, MergeError,
-    item::{BatchError, Bits, Distance, Item, ItemError},
+    item::{BatchError, Distance, Item, ItemError},
     simd::{hamming, scan_within, select_within},
-    spec::SpecError,
 };
 
 /// Bit strings that can be found again by what is near them. Nothing near is ever missed.
-///
-/// ```
-/// use nearset::{BitString, Distance, HammingIndex, HammingSpec, Seed};
-///
-/// let known = [BitString::from_hex("d1c4b1a3f0e8877e")?, BitString::from_hex("2e3b4e5c0f177881")?];
-/// let spec = HammingSpec { bits: 64, radius: 8, seed: Seed::default() };
-/// let index = HammingIndex::from_items(spec, &known)?;
-/// let found = index.within(&BitString::from_hex("d1c4b1a3f0e88779")?, Distance::from_count(8))?;
-/// assert_eq!((found.len(), found[0].id, found[0].distance.value()), (1, 0, 3.0));
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 #[derive(Clone)]
-pub struct HammingIndex<'a> {
+pub(crate) struct HammingIndex<'a> {
     spec: HammingSpec,
     rows: Rows<'a>,
     labels: Labels<'a>,
@@ -64,28 +52,9 @@ const TOGETHER: usize = 1024;
 const LOOKUPS_TOGETHER: usize = 96;
 
 impl HammingIndex<'static> {
-    /// An empty index.
-    ///
-    /// # Errors
-    /// If there is no index of this spec.
-    pub fn from_spec(spec: HammingSpec) -> Result<Self, SpecError> {
-        spec.check()?;
-        Ok(Self::from_parts(spec, Rows::new(spec.words()), Labels::default(), Blocks::new(Vec::new(), Vec::new(), 0)))
-    }
-
-    /// An index of items; their ids are their places.
-    ///
-    /// # Errors
-    /// If there is no index of this spec, or an item is no bit string of its length.
-    pub fn from_items<'i, I>(spec: HammingSpec, items: I) -> Result<Self, IndexError>
-    where
-        I: IntoIterator,
-        I::Item: Into<Item<'i>>,
-    {
-        let mut index = Self::from_spec(spec)?;
-        index.push_all(items)?;
-        index.compact();
-        Ok(index)
+    /// An empty index of a spec that was checked.
+    pub(crate) fn of_checked(spec: HammingSpec) -> Self {
+        Self::from_parts(spec, Rows::new(spec.words()), Labels::default(), Blocks::new(Vec::new(), Vec::new(), 0))
     }
 }
 
@@ -105,51 +74,43 @@ impl<'a> HammingIndex<'a> {
     }
 
     /// What the index is.
-    pub fn spec(&self) -> &HammingSpec {
+    pub(crate) fn spec(&self) -> &HammingSpec {
         &self.spec
     }
 
     /// How many items are in it, repeats included, removed ones not.
-    pub fn len(&self) -> u32 {
+    pub(crate) fn len(&self) -> u32 {
         self.rows.len() - self.rows.num_removed()
     }
 
-    /// Whether nothing is in it.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
     /// The id that the next item gets: one more than that of the last.
-    pub fn next_id(&self) -> u32 {
+    pub(crate) fn next_id(&self) -> u32 {
         self.rows.len()
     }
 
-    /// An item that is in the index.
-    pub fn get(&self, id: u32) -> Option<Bits<'_>> {
-        if id >= self.rows.len() || self.rows.is_removed(id) {
-            return None;
-        }
-        Bits::new(self.rows.row(id), self.spec.bits as usize).ok()
+    /// Whether the item of this id is in.
+    pub(crate) fn contains(&self, id: u32) -> bool {
+        id < self.rows.len() && !self.rows.is_removed(id)
     }
 
     /// Names of items.
-    pub fn labels(&self) -> &Labels<'a> {
+    pub(crate) fn labels(&self) -> &Labels<'a> {
         &self.labels
     }
 
     /// Names of items, to be added to.
-    pub fn labels_mut(&mut self) -> &mut Labels<'a> {
+    pub(crate) fn labels_mut(&mut self) -> &mut Labels<'a> {
         &mut self.labels
     }
 
     /// Bytes that items, tables and names take.
-    pub fn bytes(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         let tables: u64 = self.blocks.tables.iter().map(|table| table.bytes()).sum();
         self.rows.bytes() + self.labels.bytes() + tables
     }
 
     /// Each block's bits and the radius within which it is searched; none where every search is a scan.
-    pub fn block_radii(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
+    pub(crate) fn block_radii(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
         self.blocks.cuts.iter().map(|cut| (cut.width, cut.radius))
     }
 
@@ -164,7 +125,7 @@ impl<'a> HammingIndex<'a> {
     ///
     /// # Errors
     /// If the item is no bit string of the right length, or the index is full; it is then unchanged.
-    pub fn push<'i>(&mut self, item: impl Into<Item<'i>>) -> Result<u32, IndexError> {
+    pub(crate) fn push<'i>(&mut self, item: impl Into<Item<'i>>) -> Result<u32, IndexError> {
         let row = self.row_of(item)?;
         let id = self.rows.len();
         if id == MOST_ITEMS {
@@ -174,17 +135,6 @@ impl<'a> HammingIndex<'a> {
         Ok(id)
     }
 
-    fn push_all<'i, I>(&mut self, items: I) -> Result<(), IndexError>
-    where
-        I: IntoIterator,
-        I::Item: Into<Item<'i>>,
-    {
-        for (position, item) in items.into_iter().enumerate() {
-            self.push(item).map_err(|error| in_batch(position, error))?;
-        }
-        Ok(())
-    }
-
     /// Indexes all again when too many rows are not.
     fn settle(&mut self) {
         if self.rows.len() - self.blocks.items > SHORTEST_TAIL.max(self.blocks.items / TAIL_PART) {
@@ -192,32 +142,18 @@ impl<'a> HammingIndex<'a> {
         }
     }
 
-    /// Inserts an item, and returns its id. Now and then all are indexed again; many are inserted faster by [`Self::extend`].
+    /// Inserts an item, and returns its id. Now and then all are indexed again; many are inserted faster by [`Self::push`].
     ///
     /// # Errors
     /// If the item is no bit string of the right length, or the index is full; it is then unchanged.
-    pub fn insert<'i>(&mut self, item: impl Into<Item<'i>>) -> Result<u32, IndexError> {
+    pub(crate) fn insert<'i>(&mut self, item: impl Into<Item<'i>>) -> Result<u32, IndexError> {
         let id = self.push(item)?;
         self.settle();
         Ok(id)
     }
 
-    /// Inserts items in order; the first one's id is [`Self::next_id`].
-    ///
-    /// # Errors
-    /// At the first item that can't be inserted, whose position the error names; the items before it are inserted.
-    pub fn extend<'i, I>(&mut self, items: I) -> Result<(), IndexError>
-    where
-        I: IntoIterator,
-        I::Item: Into<Item<'i>>,
-    {
-        let outcome = self.push_all(items);
-        self.settle();
-        outcome
-    }
-
     /// Removes an item; false if it is not in the index. Its id is not given again.
-    pub fn remove(&mut self, id: u32) -> bool {
+    pub(crate) fn remove(&mut self, id: u32) -> bool {
         self.rows.remove(id)
     }
 
@@ -225,7 +161,7 @@ impl<'a> HammingIndex<'a> {
     ///
     /// # Errors
     /// If items are of another length, or ids run out; the index is then unchanged.
-    pub fn merge(&mut self, other: &HammingIndex<'_>) -> Result<u32, IndexError> {
+    pub(crate) fn merge(&mut self, other: &HammingIndex<'_>) -> Result<u32, IndexError> {
         // Radius and seed decide how fast each is, and not what is in it.
         MergeError::unless_equal("number of bits", &self.spec.bits, &other.spec.bits)?;
         let first = self.next_id();
@@ -244,13 +180,13 @@ impl<'a> HammingIndex<'a> {
     }
 
     /// Makes the tables anew, for the items that are there now: after many insertions or removals, searches are faster then.
-    pub fn compact(&mut self) {
+    pub(crate) fn compact(&mut self) {
         let HammingSpec { bits, radius, seed } = self.spec;
         self.blocks = Blocks::build(bits, radius, seed, &self.rows);
     }
 
     /// A copy that owns its memory, such as one of a memory-mapped index that is to grow.
-    pub fn into_owned(self) -> HammingIndex<'static> {
+    pub(crate) fn into_owned(self) -> HammingIndex<'static> {
         HammingIndex {
             spec: self.spec,
             rows: self.rows.into_owned(),
@@ -263,7 +199,11 @@ impl<'a> HammingIndex<'a> {
     ///
     /// # Errors
     /// If the query is no bit string of the right length.
-    pub fn within<'i>(&self, query: impl Into<Item<'i>>, distance: Distance) -> Result<Vec<Neighbour>, IndexError> {
+    pub(crate) fn within<'i>(
+        &self,
+        query: impl Into<Item<'i>>,
+        distance: Distance,
+    ) -> Result<Vec<Neighbour>, IndexError> {
         let query = self.row_of(query)?;
         let mut answers = self.rows_within(&[query], distance.value() as u32);
         Ok(answers.pop().unwrap_or_default())
@@ -273,7 +213,7 @@ impl<'a> HammingIndex<'a> {
     ///
     /// # Errors
     /// At the first query that is no bit string of the right length, whose position the error names.
-    pub fn within_all<'i, I>(&self, queries: I, distance: Distance) -> Result<Vec<Vec<Neighbour>>, IndexError>
+    pub(crate) fn within_all<'i, I>(&self, queries: I, distance: Distance) -> Result<Vec<Vec<Neighbour>>, IndexError>
     where
         I: IntoIterator,
         I::Item: Into<Item<'i>>,
@@ -291,7 +231,7 @@ impl<'a> HammingIndex<'a> {
     ///
     /// # Errors
     /// If the query is no bit string of the right length.
-    pub fn nearest<'i>(&self, query: impl Into<Item<'i>>, top: usize) -> Result<Vec<Neighbour>, IndexError> {
+    pub(crate) fn nearest<'i>(&self, query: impl Into<Item<'i>>, top: usize) -> Result<Vec<Neighbour>, IndexError> {
         let query = self.row_of(query)?;
         let mut best = Best { top, found: Vec::new() };
         if top > 0 {

@@ -58,15 +58,22 @@ fn check(index: &HammingIndex<'_>, items: &[BitString], query: &BitString, radii
     }
 }
 
+fn push_all(index: &mut HammingIndex<'_>, items: &[BitString]) {
+    items.iter().for_each(|item| assert!(index.push(item).is_ok()));
+}
+
 fn index(items: &[BitString], bits: usize, radius: u32) -> HammingIndex<'static> {
     let spec = HammingSpec { bits: bits as u32, radius, seed: Seed::new(5) };
-    HammingIndex::from_items(spec, items).unwrap()
+    let mut index = HammingIndex::of_checked(spec);
+    push_all(&mut index, items);
+    index.compact();
+    index
 }
 
 /// Blocks of this shape, whatever they cost.
 fn with_cuts(items: &[BitString], bits: usize, radius: u32, cuts: Vec<cut::Cut>) -> HammingIndex<'static> {
-    let mut index = HammingIndex::from_spec(HammingSpec { bits: bits as u32, radius, seed: Seed::new(5) }).unwrap();
-    index.push_all(items).unwrap();
+    let mut index = HammingIndex::of_checked(HammingSpec { bits: bits as u32, radius, seed: Seed::new(5) });
+    push_all(&mut index, items);
     index.blocks = Blocks::build_as(cuts, bits as u32, index.spec.seed, &index.rows);
     index
 }
@@ -175,8 +182,8 @@ fn repeats_are_all_found_however_many() {
 fn nothing_and_one_thing_can_be_searched() {
     let query = BitString::from_hex("d1c4b1a3f0e8877e").unwrap();
     let spec = HammingSpec { bits: 64, radius: 8, seed: Seed::new(1) };
-    let mut index = HammingIndex::from_spec(spec).unwrap();
-    assert!(index.is_empty());
+    let mut index = HammingIndex::of_checked(spec);
+    assert_eq!(index.len(), 0);
     check(&index, &[], &query, &[0, 8, 64]);
     assert_eq!(index.insert(&query).unwrap(), 0);
     check(&index, std::slice::from_ref(&query), &query, &[0, 8, 64]);
@@ -186,7 +193,7 @@ fn nothing_and_one_thing_can_be_searched() {
     assert!(index.within(&far, Distance::from_count(8)).unwrap().is_empty());
     assert_eq!(index.nearest(&far, 5).unwrap().len(), 1);
     assert!(index.remove(0) && !index.remove(0) && !index.remove(7));
-    assert!(index.is_empty() && index.get(0).is_none());
+    assert!(index.len() == 0 && !index.contains(0));
     assert!(index.nearest(&query, 5).unwrap().is_empty());
 }
 
@@ -201,8 +208,8 @@ fn insertion_removal_and_merging_keep_answers_exact() {
     }
     assert_ne!(index.blocks.items, 5_000);
     assert_ne!(index.blocks.items, 9_500);
-    let mut other = HammingIndex::from_spec(HammingSpec { bits: 96, radius: 3, seed: Seed::new(9) }).unwrap();
-    other.extend(&items[9_500..]).unwrap();
+    let mut other = HammingIndex::of_checked(HammingSpec { bits: 96, radius: 3, seed: Seed::new(9) });
+    push_all(&mut other, &items[9_500..]);
     other.labels_mut().insert(2, "third of the other");
     assert_eq!(index.merge(&other).unwrap(), 9_500);
     assert_eq!(index.labels().get(9_502), Some("third of the other"));
@@ -242,16 +249,16 @@ fn many_queries_are_answered_like_each_one() {
 #[test]
 fn what_does_not_belong_is_refused() {
     let spec = HammingSpec { bits: 64, radius: 8, seed: Seed::new(1) };
-    let mut index = HammingIndex::from_spec(spec).unwrap();
+    let mut index = HammingIndex::of_checked(spec);
     let short = BitString::zeros(63);
     let error = index.insert(&short).unwrap_err();
     assert!(matches!(error, IndexError::Item(ItemError::WrongLength { expected: 64, found: 63, .. })), "{error}");
     assert!(matches!(index.insert("a text"), Err(IndexError::Item(ItemError::WrongKind { .. }))));
     assert!(index.within(&short, Distance::ZERO).is_err() && index.nearest(&short, 1).is_err());
-    let batch = index.extend([&BitString::zeros(64), &short]).unwrap_err();
+    let batch = index.within_all([&BitString::zeros(64), &short], Distance::ZERO).unwrap_err();
     assert!(matches!(batch, IndexError::Batch(BatchError { position: 1, .. })), "{batch}");
-    assert_eq!(index.len(), 1);
-    let other = HammingIndex::from_spec(HammingSpec { bits: 63, ..spec }).unwrap();
+    assert_eq!(index.len(), 0);
+    let other = HammingIndex::of_checked(HammingSpec { bits: 63, ..spec });
     assert!(index.merge(&other).is_err());
-    assert!(HammingIndex::from_spec(HammingSpec { bits: 0, ..spec }).is_err());
+    assert!(HammingSpec { bits: 0, ..spec }.check().is_err());
 }

@@ -7,8 +7,9 @@ use std::borrow::Cow;
 
 use crate::{
     Distance, Family, Metric, Shingler, Symbols,
+    error::SpecError,
     family::{Form, LshFamily, functions_seed},
-    item::{self, Bits, Item, ItemError, ShinglingError},
+    item::{self, Bits, Item, ItemError},
     simd::dot::project_selected,
 };
 
@@ -35,8 +36,7 @@ impl Prepared<'_> {
 
 /// Brings an item into that form. What the family does not take is left as it is, for hashing to refuse.
 pub(crate) fn prepare<'i>(spec: &LshSpec, item: Item<'i>) -> Result<Prepared<'i>, ItemError> {
-    let shingler =
-        |shingling| -> Result<Shingler, ShinglingError> { Shingler::new(shingling, functions_seed(spec.seed)) };
+    let shingler = |shingling| -> Result<Shingler, SpecError> { Shingler::new(shingling, functions_seed(spec.seed)) };
     Ok(match (spec.family.form(), item) {
         (Form::Set(shingling), Item::Text(text)) => Prepared::Set(shingler(shingling)?.shingle_set(text).into()),
         (Form::Set(_), Item::Set(set)) if !set.is_sorted_by(|a, b| a < b) => {

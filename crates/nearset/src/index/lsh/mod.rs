@@ -2,7 +2,7 @@
 //!
 //! Claim: an item at distance `d` from a query is among its candidates with probability `1 - (1 - P(d))^bands`, `P(d)` the
 //! chance that a band agrees, at least (as [`LshSpec::success_probability`] states); an equal item always, if it has any key. What
-//! `near`, `within` and `nearest` return was verified by its exact distance.
+//! `within` and `nearest` return was verified by its exact distance.
 //! Invariant: an item's id is its place in the order of insertion and never changes; removing one or rewriting tables moves none.
 //! Reference: the course notes on near neighbours by Kesselheim & Mehlhorn. For `n` items and a family with `p1` at near and `p2`
 //! at far, `k = ln n / ln(1/p2)` rows leave about one far candidate a table and `n^ρ` tables find a near item; the planner
@@ -13,6 +13,8 @@
 //! merged with the one before while that is not [`FANOUT`] times larger. So an insertion costs `O(log n)` sequential steps a
 //! table, and a query looks into a few runs. Removed items are marked, and dropped once they are half of all.
 
+#[cfg(test)]
+mod glove_tests;
 mod items;
 mod runs;
 #[cfg(test)]
@@ -31,10 +33,9 @@ pub(crate) use runs::{Run, addresses};
 
 use super::{IndexError, Labels, Neighbour};
 use crate::{
-    Distance, Item, ItemError, LshFamily, LshSpec,
-    family::{Functions, Hashed, Key, WorkLimit, functions_seed},
+    Distance, Item, ItemError, LshSpec,
+    family::{Functions, Hashed, Key, LshFamily, functions_seed},
     hash::mix,
-    spec::LshSpecError,
 };
 
 /// A run is left alone while it is more than so many times as large as the one after it.
@@ -46,23 +47,8 @@ const IDS_PER_NAMED_ITEM: u32 = 64;
 const MOST_SPARSE_IDS: u32 = 1 << 20;
 
 /// An index that finds near items by their keys.
-///
-/// ```
-/// use nearset::{Layout, LshIndex, LshSpec, Seed, Similarity, family::MinHash};
-///
-/// // Pairs of words; 32 tables of 2 hashes each.
-/// let family = MinHash { shingling: "words:2".parse()? };
-/// let mut index = LshIndex::from_spec(LshSpec::new(family, Layout::new(2, 32), Seed::default())?)?;
-/// let id = index.insert("the boats lay at their ropes until the wind turned at noon")?;
-/// index.insert("gulls came back to the quiet water beside the old walls")?;
-///
-/// let found = index.nearest("The boats lay at their ropes, until the wind turned!", 1)?;
-/// assert_eq!(found[0].id, id);
-/// assert_eq!(found[0].distance, Similarity::jaccard(9.0 / 11.0)?.jaccard_distance());
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 #[derive(Clone)]
-pub struct LshIndex<'a> {
+pub(crate) struct LshIndex<'a> {
     spec: LshSpec,
     /// Drawn when first needed: opening a small file must not take more memory than it has bytes.
     functions: OnceLock<Arc<dyn Functions>>,
@@ -167,21 +153,9 @@ fn retain(slots: &mut Vec<u32>, said: &[f32], least: f32) {
 }
 
 impl LshIndex<'static> {
-    /// An empty index.
-    ///
-    /// # Errors
-    /// If no index has this spec.
-    pub fn from_spec(spec: LshSpec) -> Result<Self, LshSpecError> {
-        Self::from_spec_within(spec, WorkLimit::Usual)
-    }
-
-    /// [`Self::from_spec`] by another limit on work.
-    ///
-    /// # Errors
-    /// As [`Self::from_spec`].
-    pub fn from_spec_within(spec: LshSpec, limit: WorkLimit) -> Result<Self, LshSpecError> {
-        spec.check_within(limit)?;
-        Ok(Self::from_parts(spec, 0, Cow::default(), None, None, Labels::default()))
+    /// An empty index of a spec that was checked.
+    pub(crate) fn of_checked(spec: LshSpec) -> Self {
+        Self::from_parts(spec, 0, Cow::default(), None, None, Labels::default())
     }
 }
 
@@ -210,43 +184,33 @@ impl<'a> LshIndex<'a> {
     }
 
     /// What the index is.
-    pub fn spec(&self) -> &LshSpec {
+    pub(crate) fn spec(&self) -> &LshSpec {
         &self.spec
     }
 
     /// How many items are in.
-    pub fn len(&self) -> u32 {
+    pub(crate) fn len(&self) -> u32 {
         self.slots() - self.removed.count
     }
 
     /// Whether no item is in.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The id that the next item gets: one more than that of the last.
-    pub fn next_id(&self) -> u32 {
-        self.next
-    }
-
     /// Names of items.
-    pub fn labels(&self) -> &Labels<'a> {
+    pub(crate) fn labels(&self) -> &Labels<'a> {
         &self.labels
     }
 
     /// Names of items, to be added to.
-    pub fn labels_mut(&mut self) -> &mut Labels<'a> {
+    pub(crate) fn labels_mut(&mut self) -> &mut Labels<'a> {
         &mut self.labels
     }
 
     /// Whether the item of this id is in.
-    pub fn contains(&self, id: u32) -> bool {
+    pub(crate) fn contains(&self, id: u32) -> bool {
         self.slot_of(id).is_some()
-    }
-
-    /// The ids of the items that are in, ascending.
-    pub fn ids(&self) -> impl Iterator<Item = u32> {
-        (0..).zip(&*self.ids).filter(|(slot, _)| !self.removed.contains(*slot)).map(|(_, &id)| id)
     }
 
     /// Bytes of all tables, as they are now.
@@ -256,7 +220,7 @@ impl<'a> LshIndex<'a> {
     }
 
     /// Bytes that items, tables and names take.
-    pub fn bytes(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         let (ids, kept) = (size_of_val(&*self.ids), self.kept.as_ref().map_or(0, Kept::bytes));
         self.table_bytes() + (ids + kept) as u64 + self.labels.bytes()
     }
@@ -283,7 +247,7 @@ impl<'a> LshIndex<'a> {
     }
 
     fn query<'i>(&self, item: Item<'i>) -> Result<Query<'i>, ItemError> {
-        let (item, mut hashed) = (prepare(&self.spec, item)?, Hashed::new());
+        let (item, mut hashed) = (prepare(&self.spec, item)?, Hashed::default());
         self.functions().hash(item.view(), &mut hashed)?;
         Ok(Query { item, hashed })
     }
@@ -292,7 +256,7 @@ impl<'a> LshIndex<'a> {
     ///
     /// # Errors
     /// If the item is of a wrong kind or length, or has no hash, or no id is left; the index is then unchanged.
-    pub fn insert<'i>(&mut self, item: impl Into<Item<'i>>) -> Result<u32, IndexError> {
+    pub(crate) fn insert<'i>(&mut self, item: impl Into<Item<'i>>) -> Result<u32, IndexError> {
         let id = self.next;
         let next = id.checked_add(1).ok_or(IndexError::Full)?;
         let Query { item, hashed } = self.query(item.into())?;
@@ -336,7 +300,7 @@ impl<'a> LshIndex<'a> {
     }
 
     /// Removes the item of this id. True if it was in.
-    pub fn remove(&mut self, id: u32) -> bool {
+    pub(crate) fn remove(&mut self, id: u32) -> bool {
         let Some(slot) = self.slot_of(id) else { return false };
         self.removed.insert(slot);
         if 2 * u64::from(self.removed.count) > u64::from(self.slots()) {
@@ -347,7 +311,7 @@ impl<'a> LshIndex<'a> {
 
     /// Rewrites the tables as one run, without what was removed. Queries then look into one run only; saving does this to a
     /// copy, so an index that is to be saved and is large is better made compact before.
-    pub fn compact(&mut self) {
+    pub(crate) fn compact(&mut self) {
         if self.is_compact() {
             return;
         }
@@ -402,7 +366,7 @@ impl<'a> LshIndex<'a> {
     ///
     /// # Errors
     /// If the specs differ, naming the first difference, or ids run out; the index is then unchanged.
-    pub fn merge(&mut self, other: &LshIndex<'_>) -> Result<u32, IndexError> {
+    pub(crate) fn merge(&mut self, other: &LshIndex<'_>) -> Result<u32, IndexError> {
         self.spec.expect_equal(&other.spec)?;
         let (first, shift) = (self.next, self.slots());
         let next = first.checked_add(other.next).ok_or(IndexError::Full)?;
@@ -486,54 +450,20 @@ impl<'a> LshIndex<'a> {
     ///
     /// # Errors
     /// If the item is of a wrong kind or length, or has no hash.
-    pub fn candidates<'i>(&self, item: impl Into<Item<'i>>) -> Result<Vec<u32>, IndexError> {
+    pub(crate) fn candidates<'i>(&self, item: impl Into<Item<'i>>) -> Result<Vec<u32>, IndexError> {
         let slots = self.candidate_slots(&self.query(item.into())?.hashed);
         Ok(slots.into_iter().filter_map(|slot| self.ids.get(slot as usize).copied()).collect())
-    }
-
-    /// The first item found that is no farther than `within`: the near-neighbour query of the notes, who ask for anything within
-    /// `far` if there is something within `near`.
-    ///
-    /// # Errors
-    /// If the item is of a wrong kind or length, or has no hash, or items are not kept.
-    pub fn near<'i>(&self, item: impl Into<Item<'i>>, within: Distance) -> Result<Option<Neighbour>, IndexError> {
-        self.near_among(item, within, usize::MAX)
-    }
-
-    /// [`Self::near`] that gives up after so many candidates, an item counted once for every table that it is met in.
-    ///
-    /// The notes stop at three times the number of tables. With their `k`, the far candidates of all tables together are that many
-    /// or more with probability 1/3 at most (Markov), so the query's time is bounded at that price in success.
-    ///
-    /// # Errors
-    /// As [`Self::near`].
-    pub(crate) fn near_among<'i>(
-        &self,
-        item: impl Into<Item<'i>>,
-        within: Distance,
-        most: usize,
-    ) -> Result<Option<Neighbour>, IndexError> {
-        let query = self.query(item.into())?;
-        let verifier = Verifier::new(self, &query)?;
-        let mut left = most;
-        let found = self.visit(&query.hashed, |slot| {
-            if left == 0 {
-                return ControlFlow::Break(None);
-            }
-            left -= 1;
-            match verifier.neighbour(slot) {
-                Some(neighbour) if neighbour.distance <= within => ControlFlow::Break(Some(neighbour)),
-                _ => ControlFlow::Continue(()),
-            }
-        });
-        Ok(found.break_value().flatten())
     }
 
     /// All candidates no farther than this, the nearest first.
     ///
     /// # Errors
-    /// As [`Self::near`].
-    pub fn within<'i>(&self, item: impl Into<Item<'i>>, distance: Distance) -> Result<Vec<Neighbour>, IndexError> {
+    /// If the item is of a wrong kind or length, or has no hash, or items are not kept.
+    pub(crate) fn within<'i>(
+        &self,
+        item: impl Into<Item<'i>>,
+        distance: Distance,
+    ) -> Result<Vec<Neighbour>, IndexError> {
         let query = self.query(item.into())?;
         let mut found = Verifier::new(self, &query)?.within(self.candidate_slots(&query.hashed), distance);
         found.sort_unstable();
@@ -543,8 +473,8 @@ impl<'a> LshIndex<'a> {
     /// The nearest candidates, up to `top`, the nearest first; of equally near ones those inserted first.
     ///
     /// # Errors
-    /// As [`Self::near`].
-    pub fn nearest<'i>(&self, item: impl Into<Item<'i>>, top: usize) -> Result<Vec<Neighbour>, IndexError> {
+    /// If the item is of a wrong kind or length, or has no hash, or items are not kept.
+    pub(crate) fn nearest<'i>(&self, item: impl Into<Item<'i>>, top: usize) -> Result<Vec<Neighbour>, IndexError> {
         let query = self.query(item.into())?;
         let mut found = Verifier::new(self, &query)?.nearest(self.candidate_slots(&query.hashed), top);
         found.sort_unstable();
@@ -552,24 +482,8 @@ impl<'a> LshIndex<'a> {
         Ok(found)
     }
 
-    /// The same index with another number of buckets a table that queries look into, which changes no table.
-    ///
-    /// # Errors
-    /// If the family can't look into so many.
-    pub fn with_probes(mut self, probes: u32) -> Result<Self, LshSpecError> {
-        let spec = LshSpec { probes, ..self.spec.clone() };
-        // An index that was opened with more work than usual can still be asked for less.
-        if probes > self.spec.probes {
-            spec.check()?
-        } else {
-            spec.check_possible()?
-        }
-        self.spec = spec;
-        Ok(self)
-    }
-
     /// A copy that owns its tables, such as one of a memory-mapped index that is to grow.
-    pub fn into_owned(self) -> LshIndex<'static> {
+    pub(crate) fn into_owned(self) -> LshIndex<'static> {
         LshIndex {
             spec: self.spec,
             functions: self.functions,

@@ -72,7 +72,7 @@ impl Groups {
             most: MOST_GROUPS,
             signature: sketcher.empty(),
             sketcher,
-            work: Hashed::new(),
+            work: Hashed::default(),
             radius: radius(WORDS),
             first_radius: radius(FIRST_WORDS),
             by_part: HashMap::new(),

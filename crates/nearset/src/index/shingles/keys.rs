@@ -20,11 +20,6 @@ pub struct ShingleKeys {
 }
 
 impl ShingleKeys {
-    /// Creates empty keys.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
     /// Returns how many distinct shingles the record has.
     pub fn size(&self) -> usize {
         self.size as usize
@@ -88,7 +83,7 @@ mod tests {
     #[test]
     fn common_shingles_are_no_keys_and_are_kept_where_they_suffice() {
         let model: CommonShingles = (0..80).collect();
-        let mut keys = ShingleKeys::new();
+        let mut keys = ShingleKeys::default();
         keys.choose(&set(0, 100), &model, &spec());
         assert_eq!(keys.rare, Vec::from_iter(80..100));
         assert_eq!((keys.common.len(), keys.size()), (80, 100));
@@ -99,7 +94,7 @@ mod tests {
     #[test]
     fn written_keys_are_read_again() {
         let model: CommonShingles = (0..80).collect();
-        let (mut keys, mut again, mut words) = (ShingleKeys::new(), ShingleKeys::new(), Vec::new());
+        let (mut keys, mut again, mut words) = (ShingleKeys::default(), ShingleKeys::default(), Vec::new());
         for from in [0, 10, 40, 200] {
             keys.choose(&set(from, from + 100), &model, &spec());
             words.clear();

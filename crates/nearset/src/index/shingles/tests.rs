@@ -29,7 +29,7 @@ fn with_copies(name: &'static str, mut sets: Vec<SortedSet>, seed: u64) -> Corpu
     for i in 0..sets.len() / 20 {
         // Similarities from .8 to .95: of n elements, 2nJ/(1+J) stay.
         let similarity = 0.81 + 0.14 * rng.unit();
-        let size = sets[i].len();
+        let size = sets[i].as_slice().len();
         let replaced = size - (2.0 * size as f64 * similarity / (1.0 + similarity)).round() as usize;
         let copy = edited(&sets[i], replaced, &mut rng);
         sets.push(copy);
@@ -105,7 +105,7 @@ fn run(corpus: &Corpus, near: f64) -> Run {
     let model = CommonShingles::of_sample(sample, corpus.sets.len());
     let spec = JoinSpec::new(near, 0.001, Shingling::default(), Seed::new(5));
     let mut index = ShingleIndex::new(&spec);
-    let (mut keys, mut candidates, mut kept) = (ShingleKeys::new(), Vec::new(), Vec::<&SortedSet>::new());
+    let (mut keys, mut candidates, mut kept) = (ShingleKeys::default(), Vec::new(), Vec::<&SortedSet>::new());
     let mut run = Run { removed: 0, missed: 0, cut_short: 0, compared: 0, bytes_per_kept: 0.0 };
     for set in &corpus.sets {
         keys.choose(set, &model, &spec);

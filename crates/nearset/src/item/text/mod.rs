@@ -27,12 +27,13 @@ mod table;
 mod tokenise;
 mod words;
 
-pub use shingling::{Shingling, ShinglingError};
+pub use shingling::Shingling;
 
 use tokenise::{Sink, tokenise};
 
 use crate::{
     Seed,
+    error::SpecError,
     hash::{ByteHash, mix},
     simd::text::{Polynomial, Span, hash_part, hash_short_spans, hash_windows, join_short_spans, roll},
 };
@@ -50,7 +51,7 @@ const COUNT: u64 = 0xe703_7ed1_a0b4_28db;
 /// let set = shingler.shingle_set("The quick brown fox");
 /// assert_eq!(set.len(), 2);
 /// assert_eq!(set, shingler.shingle_set("the QUICK, brown -- fox!"));
-/// # Ok::<(), nearset::ShinglingError>(())
+/// # Ok::<(), nearset::spec::SpecError>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shingler {
@@ -62,8 +63,8 @@ impl Shingler {
     /// Creates the shingler of a seed.
     ///
     /// # Errors
-    /// If the shingles' length is 0 or above [`Shingling::LONGEST`].
-    pub fn new(shingling: Shingling, seed: Seed) -> Result<Self, ShinglingError> {
+    /// If the shingles' length is 0 or above 255.
+    pub fn new(shingling: Shingling, seed: Seed) -> Result<Self, SpecError> {
         shingling.check()?;
         let kind = match shingling {
             Shingling::Words(_) => 0,
@@ -74,7 +75,7 @@ impl Shingler {
     }
 
     /// Returns the kind and length of its shingles.
-    pub fn shingling(&self) -> Shingling {
+    pub(crate) fn shingling(&self) -> Shingling {
         self.shingling
     }
 

@@ -1,5 +1,6 @@
 //! How a text is cut, in the notation that people write: `words:5`.
 
+use crate::error::{LONGEST_SHINGLE, SpecError};
 use std::{fmt, str::FromStr};
 
 /// What a shingle of a text is.
@@ -9,7 +10,7 @@ use std::{fmt, str::FromStr};
 ///
 /// assert_eq!("words:5".parse::<Shingling>()?, Shingling::default());
 /// assert_eq!(Shingling::Chars(9).to_string(), "chars:9");
-/// # Ok::<(), nearset::ShinglingError>(())
+/// # Ok::<(), nearset::spec::SpecError>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Shingling {
@@ -22,21 +23,18 @@ pub enum Shingling {
 }
 
 impl Shingling {
-    /// The maximum number of units in a shingle.
-    pub const LONGEST: u16 = 255;
-
     /// Returns the number of words, characters or bytes in a shingle.
-    pub const fn length(self) -> u16 {
+    pub(crate) const fn length(self) -> u16 {
         match self {
             Shingling::Words(length) | Shingling::Chars(length) | Shingling::Bytes(length) => length,
         }
     }
 
     /// Checks the length, as every user of a shingling does first.
-    pub(crate) fn check(self) -> Result<(), ShinglingError> {
+    pub(crate) fn check(self) -> Result<(), SpecError> {
         match self.length() {
-            1..=Self::LONGEST => Ok(()),
-            _ => Err(ShinglingError::BadLength { found: self.length() }),
+            1..=LONGEST_SHINGLE => Ok(()),
+            _ => Err(SpecError::ShingleLength { found: self.length() }),
         }
     }
 }
@@ -58,30 +56,12 @@ impl fmt::Display for Shingling {
     }
 }
 
-/// Why a shingling is invalid.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum ShinglingError {
-    /// A shingle is empty or too long.
-    #[error("a shingle of {found}: its length must be from 1 to {}, such as words:5", Shingling::LONGEST)]
-    BadLength {
-        /// The length that was given.
-        found: u16,
-    },
-    /// The text names no shingling.
-    #[error("{found:?} is no shingling: write words:N, chars:N or bytes:N, such as words:5")]
-    Unknown {
-        /// The text.
-        found: String,
-    },
-}
-
 /// Reads what `Display` writes.
 impl FromStr for Shingling {
-    type Err = ShinglingError;
+    type Err = SpecError;
 
-    fn from_str(text: &str) -> Result<Self, ShinglingError> {
-        let unknown = || ShinglingError::Unknown { found: text.to_owned() };
+    fn from_str(text: &str) -> Result<Self, SpecError> {
+        let unknown = || SpecError::UnknownShingling { found: text.to_owned() };
         let (unit, length) = text.split_once(':').ok_or_else(unknown)?;
         let length = length.parse().map_err(|_| unknown())?;
         let shingling = match unit {

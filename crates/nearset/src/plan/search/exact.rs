@@ -12,9 +12,10 @@ use nearset_theory::{
 use super::{Attempt, Candidate, Failure, Objective, model::Model, reason};
 use crate::{
     BloomFilter, Distance, ExactSpec, Table,
+    error::MOST_DIRECT_ROWS,
     family::BitSampling,
     plan::{FarModel, Goal, Structure, Work},
-    spec::{Construction, GenerationSpec, near::MOST_DIRECT_ROWS},
+    spec::{Construction, GenerationSpec},
 };
 
 /// A filter whose query looks up more keys than this is no constant-probe filter.

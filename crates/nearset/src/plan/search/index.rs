@@ -20,8 +20,8 @@ use super::{
     Model, Work, families, most_functions, most_rows,
 };
 use crate::{
-    Distance, Family, Layout, LshFamily, LshSpec, Metric,
-    family::{Form, MOST_PROBES},
+    Distance, Family, Layout, LshSpec, Metric,
+    family::{Form, LshFamily, MOST_PROBES},
 };
 
 /// How much slower than the quickest an index may be to have fewer tables.
@@ -46,7 +46,7 @@ const RELATED: f64 = 0.01;
 
 /// What the notes' formulas give: `k = ln n / ln(1/p2)` and `L = n^ρ`, each rounded up.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct NotesIndex {
+pub(crate) struct NotesIndex {
     /// Rows of a table's key.
     pub rows: u32,
     /// Tables.
@@ -60,12 +60,12 @@ pub struct NotesIndex {
 /// The index that keeps a request, with what it will do.
 ///
 /// ```
-/// use nearset::{LshIndex, Metric, plan::Request};
+/// use nearset::{Index, Metric, plan::Request};
 ///
 /// let metric = Metric::Jaccard { shingling: "words:5".parse()? };
 /// let plan = Request::new(metric, 0.8).far(0.3).capacity(1_000_000).plan_index()?;
 /// assert!(plan.success >= 0.98);
-/// let index = LshIndex::from_spec(plan.spec)?;
+/// let index = Index::new(plan.spec)?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug, Clone, PartialEq)]
@@ -90,7 +90,7 @@ pub struct IndexPlan {
     /// Steps to compare the query with every item instead.
     pub scan_steps: f64,
     /// The notes' choice for the same family, goal and capacity, where every item is at far at least.
-    pub notes: NotesIndex,
+    pub(crate) notes: NotesIndex,
 }
 
 /// For people, aligned, one fact a line.

@@ -15,19 +15,20 @@ mod threshold;
 mod verified;
 mod zero;
 
-use std::cmp::Ordering;
+use std::{cmp::Ordering, ops::Range};
 
 use super::{
-    CurvePoint, FarModel, Goal, GreyZone, Minimise, Plan, PlanError, Request, RunnerUp, Structure, Work,
-    advice::advise, outcome::bytes,
+    CurvePoint, FarModel, Goal, Minimise, Plan, PlanError, Request, RunnerUp, Structure, Work, advice::advise,
+    outcome::bytes,
 };
 use crate::{
     Distance, Family, Layout, Spec,
+    error::{self},
     family::Form,
-    spec::{Decision, FilterSpec, GenerationSpec, SpecError, Terms, near},
+    spec::{Decision, FilterSpec, GenerationSpec, Terms},
 };
+pub use index::IndexPlan;
 pub(super) use index::plan as plan_index;
-pub use index::{IndexPlan, NotesIndex};
 use model::Model;
 use predict::Prediction;
 
@@ -122,7 +123,7 @@ enum Failure {
 }
 
 /// More bits than this no spec may have.
-const MOST_BITS: f64 = near::MOST_BITS as f64;
+const MOST_BITS: f64 = error::MOST_BITS as f64;
 
 /// One structure over one family, and what came of it.
 struct Attempt {
@@ -211,11 +212,6 @@ fn reason(goal: &Goal, structure: Structure, why: Failure) -> String {
     }
 }
 
-/// The chance, at capacity, that a band of a far query agrees with an item that the query has nothing to do with.
-pub(crate) fn chance_at(goal: &Goal, family: Family, rows: u32) -> f64 {
-    Model::new(goal, family).band(rows).crowd
-}
-
 /// Points of a plan's curve.
 const CURVE_POINTS: u32 = 40;
 
@@ -234,7 +230,7 @@ pub(super) fn plan(request: &Request, goal: &Goal) -> Result<Plan, PlanError> {
         return Err(impossible(request, goal, &objective, attempts));
     };
     let terms = request.terms(goal);
-    terms.check().map_err(SpecError::from)?;
+    terms.check()?;
     let plan = explain(request, goal, terms, family, best, attempts);
     let advice = advise(goal);
     match goal.metric.bits_of_an_item() {
@@ -371,7 +367,7 @@ fn curve(goal: &Goal, empty: impl Fn(Distance) -> f64, full: impl Fn(Distance) -
 
 /// Where neither promise speaks: from the last distance that is found often enough to the first that is accepted
 /// seldom enough.
-fn grey_zone(goal: &Goal, counted_on: impl Fn(Distance) -> f64, full: impl Fn(Distance) -> f64) -> GreyZone {
+fn grey_zone(goal: &Goal, counted_on: impl Fn(Distance) -> f64, full: impl Fn(Distance) -> f64) -> Range<Distance> {
     // The last distance between `low`, where `keeps` holds, and `high` at which it does, to a thousandth or a whole number.
     let last = |mut low: f64, mut high: f64, keeps: &dyn Fn(Distance) -> bool| {
         let least = if goal.metric.is_whole() { 1.0 } else { 1e-3 * (high - low) };
@@ -386,7 +382,7 @@ fn grey_zone(goal: &Goal, counted_on: impl Fn(Distance) -> f64, full: impl Fn(Di
     let found = |distance| counted_on(distance) >= 1.0 - goal.max_false_negative;
     let not_rejected = |distance| full(distance) > goal.max_false_positive;
     let distance = |value| Distance::new(value).unwrap_or(goal.far);
-    GreyZone { from: distance(last(near, far, &found).0), to: distance(last(near, far, &not_rejected).1) }
+    distance(last(near, far, &found).0)..distance(last(near, far, &not_rejected).1)
 }
 
 /// What nothing keeps, and the nearest goal that something does.

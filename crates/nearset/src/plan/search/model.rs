@@ -5,8 +5,8 @@ use std::{cell::RefCell, collections::BTreeMap};
 use nearset_theory::binomial;
 
 use crate::{
-    Distance, Family, LshFamily,
-    family::Unrelated,
+    Distance, Family,
+    family::{LshFamily, Unrelated},
     plan::{FarModel, Goal},
 };
 

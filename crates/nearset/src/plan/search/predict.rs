@@ -3,7 +3,7 @@
 use nearset_theory::bloom::lines_false_positive;
 
 use super::{model::Model, tables};
-use crate::{Distance, LshFamily, Spec, Table, spec::Rule};
+use crate::{Distance, Spec, Table, family::LshFamily, spec::Rule};
 
 /// A spec under a goal, empty and at capacity. A rule that follows the fill has another threshold in each.
 pub(super) struct Prediction<'m, 'g> {

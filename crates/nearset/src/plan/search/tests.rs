@@ -101,7 +101,7 @@ fn plans_are_within_two_per_cent_of_a_sweep_over_everything() {
         let (sweep, layout) = swept(&request.filter_goal().unwrap(), family, most_rows, most_bands);
         let plan = plan(&request).unwrap();
         let found = plan.bits_per_item * request.capacity as f64;
-        let shape = (plan.layout(), plan.threshold());
+        let shape = (plan.spec.near().map(Spec::layout), plan.threshold());
         assert!(found <= 1.02 * sweep, "{shape:?} takes {found}, {layout:?} {sweep}: {}", found / sweep);
         // Nothing better was missed by the sweep's own limits.
         assert!(found >= 0.98 * sweep, "{shape:?} takes {found}, {layout:?} {sweep}");
@@ -190,8 +190,8 @@ fn a_plan_states_what_its_filter_states() {
     assert!(at(near).empty >= 1.0 - plan.false_negative - 1e-12);
     assert!((at(far).full - plan.false_positive).abs() < 1e-12);
     assert!(plan.curve.windows(2).all(|pair| pair[0].full >= pair[1].full && pair[0].distance < pair[1].distance));
-    assert!(near <= plan.grey_zone.from && plan.grey_zone.from < plan.grey_zone.to);
-    assert!(plan.grey_zone.to <= far);
+    assert!(near <= plan.grey_zone.start && plan.grey_zone.start < plan.grey_zone.end);
+    assert!(plan.grey_zone.end <= far);
     let text = plan.to_string();
     assert!(text.contains("bands of") && text.contains("grey zone") && text.contains("banded over minhash"), "{text}");
 }
@@ -267,7 +267,7 @@ fn a_seed_reaches_the_spec() {
 
 #[test]
 fn exact_filters_that_are_planned_miss_nothing_and_accept_as_little_as_stated() {
-    use crate::{BitString, ExactNearFilter, hash::Rng};
+    use crate::{BitString, filter::laws::empty, hash::Rng};
 
     let goal = request(Metric::Hamming { bits: 256 }, 2.0, 60.0, 2_000, 0.0, 0.01).filter_goal().unwrap();
     let objective = Objective { minimise: Minimise::Bytes, capacity: 2_000.0 };
@@ -278,7 +278,7 @@ fn exact_filters_that_are_planned_miss_nothing_and_accept_as_little_as_stated() 
     for attempt in exact::attempts(&goal, 256, &objective) {
         let candidate = attempt.outcome.unwrap();
         let GenerationSpec::Exact(spec) = candidate.spec else { panic!("an exact spec") };
-        let mut filter = ExactNearFilter::from_spec(spec).unwrap();
+        let mut filter = empty(spec);
         assert!((filter.bytes() as f64 * 8.0 - candidate.bits).abs() <= 512.0);
         filter.insert_all(&items).unwrap();
         let mut accepted = |distance: usize| {

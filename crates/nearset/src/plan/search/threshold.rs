@@ -14,9 +14,11 @@ use super::{
     tables,
 };
 use crate::{
-    Layout, LshFamily, Spec, Table,
+    Layout, Spec, Table,
+    error::MOST_DIRECT_ROWS,
+    family::LshFamily,
     plan::{FarModel, Goal},
-    spec::{self, near::MOST_DIRECT_ROWS},
+    spec::{self},
 };
 
 /// Which thresholds are looked at.

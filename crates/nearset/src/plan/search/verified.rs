@@ -6,7 +6,8 @@
 
 use super::{Candidate, Failure, Objective, model::Model, tables, threshold::steps};
 use crate::{
-    BloomFilter, Layout, LshFamily, Spec, Table,
+    BloomFilter, Layout, Spec, Table,
+    family::LshFamily,
     spec::{Probing, Rule, Verification},
 };
 

@@ -13,7 +13,7 @@ use super::{
     tables,
     threshold::{largest_hit, steps},
 };
-use crate::{Layout, LshFamily, Spec, Table, plan::Minimise, spec::near::MOST_DIRECT_ROWS};
+use crate::{Layout, Spec, Table, error::MOST_DIRECT_ROWS, family::LshFamily, plan::Minimise};
 
 /// How often a position is used, at most.
 const MOST_USES: u32 = 12;

@@ -6,26 +6,55 @@
 
 #![allow(unsafe_code)]
 
-use std::ops::Range;
-
-use super::Level;
+use std::{ops::Range, sync::LazyLock};
 
 /// Bytes per block, each of which has one bit in a mask.
+#[cfg(target_arch = "x86_64")]
 const BLOCK: usize = 64;
+
+/// Which instructions are used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Level {
+    /// Plain Rust: the definition.
+    Scalar,
+    #[cfg(target_arch = "x86_64")]
+    Avx2,
+    #[cfg(target_arch = "x86_64")]
+    Avx512,
+}
+
+/// The best that this CPU has.
+static LEVEL: LazyLock<Level> = LazyLock::new(|| {
+    #[cfg(target_arch = "x86_64")]
+    if is_x86_feature_detected!("bmi1") && is_x86_feature_detected!("bmi2") && is_x86_feature_detected!("popcnt") {
+        if is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512bw") {
+            return Level::Avx512;
+        }
+        if is_x86_feature_detected!("avx2") {
+            return Level::Avx2;
+        }
+    }
+    Level::Scalar
+});
 
 /// Steps over a string, starting after its opening quote. Returns the position of the first quote or control character
 /// that no backslash escapes, or the number of bytes if there is none. Appends to `escapes` the position of each
 /// backslash before it that begins an escape. A backslash escapes whatever byte follows it.
 #[inline]
 pub fn string_end(bytes: &[u8], from: usize, escapes: &mut Vec<usize>) -> usize {
-    match Level::current() {
+    string_end_at(*LEVEL, bytes, from, escapes)
+}
+
+#[inline]
+fn string_end_at(level: Level, bytes: &[u8], from: usize, escapes: &mut Vec<usize>) -> usize {
+    match level {
         #[cfg(target_arch = "x86_64")]
         // SAFETY: the level says that the CPU has these instructions.
         Level::Avx512 => unsafe { x86::string_end_avx512(bytes, from, escapes) },
         #[cfg(target_arch = "x86_64")]
         // SAFETY: as above.
         Level::Avx2 => unsafe { x86::string_end_avx2(bytes, from, escapes) },
-        _ => string_end_scalar(bytes, from, escapes),
+        Level::Scalar => string_end_scalar(bytes, from, escapes),
     }
 }
 
@@ -200,7 +229,6 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::simd::at_level;
 
     /// The definition, byte by byte.
     fn by_definition(bytes: &[u8], from: usize) -> (usize, Vec<usize>) {
@@ -220,9 +248,13 @@ mod tests {
 
     fn check(bytes: &[u8], from: usize) {
         let expected = by_definition(bytes, from);
-        for level in Level::available() {
+        #[cfg(target_arch = "x86_64")]
+        let all = [Level::Scalar, Level::Avx2, Level::Avx512];
+        #[cfg(not(target_arch = "x86_64"))]
+        let all = [Level::Scalar];
+        for level in all.into_iter().filter(|&level| level <= *LEVEL) {
             let mut escapes = vec![7];
-            let end = at_level(level, || string_end(bytes, from, &mut escapes));
+            let end = string_end_at(level, bytes, from, &mut escapes);
             assert_eq!((end, &escapes[1..]), (expected.0, &expected.1[..]), "{level:?}, from {from}: {bytes:?}");
         }
     }

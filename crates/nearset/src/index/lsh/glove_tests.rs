@@ -2,10 +2,11 @@
 
 use std::{fs, path::Path};
 
-use nearset::{
-    Distance, Item, Layout, LshFamily, LshIndex, LshSpec, Metric, Seed,
-    family::{CrossPolytope, Hyperplane},
-    item::angle,
+use super::LshIndex;
+use crate::{
+    Distance, Item, Layout, LshSpec, Metric, Seed,
+    family::{CrossPolytope, Hyperplane, LshFamily},
+    item::vector::angle,
     plan::{Background, FarModel, Request},
 };
 
@@ -27,7 +28,7 @@ fn words(count: usize) -> Option<Vec<Vec<f32>>> {
 }
 
 fn index(spec: &LshSpec, words: &[Vec<f32>]) -> LshIndex<'static> {
-    let mut index = LshIndex::from_spec(spec.clone()).unwrap();
+    let mut index = LshIndex::of_checked(spec.clone());
     for word in words {
         index.insert(word.as_slice()).unwrap();
     }
@@ -85,7 +86,7 @@ fn recall_rises_with_probes_and_is_as_predicted() {
     let mut planes = index(&planes, &words);
     let mut before = 0.0;
     for probes in [1, 2, 4, 8, 16, 32, 64] {
-        planes = planes.with_probes(probes).unwrap();
+        planes.spec.probes = probes;
         let found = check(&planes);
         assert!(found > before, "{found} with {probes} probes, {before} with half as many");
         before = found;
