@@ -26,9 +26,6 @@ impl JoinSpec {
     /// The most keys that a record is posted under. More would take more memory than the texts of short records.
     pub(crate) const MOST_KEYS: usize = 64;
 
-    /// The least similarity of the rare parts of two records by which keys find them; below it, their common parts do.
-    pub(crate) const LEAST_RARE: f64 = 0.25;
-
     /// A join of records of this similarity.
     pub(crate) const fn new(near: Similarity, max_false_negative: f64, shingling: Shingling, seed: Seed) -> Self {
         Self { near, max_false_negative, shingling, seed }
@@ -49,8 +46,8 @@ impl JoinSpec {
     ///
     /// Take a record of `n` shingles, `c` of them common, and a partner of similarity `t`. Of the shared shingles the fewest are rare if the
     /// partner is a part of the record that has `tn` shingles, all `c` common ones among them: `tn - c` of the `n - c` rare ones. That is
-    /// the similarity of the rare parts, by which the number of keys follows. Where it is below [`Self::LEAST_RARE`], as many keys are
-    /// taken as find that similarity, and the common parts find the others.
+    /// the similarity of the rare parts, by which the number of keys follows. Where that would be more than [`Self::MOST_KEYS`], so many
+    /// are taken, and the common parts find what they don't.
     pub(crate) fn keys_of(&self, shingles: usize, common: usize) -> (usize, bool) {
         let near = self.near.value();
         let (n, c) = (shingles.max(1) as f64, common as f64);
@@ -58,8 +55,18 @@ impl JoinSpec {
             libm::ceil(libm::log(self.max_false_negative) / libm::log1p(-similarity.min(1.0))).max(1.0) as usize
         };
         let of_rare = if n > c { (near * n - c) / (n - c) } else { 0.0 };
-        let least = Self::LEAST_RARE.min(near);
-        if of_rare >= least { (keys(of_rare), false) } else { (keys(least), true) }
+        if of_rare >= self.least_rare().min(near) { (keys(of_rare), false) } else { (Self::MOST_KEYS, true) }
+    }
+
+    /// The least similarity of the rare parts of two records that [`Self::MOST_KEYS`] keys find.
+    fn least_rare(&self) -> f64 {
+        1.0 - libm::pow(self.max_false_negative, 1.0 / Self::MOST_KEYS as f64)
+    }
+
+    /// How many rare shingles two records may share without being found by their keys, if one of them has `rare` and is posted under
+    /// [`Self::MOST_KEYS`] of them.
+    pub(crate) fn unseen_rare(&self, rare: f64) -> f64 {
+        if rare <= Self::MOST_KEYS as f64 { 0.0 } else { self.least_rare() * rare }
     }
 }
 
@@ -75,8 +82,13 @@ mod tests {
         assert_eq!([0.8, 0.5, 1.0].map(|near| spec(near).keys()), [5, 10, 1]);
         // Of 100 shingles 60 are common: a part of 80 shares 20 of the 40 rare ones.
         assert_eq!(spec(0.8).keys_of(100, 60), (10, false));
-        // From 74 on it shares less than a quarter of them; (1 - .25)^25 = 7.5e-4.
-        assert_eq!([73, 74, 100].map(|common| spec(0.8).keys_of(100, common)), [(24, false), (25, true), (25, true)]);
+        // From 78 on it shares less than a tenth of them; (1 - .1)^64 = .0012.
+        assert_eq!(
+            [74, 77, 78, 100].map(|common| spec(0.8).keys_of(100, common)),
+            [(27, false), (50, false), (64, true), (64, true)]
+        );
+        assert_eq!(spec(0.8).unseen_rare(64.0), 0.0);
+        assert!((spec(0.8).unseen_rare(100.0) - 10.2).abs() < 0.1);
         assert!((1.0 - spec(0.8).success_probability(spec(0.8).near) - 0.00032).abs() < 1e-9);
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! Pages of one template have the same common part and hardly share anything else. Records with one common part are a *group*, and
 //! lie in the order of their sizes: two records of `n` and `m` shingles that share `s` have the similarity `s / (n + m - s)`, so a
-//! record of size `n` is compared with those of size `s (1 + 1/near) - n` or less, where `s` is what it can share, and not be found by. Pages put together from a pool of clauses have common parts that differ, and each part is a group of its own:
+//! record of size `n` is compared with those of size `s (1 + 1/near) - n` or less, where `s` is what both can share without being found
+//! by their keys: their common parts, and where one has more rare shingles than keys, a few of those. Pages put together from a pool of clauses have common parts that differ, and each part is a group of its own:
 //! those are compared by sketches of one bit per MinHash function (Li & König 2010), two of which differ in `(1 - J) / 2` of
 //! their bits.
 //!
@@ -14,7 +15,7 @@
 use std::collections::HashMap;
 
 use crate::{
-    JoinSpec, Seed,
+    JoinSpec,
     family::{Hashed, MinHash, Signature, Sketcher},
     hash::mix,
     item::Item,
@@ -34,7 +35,7 @@ const SIGMAS: f64 = 3.0;
 /// Groups of records with the same common part.
 #[derive(Debug)]
 pub(super) struct Groups {
-    near: f64,
+    spec: JoinSpec,
     /// Entries that one look-up visits, at most.
     pub(super) limit: usize,
     /// Groups that are compared by sketches.
@@ -57,17 +58,17 @@ pub(super) struct Groups {
 }
 
 impl Groups {
-    pub(super) fn new(near: f64, limit: usize, seed: Seed) -> Self {
+    pub(super) fn new(spec: &JoinSpec, limit: usize) -> Self {
         let sketcher = MinHash::default()
-            .sketcher(seed.derive("common part", 0), 64 * WORDS as u32)
+            .sketcher(spec.seed.derive("common part", 0), 64 * WORDS as u32)
             .expect("a thousand slots are few enough");
-        let differing = (1.0 - near) / 2.0;
+        let differing = (1.0 - spec.near.value()) / 2.0;
         let radius = |words: usize| {
             let bits = 64.0 * words as f64;
             (bits * differing + SIGMAS * libm::sqrt(bits * differing * (1.0 - differing))) as u32
         };
         Self {
-            near,
+            spec: *spec,
             limit,
             most: MOST_GROUPS,
             signature: sketcher.empty(),
@@ -101,14 +102,21 @@ impl Groups {
         {
             found.push(group as usize);
         }
-        let mut left = self.limit;
-        // Who shares more of the rare ones is found by them.
-        let rare_shared = JoinSpec::LEAST_RARE * (f64::from(size) - common.len() as f64);
+        let (near, mut left) = (self.spec.near.value(), self.limit);
+        let rare = f64::from(size) - common.len() as f64;
         for &group in &found {
-            let shared = f64::from(self.parts[group].min(common.len() as u32)) + rare_shared;
-            let largest = shared * (1.0 + 1.0 / self.near) - f64::from(size);
-            // Rounding must not lose what lies exactly at `near`.
-            let possible = self.lists[group].iter().take_while(|(other, _)| f64::from(*other) <= largest + 1e-6);
+            let part = f64::from(self.parts[group]);
+            let in_common = part.min(common.len() as f64);
+            let is_possible = |other: u32| {
+                let other_rare = f64::from(other) - part;
+                // Who shares more of the rare ones is found by them.
+                let unseen =
+                    self.spec.unseen_rare(rare).max(self.spec.unseen_rare(other_rare)).min(rare).min(other_rare);
+                let largest = (in_common + unseen) * (1.0 + 1.0 / near) - f64::from(size);
+                // Rounding must not lose what lies exactly at `near`.
+                f64::from(other) <= largest + 1e-6
+            };
+            let possible = self.lists[group].iter().take_while(|(other, _)| is_possible(*other));
             for &(_, entry) in possible.take(left) {
                 left -= 1;
                 visit(entry);

@@ -71,7 +71,7 @@ impl ShingleIndex {
         Self {
             near: spec.near,
             posts: Posts::new(Self::LIMIT),
-            groups: Groups::new(spec.near.value(), Self::LIMIT, spec.seed),
+            groups: Groups::new(spec, Self::LIMIT),
             sizes: Vec::new(),
             met: Vec::new(),
             full: BTreeMap::new(),
