@@ -36,9 +36,16 @@ impl ByteHash {
             state = self.step(state, *step);
         }
         if !rest.is_empty() {
-            let mut last = [0; 16];
-            last[..rest.len()].copy_from_slice(rest);
-            state = self.step(state, last);
+            let last = match bytes.last_chunk::<16>() {
+                // Shifting is faster than copying a few bytes.
+                Some(last) => u128::from_le_bytes(*last) >> (8 * (16 - rest.len())),
+                None => {
+                    let mut last = [0; 16];
+                    last[..rest.len()].copy_from_slice(rest);
+                    u128::from_le_bytes(last)
+                }
+            };
+            state = self.step(state, last.to_le_bytes());
         }
         self.finish(state, bytes.len())
     }
@@ -48,6 +55,15 @@ impl ByteHash {
     pub(crate) fn hash_padded(&self, padded: u128, length: usize) -> u64 {
         debug_assert!((1..=16).contains(&length));
         self.finish(self.step(self.start(), padded.to_le_bytes()), length)
+    }
+
+    /// Hashes at most 32 bytes, given zero-padded as two little-endian numbers. No branch depends on the length.
+    #[inline(always)]
+    pub(crate) fn hash_padded_twice(&self, [first, second]: [u128; 2], length: usize) -> u64 {
+        debug_assert!((1..=32).contains(&length));
+        let short = self.step(self.start(), first.to_le_bytes());
+        let long = self.step(short, second.to_le_bytes());
+        self.finish(if length > 16 { long } else { short }, length)
     }
 
     #[inline(always)]
@@ -80,6 +96,14 @@ mod tests {
             let mut padded = [0; 16];
             padded[..length].copy_from_slice(&bytes[..length]);
             assert_eq!(hash.hash_padded(u128::from_le_bytes(padded), length), hash.hash(&bytes[..length]));
+        }
+        let bytes: Vec<u8> = (1..=32).collect();
+        for length in 1..=32 {
+            let mut padded = [0; 32];
+            padded[..length].copy_from_slice(&bytes[..length]);
+            let both: [u128; 2] =
+                std::array::from_fn(|i| u128::from_le_bytes(*padded[16 * i..].first_chunk().unwrap()));
+            assert_eq!(hash.hash_padded_twice(both, length), hash.hash(&bytes[..length]));
         }
     }
 

@@ -18,6 +18,7 @@ use crate::error::SpecError;
 pub use bits::{BitString, Bits};
 pub use buffer::ItemBuffer;
 pub use distance::{Distance, Similarity};
+pub(crate) use set::sorted;
 pub use set::{SortedSet, jaccard};
 pub use symbols::Symbols;
 pub use text::{Shingler, Shingling};

@@ -38,8 +38,7 @@ pub struct SortedSet(Box<[u64]>);
 
 impl From<&[u64]> for SortedSet {
     fn from(hashes: &[u64]) -> Self {
-        let mut sorted = vec![0; hashes.len()];
-        sort_into(hashes, &mut sorted, 0);
+        let mut sorted = sorted(hashes);
         sorted.dedup();
         Self(sorted.into_boxed_slice())
     }
@@ -51,6 +50,13 @@ impl From<Vec<u64>> for SortedSet {
     }
 }
 
+/// Returns the hashes in ascending order, faster than by comparisons alone if they are good hashes.
+pub(crate) fn sorted(hashes: &[u64]) -> Vec<u64> {
+    let mut sorted = vec![0; hashes.len()];
+    sort_into(hashes, &mut sorted, 0);
+    sorted
+}
+
 /// Writes the hashes, all of which begin with the same `shared` bits, in ascending order. They are distributed to
 /// places by their next bits, which bring good hashes nearly to their final place, and only the hashes of one place are
 /// then compared.
@@ -58,7 +64,11 @@ fn sort_into(hashes: &[u64], sorted: &mut [u64], shared: u32) {
     const FEWEST: usize = 32;
     /// More hashes than this are distributed twice, at first to so few places that all stay in the CPU's caches.
     const MOST_AT_ONCE: usize = 1 << 18;
-    const FIRST_BITS: u32 = 10;
+    const FIRST_BITS: u32 = 8;
+    /// As long as the counts stay in a cache, there are more places than hashes, so that few hashes share one: the
+    /// branches of insertion can't be predicted.
+    const MORE_BITS: u32 = 2;
+    const MOST_BITS: u32 = 16;
     /// Insertion is quadratic. If more hashes share a place, which takes repeats or poor hashes, they are sorted by
     /// comparison.
     const MOST_INSERTED: u32 = 64;
@@ -68,7 +78,8 @@ fn sort_into(hashes: &[u64], sorted: &mut [u64], shared: u32) {
         return sorted.sort_unstable();
     }
     let is_last = hashes.len() <= MOST_AT_ONCE;
-    let bits = if is_last { hashes.len().ilog2() } else { FIRST_BITS };
+    let fewest_bits = hashes.len().ilog2();
+    let bits = if is_last { fewest_bits.max(MOST_BITS.min(fewest_bits + MORE_BITS)) } else { FIRST_BITS };
     let place = |hash: u64| (hash << shared >> (64 - bits)) as usize;
     let mut ends = vec![0u32; 1 << bits];
     hashes.iter().for_each(|&hash| ends[place(hash)] += 1);

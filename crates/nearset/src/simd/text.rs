@@ -96,7 +96,7 @@ const MASKS: [[u64; 2]; 17] = {
 
 /// Returns `length <= 16` bytes from `from` on, then zeros, as two words combined with `or`.
 #[inline(always)]
-fn padded_words(bytes: &[u8], from: usize, length: usize, or: u64) -> [u64; 2] {
+pub(crate) fn padded_words(bytes: &[u8], from: usize, length: usize, or: u64) -> [u64; 2] {
     let sixteen = match bytes.get(from..from + 16) {
         Some(sixteen) => u128::from_le_bytes(sixteen.try_into().expect("16 bytes")),
         None => padded_tail(&bytes[from..]),
@@ -119,17 +119,17 @@ fn short_ascii(bytes: &[u8], from: usize, length: usize) -> Option<[u64; 2]> {
         return None;
     }
     let words = padded_words(bytes, from, length, LOWER_CASE);
-    ((words[0] | words[1]) & HIGH_BITS == 0).then_some(words)
+    are_ascii(words).then_some(words)
 }
 
-/// Returns whether [`hash_short_spans`] and [`join_short_spans`] accept the span.
+/// Returns whether all bytes are ASCII.
 #[inline(always)]
-pub(crate) fn is_short_ascii(bytes: &[u8], [from, to]: Span) -> bool {
-    short_ascii(bytes, from.into(), usize::from(to.wrapping_sub(from))).is_some()
+pub(crate) fn are_ascii([low, high]: [u64; 2]) -> bool {
+    (low | high) & HIGH_BITS == 0
 }
 
 #[inline(always)]
-fn join([low, high]: [u64; 2]) -> u128 {
+pub(crate) fn join([low, high]: [u64; 2]) -> u128 {
     u128::from(low) | u128::from(high) << 64
 }
 
@@ -216,12 +216,42 @@ fn hash_windows_scalar(hash: &ByteHash, bytes: &[u8], length: usize, out: &mut V
     out.extend(rest.windows(length).map(|window| hash.hash(window)));
 }
 
-/// Hashes a range of the bytes. Like [`ByteHash::hash`], but quick for short ranges.
+/// Appends the hash of every window of `length` characters of UTF-8 to `out`, of which there are none if there are fewer
+/// characters.
+///
+/// # Panics
+/// If `length` is 0.
+pub(crate) fn hash_char_windows(hash: &ByteHash, text: &[u8], length: usize, out: &mut Vec<u64>) {
+    #[cfg(target_arch = "x86_64")]
+    if Level::current() >= Level::Avx2 {
+        // SAFETY: the level says that the CPU has these instructions.
+        return unsafe { x86::hash_char_windows_bmi2(hash, text, length, out) };
+    }
+    hash_char_windows_scalar(hash, text, length, out);
+}
+
 #[inline(always)]
-pub(crate) fn hash_part(hash: &ByteHash, bytes: &[u8], from: usize, to: usize) -> u64 {
-    match to - from {
-        length @ 1..=16 => hash.hash_padded(join(padded_words(bytes, from, length, 0)), length),
-        _ => hash.hash(&bytes[from..to]),
+fn hash_char_windows_scalar(hash: &ByteHash, text: &[u8], length: usize, out: &mut Vec<u64>) {
+    assert!(length > 0, "a window must have at least one character");
+    let hash = *hash;
+    // Without a branch on the length, which is hard to predict where scripts alternate.
+    let char_length = |&byte: &u8| 1 + [0xc0, 0xe0, 0xf0].map(|least| usize::from(byte >= least)).iter().sum::<usize>();
+    let (mut from, mut to) = (0, 0);
+    for _ in 1..length {
+        to += text.get(to).map_or(1, char_length);
+    }
+    out.reserve(text.len() / 3);
+    while let Some(last) = text.get(to) {
+        to += char_length(last);
+        let bytes = to - from;
+        out.push(match text.get(from..from + 32) {
+            Some(room) if bytes <= 32 => {
+                let words = |at: usize, length: usize| join(padded_words(room, at, length, 0));
+                hash.hash_padded_twice([words(0, bytes.min(16)), words(16, bytes.saturating_sub(16))], bytes)
+            }
+            _ => hash.hash(&text[from..to]),
+        });
+        from += char_length(&text[from]);
     }
 }
 
@@ -414,6 +444,12 @@ mod x86 {
     #[target_feature(enable = "bmi2")]
     pub(super) fn hash_windows_bmi2(hash: &ByteHash, bytes: &[u8], length: usize, out: &mut Vec<u64>) {
         super::hash_windows_scalar(hash, bytes, length, out);
+    }
+
+    /// The scalar twin, compiled like `hash_short_spans_bmi2`.
+    #[target_feature(enable = "bmi2")]
+    pub(super) fn hash_char_windows_bmi2(hash: &ByteHash, text: &[u8], length: usize, out: &mut Vec<u64>) {
+        super::hash_char_windows_scalar(hash, text, length, out);
     }
 
     /// Like the scalar twin, for a multiple of 8 windows; returns how many were made.

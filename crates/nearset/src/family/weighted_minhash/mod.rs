@@ -115,8 +115,8 @@ pub(crate) fn weights(shingler: &Shingler, item: Item<'_>, work: &mut Hashed) ->
     match item {
         Item::Text(text) => {
             shingler.shingles(text, &mut work.scratch);
-            work.scratch.sort_unstable();
-            let runs = work.scratch.chunk_by(|a, b| a == b);
+            let sorted = item::sorted(&work.scratch);
+            let runs = sorted.chunk_by(|a, b| a == b);
             work.weighted.extend(runs.map(|run| (run[0], run.len() as f64)));
         }
         Item::Weighted(set) => {

@@ -31,11 +31,12 @@ pub use shingling::Shingling;
 
 use tokenise::{Sink, tokenise};
 
+use super::sorted;
 use crate::{
     Seed,
     error::SpecError,
     hash::{ByteHash, mix},
-    simd::text::{Polynomial, Span, hash_part, hash_short_spans, hash_windows, join_short_spans, roll},
+    simd::text::{Polynomial, Span, hash_char_windows, hash_short_spans, hash_windows, join_short_spans, roll},
 };
 
 const BASE: u64 = 0x9fb2_1c65_1e98_df2b;
@@ -98,7 +99,7 @@ impl Shingler {
     pub fn shingle_set(&self, text: &str) -> Vec<u64> {
         let mut set = Vec::new();
         self.shingles(text, &mut set);
-        set.sort_unstable();
+        set = sorted(&set);
         set.dedup();
         set
     }
@@ -107,8 +108,7 @@ impl Shingler {
     pub fn bag(&self, text: &str) -> Vec<(u64, f64)> {
         let mut hashes = Vec::new();
         self.shingles(text, &mut hashes);
-        hashes.sort_unstable();
-        hashes.chunk_by(|a, b| a == b).map(|run| (run[0], run.len() as f64)).collect()
+        sorted(&hashes).chunk_by(|a, b| a == b).map(|run| (run[0], run.len() as f64)).collect()
     }
 
     fn word_shingles(&self, text: &str, length: usize, out: &mut Vec<u64>) {
@@ -132,9 +132,7 @@ impl Shingler {
         if bytes.is_ascii() {
             return self.windows(bytes, length, out);
         }
-        let starts = || bytes.iter().enumerate().filter(|&(_, byte)| byte & 0xc0 != 0x80).map(|(at, _)| at);
-        let ends = starts().chain([bytes.len()]).skip(length);
-        out.extend(starts().zip(ends).map(|(start, end)| hash_part(&self.hash, bytes, start, end)));
+        hash_char_windows(&self.hash, bytes, length, out);
         if out.is_empty() {
             out.push(self.hash.hash(bytes));
         }

@@ -16,6 +16,9 @@ use super::words::{Class, class, fold, normalise};
 /// Bytes of the longest form in the table.
 const LONGEST_FORM: usize = 8;
 
+/// Where the blocks of Han, Hangul and other scripts with thousands of letters begin.
+const FIRST_LARGE_SCRIPT: char = '\u{2e80}';
+
 /// What a character does in its place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
@@ -23,13 +26,13 @@ pub(super) enum Kind {
     Fresh,
     /// Like [`Kind::Fresh`], and a word of its own.
     FreshLone,
-    /// A letter that begins afresh and has a form of more than 4 bytes.
-    FreshLong,
+    /// A character that belongs to the one before it, but begins afresh: its form follows.
+    FreshMark,
     /// A letter that does not begin afresh, or whose form is longer than [`LONGEST_FORM`].
     Letter,
     /// Like [`Kind::Letter`], and a word of its own.
     Lone,
-    /// A character that belongs to the one before it.
+    /// A character that belongs to the one before it and does not begin afresh.
     Mark,
     /// A character that is skipped.
     Ignorable,
@@ -37,39 +40,66 @@ pub(super) enum Kind {
     Separator,
 }
 
-/// What the tokeniser needs to know about a character.
+/// What the tokeniser needs to know about every character, in one byte, so that the letters of large scripts stay in
+/// the CPU's caches: from the lowest bit, a [`Kind`], whether the form must be looked up, the form's length,
+/// and whether it is a letter that begins afresh.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Entry {
-    pub kind: Kind,
-    /// The form's length in bytes, where the character begins afresh.
-    pub length: u8,
-    /// The combining class of the last part if the form is one character; otherwise [`Entry::SEVERAL`].
-    pub last_class: u8,
-    pub joining: Joining,
-    /// The form in UTF-8, then zeros, as a little-endian number; for a long form, the first 4 bytes.
-    pub form: u32,
-}
+pub(super) struct Info(u8);
 
-/// What a character does after one that began afresh, if it has only one part and is in order.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Joining {
-    /// It stands after it.
-    Follows,
-    /// It may compose with it.
-    Composes,
-    /// It has several parts, or changes its combining class.
-    Depends,
-}
+impl Info {
+    const LOOK_UP: u8 = 1 << 3;
+    const FRESH_LETTER: u8 = 1 << 7;
 
-impl Entry {
-    /// A value above every combining class.
-    pub(super) const SEVERAL: u8 = 255;
+    fn new(kind: Kind, look_up: bool, length: usize) -> Self {
+        debug_assert!((1..=LONGEST_FORM).contains(&length));
+        let look_up = if look_up { Self::LOOK_UP } else { 0 };
+        let fresh = if matches!(kind, Kind::Fresh | Kind::FreshLone) { Self::FRESH_LETTER } else { 0 };
+        Self(kind as u8 | look_up | (length as u8 - 1) << 4 | fresh)
+    }
+
+    #[inline(always)]
+    pub(super) fn kind(self) -> Kind {
+        match self.0 & 7 {
+            0 => Kind::Fresh,
+            1 => Kind::FreshLone,
+            2 => Kind::FreshMark,
+            3 => Kind::Letter,
+            4 => Kind::Lone,
+            5 => Kind::Mark,
+            6 => Kind::Ignorable,
+            _ => Kind::Separator,
+        }
+    }
+
+    /// Tests for [`Kind::Fresh`] and [`Kind::FreshLone`]. Most characters are of these kinds, and one bit is predicted
+    /// better than a jump to one of many places.
+    #[inline(always)]
+    pub(super) fn is_fresh_letter(self) -> bool {
+        self.0 & Self::FRESH_LETTER != 0
+    }
+
+    /// Returns whether a letter that begins afresh is a word of its own.
+    #[inline(always)]
+    pub(super) fn is_lone(self) -> bool {
+        self.0 & 1 != 0
+    }
+
+    /// Returns whether the form must be looked up, because it may be another than the character itself.
+    #[inline(always)]
+    pub(super) fn must_look_up(self) -> bool {
+        self.0 & Self::LOOK_UP != 0
+    }
+
+    /// Returns the length of the form in bytes, if the form is in the table.
+    #[inline(always)]
+    pub(super) fn length(self) -> usize {
+        usize::from(self.0 >> 4 & 7) + 1
+    }
 }
 
 /// A folded character that has no parts: the unit of segments.
 ///
-/// It is one number, since segments may be as long as texts: the order in the highest 8 bits, then three flags, then
-/// the character.
+/// It is one number: the order in the highest 8 bits, then three flags, then the character.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Part(u32);
 
@@ -94,22 +124,10 @@ impl Part {
         char::from_u32(self.0 & (Self::COMPOSES - 1)).unwrap_or_default()
     }
 
-    /// Returns the same part with another character.
-    #[inline(always)]
-    pub(super) fn with_char(self, c: char) -> Self {
-        Self(self.0 & !(Self::COMPOSES - 1) | u32::from(c))
-    }
-
     /// Returns the key by which parts are ordered: the combining class of the character before folding.
     #[inline(always)]
     pub(super) fn order(self) -> u8 {
         (self.0 >> 24) as u8
-    }
-
-    /// Returns the combining class.
-    #[inline(always)]
-    pub(super) fn combining_class(self) -> u8 {
-        if self.is_letter() { 0 } else { self.order() }
     }
 
     /// Returns whether the combining class is 0.
@@ -171,24 +189,51 @@ pub(super) fn decode(form: u32) -> char {
     char::from_u32(c).unwrap_or_default()
 }
 
+/// Takes the next character of UTF-8, and returns it and its bytes as a little-endian number.
+#[inline(always)]
+pub(super) fn next_char(rest: &mut &[u8]) -> Option<(u32, u32)> {
+    let tail = |byte: u8| u32::from(byte & 0x3f);
+    let (c, bytes);
+    (c, bytes, *rest) = match **rest {
+        [a @ ..0x80, ref rest @ ..] => (u32::from(a), [a, 0, 0, 0], rest),
+        [a @ ..0xe0, b, ref rest @ ..] => (u32::from(a & 0x1f) << 6 | tail(b), [a, b, 0, 0], rest),
+        [a @ ..0xf0, b, c, ref rest @ ..] => (u32::from(a & 0xf) << 12 | tail(b) << 6 | tail(c), [a, b, c, 0], rest),
+        [a, b, c, d, ref rest @ ..] => {
+            (u32::from(a & 7) << 18 | tail(b) << 12 | tail(c) << 6 | tail(d), [a, b, c, d], rest)
+        }
+        _ => return None,
+    };
+    Some((c, u32::from_le_bytes(bytes)))
+}
+
+/// Returns the character at a position of UTF-8, its bytes as a little-endian number, and the position after it.
+#[inline(always)]
+pub(super) fn char_at(text: &[u8], at: usize) -> Option<(u32, u32, usize)> {
+    let mut rest = text.get(at..)?;
+    let (c, bytes) = next_char(&mut rest)?;
+    Some((c, bytes, text.len() - rest.len()))
+}
+
 /// 256 consecutive characters.
 pub(super) struct Page {
-    entries: [Entry; 256],
+    infos: [Info; 256],
+    /// The forms in UTF-8, then zeros, as little-endian numbers; 0 for those that are empty or too long.
+    forms: [u64; 256],
+    /// See [`Page::order`].
+    orders: [u8; 256],
     /// Each character's only part, or where its parts are in `more`.
     first: [Part; 256],
     more: Vec<Part>,
-    /// Bytes of long forms beyond the first 4.
-    rest: [u32; 256],
 }
 
 impl Page {
     fn new(first: u32) -> Self {
         let mut page = Page {
-            entries: [Entry { kind: Kind::Separator, length: 0, last_class: 0, joining: Joining::Depends, form: 0 };
-                256],
+            infos: [Info::new(Kind::Separator, false, 1); 256],
+            forms: [0; 256],
+            orders: [0; 256],
             first: [Part::default(); 256],
             more: Vec::new(),
-            rest: [0; 256],
         };
         for i in 0..256 {
             // A page of surrogates, which are not characters, is never requested.
@@ -200,7 +245,14 @@ impl Page {
                     fold(part).flat_map(|folded| iter::once(folded).nfd()).map(move |c| Part::new(c, class))
                 })
                 .collect();
-            (page.entries[i], page.rest[i]) = entry_of(c, &parts);
+            (page.infos[i], page.forms[i]) = info_of(c, &parts);
+            let order = parts.first().map_or(0, |part| part.order());
+            if page.forms[i] != 0
+                && page.infos[i].kind() != Kind::Ignorable
+                && parts.iter().all(|part| part.order() == order)
+            {
+                page.orders[i] = order;
+            }
             page.first[i] = match parts[..] {
                 [only] => only,
                 _ => Part::several(page.more.len(), parts.len()),
@@ -212,38 +264,44 @@ impl Page {
         page
     }
 
-    /// Returns the entry of a character of this page.
     #[inline(always)]
-    pub(super) fn entry(&self, c: char) -> &Entry {
-        &self.entries[c as usize & 0xff]
+    pub(super) fn info(&self, c: u32) -> Info {
+        self.infos[c as usize & 0xff]
     }
 
-    /// Returns the bytes of a character's form beyond the first 4, if it begins afresh and has a long form.
+    /// Returns the form of a character of this page, in UTF-8, then zeros, as a little-endian number.
     #[inline(always)]
-    pub(super) fn rest_of_form(&self, c: char) -> u32 {
-        self.rest[c as usize & 0xff]
+    pub(super) fn form(&self, c: u32) -> u64 {
+        self.forms[c as usize & 0xff]
+    }
+
+    /// Returns the order of the parts of a character of this page, if that is the same for all and they are its form.
+    /// Otherwise returns 0.
+    #[inline(always)]
+    pub(super) fn order(&self, c: u32) -> u8 {
+        self.orders[c as usize & 0xff]
+    }
+
+    /// Returns the part of a character of this page, if it has only one: this is its form, too.
+    #[inline(always)]
+    pub(super) fn only_part(&self, c: u32) -> Option<Part> {
+        let first = self.first[c as usize & 0xff];
+        first.place_of_several().is_none().then_some(first)
     }
 
     /// Returns the parts of a character of this page.
     #[inline(always)]
-    pub(super) fn parts(&self, c: char) -> &[Part] {
+    pub(super) fn parts(&self, c: u32) -> &[Part] {
         let first = &self.first[c as usize & 0xff];
         match first.place_of_several() {
             None => std::slice::from_ref(first),
             Some(place) => &self.more[place],
         }
     }
-
-    /// Returns the part of a character of this page, if it has only one.
-    #[inline(always)]
-    pub(super) fn only_part(&self, c: char) -> Option<Part> {
-        let first = self.first[c as usize & 0xff];
-        first.place_of_several().is_none().then_some(first)
-    }
 }
 
-/// Returns the entry of a character, and its form beyond the first 4 bytes.
-fn entry_of(c: char, parts: &[Part]) -> (Entry, u32) {
+/// Returns what is to be known about a character, and its form.
+fn info_of(c: char, parts: &[Part]) -> (Info, u64) {
     let form = normalise(c.encode_utf8(&mut [0; 4]));
     let mut bytes = [0; LONGEST_FORM];
     let fits = (1..=LONGEST_FORM).contains(&form.len());
@@ -255,36 +313,25 @@ fn entry_of(c: char, parts: &[Part]) -> (Entry, u32) {
         && parts.first().is_some_and(|part| part.order() == 0 && part.is_letter() && !part.composes())
         && form.chars().next().is_some_and(stays);
     let kind = match class(c) {
-        Class::Letter if is_fresh && form.len() > 4 => Kind::FreshLong,
         Class::Letter if is_fresh => Kind::Fresh,
         Class::Letter => Kind::Letter,
-        Class::Lone if is_fresh && form.len() <= 4 => Kind::FreshLone,
+        Class::Lone if is_fresh => Kind::FreshLone,
         Class::Lone => Kind::Lone,
+        Class::Mark if is_fresh => Kind::FreshMark,
         Class::Mark => Kind::Mark,
         Class::Ignorable => Kind::Ignorable,
         Class::Separator => Kind::Separator,
     };
-    let last_class = match parts.last() {
-        Some(last) if form.chars().count() == 1 => last.order(),
-        _ => Entry::SEVERAL,
-    };
-    let joining = match parts {
-        [part] if form.len() > 4 || part.is_letter() && part.order() != 0 => Joining::Depends,
-        [part] if part.composes() => Joining::Composes,
-        [_] => Joining::Follows,
-        _ => Joining::Depends,
-    };
-    let whole = u64::from_le_bytes(bytes);
-    (
-        Entry { kind, length: form.len().min(LONGEST_FORM) as u8, last_class, joining, form: whole as u32 },
-        (whole >> 32) as u32,
-    )
+    let length = if fits { form.len() } else { 1 };
+    // Scripts of the first blocks are small enough to be looked up, and have two cases, which no branch should depend on.
+    let look_up = c < FIRST_LARGE_SCRIPT || !form.chars().eq([c]);
+    (Info::new(kind, look_up, length), u64::from_le_bytes(bytes))
 }
 
 static PAGES: [OnceLock<Box<Page>>; 0x1100] = [const { OnceLock::new() }; 0x1100];
 
 /// Returns the page of a character.
-#[inline]
-pub(super) fn page(c: char) -> &'static Page {
-    PAGES[c as usize >> 8].get_or_init(|| Box::new(Page::new(c as u32 & !0xff)))
+#[inline(always)]
+pub(super) fn page(c: u32) -> &'static Page {
+    PAGES[c as usize >> 8].get_or_init(|| Box::new(Page::new(c & !0xff)))
 }

@@ -135,12 +135,12 @@ fn check_mixtures(seed: u64, alphabets: &[&[char]]) {
 }
 
 fn kind(c: char) -> Kind {
-    page(c).entry(c).kind
+    page(c.into()).info(c.into()).kind()
 }
 
 #[test]
 fn characters_that_begin_afresh_do_not_affect_each_other() {
-    let is_fresh = |&c: &char| matches!(kind(c), Kind::Fresh | Kind::FreshLone | Kind::FreshLong);
+    let is_fresh = |&c: &char| matches!(kind(c), Kind::Fresh | Kind::FreshLone);
     let fresh: Vec<char> = ('\u{80}'..='\u{fffd}').filter(is_fresh).collect();
     assert!(fresh.len() > 40_000);
     check_mixtures(8, &[&fresh]);
@@ -150,12 +150,12 @@ fn characters_that_begin_afresh_do_not_affect_each_other() {
 fn characters_that_depend_on_each_other_are_normalised_as_defined() {
     let is_dependent = |&c: &char| matches!(kind(c), Kind::Letter | Kind::Lone | Kind::Mark);
     let dependent: Vec<char> = ('\u{80}'..=char::MAX).filter(is_dependent).collect();
-    let composes = |&c: &char| page(c).parts(c)[0].composes();
+    let composes = |&c: &char| page(c.into()).parts(c.into())[0].composes();
     let composing: Vec<char> = dependent.iter().copied().filter(composes).collect();
     assert!(dependent.len() > 500 && composing.len() > 50);
     // Letters with which they may compose, or be reordered: those that decompose, without Hangul, of which there are
     // too many.
-    let has_parts = |&c: &char| page(c).parts(c).len() > 1;
+    let has_parts = |&c: &char| page(c.into()).parts(c.into()).len() > 1;
     let composed: Vec<char> = ('\u{80}'..'\u{3400}').chain('\u{f900}'..='\u{1ffff}').filter(has_parts).collect();
     let hangul: Vec<char> = ('\u{1100}'..='\u{11ff}').chain(('가'..='힣').step_by(14)).collect();
     let latin_and_greek: Vec<char> = ('a'..='z').chain('α'..='ω').chain("AIİßẞΐᾳ\u{345}\u{ad}".chars()).collect();
@@ -168,6 +168,49 @@ fn characters_that_depend_on_each_other_are_normalised_as_defined() {
     for letter in "eαか한".chars() {
         let any = |_| marks[rng.below(marks.len() as u64) as usize];
         check(&iter::once(letter).chain((0..200).map(any)).collect::<String>());
+    }
+}
+
+/// Short words and segments are remembered by their bytes, and more of them occur here than there is room for.
+#[test]
+fn what_was_seen_before_changes_no_word() {
+    let mut rng = Rng::new(Seed::new(14));
+    let mut below = |count: usize| rng.below(count as u64) as usize;
+    let letters: Vec<char> = "aeouxAEÖßİﬁαωᾳᾂΐжЁكלकतอのか字\u{1100}\u{1112}가한\u{958}𝒜".chars().collect();
+    let marks: Vec<char> =
+        "\u{301}\u{300}\u{308}\u{323}\u{316}\u{345}\u{344}\u{64b}\u{651}\u{93c}\u{94d}\u{93e}\u{e38}\u{e48}\u{e31}\
+                            \u{3099}\u{1161}\u{1175}\u{11a8}\u{ad}\u{200d}\u{34f}"
+            .chars()
+            .collect();
+    let mut segment = |most: usize| -> String {
+        let letter = letters[below(letters.len())];
+        let count = below(most + 1);
+        iter::once(letter).chain((0..count).map(|_| marks[below(marks.len())])).collect()
+    };
+    let few: Vec<String> = (0..200).map(|_| segment(3)).collect();
+    let many: Vec<String> = (0..20_000).map(|_| segment(5)).collect();
+    let seed = Seed::new(9);
+    for (shingling, segments) in
+        [(Shingling::Words(1), &few), (Shingling::Words(1), &many), (Shingling::Chars(3), &few)]
+    {
+        let shingler = Shingler::new(shingling, seed).unwrap();
+        for _ in 0..40 {
+            let text: String = (0..1000)
+                .flat_map(|_| [&segments[below(segments.len())], ["", "", " ", "。", "é", "x"][below(6)]])
+                .collect();
+            let expected = by_definition(shingling, seed, &text);
+            let mut out = Vec::new();
+            for _ in 0..2 {
+                shingler.shingles(&text, &mut out);
+                assert!(out == expected, "{shingling}, {text:?}");
+            }
+            // Another thread remembers nothing yet.
+            let fresh = std::thread::spawn(move || {
+                shingler.shingles(&text, &mut out);
+                out
+            });
+            assert!(fresh.join().unwrap() == expected);
+        }
     }
 }
 

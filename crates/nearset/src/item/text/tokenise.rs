@@ -10,13 +10,13 @@
 //! - Anything else: character by character through `table`, and by `segment` where characters of a word depend on each
 //!   other.
 
-use std::{cell::Cell, str::Chars};
+use std::cell::Cell;
 
 use super::{
-    segment::{Form, Segment, compose_known},
-    table::{Entry, Joining, Kind, decode, encode, encoded_length, page},
+    segment::{Segments, compose_syllable, put},
+    table::{Kind, char_at, next_char, page},
 };
-use crate::simd::text::{CHUNK, Span, Spans, is_short_ascii, is_span_byte};
+use crate::simd::text::{CHUNK, Span, Spans, are_ascii, is_span_byte, padded_words};
 
 /// A receiver of words.
 pub(super) trait Sink {
@@ -43,7 +43,7 @@ pub(super) fn tokenise(text: &str, sink: &mut impl Sink) {
         let (mut spans, open) = room.find(&bytes[start..end], end == bytes.len());
         while !spans.is_empty() {
             spans = &spans[sink.short_ascii(&bytes[start..], spans)..];
-            spans = &spans[other_spans(&text[start..], spans, &mut forms, sink)..];
+            spans = &spans[other_spans(&bytes[start..], spans, &mut forms, sink)..];
         }
         sink.pause();
         start = match open {
@@ -51,14 +51,13 @@ pub(super) fn tokenise(text: &str, sink: &mut impl Sink) {
             // The next chunk begins with the span that continues there, unless it fills this one.
             Some(from) if from > 0 => start + from as usize,
             Some(_) => {
-                let rest = bytes[end..].iter().position(|&byte| !is_span_byte(byte));
-                let to = rest.map_or(bytes.len(), |rest| end + rest);
-                long_span(&text[start..to], &mut forms, sink);
+                let to = end + span_bytes(&bytes[end..]);
+                long_span(bytes, start, to, &mut forms, sink);
                 to
             }
         };
     }
-    if forms.bytes.capacity() + forms.segment.capacity() <= MOST_KEPT {
+    if forms.bytes.capacity() + forms.segments.capacity() <= MOST_KEPT {
         FORMS.set(forms);
     }
 }
@@ -68,191 +67,194 @@ thread_local! {
     static FORMS: Cell<Forms> = const { Cell::new(Forms::new()) };
 }
 
+/// The first byte of the most common marks, from U+0300 to U+033F.
+const COMMON_MARK: u8 = 0xcc;
+
 /// The maximum number of bytes that each thread keeps.
 const MOST_KEPT: usize = 16 << 20;
+
+/// Returns how many bytes continue a span.
+fn span_bytes(bytes: &[u8]) -> usize {
+    // Without a branch for each byte, so that vector instructions do it.
+    let all = |block: &[u8]| block.iter().fold(true, |all, &byte| all & is_span_byte(byte));
+    let whole = 64 * bytes.chunks(64).take_while(|block| all(block)).count();
+    let rest = bytes.get(whole..).unwrap_or_default();
+    bytes.len().min(whole + rest.iter().position(|&byte| !is_span_byte(byte)).unwrap_or(0))
+}
 
 /// Hands to the sink the words of the first span, if there is one, and of those after it up to one that is short and
 /// ASCII. Returns the number of these spans.
 #[inline(never)]
-fn other_spans(text: &str, spans: &[Span], forms: &mut Forms, sink: &mut impl Sink) -> usize {
+fn other_spans(text: &[u8], spans: &[Span], forms: &mut Forms, sink: &mut impl Sink) -> usize {
     for (done, &[from, to]) in spans.iter().enumerate() {
-        if done > 0 && is_short_ascii(text.as_bytes(), [from, to]) {
-            return done;
+        let (from, to) = (usize::from(from), usize::from(to));
+        if to - from > 16 {
+            span(text, from, to, forms, sink);
+            continue;
         }
-        span(&text[from as usize..to as usize], forms, sink);
+        let bytes = padded_words(text, from, to - from, 0);
+        if are_ascii(bytes) {
+            if done > 0 {
+                return done;
+            }
+            span(text, from, to, forms, sink);
+        } else if to - from > Segments::LONGEST_KNOWN {
+            characters(text, from, to, forms, sink);
+        } else if let Some((form, length)) = forms.segments.word(bytes) {
+            sink.short(form, length, false);
+        } else if let Some((form, length)) = characters(text, from, to, forms, sink) {
+            forms.segments.remember_word(bytes, form, length);
+        }
     }
     spans.len()
 }
 
-/// Hands the words of one span to the sink.
-#[inline(always)]
-fn span(span: &str, forms: &mut Forms, sink: &mut impl Sink) {
-    if span.as_bytes()[0].is_ascii() && span.is_ascii() {
-        return sink.long(forms.lower_case(span), false);
-    }
-    let (mut word, mut chars) = (Word::default(), span.chars());
-    let mut next = chars.next();
-    while let Some(c) = next {
-        let page = page(c);
-        let entry = page.entry(c);
-        match entry.kind {
-            Kind::Fresh => {
-                if word.lone {
-                    word.finish(forms, sink);
-                }
-                word.begin_afresh(c, entry);
-                word.append(entry.form, entry.length as usize, &mut forms.bytes);
-            }
-            Kind::FreshLone => {
-                word.finish(forms, sink);
-                word.lone = true;
-                word.begin_afresh(c, entry);
-                word.append(entry.form, entry.length as usize, &mut forms.bytes);
-            }
-            Kind::FreshLong => {
-                if word.lone {
-                    word.finish(forms, sink);
-                }
-                word.begin_afresh(c, entry);
-                word.append(entry.form, 4, &mut forms.bytes);
-                word.append(page.rest_of_form(c), entry.length as usize - 4, &mut forms.bytes);
-            }
-            Kind::Mark if word.length == 0 => {}
-            Kind::Mark | Kind::Letter | Kind::Lone => {
-                if entry.kind == Kind::Lone || entry.kind == Kind::Letter && word.lone {
-                    word.finish(forms, sink);
-                    word.lone = entry.kind == Kind::Lone;
-                }
-                if !word.join(c, entry, forms) {
-                    next = word.add_segment(c, &mut chars, forms);
-                    continue;
-                }
-            }
-            Kind::Ignorable => {}
-            Kind::Separator => word.finish(forms, sink),
-        }
-        next = chars.next();
-    }
-    word.finish(forms, sink);
+#[inline(never)]
+fn long_span(text: &[u8], from: usize, to: usize, forms: &mut Forms, sink: &mut impl Sink) {
+    span(text, from, to, forms, sink);
 }
 
+/// Hands the words of one span to the sink.
+#[inline(always)]
+fn span(text: &[u8], from: usize, to: usize, forms: &mut Forms, sink: &mut impl Sink) {
+    let span = &text[from..to];
+    if span[0].is_ascii() && span.is_ascii() {
+        sink.long(forms.lower_case(span), false);
+    } else {
+        characters(text, from, to, forms, sink);
+    }
+}
+
+/// Hands the words of one span to the sink, character by character. Returns the form of the word and its length if
+/// there is only one, which is not lone and has up to 16 bytes.
 #[inline(never)]
-fn long_span(text: &str, forms: &mut Forms, sink: &mut impl Sink) {
-    span(text, forms, sink);
+fn characters(text: &[u8], from: usize, to: usize, forms: &mut Forms, sink: &mut impl Sink) -> Option<(u128, usize)> {
+    let span = &text[..to];
+    let (mut word, mut at) = (Word::default(), from);
+    let words_before = forms.words;
+    'span: loop {
+        // Most characters.
+        let (c, next) = loop {
+            let Some((c, bytes, next)) = char_at(span, at) else { break 'span };
+            let page = page(c);
+            let info = page.info(c);
+            if !info.is_fresh_letter() {
+                break (c, next);
+            }
+            if word.lone | info.is_lone() {
+                word.finish(forms, sink);
+                word.lone = info.is_lone();
+            }
+            let form = if info.must_look_up() { page.form(c) } else { bytes.into() };
+            word.begin_afresh(at);
+            word.append(form, info.length(), &mut forms.bytes);
+            at = next;
+        };
+        let page = page(c);
+        let info = page.info(c);
+        let kind = info.kind();
+        match kind {
+            Kind::FreshMark if word.length > 0 => {
+                word.begin_afresh(at);
+                word.append(page.form(c), info.length(), &mut forms.bytes);
+            }
+            Kind::Mark if word.length > 0 => {
+                at = word.add_segment(text, next, to, forms);
+                continue;
+            }
+            Kind::Letter | Kind::Lone => {
+                if word.lone || kind == Kind::Lone {
+                    word.finish(forms, sink);
+                    word.lone = kind == Kind::Lone;
+                }
+                if word.length == 0 {
+                    word.begin_afresh(at);
+                } else if let Some(form) = compose_syllable(word.fresh(forms), c) {
+                    word.length = word.fresh_at;
+                    word.append(form.into(), 3, &mut forms.bytes);
+                    at = next;
+                    continue;
+                }
+                at = word.add_segment(text, next, to, forms);
+                continue;
+            }
+            Kind::Separator => word.finish(forms, sink),
+            Kind::Fresh | Kind::FreshLone | Kind::FreshMark | Kind::Mark | Kind::Ignorable => {}
+        }
+        at = next;
+    }
+    let last = word.padded(forms).map(|padded| (padded, word.length)).filter(|_| !word.lone);
+    word.finish(forms, sink);
+    last.filter(|_| forms.words == words_before.wrapping_add(1))
+}
+
+/// Returns whether what comes next belongs to the letter before, at least if a mark follows.
+#[inline(always)]
+fn is_marked(span: &[u8], next: usize) -> bool {
+    match span.get(next) {
+        Some(..0x80) | None => false,
+        Some(&COMMON_MARK) => true,
+        _ => char_at(span, next).is_some_and(|(c, ..)| matches!(page(c).info(c).kind(), Kind::Mark | Kind::Ignorable)),
+    }
 }
 
 /// A word under construction, small enough to stay in registers.
 #[derive(Clone, Copy, Default)]
 struct Word {
-    /// The form, or its first 16 bytes, as a little-endian number.
-    padded: u128,
+    /// The length of the form so far.
     length: usize,
     lone: bool,
-    /// The last character that began afresh, composed with the marks after it, and its position in the form.
-    fresh: char,
+    /// The position of the last character that began afresh, in the form and in the text.
     fresh_at: usize,
-    /// The combining class of the last part, or [`Entry::SEVERAL`] if more than one character began afresh together.
-    last_class: u8,
-    /// Whether marks that do not compose with the last character follow it in the form.
-    marked: bool,
+    fresh_from: usize,
 }
 
 impl Word {
     #[inline(always)]
-    fn begin_afresh(&mut self, c: char, entry: &Entry) {
-        (self.fresh, self.fresh_at) = (c, self.length);
-        (self.last_class, self.marked) = (entry.last_class, false);
+    fn begin_afresh(&mut self, from: usize) {
+        (self.fresh_at, self.fresh_from) = (self.length, from);
     }
 
-    /// Appends up to 4 bytes, given as a little-endian number.
+    /// Returns the first character of the form from where the last one began afresh.
     #[inline(always)]
-    fn append(&mut self, form: u32, length: usize, bytes: &mut Vec<u8>) {
-        let end = self.length + length;
-        if self.length < 16 {
-            self.padded |= u128::from(form) << (8 * self.length);
-        }
-        if end > 16 {
-            if self.length <= 16 {
-                put(bytes, 0, self.padded.to_le_bytes());
-            }
-            put(bytes, self.length, form.to_le_bytes());
-        }
+    fn fresh(&self, forms: &Forms) -> u32 {
+        next_char(&mut &forms.bytes[self.fresh_at..self.length]).map_or(0, |(c, _)| c)
+    }
+
+    /// Appends up to 8 bytes, given as a little-endian number.
+    #[inline(always)]
+    fn append(&mut self, form: u64, length: usize, bytes: &mut Vec<u8>) {
+        // Zeros follow, because short words are read as 16 bytes.
+        put(bytes, self.length, u128::from(form).to_le_bytes());
+        self.length += length;
+    }
+
+    /// Replaces the form of the last character that began afresh by that of all from there up to `next`, and of those
+    /// that follow and belong to them. Returns where what follows begins.
+    #[inline(always)]
+    fn add_segment(&mut self, text: &[u8], next: usize, to: usize, forms: &mut Forms) -> usize {
+        let (end, next) = forms.put_segments(text, self.fresh_from, [next, to], self.fresh_at, self.lone);
         self.length = end;
-    }
-
-    /// Appends a character that does not begin afresh, if it is in order and composes with the character before it or
-    /// with none. Otherwise does nothing.
-    #[inline(always)]
-    fn join(&mut self, c: char, entry: &Entry, forms: &mut Forms) -> bool {
-        let order = entry.last_class;
-        let in_order = order >= self.last_class || order == 0 && self.last_class != Entry::SEVERAL;
-        if !in_order || entry.joining == Joining::Depends || self.length == 0 {
-            return false;
-        }
-        // Nothing composes across a mark of an equal or higher class (UAX 15, D117).
-        if entry.joining == Joining::Composes && !(self.marked && self.last_class >= order) {
-            let composed = compose_known(self.fresh, c);
-            if composed != 0 && self.marked {
-                return false;
-            }
-            if composed != 0 {
-                self.truncate(self.fresh_at);
-                self.append(composed, encoded_length(composed), &mut forms.bytes);
-                (self.fresh, self.last_class) = (decode(composed), order);
-                return true;
-            }
-        }
-        if order == 0 {
-            (self.fresh, self.fresh_at) = (c, self.length);
-        }
-        (self.last_class, self.marked) = (order, order != 0);
-        self.append(entry.form, entry.length as usize, &mut forms.bytes);
-        true
-    }
-
-    /// Appends a character that does not begin afresh and all that belong to it. Returns the next one.
-    #[inline(always)]
-    fn add_segment(&mut self, c: char, chars: &mut Chars<'_>, Forms { bytes, segment }: &mut Forms) -> Option<char> {
-        let (form, next) = if self.length > 0 && self.marked {
-            let short = self.padded.to_le_bytes();
-            let form = if self.length <= 16 { &short[..self.length] } else { &bytes[..self.length] };
-            segment.after_form(&form[self.fresh_at..], c, chars, self.lone)
-        } else {
-            segment.after((self.length > 0).then_some(self.fresh), c, chars, self.lone)
-        };
-        if self.length > 0 {
-            self.truncate(self.fresh_at);
-        }
-        match form {
-            Form::Short(form) => {
-                self.append(form as u32, encoded_length(form as u32), bytes);
-                self.append((form >> 32) as u32, encoded_length((form >> 32) as u32), bytes);
-            }
-            Form::Long(parts) => {
-                for part in parts {
-                    let form = encode(part.char());
-                    self.append(form, encoded_length(form), bytes);
-                }
-            }
-        }
         next
     }
 
+    /// Returns the form as a little-endian number, if it has 1 to 16 bytes.
     #[inline(always)]
-    fn truncate(&mut self, length: usize) {
-        self.length = length;
-        if length < 16 {
-            self.padded &= (1 << (8 * length)) - 1;
+    fn padded(&self, forms: &Forms) -> Option<u128> {
+        match self.length {
+            1..=16 => forms.bytes.first_chunk().map(|&padded| u128::from_le_bytes(padded)),
+            _ => None,
         }
     }
 
     /// Hands the word over, if there is one, and starts a new one.
     #[inline(always)]
-    fn finish(&mut self, forms: &Forms, sink: &mut impl Sink) {
-        match self.length {
-            0 => {}
-            length @ 1..=16 => sink.short(self.padded, length, self.lone),
-            length => sink.long(&forms.bytes[..length], self.lone),
+    fn finish(&mut self, forms: &mut Forms, sink: &mut impl Sink) {
+        forms.words = forms.words.wrapping_add(1);
+        match self.padded(forms) {
+            Some(padded) => sink.short(padded, self.length, self.lone),
+            None if self.length > 0 => sink.long(&forms.bytes[..self.length], self.lone),
+            None => {}
         }
         *self = Word::default();
     }
@@ -261,7 +263,9 @@ impl Word {
 /// Scratch space for the form of one word and for computing it.
 struct Forms {
     bytes: Vec<u8>,
-    segment: Segment,
+    segments: Segments,
+    /// The number of times that words were finished.
+    words: usize,
 }
 
 impl Default for Forms {
@@ -272,29 +276,57 @@ impl Default for Forms {
 
 impl Forms {
     const fn new() -> Self {
-        Self { bytes: Vec::new(), segment: Segment::new() }
+        Self { bytes: Vec::new(), segments: Segments::new(), words: 0 }
+    }
+
+    /// Writes at `at` the form of the segment that begins at `text[from]` and goes on from `next` on, in a span that
+    /// ends at `to`, and of segments that follow without a gap in the same word. Returns where the form ends, and where
+    /// the next character begins.
+    #[inline(never)]
+    fn put_segments(
+        &mut self,
+        text: &[u8],
+        mut from: usize,
+        [mut next, to]: [usize; 2],
+        mut at: usize,
+        lone: bool,
+    ) -> (usize, usize) {
+        let span = &text[..to];
+        loop {
+            // Where the letter ends that begins afresh after the segment, if there is one.
+            let letter_end = loop {
+                match span.get(next) {
+                    None => break None,
+                    // Letters and digits.
+                    Some(..0x80) => break Some(next + 1),
+                    Some(&COMMON_MARK) => next += 2,
+                    _ => {
+                        let Some((c, _, end)) = char_at(span, next) else { break None };
+                        let info = page(c).info(c);
+                        if info.is_fresh_letter() && !info.is_lone() {
+                            break Some(end);
+                        }
+                        match info.kind() {
+                            Kind::Mark | Kind::Ignorable => next = end,
+                            Kind::Letter if !lone => next = end,
+                            _ => break None,
+                        }
+                    }
+                }
+            };
+            let end = self.segments.append(text, from, next, &mut self.bytes, at);
+            match letter_end {
+                Some(letter_end) if !lone && is_marked(span, letter_end) => (from, next, at) = (next, letter_end, end),
+                _ => return (end, next),
+            }
+        }
     }
 
     /// Returns an ASCII word in lower case.
-    fn lower_case(&mut self, word: &str) -> &[u8] {
+    fn lower_case(&mut self, word: &[u8]) -> &[u8] {
         self.bytes.clear();
-        self.bytes.extend_from_slice(word.as_bytes());
+        self.bytes.extend_from_slice(word);
         self.bytes.make_ascii_lowercase();
         &self.bytes
     }
-}
-
-/// Writes bytes, growing the vector if there is no room for them.
-#[inline(always)]
-fn put<const N: usize>(bytes: &mut Vec<u8>, at: usize, put: [u8; N]) {
-    if at + N > bytes.len() {
-        grow(bytes, at + N);
-    }
-    bytes[at..at + N].copy_from_slice(&put);
-}
-
-/// Makes room for `length` bytes, and as many again, so that long words do not grow it over and over.
-#[cold]
-fn grow(bytes: &mut Vec<u8>, length: usize) {
-    bytes.resize((2 * length).max(64), 0);
 }
