@@ -70,6 +70,7 @@ pub fn awkward(bytes: usize) -> Vec<(&'static str, String)> {
         ("one letter, random marks", of(bytes, 17, |rng| vec![pick(rng, 0x300, 70)]).replacen(|_| true, "e", 1)),
         ("marks that decompose", after("e", "\u{344}")),
         ("letters, two marks out of order", of(bytes, 18, |rng| vec![letter(rng), '\u{301}', '\u{323}'])),
+        ("letters, random marks", of(bytes, 24, |rng| vec![letter(rng), pick(rng, 0x300, 70), pick(rng, 0x300, 70)])),
         ("kana with voice marks", repeat("か\u{3099}き\u{3099}は\u{309a}")),
         ("letters that compose and don't stay so", repeat("\u{958}\u{fb2c}")),
         ("invisible", after("e", "\u{ad}")),

@@ -29,9 +29,6 @@ const IOTA: usize = 240;
 /// Bytes of the longest form that is remembered.
 const SHORT: usize = 16;
 
-/// The number of words not found after which few are looked up.
-const MOST_LUCK: i32 = 64;
-
 /// Computes the forms of segments.
 #[derive(Debug)]
 pub(super) struct Segments {
@@ -43,11 +40,9 @@ pub(super) struct Segments {
     known: Vec<Known>,
     /// How many segments were not found there.
     unknown: usize,
-    /// How many words were asked for, whether the last was looked up, and a number that is negative if few were found
-    /// lately.
-    words: usize,
+    luck: Luck,
+    /// Whether the last word was looked up.
     looked_up: bool,
-    luck: i32,
     /// The number of bytes allocated for marks.
     capacity: usize,
 }
@@ -82,6 +77,37 @@ impl Known {
     }
 }
 
+/// Whether looking words up is worth its time: most texts repeat their words, and in those that do not, few are looked
+/// up.
+#[derive(Debug)]
+struct Luck {
+    asked: usize,
+    /// Negative if few were found lately.
+    found: i32,
+}
+
+impl Luck {
+    /// The number of misses after which few are looked up.
+    const MOST: i32 = 64;
+
+    const fn new() -> Self {
+        Self { asked: 0, found: Self::MOST }
+    }
+
+    #[inline(always)]
+    fn tries(&mut self) -> bool {
+        /// An odd number, so that no word of a short cycle is left out.
+        const ONE_IN: usize = 17;
+        self.asked = self.asked.wrapping_add(1);
+        self.found >= 0 || self.asked.is_multiple_of(ONE_IN)
+    }
+
+    #[inline(always)]
+    fn tell(&mut self, found: bool) {
+        self.found = (self.found + if found { 2 } else { -1 }).clamp(-Self::MOST, Self::MOST);
+    }
+}
+
 impl Segments {
     /// Bytes of the longest segment that is remembered.
     pub(super) const LONGEST_KNOWN: usize = SHORT - 1;
@@ -92,9 +118,8 @@ impl Segments {
             classes: [0; 4],
             known: Vec::new(),
             unknown: 0,
-            words: 0,
+            luck: Luck::new(),
             looked_up: false,
-            luck: MOST_LUCK,
             capacity: 0,
         }
     }
@@ -123,20 +148,16 @@ impl Segments {
         end
     }
 
-    /// Returns the form of a word in a span of its own, and the form's length, if it is known. Most texts repeat their
-    /// words; in those that do not, few are looked up.
+    /// Returns the form of a word in a span of its own, and the form's length, if it is known.
     #[inline(always)]
     pub(super) fn word(&mut self, word: [u64; 2]) -> Option<(u128, usize)> {
-        /// An odd number, so that no word of a short cycle is left out.
-        const ONE_IN: usize = 17;
-        self.words = self.words.wrapping_add(1);
-        self.looked_up = self.luck >= 0 || self.words.is_multiple_of(ONE_IN);
+        self.looked_up = self.luck.tries();
         if !self.looked_up {
             return None;
         }
         let known = self.find(word).filter(|known| known.segment[1] & Known::WORD != 0);
         let form = known.map(|known| (join(known.form), known.length()));
-        self.luck = (self.luck + if form.is_some() { 2 } else { -1 }).clamp(-MOST_LUCK, MOST_LUCK);
+        self.luck.tell(form.is_some());
         form
     }
 
@@ -263,20 +284,25 @@ impl Segments {
                 let class = 64 * high + classes.trailing_zeros() as usize;
                 *classes &= *classes - 1;
                 let marks = &mut self.marks[class];
-                let mut rest = &marks.bytes[..mem::take(&mut marks.length)];
+                let length = mem::take(&mut marks.length);
+                let mut rest = &marks.bytes[..length];
                 if class == IOTA {
                     form.add_iotas(rest);
                     continue;
                 }
                 let mut next = rest;
                 while let Some((mark, _)) = next_char(&mut next)
+                    && page(mark).composes(mark)
                     && form.compose(mark)
                 {
                     rest = next;
                 }
                 if !rest.is_empty() {
                     form.follows = false;
-                    form.put_all(rest);
+                    match marks.bytes[length - rest.len()..].first_chunk::<8>() {
+                        Some(&eight) if rest.len() <= 8 => form.put_few(eight, rest.len()),
+                        _ => form.put_all(rest),
+                    }
                 }
             }
         }
@@ -341,6 +367,13 @@ impl Composer<'_> {
         }
         self.letter = Some((decode(composed), at));
         true
+    }
+
+    /// Appends the first bytes of eight: copying eight is faster than copying fewer of a number that can't be predicted.
+    #[inline(always)]
+    fn put_few(&mut self, marks: [u8; 8], length: usize) {
+        put(self.bytes, self.end, marks);
+        self.end += length;
     }
 
     fn put_all(&mut self, marks: &[u8]) {

@@ -282,6 +282,12 @@ impl Page {
         self.orders[c as usize & 0xff]
     }
 
+    /// Returns whether a character of this page, if it is a part, may compose with a letter before it.
+    #[inline(always)]
+    pub(super) fn composes(&self, c: u32) -> bool {
+        self.first[c as usize & 0xff].composes()
+    }
+
     /// Returns the part of a character of this page, if it has only one: this is its form, too.
     #[inline(always)]
     pub(super) fn only_part(&self, c: u32) -> Option<Part> {
