@@ -67,6 +67,10 @@ fn print_summary(summary: &VerifiedDedupSummary, args: &Args) {
             part(*number)
         );
     }
+    let in_libraries: u64 = summary.libraries.iter().map(|(_, number)| number).sum();
+    if in_libraries > 0 && in_libraries == summary.counts.records - summary.counts.faulty {
+        eprintln!("ALARM     every record is near one of a library: was this input added to it before?");
+    }
     if summary.cut_short > 0 {
         eprintln!(
             "limited   {} of those {kept} were not compared with all that they share shingles with, and may be near one of them",
