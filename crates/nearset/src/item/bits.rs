@@ -102,8 +102,8 @@ impl BitString {
     /// use nearset::BitString;
     ///
     /// let a = BitString::from_hex("f800ff")?;
-    /// let b = BitString::from_hex("F800fe")?;
-    /// assert_eq!(a.bits().hamming(b.bits())?, 1);
+    /// assert_eq!(a.bits().len(), 24);
+    /// assert_eq!(a, BitString::from_hex("F800FF")?);
     /// # Ok::<(), nearset::ItemError>(())
     /// ```
     ///

@@ -188,7 +188,7 @@ impl ItemBuffer {
     /// let mut items = ItemBuffer::default();
     /// items.fill(|text: &mut String| {
     ///     text.push_str("a text");
-    ///     Ok(())
+    ///     Ok::<_, std::convert::Infallible>(())
     /// })?;
     /// assert!(matches!(items.get(0), Some(Item::Text("a text"))));
     /// # Ok::<(), std::convert::Infallible>(())
