@@ -1,6 +1,6 @@
 //! How slow is a text? The goal: hashing it takes at most four times as long as hashing prose of the same number of
 //! bytes cut in the same way, whether 1 MB or 16. What misses it at 1 MB: letters with two random marks, whose segments
-//! are all different (14 times); one letter of each script, where no branch can be predicted (5 times); and random words
+//! are all different (14 times); one letter of each script, in random order (5 times); and random words
 //! of one letter as sets and bags (5 and 6 times), which have more than three times as many distinct shingles per byte
 //! as prose, each to be sorted and, in a bag, sketched.
 //!
