@@ -129,7 +129,7 @@ impl Incoming {
 
     /// Returns the filter, every byte checked, and its spec held against a limit on work.
     pub fn decode(&self, limit: WorkLimit) -> Result<Filter<'static>, DecodeError> {
-        Ok(Filter::decode(&self.bytes, limit)?.try_clone()?)
+        Ok(Filter::decode(&self.bytes, limit)?.try_into_owned()?)
     }
 
     /// What has come, as a file is written.

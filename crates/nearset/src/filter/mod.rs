@@ -359,6 +359,15 @@ impl<'a> Filter<'a> {
         Filter::with_terms(self.filters.into_iter().map(Generation::into_owned).collect(), self.terms)
     }
 
+    /// [`Self::into_owned`] for those who survive a refusal of memory.
+    ///
+    /// # Errors
+    /// If memory for the tables can't be had.
+    pub fn try_into_owned(self) -> Result<Filter<'static>, SpecError> {
+        let filters = self.filters.into_iter().map(Generation::try_into_owned).collect::<Result<_, _>>()?;
+        Ok(Filter::with_terms(filters, self.terms))
+    }
+
     /// [`Clone::clone`] for those who survive a refusal of memory. The two share their functions.
     ///
     /// # Errors
