@@ -55,7 +55,7 @@ def test_what_is_dropped_is_near_what_is_named(texts, nearset_program, tmp_path)
 
 def test_more_texts_than_the_model_is_learnt_from_are_compared():
     texts = strangers(6000)
-    edited = [text.replace("x7 ", "y ") for text in texts[::7]]
+    edited = [text.rsplit(" ", 1)[0] + " edited" for text in texts[::7]]
     kept, matches = nearset.dedup([*texts, *edited], return_matches=True)
     assert kept.tolist() == list(range(6000))
     assert matches.near.tolist() == list(range(0, 6000, 7))
@@ -190,7 +190,7 @@ def test_what_is_overfull_is_refused(nearset_program, tmp_path):
 def test_a_capacity_that_is_too_small_grows(texts, nearset_program, tmp_path):
     kept, filters = nearset.dedup(texts, verify=False, capacity=1, return_filters=True)
     assert len(filters) == 1 and filters[0].generations > 1 and len(filters[0]) == len(texts)
-    assert kept.tolist() == kept_by_program(nearset_program, tmp_path, texts, "--capacity", 1)
+    assert kept.tolist() == kept_by_program(nearset_program, tmp_path, texts, "--no-verify", "--capacity", 1)
 
 
 def test_wrong_arguments_say_so(texts):

@@ -338,7 +338,7 @@ def test_signatures(texts):
     assert pickle.loads(pickle.dumps(one)) == one != other and pickle.loads(pickle.dumps(minhash)) == minhash
     union = minhash.signature({1, 2}) | minhash.signature({2, 3})
     assert union == minhash.signature({1, 2, 3}) and minhash.signature("").is_empty()
-    with pytest.raises(ValueError, match="seeds"):
+    with pytest.raises(ValueError, match="seed"):
         one.jaccard(nearset.MinHash(256).signature(texts[0]))
     with pytest.raises(ValueError):
         nearset.MinHash(0)

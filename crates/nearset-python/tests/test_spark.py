@@ -43,7 +43,7 @@ def ids(df):
     ],
 )
 def test_it_keeps_what_the_program_keeps(frame, texts, nearset_program, tmp_path, partitions, wanted, arguments):
-    expected = kept_by_program(nearset_program, tmp_path, texts, *arguments)
+    expected = kept_by_program(nearset_program, tmp_path, texts, "--no-verify", *arguments)
     assert 0 < len(expected) < len(texts)
     assert ids(nearset.spark.dedup(frame(texts, partitions), near=nearset.Request(**wanted))) == expected
 
@@ -51,7 +51,7 @@ def test_it_keeps_what_the_program_keeps(frame, texts, nearset_program, tmp_path
 @PARTITIONS
 def test_filters_are_the_files_of_the_program(frame, texts, nearset_program, tmp_path, partitions):
     path = tmp_path / "seen.nearset"
-    expected = kept_by_program(nearset_program, tmp_path, texts, "--save", path)
+    expected = kept_by_program(nearset_program, tmp_path, texts, "--no-verify", "--save", path)
     shared = tmp_path / "shared"
     df = frame(texts, partitions)
     for directory in (None, shared):
@@ -66,14 +66,14 @@ def test_empty_partitions_and_no_rows(frame, texts, nearset_program, tmp_path):
     assert ids(nearset.spark.dedup(frame([], 4))) == []
     assert ids(nearset.spark.dedup(frame(["", "one two", "One two!"], 8))) == [0, 1]
     middle = frame(texts, 8).where("id < 100 or id >= 500")
-    expected = kept_by_program(nearset_program, tmp_path, texts[:100] + texts[500:])
+    expected = kept_by_program(nearset_program, tmp_path, texts[:100] + texts[500:], "--no-verify")
     assert ids(nearset.spark.dedup(middle)) == [i if i < 100 else i + 400 for i in expected]
 
 
 @PARTITIONS
 def test_rows_without_a_text_fail_or_are_left_out(frame, texts, nearset_program, tmp_path, partitions):
     holes = [None if i % 7 == 3 else text for i, text in enumerate(texts)]
-    expected = kept_by_program(nearset_program, tmp_path, holes, "--on-error", "skip")
+    expected = kept_by_program(nearset_program, tmp_path, holes, "--no-verify", "--on-error", "skip")
     df = frame(holes, partitions)
     assert ids(nearset.spark.dedup(df, missing="skip")) == expected
     with pytest.raises(Exception, match="say missing='skip'"):
@@ -150,7 +150,7 @@ def test_one_run_screens_the_next(frame, texts, nearset_program, tmp_path):
     path = tmp_path / "seen.nearset"
     seen.save(path)
     df = frame(second, 2)
-    expected = kept_by_program(nearset_program, tmp_path, second, "--against", path)
+    expected = kept_by_program(nearset_program, tmp_path, second, "--no-verify", "--against", path)
     assert ids(nearset.spark.dedup(df, against=seen)) == expected
     near = np.flatnonzero(seen.contains_all(second)).tolist()
     far = np.flatnonzero(~seen.contains_all(second)).tolist()
