@@ -130,8 +130,8 @@ def dedup(
     skip = missing == "skip"
     with _bar(texts, progress) as update:
         if verify:
-            kept, *matches = _core.compare(wanted, texts, screens, chain, skip, threads, update)
-            return (kept, Matches(*matches)) if return_matches else kept
+            kept, removed, of, similarity = _core.compare(wanted, texts, screens, chain, skip, threads, update)
+            return (kept, Matches(removed, of, similarity)) if return_matches else kept
         kept, filter = _core.dedup(wanted, texts, capacity, screens, skip, threads, update)
     return (kept, [filter]) if return_filters else kept
 
