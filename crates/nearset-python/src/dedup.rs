@@ -1,7 +1,7 @@
 //! `dedup`: the program's decisions on texts that Python has.
 
 use nearset::family::Hashed;
-use nearset::{BitString, Item, ItemError};
+use nearset::{BitString, Filter as Library, Item, ItemError, Spec};
 use nearset_jobs::dedup::{Sketched, TextRun, TextSketcher};
 use nearset_jobs::join::TextComparison;
 use nearset_jobs::screen::Against;
@@ -40,10 +40,7 @@ pub fn compare<'py>(
     let mut run = run.following_chains(chain);
     let cutter = run.cutter();
     let held: Vec<_> = against.iter().map(|filter| filter.read(py)).collect();
-    let screens = held
-        .iter()
-        .map(|filter| Against::new(filter, None).map_err(|cause| PyTypeError::new_err(cause.to_string())))
-        .collect::<PyResult<Vec<Against<'_>>>>()?;
+    let screens = screens(held.iter().map(|filter| &**filter), None)?;
     // The positions of texts that are compared, and of those that a filter has seen.
     let (mut compared, mut screened, mut position) = (Vec::new(), Vec::new(), 0i64);
     batch::run(
@@ -96,6 +93,12 @@ pub fn compare<'py>(
     Ok((kept.into_pyarray(py), column(|one| one.0), column(|one| one.1), similarity))
 }
 
+/// Returns filters to screen texts by, beside the run's own of the spec `own`.
+fn screens<'f>(filters: impl Iterator<Item = &'f Library<'f>>, own: Option<&Spec>) -> PyResult<Vec<Against<'f>>> {
+    let screen = |filter| Against::new(filter, own).map_err(|cause| PyTypeError::new_err(cause.to_string()));
+    filters.map(screen).collect()
+}
+
 /// Calls `each` for every text of a piece, with nothing for one that is missing where that is allowed.
 fn each_text(
     piece: &Piece<'_>,
@@ -144,10 +147,7 @@ pub fn dedup<'py>(
     let held: Vec<_> = against.iter().map(|filter| filter.read(py)).collect();
     let spec = run.filter().spec();
     let own = spec.near().expect("a filter of texts has bands");
-    let screens = held
-        .iter()
-        .map(|filter| Against::new(filter, Some(own)).map_err(|cause| PyTypeError::new_err(cause.to_string())))
-        .collect::<PyResult<Vec<Against<'_>>>>()?;
+    let screens = screens(held.iter().map(|filter| &**filter), Some(own))?;
     let mut kept = Vec::new();
     let mut position = 0i64;
     batch::run(

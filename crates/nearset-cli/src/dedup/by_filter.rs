@@ -57,7 +57,7 @@ fn print_plan(plan: &DedupPlan) {
     let each = plan.bytes as f64 / plan.capacity.records as f64;
     let (rows, bands) = (plan.rows, plan.bands);
     eprintln!(
-        "memory    {} of filter, {each:.1} bytes a record ({bands} bands of {rows} rows)",
+        "memory    {} of filter, {each:.1} bytes per record ({bands} bands of {rows} rows)",
         show::bytes(plan.bytes)
     );
     if let Some(speed) = plan.bytes_per_second {
@@ -67,28 +67,13 @@ fn print_plan(plan: &DedupPlan) {
 }
 
 fn print_summary(summary: &Summary, annotated: bool) {
-    for error in &summary.errors {
-        eprintln!("skipped   {error}");
-    }
-    if summary.more_errors > 0 {
-        eprintln!("skipped   and {} more", show::count(summary.more_errors));
-    }
-    let seconds = summary.seconds - summary.report_seconds;
-    let rate = summary.bytes as f64 / 1e6 / seconds.max(1e-9);
-    let (records, size, time) = (show::count(summary.records), show::bytes(summary.bytes), show::seconds(seconds));
-    eprintln!("read      {records} records, {size}, in {time} ({rate:.0} MB/s)");
-    let part = |number: u64| show::percent(number as f64 / summary.records.max(1) as f64);
+    join::print_counts(&summary.counts, summary.seconds - summary.report_seconds);
+    let part = |number: u64| show::percent(number as f64 / summary.counts.records.max(1) as f64);
     let (kept, removed) = if annotated { ("new", "marked") } else { ("kept", "removed") };
     eprintln!("{kept:<10}{} ({})", show::count(summary.kept), part(summary.kept));
     eprintln!("{removed:<10}{} near an earlier record ({})", show::count(summary.near), part(summary.near));
     for (name, number) in &summary.against {
         eprintln!("{removed:<10}{} near {name} ({})", show::count(*number), part(*number));
-    }
-    if summary.faulty > 0 {
-        eprintln!("{:<10}{} that could not be read", "skipped", show::count(summary.faulty));
-    }
-    for source in summary.sources.iter().filter(|source| source.broken) {
-        eprintln!("{:<10}{} broke off after {} records", "skipped", source.name, show::count(source.records));
     }
     let bytes: u64 = summary.generations.iter().map(|generation| generation.bytes).sum();
     let fill = summary.generations.last().map_or(0.0, |generation| generation.fill);

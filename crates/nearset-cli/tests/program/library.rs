@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::resume::stop_half_way;
 use crate::support::{Numbers, Workshop, corpus, jsonl, words};
 
 /// Families with chains, templates and copies, shuffled: 16 records in a family on average.
@@ -193,25 +194,6 @@ fn a_library_is_extended_by_its_own_model() {
     assert_eq!(shop.text("again.jsonl"), "", "what is there is found");
 }
 
-/// Leaves a run unfinished that extends a library.
-fn stop_half_way(shop: &Workshop, input: &str, out: &str) {
-    let command = format!("dedup {input} -o {out} --against seen.library --save seen.library -q");
-    for patience in (5..2000).step_by(5) {
-        let mut child = shop.command(&command).env("NEARSET_CHECKPOINT_BYTES", "20000").spawn().unwrap();
-        std::thread::sleep(Duration::from_millis(patience));
-        child.kill().unwrap();
-        child.wait().unwrap();
-        if shop.exists(&format!("{out}.resume/state.json")) {
-            assert!(!shop.exists(out));
-            return;
-        }
-        let _ = std::fs::remove_file(shop.path(&format!("{out}.partial")));
-        let _ = std::fs::remove_dir_all(shop.path(&format!("{out}.resume")));
-        assert!(!shop.exists(out), "it was done before it could be stopped");
-    }
-    panic!("no run could be stopped half way");
-}
-
 /// Two runs that were stopped and extend one library know their own files, and only one of them can go on.
 #[test]
 fn unfinished_runs_do_not_take_each_others_records() {
@@ -222,8 +204,10 @@ fn unfinished_runs_do_not_take_each_others_records() {
         shop.write(name, jsonl(&texts(count)));
     }
     shop.ok("dedup start.jsonl -o start.out.jsonl --save seen.library");
-    stop_half_way(&shop, "a.jsonl", "a.out.jsonl");
-    stop_half_way(&shop, "b.jsonl", "b.out.jsonl");
+    for (input, out) in [("a.jsonl", "a.out.jsonl"), ("b.jsonl", "b.out.jsonl")] {
+        stop_half_way(&shop, &format!("dedup {input} -o {out} --against seen.library --save seen.library -q"), out);
+    }
+    assert_eq!(info(&shop, "seen.library")["records"], 10);
     let resume = |input: &str, out: &str| {
         let command = format!("dedup {input} -o {out} --against seen.library --save seen.library --resume -q");
         let ran = shop.command(&command).env("NEARSET_CHECKPOINT_BYTES", "20000").output().unwrap();

@@ -164,16 +164,16 @@ fn an_empty_folder_of_a_finished_run_is_in_nobodys_way() {
 }
 
 /// Leaves an unfinished run behind.
-fn stop_half_way(shop: &Workshop, arguments: &str) {
+pub fn stop_half_way(shop: &Workshop, arguments: &str, out: &str) {
     for patience in (5..2000).step_by(5) {
         let mut child = shop.command(arguments).env("NEARSET_CHECKPOINT_BYTES", "20000").spawn().unwrap();
         std::thread::sleep(Duration::from_millis(patience));
         child.kill().unwrap();
         child.wait().unwrap();
-        if shop.path("out.jsonl.resume/state.json").exists() && !shop.exists("out.jsonl") {
+        if shop.exists(&format!("{out}.resume/state.json")) && !shop.exists(out) {
             return;
         }
-        for name in shop.names().iter().filter(|name| name.starts_with("out.jsonl")) {
+        for name in shop.names().iter().filter(|name| name.starts_with(out)) {
             let path = shop.path(name);
             if path.is_dir() { std::fs::remove_dir_all(path).unwrap() } else { std::fs::remove_file(path).unwrap() }
         }
@@ -186,7 +186,7 @@ fn a_changed_option_or_input_is_refused() {
     let shop = Workshop::new();
     let (texts, _) = corpus(6000);
     shop.write("in.jsonl", jsonl(&texts));
-    stop_half_way(&shop, "dedup in.jsonl -o out.jsonl -q");
+    stop_half_way(&shop, "dedup in.jsonl -o out.jsonl -q", "out.jsonl");
     let refused = |arguments: &str, why: &str| {
         let ran = shop.command(arguments).env("NEARSET_CHECKPOINT_BYTES", "20000").output().unwrap();
         let said = String::from_utf8_lossy(&ran.stderr).into_owned();
@@ -199,7 +199,7 @@ fn a_changed_option_or_input_is_refused() {
     refused("dedup in.jsonl -o out.jsonl --resume --no-verify", "has changed since");
     shop.ok("dedup in.jsonl -o out.jsonl --force -q");
     std::fs::remove_file(shop.path("out.jsonl")).unwrap();
-    stop_half_way(&shop, "dedup in.jsonl -o out.jsonl --no-verify -q");
+    stop_half_way(&shop, "dedup in.jsonl -o out.jsonl --no-verify -q", "out.jsonl");
     refused("dedup in.jsonl -o out.jsonl --no-verify", "--resume, or start again with --force");
     refused("dedup in.jsonl -o out.jsonl --no-verify --resume --near 0.9", "--near has changed");
     refused("dedup in.jsonl -o out.jsonl --no-verify --resume --seed 5", "--seed has changed");
@@ -318,7 +318,7 @@ fn a_screening_is_resumed_only_as_it_was() {
     shop.write("in.jsonl", jsonl(&texts));
     shop.write("seen.jsonl", jsonl(&texts[..1000]));
     shop.ok("build seen.jsonl -o seen.nearset --near 0.8 -q");
-    stop_half_way(&shop, "query seen.nearset in.jsonl -o out.jsonl --tag -q");
+    stop_half_way(&shop, "query seen.nearset in.jsonl -o out.jsonl --tag -q", "out.jsonl");
     for (options, why) in [
         ("--tag", "--resume, or start again with --force"),
         ("--keep far --resume", "--tag has changed"),

@@ -3,12 +3,13 @@
 use std::path::PathBuf;
 use std::time::Instant;
 
-use nearset_view::run::{CurvePoint, Promise, SourceSummary};
+use nearset_view::run::{CurvePoint, Promise};
 use serde::{Deserialize, Serialize};
 
 use super::options::DedupOptions;
 use crate::capacity::Capacity;
-use crate::run::{Done, Tally};
+use crate::join::Counts;
+use crate::run::Done;
 
 /// What the filters came to.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -75,24 +76,15 @@ pub struct DedupPlan {
 pub struct Summary {
     /// What was planned.
     pub plan: DedupPlan,
-    /// Records read, faulty ones included.
-    pub records: u64,
-    /// Bytes of records read.
-    pub bytes: u64,
+    /// What was read.
+    #[serde(flatten)]
+    pub counts: Counts,
     /// Records kept.
     pub kept: u64,
     /// Records near an earlier one.
     pub near: u64,
     /// Records near something in each filter given by `--against`, with its name.
     pub against: Vec<(String, u64)>,
-    /// Records that could not be read.
-    pub faulty: u64,
-    /// The first errors, with file and line.
-    pub errors: Vec<String>,
-    /// How many more there were.
-    pub more_errors: u64,
-    /// By source, in order.
-    pub sources: Vec<SourceSummary>,
     /// The filters that took the records.
     pub generations: Vec<GenerationSummary>,
     /// The probability of being caught, as the filters were in the end.
@@ -117,19 +109,13 @@ pub struct Summary {
 impl Summary {
     pub(super) fn new(plan: DedupPlan, done: Done<Outcome>, options: &DedupOptions, started: Instant) -> Self {
         let Done { tally, outcome, commit_seconds, report_seconds } = done;
-        let Tally { records, bytes, kept, near, against, faulty, errors, sources, .. } = tally;
         let Outcome { generations, curve, false_negative, false_positive, crowded } = outcome;
         Self {
             plan,
-            records,
-            bytes,
-            kept,
-            near,
-            against: options.screen.names().into_iter().zip(against).collect(),
-            faulty,
-            errors: errors.shown,
-            more_errors: errors.more,
-            sources,
+            kept: tally.kept,
+            near: tally.near,
+            against: options.screen.names().into_iter().zip(tally.against.iter().copied()).collect(),
+            counts: tally.into(),
             generations,
             curve,
             false_negative,

@@ -29,6 +29,8 @@ use nearset_records::Cure;
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
+use crate::run::of_file;
+
 pub use read::Library;
 pub(crate) use read::{Segments, StoredEntry, StoredSet};
 pub use write::merge;
@@ -93,6 +95,11 @@ impl LibraryError {
 /// Whether there is a library, or what looks like one, at a path.
 pub fn is_library(path: &Path) -> bool {
     path.is_dir()
+}
+
+/// By what a run that is resumed knows that a library is the same.
+pub(crate) fn state_of(path: &Path) -> String {
+    of_file(&path.join(MANIFEST))
 }
 
 /// Everything about a library but its records.

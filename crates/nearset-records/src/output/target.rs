@@ -121,9 +121,11 @@ pub fn is_stdout(path: &Path) -> bool {
     path == Path::new(STDOUT_NAME) || matches!(Target::of(path), Ok(Target::STDOUT))
 }
 
-/// Returns whether two names are those of one output, in which what is written to both would be mixed up. Nothing is in `/dev/null`.
+/// Returns whether two names are those of one output, in which what is written to both would be mixed up: one file, or one folder. Nothing is
+/// in `/dev/null`.
 pub fn is_same_output(a: &Path, b: &Path) -> bool {
     let same = || match (Target::of(a), Target::of(b)) {
+        _ if a.is_dir() && b.is_dir() => a.canonicalize().ok().zip(b.canonicalize().ok()).is_some_and(|(a, b)| a == b),
         (Ok(Target::File(a)), Ok(Target::File(b))) => in_full(&a) == in_full(&b),
         (Ok(a), Ok(b)) => a == b,
         _ => false,

@@ -129,7 +129,7 @@ fn next(file: &mut impl Read) -> io::Result<Option<[u8; 1]>> {
     }
 }
 
-fn bytes<const N: usize>(file: &mut impl Read) -> io::Result<[u8; N]> {
+pub(super) fn bytes<const N: usize>(file: &mut impl Read) -> io::Result<[u8; N]> {
     let mut bytes = [0; N];
     file.read_exact(&mut bytes)?;
     Ok(bytes)

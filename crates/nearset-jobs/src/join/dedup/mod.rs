@@ -32,7 +32,7 @@ use crate::capacity::{Known, Survey, survey};
 use crate::library::{self, Library, LibraryLock, LibraryWriter, Pending, Written};
 use crate::memory;
 use crate::report::{self, About};
-use crate::run::{Done, Fingerprint, Manner, Outputs, Progress, RunError, RunOptions, Start, Tally, named, of_file};
+use crate::run::{Done, Fingerprint, Manner, Outputs, Progress, RunError, RunOptions, Start, Tally, named};
 use crate::screen::{Against, Screen};
 use in_order::InOrder;
 use ranked::{Naming, Ranked};
@@ -80,7 +80,8 @@ impl VerifiedDedupOptions {
     /// Everything here that decides the output's bytes.
     fn fingerprint(&self, plan: &JoinPlan) -> Fingerprint {
         // Taken apart, so that a new option can't be forgotten here.
-        let Self { wanted, run: _, keep, follow_chains, screen, libraries, library, memory: _, exhaustive } = self;
+        let Self { wanted, run: _, keep, follow_chains, screen, libraries, library: saved, memory: _, exhaustive } =
+            self;
         let mut all = Fingerprint::new();
         let mut note = |name: &str, value: String| all.insert(name.to_owned(), value);
         note("verify", "true".to_owned());
@@ -91,11 +92,11 @@ impl VerifiedDedupOptions {
         note("keep", format!("{keep:?}"));
         note("chain", follow_chains.to_string());
         note("exhaustive", exhaustive.to_string());
-        note("the library", named(library.as_deref()));
+        note("the library", named(saved.as_deref()));
         for (i, path) in (1..).zip(libraries) {
             // One that is extended changes as the run ends, and is compared by its checksum.
-            let is_extended = library.as_ref().is_some_and(|library| is_same_folder(library, path));
-            let state = if is_extended { "extended".to_owned() } else { of_file(&path.join("manifest.json")) };
+            let is_extended = saved.as_ref().is_some_and(|saved| is_same_output(saved, path));
+            let state = if is_extended { "extended".to_owned() } else { library::state_of(path) };
             note(&format!("library {i} to compare with"), format!("{}, {state}", path.display()));
         }
         screen.note(&mut all);
@@ -141,7 +142,7 @@ pub struct VerifiedDedupSummary {
 }
 
 impl VerifiedDedupSummary {
-    /// Of so few shingles of 5 words one changed word takes at least half.
+    /// Of 16 shingles of 5 words one changed word leaves a similarity of .52.
     pub const FEW_SHINGLES: usize = 16;
 
     /// Whether most records are so short that near copies among them are hardly seen.
@@ -172,11 +173,6 @@ impl Outcome {
         let cut_short = stars.clusters.cut_short();
         Ok(Self { records, cut_short, short, compared, read_again, index_bytes: stars.bytes(), alarms, library: None })
     }
-}
-
-/// Whether two paths lead to one folder.
-fn is_same_folder(a: &Path, b: &Path) -> bool {
-    a == b || a.canonicalize().ok().zip(b.canonicalize().ok()).is_some_and(|(a, b)| a == b)
 }
 
 /// What a run takes if it keeps all records, unless that is more than there is.
@@ -325,7 +321,7 @@ impl VerifiedDedup {
         let (wanted, fields) = (&options.wanted, &options.run.fields);
         // Before the library is read that is extended, so that nobody else extends it meanwhile.
         let is_extended =
-            |path: &PathBuf| options.library.as_ref().is_some_and(|library| is_same_folder(library, path));
+            |path: &PathBuf| options.library.as_ref().is_some_and(|library| is_same_output(library, path));
         let extended = options.libraries.iter().position(is_extended);
         if let Some(path) = &options.run.save {
             OutputFile::check(path, start.output())?;

@@ -14,6 +14,7 @@ use super::super::rank::{Keep, Rank};
 use super::super::stars::{Placement, Stars};
 use super::super::stream::{self, Cutter};
 use super::super::texts::{Place, Texts};
+use super::log::bytes;
 use super::{Outcome, VerifiedDedupOptions, VerifiedDedupSummary, write_copies};
 use crate::library::{LibraryWriter, Written};
 use crate::run::{Decider, Decision, Ids, Part, Progress, RunError, Start, Tally, Verdict, Worker, of_file};
@@ -270,12 +271,6 @@ fn stored_of(stars: &Stars, entries: &BTreeSet<u32>) -> BTreeMap<u32, usize> {
 /// The size of each file and when it changed.
 fn states(sources: &[Source]) -> Vec<String> {
     sources.iter().map(|source| source.path().map(of_file).unwrap_or_default()).collect()
-}
-
-fn bytes<const N: usize>(file: &mut impl Read) -> io::Result<[u8; N]> {
-    let mut bytes = [0; N];
-    file.read_exact(&mut bytes)?;
-    Ok(bytes)
 }
 
 impl Decider for Ranked {
