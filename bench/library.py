@@ -23,6 +23,7 @@ PROGRAM = TARGET / "release" / "nearset"
 BATCHES = 30
 DOCUMENTS = 20_000
 WORDS = 200
+REPEATS = 5
 
 
 def batches(numbers: random.Random, documents: int):
@@ -51,6 +52,18 @@ def dedup(*arguments: str) -> tuple[dict, dict]:
     return used, json.loads(used["said"])
 
 
+def trial(source: Path, library: Path) -> float:
+    """Extends a copy of the library, and says how long that took."""
+    copy = WORK / "copy.library"
+    shutil.rmtree(copy, ignore_errors=True)
+    against = []
+    if library.exists():
+        shutil.copytree(library, copy)
+        against = ["--against", str(copy)]
+    used, _ = dedup(str(source), "-o", str(WORK / "copy.jsonl"), *against, "--save", str(copy))
+    return used["cpu_seconds"]
+
+
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--documents", type=int, default=DOCUMENTS, help=f"documents of a batch (default {DOCUMENTS:,})")
@@ -67,7 +80,10 @@ def main() -> None:
             with open(WORK / "rest.jsonl", "a", encoding="utf-8") as rest:
                 rest.writelines(lines)
         against = ["--against", str(library)] if number else []
+        # The first batch and the last decide, so they are run several times, on copies.
+        repeats = [trial(source, library) for _ in range(REPEATS)] if number in (0, BATCHES - 1) else []
         used, summary = dedup(str(source), "-o", str(kept), *against, "--save", str(library))
+        used["cpu_seconds"] = min([used["cpu_seconds"], *repeats])
         if number == 0:
             shutil.copytree(library, first)
         else:
@@ -82,7 +98,8 @@ def main() -> None:
         "# A library, batch by batch",
         "",
         f"{datetime.date.today().isoformat()}, `make bench-library`, on {machine()}. {BATCHES} batches of {options.documents:,} documents of {WORDS} words, a tenth of",
-        "them edited copies of documents in batches before; one thread. Each batch is compared with the library and extends it.",
+        "them edited copies of documents in batches before; one thread. Each batch is compared with the library and extends it. The first and the",
+        f"last batch: the least of {REPEATS + 1} runs.",
         "",
         *markdown(
             ["batch", "CPU s", "times batch 1", "peak MB", "kept", "segments"],

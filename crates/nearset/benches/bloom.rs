@@ -139,7 +139,7 @@ fn measure(keys: u64) {
             contender.empty(1);
         }
     }
-    println!("\n{keys:e} keys, {BITS_PER_KEY} bits a key: ns an operation");
+    println!("\n{keys:e} keys, {BITS_PER_KEY} bits per key: ns per operation");
     println!("{:<25}{:>8}{:>8}{:>8}{:>10}", "", "insert", "hit", "miss", "fp");
     for (contender, row) in contenders.iter().zip(&rows) {
         let Row { insert, hit, miss, false_positives } = row;

@@ -127,10 +127,9 @@ fn stars(
         let mut joined = 0;
         for i in 0..cut.documents.len() {
             let document = &mut cut.documents[i];
-            let (record, set, id) =
-                (document.record, std::mem::take(&mut document.set), std::mem::take(&mut document.id));
+            let (record, id) = (document.record, std::mem::take(&mut document.id));
             keys.read(cut.keys(i));
-            let Placement { near, entry } = stars.add(&keys, set, |texts| texts.place(batch, record))?;
+            let Placement { near, entry } = stars.add(&keys, cut.set(i), |texts| texts.place(batch, record))?;
             match (near, entry) {
                 (Some((of, similarity)), _) => {
                     joined += 1;
@@ -192,22 +191,21 @@ fn chains(
         *sizes.entry(components.find(one)).or_default() += 1;
     }
     summary.note_sizes(sizes.values().copied());
-    let entries = finder.pairs.index().len() as u32;
-    let entry_of: BTreeMap<u32, u32> = (0..entries).map(|entry| (finder.pairs.item_of(entry), entry)).collect();
+    let entry_of: BTreeMap<u32, u32> = finder.pairs.items().iter().copied().zip(0..).collect();
     // The first record of a cluster comes before all others, so its name is known when they come.
     let mut names: BTreeMap<u32, Box<str>> = BTreeMap::new();
     let items = std::mem::take(&mut item);
     let counts = stream::read(sources, options.join.reading(), cutter, progress, |_, cut| {
-        for document in &cut.documents {
+        for (i, document) in cut.documents.iter().enumerate() {
             if item == items {
                 return Err(RunError::InputChanged);
             }
             let first = components.find(item);
             let similarity = match entry_of.get(&first) {
-                _ if document.set.as_slice().is_empty() => Value::Null,
+                _ if cut.set(i).is_empty() => Value::Null,
                 Some(_) if first == item => Value::Number(1.0),
                 Some(&entry) => {
-                    let found = finder.texts.compare(entry, &document.set, Similarity::default())?;
+                    let found = finder.texts.compare(entry, cut.set(i), Similarity::default())?;
                     Value::Number(found.map_or(0.0, Similarity::value))
                 }
                 None => Value::Null,

@@ -125,9 +125,12 @@ impl TextComparison {
     }
 
     fn decide(&mut self, set: SortedSet) {
+        let spec = &self.spec;
         let model = self.model.as_ref().expect("texts wait for the model");
-        self.keys.choose(&set, model, &self.spec);
-        let compare = |entry: u32, least| Ok(set.jaccard_at_least(&self.entries[entry as usize].0, least));
+        self.keys.choose(set.as_slice(), model, &self.spec);
+        let compare = |entry: u32, least| {
+            Ok(spec.similarity_at_least(set.as_slice(), self.entries[entry as usize].0.as_slice(), least))
+        };
         let placed: Result<Placed, std::convert::Infallible> = self.clusters.add(&self.keys, compare);
         let (near, entry) = match placed {
             Ok(Placed::Member { of, similarity, entry }) => (Some((of, similarity.value())), entry),

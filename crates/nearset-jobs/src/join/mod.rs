@@ -10,11 +10,12 @@
 //! Claim: a similarity stated here is the exact Jaccard similarity of two records' shingle sets, and what comes out is a
 //! function of the records, their order and the options: the same for any number of threads.
 //! Invariant: texts are not held. A record that others may be compared with leaves its keys and its place in the input;
-//! beyond that, a cache of fixed size (`texts::CACHE_BYTES`) and a bounded number of batches is all there is in memory. What
+//! beyond that, a cache of fixed size (`cache::CACHE_BYTES`) and a bounded number of batches is all there is in memory. What
 //! cannot be read again at its place (compressed files, Parquet, pipes) is copied to scratch space.
 //! Not here: who is a candidate (`nearset::index`), and how to print anything.
 
 mod alarm;
+mod cache;
 mod cluster;
 mod components;
 mod dedup;
@@ -151,7 +152,7 @@ impl JoinPlan {
             shingling: spec.shingling.to_string(),
             keys: spec.keys(),
             bytes_per_record: index + texts::BYTES_A_RECORD,
-            cache_bytes: texts::CACHE_BYTES as u64,
+            cache_bytes: cache::CACHE_BYTES as u64,
             needs: None,
         })
     }

@@ -13,7 +13,7 @@ use std::time::Duration;
 use crossbeam_channel::{RecvTimeoutError, bounded};
 use nearset::Shingler;
 use nearset::index::CommonShingles;
-use nearset::item::SortedSet;
+use nearset::item::append_sorted;
 use nearset_records::input::{Location, peek_stdin};
 use nearset_records::{Arena, Batch, Compression, Fields, Format, Position, ReadOptions, Reader, Source, extract};
 
@@ -27,7 +27,10 @@ const MOST_RECORDS: usize = 4000;
 const FEWEST_RECORDS: usize = 250;
 
 /// The fraction of a corpus that is sampled, if that is not too many or too few records.
-const FRACTION: f64 = 0.125;
+const FRACTION: f64 = 0.1;
+
+/// Records that show which shingles half a per cent has; beyond them a hundredth of the corpus is enough.
+const ENOUGH_RECORDS: usize = 2000;
 
 /// Shingles of a sample, at most.
 const MOST_SHINGLES: usize = 4_000_000;
@@ -53,7 +56,7 @@ pub(super) fn learn(
 ) -> Result<CommonShingles, RunError> {
     let sampled: Vec<&Source> = sources.iter().step_by(sources.len().div_ceil(MOST_SOURCES).max(1)).collect();
     let total_bytes: u64 = sources.iter().filter_map(|source| source.bytes).sum();
-    let mut sample = Sample { sets: Vec::new(), shingles: Vec::new(), shingles_held: 0, text_bytes: 0 };
+    let mut sample = Sample { sets: Vec::new(), ends: vec![0], shingles: Vec::new(), text_bytes: 0 };
     for source in &sampled {
         progress.go_on()?;
         let most = (MOST_RECORDS / sampled.len()).max(1);
@@ -64,16 +67,16 @@ pub(super) fn learn(
             _ => {}
         }
     }
-    let sets = sample.sets.iter().map(SortedSet::as_slice);
-    let records = sample.sets.len() as f64 * (total_bytes as f64 / sample.text_bytes.max(1) as f64).max(1.0);
+    let sets = sample.ends.windows(2).map(|ends| &sample.sets[ends[0]..ends[1]]);
+    let records = sets.len() as f64 * (total_bytes as f64 / sample.text_bytes.max(1) as f64).max(1.0);
     Ok(CommonShingles::of_sample(sets, records as usize))
 }
 
 struct Sample {
-    sets: Vec<SortedSet>,
+    /// All sets, one after the other, and where each ends.
+    sets: Vec<u64>,
+    ends: Vec<usize>,
     shingles: Vec<u64>,
-    /// How many the sets have in all.
-    shingles_held: usize,
     /// Bytes of records that were read for it.
     text_bytes: u64,
 }
@@ -105,8 +108,8 @@ impl Sample {
         let pieces = starts.len() as u64;
         for position in starts {
             let most = most.div_ceil(pieces as usize);
-            let fewest = FEWEST_RECORDS.div_ceil(pieces as usize);
-            self.read_piece(&sources, position, bytes / pieces, (fewest, most), fields, shingler);
+            let [fewest, enough] = [FEWEST_RECORDS, ENOUGH_RECORDS].map(|records| records.div_ceil(pieces as usize));
+            self.read_piece(&sources, position, bytes / pieces, [fewest, enough.min(most), most], fields, shingler);
         }
     }
 
@@ -116,7 +119,7 @@ impl Sample {
         sources: &Arc<[Source]>,
         position: Position,
         bytes: u64,
-        (fewest, most): (usize, usize),
+        [fewest, enough, most]: [usize; 3],
         fields: &Fields,
         shingler: &Shingler,
     ) {
@@ -125,8 +128,9 @@ impl Sample {
         let mut reader = Reader::open_at(Arc::clone(sources), options, position);
         let (mut batch, mut arena) = (Batch::new(), Arena::new());
         let (mut records, mut read) = (0, 0);
-        while records < most && self.shingles_held < MOST_SHINGLES {
-            if records >= fewest && read as f64 >= FRACTION * bytes as f64 {
+        while records < most && self.sets.len() < MOST_SHINGLES {
+            let fraction = if records >= enough { FRACTION / 10.0 } else { FRACTION };
+            if records >= fewest && read as f64 >= fraction * bytes as f64 {
                 break;
             }
             if !matches!(reader.read_batch(&mut batch), Ok(true)) {
@@ -138,9 +142,8 @@ impl Sample {
                 // A run that can't read its records says so; here they only end the sample.
                 let Ok(text) = text_of(&extracted, i, fields) else { return };
                 shingle(shingler, text, &mut self.shingles);
-                let set = SortedSet::from(&self.shingles[..]);
-                self.shingles_held += set.as_slice().len();
-                self.sets.push(set);
+                append_sorted(&self.shingles, &mut self.sets);
+                self.ends.push(self.sets.len());
                 records += 1;
             }
             read += (0..batch.len()).map(|i| batch.raw(i).len() as u64).sum::<u64>();

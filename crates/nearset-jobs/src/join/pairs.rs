@@ -126,7 +126,7 @@ pub(super) struct Finder {
 impl Finder {
     pub fn new(sources: &Arc<[Source]>, options: &JoinOptions, cutter: &Cutter<'_>, most_copies: usize) -> Self {
         let pairs = NearPairs::new(&cutter.spec).with_limits(most_copies, ShingleIndex::LIMIT);
-        let texts = Texts::new(sources, &options.fields, cutter.shingler, None, scratch_folder(None));
+        let texts = Texts::new(sources, &options.fields, cutter, None, scratch_folder(None));
         Self { pairs, texts, near: cutter.spec.near, keys: ShingleKeys::default() }
     }
 
@@ -134,15 +134,14 @@ impl Finder {
     pub fn add(
         &mut self,
         batch: &nearset_records::input::Batch,
-        cut: &mut stream::Cut,
+        cut: &stream::Cut,
         i: usize,
         mut found: impl FnMut(u32, Similarity) -> Result<(), RunError>,
     ) -> Result<(), RunError> {
-        let document = &mut cut.documents[i];
-        let (record, set) = (document.record, std::mem::take(&mut document.set));
+        let (record, set) = (cut.documents[i].record, cut.set(i));
         let (texts, near) = (&mut self.texts, self.near);
         self.keys.read(cut.keys(i));
-        let (entry, near) = self.pairs.add(&self.keys, |entry| texts.compare(entry, &set, near))?;
+        let (entry, near) = self.pairs.add(&self.keys, |entry| texts.compare(entry, set, near))?;
         for &(earlier, similarity) in near {
             found(earlier, similarity)?;
         }

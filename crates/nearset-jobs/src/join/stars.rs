@@ -4,7 +4,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use nearset::index::{Placed, ShingleKeys, StarClusters};
-use nearset::item::SortedSet;
 use nearset_records::{Fields, Source, StateFolder};
 
 use super::alarm::{self, Alarm, Cause};
@@ -43,7 +42,7 @@ impl Stars {
         scratch: PathBuf,
     ) -> Self {
         let clusters = StarClusters::new(&cutter.spec).following_chains(follow_chains);
-        let texts = Texts::new(sources, fields, cutter.shingler, folder, scratch);
+        let texts = Texts::new(sources, fields, cutter, folder, scratch);
         Self { clusters, texts, members: Vec::new(), libraries: Vec::new(), most_bytes: u64::MAX }
     }
 
@@ -60,6 +59,11 @@ impl Stars {
         library.expect_same_shingles(cutter.spec.shingling, cutter.spec.seed)?;
         let is_same = library.has_keys_of(&cutter.spec, &cutter.model);
         let first = self.texts.segments.add(library)?;
+        // There are fewer than 2^32, or they can't be numbered.
+        let records = u32::try_from(library.records()).map_err(|_| RunError::TooMany)? as usize;
+        self.clusters.reserve(records);
+        self.texts.reserve(records);
+        self.members.reserve(records);
         let mut keys = ShingleKeys::default();
         library.each_entry(first, |StoredEntry { keys: stored, set }| {
             let place = Place::from(set);
@@ -91,11 +95,11 @@ impl Stars {
     pub fn add(
         &mut self,
         keys: &ShingleKeys,
-        set: SortedSet,
+        set: &[u64],
         place: impl FnOnce(&mut Texts) -> Result<Place, RunError>,
     ) -> Result<Placement, RunError> {
         let texts = &mut self.texts;
-        let placed = self.clusters.add(keys, |entry, least| texts.compare(entry, &set, least))?;
+        let placed = self.clusters.add(keys, |entry, least| texts.compare(entry, set, least))?;
         let (near, entry) = match placed {
             Placed::Member { of, similarity, entry } => {
                 self.members[of as usize] += 1;

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use nearset::family::Hashed;
 use nearset::index::{CommonShingles, ShingleKeys};
-use nearset::item::SortedSet;
+use nearset::item::append_sorted;
 use nearset::plan::{PlanError, Request};
 use nearset::{Item, JoinSpec, Shingler};
 use nearset_view::run::SourceSummary;
@@ -22,7 +22,6 @@ use crate::screen::{Against, first_hit};
 pub(super) struct Document {
     /// Its number in the batch.
     pub record: usize,
-    pub set: SortedSet,
     pub text_bytes: usize,
     /// Empty where ids are not wanted.
     pub id: Box<str>,
@@ -38,15 +37,25 @@ pub(super) struct Cut {
     pub documents: Vec<Document>,
     /// The keys of all documents, one after the other.
     keys: Vec<u64>,
-    /// Where the keys of each end.
-    ends: Vec<usize>,
+    /// The shingle sets of all documents in the same way, each ascending.
+    sets: Vec<u64>,
+    /// Where the keys and the set of each end.
+    ends: Vec<(usize, usize)>,
 }
 
 impl Cut {
     /// The keys of a document, as [`ShingleKeys`] writes them.
     pub fn keys(&self, document: usize) -> &[u64] {
-        let start = if document == 0 { 0 } else { self.ends[document - 1] };
-        &self.keys[start..self.ends[document]]
+        &self.keys[self.start(document).0..self.ends[document].0]
+    }
+
+    /// The shingle set of a document.
+    pub fn set(&self, document: usize) -> &[u64] {
+        &self.sets[self.start(document).1..self.ends[document].1]
+    }
+
+    fn start(&self, document: usize) -> (usize, usize) {
+        if document == 0 { (0, 0) } else { self.ends[document - 1] }
     }
 }
 
@@ -127,7 +136,6 @@ impl<'a> Cutter<'a> {
         }
         Ok(Document {
             record: i,
-            set: SortedSet::from(&shingles[..]),
             text_bytes: text.len(),
             id: if self.wants_ids { (*extracted.id(i)).into() } else { Box::default() },
             field: if self.wants_field { extracted.own_id(i).map(Into::into) } else { None },
@@ -171,13 +179,16 @@ impl Worker for Cutter<'_> {
     ) {
         cut.documents.clear();
         cut.keys.clear();
+        cut.sets.clear();
         cut.ends.clear();
         for i in 0..extracted.len() {
             match self.document(extracted, i, room) {
                 Ok(document) => {
-                    room.keys.choose(&document.set, &self.model, &self.spec);
+                    let from = cut.sets.len();
+                    append_sorted(&room.shingles, &mut cut.sets);
+                    room.keys.choose(&cut.sets[from..], &self.model, &self.spec);
                     room.keys.write(&mut cut.keys);
-                    cut.ends.push(cut.keys.len());
+                    cut.ends.push((cut.keys.len(), cut.sets.len()));
                     cut.documents.push(document);
                 }
                 Err(error) => faults.push((i, error)),

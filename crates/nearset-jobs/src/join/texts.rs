@@ -3,27 +3,24 @@
 //! Invariant: a text is an *entry*, numbered as in the index. What is held of it is its place (24 bytes) and the size
 //! of its set (4 bytes); sets themselves are in a cache of fixed size and are made anew from the input when they have left it.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::BTreeMap;
 use std::error::Error;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
-use std::rc::Rc;
 use std::sync::Arc;
 
-use nearset::item::SortedSet;
-use nearset::{Item, Shingler, Similarity};
+use nearset::item::append_sorted;
+use nearset::{Item, JoinSpec, Shingler, Similarity};
 use nearset_records::{Arena, Batch, Fields, ReadOptions, Reader, Scratch, Source, StateFolder, extract};
 
-use super::stream::shingle;
+use super::cache::Cache;
+use super::stream::{Cutter, shingle};
 use crate::library::{Segments, StoredSet};
 use crate::run::RunError;
 
-/// The most memory that shingle sets are held in.
-pub(super) const CACHE_BYTES: usize = 64 << 20;
-
 /// What an entry takes, beside the index and its id.
-pub(super) const BYTES_A_RECORD: u64 = (size_of::<Place>() + size_of::<u32>()) as u64;
+pub(super) const BYTES_A_RECORD: u64 = (size_of::<Place>() + 2 * size_of::<u32>()) as u64;
 
 /// Files that are open at once.
 const MOST_FILES: usize = 64;
@@ -82,6 +79,7 @@ const COPY: &str = "texts.copy";
 pub(super) struct Texts {
     sources: Arc<[Source]>,
     fields: Fields,
+    spec: JoinSpec,
     shingler: Shingler,
     /// By source: a batch without records, of the source's name, format and columns.
     templates: Vec<Option<Batch>>,
@@ -106,14 +104,15 @@ impl Texts {
     pub fn new(
         sources: &Arc<[Source]>,
         fields: &Fields,
-        shingler: Shingler,
+        cutter: &Cutter<'_>,
         folder: Option<&StateFolder>,
         scratch: PathBuf,
     ) -> Self {
         Self {
             sources: Arc::clone(sources),
             fields: fields.clone(),
-            shingler,
+            spec: cutter.spec,
+            shingler: cutter.shingler,
             templates: vec![None; sources.len()],
             files: BTreeMap::new(),
             folder: folder.cloned(),
@@ -180,26 +179,35 @@ impl Texts {
     }
 
     /// Makes a text an entry.
-    pub fn push(&mut self, place: Place, set: SortedSet) {
+    pub fn push(&mut self, place: Place, set: &[u64]) {
         let entry = self.places.len() as u32;
-        self.push_unread(place, set.as_slice().len());
-        self.cache.insert(entry, Rc::new(set));
+        self.push_unread(place, set.len());
+        self.cache.insert(entry, set);
+    }
+
+    /// Makes room for so many more entries.
+    pub fn reserve(&mut self, entries: usize) {
+        self.places.reserve(entries);
+        self.sizes.reserve(entries);
+        self.cache.reserve(entries);
     }
 
     /// Makes a text an entry whose set is read when it is needed.
     pub fn push_unread(&mut self, place: Place, size: usize) {
         self.places.push(place);
         self.sizes.push(size as u32);
+        self.cache.add_entry();
     }
 
     /// Its memory, the cache aside.
     pub fn bytes(&self) -> u64 {
-        (self.places.capacity() * size_of::<Place>() + self.sizes.capacity() * size_of::<u32>()) as u64
+        let bytes = self.places.capacity() * size_of::<Place>() + self.sizes.capacity() * size_of::<u32>();
+        bytes as u64 + self.cache.directory_bytes()
     }
 
     /// Memory of the sets that are held.
     pub fn cached_bytes(&self) -> u64 {
-        self.cache.bytes as u64
+        self.cache.bytes()
     }
 
     /// Where an entry lies.
@@ -213,33 +221,27 @@ impl Texts {
     }
 
     /// The similarity of a set and an entry, if it is that large.
-    pub fn compare(&mut self, entry: u32, set: &SortedSet, least: Similarity) -> Result<Option<Similarity>, RunError> {
-        if !SortedSet::sizes_allow(self.sizes[entry as usize] as usize, set.as_slice().len(), least) {
-            return Ok(None);
-        }
+    pub fn compare(&mut self, entry: u32, set: &[u64], least: Similarity) -> Result<Option<Similarity>, RunError> {
         self.compared += 1;
-        let other = match self.cache.get(entry) {
-            Some(other) => other,
-            None => {
-                let other = Rc::new(self.set(self.places[entry as usize])?);
-                self.cache.insert(entry, Rc::clone(&other));
-                other
-            }
-        };
-        Ok(set.jaccard_at_least(&other, least))
+        if !self.cache.holds(entry) {
+            let read = self.set(self.places[entry as usize])?;
+            self.cache.insert(entry, &read);
+        }
+        Ok(self.spec.similarity_at_least(set, self.cache.get(entry), least))
     }
 
     /// The set of the record at a place.
-    pub fn set(&mut self, place: Place) -> Result<SortedSet, RunError> {
+    pub fn set(&mut self, place: Place) -> Result<Vec<u64>, RunError> {
         self.read_again += 1;
         if let Some(stored) = place.stored() {
             return Ok(self.segments.set(stored)?);
         }
         let shingler = self.shingler;
         self.with_text(place, |text| {
-            let mut shingles = Vec::new();
+            let (mut shingles, mut set) = (Vec::new(), Vec::new());
             shingle(&shingler, text, &mut shingles);
-            shingles.into()
+            append_sorted(&shingles, &mut set);
+            set
         })
     }
 
@@ -313,46 +315,4 @@ fn read_at(mut file: &File, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
 
 fn again(batch: &Batch, place: Place, cause: impl Into<Box<dyn Error + Send + Sync>>) -> RunError {
     RunError::ReadAgain { name: Arc::clone(batch.name()), line: place.line, cause: cause.into() }
-}
-
-/// Sets by entry, as many as there is room for; those not used since the last round go first (second chance: Corbató 1968).
-#[derive(Default)]
-struct Cache {
-    sets: HashMap<u32, (Rc<SortedSet>, bool)>,
-    round: VecDeque<u32>,
-    bytes: usize,
-}
-
-impl Cache {
-    fn get(&mut self, entry: u32) -> Option<Rc<SortedSet>> {
-        let (set, used) = self.sets.get_mut(&entry)?;
-        *used = true;
-        Some(Rc::clone(set))
-    }
-
-    fn insert(&mut self, entry: u32, set: Rc<SortedSet>) {
-        self.bytes += weight(&set);
-        self.sets.insert(entry, (set, false));
-        self.round.push_back(entry);
-        while self.bytes > CACHE_BYTES && self.round.len() > 1 {
-            let Some(oldest) = self.round.pop_front() else { return };
-            match self.sets.get_mut(&oldest) {
-                Some((_, used)) if *used => {
-                    *used = false;
-                    self.round.push_back(oldest);
-                }
-                Some((set, _)) => {
-                    self.bytes -= weight(set);
-                    self.sets.remove(&oldest);
-                }
-                None => {}
-            }
-        }
-    }
-}
-
-/// The memory of a set, with what keeps track of it.
-fn weight(set: &SortedSet) -> usize {
-    const AROUND: usize = 80;
-    8 * set.as_slice().len() + AROUND
 }

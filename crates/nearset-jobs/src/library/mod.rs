@@ -223,7 +223,8 @@ impl Manifest {
         }
         let records = manifest.segments.iter().try_fold(0u64, |sum, segment| sum.checked_add(segment.records));
         let bytes = manifest.files().try_fold(0u64, |sum, file| sum.checked_add(file.bytes));
-        if records.zip(bytes).is_none() || manifest.next == u64::MAX {
+        let has_too_many = |segment: &Segment| segment.records > segment.entries.bytes / ENTRY_HEAD as u64;
+        if records.zip(bytes).is_none() || manifest.next == u64::MAX || manifest.segments.iter().any(has_too_many) {
             return Err(damaged("states numbers that are too large"));
         }
         Ok(manifest)

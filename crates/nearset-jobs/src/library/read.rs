@@ -1,11 +1,10 @@
 //! Libraries that are there.
 
 use std::fs::File;
-use std::io::{self, BufReader, Read, Seek, SeekFrom};
+use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use nearset::index::CommonShingles;
-use nearset::item::SortedSet;
 use nearset::{JoinSpec, Seed, Shingling};
 use xxhash_rust::xxh3::Xxh3;
 
@@ -151,35 +150,38 @@ impl Library {
         each: &mut impl FnMut(StoredEntry<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
         let path = self.path.join(&segment.entries.name);
-        let failed = |cause| E::from(LibraryError::Io { path: path.clone(), cause });
         let damaged = |what: &str| {
             let what = format!("{}: {what}", segment.entries.name);
             E::from(LibraryError::damaged(&self.path, what))
         };
-        let mut file = BufReader::with_capacity(1 << 18, File::open(&path).map_err(failed)?);
-        let (mut hash, mut keys, mut words) = (Xxh3::new(), Vec::new(), Vec::new());
-        let (mut left, mut offset, mut records) = (segment.entries.bytes, 0, 0);
-        while left > 0 {
-            let mut head = [0; ENTRY_HEAD];
-            left = left.checked_sub(ENTRY_HEAD as u64).ok_or_else(|| damaged("it is cut off"))?;
-            file.read_exact(&mut head).map_err(failed)?;
-            hash.update(&head);
-            let [size, id_bytes, key_words] =
-                [0, 4, 8].map(|at| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]));
-            // What a file says of itself is compared with its length before room is made for it.
-            left = left.checked_sub(8 * u64::from(key_words)).ok_or_else(|| damaged("it is cut off"))?;
-            words.resize(8 * key_words as usize, 0);
-            file.read_exact(&mut words).map_err(failed)?;
-            hash.update(&words);
-            keys.clear();
-            keys.extend(words.as_chunks().0.iter().map(|&word| u64::from_le_bytes(word)));
-            let set = StoredSet { segment: number, offset, size, id_bytes };
-            offset += set.bytes() + SET_CHECK as u64;
-            if offset > segment.sets.bytes {
-                return Err(damaged("it does not fit its sets"));
+        let failed = |cause| E::from(LibraryError::Io { path: path.clone(), cause });
+        let (mut file, mut hash) = (File::open(&path).map_err(failed)?, Xxh3::new());
+        let (mut piece, mut keys) = (Vec::new(), Vec::new());
+        let (mut unread, mut offset, mut records) = (segment.entries.bytes, 0, 0);
+        while unread > 0 || !piece.is_empty() {
+            let (held, more) = (piece.len(), unread.min(PIECE));
+            piece.resize(held + more as usize, 0);
+            file.read_exact(&mut piece[held..]).map_err(failed)?;
+            hash.update(&piece[held..]);
+            unread -= more;
+            let mut left = &piece[..];
+            while let Some((size, id_bytes, words, behind)) = split_entry(left) {
+                left = behind;
+                keys.clear();
+                keys.extend(words.as_chunks().0.iter().map(|&word| u64::from_le_bytes(word)));
+                let set = StoredSet { segment: number, offset, size, id_bytes };
+                offset += set.bytes() + SET_CHECK as u64;
+                if offset > segment.sets.bytes {
+                    return Err(damaged("it does not fit its sets"));
+                }
+                records += 1;
+                each(StoredEntry { keys: &keys, set })?;
             }
-            records += 1;
-            each(StoredEntry { keys: &keys, set })?;
+            let read = piece.len() - left.len();
+            if more == 0 && read == 0 {
+                return Err(damaged("it is cut off"));
+            }
+            piece.drain(..read);
         }
         if hex(hash.digest()) != segment.entries.xxh3 {
             return Err(E::from(segment.entries.changed(&self.path)));
@@ -189,6 +191,18 @@ impl Library {
         }
         Ok(())
     }
+}
+
+/// Bytes of entries that are read at once.
+const PIECE: u64 = 1 << 20;
+
+/// The first entry of some, if all of it is there: the size of its set, the length of its id, its keys, and what comes behind.
+fn split_entry(bytes: &[u8]) -> Option<(u32, u32, &[u8], &[u8])> {
+    let (head, behind) = bytes.split_first_chunk::<ENTRY_HEAD>()?;
+    let [size, id_bytes, key_words] =
+        [0, 4, 8].map(|at| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]));
+    let (words, behind) = behind.split_at_checked(8 * key_words as usize)?;
+    Some((size, id_bytes, words, behind))
 }
 
 impl StoredSet {
@@ -217,10 +231,10 @@ impl Segments {
     }
 
     /// Reads a set.
-    pub fn set(&mut self, place: StoredSet) -> Result<SortedSet, LibraryError> {
+    pub fn set(&mut self, place: StoredSet) -> Result<Vec<u64>, LibraryError> {
         let bytes = self.read(place)?;
         let (set, _) = bytes.split_at(8 * place.size as usize);
-        Ok(Vec::from_iter(set.as_chunks().0.iter().map(|&hash| u64::from_le_bytes(hash))).into())
+        Ok(set.as_chunks().0.iter().map(|&hash| u64::from_le_bytes(hash)).collect())
     }
 
     /// Reads the id of a record.

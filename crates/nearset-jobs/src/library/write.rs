@@ -359,7 +359,7 @@ pub fn merge(paths: &[PathBuf], out: &Path) -> Result<u64, LibraryError> {
                 keys.choose(&set, first.model(), &spec);
                 keys.write(&mut words);
             }
-            writer.push(&words, set.as_slice(), &id)
+            writer.push(&words, &set, &id)
         })?;
     }
     writer.complete()?;

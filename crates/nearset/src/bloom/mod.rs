@@ -3,7 +3,7 @@
 //!
 //! Claim: what was inserted is found; what was not is found with at most the planned probability while no more than the
 //! planned number of keys are in.
-//! Invariant: the bits are a function of the set of keys, the number of lines, the bits a key and the seed.
+//! Invariant: the bits are a function of the set of keys, the number of lines, the bits per key and the seed.
 //! Not here: nearness (`near`), bytes on disk (`codec`).
 //!
 //! A key's 64-bit hash is mixed with the filter's seed; its high bits choose the line and a product of it the bits in the
@@ -75,7 +75,7 @@ impl BloomFilter<'static> {
         Self::with_lines(lines, hashes, seed)
     }
 
-    /// Lines and bits a key of the smallest filter in which `capacity` distinct keys give at most `max_false_positive`.
+    /// Lines and bits per key of the smallest filter in which `capacity` distinct keys give at most `max_false_positive`.
     ///
     /// # Errors
     /// If there is none.
@@ -90,7 +90,7 @@ impl BloomFilter<'static> {
         Ok(smallest(capacity, max_false_positive))
     }
 
-    /// An empty filter of `lines` lines of 64 bytes, with `hashes` (1 to 8) bits a key.
+    /// An empty filter of `lines` lines of 64 bytes, with `hashes` (1 to 8) bits per key.
     pub(crate) fn with_lines(lines: u64, hashes: u32, seed: Seed) -> Result<Self, SpecError> {
         lanes(hashes)?;
         Self::from_parts(BitArray::<'static>::zeroed(lines)?, hashes, seed)
@@ -178,7 +178,7 @@ impl<'a> BloomFilter<'a> {
     /// If the filters were not built alike, naming the first difference; the filter is then unchanged.
     pub fn merge(&mut self, other: &BloomFilter<'_>) -> Result<(), MergeError> {
         MergeError::unless_equal("number of lines", &self.lines().len(), &other.lines().len())?;
-        MergeError::unless_equal("bits a key", &self.hashes(), &other.hashes())?;
+        MergeError::unless_equal("bits per key", &self.hashes(), &other.hashes())?;
         MergeError::unless_equal("seed", &self.seed, &other.seed)?;
         self.bits.union(&other.bits);
         Ok(())
@@ -235,7 +235,7 @@ fn lanes(hashes: u32) -> Result<Lanes, SpecError> {
     Lanes::new(hashes).ok_or(SpecError::Hashes { hashes })
 }
 
-/// The fewest lines that keep to the rate, and with how many bits a key; among equals the lowest rate.
+/// The fewest lines that keep to the rate, and with how many bits per key; among equals the lowest rate.
 fn smallest(capacity: u64, max_false_positive: f64) -> (u64, u32) {
     let keeps = |lines, hashes| lines_false_positive(capacity, lines, hashes) <= max_false_positive;
     let candidates = (1..=8).map(|hashes| {

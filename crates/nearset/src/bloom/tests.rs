@@ -47,7 +47,7 @@ fn batches_answer_as_single_calls_do() {
 
 #[test]
 fn measured_false_positives_are_those_expected_and_those_the_bits_tell() {
-    // At 10 bits a key; the numbers of lines make the line choice use all the hash's high bits, not a power of two.
+    // At 10 bits per key; the numbers of lines make the line choice use all the hash's high bits, not a power of two.
     let (keys, lines) = (100_000, 100_000 * 10 / 512);
     let (inserted, asked) = (hashes(11, keys), hashes(12, 400_000));
     for hashes_per_key in 1..=8 {
@@ -58,10 +58,10 @@ fn measured_false_positives_are_those_expected_and_those_the_bits_tell() {
         // Six sigma of the binomial count.
         assert!(
             (found - trials * now).abs() <= 6.0 * (trials * now * (1.0 - now)).sqrt(),
-            "{hashes_per_key} bits a key: {found} of {trials}, the bits say {now}"
+            "{hashes_per_key} bits per key: {found} of {trials}, the bits say {now}"
         );
         // The rate of 1953 lines of some 51 keys each strays from its mean by less than 1.5 % of it, one sigma.
-        assert!((now / expected - 1.0).abs() < 0.09, "{hashes_per_key} bits a key: {now} against {expected}");
+        assert!((now / expected - 1.0).abs() < 0.09, "{hashes_per_key} bits per key: {now} against {expected}");
     }
 }
 
@@ -104,7 +104,7 @@ fn the_expected_rate_is_the_poisson_sum_over_line_loads() {
     }
     let closed = lines_false_positive(keys, lines, 8);
     assert!((closed / sum - 1.0).abs() < 1e-9, "{closed} against {sum}");
-    assert!(closed < 0.013, "10 bits a key give {closed}");
+    assert!(closed < 0.013, "10 bits per key give {closed}");
 }
 
 #[test]
@@ -133,7 +133,7 @@ fn merging_names_the_first_difference_and_changes_nothing() {
     let before = ours.clone();
     let error = |what, ours: &str, theirs: &str| Err(MergeError { what, ours: ours.into(), theirs: theirs.into() });
     assert_eq!(ours.merge(&make(5, 7, 2)), error("number of lines", "4", "5"));
-    assert_eq!(ours.merge(&make(4, 7, 2)), error("bits a key", "8", "7"));
+    assert_eq!(ours.merge(&make(4, 7, 2)), error("bits per key", "8", "7"));
     assert_eq!(ours.merge(&make(4, 8, 2)), error("seed", "Seed(1)", "Seed(2)"));
     assert_eq!(ours, before);
 }
@@ -146,7 +146,7 @@ fn the_number_of_keys_is_estimated_from_the_fill() {
         filter.insert_all(&keys[..20_000]);
         let estimate = filter.estimated_len();
         // One bit a key, the least precise, strays by 0.2 % of the count, one sigma.
-        assert!((estimate / 50_000.0 - 1.0).abs() < 0.012, "{hashes_per_key} bits a key: {estimate}");
+        assert!((estimate / 50_000.0 - 1.0).abs() < 0.012, "{hashes_per_key} bits per key: {estimate}");
     }
     assert_eq!(filled(1, 8, &[]).estimated_len(), 0.0);
     assert_eq!(filled(1, 8, &hashes(41, 20_000)).estimated_len(), f64::INFINITY);

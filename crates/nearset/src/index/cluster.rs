@@ -38,6 +38,8 @@ pub enum Placed {
 pub struct StarClusters {
     index: ShingleIndex,
     near: Similarity,
+    /// Keys of most items.
+    keys: usize,
     follow_chains: bool,
     most_verified: usize,
     cut_short: u64,
@@ -57,6 +59,7 @@ impl StarClusters {
         Self {
             index: ShingleIndex::new(spec).with_limit(Self::LIMIT),
             near: spec.near,
+            keys: spec.keys(),
             follow_chains: false,
             most_verified: Self::MOST_VERIFIED,
             cut_short: 0,
@@ -119,7 +122,12 @@ impl StarClusters {
     /// Makes an item a centre without comparing it, and returns its entry: one that nothing shares a key with, or that an earlier run
     /// has placed.
     pub fn insert(&mut self, keys: &ShingleKeys) -> u32 {
-        self.index.insert(keys)
+        self.index.insert_later(keys)
+    }
+
+    /// Makes room for so many more items.
+    pub fn reserve(&mut self, items: usize) {
+        self.index.reserve(items, self.keys);
     }
 
     /// Takes over what an earlier run counted.
@@ -156,7 +164,7 @@ mod tests {
     fn place(mut clusters: StarClusters, sets: &[SortedSet]) -> Vec<Placed> {
         let (mut keys, mut entries, mut placed) = (ShingleKeys::default(), Vec::new(), Vec::new());
         for set in sets {
-            keys.choose(set, &CommonShingles::default(), &spec());
+            keys.choose(set.as_slice(), &CommonShingles::default(), &spec());
             let compare = |entry: u32, least| {
                 let other: &SortedSet = entries[entry as usize];
                 Ok::<_, ()>(set.jaccard_at_least(other, least))

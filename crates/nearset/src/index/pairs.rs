@@ -117,9 +117,9 @@ impl NearPairs {
         &self.index
     }
 
-    /// The item that an entry of the index stands for.
-    pub fn item_of(&self, entry: u32) -> u32 {
-        self.first[entry as usize]
+    /// The items that the entries of the index stand for, in their order.
+    pub fn items(&self) -> &[u32] {
+        &self.first
     }
 
     /// Pairs with copies beyond those that are listed: near, and not returned.
@@ -155,8 +155,10 @@ pub fn near_pairs(sets: &[SortedSet], join: &JoinSpec, mut pair: impl FnMut(usiz
     let mut pairs = NearPairs::new(join).with_limits(usize::MAX, usize::MAX);
     let (mut keys, mut entries) = (ShingleKeys::default(), Vec::new());
     for (i, set) in sets.iter().enumerate() {
+        let set = set.as_slice();
         keys.choose(set, &common, join);
-        let compare = |entry: u32| Ok::<_, Infallible>(set.jaccard_at_least(entries[entry as usize], join.near));
+        let compare =
+            |entry: u32| Ok::<_, Infallible>(join.similarity_at_least(set, entries[entry as usize], join.near));
         let Ok((entry, near)) = pairs.add(&keys, compare);
         near.iter().for_each(|&(earlier, similarity)| pair(earlier as usize, i, similarity));
         if entry.is_some() {
@@ -218,7 +220,7 @@ mod tests {
         let mut pairs = NearPairs::new(&join).with_limits(3, ShingleIndex::LIMIT);
         let set = SortedSet::from(vec![1, 2, 3, 4, 5]);
         let mut keys = ShingleKeys::default();
-        keys.choose(&set, &CommonShingles::default(), &join);
+        keys.choose(set.as_slice(), &CommonShingles::default(), &join);
         let (mut returned, mut verified) = (0, 0);
         for _ in 0..100_000 {
             let compare = |_| {
@@ -228,7 +230,7 @@ mod tests {
             returned += pairs.add(&keys, compare).unwrap().1.len() as u64;
         }
         assert_eq!(verified, 99_999);
-        assert_eq!(pairs.index().len(), 1);
+        assert_eq!(pairs.items().len(), 1);
         assert_eq!(pairs.copied_entries().collect::<Vec<_>>(), [(0, 99_999)]);
         assert_eq!(returned + pairs.left_out(), 100_000 * 99_999 / 2);
         assert_eq!(returned, 4 * 99_999 - (3 + 2 + 1), "the first one and three copies");

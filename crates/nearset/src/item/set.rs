@@ -5,6 +5,7 @@
 //! ascending by construction, so comparing two of them takes one walk, which ends when the outcome is certain.
 
 use std::borrow::Cow;
+use std::ops::RangeInclusive;
 
 use super::Similarity;
 
@@ -24,14 +25,11 @@ pub fn jaccard(a: &[u64], b: &[u64]) -> Similarity {
 /// A set of distinct 64-bit hashes in ascending order.
 ///
 /// ```
-/// use nearset::{Similarity, item::SortedSet};
+/// use nearset::item::SortedSet;
 ///
 /// let (a, b) = (SortedSet::from(vec![3, 1, 2, 3]), SortedSet::from(vec![2, 3, 4]));
 /// assert_eq!(a.as_slice(), [1, 2, 3]);
 /// assert_eq!(a.jaccard(&b).value(), 0.5);
-/// assert!(a.jaccard_at_least(&b, Similarity::jaccard(0.5)?).is_some());
-/// assert!(a.jaccard_at_least(&b, Similarity::jaccard(0.6)?).is_none());
-/// # Ok::<(), nearset::ItemError>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct SortedSet(Box<[u64]>);
@@ -42,6 +40,27 @@ impl From<&[u64]> for SortedSet {
         sorted.dedup();
         Self(sorted.into_boxed_slice())
     }
+}
+
+/// Appends the distinct ones of some hashes in ascending order.
+///
+/// ```
+/// let mut sets = vec![7];
+/// nearset::item::append_sorted(&[3, 1, 2, 3], &mut sets);
+/// assert_eq!(sets, [7, 1, 2, 3]);
+/// ```
+pub fn append_sorted(hashes: &[u64], sets: &mut Vec<u64>) {
+    let from = sets.len();
+    sets.resize(from + hashes.len(), 0);
+    sort_into(hashes, &mut sets[from..], 0);
+    let mut distinct = from;
+    for at in from..sets.len() {
+        let hash = sets[at];
+        sets[distinct] = hash;
+        // One that the next equals is written over.
+        distinct += usize::from(sets.get(at + 1) != Some(&hash));
+    }
+    sets.truncate(distinct);
 }
 
 impl From<Vec<u64>> for SortedSet {
@@ -143,17 +162,40 @@ impl SortedSet {
 
     /// Returns the similarity if it is at least `least`. Most pairs below it are rejected by their sizes or their first
     /// elements.
-    pub fn jaccard_at_least(&self, other: &Self, least: Similarity) -> Option<Similarity> {
-        let (a, b) = (&self.0, &other.0);
-        let needed = needed_overlap(a.len(), b.len(), least);
-        let both = overlap_at_least(a, b, needed)?;
-        Some(fraction(both, a.len() + b.len() - both))
+    pub(crate) fn jaccard_at_least(&self, other: &Self, least: Similarity) -> Option<Similarity> {
+        similarity_at_least(&self.0, &other.0, least, |_, _| true)
     }
+}
 
-    /// Returns whether sets of these sizes can be that similar.
-    pub fn sizes_allow(a: usize, b: usize, least: Similarity) -> bool {
-        fraction(a.min(b), a.max(b)) >= least
+/// Returns the similarity of two ascending sets if it is at least `least`. The walk through both ends where, by how many of the
+/// elements seen so far are in both, `goes_on` says so.
+pub(crate) fn similarity_at_least(
+    a: &[u64],
+    b: &[u64],
+    least: Similarity,
+    goes_on: impl Fn(usize, usize) -> bool,
+) -> Option<Similarity> {
+    let needed = needed_overlap(a.len(), b.len(), least);
+    let both = overlap_at_least(a, b, needed, goes_on)?;
+    Some(fraction(both, a.len() + b.len() - both))
+}
+
+/// Returns the sizes of sets that can be that similar to a set of this size, not empty.
+pub(crate) fn sizes_near(size: usize, least: Similarity) -> RangeInclusive<usize> {
+    if least == Similarity::NONE {
+        return 0..=usize::MAX;
     }
+    let allowed = |other: usize| fraction(size.min(other), size.max(other)) >= least;
+    // Rounding may put the estimates off by one; the fraction itself decides.
+    let mut fewest = (size as f64 * least.value()) as usize + 1;
+    while fewest > 1 && allowed(fewest - 1) {
+        fewest -= 1;
+    }
+    let mut most = (size as f64 / least.value()) as usize + 1;
+    while most > size && !allowed(most) {
+        most -= 1;
+    }
+    fewest..=most
 }
 
 /// Returns the least overlap that gives sets of these sizes a similarity of `least`.
@@ -169,14 +211,22 @@ fn needed_overlap(a: usize, b: usize, least: Similarity) -> usize {
     needed
 }
 
-/// Returns how many elements two ascending sets share, if `needed` or more.
-fn overlap_at_least(mut a: &[u64], mut b: &[u64], needed: usize) -> Option<usize> {
+/// Returns how many elements two ascending sets share, if `needed` or more, unless `goes_on` ends it before.
+fn overlap_at_least(
+    mut a: &[u64],
+    mut b: &[u64],
+    needed: usize,
+    goes_on: impl Fn(usize, usize) -> bool,
+) -> Option<usize> {
     /// The number of steps between two checks of what can still be reached.
     const STRIDE: usize = 32;
-    let mut both = 0;
+    let (mut seen, mut both) = (0, 0);
     while both + a.len().min(b.len()) >= needed {
         if a.is_empty() || b.is_empty() {
             return Some(both);
+        }
+        if !goes_on(seen, both) {
+            return None;
         }
         let (mut i, mut j) = (0, 0);
         let steps = STRIDE.min(a.len()).min(b.len());
@@ -188,6 +238,7 @@ fn overlap_at_least(mut a: &[u64], mut b: &[u64], needed: usize) -> Option<usize
             j += usize::from(y <= x);
         }
         (a, b) = (&a[i..], &b[j..]);
+        seen += steps;
     }
     None
 }
@@ -288,8 +339,11 @@ mod tests {
             // Small numbers all fall into one place, and repeats occur.
             let elements: Vec<u64> = hashes.iter().map(|hash| hash >> shift).collect();
             let tree: BTreeSet<u64> = elements.iter().copied().collect();
+            let mut sets = vec![7];
+            append_sorted(&elements, &mut sets);
+            prop_assert_eq!(&sets[1..], Vec::from_iter(tree));
             let set = SortedSet::from(elements);
-            prop_assert_eq!(set.as_slice(), Vec::from_iter(tree));
+            prop_assert_eq!(set.as_slice(), &sets[1..]);
         }
 
         #[test]
@@ -305,7 +359,24 @@ mod tests {
             prop_assert_eq!(a.jaccard_at_least(&b, least), Some(similarity).filter(|&found| found >= least));
             // At the threshold itself, rounding must not decide.
             prop_assert_eq!(a.jaccard_at_least(&b, similarity), Some(similarity));
-            prop_assert!(SortedSet::sizes_allow(a.as_slice().len(), b.as_slice().len(), similarity));
+            let (a, b) = (a.as_slice().len(), b.as_slice().len());
+            prop_assert!(a == 0 || sizes_near(a, similarity).contains(&b));
+        }
+    }
+
+    #[test]
+    fn sizes_are_near_if_one_can_be_a_part_of_the_other() {
+        for size in (1..200).chain([12_345, 1 << 24]) {
+            for least in [0.01, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 1.0] {
+                let least = Similarity::jaccard(least).unwrap();
+                let sizes = sizes_near(size, least);
+                for other in [*sizes.start(), *sizes.end()] {
+                    assert!(fraction(size.min(other), size.max(other)) >= least, "{size}, {other}, {least:?}");
+                }
+                for other in [sizes.start() - 1, sizes.end() + 1] {
+                    assert!(fraction(size.min(other), size.max(other)) < least, "{size}, {other}, {least:?}");
+                }
+            }
         }
     }
 

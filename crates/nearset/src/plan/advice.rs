@@ -135,7 +135,7 @@ mod tests {
         assert_eq!((advice[0].structure, advice[0].bits_per_item), (Structure::Scan, 256.0));
         let index = &advice[1];
         assert_eq!(index.structure, Structure::MultiIndex);
-        // As measured: 12 blocks at a million items, 15,300 queries a second.
+        // As measured: 12 blocks at a million items, 15,300 queries per second.
         assert_eq!((index.parameter, index.bits_per_item.round()), (Some(12), 1714.0));
         assert!(index.seconds_per_query > 2e-5 && index.seconds_per_query < 2e-4, "{}", index.seconds_per_query);
     }

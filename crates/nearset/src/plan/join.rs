@@ -35,7 +35,7 @@ mod tests {
 
     #[test]
     fn the_promise_is_kept_by_few_keys() {
-        for (near, keys) in [(0.5, 10), (0.7, 6), (0.8, 5), (0.9, 3), (1.0, 1)] {
+        for (near, keys) in [(0.5, 10), (0.7, 6), (0.8, 5), (0.9, 4), (1.0, 1)] {
             let planned = texts(near).plan_join().unwrap();
             assert_eq!(planned.keys(), keys, "near {near}");
             assert!(planned.success_probability(planned.near) >= 1.0 - JoinSpec::MAX_FALSE_NEGATIVE);

@@ -381,7 +381,7 @@ fn explain_larger(item_bits: f64, advice: &[Advice], plan: &Plan) -> String {
     };
     let (metric, near) = (plan.request.metric, significant(plan.request.near));
     format!(
-        "at {near} {} of {metric}, no constant-probe filter is smaller than the items: {what} takes {} bits an item, \
+        "at {near} {} of {metric}, no constant-probe filter is smaller than the items: {what} takes {} bits per item, \
          the item itself {}{}",
         metric.unit(),
         significant(plan.bits_per_item),

@@ -24,7 +24,7 @@ pub enum Table {
     Direct,
     /// One bit a key, anywhere in a table of this many bits.
     Bits(u64),
-    /// A blocked Bloom filter: `hashes` bits a key in one of `lines` cache lines of 512 bits.
+    /// A blocked Bloom filter: `hashes` bits per key in one of `lines` cache lines of 512 bits.
     Lines {
         /// Cache lines.
         lines: u64,

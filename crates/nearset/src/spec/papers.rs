@@ -76,7 +76,7 @@ impl Spec {
     }
 
     /// The locality-sensitive Bloom filter (Hua, Xiao, Veeravalli & Feng 2012): `functions` concatenations of `hashes` each,
-    /// all of which must hit, and hit together: the joint tuple is looked up in a verification filter with `verify` bits a key
+    /// all of which must hit, and hit together: the joint tuple is looked up in a verification filter with `verify` bits per key
     /// (8 in the paper). Where up to `probing.bands` of them miss (1 in the paper), values within `probing.reach` stand in.
     /// Tables and verification are half full at `capacity`.
     ///

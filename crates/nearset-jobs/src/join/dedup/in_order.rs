@@ -98,14 +98,13 @@ impl Decider for InOrder {
     fn decide(&mut self, part: Part<'_, Cut>, decisions: &mut Vec<Decision>, names: &mut Ids) -> Result<(), RunError> {
         self.stars.expect_memory(self.names.bytes(), part.batch.start().record)?;
         for document in part.sound() {
-            let cut = &mut part.piece.documents[document];
+            let (cut, set) = (&part.piece.documents[document], part.piece.set(document));
             if let Some((filter, hits)) = cut.screened {
                 decisions.push(Decision { verdict: Verdict::Against { filter, hits }, family: None });
                 continue;
             }
-            let (record, set) = (cut.record, std::mem::take(&mut cut.set));
-            self.short += u64::from(set.as_slice().len() < VerifiedDedupSummary::FEW_SHINGLES);
-            let stored = self.library.as_ref().map(|_| set.clone());
+            let record = cut.record;
+            self.short += u64::from(set.len() < VerifiedDedupSummary::FEW_SHINGLES);
             let keys = part.piece.keys(document);
             self.keys.read(keys);
             let Placement { near, entry } = self.stars.add(&self.keys, set, |texts| texts.place(part.batch, record))?;
@@ -134,8 +133,8 @@ impl Decider for InOrder {
                     let (place, size) = (self.stars.texts.place_of(entry), self.stars.texts.size_of(entry));
                     log.entry(&Entry { keys, place, size, id })?;
                 }
-                if let (Some(library), Some(set)) = (&mut self.library, &stored) {
-                    library.push(keys, set.as_slice(), id)?;
+                if let Some(library) = &mut self.library {
+                    library.push(keys, set, id)?;
                 }
             }
             decisions.push(Decision { verdict, family: near.map(|(of, _)| u64::from(of)) });

@@ -124,11 +124,12 @@ impl Ranked {
                     Keep::Max(_) | Keep::Min(_) => Rank::of(document.field.as_deref()),
                     _ => Rank::Number(document.text_bytes as f64, None),
                 };
-                short += u64::from(document.set.as_slice().len() < VerifiedDedupSummary::FEW_SHINGLES);
+                let size = cut.set(next - 1).len();
+                short += u64::from(size < VerifiedDedupSummary::FEW_SHINGLES);
                 let from = keys.len();
                 keys.extend_from_slice(cut.keys(next - 1));
                 let range = from..keys.len();
-                records.push(Some((rank, stars.texts.place(batch, i)?, document.set.as_slice().len(), range)));
+                records.push(Some((rank, stars.texts.place(batch, i)?, size, range)));
             }
             let held = 8 * keys.len() + size_of_val(&records[..]);
             stars.expect_memory(held as u64, records.len() as u64)?;
@@ -156,10 +157,9 @@ impl Ranked {
                 continue;
             }
             let set = stars.texts.set(place)?;
-            let stored = library.as_ref().map(|_| set.clone());
-            let Placement { near, entry } = stars.add(&read, set, |_| Ok(place))?;
-            if let (Some(library), Some(set), Some(_)) = (&mut library, stored, entry) {
-                library.push(&keys[range.clone()], set.as_slice(), &stars.texts.id(place)?)?;
+            let Placement { near, entry } = stars.add(&read, &set, |_| Ok(place))?;
+            if let (Some(library), Some(_)) = (&mut library, entry) {
+                library.push(&keys[range.clone()], &set, &stars.texts.id(place)?)?;
             }
             if let Some(near) = near {
                 removals.insert(record, near);

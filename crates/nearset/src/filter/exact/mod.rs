@@ -11,9 +11,9 @@
 //!
 //! | construction | looks at | stores | suits |
 //! |---|---|---|---|
-//! | pigeonhole blocks | a ball of keys in each block | `blocks` keys an item | radii up to about a tenth of the bits |
-//! | covering masks (Pagh 2016) | `2^(r+1) - 1` keys | as many keys an item | radii up to 6, long strings |
-//! | folded scan | every stored fold | `width` bits an item | any radius, up to some millions of items |
+//! | pigeonhole blocks | a ball of keys in each block | `blocks` keys per item | radii up to about a tenth of the bits |
+//! | covering masks (Pagh 2016) | `2^(r+1) - 1` keys | as many keys per item | radii up to 6, long strings |
+//! | folded scan | every stored fold | `width` bits per item | any radius, up to some millions of items |
 
 pub(crate) mod covering;
 pub(crate) mod folds;

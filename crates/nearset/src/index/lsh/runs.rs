@@ -188,7 +188,7 @@ mod tests {
             let run = Run::new(2, items, |band, out| out.extend(all(band)));
             prop_assert_eq!(run.fault(), None);
             let spent = run.bytes() as f64 / (2.0 * f64::from(items));
-            prop_assert!(spent <= 12.0 + 12.0 / f64::from(items), "{} bytes an item a table", spent);
+            prop_assert!(spent <= 12.0 + 12.0 / f64::from(items), "{} bytes per item and table", spent);
             for band in 0..2 {
                 for &wanted in fingerprints.iter().chain(&[7, u32::MAX - 1]) {
                     let expected: Vec<u64> = all(band).filter(|&entry| fingerprint(entry) == wanted).collect();

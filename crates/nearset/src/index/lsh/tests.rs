@@ -373,7 +373,7 @@ fn a_table_takes_no_more_than_twelve_bytes_an_item() {
         if count >= 100 && (count % 997 == 0 || count.is_power_of_two()) {
             let each = index.table_bytes() as f64 / (16.0 * f64::from(count));
             // One number an address, and one more for each table and run.
-            assert!(each <= 12.2, "{each} bytes an item a table at {count}");
+            assert!(each <= 12.2, "{each} bytes per item and table at {count}");
         }
     }
     index.compact();

@@ -85,9 +85,10 @@ impl Groups {
         }
     }
 
-    /// Calls `visit` for entries whose common part may make them as near as needed to a record of this size and common part. Returns
-    /// whether some were left out.
-    pub(super) fn find(&mut self, common: &[u64], size: u32, mut visit: impl FnMut(u32)) -> bool {
+    /// Overwrites `listed` with the entries whose common part may make them as near as needed to a record of this size and common
+    /// part. Returns whether some were left out.
+    pub(super) fn find(&mut self, common: &[u64], size: u32, listed: &mut Vec<u32>) -> bool {
+        listed.clear();
         let sketch = self.sketch(common);
         let mut found = std::mem::take(&mut self.found);
         found.clear();
@@ -102,7 +103,7 @@ impl Groups {
         {
             found.push(group as usize);
         }
-        let (near, mut left) = (self.spec.near.value(), self.limit);
+        let near = self.spec.near.value();
         let rare = f64::from(size) - common.len() as f64;
         for &group in &found {
             let part = f64::from(self.parts[group]);
@@ -117,13 +118,10 @@ impl Groups {
                 f64::from(other) <= largest + 1e-6
             };
             let possible = self.lists[group].iter().take_while(|(other, _)| is_possible(*other));
-            for &(_, entry) in possible.take(left) {
-                left -= 1;
-                visit(entry);
-            }
+            listed.extend(possible.take(self.limit - listed.len()).map(|&(_, entry)| entry));
         }
         self.found = found;
-        left == 0 || self.lists.len() > self.most
+        listed.len() == self.limit || self.lists.len() > self.most
     }
 
     /// Adds an entry with this common part.

@@ -5,7 +5,7 @@
 //! up by its common part, see `groups`.
 
 use super::CommonShingles;
-use crate::{JoinSpec, item::SortedSet};
+use crate::JoinSpec;
 
 /// What a record is posted and looked up under. Made to be reused from record to record.
 #[derive(Debug, Clone, Default)]
@@ -16,7 +16,8 @@ pub struct ShingleKeys {
     pub(super) common: Vec<u64>,
     /// How many distinct shingles the record has.
     pub(super) size: u32,
-    sorted: Vec<u64>,
+    /// Room for the common ones.
+    found: Vec<u64>,
 }
 
 impl ShingleKeys {
@@ -47,23 +48,19 @@ impl ShingleKeys {
         true
     }
 
-    /// Chooses the keys of a record.
-    pub fn choose(&mut self, record: &SortedSet, model: &CommonShingles, spec: &JoinSpec) {
-        let shingles = record.as_slice();
+    /// Chooses the keys of a record, from its shingles in ascending order.
+    pub fn choose(&mut self, shingles: &[u64], model: &CommonShingles, spec: &JoinSpec) {
         self.rare.clear();
         self.common.clear();
         self.size = u32::try_from(shingles.len()).unwrap_or(u32::MAX);
-        self.sorted.clear();
-        if !model.is_empty() {
-            self.sorted.extend(shingles.iter().copied().filter(|&hash| model.contains(hash)));
-        }
-        let common = self.sorted.len();
+        model.common_of(shingles, &mut self.found);
+        let common = self.found.len();
         let (wanted, by_common_part) = spec.keys_of(shingles.len(), common);
-        if by_common_part {
-            std::mem::swap(&mut self.common, &mut self.sorted);
-        }
         let is_rare = |hash: &u64| common == 0 || !model.contains(*hash);
         self.rare.extend(shingles.iter().copied().filter(is_rare).take(wanted));
+        if by_common_part {
+            std::mem::swap(&mut self.common, &mut self.found);
+        }
     }
 }
 
@@ -76,8 +73,8 @@ mod tests {
         JoinSpec::new(Similarity::jaccard(0.8).unwrap(), 0.001, Shingling::default(), Seed::default())
     }
 
-    fn set(from: u64, to: u64) -> SortedSet {
-        Vec::from_iter(from..to).into()
+    fn set(from: u64, to: u64) -> Vec<u64> {
+        Vec::from_iter(from..to)
     }
 
     #[test]

@@ -24,7 +24,7 @@ use std::collections::BTreeMap;
 use groups::Groups;
 use posts::Posts;
 
-use crate::{JoinSpec, Similarity, item::SortedSet};
+use crate::{JoinSpec, Similarity, item::sizes_near};
 
 /// A record that shares keys with another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,13 +42,12 @@ pub struct ShingleIndex {
     posts: Posts,
     groups: Groups,
     sizes: Vec<u32>,
-    /// Entries that were met, with repeats.
+    /// Entries under one key.
+    listed: Vec<u32>,
+    /// Those under all keys whose size is near, with repeats.
     met: Vec<u32>,
     full: BTreeMap<u64, FullList>,
 }
-
-/// Called for each entry of a list.
-type Visit<'v> = &'v mut dyn FnMut(u32);
 
 /// A shingle, or a common part, with more records than are looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,6 +72,7 @@ impl ShingleIndex {
             posts: Posts::new(Self::LIMIT),
             groups: Groups::new(spec, Self::LIMIT),
             sizes: Vec::new(),
+            listed: Vec::new(),
             met: Vec::new(),
             full: BTreeMap::new(),
         }
@@ -96,12 +96,6 @@ impl ShingleIndex {
         self.posts.limit
     }
 
-    /// Returns how many records were inserted.
-    #[allow(clippy::len_without_is_empty, reason = "nobody asks")]
-    pub fn len(&self) -> usize {
-        self.sizes.len()
-    }
-
     /// Overwrites `candidates` with the records to compare: those that share most keys first, then the oldest. Returns whether a
     /// limit left some out.
     pub(crate) fn find(&mut self, keys: &ShingleKeys, candidates: &mut Vec<Candidate>) -> bool {
@@ -110,31 +104,33 @@ impl ShingleIndex {
 
     /// [`Self::find`], where full lists may be left uncounted.
     pub(crate) fn look_up(&mut self, keys: &ShingleKeys, candidates: &mut Vec<Candidate>, counts: bool) -> bool {
-        let Self { posts, groups, sizes, met, near, full, .. } = self;
+        let Self { posts, groups, sizes, listed, met, near, full } = self;
         met.clear();
         candidates.clear();
         let mut cut_short = false;
-        let is_possible = |entry: u32| SortedSet::sizes_allow(sizes[entry as usize] as usize, keys.size(), *near);
-        let mut list = |key: u64, entries: &mut dyn FnMut(Visit<'_>) -> bool| {
-            let mut first = [u32::MAX; 2];
-            let is_full = entries(&mut |entry| {
-                if let Some(place) = first.iter_mut().find(|place| **place == u32::MAX) {
-                    *place = entry;
-                }
-                if is_possible(entry) {
-                    met.push(entry);
-                }
-            });
-            if is_full && counts && first[1] != u32::MAX {
-                full.entry(key).or_insert(FullList { key, cut_short: 0, items: first }).cut_short += 1;
+        let near_sizes = sizes_near(keys.size(), *near);
+        let mut meet = |key: u64, listed: &[u32], is_full: bool| {
+            let first = met.len();
+            met.resize(first + listed.len(), 0);
+            let mut possible = first;
+            // Whether a size is near can't be foreseen, so all are written, and others go over those that are not.
+            for &entry in listed {
+                met[possible] = entry;
+                possible += usize::from(near_sizes.contains(&(sizes[entry as usize] as usize)));
+            }
+            met.truncate(possible);
+            if let (true, true, &[one, other, ..]) = (is_full, counts, listed) {
+                full.entry(key).or_insert(FullList { key, cut_short: 0, items: [one, other] }).cut_short += 1;
             }
             cut_short |= is_full;
         };
         for &key in &keys.rare {
-            list(key, &mut |visit| posts.list(key, visit));
+            let is_full = posts.list(key, listed);
+            meet(key, listed, is_full);
         }
         if !keys.common.is_empty() {
-            list(groups::hash_of(&keys.common), &mut |visit| groups.find(&keys.common, keys.size, visit));
+            let is_full = groups.find(&keys.common, keys.size, listed);
+            meet(groups::hash_of(&keys.common), listed, is_full);
         }
         met.sort_unstable();
         candidates.extend(met.chunk_by(|a, b| a == b).map(|run| Candidate { id: run[0], shared: run.len() as u32 }));
@@ -144,9 +140,24 @@ impl ShingleIndex {
 
     /// Inserts a record. Returns its number, counted from 0.
     pub(crate) fn insert(&mut self, keys: &ShingleKeys) -> u32 {
+        self.insert_by(keys, Posts::post)
+    }
+
+    /// Makes room for so many more records.
+    pub(crate) fn reserve(&mut self, records: usize, keys: usize) {
+        self.sizes.reserve(records);
+        self.posts.reserve(records.saturating_mul(keys));
+    }
+
+    /// [`Self::insert`], faster where many records come before the next is looked up.
+    pub(crate) fn insert_later(&mut self, keys: &ShingleKeys) -> u32 {
+        self.insert_by(keys, Posts::post_later)
+    }
+
+    fn insert_by(&mut self, keys: &ShingleKeys, post: fn(&mut Posts, u64, u32)) -> u32 {
         let entry = self.sizes.len() as u32;
         self.sizes.push(keys.size);
-        keys.rare.iter().for_each(|&key| self.posts.post(key, entry));
+        keys.rare.iter().for_each(|&key| post(&mut self.posts, key, entry));
         if !keys.common.is_empty() {
             self.groups.insert(&keys.common, keys.size, entry);
         }

@@ -3,6 +3,8 @@
 //! Invariant: fixed before the first record is decided on, and stored with whatever a later run continues, so that which records
 //! are candidates never depends on threads, batches or memory.
 
+use crate::item::sorted;
+
 /// The shingles that many records have: those of templates, licences and boilerplate.
 #[derive(Debug, Clone, Default)]
 pub struct CommonShingles {
@@ -16,6 +18,8 @@ pub struct CommonShingles {
 
 /// Bits of a hash that `maybe` looks at: 8 kB, which stay in the first cache.
 const LOWEST_BITS: u32 = 16;
+
+const MAYBE_WORDS: usize = (1 << LOWEST_BITS) / 64;
 
 impl CommonShingles {
     /// Finds the common shingles of a corpus of about `records` records by a sample of it. The hashes of each record must be distinct.
@@ -32,8 +36,7 @@ impl CommonShingles {
         let records = records.max(sampled).max(1) as f64;
         let longest = (0.005 * records).clamp(100.0, 1000.0);
         let most = (longest * sampled as f64 / records).max(FEWEST) as usize;
-        all.sort_unstable();
-        all.chunk_by(|a, b| a == b).filter(|run| run.len() > most).map(|run| run[0]).collect()
+        sorted(&all).chunk_by(|a, b| a == b).filter(|run| run.len() > most).map(|run| run[0]).collect()
     }
 
     /// Returns whether a shingle is common.
@@ -44,6 +47,21 @@ impl CommonShingles {
             return false;
         }
         self.hashes.get((self.slots[self.slot(hash)] as usize).wrapping_sub(1)) == Some(&hash)
+    }
+
+    /// Overwrites `common` with those of the shingles that are common, in their order.
+    pub(super) fn common_of(&self, shingles: &[u64], common: &mut Vec<u64>) {
+        common.clear();
+        let Ok(maybe) = <&[u64; MAYBE_WORDS]>::try_from(&self.maybe[..]) else { return };
+        common.resize(shingles.len(), 0);
+        let mut found = 0;
+        // Branches on hashes can't be foreseen, so all are written, and others go over those that are not common.
+        for &hash in shingles {
+            common[found] = hash;
+            found += (maybe[low_bits(hash) / 64] >> (low_bits(hash) % 64) & 1) as usize;
+        }
+        common.truncate(found);
+        common.retain(|&hash| self.contains(hash));
     }
 
     /// Returns where the hash stands, or would stand.
@@ -84,7 +102,7 @@ impl FromIterator<u64> for CommonShingles {
         if common.is_empty() {
             return common;
         }
-        common.maybe = vec![0; (1 << LOWEST_BITS) / 64];
+        common.maybe = vec![0; MAYBE_WORDS];
         common.slots = vec![0; (2 * common.len()).next_power_of_two()];
         for at in 0..common.len() {
             let hash = common.hashes[at];

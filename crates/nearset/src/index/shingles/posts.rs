@@ -13,12 +13,22 @@ const TABLES: usize = 256;
 
 const EMPTY: u64 = u64::MAX;
 
+/// Postings that wait, at most: enough that each table gets hundreds at once, and few enough to stay in a cache.
+const MOST_WAITING: usize = 1 << 16;
+
+/// Fewer are not worth distributing.
+const FEW_WAITING: usize = 1 << 10;
+
 /// Lists of entries.
 #[derive(Debug, Clone)]
 pub(super) struct Posts {
     tables: Vec<Table>,
     /// Entries under one key, at most.
     pub(super) limit: usize,
+    /// Postings that are in no table yet.
+    waiting: Vec<(u64, u32)>,
+    /// Room to distribute them.
+    by_table: Vec<u64>,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -30,26 +40,25 @@ struct Table {
 
 impl Posts {
     pub(super) fn new(limit: usize) -> Self {
-        Self { tables: vec![Table::default(); TABLES], limit }
+        Self { tables: vec![Table::default(); TABLES], limit, waiting: Vec::new(), by_table: Vec::new() }
     }
 
-    /// Calls `visit` for every entry under the key, the oldest first. Returns whether the list is full.
-    #[inline]
-    pub(super) fn list(&self, key: u64, mut visit: impl FnMut(u32)) -> bool {
+    /// Overwrites `listed` with every entry under the key, the oldest first. Returns whether the list is full.
+    pub(super) fn list(&mut self, key: u64, listed: &mut Vec<u32>) -> bool {
+        self.settle();
         let (table, fingerprint) = place(key);
         let table = &self.tables[table];
-        let mut listed = 0;
+        listed.clear();
         for slot in table.slots_from(fingerprint) {
             let posting = table.slots[slot];
             if posting == EMPTY {
                 break;
             }
             if (posting >> 32) as u32 == fingerprint {
-                listed += 1;
-                visit(posting as u32);
+                listed.push(posting as u32);
             }
         }
-        listed >= self.limit
+        listed.len() >= self.limit
     }
 
     /// Posts an entry under a key, if its list has room.
@@ -58,18 +67,67 @@ impl Posts {
     /// If the entry is `u32::MAX`.
     pub(super) fn post(&mut self, key: u64, entry: u32) {
         assert!(entry < u32::MAX, "an index holds 2^32 - 1 entries at most");
-        let (table, fingerprint) = place(key);
-        let table = &mut self.tables[table];
-        if 4 * (table.used + 1) > 3 * table.slots.len() {
-            table.grow();
-        }
-        table.put(u64::from(fingerprint) << 32 | u64::from(entry), self.limit);
+        self.settle();
+        put(&mut self.tables, key, entry, self.limit);
     }
 
-    /// Returns the bytes that are allocated.
+    /// [`Self::post`], where many come before the next list is wanted: they are brought to their tables together.
+    pub(super) fn post_later(&mut self, key: u64, entry: u32) {
+        assert!(entry < u32::MAX, "an index holds 2^32 - 1 entries at most");
+        self.waiting.push((key, entry));
+        if self.waiting.len() == MOST_WAITING {
+            self.settle();
+        }
+    }
+
+    /// Puts what waits into its tables.
+    #[inline]
+    fn settle(&mut self) {
+        if !self.waiting.is_empty() {
+            self.settle_all();
+        }
+    }
+
+    fn settle_all(&mut self) {
+        let Self { tables, limit, waiting, by_table } = self;
+        if waiting.len() < FEW_WAITING {
+            return waiting.drain(..).for_each(|(key, entry)| put(tables, key, entry, *limit));
+        }
+        let mut ends = [0; TABLES + 1];
+        waiting.iter().for_each(|&(key, _)| ends[place(key).0 + 1] += 1);
+        (0..TABLES).for_each(|table| ends[table + 1] += ends[table]);
+        by_table.resize(waiting.len(), 0);
+        // What was the start of each table's postings becomes their end.
+        for (key, entry) in waiting.drain(..) {
+            let (table, fingerprint) = place(key);
+            by_table[ends[table]] = u64::from(fingerprint) << 32 | u64::from(entry);
+            ends[table] += 1;
+        }
+        let mut start = 0;
+        for (table, &end) in tables.iter_mut().zip(&ends) {
+            table.reserve(end - start);
+            by_table[start..end].iter().for_each(|&posting| table.put(posting, *limit));
+            start = end;
+        }
+    }
+
+    /// Makes room for so many more postings, which spares tables to grow step by step.
+    pub(super) fn reserve(&mut self, more: usize) {
+        // Tables get more or less than their part: by three standard deviations at most, but for one in a thousand.
+        let each = (more as f64 / TABLES as f64).ceil();
+        self.tables.iter_mut().for_each(|table| table.reserve((each + 3.0 * each.sqrt()) as usize));
+    }
+
+    /// Returns the bytes that are allocated, room of a fixed size aside.
     pub(super) fn bytes(&self) -> u64 {
         self.tables.iter().map(|table| 8 * table.slots.capacity() as u64).sum()
     }
+}
+
+fn put(tables: &mut [Table], key: u64, entry: u32, limit: usize) {
+    let (table, fingerprint) = place(key);
+    tables[table].reserve(1);
+    tables[table].put(u64::from(fingerprint) << 32 | u64::from(entry), limit);
 }
 
 /// Returns the table that a key is in, and by what it is known there.
@@ -104,9 +162,16 @@ impl Table {
         }
     }
 
-    fn grow(&mut self) {
-        let old = std::mem::take(&mut self.slots);
-        self.slots = vec![EMPTY; (2 * old.len()).max(16)];
+    /// Makes room for so many more postings.
+    fn reserve(&mut self, more: usize) {
+        let mut slots = self.slots.len();
+        while 4 * (self.used + more) > 3 * slots {
+            slots = (2 * slots).max(16);
+        }
+        if slots == self.slots.len() {
+            return;
+        }
+        let old = std::mem::replace(&mut self.slots, vec![EMPTY; slots]);
         self.used = 0;
         // A run may reach over the end: starting behind a gap keeps every list in its order.
         let gap = old.iter().position(|&slot| slot == EMPTY).unwrap_or(0);
@@ -130,18 +195,26 @@ mod tests {
         for entry in 0..200_000 {
             // Small keys, as the smallest hashes are, and some lists that fill up.
             let key = if rng.below(50) == 0 { rng.below(20) } else { 1000 + rng.below(1 << 40) / 100_000_000 };
-            posts.post(key, entry);
+            // First one by one, then many at once, then few.
+            if entry < 50_000 || entry > 150_000 && entry % 500 == 0 {
+                posts.post(key, entry);
+            } else {
+                posts.post_later(key, entry);
+            }
+            if entry == 150_000 {
+                posts.list(key, &mut Vec::new());
+            }
             let list = expected.entry(key).or_default();
             if list.len() < LIMIT {
                 list.push(entry);
             }
         }
+        let mut found = Vec::new();
         for (&key, list) in &expected {
-            let mut found = Vec::new();
-            let is_full = posts.list(key, |entry| found.push(entry));
+            let is_full = posts.list(key, &mut found);
             assert_eq!((&found, is_full), (list, list.len() == LIMIT), "{key}");
         }
-        assert!(!posts.list(7_777_777, |_| panic!("nothing was posted there")));
+        assert!(!posts.list(7_777_777, &mut found) && found.is_empty());
         assert!(expected.values().any(|list| list.len() == LIMIT));
     }
 

@@ -2,6 +2,7 @@ use super::*;
 use crate::{
     Seed, Shingling,
     hash::{Rng, mix},
+    item::SortedSet,
 };
 
 /// A corpus of sets, and the similarity from which on two are near.
@@ -108,11 +109,12 @@ fn run(corpus: &Corpus, near: f64) -> Run {
     let (mut keys, mut candidates, mut kept) = (ShingleKeys::default(), Vec::new(), Vec::<&SortedSet>::new());
     let mut run = Run { removed: 0, missed: 0, cut_short: 0, compared: 0, bytes_per_kept: 0.0 };
     for set in &corpus.sets {
-        keys.choose(set, &model, &spec);
+        keys.choose(set.as_slice(), &model, &spec);
         run.cut_short += usize::from(index.find(&keys, &mut candidates));
         run.compared += candidates.len();
         let is_near = |other: &SortedSet| set.jaccard_at_least(other, near).is_some();
-        if candidates.iter().any(|candidate| is_near(kept[candidate.id as usize])) {
+        let is_found = |other: &SortedSet| spec.similarity_at_least(set.as_slice(), other.as_slice(), near).is_some();
+        if candidates.iter().any(|candidate| is_found(kept[candidate.id as usize])) {
             run.removed += 1;
             continue;
         }

@@ -119,7 +119,7 @@ fn covering(goal: &Goal, bits: u32, radius: u32) -> Option<Candidate> {
     candidate(goal, Structure::Covering, spec, 512.0 * lines as f64 * masks, masks, masks as u32)
 }
 
-/// Lines and bits a key of tables whose chance hits, over all keys that a query looks up, fit into what agreement leaves of
+/// Lines and bits per key of tables whose chance hits, over all keys that a query looks up, fit into what agreement leaves of
 /// the false positives.
 fn lines(goal: &Goal, spec: &ExactSpec, probes: f64) -> Option<(u64, u32)> {
     let left = goal.max_false_positive - Acceptance::of(goal, spec).at(goal.far, 0.0, true);

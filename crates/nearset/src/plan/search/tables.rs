@@ -69,7 +69,7 @@ pub(super) fn line_bits(chance: f64, items: u64) -> f64 {
     512.0 * (items as f64 / keys_per_line(chance)).ceil()
 }
 
-/// How many keys a line may hold on average for this chance, with the best number of bits a key; to 1 %, by linear
+/// How many keys a line may hold on average for this chance, with the best number of bits per key; to 1 %, by linear
 /// interpolation of logarithms.
 fn keys_per_line(chance: f64) -> f64 {
     let grid = grid();
@@ -80,7 +80,7 @@ fn keys_per_line(chance: f64) -> f64 {
     libm::exp(keys_low + part * (keys_high - keys_low))
 }
 
-/// Logarithms of keys a line and of the lowest chance with any number of bits a key.
+/// Logarithms of keys per line and of the lowest chance with any number of bits per key.
 fn grid() -> &'static [(f64, f64)] {
     static GRID: OnceLock<Vec<(f64, f64)>> = OnceLock::new();
     GRID.get_or_init(|| {
