@@ -3,6 +3,7 @@
 use std::error::Error;
 
 use nearset::Overfull;
+use nearset::plan::PlanError;
 use nearset::spec::SpecError;
 use nearset_jobs::FilterFileError;
 use nearset_jobs::library::LibraryError;
@@ -18,6 +19,15 @@ pub fn words(command: &str, error: &anyhow::Error) -> String {
         }
         _ => chain(error.as_ref()),
     }
+}
+
+/// Whether an option asks for what can't be: a similarity of 1.2, say.
+pub fn is_senseless(error: &anyhow::Error) -> bool {
+    let of_run = error.downcast_ref::<RunError>().and_then(|error| match error {
+        RunError::Wanted(error) => Some(error),
+        _ => None,
+    });
+    matches!(of_run.or(error.downcast_ref()), Some(PlanError::Request(_)))
 }
 
 /// Returns what to type so that it works.
@@ -70,6 +80,7 @@ fn in_flags(cure: Cure) -> String {
         Cure::AllowOverfull => "--allow-overfull takes it as it is".into(),
         Cure::LiftWorkLimit => "--unlimited-work lifts the limit".into(),
         Cure::Search => "ask it with `nearset search`".into(),
+        Cure::CompareWithLibrary => "a library of records is compared with by `nearset dedup --against`".into(),
         Cure::BuildIndex => "build an index with `nearset build --index`".into(),
         other => other.to_string(),
     }

@@ -192,6 +192,16 @@ pub fn print_counts(counts: &Counts, seconds: f64) {
     }
 }
 
+/// Prints how many of `whom` a limit kept from being compared.
+pub fn print_limited(cut_short: u64, whom: &str) {
+    if cut_short > 0 {
+        eprintln!(
+            "limited   {} {whom} were not compared with all that they share shingles with, and may be near one of them",
+            show::count(cut_short)
+        );
+    }
+}
+
 /// Prints what was compared, and in how much memory.
 pub fn print_work(compared: u64, read_again: u64, index_bytes: u64) {
     let (compared, again) = (show::count(compared), show::count(read_again));

@@ -70,7 +70,7 @@ fn main() -> ExitCode {
             if let Some(hint) = cures::hint(&error) {
                 eprintln!("hint: {hint}");
             }
-            ExitCode::FAILURE
+            if cures::is_senseless(&error) { ExitCode::from(2) } else { ExitCode::FAILURE }
         }
     }
 }

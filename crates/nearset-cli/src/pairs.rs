@@ -54,6 +54,7 @@ fn print_summary(summary: &PairsSummary) {
             "left out  {left_out} more pairs with records that have too many copies: raise --max-copies for them"
         );
     }
+    join::print_limited(summary.cut_short, "records");
     eprintln!("copies    {} records have the same shingles as an earlier one", show::count(summary.copies));
     join::print_work(summary.compared, summary.read_again, summary.index_bytes);
     join::print_alarms(&summary.alarms);

@@ -40,6 +40,8 @@ pub enum FilterFileError {
         #[source]
         cause: Overfull,
     },
+    #[error("{} is a folder, and no file of a filter or index", path.display())]
+    IsFolder { path: PathBuf },
     #[error("{}: holds {found}, not a filter", path.display())]
     IsIndex { path: PathBuf, found: Kind },
     #[error("{}: holds {found}, which keeps no items", path.display())]
@@ -51,6 +53,7 @@ impl FilterFileError {
     pub fn cure(&self) -> Option<Cure> {
         match self {
             Self::Unreadable { .. } => Some(Cure::CheckPath),
+            Self::IsFolder { .. } => Some(Cure::CompareWithLibrary),
             Self::Decode { cause: DecodeError::Work(_), .. } => Some(Cure::LiftWorkLimit),
             Self::Decode { .. } => None,
             Self::Overfull { .. } => Some(Cure::AllowOverfull),
@@ -76,6 +79,7 @@ impl FilterFile {
         let map = File::open(path).and_then(|file| map(&file));
         match map {
             Ok(map) => Ok(Self { path: path.to_owned(), map, work: WorkLimit::Usual }),
+            Err(_) if path.is_dir() => Err(FilterFileError::IsFolder { path: path.to_owned() }),
             Err(cause) => Err(FilterFileError::Unreadable { path: path.to_owned(), cause }),
         }
     }

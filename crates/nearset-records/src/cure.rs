@@ -59,6 +59,8 @@ pub enum Cure {
     Search,
     /// Build an index instead of a filter.
     BuildIndex,
+    /// Compare records with a library instead of asking it as a filter.
+    CompareWithLibrary,
 }
 
 impl fmt::Display for Cure {
@@ -93,6 +95,7 @@ impl fmt::Display for Cure {
             Cure::LiftWorkLimit => "lift the limit, if you trust the file",
             Cure::Search => "search it as an index",
             Cure::BuildIndex => "build an index",
+            Cure::CompareWithLibrary => "if it is a library of records, remove duplicates against it",
         })
     }
 }

@@ -71,12 +71,7 @@ fn print_summary(summary: &VerifiedDedupSummary, args: &Args) {
     if in_libraries > 0 && in_libraries == summary.counts.records - summary.counts.faulty {
         eprintln!("ALARM     every record is near one of a library: was this input added to it before?");
     }
-    if summary.cut_short > 0 {
-        eprintln!(
-            "limited   {} of those {kept} were not compared with all that they share shingles with, and may be near one of them",
-            show::count(summary.cut_short)
-        );
-    }
+    join::print_limited(summary.cut_short, &format!("of those {kept}"));
     if summary.is_mostly_short() {
         let advice = match args.shingle {
             Shingling::Words(_) => "--shingle chars:8 --near 0.6 sees such edits",

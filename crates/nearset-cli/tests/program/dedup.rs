@@ -232,6 +232,11 @@ fn help_shows_examples() {
     assert!(String::from_utf8_lossy(shop.ok("dedup --help").stdout()).contains("--resume"));
     assert_eq!(shop.run("dedup --no-such-option").code(), 2);
     assert_eq!(shop.run("dedup in.jsonl").code(), 2, "an output is needed");
+    shop.write("one.jsonl", "{\"text\": \"one\"}\n");
+    for senseless in ["--near 1.2", "--near 0", "--max-fn 2", "--near 1.2 --no-verify"] {
+        let ran = shop.run(&format!("dedup one.jsonl -o out.jsonl {senseless}"));
+        assert!(ran.code() == 2 && ran.stderr().contains("error: "), "{senseless}: {}", ran.stderr());
+    }
     let ran = shop.run("dedup in.jsonl -o out.jsonl --threads 0");
     assert!(ran.code() == 2 && ran.stderr().contains("at least one thread"), "{}", ran.stderr());
 }

@@ -302,7 +302,7 @@ fn what_cannot_be_is_refused_with_a_cure() {
     refused("cluster - --chain", 1, "save it to a file first");
     refused("pairs in.jsonl -o pairs.parquet", 1, ".tsv, .csv or .jsonl");
     refused("pairs in.jsonl -o in.jsonl --force", 1, "is also an input");
-    refused("pairs in.jsonl --near 1.5", 1, "between 0 and 1");
+    refused("pairs in.jsonl --near 1.5", 2, "between 0 and 1");
     refused("pairs in.jsonl --threads 0", 2, "at least one thread");
     refused("pairs absent.jsonl", 1, "check the path");
     for command in ["pairs bad.jsonl -o out.tsv", "cluster bad.jsonl -o out.tsv", "dedup bad.jsonl -o out.jsonl"] {

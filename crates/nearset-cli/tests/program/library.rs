@@ -39,6 +39,17 @@ fn copy_folder(shop: &Workshop, from: &str, to: &str) {
 }
 
 #[test]
+fn a_library_is_no_filter_to_ask() {
+    let shop = Workshop::new();
+    shop.write("in.jsonl", "{\"text\": \"one two three four five six\"}\n");
+    shop.ok("dedup in.jsonl -o out.jsonl --save seen.library");
+    for command in ["query seen.library in.jsonl", "search seen.library in.jsonl"] {
+        let ran = shop.run(command);
+        assert!(ran.code() == 1 && ran.stderr().contains("dedup --against"), "{command}: {}", ran.stderr());
+    }
+}
+
+#[test]
 fn thirty_batches_keep_what_one_run_keeps() {
     let shop = Workshop::new();
     let texts = mixed(3000);

@@ -62,6 +62,8 @@ pub struct ClusterSummary {
     pub clustered: u64,
     /// The records of the largest cluster.
     pub largest: u64,
+    /// Records that may be near another cluster, because a limit left some out that they were to be compared with.
+    pub cut_short: u64,
     /// Pairs of records that were compared.
     pub compared: u64,
     /// Texts that were read again for it.
@@ -96,6 +98,7 @@ pub fn cluster(
         clusters: 0,
         clustered: 0,
         largest: 0,
+        cut_short: 0,
         compared: 0,
         read_again: 0,
         index_bytes: 0,
@@ -153,6 +156,7 @@ fn stars(
     table.finish()?;
     summary.note_sizes(stars.members.iter().map(|&members| u64::from(members) + 1).chain((0..empty).map(|_| 1)));
     (summary.compared, summary.read_again) = (stars.texts.compared, stars.texts.read_again);
+    summary.cut_short = stars.clusters.cut_short();
     summary.index_bytes = stars.bytes();
     Ok(())
 }
@@ -234,6 +238,7 @@ fn chains(
     }
     table.finish()?;
     (summary.compared, summary.read_again) = (finder.texts.compared, finder.texts.read_again);
+    summary.cut_short = finder.pairs.cut_short();
     Ok(())
 }
 

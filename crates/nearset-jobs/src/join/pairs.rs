@@ -55,6 +55,8 @@ pub struct PairsSummary {
     pub pairs: u64,
     /// Near pairs that were not written, because each has a copy of a record that has many.
     pub pairs_left_out: u64,
+    /// Records that were not compared with all that share shingles with them, because a limit left some out.
+    pub cut_short: u64,
     /// Records that have the same shingles as an earlier one.
     pub copies: u64,
     /// Pairs of records that were compared.
@@ -106,6 +108,7 @@ pub fn pairs(
         counts,
         pairs: written,
         pairs_left_out: finder.pairs.left_out(),
+        cut_short: finder.pairs.cut_short(),
         copies: finder.pairs.copied_entries().map(|(_, count)| count).sum(),
         compared: finder.texts.compared,
         read_again: finder.texts.read_again,
@@ -153,7 +156,8 @@ impl Finder {
     }
 
     pub fn bytes(&self) -> u64 {
-        self.pairs.bytes() + self.texts.bytes()
+        // Copies are listed up to a limit, which takes little beside this.
+        self.pairs.index().bytes() + 4 * self.pairs.items().len() as u64 + self.texts.bytes()
     }
 
     pub fn alarms(&mut self, records: u64) -> Result<Vec<Alarm>, RunError> {

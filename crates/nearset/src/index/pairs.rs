@@ -27,6 +27,7 @@ pub struct NearPairs {
     most_copies: usize,
     items: u32,
     left_out: u64,
+    cut_short: u64,
     candidates: Vec<Candidate>,
     found: Vec<(u32, Similarity)>,
 }
@@ -50,6 +51,7 @@ impl NearPairs {
             most_copies: Self::MOST_COPIES,
             items: 0,
             left_out: 0,
+            cut_short: 0,
             candidates: Vec::new(),
             found: Vec::new(),
         }
@@ -80,7 +82,7 @@ impl NearPairs {
         if keys.size() == 0 {
             return Ok((None, &self.found));
         }
-        self.index.find(keys, &mut self.candidates);
+        self.cut_short += u64::from(self.index.find(keys, &mut self.candidates));
         let mut equal = None;
         for candidate in &self.candidates {
             let entry = candidate.id;
@@ -127,15 +129,14 @@ impl NearPairs {
         self.left_out
     }
 
+    /// Items that were not compared with all that share a key with them, because a limit left some out.
+    pub fn cut_short(&self) -> u64 {
+        self.cut_short
+    }
+
     /// Entries that have copies, with how many.
     pub fn copied_entries(&self) -> impl Iterator<Item = (u32, u64)> {
         self.copies.iter().map(|(&entry, copies)| (entry, copies.count))
-    }
-
-    /// Its memory.
-    pub fn bytes(&self) -> u64 {
-        let listed: usize = self.copies.values().map(|copies| copies.listed.capacity()).sum();
-        self.index.bytes() + 4 * (self.first.capacity() + listed) as u64
     }
 }
 
