@@ -29,6 +29,7 @@ WORK = ROOT / "target" / "bench-templates"
 PROGRAMS = TARGET / "release"
 PAGES = 20_000
 FEW_PAGES = 5_000
+REPEATS = 5
 SYLLABLES = [consonant + vowel for consonant in "bcdfghklmnprstvz" for vowel in "aeiou"]
 
 
@@ -124,7 +125,8 @@ def judged(kind: str) -> list[str]:
         path = WORK / f"{kind}-{count}.jsonl"
         kept = path.with_suffix(".kept.jsonl")
         write(kind, count, path)
-        summary, seconds[count] = dedup(path, kept)
+        runs = [dedup(path, kept) for _ in range(REPEATS)]
+        summary, seconds[count] = runs[0][0], min(used for _, used in runs)
     truth = path.with_suffix(".truth.tsv")
     subprocess.run([str(PROGRAMS / "bench-truth"), str(path), str(truth), "kept", str(kept)], check=True)
     nearest = {name: float(similarity) for name, similarity, _ in (line.split("\t") for line in truth.read_text().splitlines())}
@@ -161,7 +163,7 @@ def main() -> None:
         "",
         f"{datetime.date.today().isoformat()}, `{command}`, one thread. `bench/templates.py` makes {PAGES:,} pages of each kind, and edited copies of the oldest",
         f"{PAGES // 20:,}. Truth: the exact similarity with the nearest record that was kept before (`bench/truth`); near is {NEAR:g} and more. The last column is",
-        f"the CPU time of {PAGES:,} pages divided by that of {FEW_PAGES:,}.",
+        f"the CPU time of {PAGES:,} pages divided by that of {FEW_PAGES:,}, each the least of {REPEATS} runs.",
         "",
         *markdown(columns, rows),
     ]

@@ -7,7 +7,7 @@
 //!
 //! Open addressing in 256 tables, each of which grows alone: the memory that growing takes for a moment is a 256th of all.
 
-use crate::hash::mix;
+use crate::{hash::mix, simd::line::prefetch};
 
 const TABLES: usize = 256;
 
@@ -15,6 +15,9 @@ const EMPTY: u64 = u64::MAX;
 
 /// Postings that wait, at most: enough that each table gets hundreds at once, and few enough to stay in a cache.
 const MOST_WAITING: usize = 1 << 16;
+
+/// Postings whose places are fetched before they are put.
+const AHEAD: usize = 12;
 
 /// Fewer are not worth distributing.
 const FEW_WAITING: usize = 1 << 10;
@@ -105,8 +108,14 @@ impl Posts {
         }
         let mut start = 0;
         for (table, &end) in tables.iter_mut().zip(&ends) {
-            table.reserve(end - start);
-            by_table[start..end].iter().for_each(|&posting| table.put(posting, *limit));
+            let postings = &by_table[start..end];
+            table.reserve(postings.len());
+            for (i, &posting) in postings.iter().enumerate() {
+                if let Some(&later) = postings.get(i + AHEAD) {
+                    table.prefetch(later);
+                }
+                table.put(posting, *limit);
+            }
             start = end;
         }
     }
@@ -143,6 +152,13 @@ impl Table {
     fn slots_from(&self, fingerprint: u32) -> impl Iterator<Item = usize> + use<> {
         let mask = self.slots.len().wrapping_sub(1);
         (0..self.slots.len()).map(move |step| (fingerprint as usize).wrapping_add(step) & mask)
+    }
+
+    fn prefetch(&self, posting: u64) {
+        let mask = self.slots.len().wrapping_sub(1);
+        if let Some(slot) = self.slots.get((posting >> 32) as usize & mask) {
+            prefetch(slot);
+        }
     }
 
     fn put(&mut self, posting: u64, limit: usize) {
