@@ -130,6 +130,25 @@ pub fn hamming_lower_bound(length: u32, radius: u32, false_positive: f64) -> f64
     }
 }
 
+/// Returns the bits per item that any filter needs if, for each of its items, it accepts all but a `false_negative`
+/// fraction of that item's noisy copies (each bit flipped with probability `noise`, independently), and at most a
+/// `false_positive` fraction of all strings. The length of the strings does not matter.
+///
+/// Let `A` be the accepted strings and `S` the places that an item may have for a given `A`, as fractions `α` and `σ`
+/// of all strings. Noise takes a place to an accepted string with probability `1 - β` at least, so
+/// `(1 - β) σ <= E[1_S T 1_A] <= σ^(1/p) α^(1/q)` with `(p - 1)(q - 1) = (1 - 2 noise)²`, by the two-function form of
+/// the hypercontractive inequality (Bonami 1970, Beckner 1975). With `p = 1 + a` and `ρ = 1 - 2 noise` an item needs
+/// `log2(1/σ) >= (1 + a)/(a + ρ²) log2(1/α) - (1 + a)/a log2(1/(1 - β))` bits for every `a > 0`; the best is taken.
+/// Without noise it is `log2((1 - β)/α)`, and without false negatives `log2(1/α)/ρ²`.
+pub fn noisy_lower_bound(noise: f64, false_negative: f64, false_positive: f64) -> f64 {
+    let squared = (1.0 - 2.0 * noise) * (1.0 - 2.0 * noise);
+    let (accepted, kept) = (-libm::log2(false_positive), -libm::log2(1.0 - false_negative));
+    // Unimodal in `ln a`: a grid of a thousandth of a bit's steps.
+    let candidates = (-1_400..=1_400).map(|step| libm::exp(f64::from(step) / 100.0));
+    let bound = candidates.map(|a| (1.0 + a) / (a + squared) * accepted - (1.0 + a) / a * kept);
+    bound.fold(0.0, f64::max)
+}
+
 /// Returns the probability that a pair at `distance` stays within `radius` after its strings are folded by XOR:
 /// position `i` of `length` goes to cell `i mod cells`, and a cell differs when an odd number of its positions do.
 ///
@@ -303,6 +322,42 @@ mod tests {
         assert!(hamming_lower_bound(64, 30, 0.01).is_infinite());
         // A radius of 0 is exact membership, up to the rounding of the ball.
         assert!((hamming_lower_bound(256, 0, 0.01) - membership_lower_bound(0.01)).abs() < 0.5);
+    }
+
+    #[test]
+    fn noise_raises_what_any_filter_needs() {
+        // Exact membership with false negatives, and noise without them.
+        assert!((noisy_lower_bound(0.0, 0.01, 0.01) - libm::log2(0.99 / 0.01)).abs() < 1e-3);
+        assert!((noisy_lower_bound(0.1, 0.0, 0.01) - membership_lower_bound(0.01) / 0.64).abs() < 1e-3);
+        let at = |noise| noisy_lower_bound(noise, 0.01, 0.01);
+        assert!(at(0.05) < at(0.1) && at(0.1) < at(0.2));
+        assert!(noisy_lower_bound(0.1, 0.1, 0.01) < noisy_lower_bound(0.1, 0.01, 0.01));
+        // Balls around items say more than noise around them: these filters accept all of a ball.
+        assert!(noisy_lower_bound(31.0 / 256.0, 0.0, 0.01) < hamming_lower_bound(256, 31, 0.01));
+    }
+
+    /// Strings of twelve bits, a ball as the accepted set: places whose noisy copies are accepted often enough are no more
+    /// than the bound allows.
+    #[test]
+    fn no_ball_has_more_places_than_the_bound_allows() {
+        const BITS: u32 = 12;
+        let noise = 0.1;
+        for radius in 1..6 {
+            let accepted = binomial::cdf(BITS, 0.5, radius);
+            for false_negative in [0.05, 0.2, 0.4] {
+                // A place at distance `j` from the middle: j of its differences and the others flip independently.
+                let kept = |j: u32| -> f64 {
+                    let pairs = (0..=j).flat_map(|back| (0..=BITS - j).map(move |on| (back, on)));
+                    let near = pairs.filter(|(back, on)| j - back + on <= radius);
+                    near.map(|(back, on)| binomial::pmf(j, noise, back) * binomial::pmf(BITS - j, noise, on)).sum()
+                };
+                let places: f64 =
+                    (0..=BITS).filter(|&j| kept(j) >= 1.0 - false_negative).map(|j| binomial::pmf(BITS, 0.5, j)).sum();
+                let bits = -libm::log2(places);
+                let least = noisy_lower_bound(noise, false_negative, accepted);
+                assert!(places == 0.0 || bits >= least - 1e-9, "{bits} for {least}");
+            }
+        }
     }
 
     #[test]
