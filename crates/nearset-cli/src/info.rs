@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
-use nearset::spec::{Terms, WhenFull};
+use nearset::spec::{Construction, Terms, WhenFull};
 use nearset::{IndexSpec, Kind};
 use nearset_jobs::FilterFile;
 use nearset_jobs::library::{Library, is_library};
@@ -178,7 +178,11 @@ pub fn run(args: Args) -> Result<ExitCode> {
     }
     if let Some(spec) = spec.exact() {
         facts.push(("seed", spec.seed.to_string()));
-        facts.push(("radius", format!("{} bits, of which none is missed", spec.radius)));
+        let missed = match spec.construction {
+            Construction::SampledScan { .. } => "near ones may be missed",
+            _ => "of which none is missed",
+        };
+        facts.push(("radius", format!("{} bits, {missed}", spec.radius)));
         facts.push(("structure", format!("{:?}", spec.construction)));
     }
     facts.push(("items", show::count(filter.len())));

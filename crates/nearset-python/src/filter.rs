@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::RwLockReadGuard;
 
 use nearset::family::{Hashed, Key};
+use nearset::spec::Construction;
 use nearset::{BitString, Distance, Filter as Library, Metric, Spec};
 use nearset::{GenerationState, InsertError};
 use nearset_jobs::{FilterFile, save_filter};
@@ -54,10 +55,10 @@ pub struct Filter {
 #[pyclass(frozen, extends = Filter, module = "nearset")]
 pub struct NearFilter;
 
-/// A filter of bit strings that misses nothing within its radius.
+/// A filter of bit strings that misses nothing within its radius, or one that scans samples of them and misses what it states.
 ///
 /// Args:
-///     plan: What :func:`plan` returned for ``max_false_negative=0``.
+///     plan: What :func:`plan` returned for ``max_false_negative=0``, or where its structure is ``sketch-scan``.
 ///     when_full: As for :class:`NearFilter`.
 ///
 /// >>> import nearset
@@ -169,7 +170,15 @@ impl Filter {
                 let shape = format!("{} bands of {} rows, {when}", spec.rule.bands(), spec.rows);
                 (shape, format!("{} of {} set", draw::percent(newest.fill.unwrap_or(0.0)), draw::bytes(newest.bytes)))
             }
-            (None, Some(spec)) => (format!("nothing within {} bits missed", spec.radius), draw::bytes(newest.bytes)),
+            (None, Some(spec)) => {
+                let shape = match spec.construction {
+                    Construction::SampledScan { width, within } => {
+                        format!("{width} sampled bits per item, {within} may differ")
+                    }
+                    _ => format!("nothing within {} bits missed", spec.radius),
+                };
+                (shape, draw::bytes(newest.bytes))
+            }
             (None, None) => (filter.kind().to_owned(), draw::bytes(filter.bytes())),
         };
         let (shape, set) = match filter.generations().len() {
@@ -600,7 +609,7 @@ impl ExactNearFilter {
         to_python(py, expect(decode(py, bytes, unlimited_work, allow_overfull)?, false)?)
     }
 
-    /// The number of differing bits up to which nothing is missed.
+    /// The number of differing bits up to which nothing is missed, or little by a scan of samples.
     #[getter]
     fn radius(slf: &Bound<'_, Self>) -> u32 {
         let filter = slf.as_super().get().read(slf.py());

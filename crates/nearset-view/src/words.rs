@@ -132,6 +132,9 @@ pub fn shape(plan: &Plan) -> String {
                 format!("{blocks} blocks of some {} bits, any is enough", spec.bits.div_ceil(blocks))
             }
             Construction::Covering { .. } => format!("{} masks, any is enough", count((2 << spec.radius) - 1)),
+            Construction::SampledScan { width, within } => {
+                format!("{width} sampled bits of every item are compared, {within} may differ")
+            }
             _ => plan.structure.meaning().to_owned(),
         };
     }

@@ -1,7 +1,11 @@
 //! The distance-sensitive Bloom filter's own workload (Kirsch & Mitzenmacher 2006, section 4), planned: strings of
 //! 65,536 bits, with exactly a fraction of them flipped, in some hundredths of the printed bits.
 
-use nearset::{BitString, Filter, FilterSpec, Metric, Rng, family::Hashed, plan::Request};
+use nearset::{
+    BitString, Filter, FilterSpec, Metric, Rng,
+    family::Hashed,
+    plan::{Request, Structure},
+};
 
 const LENGTH: u32 = 65_536;
 
@@ -21,18 +25,27 @@ fn flipped(string: &BitString, part: f64, order: &mut [u32], rng: &mut Rng) -> B
     string
 }
 
-/// Plans, builds and measures, each rate to 4 standard errors.
+/// Plans, builds and measures the planned scan and the filter of bands beside it, each rate to 4 standard errors.
 fn check(items: u64, near: f64, max_false_positive: f64, most_bits: f64) {
     let metric = Metric::Hamming { bits: LENGTH };
     let bits = |part: f64| (part * f64::from(LENGTH)).floor();
     let request = Request::new(metric, bits(near)).far(bits(0.4)).capacity(items).errors(0.01, max_false_positive);
     let plan = request.plan_filter().unwrap();
     println!("{plan}");
-    assert!(plan.bits_per_item <= most_bits, "{} bits per item", plan.bits_per_item);
+    assert_eq!((plan.structure, plan.bits_per_item), (Structure::SketchScan, 64.0));
+    let bands = plan.runners_up.iter().find(|runner| runner.structure == Structure::Threshold).unwrap();
+    assert!(bands.bits_per_item.unwrap() <= most_bits, "{:?} bits per item", bands.bits_per_item);
+    let bands = bands.spec.as_ref().and_then(|spec| spec.near()).unwrap().clone();
+    let scan = *plan.spec.exact().unwrap();
+    for spec in [FilterSpec::from(bands), FilterSpec::from(scan)] {
+        measure(&spec, items, near, max_false_positive);
+    }
+}
 
+fn measure(spec: &FilterSpec, items: u64, near: f64, max_false_positive: f64) {
     let mut rng = Rng::new(nearset::Seed::new(1));
     let strings: Vec<BitString> = (0..items).map(|_| random(&mut rng)).collect();
-    let mut filter = Filter::new(&FilterSpec::from(plan.spec.near().unwrap().clone())).unwrap();
+    let mut filter = Filter::new(spec).unwrap();
     let mut room = Hashed::default();
     filter.insert_all(&strings).unwrap();
     let queries = 4_000;

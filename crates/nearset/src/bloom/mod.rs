@@ -18,6 +18,7 @@ use crate::{
     MergeError,
     error::{MOST_LINES, SpecError},
     hash::{ByteHash, Seed, fold, reduce},
+    item::{Bits, Item},
     simd::line::{self, Lanes, Line, Place},
 };
 
@@ -36,12 +37,41 @@ pub(crate) use bits::BitArray;
 /// # Ok::<(), nearset::spec::SpecError>(())
 /// ```
 ///
+/// A Bloom filter is itself an item of filters by Hamming distance (Kirsch & Mitzenmacher 2006): one filter over a collection of
+/// them tells whether any of the sets is close to a query's set. Sets that differ in `c` elements, added or missing, have Bloom
+/// filters that differ in at most `c` times the bits per key.
+///
+/// ```
+/// use nearset::{BloomFilter, Filter, Metric, Seed, family::Hashed, plan::Request};
+///
+/// let bloom_of = |keys: std::ops::Range<u32>| -> Result<BloomFilter, nearset::spec::SpecError> {
+///     let mut bloom = BloomFilter::new(1_000, 0.01, Seed::new(42))?;
+///     keys.for_each(|key| _ = bloom.insert(&key.to_le_bytes()));
+///     Ok(bloom)
+/// };
+/// let bits = bloom_of(0..0)?.num_bits() as u32;
+/// // Near: at most three elements differ, eight bits each. Far: a tenth of all bits differ.
+/// let request = Request::new(Metric::Hamming { bits }, 24.0).far(f64::from(bits / 10)).capacity(1_000);
+/// let (mut seen, mut room) = (Filter::new(&request.plan_filter()?.spec)?, Hashed::default());
+/// seen.insert(&bloom_of(0..900)?, &mut room)?;
+/// assert!(seen.contains_near(&bloom_of(2..901)?, &mut room)?);
+/// assert!(!seen.contains_near(&bloom_of(5_000..5_900)?, &mut room)?);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
 /// Many keys at once are faster by [`insert_all`](Self::insert_all) and [`contains_all`](Self::contains_all), which take their hashes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BloomFilter<'a> {
     bits: BitArray<'a>,
     seed: Seed,
     keys: Keys,
+}
+
+/// The filter's bits, as an item by Hamming distance.
+impl<'a> From<&'a BloomFilter<'_>> for Item<'a> {
+    fn from(bloom: &'a BloomFilter<'_>) -> Self {
+        Item::Bits(Bits::from_words(bytemuck::cast_slice(bloom.bits.lines())))
+    }
 }
 
 /// How keys are taken to places: what a filter and its shared view have in common.

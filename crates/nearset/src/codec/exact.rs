@@ -29,6 +29,9 @@ pub(super) fn write_spec(spec: &ExactSpec) -> Vec<u8> {
         Construction::FoldedScan { width } => {
             out.u8(3).u32(width);
         }
+        Construction::SampledScan { width, within } => {
+            out.u8(4).u32(width).u32(within);
+        }
     }
     out.bytes
 }
@@ -40,6 +43,7 @@ pub(super) fn read_spec(mut reader: Reader<'_>, limit: WorkLimit) -> Result<Exac
         1 => Construction::Pigeonhole { blocks: reader.u32()?, table: read_table(&mut reader)? },
         2 => Construction::Covering { table: read_table(&mut reader)? },
         3 => Construction::FoldedScan { width: reader.u32()? },
+        4 => Construction::SampledScan { width: reader.u32()?, within: reader.u32()? },
         found => return Err(unknown("construction", found)),
     };
     reader.finish("the spec")?;

@@ -79,7 +79,7 @@ impl fmt::Display for Structure {
 /// What a query costs.
 ///
 /// A model with assumed weights, to rank filters by; it was not fitted to timings. Reading a cache line takes 20
-/// steps, a sampled position 1, a slot of a signature 2, a projection a quarter of a step for every component (f64) or an eighth (f32), and a
+/// steps, a word of a scan 1, a sampled position 1, a slot of a signature 2, a projection a quarter of a step for every component (f64) or an eighth (f32), and a
 /// rotation an eighth of a step for every addition.
 /// Cutting an item into shingles costs every filter the same and is left out. How long a query can take at worst is what
 /// [`FilterSpec::work_bound`] says.

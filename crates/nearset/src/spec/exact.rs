@@ -1,4 +1,4 @@
-//! What an exact near filter is.
+//! What an exact near filter is, and the sampled scan that shares its form.
 
 use nearset_theory::zero_fn::{Pigeonhole, covering_masks};
 
@@ -9,14 +9,14 @@ use crate::{
     spec::Table,
 };
 
-/// Everything that decides the answers of an exact near filter, which misses nothing within its radius. Two filters of equal specs
-/// can be merged.
+/// Everything that decides the answers of an exact near filter, which misses nothing within its radius, unless it is a scan of
+/// samples. Two filters of equal specs can be merged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ExactSpec {
     /// Bits per item.
     pub bits: u32,
-    /// The Hamming distance up to which nothing is missed.
+    /// The Hamming distance up to which nothing is missed; by a scan of samples, little.
     pub radius: u32,
     /// From which positions and keys are drawn.
     pub seed: Seed,
@@ -24,7 +24,7 @@ pub struct ExactSpec {
     pub construction: Construction,
 }
 
-/// How an exact near filter keeps its promise.
+/// How a filter over whole bit strings answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Construction {
@@ -47,6 +47,14 @@ pub enum Construction {
         /// exact.
         width: u32,
     },
+    /// A sample of every item's bits is compared with the query's: the sketch that Kirsch & Mitzenmacher (2006, section 3) set
+    /// beside their filter. It does miss some near items, and takes fewer bits than filters of bands do.
+    SampledScan {
+        /// Sampled positions: a multiple of 64, below the number of bits.
+        width: u32,
+        /// Samples that differ in at most so many positions are near.
+        within: u32,
+    },
 }
 
 impl Construction {
@@ -54,7 +62,16 @@ impl Construction {
     pub(crate) fn table(self) -> Option<Table> {
         match self {
             Construction::Pigeonhole { table, .. } | Construction::Covering { table } => Some(table),
-            Construction::FoldedScan { .. } => None,
+            Construction::FoldedScan { .. } | Construction::SampledScan { .. } => None,
+        }
+    }
+
+    /// Bits of what a scan keeps of each item, and by how many it may differ from the query's; `None` where keys are kept.
+    pub(crate) fn scan(self, radius: u32) -> Option<(u32, u32)> {
+        match self {
+            Construction::FoldedScan { width } => Some((width, radius)),
+            Construction::SampledScan { width, within } => Some((width, within)),
+            Construction::Pigeonhole { .. } | Construction::Covering { .. } => None,
         }
     }
 }
@@ -137,7 +154,7 @@ impl ExactSpec {
                 let masks = covering_masks(self.radius) as u64;
                 (10 * masks, PROBE_WORK * masks)
             }
-            Construction::FoldedScan { .. } => (0, 0),
+            Construction::FoldedScan { .. } | Construction::SampledScan { .. } => (0, 0),
         };
         WorkBound {
             draw: 40 * bits,
@@ -199,6 +216,16 @@ impl ExactSpec {
                 }
                 Ok(())
             }
+            Construction::SampledScan { width, within } => {
+                let whole = bits.saturating_sub(1) / 64 * 64;
+                if width == 0 || !width.is_multiple_of(64) || width > whole {
+                    return Err(SpecError::Width { width, whole });
+                }
+                if within >= width {
+                    return Err(SpecError::Radius { radius: within, bits: width });
+                }
+                Ok(())
+            }
         }
     }
 
@@ -219,7 +246,7 @@ impl ExactSpec {
                 Construction::Pigeonhole { blocks, table: table.scaled(factor) }
             }
             Construction::Covering { table } => Construction::Covering { table: table.scaled(factor) },
-            scan @ Construction::FoldedScan { .. } => scan,
+            scan @ (Construction::FoldedScan { .. } | Construction::SampledScan { .. }) => scan,
         };
         let spec = Self { construction, ..*self };
         spec.check_possible()?;
@@ -241,12 +268,9 @@ impl ExactSpec {
         blocks.chain(std::iter::repeat_n(bits, masks))
     }
 
-    /// Words of a fold; 0 where there are none.
+    /// Words of a fold or sample; 0 where there are none.
     pub(crate) fn fold_words(&self) -> usize {
-        match self.construction {
-            Construction::FoldedScan { width } => width as usize / 64,
-            _ => 0,
-        }
+        self.construction.scan(self.radius).map_or(0, |(width, _)| width as usize / 64)
     }
 
     /// That another filter's bits mean the same.

@@ -341,6 +341,9 @@ pub fn all() -> Vec<Sample> {
         ("exact-folded-scan", bits::<256>(), || {
             exact(ExactSpec::new(256, 12, Construction::FoldedScan { width: 64 }, seed()))
         }),
+        ("exact-sampled-scan", bits::<256>(), || {
+            exact(ExactSpec::new(256, 12, Construction::SampledScan { width: 128, within: 20 }, seed()))
+        }),
         ("exact-whole-scan", bits::<100>(), || {
             exact(ExactSpec::new(100, 10, Construction::FoldedScan { width: 128 }, seed()))
         }),

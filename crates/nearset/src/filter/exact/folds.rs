@@ -2,7 +2,8 @@
 //!
 //! Claim: XOR-folding takes every position to one cell, so a difference in one position moves the fold by at most one: folds
 //! are never farther apart than their strings, and none within the radius is lost. Folds as wide as the strings make an exact
-//! scan.
+//! scan. A scan of samples is the same with some of the string's bits in place of a fold, and may lose a near string whose
+//! differences fall on too many of them.
 //! Invariant: the stored folds are in strictly ascending order, so that they are a function of the set of items.
 
 use std::borrow::Cow;
@@ -46,6 +47,33 @@ impl Folder {
             let cell = self.cells[position];
             fold[cell as usize / 64] ^= 1 << (cell % 64);
         });
+    }
+}
+
+/// The positions that a sample has, in its order.
+pub(super) struct Sampler {
+    positions: Vec<u32>,
+}
+
+impl Sampler {
+    /// Draws `width` distinct positions.
+    pub(super) fn draw(bits: u32, width: u32, seed: Seed) -> Self {
+        let drawn = Rng::new(seed).distinct(width as usize, u64::from(bits));
+        let mut positions: Vec<u32> = drawn.into_iter().map(|position| position as u32).collect();
+        // In ascending order an item is read from front to back.
+        positions.sort_unstable();
+        Self { positions }
+    }
+
+    pub(super) fn sample(&self, bits: Bits<'_>, sample: &mut Vec<u64>) {
+        sample.clear();
+        let words = bits.words();
+        let bit = |position: u32| words[position as usize / 64] >> (position % 64) & 1;
+        sample.extend(
+            self.positions
+                .chunks(64)
+                .map(|positions| (0..).zip(positions).fold(0, |word, (at, &position)| word | bit(position) << at)),
+        );
     }
 }
 

@@ -1,19 +1,20 @@
 //! Near filters that miss nothing, for Hamming distance: whatever lies within the radius of a stored item is accepted.
 //!
-//! Claim: `contains_near` is true for every string within `radius` of an inserted one, always and not only probably. What it
-//! accepts beyond the radius is what [`ExactNearFilter::acceptance_probability`] states.
+//! Claim: `contains_near` is true for every string within `radius` of an inserted one, always and not only probably, except by
+//! a scan of samples, which misses as much as it states. What is accepted beyond the radius is what [`ExactNearFilter::acceptance_probability`] states.
 //! Invariant: the stored bits are a function of the *set* of items and the spec, so merging is a union. The folds of a scan
 //! are kept sorted and without repeats for that reason.
 //! Not here: choosing a construction (`plan`), bytes on disk (`codec`). Balanced sampling (2014), the same promise by a
 //! threshold, is a spec of a near filter.
 //!
-//! Three constructions, one file each; where `n` items are stored:
+//! Four constructions, the scans in one file; where `n` items are stored:
 //!
 //! | construction | looks at | stores | suits |
 //! |---|---|---|---|
 //! | pigeonhole blocks | a ball of keys in each block | `blocks` keys per item | radii up to about a tenth of the bits |
 //! | covering masks (Pagh 2016) | `2^(r+1) - 1` keys | as many keys per item | radii up to 6, long strings |
 //! | folded scan | every stored fold | `width` bits per item | any radius, up to some millions of items |
+//! | sampled scan (2006) | every stored sample | `width` bits per item | long strings, where some may be missed |
 
 pub(crate) mod covering;
 pub(crate) mod folds;
@@ -25,7 +26,11 @@ use std::sync::{Arc, OnceLock};
 
 use nearset_theory::{binomial, zero_fn};
 
-use self::{covering::Masks, folds::Folder, folds::Folds, pigeonhole::Blocks};
+use self::{
+    covering::Masks,
+    folds::{Folder, Folds, Sampler},
+    pigeonhole::Blocks,
+};
 use super::tables::{Place, Tables};
 use crate::{
     ExactSpec, MergeError,
@@ -63,6 +68,7 @@ enum Functions {
     Pigeonhole(Blocks),
     Covering(Masks),
     FoldedScan(Folder),
+    SampledScan(Sampler),
 }
 
 /// An item's keys or its fold, in room that is reused from item to item.
@@ -107,6 +113,7 @@ impl<'a> ExactNearFilter<'a> {
                 }
                 Construction::Covering { .. } => Functions::Covering(Masks::draw(bits, radius, seed)),
                 Construction::FoldedScan { width } => Functions::FoldedScan(Folder::draw(bits, width, seed)),
+                Construction::SampledScan { width, .. } => Functions::SampledScan(Sampler::draw(bits, width, seed)),
             }
         })
     }
@@ -166,6 +173,7 @@ impl<'a> ExactNearFilter<'a> {
             Functions::Pigeonhole(blocks) => blocks.keys(bits, &mut out.keys),
             Functions::Covering(masks) => masks.keys(bits, &mut out.keys),
             Functions::FoldedScan(folder) => folder.fold(bits, &mut out.fold),
+            Functions::SampledScan(sampler) => sampler.sample(bits, &mut out.fold),
         }
         Ok(())
     }
@@ -174,8 +182,13 @@ impl<'a> ExactNearFilter<'a> {
         match (&self.store, self.functions()) {
             (Store::Keys(tables), Functions::Pigeonhole(blocks)) => blocks.any_near(&sketch.keys, tables),
             (Store::Keys(tables), _) => tables.hits_any(&sketch.keys),
-            (Store::Folds(folds), _) => folds.any_within(&sketch.fold, self.spec.radius),
+            (Store::Folds(folds), _) => folds.any_within(&sketch.fold, self.within()),
         }
+    }
+
+    /// By how many bits folds or samples may differ.
+    fn within(&self) -> u32 {
+        self.spec.construction.scan(self.spec.radius).map_or(0, |(_, within)| within)
     }
 
     fn prefetch(&self, sketch: &Sketch) {
@@ -236,7 +249,7 @@ impl<'a> ExactNearFilter<'a> {
                     near
                 }
                 Store::Folds(_) => {
-                    let near = near || folds::any_within(&recent, &sketch.fold, filter.spec.radius);
+                    let near = near || folds::any_within(&recent, &sketch.fold, filter.within());
                     recent.extend_from_slice(&sketch.fold);
                     near
                 }
@@ -332,20 +345,24 @@ impl<'a> ExactNearFilter<'a> {
                 let missed = masks.weights().enumerate().map(|(mask, weight)| 1.0 - tables.random_hit(mask, weight));
                 missed.product()
             }
-            (Store::Keys(_), Functions::FoldedScan(_)) => unreachable!("a scan has no tables"),
-            (Store::Folds(folds), _) => {
-                let ExactSpec { bits, radius, construction, .. } = self.spec;
-                let Construction::FoldedScan { width } = construction else { unreachable!("folds are of a scan") };
-                let other = binomial::cdf(width.min(bits), 0.5, radius);
-                libm::exp(folds.len() as f64 * libm::log1p(-other))
+            (Store::Keys(_), Functions::FoldedScan(_) | Functions::SampledScan(_)) => {
+                unreachable!("a scan has no tables")
             }
+            (Store::Folds(folds), _) => libm::exp(folds.len() as f64 * libm::log1p(-self.random_within())),
         };
         1.0 - missed
     }
 
+    /// The probability that a random string's fold or sample is near another's.
+    fn random_within(&self) -> f64 {
+        let ExactSpec { bits, radius, construction, .. } = self.spec;
+        let (width, within) = construction.scan(radius).expect("folds are of a scan");
+        binomial::cdf(width.min(bits), 0.5, within)
+    }
+
     fn acceptance_at(&self, distance: u32) -> f64 {
         let ExactSpec { bits, radius, construction, .. } = self.spec;
-        if distance <= radius {
+        if distance <= radius && !matches!(construction, Construction::SampledScan { .. }) {
             return 1.0;
         }
         match (&self.store, self.functions()) {
@@ -361,18 +378,27 @@ impl<'a> ExactNearFilter<'a> {
                 1.0 - (1.0 - zero_fn::covering_acceptance(radius, distance)) * misses.product::<f64>()
             }
             (Store::Folds(folds), _) => {
-                let Construction::FoldedScan { width } = construction else { unreachable!("folds are of a scan") };
-                let cells = width.min(bits);
-                let other = binomial::cdf(cells, 0.5, radius);
                 let others = folds.len().saturating_sub(1) as f64;
-                let steps = u64::from(bits).saturating_mul(u64::from(radius) + 1).saturating_mul(distance.into());
-                let this = match steps {
-                    ..=MOST_STEPS => zero_fn::fold_acceptance(bits, cells, distance, radius),
-                    _ => zero_fn::mean_fold_acceptance(bits, cells, distance, radius),
+                let this = match construction {
+                    Construction::SampledScan { width, within } => {
+                        zero_fn::prefix_acceptance(bits, width, distance, within)
+                    }
+                    _ => {
+                        let (width, _) = construction.scan(radius).expect("folds are of a scan");
+                        let cells = width.min(bits);
+                        let steps =
+                            u64::from(bits).saturating_mul(u64::from(radius) + 1).saturating_mul(distance.into());
+                        match steps {
+                            ..=MOST_STEPS => zero_fn::fold_acceptance(bits, cells, distance, radius),
+                            _ => zero_fn::mean_fold_acceptance(bits, cells, distance, radius),
+                        }
+                    }
                 };
-                1.0 - (1.0 - this) * libm::exp(others * libm::log1p(-other))
+                1.0 - (1.0 - this) * libm::exp(others * libm::log1p(-self.random_within()))
             }
-            (Store::Keys(_), Functions::FoldedScan(_)) => unreachable!("a scan has no tables"),
+            (Store::Keys(_), Functions::FoldedScan(_) | Functions::SampledScan(_)) => {
+                unreachable!("a scan has no tables")
+            }
         }
     }
 

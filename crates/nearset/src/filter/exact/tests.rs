@@ -275,6 +275,17 @@ fn folded_scans_obey_the_laws() {
 }
 
 #[test]
+fn sampled_scans_obey_the_laws() {
+    let scan = |bits, radius, width, within| {
+        ExactSpec::new(bits, radius, Construction::SampledScan { width, within }, seed()).unwrap()
+    };
+    check_laws(scan(256, 20, 128, 14), 100, [0.0, 20.0, 26.0, 32.0, 100.0]);
+    check_laws(scan(1_000, 100, 64, 11), 100, [0.0, 100.0, 150.0, 250.0, 500.0]);
+    // 22 of 64: other items are accepted now and then.
+    check_laws(scan(100, 20, 64, 22), 20, [20.0, 30.0, 34.0, 40.0, 50.0]);
+}
+
+#[test]
 fn between_whole_distances_acceptance_is_linear() {
     let spec = ExactSpec::folded_scan(256, 31, 128, seed()).unwrap();
     let filter = filled(spec, &random_items(10, 1, &pair(256)));
@@ -320,6 +331,11 @@ fn impossible_specs_say_why() {
     refused(ExactSpec::folded_scan(256, 4, 320, seed()), "at most 256");
     refused(ExactSpec::folded_scan(256, 64, 64, seed()), "wider folds");
     refused(ExactSpec::folded_scan(64, u32::MAX, 64, seed()), "smaller radius");
+    let sampled = |bits, width, within| ExactSpec::new(bits, 4, Construction::SampledScan { width, within }, seed());
+    refused(sampled(256, 100, 9), "multiple of 64");
+    refused(sampled(256, 256, 9), "at most 192");
+    refused(sampled(64, 64, 9), "at most 0");
+    refused(sampled(256, 64, 64), "64");
 }
 
 #[test]

@@ -1,12 +1,13 @@
-//! Structures for Hamming distance that lose nothing within the radius: pigeonhole blocks and covering masks.
+//! Structures for Hamming distance over whole strings: pigeonhole blocks and covering masks, which lose nothing within the
+//! radius, and the scan of samples, which may.
 //!
 //! Their false positives have two parts: blocks or masks that really agree with a far item, or with anything else that is
 //! in, which no table removes, and chance hits, which its size does. So for each number of blocks the tables get what the
-//! first part leaves.
+//! first part leaves. A scan has no tables, and looks at every item: it is only planned while that is little work.
 
 use nearset_theory::{
     bloom::lines_false_positive,
-    zero_fn::{Pigeonhole, ball, covering_acceptance, covering_masks},
+    zero_fn::{Pigeonhole, ball, covering_acceptance, covering_masks, prefix_acceptance},
 };
 
 use super::{Attempt, Candidate, Failure, Objective, model::Model, reason};
@@ -26,6 +27,61 @@ const MOST_BLOCKS: u32 = 40;
 
 /// What a block accepts takes `bits x far` steps to work out; strings longer than this have better filters anyway.
 const MOST_STEPS: f64 = 4e5;
+
+/// A scan is planned only while a query compares at most so many words of 64 bits, some 20 µs on one core: beyond it a
+/// filter that looks at a constant number of places is worth its bits.
+pub(super) const MOST_SCANNED_WORDS: f64 = 65_536.0;
+
+/// Samples of more bits than this are no sketches any more.
+const MOST_SAMPLED_BITS: u32 = 4096;
+
+/// The narrowest samples that keep both promises.
+pub(super) fn sampled_scan(goal: &Goal, bits: u32) -> Attempt {
+    let radius = goal.near.value() as u32;
+    let widths = (64..=MOST_SAMPLED_BITS.min(bits.saturating_sub(1) / 64 * 64)).step_by(64);
+    let found = widths.filter_map(|width| sample(goal, bits, radius, width)).next();
+    let outcome = found.ok_or_else(|| reason(goal, Structure::SketchScan, Failure::Nothing)).and_then(|found| {
+        let words = found.bits / 64.0;
+        match words <= MOST_SCANNED_WORDS {
+            true => Ok(found),
+            false => Err(format!(
+                "{:.0} bits per item, but a query compares {words:.0} words, and a scan is planned up to {MOST_SCANNED_WORDS}",
+                found.bits / goal.capacity as f64
+            )),
+        }
+    });
+    Attempt { structure: Structure::SketchScan, family: "sampled bits", outcome }
+}
+
+/// Samples of so many bits, if some number of differences tells near from far.
+fn sample(goal: &Goal, bits: u32, radius: u32, width: u32) -> Option<Candidate> {
+    let missed = |within: u32| 1.0 - prefix_acceptance(bits, width, radius, within);
+    let (mut low, mut high) = (0, width - 1);
+    if missed(high) > goal.max_false_negative {
+        return None;
+    }
+    while low < high {
+        let middle = low.midpoint(high);
+        if missed(middle) <= goal.max_false_negative { high = middle } else { low = middle + 1 }
+    }
+    let spec =
+        ExactSpec { bits, radius, seed: goal.seed, construction: Construction::SampledScan { width, within: high } };
+    spec.check_possible().ok()?;
+    let false_positive = predicted(goal, &spec).0(goal.far, true);
+    let words = f64::from(width / 64) * goal.capacity as f64;
+    // Lines are read one after the other, which takes about a step for each of a line's eight words.
+    let steps = words + f64::from(width);
+    let work = Work { cache_lines: (words / 8.0).ceil(), hash_evaluations: f64::from(width), steps };
+    let found = Candidate {
+        structure: Structure::SketchScan,
+        spec: GenerationSpec::Exact(spec),
+        bits: f64::from(width) * goal.capacity as f64,
+        work,
+        false_negative: missed(high),
+        false_positive,
+    };
+    (false_positive <= goal.max_false_positive).then_some(found)
+}
 
 pub(super) fn attempts(goal: &Goal, bits: u32, objective: &Objective) -> Vec<Attempt> {
     let radius = goal.near.value() as u32;
@@ -58,6 +114,9 @@ impl Acceptance {
                     let hit = |(length, radius)| -libm::expm1(ball(length, radius) * libm::log1p(-chance));
                     cut.acceptance(distance, &cut.blocks().map(hit).collect::<Vec<_>>())
                 })
+            }
+            Construction::SampledScan { width, within } => {
+                Box::new(move |distance, _| prefix_acceptance(bits, width, distance.min(bits), within))
             }
             _ => Box::new(move |distance, chance| {
                 let no_chance = libm::exp(covering_masks(radius) * libm::log1p(-chance));

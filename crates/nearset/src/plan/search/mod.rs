@@ -181,6 +181,9 @@ fn attempts(goal: &Goal, objective: &Objective) -> Vec<Attempt> {
         all.push(attempt(Structure::Verified, name, verified));
     }
     all.extend(exact());
+    if let Form::Bits(bits) = goal.metric.form() {
+        all.push(exact::sampled_scan(goal, bits));
+    }
     all
 }
 
@@ -207,6 +210,7 @@ fn reason(goal: &Goal, structure: Structure, why: Failure) -> String {
         Structure::Pigeonhole => {
             "so wide a ball in each block, or so many blocks, that far items are met by chance".into()
         }
+        Structure::SketchScan => "no sample of the bits tells near from far this well among so many items".into(),
         Structure::Covering => "masks double with each step of the radius (up to 6), or agree too often at far".into(),
         _ => "near items miss so many bands that chance hits of far ones reach the threshold".into(),
     }

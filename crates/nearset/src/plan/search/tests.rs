@@ -308,3 +308,37 @@ fn zero_false_negatives_of_any_length_keep_to_the_most_functions() {
         }
     }
 }
+
+#[test]
+fn a_scan_of_samples_is_planned_while_it_is_little_work() {
+    let request = |capacity| {
+        let request = Request::new(Metric::Hamming { bits: 65_536 }, 6_554.0).far(26_214.0).capacity(capacity);
+        request.errors(0.01, 0.01).plan_filter().unwrap()
+    };
+    for capacity in [1_000, 10_000] {
+        let plan = request(capacity);
+        assert_eq!((plan.structure, plan.bits_per_item), (Structure::SketchScan, 64.0), "{plan}");
+        assert!(plan.false_negative <= 0.01 && plan.false_positive <= 0.01);
+    }
+    // Samples of 128 bits for a million strings are two million words.
+    let plan = request(1_000_000);
+    assert_eq!(plan.structure, Structure::Threshold);
+    let scan = plan.runners_up.iter().find(|runner| runner.structure == Structure::SketchScan).unwrap();
+    assert!(scan.spec.is_none() && scan.why.contains("128 bits per item"), "{}", scan.why);
+    assert!(scan.why.contains("65536"), "{}", scan.why);
+}
+
+#[test]
+fn a_background_as_far_away_as_random_strings_is_random() {
+    let bits = |model: Option<FarModel>| {
+        let mut request = Request::new(Metric::Hamming { bits: 65_536 }, 6_554.0).far(26_214.0).capacity(1_000);
+        request = request.errors(0.01, 0.01);
+        request.far_model = model;
+        let plan = request.plan_filter().unwrap();
+        let runner = plan.runners_up.iter().find(|runner| runner.structure == Structure::Threshold);
+        runner.and_then(|runner| runner.bits_per_item).unwrap()
+    };
+    let (random, stated) = (bits(None), bits(Some(FarModel::Background(32_768.0))));
+    assert!((stated / random - 1.0).abs() < 0.02, "{stated} for {random}");
+    assert!(bits(Some(FarModel::Background(32_000.0))) > 1.5 * random, "nearer items cost more");
+}

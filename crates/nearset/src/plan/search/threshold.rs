@@ -16,7 +16,7 @@ use super::{
 use crate::{
     Layout, Spec, Table,
     error::MOST_DIRECT_ROWS,
-    family::LshFamily,
+    family::{LshFamily, Unrelated},
     plan::{FarModel, Goal},
     spec::{self},
 };
@@ -107,6 +107,20 @@ fn followed_chance(goal: &Goal, band: &Band, wide: &Band, bands: u32, least: f64
     low
 }
 
+/// Whether a direct table's fill is how often the crowd agrees with a query's band: where items are random, or lie as far away as
+/// random ones do, to an eighth of the deviation of their distances. Nearer ones agree more often than the fill says, and farther ones
+/// less.
+fn fills_evenly(goal: &Goal) -> bool {
+    match (&goal.far_model, goal.metric.unrelated()) {
+        (FarModel::Random, _) => true,
+        (FarModel::Background(own), Some(Unrelated::Coins(length))) => {
+            let length = f64::from(length);
+            (own - length / 2.0).abs() <= libm::sqrt(length) / 16.0
+        }
+        _ => false,
+    }
+}
+
 /// The smallest filter of these rows and bands.
 fn cell(model: &Model<'_>, band: &Band, layout: Layout, rule: Rule) -> Option<Cell> {
     let (goal, bands) = (model.goal, layout.bands);
@@ -136,7 +150,7 @@ fn cell(model: &Model<'_>, band: &Band, layout: Layout, rule: Rule) -> Option<Ce
             return Some(cell(Decision::Fixed(threshold), TableKind::Direct, bits));
         }
         let filled = largest(band.near_hit(tables::low_fill(band.crowd, bits * f64::from(bands))));
-        let keeps = goal.far_model == FarModel::Random
+        let keeps = fills_evenly(goal)
             && rule == Rule::Best
             && filled > 0
             && binomial::at_least(bands, agree, filled) <= goal.max_false_positive;
@@ -194,7 +208,7 @@ fn coarse(model: &Model<'_>, rule: Rule, objective: &Objective) -> Vec<Cell> {
 /// of them tells near from far.
 fn first_bands(model: &Model<'_>, band: &Band, rule: Rule) -> Option<(u32, u32)> {
     let goal = model.goal;
-    let direct = model.family.values_are_bits() && goal.far_model == FarModel::Random && rule == Rule::Best;
+    let direct = model.family.values_are_bits() && fills_evenly(goal) && rule == Rule::Best;
     let (near, far) = (band.near_hit(if direct { band.crowd } else { 0.0 }), band.far_hit(0.0));
     if !(near > far) {
         return None;
