@@ -13,30 +13,38 @@ use crate::{document, figure::Figure, table::Table};
 /// The outcome of a claim.
 #[derive(Debug, Clone)]
 pub enum Outcome {
-    /// As the paper says.
-    Reproduced,
+    /// As the paper says, within this tolerance.
+    Reproduced(String),
     /// Not as the paper says, for this reason.
     Differs(String),
     /// Undecidable, for this reason.
     Undecided(String),
+    /// The paper states nothing to compare with; what this is instead.
+    Beyond(String),
 }
 
 impl Outcome {
-    /// Returns `Reproduced` if the claim holds, and otherwise `Differs` with the reason.
-    pub fn reproduced_if(holds: bool, why_not: &str) -> Self {
-        if holds { Self::Reproduced } else { Self::Differs(why_not.into()) }
+    /// Returns `Reproduced` within a tolerance if the claim holds, and otherwise `Differs` with the reason.
+    pub fn reproduced_if(holds: bool, within: &str, why_not: &str) -> Self {
+        if holds { Self::Reproduced(within.into()) } else { Self::Differs(why_not.into()) }
     }
-}
 
-impl std::fmt::Display for Outcome {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+    /// Returns the verdict's name, its tolerance and its reason.
+    fn parts(&self) -> (&'static str, &str, &str) {
         match self {
-            Outcome::Reproduced => f.write_str("reproduced"),
-            Outcome::Differs(why) => write!(f, "differs because {why}"),
-            Outcome::Undecided(why) => write!(f, "can't be decided because {why}"),
+            Outcome::Reproduced(within) => (REPRODUCED, within, ""),
+            Outcome::Differs(why) => (DIFFERS, "", why),
+            Outcome::Undecided(why) => (UNDECIDED, "", why),
+            Outcome::Beyond(why) => (BEYOND, "", why),
         }
     }
 }
+
+/// The names of the verdicts.
+pub const REPRODUCED: &str = "reproduced";
+pub const DIFFERS: &str = "differs";
+pub const UNDECIDED: &str = "can't be decided";
+pub const BEYOND: &str = "beyond the paper";
 
 /// A paper's run.
 pub struct Run {
@@ -45,6 +53,7 @@ pub struct Run {
     folder: PathBuf,
     started: Instant,
     verdicts: Table,
+    reasons: Table,
     drifted: Vec<String>,
 }
 
@@ -53,8 +62,9 @@ impl Run {
     pub fn new(name: &'static str, quick: bool, output: &Path) -> anyhow::Result<Self> {
         let folder = output.join(name);
         fs::create_dir_all(&folder).with_context(|| format!("{} can't be made", folder.display()))?;
-        let verdicts = Table::new(["claim", "command", "theirs", "ours", "verdict"]);
-        Ok(Self { name, quick, folder, started: Instant::now(), verdicts, drifted: Vec::new() })
+        let verdicts = Table::new(["where", "claim", "command", "theirs", "ours", "verdict", "within", "why"]);
+        let reasons = Table::new(["why"]);
+        Ok(Self { name, quick, folder, started: Instant::now(), verdicts, reasons, drifted: Vec::new() })
     }
 
     /// Returns the first value for a full run, and the second for a quick one.
@@ -82,10 +92,17 @@ impl Run {
         fs::write(&file, text).with_context(|| format!("{} can't be written", file.display()))
     }
 
-    /// Records a verdict on a claim: the file with the evidence, what the paper says and what we found.
-    pub fn verdict(&mut self, claim: &str, file: &str, theirs: &str, ours: &str, outcome: Outcome) {
+    /// Records a verdict on a claim: its place as the paper numbers it (several are separated by `; `), the claim, the
+    /// file with the evidence, what the paper says and what we found. Reasons go to a list of their own, so that the
+    /// table stays readable.
+    pub fn verdict(&mut self, (place, claim): (&str, &str), file: &str, theirs: &str, ours: &str, outcome: Outcome) {
         let command = format!("[`-- {}`]({file})", self.name);
-        self.verdicts.row([claim, &command, theirs, ours, &outcome.to_string()]);
+        let (verdict, within, why) = outcome.parts();
+        let note = if why.is_empty() { String::new() } else { format!("note {}", self.reasons.rows().len() + 1) };
+        if !why.is_empty() {
+            self.reasons.row([format!("*{place}: {claim}.* {why}.")]);
+        }
+        self.verdicts.row([place, claim, &command, theirs, ours, verdict, within, &note]);
     }
 
     /// Writes what came of the paper, in one line, for the summary over all.
@@ -105,6 +122,7 @@ impl Run {
     /// Writes the verdicts and returns what drifted.
     pub fn finish(self) -> anyhow::Result<Vec<String>> {
         self.write(document::VERDICTS_FILE, &self.verdicts.to_tsv())?;
+        self.write(document::REASONS_FILE, &self.reasons.to_tsv())?;
         self.progress("done");
         Ok(self.drifted)
     }

@@ -26,6 +26,11 @@ impl Table {
         self.rows.push(row);
     }
 
+    /// Returns the position of a column.
+    pub fn column(&self, name: &str) -> Option<usize> {
+        self.columns.iter().position(|column| column == name)
+    }
+
     /// Returns the rows.
     pub fn rows(&self) -> &[Vec<String>] {
         &self.rows
@@ -59,6 +64,12 @@ impl Table {
         let rule = format!("|{}\n", "---|".repeat(self.columns.len()));
         line(&self.columns) + &rule + &self.rows.iter().map(|row| line(row)).collect::<String>()
     }
+}
+
+/// Returns a table's first column as a numbered list in Markdown.
+pub fn numbered_list(table: &Table) -> String {
+    let lines = (1..).zip(table.rows()).map(|(number, row)| format!("{number}. {}\n", row[0]));
+    lines.collect()
 }
 
 #[cfg(test)]

@@ -137,7 +137,7 @@ fn power_name(value: f64) -> String {
     const SUPERSCRIPTS: [char; 10] = ['⁰', '¹', '²', '³', '⁴', '⁵', '⁶', '⁷', '⁸', '⁹'];
     let power = value.log10().round() as i32;
     let is_power = (value / 10f64.powi(power) - 1.0).abs() < 1e-6;
-    if is_power && !(-4..=6).contains(&power) {
+    if is_power && !(-4..=5).contains(&power) {
         let digits = power
             .abs()
             .to_string()

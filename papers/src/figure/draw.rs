@@ -181,9 +181,15 @@ impl<'a> Frame<'a> {
             let _ = writeln!(svg, "<path d=\"M{x:.1} {top:.1}v{height:.1}\" stroke=\"{stroke}\" stroke-width=\".8\"/>");
         };
         lines.into_iter().for_each(|at| upright(svg, at, "#f0f1f3"));
+        // The rounder a number, the earlier it comes; what would touch one before it stays a line.
+        let mut taken: Vec<(f64, f64)> = Vec::new();
         for (at, name) in ticks {
             upright(svg, at, "#dfe2e6");
-            text(svg, self.across(at), self.bottom() + 18.0, "text-anchor=\"middle\"", &name);
+            let (x, half) = (self.across(at), 0.55 * LETTER * name.chars().count() as f64 + 3.0);
+            if taken.iter().all(|(from, to)| x + half < *from || x - half > *to) {
+                taken.push((x - half, x + half));
+                text(svg, x, self.bottom() + 18.0, "text-anchor=\"middle\"", &name);
+            }
         }
         let (ticks, lines) = self.y.ticks((self.height / 36.0) as u32);
         let level = |svg: &mut String, at: f64, stroke: &str| {
@@ -259,7 +265,9 @@ impl<'a> Frame<'a> {
             let left = self.across(point.x) - 0.4 * slot + width * place as f64;
             let base = if self.y.is_logarithmic() { self.bottom() } else { self.down(0.0).min(self.bottom()) };
             let top = self.down(point.y).clamp(self.top - 6.0, self.bottom() + 6.0);
-            let (y, height) = (top.min(base), (base - top).abs());
+            // A bar of 0 still shows, to tell it from no bar at all.
+            let height = (base - top).abs().max(2.5);
+            let y = base - height;
             let _ = writeln!(
                 svg,
                 "<rect x=\"{left:.1}\" y=\"{y:.1}\" width=\"{:.1}\" height=\"{height:.1}\" fill=\"{}\"/>",
@@ -287,7 +295,10 @@ impl<'a> Frame<'a> {
             Rule::Vertical(at, name) => {
                 let x = self.across(*at);
                 let _ = writeln!(svg, "<path d=\"M{x:.1} {:.1}v{:.1}\" {style}/>", self.top, self.height);
-                self.words(svg, (x + 4.0, self.top + 14.0), "start", name);
+                match self.has_room_right(x + 4.0, name) {
+                    true => self.words(svg, (x + 4.0, self.top + 14.0), "start", name),
+                    false => self.words(svg, (x - 4.0, self.top + 14.0), "end", name),
+                }
             }
             Rule::Horizontal(at, name) => {
                 let y = self.down(*at);
@@ -300,10 +311,15 @@ impl<'a> Frame<'a> {
     fn label(&self, svg: &mut String, label: &Label) {
         let (x, y) = (self.across(label.at.0), self.down(label.at.1));
         let (x, anchor) = match label.side {
-            Side::Left => (x - 9.0, "end"),
-            Side::Right => (x + 9.0, "start"),
+            Side::Right if self.has_room_right(x + 9.0, &label.text) => (x + 9.0, "start"),
+            Side::Left | Side::Right => (x - 9.0, "end"),
         };
         self.words(svg, (x, y + 4.5), anchor, &label.text);
+    }
+
+    /// Returns whether words that start here end within the frame.
+    fn has_room_right(&self, x: f64, words: &str) -> bool {
+        x + LETTER * words.chars().count() as f64 <= self.right()
     }
 
     /// Writes text over the drawing, with a halo that keeps it readable.

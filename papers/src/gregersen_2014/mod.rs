@@ -1,4 +1,4 @@
-//! Gregersen, Faarhoff & Marker, a survey of distance-sensitive Bloom filters (2014).
+//! Gregersen, Faarhoff & Marker, "Similarity Filters: A Survey" (draft, 2014).
 //!
 //! It adds two things to the filter of 2006: *balanced sampling*, which looks at every position equally often
 //! ([`sampling`]), and from it a threshold that never loses a near item ([`zero`]). The latter stands beside the other

@@ -3,10 +3,11 @@
 //!
 //! With `l_n = ceil(k l'/l)` uses of a position, a query within `r` loses at most `r l_n` tables, so `t = k - r l_n`
 //! never loses it. That threshold must still reject unrelated strings: this takes `l' < l/r`, and tables filled to less
-//! than `1 - r l'/l`.
+//! than `1 - r l'/l`. Also here: the draft's own question, k against 2k ([`closeness`]), with its naive filters, and a
+//! radius that is a constant fraction of the length ([`fraction`]).
 
 use nearset::{
-    BitString, ExactSpec, Filter, FilterSpec, Layout, Metric, Rng, Seed, Spec, Table as Tables,
+    BitString, BloomFilter, ExactSpec, Filter, FilterSpec, Layout, Metric, Rng, Seed, Spec, Table as Tables,
     plan::{Plan, PlanError, Request, RunnerUp, Structure},
     spec::Construction,
 };
@@ -29,7 +30,18 @@ pub fn run(run: &mut Run) -> anyhow::Result<()> {
     examples(run)?;
     window(run)?;
     cost(run)?;
-    limits(run)
+    limits(run)?;
+    fraction(run)?;
+    closeness(run)?;
+    let bits = nearset_theory::bloom::bits_per_key(PROMISE);
+    run.verdict(
+        ("Section 1.2, Bloom Filter", "1 % false positives take less than 10 bits per element, whatever their number"),
+        "closeness.tsv",
+        "< 10",
+        &format!("log2(1/.01)/ln 2 = {}", significant(bits, 3)),
+        Outcome::reproduced_if(bits < 10.0, "exact", "more are needed"),
+    );
+    Ok(())
 }
 
 fn accepted(filter: &Filter<'_>, queries: &[BitString]) -> anyhow::Result<Rate> {
@@ -76,7 +88,7 @@ fn examples(run: &mut Run) -> anyhow::Result<()> {
         "l'",
         "k",
         "threshold",
-        "bits a string",
+        "bits per string",
         "missed at r",
         "fp of random strings",
         "exact",
@@ -109,14 +121,14 @@ fn examples(run: &mut Run) -> anyhow::Result<()> {
     run.require(missed == 0, format!("{missed} near strings were missed"));
     run.require(apart <= 4.5, format!("false positives lie {apart:.1} standard errors from the tail"));
     run.verdict(
-        "the threshold k - r⌈kl′/l⌉ never loses an item within r",
+        ("Section 5.2", "the threshold k - r⌈kl′/l⌉ never loses an item within r"),
         "examples.tsv",
         "no false negatives",
         &format!(
             "{missed} of {} queries at exactly r lost; false positives within {apart:.1} standard errors of the exact tail",
             count((queries * examples.len() as u64) as f64)
         ),
-        Outcome::reproduced_if(missed == 0, "near items were lost"),
+        Outcome::reproduced_if(missed == 0, "none at all", "near items were lost"),
     );
     Ok(())
 }
@@ -192,15 +204,15 @@ fn window(run: &mut Run) -> anyhow::Result<()> {
     run.table("window", &table)?;
     run.figure("window", &figure)?;
     run.verdict(
-        "the threshold can be used while it is above 0",
+        ("Section 5.2", "the threshold must stay above 0"),
         "window.tsv",
-        "t = k - r⌈kl′/l⌉ > 0",
+        "t = k - r⌈kl′/l⌉ > 0, at 0 the filter is useless",
         &format!(
-            "{BITS} bits, r = {RADIUS}, {} strings: only from l′ = {opens} on, and below l/r = {}",
+            "needed, and not enough: {BITS} bits, r = {RADIUS}, {} strings work only from l′ = {opens} on, and below l/r = {}",
             count(ITEMS as f64),
             BITS / RADIUS
         ),
-        Outcome::Differs("chance hits must stay below it too: tables may be filled to 1 - rl′/l at most".into()),
+        Outcome::Reproduced("a necessary condition; chance hits must stay below t too, so tables may be filled to 1 - rl′/l at most".into()),
     );
     Ok(())
 }
@@ -260,7 +272,7 @@ fn cost(run: &mut Run) -> anyhow::Result<()> {
         "strings",
         "radius",
         "structure",
-        "bits a string",
+        "bits per string",
         "missed at the radius",
         "fp of random strings",
         "queries each",
@@ -317,7 +329,7 @@ fn cost(run: &mut Run) -> anyhow::Result<()> {
         panels.push(Panel {
             title: format!("{} strings", count(items as f64)),
             x: Axis::even("radius r, bits").within(0.0, 41.0),
-            y: Axis::powers("bits a string").within(8.0, 2_000.0),
+            y: Axis::powers("bits per string").within(8.0, 2_000.0),
             series,
             rules: vec![Rule::Horizontal(f64::from(BITS), "the strings themselves".into())],
             ..Panel::default()
@@ -326,13 +338,17 @@ fn cost(run: &mut Run) -> anyhow::Result<()> {
     run.table("cost", &table)?;
     let figure = Figure {
         title: "What it costs to lose nothing: strings of 256 bits, 1 % false positives".into(),
-        notes: vec!["Each line ends where the structure can't keep the promise any more. Against random strings, planned by nearset.".into()],
+        notes: vec![
+            "balanced: sampled bits and the threshold of Section 5.2; pigeonhole: blocks, one of which differs little; covering: masks, one of which".into(),
+            "misses all differences; folded-scan: every string folded onto fewer bits, all compared. Dotted: no filter at all takes less (Harper's".into(),
+            "theorem). Each line ends where the structure can't keep the promise any more. Against random strings, planned by nearset.".into(),
+        ],
         panels,
         columns: 2,
     };
     run.figure("cost", &figure)?;
     run.verdict(
-        "no false negatives, at what cost beside pigeonhole and covering filters",
+        ("Section 5.2", "no false negatives, at what cost beside pigeonhole and covering filters"),
         "cost.tsv",
         "not compared",
         &format!(
@@ -341,7 +357,7 @@ fn cost(run: &mut Run) -> anyhow::Result<()> {
             checked.yes,
             count(checked.of as f64)
         ),
-        Outcome::Undecided("the survey compares with neither".into()),
+        Outcome::Beyond("the draft compares with neither".into()),
     );
     Ok(())
 }
@@ -385,12 +401,253 @@ fn limits(run: &mut Run) -> anyhow::Result<()> {
         table.row(std::iter::once(count(items)).chain(found.map(|radius| radius.to_string())));
     }
     run.table("limits", &table)?;
+    let largest = largest_radius(256, 1e6);
     run.verdict(
-        "how large a radius it serves",
+        ("Section 5.2", "the radius is bounded: definitely below 100"),
         "limits.tsv",
-        "not stated",
-        &format!("256 bits and a million strings: up to r = {} at 1 % false positives", largest_radius(256, 1e6)),
-        Outcome::Undecided("there is no figure of theirs to compare with".into()),
+        "k is usually below 100 and a position is used at least once, so r < 100",
+        &format!("with up to 200 tables, 256 bits and a million strings: up to r = {largest} at 1 % false positives"),
+        Outcome::reproduced_if(largest < 100, "an upper bound, far from reached", "larger radii work"),
     );
     Ok(())
+}
+
+/// Calculates what a radius costs that is a constant fraction of the length.
+fn fraction(run: &mut Run) -> anyhow::Result<()> {
+    const ITEMS: u64 = 10_000;
+    run.progress("a constant fraction of the length");
+    let lengths: &[u32] = run.full_or_quick(&[64, 128, 256, 512, 1_024, 2_048, 4_096], &[64, 256]);
+    let mut table =
+        Table::new(["radius", "bits l", "radius r", "tables k", "l'", "threshold", "bits per string", "of the string"]);
+    let (mut series, mut told) = (Vec::new(), Vec::new());
+    for (part, colour) in [(64, Colour::Blue), (32, Colour::Green), (20, Colour::Vermilion), (16, Colour::Purple)] {
+        let specs = in_parallel(lengths, |&bits| -> anyhow::Result<_> {
+            let radius = bits / part;
+            let all = if radius == 0 { Vec::new() } else { sizes(bits, radius, ITEMS)? };
+            let balanced = all.into_iter().find(|(structure, ..)| *structure == Structure::Balanced);
+            Ok((bits, radius, balanced))
+        });
+        let mut points = Vec::new();
+        for of_length in specs {
+            let (bits, radius, balanced) = of_length?;
+            let Some((_, size, Some(spec))) = balanced else {
+                if radius > 0 {
+                    let name = format!("l/{part}");
+                    table.row([&name, &bits.to_string(), &radius.to_string(), "none", "-", "-", "-", "-"]);
+                }
+                continue;
+            };
+            let Some(near) = spec.near() else { continue };
+            let layout = near.layout();
+            points.push((f64::from(bits), size));
+            table.row([
+                format!("l/{part}"),
+                bits.to_string(),
+                radius.to_string(),
+                layout.bands.to_string(),
+                layout.rows.to_string(),
+                near.rule.threshold_at(0.0).map_or("-".into(), |threshold| threshold.to_string()),
+                significant(size, 3),
+                significant(size / f64::from(bits), 2),
+            ]);
+            if bits == 4_096 {
+                told.push(format!("l/{part}: {} tables, {} bits", layout.bands, significant(size, 3)));
+            }
+        }
+        series.push(Series::new(format!("r = l/{part}"), Shape::DotsOnLine, colour, points));
+    }
+    run.table("fraction", &table)?;
+    run.figure(
+        "fraction",
+        &Figure {
+            title: "A radius that is a constant fraction of the length".into(),
+            notes: vec!["Balanced sampling without false negatives, 10,000 random strings, 1 % false positives, planned by nearset.".into()],
+            panels: vec![Panel {
+                x: Axis::powers("length l, bits").within(50.0, 5_200.0),
+                y: Axis::powers("bits per string").within(5.0, 20_000.0),
+                series: series
+                    .into_iter()
+                    .chain([Series::new("the strings themselves", Shape::Dotted, Colour::Black, [(50.0, 50.0), (5_200.0, 5_200.0)])])
+                    .collect(),
+                ..Panel::default()
+            }],
+            columns: 1,
+        },
+    )?;
+    run.verdict(
+        ("Section 5.2", "the radius can't be a constant fraction of the length as the length grows"),
+        "fraction.tsv",
+        "impossible while k is below 100",
+        &format!("for l = 4,096: {}", if told.is_empty() { "not in a quick run".into() } else { told.join("; ") }),
+        Outcome::Beyond("with k below 100 it is as they say; without that limit a fraction below some 1/l' works at every length, for tables and size that grow in proportion to the length: more than the radius in tables, and a constant part of the string in bits".into()),
+    );
+    Ok(())
+}
+
+/// A filter's name, its bits per string and spec if there is one, and the keys that it stores and looks up.
+type Built = (String, Option<(f64, FilterSpec)>, f64, f64);
+
+/// Measures k-closeness: nothing lost up to k, at most 1 % accepted from 2k on, and the naive filters beside it.
+fn closeness(run: &mut Run) -> anyhow::Result<()> {
+    const BITS: u32 = 256;
+    const ITEMS: u64 = 1_000;
+    run.progress("k against 2k");
+    let radii: &[u32] = run.full_or_quick(&[1, 2, 4, 6, 8, 12, 16, 24, 32], &[2, 4]);
+    let queries = run.full_or_quick(20_000, 2_000);
+    let mut table = Table::new([
+        "k",
+        "filter",
+        "bits per string",
+        "keys stored per string",
+        "keys looked up per query",
+        "missed at k",
+        "accepted at 2k",
+        "queries each",
+    ]);
+    let (mut reached, mut smallest) = (0, Vec::new());
+    for &radius in radii {
+        let request = Request::new(Metric::Hamming { bits: BITS }, f64::from(radius)).far(f64::from(2 * radius));
+        let plan = match request.capacity(ITEMS).errors(0.0, PROMISE).plan_filter() {
+            Ok(plan) => Some(plan),
+            Err(PlanError::LargerThanItems { plan, .. }) => Some(*plan),
+            Err(_) => None,
+        };
+        let mut filters: Vec<Built> = Vec::new();
+        match plan {
+            Some(plan) => {
+                reached = radius;
+                let (keys, looked_up) = (plan.work.hash_evaluations, plan.work.cache_lines);
+                let name = format!("{}, planned", plan.structure);
+                smallest.push(format!("{} {}", radius, significant(plan.bits_per_item, 3)));
+                filters.push((name, Some((plan.bits_per_item, plan.spec)), keys, looked_up));
+            }
+            None => filters.push(("none keeps it".into(), None, 0.0, 0.0)),
+        }
+        // One block: a string is one key, and a query looks up its whole ball.
+        let ball = zero_fn::ball(BITS, radius);
+        if let Ok(spec) = ExactSpec::pigeonhole(BITS, radius, 1, ITEMS, PROMISE, Seed::default()) {
+            let spec = FilterSpec::from(spec);
+            let bits = 8.0 * spec.bytes() as f64 / ITEMS as f64;
+            filters.push(("naive: 1 insert, a ball of queries".into(), Some((bits, spec)), 1.0, ball));
+        }
+        for (name, spec, keys, looked_up) in filters {
+            let measured = spec.as_ref().map(|(_, spec)| {
+                // Balls of millions of keys take their time.
+                let queries = if looked_up > 1e4 { queries / 100 } else { queries };
+                close(spec, BITS, radius, ITEMS, queries, Seed::new(u64::from(radius)))
+            });
+            let measured = measured.transpose()?;
+            if let Some((lost, wrong)) = measured {
+                run.require(lost.yes == 0, format!("{name}, k = {radius}: {} near strings lost", lost.yes));
+                let excess = wrong.value() > PROMISE && wrong.sigmas_from(PROMISE) > 4.5;
+                run.require(!excess, format!("{name}, k = {radius}: accepted at 2k {}", wrong.value()));
+            }
+            let cell = |value: Option<String>| value.unwrap_or("-".into());
+            let some = |value: f64| if value == 0.0 { "-".into() } else { count(value) };
+            table.row([
+                radius.to_string(),
+                name,
+                cell(spec.map(|(bits, _)| significant(bits, 3))),
+                some(keys),
+                some(looked_up),
+                cell(measured.map(|(lost, _)| lost.yes.to_string())),
+                cell(measured.map(|(_, wrong)| significant(wrong.value(), 2))),
+                cell(measured.map(|(lost, _)| count(lost.of as f64))),
+            ]);
+        }
+        if radius <= 2 {
+            let (bits, wrong, lost) = ball_of_inserts(BITS, radius, run.full_or_quick(200, 20))?;
+            run.require(lost == 0, "the filter of whole balls lost a string");
+            table.row([
+                radius.to_string(),
+                "naive: a ball of inserts, 1 query".into(),
+                significant(bits, 3),
+                count(ball),
+                "1".into(),
+                lost.to_string(),
+                significant(wrong.value(), 2),
+                count(wrong.of as f64),
+            ]);
+        }
+    }
+    run.table("closeness", &table)?;
+    run.verdict(
+        ("Section 1.1; Section 1.2, K-closeness", "a filter answers close up to k and not close from 2k on"),
+        "closeness.tsv",
+        "asked for, not run",
+        &format!(
+            "256 bits, 1,000 strings, 1 % accepted at 2k: possible up to k = {reached} of those tried; bits per string by k: {}",
+            smallest.join(", ")
+        ),
+        Outcome::Beyond("the draft defines the problem and measures another (ε and δ = .4); no far model but the one string at 2k and random others".into()),
+    );
+    run.verdict(
+        ("Section 1.3", "a Bloom filter is either fast or small here: n balls of inserts and 1 query, or 1 insert and a ball of queries"),
+        "closeness.tsv",
+        "d^k of one or the other",
+        &format!(
+            "256 bits, k = 2: a ball has {} keys, all of them stored or all of them looked up",
+            count(zero_fn::ball(BITS, 2))
+        ),
+        Outcome::Reproduced("exact: both were built and lose nothing; a ball of k = 2 has 1 + l + l(l-1)/2 strings".into()),
+    );
+    Ok(())
+}
+
+/// Measures false negatives at exactly k, and what is accepted at exactly 2k.
+fn close(
+    spec: &FilterSpec,
+    bits: u32,
+    radius: u32,
+    items: u64,
+    queries: u64,
+    seed: Seed,
+) -> anyhow::Result<(Rate, Rate)> {
+    let mut rng = Rng::new(seed.derive("close", 0));
+    let stored = strings::random(bits, items, &mut rng);
+    let mut filter = Filter::new(spec)?;
+    filter.extend(&stored)?;
+    let mut positions = Positions::new(bits);
+    let mut at = |distance: u32| -> anyhow::Result<Rate> {
+        let of = |rng: &mut Rng, positions: &mut Positions| {
+            let item = &stored[rng.below(items) as usize];
+            strings::flipped(item, positions.draw(distance as usize, rng))
+        };
+        let all: Vec<BitString> = (0..queries).map(|_| of(&mut rng, &mut positions)).collect();
+        accepted(&filter, &all)
+    };
+    Ok((at(radius)?.miss(), at(2 * radius)?))
+}
+
+/// Builds the other naive filter: every string within the radius of an item is inserted, and a query is one look-up.
+/// Returns bits per string, what is accepted at twice the radius, and how many near queries were lost.
+fn ball_of_inserts(bits: u32, radius: u32, items: u64) -> anyhow::Result<(f64, Rate, u64)> {
+    let mut rng = Rng::new(Seed::new(13));
+    let stored = strings::random(bits, items, &mut rng);
+    let keys = zero_fn::ball(bits, radius) as u64 * items;
+    let mut filter = BloomFilter::new(keys, PROMISE, Seed::new(14))?;
+    let bytes =
+        |string: &BitString| -> Vec<u8> { string.bits().words().iter().flat_map(|word| word.to_le_bytes()).collect() };
+    for item in &stored {
+        filter.insert(&bytes(item));
+        for first in 0..bits {
+            let one = strings::flipped(item, &[first]);
+            filter.insert(&bytes(&one));
+            if radius == 2 {
+                (0..first).for_each(|second| {
+                    filter.insert(&bytes(&strings::flipped(&one, &[second])));
+                });
+            }
+        }
+    }
+    let mut positions = Positions::new(bits);
+    let mut ask = |distance: u32| {
+        let queries = (0..20_000).map(|_| {
+            let item = &stored[rng.below(items) as usize];
+            filter.contains(&bytes(&strings::flipped(item, positions.draw(distance as usize, &mut rng))))
+        });
+        Rate::count(queries)
+    };
+    let (lost, wrong) = (ask(radius).miss().yes, ask(2 * radius));
+    Ok((filter.num_bits() as f64 / items as f64, wrong, lost))
 }

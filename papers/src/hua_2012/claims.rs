@@ -33,7 +33,7 @@ pub fn theorems(run: &mut Run, outcomes: &[Outcome]) {
         .map(|o| (o.false_positive, o.accepted.value()))
         .fold((0.0, 0.0), |a, b| if b.0 - b.1 > a.0 - a.1 { b } else { a });
     run.verdict(
-        "Theorem: false positives of the basic filter are (1 - Π(1-q_i))^L",
+        ("Theorem 1; Definition 1", "false positives of the basic filter are (1 - Π(1-q_i))^L"),
         table,
         "an equation",
         &format!(
@@ -43,7 +43,7 @@ pub fn theorems(run: &mut Run, outcomes: &[Outcome]) {
             significant(most.0, 2)
         ),
         match most.0 - most.1 < 0.05 {
-            true => Verdict::Reproduced,
+            true => Verdict::Reproduced("15 %, or 4 standard errors".into()),
             false => Verdict::Differs("in wide buckets records that are near each other set the same bits, so the product, which takes them as independent, is an upper bound there".into()),
         },
     );
@@ -59,11 +59,11 @@ pub fn theorems(run: &mut Run, outcomes: &[Outcome]) {
         )
     });
     run.verdict(
-        "Theorem: false negatives of the basic filter are below 1 - P1^L",
+        ("Theorem 3; Definition 2", "false negatives of the basic filter are below 1 - P1^L"),
         table,
         "a bound",
         &at_printed,
-        Verdict::reproduced_if(bound, "more were counted"),
+        Verdict::reproduced_if(bound, "an upper bound, and .01", "more were counted"),
     );
 
     let pairs = || of(Variant::BASIC).zip(of(Variant::VERIFIED)).filter(|(basic, _)| basic.false_positive < SPARSE);
@@ -72,12 +72,12 @@ pub fn theorems(run: &mut Run, outcomes: &[Outcome]) {
     let factor = verified.value() / basic.value();
     run.require(factor < 4.0 / 256.0, format_args!("verification leaves {factor} of the false positives"));
     run.verdict(
-        "Theorem: verification multiplies false positives by (1/2)^k",
+        ("Corollary 2; Section 3.3", "verification multiplies false positives by (1/2)^k"),
         table,
         "× 0.0039 for k = 8",
         &format!("× {}", significant(factor, 2)),
         match within(verified, basic.value() / 256.0, 0.25) {
-            true => Verdict::Reproduced,
+            true => Verdict::Reproduced("a quarter of the rate, or 4 standard errors".into()),
             false => Verdict::Differs("nearset's verification keeps a key's eight bits in one cache line, and lines are not all half full: one read instead of eight for some more false positives".into()),
         },
     );
@@ -89,11 +89,11 @@ pub fn theorems(run: &mut Run, outcomes: &[Outcome]) {
         .sum();
     run.require(both.value() < basic.value(), "overflow undoes what verification gained");
     run.verdict(
-        "Theorem: the same factor holds for the filter with both improvements",
+        ("Corollary 2", "the factor once overflow is added"),
         table,
-        "× 0.0039 for k = 8",
+        "none: the corollary leaves overflow out",
         &format!("× {}", significant(both.value() / basic.value(), 2)),
-        Verdict::Differs("where one function misses, overflow tries 2 M = 20 neighbours, half of which are set, and each is one more chance for verification to be wrong".into()),
+        Verdict::Beyond("where one function misses, overflow tries neighbours, half of which are set, and each is one more chance for verification to be wrong. The paper probes the 2 adjacent bits of an array; a function of M hashes has 2 M = 20 neighbouring buckets, and these are what nearset probes, so the factor is larger than two bits would make it".into()),
     );
 
     let probed = || of(Variant::BOTH);
@@ -102,36 +102,47 @@ pub fn theorems(run: &mut Run, outcomes: &[Outcome]) {
     let off = sparse().map(|o| (o.missed.value() - o.predicted.0).abs()).fold(0.0, f64::max);
     let from_theorem = probed().map(|o| o.missed.value() - o.false_negative).fold(0.0, f64::max);
     run.require(off < 0.03, format_args!("false negatives with overflow are {off:.3} off the library's prediction"));
+    let crowded = probed().zip(of(Variant::BASIC)).filter(|(_, basic)| basic.false_positive >= SPARSE).map(|(o, _)| o);
+    let crowded: Vec<String> = crowded
+        .map(|o| {
+            let (predicted, counted) = (significant(o.predicted.0, 2), significant(o.missed.value(), 2));
+            format!("{counted} counted for {predicted} at ω = {} R", o.width)
+        })
+        .collect();
     let best = probed().zip(of(Variant::VERIFIED)).map(|(with, without)| (without.missed.value(), with.missed.value()));
     let best = best.fold((0.0, 0.0), |a, b| if b.0 - b.1 > a.0 - a.1 { b } else { a });
     run.verdict(
-        "Theorem: active overflow makes good a single missing function",
+        ("Theorem 4; Section 3.4", "active overflow makes good a single missing function"),
         table,
         "≈ 1 - q1^L - L q1^(L-1) (1-q1) Σ e^(-C x²), C not given",
         &format!(
-            "missed falls from {} to {} at best; up to {} above the formula with exact probabilities, within {} of the library's",
+            "missed falls from {} to {} at best; up to {} above the formula with exact probabilities. The library's prediction is within {} while records are sparse; where they crowd, {}",
             significant(best.0, 2),
             significant(best.1, 2),
             significant(from_theorem, 2),
-            significant(off, 1)
+            significant(off, 1),
+            crowded.join(", ")
         ),
-        Verdict::Differs("where another record has set the missing bit by chance, no neighbour is tried, and half of all bits are set: the formula does not count that".into()),
+        Verdict::Differs("where another record has set the missing bit by chance, no neighbour is tried, and half of all bits are set: the formula does not count that. In buckets of 128 R and more, records share them: more of a near query's missing bits are set than by chance, so overflow is tried less often than even the library predicts, which takes records as unrelated".into()),
     );
 
-    let balances = |variant: Variant| of(variant).map(Outcome::balance).fold(f64::INFINITY, f64::min);
-    let least = Variant::ALL.map(balances);
-    run.require(least[3] < least[0], "overflow and verification no longer improve the balance");
+    let balance = |variant: Variant| -> Vec<f64> { of(variant).map(Outcome::balance).collect() };
+    let (basic, both, overflow) = (balance(Variant::BASIC), balance(Variant::BOTH), balance(Variant::OVERFLOW));
+    let better = both.iter().zip(&basic).filter(|(both, basic)| both < basic).count();
+    let least = |all: &[f64]| significant(all.iter().copied().fold(f64::INFINITY, f64::min), 2);
+    run.require(better < both.len() / 2, format_args!("both improvements together are better at {better} widths"));
     run.verdict(
-        "Theorem: the balance .3 f+ + .7 f- is better with both improvements",
+        ("Section 3.4", "the balance λ f+ + (1-λ) f- of the improved filter, λ = .3"),
         table,
-        "better",
+        "verification and overflow improve accuracy",
         &format!(
-            "least balance over all ω: {} basic, {} with both, and {} with overflow alone",
-            significant(least[0], 2),
-            significant(least[3], 2),
-            significant(least[2], 2)
+            "with both, better than basic at {better} of {} widths; least over all widths: {} basic, {} with both, {} with overflow alone",
+            both.len(),
+            least(&basic),
+            least(&both),
+            least(&overflow)
         ),
-        Verdict::reproduced_if(least[3] < least[0], "it is not"),
+        Verdict::Differs("verification undoes most of what chance hits and overflow gain for near queries: it wants all functions' positions to be one record's, which a near query's seldom are. Only in buckets so wide that the basic filter accepts most far queries does it pay; overflow alone has the least balance".into()),
     );
 }
 
@@ -169,7 +180,7 @@ pub fn evaluation(run: &mut Run, evaluation: &Evaluation, tuned: &[(&'static str
     let both = |of: &dyn Fn(&Measured) -> f64| ["LSB-tree", "SmartStore"].map(|than| span(&change(of, than)));
     let [tree, store] = both(&|m| m.microseconds);
     run.verdict(
-        "Latency is 36.28 % below the LSB-tree's and 47.51 % below SmartStore's",
+        ("Section 5.2.1; Section 5.3; Figure 10; Figure 11", "latency is 36.28 % below the LSB-tree's and 47.51 % below SmartStore's"),
         "latency.svg",
         "-36 %, -48 %",
         &format!("{tree} % and {store} % at the paper's R"),
@@ -181,20 +192,30 @@ pub fn evaluation(run: &mut Run, evaluation: &Evaluation, tuned: &[(&'static str
             .map(|(ours, theirs)| 100.0 * (ours.right.value() - theirs.right.value()))
             .collect()
     };
+    let proximity: Vec<String> = evaluation
+        .proximity
+        .iter()
+        .map(|(data, kind, chi)| format!("{} ({data}, {kind})", significant(*chi, 2)))
+        .collect();
     run.verdict(
-        "Accuracy is 11.36 % above the LSB-tree's and 17.92 % above SmartStore's",
+        ("Section 5.2.2; Section 5.3; Figure 12; Figure 13", "accuracy is 11.36 % above the LSB-tree's and 17.92 % above SmartStore's"),
         "accuracy.svg",
-        "+11 %, +18 %",
-        &format!("{} and {} points at the paper's R", span(&gain("LSB-tree")), span(&gain("SmartStore"))),
-        Verdict::Differs("with all bits set the filter always says yes, which is as accurate as there are near queries: on the forest at R = 2000 all of them, on the trace at R = 600 not".into()),
+        "+11 %, +18 %, by the average proximity χ",
+        &format!(
+            "right answers at the paper's R: {} and {} points; the LSB-tree's χ: {}",
+            span(&gain("LSB-tree")),
+            span(&gain("SmartStore")),
+            proximity.join(", ")
+        ),
+        Verdict::Undecided("the paper averages χ, the distance of the true nearest record over that of the one found; a filter names no record, and the paper does not say what stands in for it. We count right answers instead. By those the printed setting is as accurate as there are near queries, since it always says yes: on the forest at R = 2000 all of them, on the trace at R = 600 not".into()),
     );
     let [tree, store] = both(&|m| m.accesses);
     run.verdict(
-        "I/O accesses are 62.8 % below the LSB-tree's and 70.3 % below SmartStore's",
+        ("Section 5.2.3; Section 5.3; Figure 14; Figure 15", "I/O accesses are 62.8 % below the LSB-tree's and 70.3 % below SmartStore's"),
         "accesses.svg",
-        "-63 %, -70 %",
-        &format!("{tree} % and {store} % at the paper's R, by pages of 4 KiB"),
-        Verdict::Undecided("the paper does not say what it counts as an access".into()),
+        "-63 %, -70 %, visits of memory and disk",
+        &format!("{tree} % and {store} % at the paper's R, by pages of 4,096 bytes"),
+        Verdict::Differs("the paper counts visits of memory and disk together and leaves their unit open; by pages the filter needs the fewest only where the trees' search goes deep. As the paper says, the scan needs by far the most where nothing is near; on the forest at R = 2000, where every query has a near record, it needs a page".into()),
     );
     let tuned_missed: Rate = by("LSBF tuned").iter().map(|m| m.missed).sum();
     let tuned_accepted: Rate = by("LSBF tuned").iter().map(|m| m.accepted).sum();
@@ -207,23 +228,23 @@ pub fn evaluation(run: &mut Run, evaluation: &Evaluation, tuned: &[(&'static str
     let [tuned_right, tree_right, store_right] = ["LSBF tuned", "LSB-tree", "SmartStore"]
         .map(|name| significant(by(name).iter().map(|m| m.right).sum::<Rate>().value(), 3));
     run.verdict(
-        "The filter is right more often than its rivals in a tenth of the room",
+        ("Section 5.3", "the filter is right more often than its rivals in a tenth of the space"),
         "accuracy.svg",
-        ".09 and .15 of SmartStore's room, more accurate than both",
+        ".09 and .15 of SmartStore's space, more accurate than both",
         &format!(
-            "half full and with the best ω, {} of the room; right in {tuned_right} of all queries at all R, the LSB-tree in {tree_right}, SmartStore in {store_right}; it misses {} and accepts {}",
+            "half full and with the best ω, {} of the space; right in {tuned_right} of all queries at all R, the LSB-tree in {tree_right}, SmartStore in {store_right}; it misses {} and accepts {}",
             of_store(evaluation, "LSBF tuned"),
             significant(tuned_missed.value(), 2),
             significant(tuned_accepted.value(), 2),
         ),
-        Verdict::Differs("the room is as they say once buckets are 16 to 32 R wide instead of .85 R, but rivals that keep the records never accept wrongly and are right more often".into()),
+        Verdict::Differs("the space is as they say once buckets are 16 to 32 R wide instead of .85 R, but rivals that keep the records never accept wrongly and are right more often".into()),
     );
     run.verdict(
-        "Verification and overflow hold both errors down at once",
+        ("Section 3.2; Section 5.2.2", "verification and overflow hold both errors down at once"),
         "errors.svg",
         "yes",
         &format!(
-            "for 5 % of each at R and 4 R no such filter is found; a threshold keeps them in {} bits a record, which itself has 352 or 160, and misses {}, accepts {} beyond 4 R",
+            "for 5 % of each at R and 4 R no such filter is found; a threshold keeps them in {} bits per record, which itself has 352 or 160, and misses {}, accepts {} beyond 4 R",
             span(&bits).replace('+', ""),
             significant(missed.value(), 2),
             significant(beyond.value(), 2),
@@ -268,7 +289,7 @@ fn setting(run: &mut Run, evaluation: &Evaluation) {
         .fold(0.0, |a: f64, b| a.max(b.abs()));
     run.require(off < 0.02, format_args!("the printed setting's fill is {off:.3} from what its size says"));
     run.verdict(
-        "L = 7, M = 10, ω = .85, m = 10 kB, m' = 2 kB, k = 8 hold 581,012 records",
+        ("Section 5.1.4", "L = 7, M = 10, ω = .85, m = 10 kB, m' = 2 kB, k = 8 hold 581,012 records"),
         "fill.tsv",
         "used for all measurements",
         &format!(
@@ -291,32 +312,57 @@ fn tuning(run: &mut Run, tuned: &[(&'static str, Vec<Tuned>, f64)]) {
             format!("{data}: χ = {} at R = {paper}, .9 from {good} on", significant(at, 2))
         })
         .collect();
+    let rises = tuned.iter().all(|(_, all, _)| {
+        let mean = |at: &Tuned| at.proximity.iter().sum::<f64>();
+        all.windows(2).all(|pair| mean(&pair[1]) >= mean(&pair[0]) - 0.01)
+    });
+    run.require(rises, "χ falls again with R");
     run.verdict(
-        "R = 2000 (forest) and 600 (trace) are best by the proximity measure",
+        ("Section 5.1.4; Figure 9", "χ is near 0 for small R, then good, and worse again for large R; R = 2000 (forest) and 600 (trace)"),
         "tuning.svg",
-        "2000; 600",
+        "an optimum, at 2000 and 600",
         &told.join("; "),
-        Verdict::Undecided("χ has no optimum: it rises with R as buckets widen and more records are compared, and the paper does not say where to stop; the trace's units are not known".into()),
+        Verdict::Differs("χ of the hashing under the filter is near 0 for small R, as they say, and then only rises: wider buckets hold more records, the nearest among them. What falls with large R is speed, since ever more records share a bucket. The trace's units are not known".into()),
     );
 }
 
 fn space(run: &mut Run, evaluation: &Evaluation) {
     let told = |name: &str| of_store(evaluation, name);
+    let codes: Vec<String> = evaluation
+        .codes
+        .iter()
+        .filter_map(|(data, bytes)| {
+            let store = at_paper(&evaluation.measured, "SmartStore").find(|m| m.data == *data)?;
+            Some(format!("{} ({data})", significant(*bytes as f64 / store.bytes as f64, 2)))
+        })
+        .collect();
     run.verdict(
-        "Table 1, LSB-tree: .42 (forest) and .68 (trace) of SmartStore's room",
+        ("Table 1; Section 5.2.4", "the LSB-tree takes .42 (forest) and .68 (trace) of SmartStore's space"),
         "space.tsv",
-        ".42 and .68",
-        &told("LSB-tree"),
-        Verdict::Differs("a leaf of the LSB-tree holds the record and its Z-order value, one of SmartStore the record alone; how theirs was smaller is not said".into()),
+        ".42 and .68: it keeps the Z-order codes only",
+        &format!("{} with records in its leaves; codes and ids only: {}", told("LSB-tree"), codes.join(", ")),
+        Verdict::Differs("with the parameters of its own paper a Z-order code is as long as the record or longer, so keeping codes alone, as Section 5.2.4 says, halves the tree and does not make it smaller than SmartStore's records".into()),
     );
-    let least = at_paper(&evaluation.measured, "LSBF half full").map(|m| m.bytes as f64 / 1024.0);
+    // Saved beside the LSB-tree and beside SmartStore, by the paper's own Table 1.
+    let saved = |own: [f64; 2], other: [f64; 2]| {
+        own.iter().zip(other).map(|(own, other)| 100.0 * (1.0 - own / other)).sum::<f64>() / 2.0
+    };
+    let (tree, store) = (saved([0.15, 0.09], [0.68, 0.42]), saved([0.15, 0.09], [1.0, 1.0]));
+    run.verdict(
+        ("Section 5.3", "the filter saves almost 90 % and 77 % of the space of the LSB-tree and of SmartStore"),
+        "space.tsv",
+        "90 % and 77 %, in this order",
+        &format!("Table 1 gives {tree:.0} % and {store:.0} % on average over both traces"),
+        Verdict::Differs("the two numbers stand in the wrong order: beside SmartStore Table 1 saves 85 and 91 %, beside the LSB-tree 78 and 79 %".into()),
+    );
+    let least = at_paper(&evaluation.measured, "LSBF half full").map(|m| m.bytes as f64 / 1000.0);
     let mut sizes: Vec<String> = least.map(count).collect();
     sizes.dedup();
     run.verdict(
-        "Table 1, LSBF: .09 (forest) and .15 (trace) of SmartStore's room",
+        ("Table 1; Section 5.2.4", "the filter takes .09 (forest) and .15 (trace) of SmartStore's space"),
         "space.tsv",
         ".09 and .15",
-        &format!("as printed {}; half full {} ({} KiB)", told("LSBF as printed"), told("LSBF half full"), sizes.join(" and ")),
+        &format!("as printed {}; half full {} ({} kB)", told("LSBF as printed"), told("LSBF half full"), sizes.join(" and ")),
         Verdict::Differs("12 kB are far less than .09 of any index of 581,012 records: the table must have counted something else beside the filter".into()),
     );
 }
@@ -329,16 +375,16 @@ pub fn nodes(run: &mut Run, nodes: &[Nodes], stale: &[Staleness]) {
     run.require(expected, "more recent records are missed than are unknown to the asked node");
     let Some(last) = nodes.last() else { return };
     run.verdict(
-        "Filters of 30 nodes answer together",
+        ("Section 5.1.1", "filters of 30 nodes answer together"),
         "nodes.svg",
         "run on 30 nodes; how filters were kept is not said",
         &format!(
-            "merged: bit for bit one filter, {} accepted, {} KiB sent an exchange; apart: {} accepted, {} KiB sent",
+            "145,000 records in one process: merged, bit for bit one filter, {} accepted, {} kB sent per exchange; apart, {} accepted, {} kB sent",
             significant(last.merged.value(), 2),
-            count(last.merged_traffic as f64 / 1024.0),
+            count(last.merged_traffic as f64 / 1000.0),
             significant(last.apart.value(), 2),
-            count(last.apart_traffic as f64 / 1024.0),
+            count(last.apart_traffic as f64 / 1000.0),
         ),
-        Verdict::reproduced_if(equal, "merging lost bits"),
+        Verdict::Beyond("the paper ran on a cluster and tells nothing of how nodes shared their filters; ours are filters of one process, and the network is arithmetic".into()),
     );
 }

@@ -1,7 +1,7 @@
 //! What the paper compares, and the plainest competitor: a scan.
 //!
 //! The question is always the same: is a record within `radius` of the query? Everything is in memory; *accesses* count
-//! how many pages of 4 KiB a query would read if nothing were cached: pages of records for a scan, nodes for a tree (a
+//! how many pages of 4,096 bytes a query would read if nothing were cached: pages of records for a scan, nodes for a tree (a
 //! node is a page), and pages of bits for a filter.
 
 use super::points::{Point, squared_distance};

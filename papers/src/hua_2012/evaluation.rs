@@ -78,6 +78,10 @@ pub struct Evaluation {
     pub filled: Vec<Filled>,
     /// Data and radius, with the reason why the planner has no locality-sensitive Bloom filter, or no filter at all.
     pub refused: Vec<(&'static str, f64, String)>,
+    /// The LSB-tree's bytes without records in its leaves.
+    pub codes: Vec<(&'static str, u64)>,
+    /// The LSB-tree's mean proximity χ, by data and kind of queries.
+    pub proximity: Vec<(&'static str, &'static str, f64)>,
 }
 
 impl Evaluation {
@@ -88,6 +92,14 @@ impl Evaluation {
         let scan = Scan(stored);
         let lsb_tree = LsbTree::new(stored, 1, seed);
         let smart_store = SmartStore::new(stored, GROUPS, 1, seed);
+        self.codes.push((name, lsb_tree.code_bytes()));
+        for kind in work.kinds {
+            let chi = kind.points.iter().zip(kind.nearest()).map(|(query, nearest)| {
+                let found = lsb_tree.distance_of_nearest(query);
+                if found > 0.0 { nearest / found } else { 1.0 }
+            });
+            self.proximity.push((name, kind.name, chi.sum::<f64>() / kind.points.len() as f64));
+        }
         for &radius in work.radii {
             run.progress(format!("{name}: R = {radius}"));
             let filters = self.filters(work, radius, seed)?;

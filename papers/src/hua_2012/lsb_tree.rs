@@ -111,6 +111,17 @@ impl<const D: usize> LsbTree<D> {
         self.z_order_bytes() + 4
     }
 
+    /// Returns the bytes of the same trees with Z-order values and ids in their leaves, and no coordinates.
+    pub fn code_bytes(&self) -> u64 {
+        let bytes = |tree: &BTree<_>| (tree.len() + tree.inner_entries()) * self.inner_entry();
+        self.trees.iter().map(bytes).sum::<usize>() as u64
+    }
+
+    /// Returns the distance of the nearest record that a search for the nearest one finds.
+    pub fn distance_of_nearest(&self, query: &Point<D>) -> f64 {
+        f64::from(self.nearest(query, None).0).sqrt()
+    }
+
     fn z_order(&self, functions: &[Projection<D>], record: &Point<D>) -> Key {
         // Projections may be negative: half of the range is added, as in the authors' program.
         let (half, most) = (2f64.powi(self.bits as i32 - 1), 2f64.powi(self.bits as i32) - 1.0);

@@ -1,8 +1,9 @@
 //! Hua, Xiao, Veeravalli & Feng, "Locality-Sensitive Bloom Filter for Approximate Membership Query" (2012).
 //!
 //! The paper's evaluation on the forest data and on a trace like its own, with its rivals: [`competitor::Scan`],
-//! [`lsb_tree`] and [`smart_store`]; its theorems ([`theorems`]); and its distribution over nodes ([`nodes`]).
+//! [`lsb_tree`] and [`smart_store`]; its theorems ([`theorems`], [`cases`]); and its distribution over nodes ([`nodes`]).
 
+mod cases;
 mod claims;
 mod competitor;
 mod evaluation;
@@ -72,7 +73,7 @@ impl<const D: usize> Records<D> {
 
     /// Measures summaries over nodes, with the paper's ω.
     fn distribute(&self, run: &Run) -> anyhow::Result<(Vec<nodes::Nodes>, Vec<nodes::Staleness>)> {
-        run.progress(format!("{}: a filter a node", self.name));
+        run.progress(format!("{}: a filter per node", self.name));
         let stored = &self.stored[..self.stored.len().min(run.full_or_quick(145_000, 10_000))];
         let (seed, width) = (Seed::new(30), filters::WIDTH);
         let far = queries::uniform(stored, run.full_or_quick(20_000, 3_000), seed);
@@ -96,6 +97,7 @@ pub fn run(run: &mut Run) -> anyhow::Result<()> {
     let outcomes = theorems::outcomes(repetitions, queries, Seed::new(5))?;
     report::theorems(run, &outcomes)?;
     claims::theorems(run, &outcomes);
+    cases::run(run)?;
 
     let (mut evaluation, mut tuned) = (Evaluation::default(), Vec::new());
     let mut spread = None;
@@ -133,7 +135,7 @@ pub fn run(run: &mut Run) -> anyhow::Result<()> {
     claims::evaluation(run, &evaluation, &tuned);
     claims::nodes(run, &spread, &stale);
     run.headline(
-        "as printed the filter is full and says yes to everything; with buckets 16 to 32 R wide it is a fair summary in a tenth of an index's room",
+        "as printed the filter is full and says yes to everything; with buckets 16 to 32 R wide it is a fair summary in a tenth of an index's space",
     )
 }
 

@@ -45,7 +45,7 @@ pub fn evaluation_tables(run: &Run, evaluation: &Evaluation) -> anyhow::Result<(
         "accepted beyond 4 R",
         "µs",
         "accesses",
-        "KiB",
+        "kB",
     ]);
     for measured in &evaluation.measured {
         table.row([
@@ -60,11 +60,11 @@ pub fn evaluation_tables(run: &Run, evaluation: &Evaluation) -> anyhow::Result<(
             rate(measured.accepted_far),
             significant(measured.microseconds, 3),
             significant(measured.accesses, 3),
-            count(measured.bytes as f64 / 1024.0),
+            count(measured.bytes as f64 / 1000.0),
         ]);
     }
     run.table("evaluation", &table)?;
-    let mut filled = Table::new(["data", "R", "filter", "shape", "fill", "bits a record"]);
+    let mut filled = Table::new(["data", "R", "filter", "shape", "fill", "bits per record"]);
     for filter in &evaluation.filled {
         filled.row([
             filter.data.to_owned(),
@@ -86,7 +86,7 @@ pub fn evaluation_tables(run: &Run, evaluation: &Evaluation) -> anyhow::Result<(
 
 /// Writes the space beside SmartStore's, the paper's Table 1: each competitor at the paper's R.
 pub fn space_table(run: &Run, evaluation: &Evaluation, at: &[(&'static str, f64)]) -> anyhow::Result<()> {
-    let mut table = Table::new(["competitor", "data", "KiB", "of SmartStore", "paper"]);
+    let mut table = Table::new(["competitor", "data", "kB", "of SmartStore", "paper"]);
     for (name, _) in COMPETITORS {
         for &(data, radius) in at {
             let Some(bytes) = bytes(evaluation, data, radius, name) else { continue };
@@ -99,8 +99,16 @@ pub fn space_table(run: &Run, evaluation: &Evaluation, at: &[(&'static str, f64)
                 ("LSBF as printed", _) => "0.15",
                 _ => "-",
             };
-            let kib = significant(bytes / 1024.0, 3);
-            table.row([name.into(), data.to_owned(), kib, significant(bytes / store, 2), printed.into()]);
+            let size = significant(bytes / 1000.0, 3);
+            table.row([name.into(), data.to_owned(), size, significant(bytes / store, 2), printed.into()]);
+        }
+        if name == "LSB-tree" {
+            for &(data, radius) in at {
+                let Some((_, bytes)) = evaluation.codes.iter().find(|(of, _)| *of == data) else { continue };
+                let part = significant(*bytes as f64 / bytes_of_store(evaluation, data, radius), 2);
+                let size = significant(*bytes as f64 / 1000.0, 3);
+                table.row(["LSB-tree, codes and ids only", data, &size, &part, "as above"]);
+            }
         }
     }
     run.table("space", &table)
@@ -158,7 +166,7 @@ fn bars(evaluation: &Evaluation, axis: &Axis, value: &dyn Fn(&Measured) -> f64) 
 
 /// Draws latency, accuracy and accesses, and the two errors separately.
 pub fn evaluation_figures(run: &Run, evaluation: &Evaluation) -> anyhow::Result<()> {
-    let latency = bars(evaluation, &Axis::powers("µs a query").within(0.1, 10_000.0), &|m| m.microseconds);
+    let latency = bars(evaluation, &Axis::powers("µs per query").within(0.1, 10_000.0), &|m| m.microseconds);
     let note = |text: &str| vec![text.to_owned()];
     run.figure(
         "latency",
@@ -175,15 +183,16 @@ pub fn evaluation_figures(run: &Run, evaluation: &Evaluation) -> anyhow::Result<
     run.figure(
         "accuracy",
         &Figure {
-            title: "Accuracy as the paper has it: one number for both errors".into(),
+            title: "Accuracy: right answers, one number for both errors".into(),
             notes: note(
-                "Where every query has a record within R, as on the forest at R = 2000, always saying yes is right.",
+                "Where every query has a record within R, as on the forest at R = 2000, always saying yes is right. A stub is 0 %; no bar: no filter is planned.",
             ),
             panels: accuracy,
             columns: 2,
         },
     )?;
-    let accesses = bars(evaluation, &Axis::powers("pages of 4 KiB a query").within(0.5, 20_000.0), &|m| m.accesses);
+    let accesses =
+        bars(evaluation, &Axis::powers("pages of 4,096 bytes per query").within(0.5, 20_000.0), &|m| m.accesses);
     run.figure(
         "accesses",
         &Figure {
@@ -200,7 +209,7 @@ pub fn evaluation_figures(run: &Run, evaluation: &Evaluation) -> anyhow::Result<
 fn errors(evaluation: &Evaluation) -> Figure {
     let mut data: Vec<&'static str> = pairs(evaluation).into_iter().map(|(data, _)| data).collect();
     data.dedup();
-    let panel = |data: &'static str, what: &str, of: &dyn Fn(&Measured) -> Rate| {
+    let panel = |data: &'static str, what: &str, promised: bool, of: &dyn Fn(&Measured) -> Rate| {
         let radii = radii(evaluation, data);
         let series = COMPETITORS.iter().skip(1).enumerate().map(|(i, &(name, colour))| {
             let points = radii.iter().enumerate().filter_map(|(place, &radius)| {
@@ -217,24 +226,25 @@ fn errors(evaluation: &Evaluation) -> Figure {
             x: Axis::names("R", radii.iter().map(f64::to_string)),
             y: Axis::even("part of the queries").within(-0.02, 1.02),
             series: series.collect(),
-            rules: vec![Rule::Horizontal(filters::ALLOWED, String::new())],
+            rules: if promised { vec![Rule::Horizontal(filters::ALLOWED, String::new())] } else { Vec::new() },
             ..Panel::default()
         }
     };
     let panels = data.into_iter().flat_map(|data| {
         [
-            panel(data, "near queries missed", &|m| m.missed),
-            panel(data, "queries with nothing within R accepted", &|m| m.accepted),
+            panel(data, "near, missed", true, &|m| m.missed),
+            panel(data, "beyond R, accepted", false, &|m| m.accepted),
+            panel(data, "beyond 4 R, accepted", true, &|m| m.accepted_far),
         ]
     });
     Figure {
         title: "Both errors apart".into(),
         notes: vec![
-            "With 95 % intervals. Dashed: the 5 % that the planned filter allows at R, and beyond 4 R.".into(),
-            "Between R and 4 R nothing is promised.".into(),
+            "With 95 % intervals. Dashed: the 5 % that the planned filter allows, of queries near and of queries with nothing within 4 R.".into(),
+            "Where a query's nearest record lies between R and 4 R nothing is promised.".into(),
         ],
         panels: panels.collect(),
-        columns: 2,
+        columns: 3,
     }
 }
 
@@ -322,6 +332,11 @@ pub fn theorems(run: &Run, outcomes: &[Outcome]) -> anyhow::Result<()> {
     let mut accepted = dots(&Variant::ALL, &|outcome| outcome.accepted);
     accepted.push(line(basic, Shape::Line, Variant::BASIC, &|o| o.false_positive));
     accepted.push(line(verified, Shape::Line, Variant::VERIFIED, &|o| o.false_positive));
+    for (variant, name) in
+        Variant::ALL.into_iter().zip(["library, basic", "library, verification", "library, overflow", "library, both"])
+    {
+        accepted.push(line(name, Shape::Dotted, variant, &|o| o.predicted.1));
+    }
     let balance = Variant::ALL.iter().map(|&variant| {
         let points = of(variant).map(|outcome| (outcome.width, outcome.balance()));
         Series::new(variant.name(), Shape::DotsOnLine, colour(variant), points)
@@ -364,12 +379,12 @@ pub fn nodes(run: &Run, nodes: &[Nodes], stale: &[Staleness]) -> anyhow::Result<
         "accepted: apart",
         "missed: merged",
         "missed: apart",
-        "KiB kept: merged",
-        "KiB kept: apart",
-        "KiB sent: merged",
-        "KiB sent: apart",
+        "kB kept: merged",
+        "kB kept: apart",
+        "kB sent: merged",
+        "kB sent: apart",
     ]);
-    let kib = |bytes: u64| count(bytes as f64 / 1024.0);
+    let kilobytes = |bytes: u64| count(bytes as f64 / 1000.0);
     for at in nodes {
         table.row([
             at.nodes.to_string(),
@@ -378,17 +393,16 @@ pub fn nodes(run: &Run, nodes: &[Nodes], stale: &[Staleness]) -> anyhow::Result<
             rate(at.apart),
             rate(at.merged_missed),
             rate(at.apart_missed),
-            kib(at.merged_bytes),
-            kib(at.apart_bytes),
-            kib(at.merged_traffic),
-            kib(at.apart_traffic),
+            kilobytes(at.merged_bytes),
+            kilobytes(at.apart_bytes),
+            kilobytes(at.merged_traffic),
+            kilobytes(at.apart_traffic),
         ]);
     }
     run.table("nodes", &table)?;
-    let mut lags =
-        Table::new(["records between exchanges", "recent records missed", "expected", "KiB sent for a record"]);
+    let mut lags = Table::new(["records between exchanges", "recent records missed", "expected", "kB sent per record"]);
     for at in stale {
-        let sent = significant(at.traffic_per_record / 1024.0, 3);
+        let sent = significant(at.traffic_per_record / 1000.0, 3);
         lags.row([count(at.lag as f64), rate(at.missed), significant(at.expected, 3), sent]);
     }
     run.table("staleness", &lags)?;
@@ -403,7 +417,7 @@ pub fn nodes(run: &Run, nodes: &[Nodes], stale: &[Staleness]) -> anyhow::Result<
     let count_axis = || Axis::even("nodes").within(0.0, 31.0);
     let lag_axis = || Axis::powers("records between exchanges");
     run.figure("nodes", &Figure {
-        title: "A filter a node: merged, or kept apart".into(),
+        title: "A filter per node: merged, or kept apart".into(),
         notes: vec!["Basic filters. Merged, they have the bits of one filter of all records; apart, each is sized for a node's share and all are asked.".into()],
         panels: vec![
             Panel {
@@ -438,10 +452,10 @@ pub fn nodes(run: &Run, nodes: &[Nodes], stale: &[Staleness]) -> anyhow::Result<
                 ..Panel::default()
             },
             Panel {
-                title: "30 nodes: sent for a record".into(),
+                title: "30 nodes: sent per record".into(),
                 x: lag_axis(),
-                y: Axis::powers("KiB"),
-                series: vec![Series::new("merged", Shape::Dots, Colour::Blue, stale.iter().map(|at| (at.lag as f64, at.traffic_per_record / 1024.0)))],
+                y: Axis::powers("kB"),
+                series: vec![Series::new("merged", Shape::Dots, Colour::Blue, stale.iter().map(|at| (at.lag as f64, at.traffic_per_record / 1000.0)))],
                 ..Panel::default()
             },
         ],

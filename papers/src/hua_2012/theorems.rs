@@ -6,7 +6,7 @@
 //! width of buckets runs from its ω = .85 upwards, since .85 alone would show nothing but misses. Every repetition
 //! draws new functions and new records.
 
-use nearset::{Distance, Filter, Rng, Seed, Spec, family::Hashed};
+use nearset::{Distance, Filter, Rng, Seed, Spec, family::Hashed, spec::Probing};
 use nearset_theory::locality_sensitive as theory;
 
 use super::{
@@ -139,6 +139,52 @@ fn outcome(width: f64, variant: Variant, repetitions: u64, queries: usize, seed:
         missed,
         accepted,
     })
+}
+
+/// One probing at one width, as counted.
+pub struct Swept {
+    pub width: f64,
+    /// How many functions may miss, and how far their neighbours may lie; none without overflow.
+    pub probing: Option<Probing>,
+    pub missed: Rate,
+    pub accepted: Rate,
+}
+
+/// The probings of the sweep: t from 1 to 3, for one missing function and for two.
+const PROBINGS: [Option<Probing>; 7] = [
+    None,
+    Some(Probing { bands: 1, reach: 1 }),
+    Some(Probing { bands: 1, reach: 2 }),
+    Some(Probing { bands: 1, reach: 3 }),
+    Some(Probing { bands: 2, reach: 1 }),
+    Some(Probing { bands: 2, reach: 2 }),
+    Some(Probing { bands: 2, reach: 3 }),
+];
+
+/// Counts the errors of verified filters over t, the number of functions that may miss, and the width of buckets.
+pub fn sweep(repetitions: u64, queries: usize, seed: Seed) -> anyhow::Result<Vec<Swept>> {
+    let widths = [16.0, 32.0, 64.0, 128.0];
+    let cells: Vec<_> = widths.iter().flat_map(|&width| PROBINGS.map(|probing| (width, probing))).collect();
+    let swept = in_parallel(&cells, |&(width, probing)| {
+        let (mut missed, mut accepted) = (Rate::default(), Rate::default());
+        for repetition in 0..repetitions {
+            let mut rng = Rng::new(seed.derive("records", repetition));
+            let stored: Vec<Point<DIMENSION>> = (0..RECORDS).map(|_| anywhere(&mut rng)).collect();
+            let mut spec = filters::half_full::<DIMENSION>(width, RECORDS, seed.derive("functions", repetition))?;
+            spec.probing = probing;
+            let (mut filter, mut room) = (Filter::new(&spec.into())?, Hashed::default());
+            for record in &stored {
+                filter.insert(record.as_slice(), &mut room)?;
+            }
+            for _ in 0..queries {
+                let near = beside(&stored[rng.below(RECORDS as u64) as usize], &mut rng);
+                missed = missed + Rate::count([!filter.contains_near(near.as_slice(), &mut room)?]);
+                accepted = accepted + Rate::count([filter.contains_near(anywhere(&mut rng).as_slice(), &mut room)?]);
+            }
+        }
+        Ok(Swept { width, probing, missed, accepted })
+    });
+    swept.into_iter().collect()
 }
 
 fn anywhere(rng: &mut Rng) -> Point<DIMENSION> {

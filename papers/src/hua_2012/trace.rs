@@ -5,14 +5,14 @@
 //! model, and what the paper printed about the trace can be compared with it in kind, not in number:
 //!
 //! - Files come in folders of 1 to 200 (heavy-tailed: `200^u`, `u` uniform), created and used together. A folder has a
-//!   time within six hours, a typical size (log-normal, median 16 KiB, σ = 1.6) and a typical popularity.
+//!   time within six hours, a typical size (log-normal, median 16 units of 1,024 bytes, σ = 1.6) and a typical popularity.
 //! - A file's size is its folder's times a log-normal of σ = .5, at most 1 GiB; its last access is within some minutes
 //!   of its folder's (Gaussian, σ = 120 s).
 //! - Reads are geometric with a mean drawn for the folder (log-normal, median 1.5, σ = 1), writes likewise (median .5).
 //! - The sequence is the rank of the access time, since operations are numbered in order.
 //!
 //! The units are chosen so that no attribute drowns the others by its unit alone: seconds, reads, writes, thousands of
-//! operations, KiB.
+//! operations, units of 1,024 bytes.
 
 use nearset::{Rng, Seed};
 

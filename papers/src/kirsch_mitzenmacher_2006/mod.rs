@@ -1,10 +1,13 @@
 //! Kirsch & Mitzenmacher, "Distance-Sensitive Bloom Filters" (ALENEX 2006).
 //!
 //! The filter as printed in both readings of its experiment ([`printed`]), what its sizes would be today on the same
-//! strings ([`sizes`]), and its reduction of larger alphabets to bits ([`alphabet`]).
+//! strings ([`sizes`]), the scanned sketch and filters over Bloom filters ([`scan`]), its open questions ([`growth`]), and
+//! its reduction of larger alphabets to bits ([`alphabet`]).
 
 mod alphabet;
+mod growth;
 pub(crate) mod printed;
+mod scan;
 mod sizes;
 mod workload;
 
@@ -37,5 +40,7 @@ fn reading_name(noise: Noise) -> &'static str {
 pub fn run(run: &mut Run) -> anyhow::Result<()> {
     let printed = printed::run(run)?;
     sizes::run(run, &printed)?;
+    scan::run(run, &printed)?;
+    growth::run(run)?;
     alphabet::run(run)
 }
