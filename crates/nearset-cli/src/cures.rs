@@ -57,6 +57,7 @@ fn in_flags(cure: Cure) -> String {
         }
         Cure::NameField => "--field names another".into(),
         Cure::NameFieldOrSkip => "name another with --field, or use --on-error skip to leave out such records".into(),
+        Cure::NameEvidence => "name the fields that hold questions and answers with --fields, such as --fields prompt,solution".into(),
         Cure::Skip => "use --on-error skip to leave out such records".into(),
         Cure::SkipRest => "use --on-error skip to keep the whole records before it".into(),
         Cure::FetchAgain => "fetch the file again, or use --on-error skip to keep the whole records before it".into(),
@@ -95,7 +96,7 @@ fn option(command: &str, name: &str) -> String {
         "max false positive" => "max-fp",
         "shingling" => "shingle",
         "text field" | "id field" | "annotate" | "removed" | "save" | "report" | "near" | "seed" | "capacity"
-        | "against" | "verify" | "keep" | "chain" => name,
+        | "against" | "verify" | "keep" | "chain" | "mask" | "share" | "mass" => name,
         _ => return name.to_owned(),
     };
     format!("--{}", flag.replace(' ', "-"))

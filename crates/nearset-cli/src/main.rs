@@ -1,11 +1,13 @@
 //! The `nearset` program: one file per subcommand, each a thin translation of options into the library's terms.
 //!
-//! Exit codes: 0 it was done, 1 it failed, 2 the command line is wrong; `query` adds 10 for "something is near".
+//! Exit codes: 0 it was done, 1 it failed, 2 the command line is wrong; `query` adds 10 for "something is near",
+//! a dry run of `decontaminate` for "something is inside".
 
 mod build;
 mod check;
 mod cluster;
 mod cures;
+mod decontaminate;
 mod dedup;
 mod goal;
 mod info;
@@ -34,6 +36,7 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     Dedup(dedup::Args),
+    Decontaminate(decontaminate::Args),
     Pairs(pairs::Args),
     Cluster(cluster::Args),
     Plan(plan::Args),
@@ -48,6 +51,7 @@ enum Command {
 fn main() -> ExitCode {
     let (name, outcome) = match Cli::parse().command {
         Command::Dedup(args) => ("dedup", dedup::run(args)),
+        Command::Decontaminate(args) => ("decontaminate", decontaminate::run(args)),
         Command::Pairs(args) => ("pairs", pairs::run(args)),
         Command::Cluster(args) => ("cluster", cluster::run(args)),
         Command::Plan(args) => ("plan", plan::run(args)),

@@ -18,6 +18,7 @@
 
 pub mod background;
 pub mod capacity;
+pub mod decontaminate;
 pub mod dedup;
 pub mod filter_file;
 pub mod in_order;

@@ -27,6 +27,8 @@ pub enum Cure {
     NameField,
     /// Name another field, or leave out the records that lack it.
     NameFieldOrSkip,
+    /// Name the fields of the benchmark that are evidence.
+    NameEvidence,
     /// Leave out the records that can't be read.
     Skip,
     /// Take the records before the fault and leave out the rest of the file.
@@ -77,6 +79,7 @@ impl fmt::Display for Cure {
             }
             Cure::NameField => "name another field",
             Cure::NameFieldOrSkip => "name another field, or leave out such records",
+            Cure::NameEvidence => "name the fields that hold questions and answers",
             Cure::Skip => "leave out such records",
             Cure::SkipRest => "keep the whole records before it and leave out the rest",
             Cure::Replace => "choose another name, or allow the file to be replaced",

@@ -227,6 +227,8 @@ pub enum RecordFault {
     },
     #[error("field {field:?}: {found:?} is not a number")]
     BadNumber { field: String, found: String },
+    #[error("field {field:?} is a part of another, which can't be written anew: move it to the top of the record")]
+    Nested { field: String },
     #[error("column {column:?} is null or empty here")]
     Null { column: String },
     #[error(

@@ -196,7 +196,7 @@ pub struct Repeated {
 }
 
 /// A record: where it stands, and its text.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Excerpt {
     /// Its id; empty where it has none.
     pub id: String,
@@ -232,3 +232,81 @@ impl Fact {
         Self { name: name.into(), value: value.to_string() }
     }
 }
+/// What was found of a benchmark.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+#[non_exhaustive]
+pub struct BenchmarkSummary {
+    /// The file's name.
+    pub name: String,
+    /// Its items.
+    pub items: u64,
+    /// Those of them that are in some record.
+    pub found: u64,
+    /// Records that hold one.
+    pub records: u64,
+    /// Ids of items that are too short to decide on.
+    pub too_short: Vec<String>,
+}
+
+impl BenchmarkSummary {
+    /// Returns a benchmark of which nothing is known yet.
+    pub fn new(name: impl ToString) -> Self {
+        Self { name: name.to_string(), ..Self::default() }
+    }
+}
+
+/// What share of the items of a length is found.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct PromiseRow {
+    /// The length in words.
+    pub words: String,
+    /// How many items there are.
+    pub items: u64,
+    /// By share of words edited, the share that is found.
+    pub found: Vec<(f64, f64)>,
+}
+
+/// An item beside the part of a record that holds it.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct LeakExample {
+    /// How many times the weight is there that is needed.
+    pub score: f64,
+    /// Which share of the item's weight is there.
+    pub share: f64,
+    /// The field that was found.
+    pub field: String,
+    /// The part of the record.
+    pub record: Excerpt,
+    /// The item.
+    pub item: Excerpt,
+}
+
+/// Everything that a page about benchmark items in a corpus shows.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct LeakReport {
+    /// The heading.
+    pub title: String,
+    /// The program and its output.
+    pub made_by: String,
+    /// What a reader must know first.
+    pub warnings: Vec<String>,
+    /// Records read.
+    pub records: u64,
+    /// Bytes of records read.
+    pub bytes: u64,
+    /// Records that hold an item.
+    pub contaminated: u64,
+    /// Those of them that were kept without it.
+    pub masked: u64,
+    /// Items in records, each as often as it was found.
+    pub findings: u64,
+    /// By benchmark, in order.
+    pub benchmarks: Vec<BenchmarkSummary>,
+    /// What is found of leaks with edits.
+    pub promise: Vec<PromiseRow>,
+    /// By benchmark, findings, the most doubtful first.
+    pub examples: Vec<Vec<LeakExample>>,
+    /// How it was run.
+    pub options: Vec<Fact>,
+}
+

@@ -96,6 +96,16 @@ pub enum RunError {
     NoRoom { needed: u64, folder: PathBuf, free: u64 },
     #[error("no record has the field {field:?} that says which to keep: is it spelt so?")]
     NoField { field: String },
+    #[error(
+        "{name}: no record has {}, and so nothing to look for; the fields there are {}",
+        if wanted.is_empty() { "a field that is usual for questions or texts".to_owned() } else { wanted.join(", ") },
+        if found.is_empty() { "unknown".to_owned() } else { found.join(", ") }
+    )]
+    NoEvidence { name: Arc<str>, wanted: Vec<String>, found: Vec<String> },
+    #[error("{name}: the item {id} has nothing in the fields that others have")]
+    NoEvidenceInItem { name: Arc<str>, id: String },
+    #[error("{}: {why}", path.display())]
+    BadBenchmark { path: PathBuf, why: &'static str },
     #[error("more than 2^32 - 2 records: split the corpus")]
     TooMany,
 }
@@ -119,6 +129,8 @@ impl RunError {
             RunError::Scratch { .. } | RunError::NoRoom { .. } => Some(Cure::MakeRoom),
             RunError::Memory { .. } | RunError::MemoryTaken { .. } => Some(Cure::LessMemory),
             RunError::Pipe { cure, .. } => Some(*cure),
+            RunError::NoEvidence { .. } => Some(Cure::NameEvidence),
+            RunError::NoEvidenceInItem { .. } => Some(Cure::Skip),
             _ => None,
         }
     }

@@ -22,6 +22,9 @@ pub(crate) enum Verdict {
     NearTo { name: u32, similarity: f64, library: Option<usize> },
     /// Screened against a filter, and written or not.
     Screened { near: bool, hits: Option<u32>, kept: bool },
+    /// It holds benchmark items: which of the batch's names are a list of them as JSON, what the surest is called and, if the rest is kept,
+    /// the text without them.
+    Leaks { findings: u32, name: u32, share: f64, rest: Option<u32> },
     /// It could not be read.
     Faulty,
 }
@@ -29,14 +32,23 @@ pub(crate) enum Verdict {
 impl Verdict {
     /// Returns whether the record stays.
     pub fn is_kept(self) -> bool {
-        matches!(self, Verdict::New { .. } | Verdict::Kept | Verdict::Screened { kept: true, .. })
+        matches!(
+            self,
+            Verdict::New { .. }
+                | Verdict::Kept
+                | Verdict::Screened { kept: true, .. }
+                | Verdict::Leaks { rest: Some(_), .. }
+        )
     }
 
     /// Returns whether it is near one of this run's own records, or what it was screened against.
     pub fn is_near(self) -> bool {
         matches!(
             self,
-            Verdict::Near { .. } | Verdict::NearTo { library: None, .. } | Verdict::Screened { near: true, .. }
+            Verdict::Near { .. }
+                | Verdict::NearTo { library: None, .. }
+                | Verdict::Screened { near: true, .. }
+                | Verdict::Leaks { .. }
         )
     }
 

@@ -256,7 +256,9 @@ impl Start {
     }
 
     fn first_tally(&self, decider: &impl Decider, against: usize) -> Tally {
-        let samples = Samples::new(if self.options.report.is_some() { SAMPLED } else { 0 });
+        // What is inside what is shown by the decider, and no sample is compared again.
+        let is_sampled = self.options.report.is_some() && !matches!(self.manner, Manner::Leaks { .. });
+        let samples = Samples::new(if is_sampled { SAMPLED } else { 0 });
         let mut tally = Tally::new(&self.sources, against, samples);
         tally.next_checkpoint = match &self.folder {
             Some(_) if decider.starts_with_checkpoint() => 1,
@@ -278,7 +280,7 @@ impl Start {
     ) -> Result<Done<D::Outcome>, RunError> {
         let against = match &self.manner {
             Manner::Filter { against, .. } | Manner::Compared { against, .. } => against.len(),
-            Manner::Screened { .. } => 0,
+            Manner::Screened { .. } | Manner::Leaks { .. } => 0,
         };
         let (tally, position, saved) = match &self.resumed {
             Some(state) => (state.tally.clone(), state.position, state.decider.clone()),
@@ -361,8 +363,11 @@ impl Start {
 
     /// Returns whether records are to be named beside others that are near them.
     pub fn wants_names(&self) -> bool {
-        let Manner::Compared { saves, .. } = self.manner else { return false };
-        saves || self.options.annotate || self.options.removed.is_some()
+        match self.manner {
+            Manner::Compared { saves, .. } => saves || self.options.annotate || self.options.removed.is_some(),
+            Manner::Leaks { .. } => self.options.report.is_some(),
+            _ => false,
+        }
     }
 
     /// Completes the outputs, says so, and only then lets them appear: if it is stopped in between, resuming does the rest.

@@ -30,11 +30,16 @@ pub(crate) enum Manner {
     },
     /// By what one filter, built before, says of each record alone.
     Screened { filter: String, bands: Option<u32> },
+    /// By what it holds; if texts are cut rather than dropped, by the name of their field.
+    Leaks { cut: Option<String> },
 }
 
 impl Manner {
     /// Returns the fields that annotating adds.
     pub fn added(&self, annotate: bool) -> Vec<Added> {
+        if let Manner::Leaks { cut: Some(text) } = self {
+            return vec![Added::own_text(text)];
+        }
         let fields = match self {
             _ if !annotate => &[][..],
             Manner::Filter { .. } => &[("near_duplicate", AddedKind::Bool), ("hits", AddedKind::Integer)],
@@ -44,6 +49,11 @@ impl Manner {
                 ("similarity", AddedKind::Number),
             ],
             Manner::Screened { .. } => &[("near", AddedKind::Bool), ("hits", AddedKind::Integer)],
+            Manner::Leaks { .. } => &[
+                ("contaminated", AddedKind::Bool),
+                ("leak_of", AddedKind::Text),
+                ("leak_share", AddedKind::Number),
+            ],
         };
         fields.iter().map(|&(name, kind)| Added::new(name, kind)).collect()
     }
@@ -162,11 +172,18 @@ impl Outputs {
                     let hits = hits.map_or(Value::Null, |hits| Value::Integer(i64::from(hits)));
                     out.annotate(&job.batch, i, &[Value::Bool(near), hits])?;
                 }
+                Verdict::Leaks { name, share, .. } if self.annotate => {
+                    let of = Value::Text(job.names.get(name as usize));
+                    out.annotate(&job.batch, i, &[near, of, Value::Number(share)])?;
+                }
+                Verdict::Leaks { rest: Some(rest), .. } => {
+                    out.replace(&job.batch, i, job.names.get(rest as usize))?;
+                }
                 verdict if verdict.is_kept() => out.copy(&job.batch, i)?,
                 _ => out.leave_out(&job.batch)?,
             }
         }
-        if self.removed.is_some() && !verdict.is_kept() {
+        if self.removed.is_some() && (!verdict.is_kept() || matches!(verdict, Verdict::Leaks { .. })) {
             self.removal(job, i, verdict)?;
         }
         Ok(())
@@ -195,7 +212,14 @@ impl Outputs {
             json_string(job.names.get(name as usize), line);
             line.extend_from_slice(format!(",\"similarity\":{similarity}").as_bytes());
         }
+        if let Verdict::Leaks { findings, .. } = verdict {
+            line.extend_from_slice(b",\"findings\":");
+            line.extend_from_slice(job.names.get(findings as usize).as_bytes());
+        }
         let reason = match (verdict, &self.manner) {
+            (Verdict::Leaks { rest: Some(_), .. }, _) => "benchmark items were cut out".to_owned(),
+            (Verdict::Leaks { .. }, Manner::Leaks { cut: Some(_) }) => "holds benchmark items and nothing else".to_owned(),
+            (Verdict::Leaks { .. }, _) => "holds benchmark items".to_owned(),
             (Verdict::Against { filter, .. }, Manner::Filter { against, .. }) => format!("near {}", against[filter]),
             (Verdict::Against { filter, .. }, Manner::Compared { against, .. }) => {
                 format!("near {}, not compared", against[filter])

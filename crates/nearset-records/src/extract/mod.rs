@@ -26,6 +26,8 @@ pub(crate) use csv::{Cell, Cells, row_cells, strip_line_end};
 pub enum ItemField {
     /// A text.
     Text,
+    /// A text, a number, or texts and numbers in lists and objects of JSON or a list in Parquet: all of them, one per line.
+    Texts,
     /// A bit string in hexadecimal digits.
     Hex,
     /// Numbers: an array in JSON, a list in Parquet, numbers between commas or spaces in other texts.
@@ -46,6 +48,7 @@ impl ItemField {
     pub(crate) fn wanted(self) -> &'static str {
         match self {
             ItemField::Text => "a string",
+            ItemField::Texts => "a string, or strings in an array",
             ItemField::Hex => "a string of hexadecimal digits",
             ItemField::Vector => "an array of numbers",
         }
@@ -302,7 +305,7 @@ impl<'a, 'b> Decoder<'a, 'b> {
 
     /// Decodes the item that stands as text in the record.
     pub fn item(&mut self, i: usize, record: &str, raw: Raw) -> Result<Place, RecordFault> {
-        if self.fields.kind == ItemField::Text {
+        if matches!(self.fields.kind, ItemField::Text | ItemField::Texts) {
             return self.string(i, record, raw);
         }
         let mut decoded = Vec::new();
@@ -336,6 +339,30 @@ impl<'a, 'b> Decoder<'a, 'b> {
         } else {
             decode(record, raw, &self.arena.escapes, &mut self.arena.text)?;
         }
+        Ok(Place::Arena(start..self.arena.text.len()))
+    }
+
+    /// Returns all strings and numbers of a JSON value, one per line.
+    pub fn texts(&mut self, value: &str) -> Result<Place, RecordFault> {
+        fn append(value: &serde_json::Value, start: usize, out: &mut Vec<u8>) {
+            let mut line = |text: &str| {
+                if out.len() > start {
+                    out.push(b'\n');
+                }
+                out.extend_from_slice(text.as_bytes());
+            };
+            match value {
+                serde_json::Value::String(text) => line(text),
+                serde_json::Value::Number(number) => line(&number.to_string()),
+                serde_json::Value::Array(values) => values.iter().for_each(|value| append(value, start, out)),
+                serde_json::Value::Object(members) => members.values().for_each(|value| append(value, start, out)),
+                serde_json::Value::Bool(_) | serde_json::Value::Null => {}
+            }
+        }
+        let value = serde_json::from_str(value)
+            .map_err(|error| RecordFault::InvalidJson { column: error.column(), why: "a value is broken" })?;
+        let start = self.arena.text.len();
+        append(&value, start, &mut self.arena.text);
         Ok(Place::Arena(start..self.arena.text.len()))
     }
 

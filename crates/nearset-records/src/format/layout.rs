@@ -64,6 +64,11 @@ pub(crate) trait Layout: Sync {
         false
     }
 
+    /// Returns whether a record is a text and nothing else.
+    fn is_plain_text(&self) -> bool {
+        false
+    }
+
     /// Returns whether a source is one record, which is then called by the source's name.
     fn is_whole_file(&self) -> bool {
         false

@@ -37,6 +37,8 @@ impl Layout for Jsonl {
         };
         let place = match (item.kind, fields.kind) {
             (json::Kind::String, ItemField::Text | ItemField::Hex) => decoder.item(i, record, item.into())?,
+            (json::Kind::String | json::Kind::Number, ItemField::Texts) => decoder.item(i, record, item.into())?,
+            (json::Kind::Array | json::Kind::Object, ItemField::Texts) => decoder.texts(&record[item.range])?,
             (json::Kind::Array, ItemField::Vector) => decoder.numbers(&record[item.range])?,
             (found, kind) => {
                 let (found, wanted) = (found.name(), kind.wanted());
@@ -84,6 +86,10 @@ impl Layout for Text {
         Ok((decoder.item(i, record, Raw::plain(range))?, None))
     }
 
+    fn is_plain_text(&self) -> bool {
+        true
+    }
+
     fn is_one_line(&self) -> bool {
         true
     }
@@ -119,6 +125,10 @@ impl Layout for TextFile {
     }
 
     fn is_whole_file(&self) -> bool {
+        true
+    }
+
+    fn is_plain_text(&self) -> bool {
         true
     }
 

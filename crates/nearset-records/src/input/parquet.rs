@@ -89,6 +89,9 @@ impl ParquetRows {
             ItemField::Text | ItemField::Hex => {
                 (leaf.physical_type() == Type::BYTE_ARRAY && leaf.max_rep_level() == 0, "a string")
             }
+            ItemField::Texts => {
+                (leaf.physical_type() == Type::BYTE_ARRAY && leaf.max_rep_level() <= 1, "a string or a list of strings")
+            }
             ItemField::Vector => {
                 let floats = matches!(leaf.physical_type(), Type::FLOAT | Type::DOUBLE);
                 (floats && leaf.max_rep_level() == 1, "a list of floats")
@@ -200,12 +203,17 @@ impl ParquetRows {
         let column = (self.item_name.as_str(), self.max_definition);
         let decoded = match &mut columns.item {
             ItemColumn::Bytes(values) => {
-                items(values, rows, batch, column, |bytes, value| bytes.extend_from_slice(value.data()))?
+                items(values, rows, batch, column, |bytes, is_first, value| {
+                    if !is_first {
+                        bytes.push(b'\n');
+                    }
+                    bytes.extend_from_slice(value.data());
+                })?
             }
             ItemColumn::Floats(values) => {
-                items(values, rows, batch, column, |bytes, value| bytes.extend(value.to_le_bytes()))?
+                items(values, rows, batch, column, |bytes, _, value| bytes.extend(value.to_le_bytes()))?
             }
-            ItemColumn::Doubles(values) => items(values, rows, batch, column, |bytes, value| {
+            ItemColumn::Doubles(values) => items(values, rows, batch, column, |bytes, _, value| {
                 bytes.extend((*value as f32).to_le_bytes());
             })?,
         };
@@ -220,13 +228,13 @@ impl ParquetRows {
     }
 }
 
-/// Decodes up to `rows` items: one value or one list per row.
+/// Decodes up to `rows` items: one value or one list per row. `append` is told whether a value is the first of its row.
 fn items<T: DataType>(
     column: &mut ColumnReaderImpl<T>,
     rows: usize,
     batch: &mut Batch,
     (name, max_definition): (&str, i16),
-    append: impl Fn(&mut Vec<u8>, &T::T),
+    append: impl Fn(&mut Vec<u8>, bool, &T::T),
 ) -> Result<usize, ParquetError> {
     let (mut definitions, mut repetitions, mut values) = (Vec::new(), Vec::new(), Vec::new());
     let (records, _, levels) =
@@ -244,7 +252,8 @@ fn items<T: DataType>(
         if present(level) {
             let value =
                 values.get(values_seen).ok_or_else(|| ParquetError::General("levels outrun values".to_owned()))?;
-            append(&mut batch.bytes, value);
+            let is_first = batch.spans[row].start == batch.bytes.len();
+            append(&mut batch.bytes, is_first, value);
             values_seen += 1;
             batch.spans[row].end = batch.bytes.len();
         } else if batch.faults.last().is_none_or(|&(last, _)| last != row) {

@@ -11,13 +11,16 @@ use parquet::schema::types::{Type, TypePtr};
 
 use super::Value;
 
-/// A field that annotating adds.
+/// A field that annotating adds, or one of the record's own that is written anew.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Added {
     /// Its name.
     pub name: String,
     /// What it holds, null aside.
     pub kind: AddedKind,
+    /// Whether it is the record's own, which must be there.
+    pub is_own: bool,
 }
 
 /// What an added field holds.
@@ -37,7 +40,12 @@ pub enum AddedKind {
 impl Added {
     /// Returns a field of this name and kind.
     pub fn new(name: impl Into<String>, kind: AddedKind) -> Self {
-        Self { name: name.into(), kind }
+        Self { name: name.into(), kind, is_own: false }
+    }
+
+    /// Returns the text of the records themselves, for [`super::AnyWriter::replace`].
+    pub fn own_text(name: impl Into<String>) -> Self {
+        Self { name: name.into(), kind: AddedKind::Text, is_own: true }
     }
 }
 
@@ -49,7 +57,7 @@ pub(super) fn extended(schema: &TypePtr, added: &[Added]) -> Result<(TypePtr, Ve
     let places: Vec<Option<usize>> = added.iter().map(place).collect();
     // The first one stands for the others, as in a record.
     let annotated = places.first().is_some_and(Option::is_some);
-    for (Added { name, kind }, place) in added.iter().zip(&places) {
+    for (Added { name, kind, is_own }, place) in added.iter().zip(&places) {
         let (physical, logical) = match kind {
             AddedKind::Bool => (PhysicalType::BOOLEAN, None),
             AddedKind::Integer => (PhysicalType::INT64, None),
@@ -61,8 +69,12 @@ pub(super) fn extended(schema: &TypePtr, added: &[Added]) -> Result<(TypePtr, Ve
             .with_logical_type(logical)
             .build()?;
         match *place {
+            None if *is_own => {
+                let cause = format!("{name:?} is no column but a part of one, which can't be written anew: move it to the top");
+                return Err(ParquetError::General(cause));
+            }
             None => fields.push(Arc::new(column)),
-            Some(place) if annotated && kind.is_kind_of(&fields[place]) => fields[place] = Arc::new(column),
+            Some(place) if (annotated || *is_own) && kind.is_kind_of(&fields[place]) => fields[place] = Arc::new(column),
             Some(_) => {
                 let cause = format!(
                     "there is a column called {name:?} already, which no earlier run of nearset has added: it would be overwritten; rename \

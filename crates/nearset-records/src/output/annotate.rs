@@ -14,8 +14,9 @@ use crate::extract::json::{self, Kind, Member};
 use crate::extract::{Cells, strip_line_end};
 use crate::input::BYTE_ORDER_MARK;
 
-/// Fields of which one is the first that every annotation adds, true or false: by `dedup --annotate` and by `query --tag`.
-const MARKS: [&str; 2] = ["near_duplicate", "near"];
+/// Fields of which one is the first that every annotation adds, true or false: by `dedup --annotate`, by `query --tag` and by
+/// `decontaminate --annotate`.
+const MARKS: [&str; 3] = ["near_duplicate", "near", "contaminated"];
 
 /// What a field is set to.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -51,6 +52,10 @@ pub(super) fn json_object(
         .into_iter()
         .partition(|found| found.name == added.len());
     check_members(&marks, &present, added)?;
+    let is_missing = |(place, added): (usize, &Added)| added.is_own && present.iter().all(|found| found.name != place);
+    if let Some(missing) = added.iter().enumerate().position(is_missing) {
+        return Err(RecordFault::Nested { field: added[missing].name.clone() });
+    }
     let mut set = vec![false; added.len()];
     let mut at = 0;
     for Member { name, behind, span, .. } in present {
@@ -85,7 +90,7 @@ fn check_members(marks: &[Member], present: &[Member], added: &[Added]) -> Resul
             AddedKind::Integer | AddedKind::Number => member.kind == Kind::Number,
             AddedKind::Text => member.kind == Kind::String,
         };
-        member.kind == Kind::Null || annotated && fits
+        member.kind == Kind::Null || (annotated || added[member.name].is_own) && fits
     };
     match present.iter().find(|member| !fits(member)) {
         Some(member) => {
@@ -130,7 +135,8 @@ impl Columns {
         let places: Vec<Option<usize>> = added.iter().map(place).collect();
         let is_mark = |&column: &usize| MARKS.contains(&&*columns[column]);
         let marks: Vec<usize> = (0..columns.len()).filter(is_mark).collect();
-        if let (true, Some(taken)) = (marks.is_empty(), places.iter().position(Option::is_some)) {
+        let is_taken = |(place, added): (&Option<usize>, &Added)| place.is_some() && !added.is_own;
+        if let (true, Some(taken)) = (marks.is_empty(), places.iter().zip(added).position(is_taken)) {
             return Err(RecordFault::FieldTaken { field: added[taken].name.clone(), found: "a column" });
         }
         let cell = |(i, column): (usize, &String)| match added.iter().position(|added| added.name == *column) {
@@ -179,7 +185,7 @@ impl Columns {
                 AddedKind::Integer | AddedKind::Number => text.parse::<f64>().is_ok(),
                 AddedKind::Text => true,
             };
-            if !(text.is_empty() || annotated && fits) {
+            if !(text.is_empty() || (annotated || added[set].is_own) && fits) {
                 return Err(RecordFault::FieldTaken { field: added[set].name.clone(), found: "another kind of value" });
             }
             cell(values[set], delimiter, out);

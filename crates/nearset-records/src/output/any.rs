@@ -105,7 +105,22 @@ impl AnyWriter {
     pub fn copy(&mut self, batch: &Batch, i: usize) -> Result<(), OutputError> {
         match self {
             Self::Bytes(out) => out.copy(batch, i),
+            Self::Parquet(out) if out.replaces_text() => self.replace(batch, i, &String::from_utf8_lossy(batch.raw(i))),
             Self::Parquet(out) => out.decide(batch.start().source, Some(&[])),
+        }
+    }
+
+    /// Writes record `i`, which is the next one, with another text; [`Added::own_text`] is then the only field that is set.
+    ///
+    /// # Errors
+    /// If the text is a part of another field, a source cannot be read, or the device is full or fails.
+    ///
+    /// # Panics
+    /// If there is no record `i`.
+    pub fn replace(&mut self, batch: &Batch, i: usize, text: &str) -> Result<(), OutputError> {
+        match self {
+            Self::Bytes(out) => out.replace(batch, i, text),
+            Self::Parquet(out) => out.decide(batch.start().source, Some(&[Value::Text(text)])),
         }
     }
 

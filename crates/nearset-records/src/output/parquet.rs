@@ -41,6 +41,8 @@ pub struct ParquetWriter {
     schema: TypePtr,
     /// Columns that annotating adds, and whose place each takes: by leaf column of the sources, or behind them.
     added: Vec<(Column, Option<usize>)>,
+    /// Whether the texts themselves are written anew.
+    replaces_text: bool,
     current: Current,
 }
 
@@ -86,6 +88,7 @@ impl ParquetWriter {
         // A field whose place is taken is one column, so its root is no other's.
         let leaf =
             |field: usize| (0..described.num_columns()).find(|&leaf| described.get_column_root_idx(leaf) == field);
+        let replaces_text = added.iter().any(|added| added.is_own);
         let added: Vec<(Column, Option<usize>)> =
             added.iter().zip(fields).map(|(added, field)| (Column::new(added.kind), field.and_then(leaf))).collect();
         let properties = Arc::new(properties(file.metadata(), &added));
@@ -93,7 +96,12 @@ impl ParquetWriter {
         let out = OutputFile::create(path, &options)?;
         let writer = SerializedFileWriter::new(out, extended, properties).map_err(|cause| writing(path, cause))?;
         let current = Current { index: 0, file, group: 0, keep: Vec::new() };
-        Ok(Self { path: path.to_owned(), sources, writer, schema, added, current })
+        Ok(Self { path: path.to_owned(), sources, writer, schema, added, replaces_text, current })
+    }
+
+    /// Returns whether the texts are written anew, so that a row is kept with its text.
+    pub(super) fn replaces_text(&self) -> bool {
+        self.replaces_text
     }
 
     /// Says what becomes of the next row of a source: kept with the values of the added columns, or left out. Sources come in order;

@@ -10,6 +10,7 @@ use super::annotate::{self, Columns, Value, json_string};
 use super::{Added, OutputFile, OutputOptions, is_written_through};
 use crate::error::{InputError, OutputError, RecordError, RecordFault};
 use crate::format::{Adding, Compression, Format, detect};
+use crate::extract::strip_line_end;
 use crate::input::{Batch, Preamble};
 
 /// How far an output has come.
@@ -166,11 +167,32 @@ impl RecordWriter {
     /// If there is no record `i`.
     pub fn copy(&mut self, batch: &Batch, i: usize) -> Result<(), OutputError> {
         if batch.format().layout().written_as().is_some() {
-            return self.write_document(batch, i, &[]);
+            return self.write_document(batch, i, None, &[]);
         }
         let record = batch.raw(i);
         self.next_record(batch, record)?;
         self.out.write(record)
+    }
+
+    /// Writes record `i` with another text, which [`Added::own_text`] names.
+    ///
+    /// # Errors
+    /// If the text is a part of another field, or the device is full or fails.
+    ///
+    /// # Panics
+    /// If there is no record `i`.
+    pub fn replace(&mut self, batch: &Batch, i: usize, text: &str) -> Result<(), OutputError> {
+        let layout = batch.format().layout();
+        if layout.written_as().is_some() {
+            return self.write_document(batch, i, Some(text), &[]);
+        }
+        if layout.adding() != Adding::Nowhere {
+            return self.annotate(batch, i, &[Value::Text(text)]);
+        }
+        let record = batch.raw(i);
+        self.next_record(batch, record)?;
+        self.out.write(text.as_bytes())?;
+        self.out.write(&record[strip_line_end(record).len()..])
     }
 
     /// Writes record `i` with the added fields set to `values`, in the order they were named. Those of an earlier run are replaced where they
@@ -184,7 +206,7 @@ impl RecordWriter {
     pub fn annotate(&mut self, batch: &Batch, i: usize, values: &[Value<'_>]) -> Result<(), OutputError> {
         assert_eq!(values.len(), self.added.len(), "a value for each added field");
         if batch.format().layout().written_as().is_some() {
-            return self.write_document(batch, i, values);
+            return self.write_document(batch, i, None, values);
         }
         let record = batch.raw(i);
         self.next_record(batch, record)?;
@@ -202,16 +224,26 @@ impl RecordWriter {
     }
 
     /// `{"id": file, "text": content}` and the added fields.
-    fn write_document(&mut self, batch: &Batch, i: usize, values: &[Value<'_>]) -> Result<(), OutputError> {
-        let text = std::str::from_utf8(batch.raw(i))
-            .map_err(|error| self.record_error(batch, i, RecordFault::InvalidUtf8 { offset: error.valid_up_to() }))?;
+    fn write_document(
+        &mut self,
+        batch: &Batch,
+        i: usize,
+        text: Option<&str>,
+        values: &[Value<'_>],
+    ) -> Result<(), OutputError> {
+        let own = || {
+            std::str::from_utf8(batch.raw(i))
+                .map_err(|error| self.record_error(batch, i, RecordFault::InvalidUtf8 { offset: error.valid_up_to() }))
+        };
+        let text = text.map_or_else(own, Ok)?;
         let mut document = b"{\"id\":".to_vec();
         json_string(batch.name(), &mut document);
         document.extend_from_slice(b",\"text\":");
         json_string(text, &mut document);
         document.extend_from_slice(b"}\n");
         self.scratch.clear();
-        annotate::json_object(&document, &self.added, values, &mut self.scratch)
+        let added = if values.is_empty() { &[][..] } else { &self.added };
+        annotate::json_object(&document, added, values, &mut self.scratch)
             .map_err(|fault| self.record_error(batch, i, fault))?;
         self.out.write(&self.scratch)
     }
@@ -266,7 +298,10 @@ pub(super) fn check_format(path: &Path, added: &[Added], input: Format, name: &s
     if layout.counts_first() && is_written_through(path) {
         return unsupported(format!("the row count of {input} is known last, so it needs a file: name one"));
     }
-    if !added.is_empty() && wanted.layout().adding() == Adding::Nowhere {
+    if added.iter().any(|added| added.is_own) && layout.adding() == Adding::Nowhere && !layout.is_plain_text() {
+        return unsupported(format!("texts of {input} can't be written anew: cut JSONL, CSV, TSV, Parquet or plain text"));
+    }
+    if added.iter().any(|added| !added.is_own) && wanted.layout().adding() == Adding::Nowhere {
         return unsupported(format!("{input} has no fields to add to: annotate JSONL, CSV or TSV"));
     }
     Ok(())

@@ -5,11 +5,14 @@
 
 mod differences;
 mod figures;
+mod leaks;
 mod markup;
 #[cfg(test)]
 mod tests;
 
 use std::fmt::Write;
+
+pub use leaks::render_leaks;
 
 use crate::run::{Excerpt, Fact, Others, Removal, Repeated, Report, SourceSummary};
 use crate::words::{caught, lost};
@@ -31,19 +34,7 @@ const LONGEST_WORD: usize = 160;
 
 /// Returns the report as a page.
 pub fn render(report: &Report) -> String {
-    let mut page = String::with_capacity(64 << 10);
-    let title = escape(&report.title);
-    let _ = write!(
-        page,
-        "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
-         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\
-         <title>{title}</title>\n<style>\n{STYLE}</style></head>\n<body><main>\n<h1>{title}</h1>\n<p class=\"soft\">{}</p>\n",
-        escape(&report.made_by)
-    );
-    for warning in &report.warnings {
-        let _ = writeln!(page, "<div class=\"warning\" role=\"note\">{}</div>", escape(warning));
-    }
+    let mut page = begun(&report.title, &report.made_by, &report.warnings);
     tiles(&mut page, report);
     sources(&mut page, &report.sources);
     curve(&mut page, report);
@@ -52,7 +43,29 @@ pub fn render(report: &Report) -> String {
     page.push_str("<h2>Plan and options</h2>\n<div class=\"facts\">");
     facts(&mut page, if report.compared_all { "the index" } else { "the filter" }, &report.plan);
     facts(&mut page, "option", &report.options);
-    page.push_str("</div>\n<footer>This page stands alone: no scripts, nothing loaded from elsewhere.</footer>\n</main></body></html>\n");
+    page.push_str("</div>\n");
+    page.push_str(END);
+    page
+}
+
+const END: &str =
+    "<footer>This page stands alone: no scripts, nothing loaded from elsewhere.</footer>\n</main></body></html>\n";
+
+/// The head of a page, its title and what must be said first.
+fn begun(title: &str, made_by: &str, warnings: &[String]) -> String {
+    let mut page = String::with_capacity(64 << 10);
+    let title = escape(title);
+    let _ = write!(
+        page,
+        "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\
+         <title>{title}</title>\n<style>\n{STYLE}</style></head>\n<body><main>\n<h1>{title}</h1>\n<p class=\"soft\">{}</p>\n",
+        escape(made_by)
+    );
+    for warning in warnings {
+        let _ = writeln!(page, "<div class=\"warning\" role=\"note\">{}</div>", escape(warning));
+    }
     page
 }
 

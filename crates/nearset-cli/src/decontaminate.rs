@@ -1,0 +1,301 @@
+//! `nearset decontaminate`: benchmark items out of a corpus.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use anyhow::{Context, Result};
+use nearset_jobs::decontaminate::{
+    Benchmark, BenchmarkOptions, Decontaminate, DecontaminateOptions, DecontaminateSummary, Finder, Thresholds,
+    is_benchmark,
+};
+use nearset_records::{ItemField, OutputOptions, Source, resolve};
+
+use crate::join;
+use crate::options::{Input, Usage, Work, is_stdout, print_json};
+use crate::show;
+
+const EXAMPLES: &str = "\
+Examples:
+  Is anything of these benchmarks in the corpus? Look before anything is written (exit code 10 if so):
+    nearset decontaminate crawl.jsonl.zst --benchmark mmlu.jsonl gsm8k.parquet --dry-run --report leaks.html
+
+  Leave out the records that hold an item, and say which, where and why:
+    nearset decontaminate crawl.jsonl.zst --benchmark evals/ -o clean.jsonl.zst --removed leaks.jsonl
+
+  Cut the items out of their records and keep the rest:
+    nearset decontaminate crawl.jsonl.zst --benchmark evals/ -o clean.jsonl.zst --mask
+
+  Build a set once, weighed with ordinary pages, and use it for every shard:
+    nearset decontaminate --benchmark evals/ --background sample.jsonl --save evals.nearset
+    nearset decontaminate shard-07.jsonl.zst --against evals.nearset -o clean-07.jsonl.zst
+
+Exit codes: 0 done, 10 a dry run found something, 1 failed (no output appears), 2 wrong command line.";
+
+/// The exit code that says that a dry run found something.
+const FOUND: u8 = 10;
+
+/// Remove the records of a corpus that hold benchmark items
+///
+/// An item is inside a record if a stretch of the record, 1.3 times as long as the item and 10 words, has enough of its word 3-grams: at least
+/// --share of their weight, and --mass in all. What many items or background documents have weighs little, so that boilerplate is no
+/// evidence. Case, punctuation, spacing and some edits don't matter. Each field of an item is looked for alone, and all together.
+///
+/// Every record is judged alone: the same record gets the same answer in every shard and for any number of threads.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES, mut_arg("inputs", |arg| arg.required(false)))]
+pub struct Args {
+    #[command(flatten)]
+    input: Input,
+
+    /// Files, folders or quoted globs of benchmark items, in any format of records
+    #[arg(long, value_name = "FILES", num_args = 1.., required_unless_present = "against", conflicts_with = "against")]
+    benchmark: Vec<String>,
+
+    /// A set that --save has kept, instead of --benchmark
+    #[arg(long, value_name = "SET")]
+    against: Option<PathBuf>,
+
+    /// Fields of the items that are evidence, each alone and all together [default: those that are usual, such as question, answer and
+    /// choices, prompt and completion, or text]
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', conflicts_with = "against")]
+    fields: Vec<String>,
+
+    /// Ordinary documents, of which what is common weighs less: a sample of the corpus, or of another. It should hold no leaks
+    #[arg(long, value_name = "FILES", num_args = 1.., conflicts_with = "against")]
+    background: Vec<String>,
+
+    /// Keep the set for --against: the items, and the weights that they have now
+    #[arg(long, value_name = "SET", conflicts_with = "against")]
+    save: Option<PathBuf>,
+
+    /// Where records go, in the format of the input and compressed by its extension (.gz, .zst, .bz2, .xz); - for standard output
+    #[arg(short, long, value_name = "OUT")]
+    output: Option<PathBuf>,
+
+    #[arg(long, value_name = "SHARE", conflicts_with = "strict", help = format!("The least share of an item's weight that must be there \
+        [default: {}, with --strict {}]", Thresholds::USUAL.share, Thresholds::STRICT.share))]
+    share: Option<f64>,
+
+    #[arg(long, value_name = "MASS", conflicts_with = "strict", help = format!("The least weight that must be there, counted in 3-grams that only \
+        one item has; items that weigh less are too short to decide [default: {}, with --strict {}]",
+        Thresholds::USUAL.mass, Thresholds::STRICT.mass))]
+    mass: Option<f64>,
+
+    /// Leave alone what is doubtful
+    #[arg(long)]
+    strict: bool,
+
+    /// Cut the items out of their records, until nothing is found, and keep the rest; records of nothing else are left out
+    #[arg(long, conflicts_with_all = ["annotate", "dry_run"])]
+    mask: bool,
+
+    /// Keep all records and add the fields contaminated, leak_of and leak_share to each. Those of an earlier run are replaced where they
+    /// stand; other fields of these names are refused
+    #[arg(long, conflicts_with = "dry_run")]
+    annotate: bool,
+
+    /// Search, but write no records
+    #[arg(long, conflicts_with = "output")]
+    dry_run: bool,
+
+    /// Write a line of JSON for each record that holds items: its id, file and line, and for each item the benchmark, id, field, share, score,
+    /// where it is in bytes and lines of the text, and both texts
+    #[arg(long, value_name = "FILE")]
+    removed: Option<PathBuf>,
+
+    /// Write a page with the findings side by side, by benchmark, the most doubtful first
+    #[arg(long, value_name = "FILE.html")]
+    report: Option<PathBuf>,
+
+    /// The field or column of the text
+    #[arg(long, visible_alias = "field", value_name = "NAME", default_value = "text")]
+    text_field: String,
+
+    #[command(flatten)]
+    work: Work,
+
+    /// Replace outputs that exist, and drop the state of an unfinished run
+    #[arg(long)]
+    force: bool,
+
+    /// Go on where an earlier run of the same command was stopped
+    #[arg(long)]
+    resume: bool,
+
+    /// Print the summary as a line of JSON on standard output (on standard error if that is the output)
+    #[arg(long)]
+    json: bool,
+
+    /// Print nothing but errors
+    #[arg(short, long)]
+    quiet: bool,
+
+    /// Bytes of records between checkpoints, for tests
+    #[arg(long, hide = true, env = "NEARSET_CHECKPOINT_BYTES")]
+    checkpoint_bytes: Option<u64>,
+}
+
+impl Args {
+    fn thresholds(&self) -> Result<Thresholds> {
+        let mut thresholds = if self.strict { Thresholds::STRICT } else { Thresholds::USUAL };
+        thresholds.share = self.share.unwrap_or(thresholds.share);
+        thresholds.mass = self.mass.unwrap_or(thresholds.mass);
+        if !(thresholds.share > 0.0 && thresholds.share <= 1.0) {
+            return Err(Usage(format!("--share {} is no share: give one above 0 and up to 1", thresholds.share)).into());
+        }
+        if !(thresholds.mass >= 1.0 && thresholds.mass <= 1e6) {
+            return Err(Usage(format!("--mass {} decides nothing: give 1 or more", thresholds.mass)).into());
+        }
+        Ok(thresholds)
+    }
+
+    /// Returns the set, and the files that it is from.
+    fn benchmark(&self) -> Result<(Benchmark, Vec<PathBuf>)> {
+        if let Some(path) = &self.against {
+            return Ok((Benchmark::open(path)?, vec![path.clone()]));
+        }
+        let text = self.input.fields(&self.text_field, ItemField::Text);
+        let mut options = BenchmarkOptions::new(text);
+        options.fields = self.fields.clone();
+        options.id = Some(self.input.id_field.clone());
+        options.on_error = self.work.on_error.into();
+        options.threads = self.work.threads();
+        let items = resolve(&self.benchmark, None)?.list;
+        if !self.background.is_empty() {
+            options.background = resolve(&self.background, self.input.format)?.list;
+        }
+        let paths = |sources: &[Source]| sources.iter().filter_map(|source| source.path().map(PathBuf::from)).collect();
+        let mut protected: Vec<PathBuf> = paths(&items);
+        protected.extend(paths(&options.background));
+        Ok((Benchmark::read(&items, options)?, protected))
+    }
+
+    fn save(&self, benchmark: &Benchmark, protected: &[PathBuf]) -> Result<()> {
+        let Some(path) = &self.save else { return Ok(()) };
+        // A run that is resumed has saved it before.
+        if self.resume && is_benchmark(path) && Benchmark::open(path)? == *benchmark {
+            return Ok(());
+        }
+        let mut options = OutputOptions::default();
+        options.inputs = protected.to_vec();
+        options.force = self.force;
+        Ok(benchmark.save(path, &options)?)
+    }
+
+    fn options(&self, protected: Vec<PathBuf>) -> DecontaminateOptions {
+        let mut options = DecontaminateOptions::default();
+        options.mask = self.mask;
+        options.protected = protected;
+        options.run.fields = self.input.fields(&self.text_field, ItemField::Text);
+        options.run.on_error = self.work.on_error.into();
+        options.run.annotate = self.annotate;
+        options.run.out = self.output.clone();
+        options.run.removed = self.removed.clone();
+        options.run.report = self.report.clone();
+        options.run.force = self.force;
+        options.run.resume = self.resume;
+        options.run.checkpoint_bytes = self.checkpoint_bytes;
+        options.run.threads = self.work.threads();
+        options
+    }
+}
+
+pub fn run(args: Args) -> Result<ExitCode> {
+    let thresholds = args.thresholds()?;
+    if args.input.inputs.is_empty() {
+        if args.save.is_none() {
+            return Err(Usage("which records are to be searched? Name them, or --save the set for later".to_owned()).into());
+        }
+    } else if args.output.is_none() && !args.dry_run {
+        return Err(Usage("where are records to go? Name an output with -o, or look only with --dry-run".to_owned()).into());
+    }
+    let sources = if args.input.inputs.is_empty() { None } else { Some(args.input.sources(args.quiet)?) };
+    let (benchmark, protected) = args.benchmark()?;
+    args.save(&benchmark, &protected)?;
+    let finder = Arc::new(benchmark).finder(thresholds);
+    if !args.quiet {
+        print_plan(&finder);
+        if let Some(path) = &args.save {
+            eprintln!("saved     {}", path.display());
+        }
+    }
+    let Some(sources) = sources else { return Ok(ExitCode::SUCCESS) };
+    let total = sources.total_bytes();
+    let run = Decontaminate::prepare(sources.list, &finder, args.options(protected))?;
+    if !args.quiet {
+        join::print_resumed(run.resumed_records());
+    }
+    let outputs = [&args.output, &args.removed, &args.report];
+    let ran = join::watched(total, args.quiet, |progress| run.run(progress))?;
+    let summary = join::explained(ran, &args.output, &outputs)?;
+    if !args.quiet {
+        print_summary(&summary, &args);
+    }
+    if args.json {
+        let value = serde_json::to_value(&summary).context("cannot write the summary as JSON")?;
+        print_json(&value, outputs.into_iter().any(is_stdout))?;
+    }
+    Ok(if args.dry_run && summary.contaminated > 0 { ExitCode::from(FOUND) } else { ExitCode::SUCCESS })
+}
+
+/// Prints what is looked for, and what will be found of it.
+fn print_plan(finder: &Finder) {
+    let benchmark = finder.benchmark();
+    let Thresholds { share, mass, .. } = finder.thresholds();
+    let (items, files) = (benchmark.items().len(), benchmark.files().len());
+    let background = match benchmark.background() {
+        0 => String::new(),
+        documents => format!(", weighed with {} background documents", show::count(documents)),
+    };
+    eprintln!("plan      {} items of {files} files{background}, in {}", show::count(items as u64), show::bytes(finder.bytes()));
+    eprintln!("          found where {} of an item's weight is in a window, and {mass} in all", show::percent(share));
+    let short: Vec<usize> = (0..items).filter(|&item| !finder.is_decidable(item)).collect();
+    if let Some(&first) = short.first() {
+        let name = &benchmark.items()[first];
+        let file = &benchmark.files()[name.file];
+        eprintln!(
+            "short     {} items are too short to decide and are not looked for, such as {} of {file}; --json lists them",
+            show::count(short.len() as u64),
+            name.id
+        );
+    }
+    for (i, promise) in finder.promise().iter().enumerate() {
+        let found: Vec<String> = promise
+            .found
+            .iter()
+            .map(|(edits, found)| format!("{} at {} edits", show::percent(*found), show::percent(*edits)))
+            .collect();
+        let (what, length) = (if i == 0 { "promise" } else { "" }, promise.length());
+        eprintln!("{what:<10}{} items of {length} words: found {}", show::count(promise.items), found.join(", "));
+    }
+}
+
+fn print_summary(summary: &DecontaminateSummary, args: &Args) {
+    join::print_counts(&summary.counts, summary.seconds);
+    let part = |number: u64| show::percent(number as f64 / summary.counts.records.max(1) as f64);
+    let what = match (args.annotate, args.dry_run) {
+        (true, _) => "marked",
+        (_, true) => "found",
+        _ => "removed",
+    };
+    let removed = summary.contaminated - summary.masked;
+    eprintln!("{:<10}{} ({})", "clean", show::count(summary.clean), part(summary.clean));
+    if args.mask {
+        eprintln!("{:<10}{} ({}), kept without the items", "cut", show::count(summary.masked), part(summary.masked));
+    }
+    eprintln!("{what:<10}{} that hold benchmark items ({})", show::count(removed), part(removed));
+    for benchmark in &summary.benchmarks {
+        eprintln!(
+            "{:<10}{} of {} items, in {} records: {}",
+            "",
+            show::count(benchmark.found),
+            show::count(benchmark.items),
+            show::count(benchmark.records),
+            benchmark.name
+        );
+    }
+    if let Some(report) = &args.report {
+        eprintln!("report    {}", report.display());
+    }
+}

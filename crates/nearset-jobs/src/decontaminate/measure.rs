@@ -1,0 +1,514 @@
+//! How much of an item is inside a text: weighted containment in a window.
+//!
+//! A *passage* is a text that is evidence for an item: its question, its answer, or all its fields together. A text holds a
+//! passage if some window of it, 1.3 times as long as the passage and 10 words, holds distinct word 3-grams of the passage
+//! whose weights make up at least [`Thresholds::share`] of the passage's weight *and* at least [`Thresholds::mass`] in all.
+//! A share alone can't decide: "Which of the following is true?" is itself an item.
+//!
+//! A 3-gram's weight is `ln(N / n) / ln N`, where `n` of `N` items and background documents have it: 1 for what only one
+//! of them has, 0 for what all have. It does not depend on the texts searched, so a text gets the same answer wherever it is.
+//!
+//! Claim: [`Passages::find`] gives exactly what looking at every window gives; the tests hold it against that.
+//! Invariant: weights are whole numbers, so that their sums don't depend on an order.
+//!
+//! How it is fast. A bit per 3-gram rejects nearly all of a text at the cost of cutting it. What is left must reach the weight
+//! that some passage needs. For each passage only its rarest 3-grams are listed, as many as make what is not listed fall
+//! short of that weight by two 3-grams: a text without two of them in a window can't hold it (prefix filtering: Chaudhuri,
+//! Ganti & Kaushik 2006). Only then are windows looked at.
+
+use std::collections::HashMap;
+
+use nearset::{Seed, Shingler, Shingling};
+
+/// Words per gram.
+pub(super) const GRAM: usize = 3;
+
+/// The weight of a gram that one item has and nothing else.
+pub(super) const ONE: u32 = 1 << 16;
+
+/// Weights are computed as if there were at least so many texts: among a handful, chance says how often a gram occurs.
+const FEWEST_TEXTS: u64 = 1000;
+
+/// From where on a text holds a passage.
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
+pub struct Thresholds {
+    /// The least share of the passage's weight.
+    pub share: f64,
+    /// The least weight, counted in 3-grams that one item has and nothing else.
+    pub mass: f64,
+}
+
+impl Thresholds {
+    /// Finds nearly every leak.
+    pub const USUAL: Self = Self { share: 0.4, mass: 5.0 };
+    /// Leaves out what is doubtful.
+    pub const STRICT: Self = Self { share: 0.5, mass: 6.0 };
+
+    pub(super) fn least_mass(self) -> u64 {
+        (self.mass * f64::from(ONE)).ceil() as u64
+    }
+
+    /// Returns the weight that a passage of this weight needs.
+    pub(super) fn needed(self, total: u64) -> u64 {
+        self.least_mass().max((self.share * total as f64).ceil() as u64)
+    }
+}
+
+impl Default for Thresholds {
+    fn default() -> Self {
+        Self::USUAL
+    }
+}
+
+/// Returns how many words of a text a passage of this many words may be spread over.
+pub(super) fn window_words(words: usize) -> usize {
+    words * 13 / 10 + 10
+}
+
+/// Cuts texts into hashed 3-grams.
+pub(super) fn cutter() -> Shingler {
+    Shingler::new(Shingling::Words(GRAM as u16), Seed::default()).expect("3 words are a shingle")
+}
+
+/// Where weights come from: in how many texts each gram occurs.
+#[derive(Debug, Default)]
+pub(super) struct Frequencies {
+    texts: u64,
+    counts: HashMap<u64, u32>,
+}
+
+impl Frequencies {
+    /// Counts a text that has these distinct grams.
+    pub fn add(&mut self, grams: &[u64]) {
+        self.texts += 1;
+        for gram in grams {
+            *self.counts.entry(*gram).or_default() += 1;
+        }
+    }
+
+    /// Counts a text, of whose grams only those that are already known matter.
+    pub fn add_background(&mut self, grams: &[u64]) {
+        self.texts += 1;
+        for gram in grams {
+            if let Some(count) = self.counts.get_mut(gram) {
+                *count += 1;
+            }
+        }
+    }
+
+    /// Returns all grams and their weights, in ascending order of grams.
+    pub fn weights(&self) -> Vec<(u64, u32)> {
+        let texts = self.texts.max(FEWEST_TEXTS) as f64;
+        let all = libm::log(texts);
+        let weight = |count: u32| (libm::log(texts / f64::from(count)) / all * f64::from(ONE)).round().max(0.0) as u32;
+        let mut weights: Vec<(u64, u32)> = self.counts.iter().map(|(&gram, &count)| (gram, weight(count))).collect();
+        weights.sort_unstable();
+        weights
+    }
+}
+
+/// A passage to look for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Passage {
+    /// The number of its item.
+    pub item: u32,
+    /// Which of the item's texts it is.
+    pub part: u32,
+    /// Its words.
+    pub words: u32,
+    /// The weight of its distinct grams.
+    pub total: u64,
+    /// The weight that must be found.
+    pub needed: u64,
+    /// The weight of grams that are not listed.
+    unlisted: u64,
+    /// Where its grams begin.
+    start: usize,
+}
+
+/// A passage's grams, in its order and with repeats.
+#[derive(Debug, Clone)]
+pub(super) struct Cut {
+    pub item: u32,
+    pub part: u32,
+    pub grams: Vec<u64>,
+}
+
+/// A passage found in a text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Hit {
+    pub passage: u32,
+    /// The weight of its grams that are there.
+    pub matched: u64,
+    /// The first word of the text that belongs to it.
+    pub first: u32,
+    /// The last one.
+    pub last: u32,
+}
+
+/// All passages, ready to be looked for.
+#[derive(Debug)]
+pub(super) struct Passages {
+    passages: Vec<Passage>,
+    /// The grams of one passage after the other, each in ascending order, by their numbers.
+    of_passages: Vec<u32>,
+    /// All grams, ascending.
+    grams: Vec<u64>,
+    weights: Vec<u32>,
+    /// By gram, where its list begins.
+    list_starts: Vec<u32>,
+    /// Passages that are listed under a gram.
+    lists: Vec<u32>,
+    /// By the highest bits of a gram, where such grams begin.
+    buckets: Vec<u32>,
+    bucket_shift: u32,
+    /// A bit for each of the grams' lowest bits.
+    bits: Vec<u64>,
+    /// The least weight that any passage needs.
+    least_needed: u64,
+}
+
+/// What a search needs room for.
+#[derive(Debug, Default)]
+pub(super) struct Room {
+    pub grams: Vec<u64>,
+    /// Where a gram of any passage stands in the text, and which.
+    seen: Vec<(u32, u32)>,
+    /// Listed passages, and where in `seen` their gram is.
+    listed: Vec<(u32, u32)>,
+    /// Grams of one passage in the text: where, and which of the passage's.
+    own: Vec<(u32, u32)>,
+    counts: Vec<u32>,
+}
+
+impl Passages {
+    /// Makes ready to look for passages. `weights` are those of all grams, ascending. A passage whose weight is below the least
+    /// mass is left out, as it can't be found.
+    pub fn new(
+        texts: impl IntoIterator<Item = Cut>,
+        weights: &[(u64, u32)],
+        thresholds: Thresholds,
+    ) -> Self {
+        let grams: Vec<u64> = weights.iter().map(|&(gram, _)| gram).collect();
+        let weights: Vec<u32> = weights.iter().map(|&(_, weight)| weight).collect();
+        let number = |gram: &u64| grams.binary_search(gram).expect("weights have all grams") as u32;
+        let (mut passages, mut of_passages) = (Vec::new(), Vec::new());
+        // Pairs of a gram and a passage that is listed under it.
+        let mut listed: Vec<(u32, u32)> = Vec::new();
+        for Cut { item, part, grams: own } in texts {
+            let words = own.len() + GRAM - 1;
+            let mut own: Vec<u32> = own.iter().map(number).collect();
+            own.sort_unstable();
+            own.dedup();
+            let weight = |gram: u32| u64::from(weights[gram as usize]);
+            let total: u64 = own.iter().map(|&gram| weight(gram)).sum();
+            let needed = thresholds.needed(total);
+            if total < needed {
+                continue;
+            }
+            let mut by_weight = own.clone();
+            by_weight.sort_unstable_by_key(|&gram| (weight(gram), gram));
+            let may_be_unlisted = needed.saturating_sub(2 * u64::from(ONE));
+            let (mut unlisted, mut next) = (0, 0);
+            while next < by_weight.len() && unlisted + weight(by_weight[next]) <= may_be_unlisted {
+                unlisted += weight(by_weight[next]);
+                next += 1;
+            }
+            let passage = passages.len() as u32;
+            listed.extend(by_weight[next..].iter().map(|&gram| (gram, passage)));
+            passages.push(Passage { item, part, words: words as u32, total, needed, unlisted, start: of_passages.len() });
+            of_passages.extend(own);
+        }
+        listed.sort_unstable();
+        let mut list_starts = vec![0; grams.len() + 1];
+        for &(gram, _) in &listed {
+            list_starts[gram as usize + 1] += 1;
+        }
+        for gram in 0..grams.len() {
+            list_starts[gram + 1] += list_starts[gram];
+        }
+        let lists = listed.into_iter().map(|(_, passage)| passage).collect();
+
+        let bucket_bits = grams.len().max(2).ilog2();
+        let bucket_shift = 64 - bucket_bits;
+        let mut buckets = vec![0; (1 << bucket_bits) + 1];
+        for gram in &grams {
+            buckets[(gram >> bucket_shift) as usize + 1] += 1;
+        }
+        for bucket in 1..buckets.len() {
+            buckets[bucket] += buckets[bucket - 1];
+        }
+        // Some 16 bits per gram: one in 16 grams that are in no passage passes.
+        let mut bits = vec![0u64; (grams.len() / 4).next_power_of_two().max(1)];
+        let mask = bits.len() as u64 * 64 - 1;
+        for gram in &grams {
+            bits[((gram & mask) / 64) as usize] |= 1 << (gram % 64);
+        }
+        let least_needed = passages.iter().map(|passage: &Passage| passage.needed).min().unwrap_or(u64::MAX);
+        Self {
+            passages,
+            of_passages,
+            grams,
+            weights,
+            list_starts,
+            lists,
+            buckets,
+            bucket_shift,
+            bits,
+            least_needed,
+        }
+    }
+
+    pub fn get(&self, passage: u32) -> &Passage {
+        &self.passages[passage as usize]
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &Passage> {
+        self.passages.iter()
+    }
+
+    /// Returns the weights of a passage's grams.
+    fn own(&self, passage: u32) -> &[u32] {
+        let start = self.passages[passage as usize].start;
+        let end = self.passages.get(passage as usize + 1).map_or(self.of_passages.len(), |next| next.start);
+        &self.of_passages[start..end]
+    }
+
+    /// Returns the memory that they take.
+    pub fn bytes(&self) -> u64 {
+        (size_of_val(&self.passages[..])
+            + size_of_val(&self.of_passages[..])
+            + size_of_val(&self.grams[..])
+            + size_of_val(&self.weights[..])
+            + size_of_val(&self.list_starts[..])
+            + size_of_val(&self.lists[..])
+            + size_of_val(&self.buckets[..])
+            + size_of_val(&self.bits[..])) as u64
+    }
+
+    /// Returns the weight of a gram, if a passage has it.
+    pub fn weight(&self, gram: u64) -> Option<u32> {
+        self.number(gram).map(|number| self.weights[number as usize])
+    }
+
+    #[inline]
+    fn number(&self, gram: u64) -> Option<u32> {
+        let bucket = (gram >> self.bucket_shift) as usize;
+        let (from, to) = (self.buckets[bucket], self.buckets[bucket + 1]);
+        let found = self.grams[from as usize..to as usize].iter().position(|&other| other == gram)?;
+        Some(from + found as u32)
+    }
+
+    /// Overwrites `hits` with the passages that the text with `room.grams` holds, in ascending order: of each, the heaviest
+    /// window; of those the shortest, then the first.
+    pub fn find(&self, room: &mut Room, hits: &mut Vec<Hit>) {
+        hits.clear();
+        let Room { grams, seen, listed, own, counts } = room;
+        seen.clear();
+        let mask = self.bits.len() as u64 * 64 - 1;
+        // Positions are counted in 32 bits, and a text of so many words is beyond what a record may have.
+        for (at, &gram) in grams.iter().enumerate() {
+            if self.bits[((gram & mask) / 64) as usize] >> (gram % 64) & 1 == 1
+                && let Some(number) = self.number(gram)
+            {
+                seen.push((at as u32, number));
+            }
+        }
+        let weight = |gram: u32| u64::from(self.weights[gram as usize]);
+        if seen.iter().map(|&(_, gram)| weight(gram)).sum::<u64>() < self.least_needed {
+            return;
+        }
+        listed.clear();
+        for (place, &(_, gram)) in seen.iter().enumerate() {
+            let list = self.list_starts[gram as usize] as usize..self.list_starts[gram as usize + 1] as usize;
+            listed.extend(self.lists[list].iter().map(|&passage| (passage, place as u32)));
+        }
+        listed.sort_unstable();
+        for group in listed.chunk_by(|a, b| a.0 == b.0) {
+            let passage = &self.passages[group[0].0 as usize];
+            let width = (window_words(passage.words as usize) + 1 - GRAM) as u32;
+            let wanted = passage.needed - passage.unlisted;
+            // The listed weight in a window, repeats included, is no less than it counts for. Where it is enough, all windows that
+            // hold it are looked at.
+            let (mut tail, mut sum) = (0, 0);
+            own.clear();
+            let mut taken = 0;
+            let mut stretch: Option<(u32, u32)> = None;
+            let mut take = |(from, to): (u32, u32), own: &mut Vec<(u32, u32)>| {
+                let start = seen.partition_point(|&(at, _)| at < from).max(taken);
+                let end = seen.partition_point(|&(at, _)| at <= to);
+                let numbers = self.own(group[0].0);
+                for &(at, gram) in &seen[start.min(end)..end] {
+                    if let Ok(which) = numbers.binary_search(&gram) {
+                        own.push((at, which as u32));
+                    }
+                }
+                taken = taken.max(end);
+            };
+            for &(_, place) in group {
+                let (at, gram) = seen[place as usize];
+                sum += weight(gram);
+                while at - seen[group[tail].1 as usize].0 >= width {
+                    sum -= weight(seen[group[tail].1 as usize].1);
+                    tail += 1;
+                }
+                if sum >= wanted {
+                    let (from, to) = (at.saturating_sub(width - 1), at + (width - 1));
+                    stretch = match stretch {
+                        Some((start, end)) if from <= end => Some((start, end.max(to))),
+                        Some(before) => {
+                            take(before, own);
+                            Some((from, to))
+                        }
+                        None => Some((from, to)),
+                    };
+                }
+            }
+            if let Some(last) = stretch {
+                take(last, own);
+                hits.extend(self.heaviest(group[0].0, own, width, counts));
+            }
+        }
+    }
+
+    /// Returns the heaviest window of a passage's grams in a text, if it is heavy enough.
+    fn heaviest(&self, number: u32, own: &[(u32, u32)], width: u32, counts: &mut Vec<u32>) -> Option<Hit> {
+        let passage = &self.passages[number as usize];
+        let grams = self.own(number);
+        let weight = |which: u32| u64::from(self.weights[grams[which as usize] as usize]);
+        counts.clear();
+        counts.resize(grams.len(), 0);
+        let (mut head, mut sum) = (0, 0);
+        // By weight, then shorter, then earlier: what is compared is (weight, -length).
+        let mut best: Option<(u64, u32, usize)> = None;
+        for tail in 0..own.len() {
+            while head < own.len() && own[head].0 - own[tail].0 < width {
+                let which = own[head].1;
+                if counts[which as usize] == 0 {
+                    sum += weight(which);
+                }
+                counts[which as usize] += 1;
+                head += 1;
+            }
+            let is_heavier = best.is_none_or(|(heaviest, ..)| sum >= heaviest);
+            if sum >= passage.needed && is_heavier {
+                let length = self.extent(own, tail, head, sum, grams) - own[tail].0;
+                if best.is_none_or(|(heaviest, shortest, _)| sum > heaviest || length < shortest) {
+                    best = Some((sum, length, tail));
+                }
+            }
+            let which = own[tail].1;
+            counts[which as usize] -= 1;
+            if counts[which as usize] == 0 {
+                sum -= weight(which);
+            }
+        }
+        best.map(|(matched, length, tail)| {
+            let first = own[tail].0;
+            Hit { passage: number, matched, first, last: first + length + GRAM as u32 - 1 }
+        })
+    }
+
+    /// Returns where the window from `tail` on has all of its weight.
+    fn extent(&self, own: &[(u32, u32)], tail: usize, head: usize, sum: u64, grams: &[u32]) -> u32 {
+        let mut seen = vec![false; grams.len()];
+        let mut left = sum;
+        for &(at, which) in &own[tail..head] {
+            if !std::mem::replace(&mut seen[which as usize], true) {
+                left -= u64::from(self.weights[grams[which as usize] as usize]);
+                if left == 0 {
+                    return at;
+                }
+            }
+        }
+        own[head - 1].0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use nearset::Rng;
+
+    use super::*;
+
+    /// Looks at every window.
+    fn by_definition(passages: &Passages, text: &[u64], own: &[Cut]) -> Vec<Hit> {
+        let mut hits = Vec::new();
+        let mut number = 0;
+        for Cut { grams, .. } in own {
+            let words = grams.len() + GRAM - 1;
+            let grams: HashSet<u64> = grams.iter().copied().collect();
+            let weight = |gram: &u64| u64::from(passages.weight(*gram).unwrap());
+            let total: u64 = grams.iter().map(weight).sum();
+            let needed = Thresholds::USUAL.needed(total);
+            if total < needed {
+                continue;
+            }
+            let width = window_words(words) + 1 - GRAM;
+            let mut best: Option<(u64, usize, usize)> = None;
+            for first in (0..text.len()).filter(|&first| grams.contains(&text[first])) {
+                let (mut inside, mut sum, mut last) = (HashSet::new(), 0, first);
+                for (at, gram) in text.iter().enumerate().skip(first).take(width) {
+                    if grams.contains(gram) && inside.insert(gram) {
+                        sum += weight(gram);
+                        // A gram that all texts have weighs nothing, and does not extend a window.
+                        last = if weight(gram) > 0 { at } else { last };
+                    }
+                }
+                if sum >= needed && best.is_none_or(|(matched, length, _)| (sum, length) > (matched, last - first)) {
+                    best = Some((sum, last - first, first));
+                }
+            }
+            if let Some((matched, length, first)) = best {
+                let (first, last) = (first as u32, (first + length + GRAM - 1) as u32);
+                hits.push(Hit { passage: number, matched, first, last });
+            }
+            number += 1;
+        }
+        hits
+    }
+
+    #[test]
+    fn finding_equals_looking_at_every_window() {
+        let mut rng = Rng::new(Seed::new(18));
+        let (mut found, mut looked) = (0, 0);
+        for round in 0..400 {
+            // Few different grams, so that windows overlap, grams repeat and weights differ.
+            let vocabulary = 50 + rng.below(2000);
+            let gram = |rng: &mut Rng| {
+                let (a, b) = (rng.below(vocabulary), rng.below(vocabulary));
+                a.min(b).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1
+            };
+            let texts: Vec<Cut> = (0..30)
+                .map(|item| Cut { item, part: 0, grams: (0..3 + rng.below(30)).map(|_| gram(&mut rng)).collect() })
+                .collect();
+            let mut frequencies = Frequencies::default();
+            for Cut { grams, .. } in &texts {
+                let mut set = grams.clone();
+                set.sort_unstable();
+                set.dedup();
+                frequencies.add(&set);
+            }
+            (0..round % 7 * 100).for_each(|_| frequencies.add_background(&[gram(&mut rng)]));
+            let weights = frequencies.weights();
+            let passages = Passages::new(texts.clone(), &weights, Thresholds::USUAL);
+            let mut text: Vec<u64> = (0..rng.below(300)).map(|_| gram(&mut rng)).collect();
+            for Cut { grams, .. } in texts.iter().step_by(7) {
+                let at = rng.below(text.len() as u64 + 1) as usize;
+                let part = grams.iter().copied().filter(|_| rng.unit() < 0.7).collect::<Vec<_>>();
+                text.splice(at..at, part);
+            }
+            let (mut room, mut hits) = (Room { grams: text.clone(), ..Room::default() }, Vec::new());
+            passages.find(&mut room, &mut hits);
+            let expected = by_definition(&passages, &text, &texts);
+            assert_eq!(hits, expected, "round {round}");
+            found += hits.len();
+            looked += passages.passages.len();
+        }
+        // Neither all nor none are found, or nothing was tested.
+        assert!(found > looked / 20 && found < looked / 2, "{found} of {looked}");
+    }
+}
