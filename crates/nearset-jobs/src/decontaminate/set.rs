@@ -92,10 +92,16 @@ impl Benchmark {
         let BenchmarkOptions { fields, id, background, background_fields, on_error, threads } = options;
         let items = read_items(sources, &fields, id.as_deref(), on_error)?;
         let mut frequencies = frequencies(&items);
-        let mut documents = 0;
+        let items_only = frequencies.texts;
         if !background.is_empty() {
             let reader = Reader::new(background, ReadOptions::new(background_fields.clone()));
             let cutter = cutter();
+            let Frequencies { texts, grams, counts } = &mut frequencies;
+            let grams = &*grams;
+            let known = |text: &str| {
+                let found = cutter.shingle_set(text).into_iter().filter_map(|gram| grams.binary_search(&gram).ok());
+                found.collect::<Vec<usize>>()
+            };
             // Texts are cut by all threads, and counted by one: the order does not matter to a count.
             scan(
                 reader,
@@ -103,7 +109,7 @@ impl Benchmark {
                 threads,
                 |extracted, _| {
                     let text = |i| match extracted.item(i) {
-                        Ok(AnyItem::Text(text)) => Ok(Some(cutter.shingle_set(text))),
+                        Ok(AnyItem::Text(text)) => Ok(Some(known(text))),
                         Ok(_) => Ok(None),
                         Err(_) if on_error == OnError::Skip => Ok(None),
                         Err(error) => Err(error.clone()),
@@ -115,14 +121,15 @@ impl Benchmark {
                         Err(_) if on_error == OnError::Skip => return Ok(()),
                         cut => cut.map_err(RunError::from)??,
                     };
-                    for set in cut.into_iter().flatten() {
-                        documents += 1;
-                        frequencies.add_background(&set);
+                    for known in cut.into_iter().flatten() {
+                        *texts += 1;
+                        known.into_iter().for_each(|gram| counts[gram] += 1);
                     }
                     Ok::<(), RunError>(())
                 },
             )?;
         }
+        let documents = frequencies.texts - items_only;
         let files = sources.iter().map(|source| source.name.to_string()).collect();
         Ok(Self { files, items, background: documents, weights: frequencies.weights() })
     }
@@ -206,8 +213,7 @@ impl Benchmark {
         let weights: Vec<u32> = serde_json::from_str(weights).map_err(damaged)?;
         let items: Vec<BenchmarkItem> =
             items.lines().map(serde_json::from_str).collect::<Result<_, _>>().map_err(damaged)?;
-        let mut grams: Vec<u64> = frequencies(&items).weights().into_iter().map(|(gram, _)| gram).collect();
-        grams.sort_unstable();
+        let Frequencies { grams, .. } = frequencies(&items);
         let fits = grams.len() == weights.len()
             && weights.iter().all(|&weight| weight <= ONE)
             && items.iter().all(|item| item.file < head.files.len());
@@ -234,14 +240,8 @@ impl Benchmark {
 /// Counts the grams of all items: in how many items each is.
 fn frequencies(items: &[BenchmarkItem]) -> Frequencies {
     let cutter = cutter();
-    let mut frequencies = Frequencies::default();
-    for item in items {
-        let mut grams: Vec<u64> = parts(&cutter, item).flat_map(|(_, grams)| grams).collect();
-        grams.sort_unstable();
-        grams.dedup();
-        frequencies.add(&grams);
-    }
-    frequencies
+    let grams = |item| parts(&cutter, item).flat_map(|(_, grams)| grams).collect();
+    Frequencies::new(items.iter().map(grams))
 }
 
 /// The number of the part that is all fields together.
