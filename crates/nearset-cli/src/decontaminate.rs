@@ -205,10 +205,14 @@ pub fn run(args: Args) -> Result<ExitCode> {
     let thresholds = args.thresholds()?;
     if args.input.inputs.is_empty() {
         if args.save.is_none() {
-            return Err(Usage("which records are to be searched? Name them, or --save the set for later".to_owned()).into());
+            return Err(
+                Usage("which records are to be searched? Name them, or --save the set for later".to_owned()).into()
+            );
         }
     } else if args.output.is_none() && !args.dry_run {
-        return Err(Usage("where are records to go? Name an output with -o, or look only with --dry-run".to_owned()).into());
+        return Err(
+            Usage("where are records to go? Name an output with -o, or look only with --dry-run".to_owned()).into()
+        );
     }
     let sources = if args.input.inputs.is_empty() { None } else { Some(args.input.sources(args.quiet)?) };
     let (benchmark, protected) = args.benchmark()?;
@@ -248,7 +252,11 @@ fn print_plan(finder: &Finder) {
         0 => String::new(),
         documents => format!(", weighed with {} background documents", show::count(documents)),
     };
-    eprintln!("plan      {} items of {files} files{background}, in {}", show::count(items as u64), show::bytes(finder.bytes()));
+    eprintln!(
+        "plan      {} items of {files} files{background}, in {}",
+        show::count(items as u64),
+        show::bytes(finder.bytes())
+    );
     eprintln!("          found where {} of an item's weight is in a window, and {mass} in all", show::percent(share));
     let short: Vec<usize> = (0..items).filter(|&item| !finder.is_decidable(item)).collect();
     if let Some(&first) = short.first() {

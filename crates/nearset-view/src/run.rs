@@ -309,4 +309,3 @@ pub struct LeakReport {
     /// How it was run.
     pub options: Vec<Fact>,
 }
-

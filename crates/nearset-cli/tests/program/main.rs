@@ -1,5 +1,6 @@
 //! The real program on real files.
 
+mod decontaminate;
 mod dedup;
 mod failures;
 mod filters;

@@ -328,3 +328,38 @@ fn a_screening_is_resumed_only_as_it_was() {
         assert!(ran.code() == 1 && ran.stderr().contains(why), "{options}: {}", ran.stderr());
     }
 }
+
+#[test]
+fn a_killed_search_for_benchmark_items_ends_with_the_same_bytes() {
+    let shop = Workshop::new();
+    let texts = in_two_files(&shop);
+    let item = |(i, text): (usize, &String)| {
+        let question: Vec<&str> = text.split(' ').skip(30).take(25).collect();
+        format!("{{\"id\":\"q{i}\",\"question\":\"{}\"}}\n", question.join(" "))
+    };
+    shop.write("bench.jsonl", texts.iter().enumerate().step_by(7).map(item).collect::<String>());
+    let mut numbers = Numbers(18);
+    let mut kills = 0;
+    for mask in ["", "--mask"] {
+        let arguments = |threads: u32| {
+            format!(
+                "decontaminate a.jsonl b.jsonl.zst --benchmark bench.jsonl -o out.jsonl --removed removed.jsonl.gz --report \
+                 report.html {mask} --threads {threads}"
+            )
+        };
+        let outputs = ["out.jsonl", "removed.jsonl.gz", "report.html"];
+        let clock = Instant::now();
+        let whole = shop.command(&arguments(2)).env("NEARSET_CHECKPOINT_BYTES", "50000").output().unwrap();
+        let longest = (clock.elapsed().as_millis() as u64 * 3 / 4).max(3);
+        assert!(whole.status.success(), "{}", String::from_utf8_lossy(&whole.stderr));
+        let expected: Vec<Vec<u8>> = outputs.iter().map(|name| shop.read(name)).collect();
+        for threads in [1, 2, 7] {
+            outputs.iter().for_each(|name| std::fs::remove_file(shop.path(name)).unwrap());
+            kills += run_killing(&shop, &arguments(threads), &mut numbers, longest);
+            let resumed: Vec<Vec<u8>> = outputs.iter().map(|name| shop.read(name)).collect();
+            assert!(resumed == expected, "{} with {threads} threads", arguments(threads));
+        }
+        outputs.iter().for_each(|name| std::fs::remove_file(shop.path(name)).unwrap());
+    }
+    assert!(kills > 2, "killed only {kills} times in 6 runs");
+}

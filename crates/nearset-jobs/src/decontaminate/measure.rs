@@ -184,11 +184,7 @@ pub(super) struct Room {
 impl Passages {
     /// Makes ready to look for passages. `weights` are those of all grams, ascending. A passage whose weight is below the least
     /// mass is left out, as it can't be found.
-    pub fn new(
-        texts: impl IntoIterator<Item = Cut>,
-        weights: &[(u64, u32)],
-        thresholds: Thresholds,
-    ) -> Self {
+    pub fn new(texts: impl IntoIterator<Item = Cut>, weights: &[(u64, u32)], thresholds: Thresholds) -> Self {
         let grams: Vec<u64> = weights.iter().map(|&(gram, _)| gram).collect();
         let weights: Vec<u32> = weights.iter().map(|&(_, weight)| weight).collect();
         let number = |gram: &u64| grams.binary_search(gram).expect("weights have all grams") as u32;
@@ -216,7 +212,15 @@ impl Passages {
             }
             let passage = passages.len() as u32;
             listed.extend(by_weight[next..].iter().map(|&gram| (gram, passage)));
-            passages.push(Passage { item, part, words: words as u32, total, needed, unlisted, start: of_passages.len() });
+            passages.push(Passage {
+                item,
+                part,
+                words: words as u32,
+                total,
+                needed,
+                unlisted,
+                start: of_passages.len(),
+            });
             of_passages.extend(own);
         }
         listed.sort_unstable();
@@ -245,18 +249,7 @@ impl Passages {
             bits[((gram & mask) / 64) as usize] |= 1 << (gram % 64);
         }
         let least_needed = passages.iter().map(|passage: &Passage| passage.needed).min().unwrap_or(u64::MAX);
-        Self {
-            passages,
-            of_passages,
-            grams,
-            weights,
-            list_starts,
-            lists,
-            buckets,
-            bucket_shift,
-            bits,
-            least_needed,
-        }
+        Self { passages, of_passages, grams, weights, list_starts, lists, buckets, bucket_shift, bits, least_needed }
     }
 
     pub fn get(&self, passage: u32) -> &Passage {

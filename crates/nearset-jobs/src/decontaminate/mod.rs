@@ -129,7 +129,8 @@ impl<'f> Decontaminate<'f> {
                 let worker = Searching { finder, mask: options.mask };
                 let wants_examples = options.run.report.is_some();
                 let mut decider = Judge { finder, options, leaks: saved, wants_examples };
-                let page = |judge: &Judge<'_>, tally: &Tally, leaks: &Leaks| Ok(judge.page(&start.sources, tally, leaks));
+                let page =
+                    |judge: &Judge<'_>, tally: &Tally, leaks: &Leaks| Ok(judge.page(&start.sources, tally, leaks));
                 let read = ReadOptions::new(fields.clone());
                 start.carry_out(outputs, read, (&worker, &mut decider), Seed::default(), progress, page)
             })?,
@@ -216,9 +217,8 @@ fn json(benchmark: &Benchmark, text: &str, findings: &[Finding]) -> String {
         out.extend_from_slice(b",\"field\":");
         json_string(field, &mut out);
         let (start, end) = (bytes.start, bytes.end);
-        let numbers = format!(
-            ",\"share\":{share:.4},\"score\":{score:.4},\"bytes\":[{start},{end}],\"line\":{line},\"text\":",
-        );
+        let numbers =
+            format!(",\"share\":{share:.4},\"score\":{score:.4},\"bytes\":[{start},{end}],\"line\":{line},\"text\":",);
         out.extend_from_slice(numbers.as_bytes());
         json_string(&text[bytes.clone()], &mut out);
         out.extend_from_slice(b",\"item_text\":");
@@ -312,7 +312,8 @@ impl Judge<'_> {
                 continue;
             }
             let (id, place) = place();
-            let bytes = format!("{place}, line {}, bytes {} to {}", finding.line, finding.bytes.start, finding.bytes.end);
+            let bytes =
+                format!("{place}, line {}, bytes {} to {}", finding.line, finding.bytes.start, finding.bytes.end);
             let example = LeakExample {
                 score: finding.score,
                 share: finding.share,
@@ -398,8 +399,7 @@ impl Decider for Judge<'_> {
             };
             self.note(answer, place);
             let benchmark = self.finder.benchmark();
-            let surest =
-                answer.findings.iter().fold(&answer.findings[0], |a, b| if b.score > a.score { b } else { a });
+            let surest = answer.findings.iter().fold(&answer.findings[0], |a, b| if b.score > a.score { b } else { a });
             let item = &benchmark.items()[surest.item];
             let mut name = |text: &str| {
                 names.push(text);

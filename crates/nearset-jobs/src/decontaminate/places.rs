@@ -122,8 +122,22 @@ mod tests {
     #[test]
     fn words_are_found_where_they_are() {
         let text = "  The <b>quick</b>,\n snake_case x漢字、かなy  ... e\u{301}t\u{e9}\u{301}! end.  ";
-        let expected =
-            ["The", "b", "quick", "b", "snake", "case", "x", "漢", "字", "か", "な", "y", "e\u{301}t\u{e9}\u{301}", "end"];
+        let expected = [
+            "The",
+            "b",
+            "quick",
+            "b",
+            "snake",
+            "case",
+            "x",
+            "漢",
+            "字",
+            "か",
+            "な",
+            "y",
+            "e\u{301}t\u{e9}\u{301}",
+            "end",
+        ];
         let mut places = Places::new(text);
         for (i, word) in expected.iter().enumerate() {
             let found = &text[places.bytes(i, i)];

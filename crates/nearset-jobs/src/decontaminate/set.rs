@@ -194,8 +194,8 @@ impl Benchmark {
     /// If it can't be read, is no benchmark set, or is damaged.
     pub fn open(path: &Path) -> Result<Self, RunError> {
         let bad = |why: &'static str| RunError::BadBenchmark { path: path.to_owned(), why };
-        let bytes =
-            std::fs::read(path).map_err(|cause| nearset_records::InputError::Unreadable { path: path.into(), cause })?;
+        let bytes = std::fs::read(path)
+            .map_err(|cause| nearset_records::InputError::Unreadable { path: path.into(), cause })?;
         let text = std::str::from_utf8(&bytes).map_err(|_| bad("is no benchmark set"))?;
         let (head, body) = text.split_once('\n').ok_or_else(|| bad("is no benchmark set"))?;
         let head: Head = serde_json::from_str(head).map_err(|_| bad("is no benchmark set"))?;
@@ -227,9 +227,10 @@ impl Benchmark {
     /// Makes ready to look for the items.
     pub fn finder(self: Arc<Self>, thresholds: Thresholds) -> Finder {
         let cutter = cutter();
-        let parts = self.items.iter().enumerate().flat_map(|(item, of)| {
-            parts(&cutter, of).map(move |(part, grams)| Cut { item: item as u32, part, grams })
-        });
+        let parts =
+            self.items.iter().enumerate().flat_map(|(item, of)| {
+                parts(&cutter, of).map(move |(part, grams)| Cut { item: item as u32, part, grams })
+            });
         let passages = Passages::new(parts.collect::<Vec<_>>(), &self.weights, thresholds);
         let mut decidable = vec![false; self.items.len()];
         passages.iter().for_each(|passage| decidable[passage.item as usize] = true);
@@ -329,7 +330,8 @@ impl Finder {
         while !room.hits.is_empty() {
             // Of an item's passages the one counts that is there most.
             let score = |hit: &Hit| hit.matched as f64 / self.passages.get(hit.passage).needed as f64;
-            for hits in room.hits.chunk_by(|a, b| self.passages.get(a.passage).item == self.passages.get(b.passage).item)
+            for hits in
+                room.hits.chunk_by(|a, b| self.passages.get(a.passage).item == self.passages.get(b.passage).item)
             {
                 let best = hits.iter().fold(&hits[0], |best, hit| if score(hit) > score(best) { hit } else { best });
                 let passage = self.passages.get(best.passage);

@@ -49,11 +49,9 @@ impl Manner {
                 ("similarity", AddedKind::Number),
             ],
             Manner::Screened { .. } => &[("near", AddedKind::Bool), ("hits", AddedKind::Integer)],
-            Manner::Leaks { .. } => &[
-                ("contaminated", AddedKind::Bool),
-                ("leak_of", AddedKind::Text),
-                ("leak_share", AddedKind::Number),
-            ],
+            Manner::Leaks { .. } => {
+                &[("contaminated", AddedKind::Bool), ("leak_of", AddedKind::Text), ("leak_share", AddedKind::Number)]
+            }
         };
         fields.iter().map(|&(name, kind)| Added::new(name, kind)).collect()
     }
@@ -218,7 +216,9 @@ impl Outputs {
         }
         let reason = match (verdict, &self.manner) {
             (Verdict::Leaks { rest: Some(_), .. }, _) => "benchmark items were cut out".to_owned(),
-            (Verdict::Leaks { .. }, Manner::Leaks { cut: Some(_) }) => "holds benchmark items and nothing else".to_owned(),
+            (Verdict::Leaks { .. }, Manner::Leaks { cut: Some(_) }) => {
+                "holds benchmark items and nothing else".to_owned()
+            }
             (Verdict::Leaks { .. }, _) => "holds benchmark items".to_owned(),
             (Verdict::Against { filter, .. }, Manner::Filter { against, .. }) => format!("near {}", against[filter]),
             (Verdict::Against { filter, .. }, Manner::Compared { against, .. }) => {

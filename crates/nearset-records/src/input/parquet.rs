@@ -202,14 +202,12 @@ impl ParquetRows {
         let has_ids = ids.is_some();
         let column = (self.item_name.as_str(), self.max_definition);
         let decoded = match &mut columns.item {
-            ItemColumn::Bytes(values) => {
-                items(values, rows, batch, column, |bytes, is_first, value| {
-                    if !is_first {
-                        bytes.push(b'\n');
-                    }
-                    bytes.extend_from_slice(value.data());
-                })?
-            }
+            ItemColumn::Bytes(values) => items(values, rows, batch, column, |bytes, is_first, value| {
+                if !is_first {
+                    bytes.push(b'\n');
+                }
+                bytes.extend_from_slice(value.data());
+            })?,
             ItemColumn::Floats(values) => {
                 items(values, rows, batch, column, |bytes, _, value| bytes.extend(value.to_le_bytes()))?
             }

@@ -70,11 +70,14 @@ pub(super) fn extended(schema: &TypePtr, added: &[Added]) -> Result<(TypePtr, Ve
             .build()?;
         match *place {
             None if *is_own => {
-                let cause = format!("{name:?} is no column but a part of one, which can't be written anew: move it to the top");
+                let cause =
+                    format!("{name:?} is no column but a part of one, which can't be written anew: move it to the top");
                 return Err(ParquetError::General(cause));
             }
             None => fields.push(Arc::new(column)),
-            Some(place) if (annotated || *is_own) && kind.is_kind_of(&fields[place]) => fields[place] = Arc::new(column),
+            Some(place) if (annotated || *is_own) && kind.is_kind_of(&fields[place]) => {
+                fields[place] = Arc::new(column)
+            }
             Some(_) => {
                 let cause = format!(
                     "there is a column called {name:?} already, which no earlier run of nearset has added: it would be overwritten; rename \

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use super::annotate::{self, Columns, Value, json_string};
 use super::{Added, OutputFile, OutputOptions, is_written_through};
 use crate::error::{InputError, OutputError, RecordError, RecordFault};
-use crate::format::{Adding, Compression, Format, detect};
 use crate::extract::strip_line_end;
+use crate::format::{Adding, Compression, Format, detect};
 use crate::input::{Batch, Preamble};
 
 /// How far an output has come.
@@ -299,7 +299,9 @@ pub(super) fn check_format(path: &Path, added: &[Added], input: Format, name: &s
         return unsupported(format!("the row count of {input} is known last, so it needs a file: name one"));
     }
     if added.iter().any(|added| added.is_own) && layout.adding() == Adding::Nowhere && !layout.is_plain_text() {
-        return unsupported(format!("texts of {input} can't be written anew: cut JSONL, CSV, TSV, Parquet or plain text"));
+        return unsupported(format!(
+            "texts of {input} can't be written anew: cut JSONL, CSV, TSV, Parquet or plain text"
+        ));
     }
     if added.iter().any(|added| !added.is_own) && wanted.layout().adding() == Adding::Nowhere {
         return unsupported(format!("{input} has no fields to add to: annotate JSONL, CSV or TSV"));

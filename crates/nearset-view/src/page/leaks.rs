@@ -107,7 +107,8 @@ mod tests {
     fn nothing_in_a_text_becomes_markup() {
         let word = "<b onclick=x>";
         let excerpt = || Excerpt { id: word.to_owned(), place: word.to_owned(), text: word.to_owned() };
-        let example = LeakExample { score: 1.25, share: 0.5, field: word.to_owned(), record: excerpt(), item: excerpt() };
+        let example =
+            LeakExample { score: 1.25, share: 0.5, field: word.to_owned(), record: excerpt(), item: excerpt() };
         let report = LeakReport {
             title: word.to_owned(),
             made_by: word.to_owned(),
