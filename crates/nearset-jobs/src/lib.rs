@@ -1,6 +1,7 @@
 //! Runs over records.
 //!
 //! - [`run`]: what runs that write records have in common: options, progress, errors, checkpoints.
+//! - [`decontaminate`]: benchmark items inside records, by how much of an item is in a window of a text.
 //! - [`dedup`]: near-duplicates out of a corpus, in one pass, by a filter.
 //! - [`join`]: near pairs, clusters and verified removal: texts are compared exactly, by reading them again.
 //! - [`query`]: records screened against a filter.

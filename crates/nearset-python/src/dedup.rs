@@ -100,7 +100,7 @@ fn screens<'f>(filters: impl Iterator<Item = &'f Library<'f>>, own: Option<&Spec
 }
 
 /// Calls `each` for every text of a piece, with nothing for one that is missing where that is allowed.
-fn each_text(
+pub(crate) fn each_text(
     piece: &Piece<'_>,
     room: &mut BitString,
     skip_missing: bool,

@@ -10,7 +10,8 @@ use nearset::spec::SpecError;
 use nearset::{DecodeError, ItemError};
 use nearset::{InsertError, Overfull};
 use nearset_jobs::FilterFileError;
-use nearset_records::{Cure, OutputError, chain};
+use nearset_jobs::run::RunError;
+use nearset_records::{Cure, InputError, OutputError, chain};
 use pyo3::exceptions::{
     PyFileExistsError, PyFileNotFoundError, PyIsADirectoryError, PyMemoryError, PyOSError, PyPermissionError,
     PyTypeError, PyUnicodeEncodeError, PyValueError,
@@ -125,6 +126,15 @@ pub fn output(error: &OutputError) -> PyErr {
     }
 }
 
+/// A benchmark that can't be read.
+pub fn run(error: &RunError) -> PyErr {
+    let message = message(error, error.cure());
+    match error {
+        RunError::Input(InputError::Unreadable { cause, .. }) => io(cause.kind(), message),
+        _ => value(message),
+    }
+}
+
 /// An error with its sources, and what can be done about it in Python's terms.
 fn message(error: &(dyn Error + 'static), cure: Option<Cure>) -> String {
     let text = chain(error);
@@ -137,6 +147,7 @@ fn message(error: &(dyn Error + 'static), cure: Option<Cure>) -> String {
 fn in_arguments(cure: Cure) -> String {
     match cure {
         Cure::Replace => "choose another name, or pass force=True to replace it".into(),
+        Cure::NameEvidence => "name the fields that hold questions and answers by fields=".into(),
         Cure::AllowOverfull => "allow_overfull=True takes it as it is".into(),
         Cure::LiftWorkLimit => "unlimited_work=True lifts the limit".into(),
         Cure::Search => "nearset.open opens it as an index".into(),

@@ -8,6 +8,7 @@
 mod arrow;
 mod batch;
 mod bloom;
+mod decontaminate;
 mod dedup;
 mod draw;
 mod error;
@@ -61,6 +62,8 @@ mod _core {
     const __version__: &str = env!("CARGO_PKG_VERSION");
     #[pymodule_export]
     use super::bloom::BloomFilter;
+    #[pymodule_export]
+    use super::decontaminate::{_find, Benchmark};
     #[pymodule_export]
     use super::dedup::{compare, dedup};
     #[pymodule_export]

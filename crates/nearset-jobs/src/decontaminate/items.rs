@@ -47,6 +47,13 @@ impl BenchmarkItem {
     }
 }
 
+/// Returns those of a record's fields that are usual for evidence: a question or else a text, an answer, choices.
+pub fn usual_fields<'n>(names: &[&'n str]) -> Vec<&'n str> {
+    let first_of = |usual: &[&str]| usual.iter().find_map(|one| names.iter().copied().find(|name| name == one));
+    let question = first_of(QUESTIONS).or_else(|| first_of(TEXTS));
+    question.into_iter().chain(first_of(ANSWERS)).chain(first_of(CHOICES)).collect()
+}
+
 /// Reads the items of benchmarks. Without names of fields, those are taken that are usual.
 pub(super) fn read_items(
     sources: &[Source],

@@ -126,6 +126,13 @@ pub(super) struct Passage {
     start: usize,
 }
 
+impl Passage {
+    /// Returns how many grams a window has.
+    fn width(&self) -> u32 {
+        (window_words(self.words as usize) + 1 - GRAM) as u32
+    }
+}
+
 /// A passage's grams, in its order and with repeats.
 #[derive(Debug, Clone)]
 pub(super) struct Cut {
@@ -166,7 +173,14 @@ pub(super) struct Passages {
     bits: Vec<u64>,
     /// The least weight that any passage needs.
     least_needed: u64,
+    /// The grams of the widest window.
+    widest: u32,
+    /// How many passages are listed at once, before windows are looked at: texts may be long, and lists too.
+    most_listed: usize,
 }
+
+/// Listed passages that are looked at together.
+const MOST_LISTED: usize = 1 << 20;
 
 /// What a search needs room for.
 #[derive(Debug, Default)]
@@ -176,6 +190,8 @@ pub(super) struct Room {
     seen: Vec<(u32, u32)>,
     /// Listed passages, and where in `seen` their gram is.
     listed: Vec<(u32, u32)>,
+    /// Passages, and from where to where windows may hold them.
+    stretches: Vec<(u32, u32, u32)>,
     /// Grams of one passage in the text: where, and which of the passage's.
     own: Vec<(u32, u32)>,
     counts: Vec<u32>,
@@ -248,8 +264,22 @@ impl Passages {
         for gram in &grams {
             bits[((gram & mask) / 64) as usize] |= 1 << (gram % 64);
         }
+        let widest = passages.iter().map(|passage| passage.width()).max().unwrap_or(1);
         let least_needed = passages.iter().map(|passage: &Passage| passage.needed).min().unwrap_or(u64::MAX);
-        Self { passages, of_passages, grams, weights, list_starts, lists, buckets, bucket_shift, bits, least_needed }
+        Self {
+            passages,
+            of_passages,
+            grams,
+            weights,
+            list_starts,
+            lists,
+            buckets,
+            bucket_shift,
+            bits,
+            least_needed,
+            widest,
+            most_listed: MOST_LISTED,
+        }
     }
 
     pub fn get(&self, passage: u32) -> &Passage {
@@ -292,11 +322,12 @@ impl Passages {
         Some(from + found as u32)
     }
 
-    /// Overwrites `hits` with the passages that the text with `room.grams` holds, in ascending order: of each, the heaviest
-    /// window; of those the shortest, then the first.
+    /// Overwrites `hits` with where the text with `room.grams` holds passages, by passage and then by place. From the left, of all
+    /// windows that begin within the first one that is heavy enough, the heaviest counts; of those the shortest, then the first. The
+    /// next one begins behind it.
     pub fn find(&self, room: &mut Room, hits: &mut Vec<Hit>) {
         hits.clear();
-        let Room { grams, seen, listed, own, counts } = room;
+        let Room { grams, seen, listed, stretches, own, counts } = room;
         seen.clear();
         let mask = self.bits.len() as u64 * 64 - 1;
         // Positions are counted in 32 bits, and a text of so many words is beyond what a record may have.
@@ -307,99 +338,121 @@ impl Passages {
                 seen.push((at as u32, number));
             }
         }
-        let weight = |gram: u32| u64::from(self.weights[gram as usize]);
-        if seen.iter().map(|&(_, gram)| weight(gram)).sum::<u64>() < self.least_needed {
+        if seen.iter().map(|&(_, gram)| self.weight_of(gram)).sum::<u64>() < self.least_needed {
             return;
         }
-        listed.clear();
-        for (place, &(_, gram)) in seen.iter().enumerate() {
-            let list = self.list_starts[gram as usize] as usize..self.list_starts[gram as usize + 1] as usize;
-            listed.extend(self.lists[list].iter().map(|&passage| (passage, place as u32)));
+        stretches.clear();
+        let mut begin = 0;
+        while begin < seen.len() {
+            // A block overlaps the next one by the widest window, so that every window lies in one of them.
+            let (mut end, far) = (begin, seen[begin].0 + 2 * self.widest);
+            listed.clear();
+            while end < seen.len() && (listed.len() < self.most_listed || seen[end].0 < far) {
+                let gram = seen[end].1 as usize;
+                let list = self.list_starts[gram] as usize..self.list_starts[gram + 1] as usize;
+                listed.extend(self.lists[list].iter().map(|&passage| (passage, end as u32)));
+                end += 1;
+            }
+            listed.sort_unstable();
+            listed.chunk_by(|a, b| a.0 == b.0).for_each(|group| self.stretches(group, seen, stretches));
+            if end == seen.len() {
+                break;
+            }
+            let from = (seen[end - 1].0 + 1).saturating_sub(self.widest);
+            begin = seen.partition_point(|&(at, _)| at < from).max(begin + 1);
         }
-        listed.sort_unstable();
-        for group in listed.chunk_by(|a, b| a.0 == b.0) {
-            let passage = &self.passages[group[0].0 as usize];
-            let width = (window_words(passage.words as usize) + 1 - GRAM) as u32;
-            let wanted = passage.needed - passage.unlisted;
-            // The listed weight in a window, repeats included, is no less than it counts for. Where it is enough, all windows that
-            // hold it are looked at.
-            let (mut tail, mut sum) = (0, 0);
+        stretches.sort_unstable();
+        for group in stretches.chunk_by(|a, b| a.0 == b.0) {
+            let (passage, numbers) = (group[0].0, self.own(group[0].0));
             own.clear();
-            let mut taken = 0;
-            let mut stretch: Option<(u32, u32)> = None;
-            let mut take = |(from, to): (u32, u32), own: &mut Vec<(u32, u32)>| {
-                let start = seen.partition_point(|&(at, _)| at < from).max(taken);
-                let end = seen.partition_point(|&(at, _)| at <= to);
-                let numbers = self.own(group[0].0);
-                for &(at, gram) in &seen[start.min(end)..end] {
+            let mut next = 0;
+            for &(_, from, to) in group {
+                let start = seen.partition_point(|&(at, _)| at < from).max(next);
+                next = seen.partition_point(|&(at, _)| at <= to).max(start);
+                for &(at, gram) in &seen[start..next] {
                     if let Ok(which) = numbers.binary_search(&gram) {
                         own.push((at, which as u32));
                     }
                 }
-                taken = taken.max(end);
-            };
-            for &(_, place) in group {
-                let (at, gram) = seen[place as usize];
-                sum += weight(gram);
-                while at - seen[group[tail].1 as usize].0 >= width {
-                    sum -= weight(seen[group[tail].1 as usize].1);
-                    tail += 1;
-                }
-                if sum >= wanted {
-                    let (from, to) = (at.saturating_sub(width - 1), at + (width - 1));
-                    stretch = match stretch {
-                        Some((start, end)) if from <= end => Some((start, end.max(to))),
-                        Some(before) => {
-                            take(before, own);
-                            Some((from, to))
-                        }
-                        None => Some((from, to)),
-                    };
-                }
             }
-            if let Some(last) = stretch {
-                take(last, own);
-                hits.extend(self.heaviest(group[0].0, own, width, counts));
+            self.heavy_windows(passage, own, counts, hits);
+        }
+    }
+
+    fn weight_of(&self, gram: u32) -> u64 {
+        u64::from(self.weights[gram as usize])
+    }
+
+    /// Adds where windows may hold a passage, given where its listed grams are. The listed weight in a window, repeats included, is no
+    /// less than it counts for.
+    fn stretches(&self, group: &[(u32, u32)], seen: &[(u32, u32)], stretches: &mut Vec<(u32, u32, u32)>) {
+        let number = group[0].0;
+        let passage = &self.passages[number as usize];
+        let (width, wanted) = (passage.width(), passage.needed - passage.unlisted);
+        let (mut tail, mut sum) = (0, 0);
+        for &(_, place) in group {
+            let (at, gram) = seen[place as usize];
+            sum += self.weight_of(gram);
+            while at - seen[group[tail].1 as usize].0 >= width {
+                sum -= self.weight_of(seen[group[tail].1 as usize].1);
+                tail += 1;
+            }
+            if sum < wanted {
+                continue;
+            }
+            // All windows whose last listed gram this is.
+            let (from, to) = (at.saturating_sub(width - 1), at + (width - 1));
+            match stretches.last_mut() {
+                Some((same, _, end)) if *same == number && from <= *end => *end = to,
+                _ => stretches.push((number, from, to)),
             }
         }
     }
 
-    /// Returns the heaviest window of a passage's grams in a text, if it is heavy enough.
-    fn heaviest(&self, number: u32, own: &[(u32, u32)], width: u32, counts: &mut Vec<u32>) -> Option<Hit> {
+    /// Adds where the grams of a passage in a text are heavy enough.
+    fn heavy_windows(&self, number: u32, own: &[(u32, u32)], counts: &mut Vec<u32>, hits: &mut Vec<Hit>) {
         let passage = &self.passages[number as usize];
-        let grams = self.own(number);
-        let weight = |which: u32| u64::from(self.weights[grams[which as usize] as usize]);
-        counts.clear();
-        counts.resize(grams.len(), 0);
-        let (mut head, mut sum) = (0, 0);
-        // By weight, then shorter, then earlier: what is compared is (weight, -length).
-        let mut best: Option<(u64, u32, usize)> = None;
-        for tail in 0..own.len() {
-            while head < own.len() && own[head].0 - own[tail].0 < width {
-                let which = own[head].1;
+        let (grams, width) = (self.own(number), passage.width());
+        let weight = |which: u32| self.weight_of(grams[which as usize]);
+        let mut start = 0;
+        while start < own.len() {
+            counts.clear();
+            counts.resize(grams.len(), 0);
+            let (mut head, mut sum) = (start, 0);
+            // The weight, the length and the start of the best one, and where windows begin that are no longer looked at.
+            let mut best: Option<(u64, u32, u32)> = None;
+            let mut until = u32::MAX;
+            for tail in start..own.len() {
+                let first = own[tail].0;
+                if first >= until {
+                    break;
+                }
+                while head < own.len() && own[head].0 - first < width {
+                    let which = own[head].1;
+                    if counts[which as usize] == 0 {
+                        sum += weight(which);
+                    }
+                    counts[which as usize] += 1;
+                    head += 1;
+                }
+                if sum >= passage.needed && best.is_none_or(|(heaviest, ..)| sum >= heaviest) {
+                    until = until.min(first.saturating_add(width));
+                    let length = self.extent(own, tail, head, sum, grams) - first;
+                    if best.is_none_or(|(heaviest, shortest, _)| sum > heaviest || length < shortest) {
+                        best = Some((sum, length, first));
+                    }
+                }
+                let which = own[tail].1;
+                counts[which as usize] -= 1;
                 if counts[which as usize] == 0 {
-                    sum += weight(which);
-                }
-                counts[which as usize] += 1;
-                head += 1;
-            }
-            let is_heavier = best.is_none_or(|(heaviest, ..)| sum >= heaviest);
-            if sum >= passage.needed && is_heavier {
-                let length = self.extent(own, tail, head, sum, grams) - own[tail].0;
-                if best.is_none_or(|(heaviest, shortest, _)| sum > heaviest || length < shortest) {
-                    best = Some((sum, length, tail));
+                    sum -= weight(which);
                 }
             }
-            let which = own[tail].1;
-            counts[which as usize] -= 1;
-            if counts[which as usize] == 0 {
-                sum -= weight(which);
-            }
+            let Some((matched, length, first)) = best else { return };
+            let last = first + length + GRAM as u32 - 1;
+            hits.push(Hit { passage: number, matched, first, last });
+            start = own.partition_point(|&(at, _)| at <= last);
         }
-        best.map(|(matched, length, tail)| {
-            let first = own[tail].0;
-            Hit { passage: number, matched, first, last: first + length + GRAM as u32 - 1 }
-        })
     }
 
     /// Returns where the window from `tail` on has all of its weight.
@@ -440,23 +493,27 @@ mod tests {
                 continue;
             }
             let width = window_words(words) + 1 - GRAM;
-            let mut best: Option<(u64, usize, usize)> = None;
-            for first in (0..text.len()).filter(|&first| grams.contains(&text[first])) {
+            // The weight of a window, and where its last new gram is; one that all texts have weighs nothing, and extends no window.
+            let window = |first: usize| {
                 let (mut inside, mut sum, mut last) = (HashSet::new(), 0, first);
                 for (at, gram) in text.iter().enumerate().skip(first).take(width) {
                     if grams.contains(gram) && inside.insert(gram) {
                         sum += weight(gram);
-                        // A gram that all texts have weighs nothing, and does not extend a window.
                         last = if weight(gram) > 0 { at } else { last };
                     }
                 }
-                if sum >= needed && best.is_none_or(|(matched, length, _)| (sum, length) > (matched, last - first)) {
-                    best = Some((sum, last - first, first));
-                }
-            }
-            if let Some((matched, length, first)) = best {
+                (sum, last - first)
+            };
+            let own: Vec<usize> = (0..text.len()).filter(|&at| grams.contains(&text[at])).collect();
+            let mut from = 0;
+            while let Some(&begin) = own.iter().find(|&&at| at >= from && window(at).0 >= needed) {
+                let starts = own.iter().filter(|&&at| at >= begin && at < begin + width);
+                let by_weight = |&&at: &&usize| (std::cmp::Reverse(window(at).0), window(at).1, at);
+                let first = *starts.min_by_key(by_weight).unwrap();
+                let (matched, length) = window(first);
                 let (first, last) = (first as u32, (first + length + GRAM - 1) as u32);
                 hits.push(Hit { passage: number, matched, first, last });
+                from = last as usize + 1;
             }
             number += 1;
         }
@@ -485,9 +542,11 @@ mod tests {
                 }
             }
             let weights = frequencies.weights();
-            let passages = Passages::new(texts.clone(), &weights, Thresholds::USUAL);
+            let mut passages = Passages::new(texts.clone(), &weights, Thresholds::USUAL);
+            passages.most_listed = [1, 50, MOST_LISTED][round % 3];
             let mut text: Vec<u64> = (0..rng.below(300)).map(|_| gram(&mut rng)).collect();
-            for Cut { grams, .. } in texts.iter().step_by(7) {
+            // Some of them twice.
+            for Cut { grams, .. } in texts.iter().step_by(7).chain(texts.iter().step_by(14)) {
                 let at = rng.below(text.len() as u64 + 1) as usize;
                 let part = grams.iter().copied().filter(|_| rng.unit() < 0.7).collect::<Vec<_>>();
                 text.splice(at..at, part);
@@ -500,6 +559,6 @@ mod tests {
             looked += passages.passages.len();
         }
         // Neither all nor none are found, or nothing was tested.
-        assert!(found > looked / 20 && found < looked / 2, "{found} of {looked}");
+        assert!(found > looked / 20 && found < looked, "{found} of {looked}");
     }
 }

@@ -33,7 +33,7 @@ use crate::run::{
     Worker,
 };
 
-pub use items::BenchmarkItem;
+pub use items::{BenchmarkItem, usual_fields};
 pub use measure::Thresholds;
 pub use promise::Promise;
 pub use set::{Benchmark, BenchmarkOptions, Finder, FinderRoom, Finding, is_benchmark};

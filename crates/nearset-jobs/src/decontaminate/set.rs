@@ -3,6 +3,7 @@
 //! Invariant: weights are fixed when the set is built. A saved set has the items and the weights, so every run that takes it
 //! gives the same answers.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
@@ -13,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::items::{BenchmarkItem, read_items};
-use super::measure::{Cut, Frequencies, GRAM, Hit, ONE, Passages, Room, Thresholds, cutter};
+use super::measure::{Cut, Frequencies, Hit, ONE, Passages, Room, Thresholds, cutter};
 use super::places::{Places, without};
 use crate::run::{OnError, RunError};
 use crate::scan::scan;
@@ -318,6 +319,11 @@ impl Finder {
         self.passages.bytes()
     }
 
+    /// Makes room for searching.
+    pub fn room(&self) -> FinderRoom {
+        FinderRoom::default()
+    }
+
     /// Returns every item that a text holds, by where it begins. An item that is there several times is found as often.
     pub fn find(&self, text: &str, room: &mut FinderRoom) -> Vec<Finding> {
         self.cutter.shingles(text, &mut room.room.grams);
@@ -327,38 +333,43 @@ impl Finder {
         }
         let mut findings = Vec::new();
         let mut places = Places::new(text);
-        while !room.hits.is_empty() {
-            // Of an item's passages the one counts that is there most.
-            let score = |hit: &Hit| hit.matched as f64 / self.passages.get(hit.passage).needed as f64;
-            for hits in
-                room.hits.chunk_by(|a, b| self.passages.get(a.passage).item == self.passages.get(b.passage).item)
-            {
-                let best = hits.iter().fold(&hits[0], |best, hit| if score(hit) > score(best) { hit } else { best });
-                let passage = self.passages.get(best.passage);
+        let score = |hit: &Hit| hit.matched as f64 / self.passages.get(hit.passage).needed as f64;
+        let item_of = |hit: &Hit| self.passages.get(hit.passage).item;
+        for hits in room.hits.chunk_by_mut(|a, b| item_of(a) == item_of(b)) {
+            // An item's passages overlap, and of those that were found at one place the surest counts.
+            hits.sort_by(|a, b| {
+                score(b).total_cmp(&score(a)).then(a.first.cmp(&b.first)).then(a.passage.cmp(&b.passage))
+            });
+            let mut taken: BTreeMap<u32, u32> = BTreeMap::new();
+            for hit in &*hits {
+                let before = taken.range(..=hit.last).next_back();
+                if before.is_some_and(|(_, &last)| last >= hit.first) {
+                    continue;
+                }
+                taken.insert(hit.first, hit.last);
+                let passage = self.passages.get(hit.passage);
                 let item = &self.benchmark.items[passage.item as usize];
                 let field = match item.fields.get(passage.part as usize) {
                     Some((name, _)) => name.clone(),
                     None => item.fields.iter().map(|(name, _)| &**name).collect::<Vec<_>>().join("+"),
                 };
-                let bytes = places.bytes(best.first as usize, best.last as usize);
                 findings.push(Finding {
                     item: passage.item as usize,
                     field,
-                    share: best.matched as f64 / passage.total as f64,
-                    score: score(best),
-                    line: 1 + text.as_bytes()[..bytes.start].iter().filter(|&&byte| byte == b'\n').count(),
-                    bytes,
+                    share: hit.matched as f64 / passage.total as f64,
+                    score: score(hit),
+                    line: 0,
+                    bytes: places.bytes(hit.first as usize, hit.last as usize),
                 });
             }
-            // What was found is struck out, to look for further copies.
-            for hit in &room.hits {
-                let from = (hit.first as usize).saturating_sub(GRAM - 1);
-                let to = (hit.last as usize + 1).min(room.room.grams.len());
-                room.room.grams[from..to].fill(0);
-            }
-            self.passages.find(&mut room.room, &mut room.hits);
         }
         findings.sort_by_key(|finding| (finding.bytes.start, finding.bytes.end, finding.item));
+        let (mut line, mut counted) = (1, 0);
+        for finding in &mut findings {
+            let start = finding.bytes.start;
+            line += text.as_bytes()[counted..start].iter().filter(|&&byte| byte == b'\n').count();
+            (finding.line, counted) = (line, start);
+        }
         findings
     }
 

@@ -4,6 +4,7 @@ A Bloom filter answers "have I seen exactly this?" in a few bits per item. nears
 documents, perceptual hashes, embeddings, records.
 
 - `dedup`: which of many texts to keep.
+- `decontaminate`: which of many texts hold no item of a benchmark.
 - `plan`: what a filter will do and cost, before it is built; `NearFilter` and `ExactNearFilter` are built from it.
 - `LshIndex` and `HammingIndex`: which stored item is near, and how near.
 - `BloomFilter`: exact membership.
@@ -16,6 +17,7 @@ All of it is the engine of the `nearset` program, and gives its answers.
 """
 
 from nearset._core import (
+    Benchmark,
     BloomFilter,
     Estimate,
     ExactNearFilter,
@@ -38,9 +40,11 @@ from nearset._core import (
     plan,
     plan_index,
 )
+from nearset._decontaminate import Finding, decontaminate
 from nearset._dedup import Matches, dedup
 
 __all__ = [
+    "Benchmark",
     "BloomFilter",
     "Estimate",
     "ExactNearFilter",
@@ -58,7 +62,9 @@ __all__ = [
     "PlanError",
     "Request",
     "Signature",
+    "Finding",
     "Matches",
+    "decontaminate",
     "dedup",
     "open",
     "plan",

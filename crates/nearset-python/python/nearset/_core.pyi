@@ -323,6 +323,31 @@ def plan_index(
     worst_case: bool = False,
     seed: Optional[_Seed] = None,
 ) -> IndexPlan: ...
+class Benchmark:
+    def __new__(
+        cls,
+        items: Any,
+        *,
+        fields: Optional[list[str]] = None,
+        background: Optional[list[_Path]] = None,
+        strict: bool = False,
+        share: Optional[float] = None,
+        mass: Optional[float] = None,
+    ) -> Benchmark: ...
+    def __len__(self) -> int: ...
+    @property
+    def too_short(self) -> list[str]: ...
+    def _name(self, item: int) -> tuple[str, str]: ...
+    def mask(self, text: str) -> str: ...
+    def save(self, path: _Path, *, force: bool = False) -> None: ...
+
+def _find(
+    benchmark: Benchmark,
+    texts: Any,
+    skip_missing: bool,
+    threads: Optional[int],
+    progress: Optional[Callable[[int], object]],
+) -> tuple[NDArray[np.int64], list[tuple[int, list[tuple[int, str, float, float, int, int]]]]]: ...
 def compare(
     wanted: Request,
     texts: Any,

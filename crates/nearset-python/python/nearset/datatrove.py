@@ -5,6 +5,8 @@ Two steps, in two executors over the same reader and number of tasks, of which t
 starts as the OR of those of the tasks before. Documents come in the order of the tasks' ranks; what is kept is what
 `nearset dedup --no-verify` keeps of them in that order, for any number of workers: a filter decides, and compares nothing.
 
+`Decontaminate` drops documents that hold items of a benchmark, or cuts the items out, in one step and each document alone.
+
 Needs datatrove (0.10).
 """
 
@@ -12,7 +14,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from contextlib import nullcontext
-from typing import Optional, Union
+from os import PathLike
+from pathlib import Path
+from typing import Any, Optional, Union
 
 import numpy as np
 from datatrove.data import DocumentsPipeline
@@ -22,10 +26,11 @@ from datatrove.pipeline.writers.disk_base import DiskWriter
 from datatrove.utils.batching import batched
 from datatrove.utils.typeshelper import StatHints
 
-from nearset._core import NearFilter, Request
+from nearset._core import Benchmark, NearFilter, Request
+from nearset._decontaminate import Finding, decontaminate
 from nearset._parts import as_list, as_wanted, check_room, check_same, merge_all
 
-__all__ = ["BuildFilters", "NearDedup"]
+__all__ = ["BuildFilters", "Decontaminate", "NearDedup"]
 
 _BATCH = 1024
 
@@ -129,3 +134,61 @@ class NearDedup(PipelineStep):
             for position in np.flatnonzero(filter.contains_all(texts, threads=1)):
                 reasons[position] = "against"
         return reasons
+
+
+class Decontaminate(PipelineStep):
+    """Drops documents that hold items of a benchmark, or cuts the items out of them.
+
+    Args:
+        benchmark: Files of items, or a set that `nearset.Benchmark.save` or the program has written, which gives every task the same weights at
+            once.
+        mask: Whether the items are cut out and the rest is kept.
+        exclusion_writer: Where dropped documents go; `filter_reason` in their metadata is `leak`, and `leak_of` the surest item.
+        options: As for `nearset.Benchmark`.
+    """
+
+    name = "nearset: benchmark items"
+    type = "🔻 - FILTER"
+
+    def __init__(
+        self,
+        benchmark: Union[str, PathLike[str], list[Union[str, PathLike[str]]]],
+        *,
+        mask: bool = False,
+        exclusion_writer: Optional[DiskWriter] = None,
+        **options: Any,
+    ) -> None:
+        super().__init__()
+        self.benchmark = [Path(one) for one in ([benchmark] if isinstance(benchmark, (str, PathLike)) else benchmark)]
+        self.mask = mask
+        self.exclusion_writer = exclusion_writer
+        self.options = options
+
+    def run(self, data: DocumentsPipeline, rank: int = 0, world_size: int = 1) -> DocumentsPipeline:
+        benchmark = Benchmark(self.benchmark, **self.options)
+        with self.exclusion_writer or nullcontext() as writer:
+            for batch in batched(data, _BATCH):
+                with self.track_time("batch"):
+                    texts = [document.text for document in batch]
+                    _, findings = decontaminate(texts, benchmark, return_findings=True, threads=1, progress=False)
+                    surest: dict[int, Finding] = {}
+                    for finding in findings:
+                        best = surest.get(finding.position)
+                        if best is None or finding.score > best.score:
+                            surest[finding.position] = finding
+                for position, document in enumerate(batch):
+                    self.stat_update(StatHints.total)
+                    leak = surest.get(position)
+                    if leak is not None and self.mask:
+                        document.text = benchmark.mask(document.text)
+                        self.stat_update("masked")
+                    if leak is None or (self.mask and any(map(str.isalnum, document.text))):
+                        self.stat_update(StatHints.forwarded)
+                        self.update_doc_stats(document)
+                        yield document
+                        continue
+                    self.stat_update(StatHints.dropped, f"{StatHints.dropped}_leak")
+                    if writer:
+                        document.metadata["filter_reason"] = "leak"
+                        document.metadata["leak_of"] = f"{leak.benchmark}: {leak.item}"
+                        writer.write(document, rank)
