@@ -8,6 +8,7 @@ use anyhow::{Context, Result, bail};
 use nearset::spec::{Construction, Terms, WhenFull};
 use nearset::{IndexSpec, Kind};
 use nearset_jobs::FilterFile;
+use nearset_jobs::decontaminate::{Benchmark, is_benchmark};
 use nearset_jobs::library::{Library, is_library};
 use nearset_view::curves::{ascending, filter_chart, filter_curve, half};
 use nearset_view::terminal;
@@ -27,11 +28,11 @@ Examples:
   For scripts:
     nearset info seen.nearset --json | jq .curve";
 
-/// Show what a filter, an index or a library is and holds
+/// Show what a filter, an index, a library or a benchmark set is and holds
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// The filter, index or library
+    /// The filter, index, library or benchmark set
     #[arg(value_name = "FILTER")]
     filter: PathBuf,
 
@@ -110,6 +111,32 @@ fn reserved_for(terms: &Terms) -> String {
 }
 
 /// What a library is. All of it is read and compared with its checksums.
+fn of_benchmark(args: &Args) -> Result<ExitCode> {
+    let benchmark = Benchmark::open(&args.filter)?;
+    if args.picture.plot.is_some() {
+        bail!("{}: a benchmark set is looked for, and has no curve of acceptance to draw", args.filter.display());
+    }
+    let (items, background) = (benchmark.items().len() as u64, benchmark.background());
+    if args.json {
+        let (files, digest) = (benchmark.files(), benchmark.digest());
+        let value = serde_json::json!({
+            "kind": "benchmark set", "items": items, "files": files, "background": background, "digest": digest,
+        });
+        print_json(&value, false)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let facts = [
+        ("kind", "benchmark set for decontaminate --against; whole".to_owned()),
+        ("items", show::count(items)),
+        ("files", benchmark.files().join(", ")),
+        ("weighed", format!("with {} background documents", show::count(background))),
+    ];
+    let mut out = std::io::stdout().lock();
+    let mut print = || facts.iter().try_for_each(|(name, fact)| writeln!(out, "{name:<10}{fact}"));
+    print().context("cannot write to standard output")?;
+    Ok(ExitCode::SUCCESS)
+}
+
 fn of_library(args: &Args) -> Result<ExitCode> {
     let library = Library::open(&args.filter)?;
     if args.picture.plot.is_some() {
@@ -143,6 +170,9 @@ fn of_library(args: &Args) -> Result<ExitCode> {
 pub fn run(args: Args) -> Result<ExitCode> {
     if is_library(&args.filter) {
         return of_library(&args);
+    }
+    if is_benchmark(&args.filter) {
+        return of_benchmark(&args);
     }
     let file = args.opening.file(&args.filter)?;
     if matches!(file.kind()?, Kind::Hamming | Kind::Lsh) {

@@ -168,8 +168,7 @@ fn records(items: &Bound<'_, PyAny>, fields: &[String]) -> PyResult<Vec<Benchmar
         };
         let names: Vec<String> = record.keys().iter().filter_map(|name| name.extract().ok()).collect();
         let all: Vec<&str> = names.iter().map(|name| &**name).collect();
-        let wanted =
-            if fields.is_empty() { usual_fields(&all) } else { fields.iter().map(|name| &**name).collect() };
+        let wanted = if fields.is_empty() { usual_fields(&all) } else { fields.iter().map(|name| &**name).collect() };
         let mut evidence = Vec::new();
         for name in wanted {
             if let Some(value) = record.get_item(name)? {

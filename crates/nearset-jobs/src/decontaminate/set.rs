@@ -487,6 +487,19 @@ mod tests {
     }
 
     #[test]
+    fn the_frozen_set_is_read_and_built_again() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let sources = |name: &str| nearset_records::resolve(&[root.join(name).to_str().unwrap()], None).unwrap().list;
+        let frozen = Benchmark::open(&root.join("testdata/decontaminate/v1.nearset")).unwrap();
+        let mut options = BenchmarkOptions::new(Fields::new("text", nearset_records::ItemField::Text));
+        options.background = sources("examples/licences.jsonl");
+        let mut built = Benchmark::read(&sources("testdata/decontaminate/items.jsonl"), options).unwrap();
+        assert_eq!((frozen.background(), frozen.items()[2].fields[1].1.as_str()), (720, "210"));
+        built.files.clone_from(&frozen.files);
+        assert_eq!(built, frozen);
+    }
+
+    #[test]
     fn a_background_makes_common_words_weigh_less() {
         let folder = tempfile::tempdir().unwrap();
         let write = |name: &str, text: String| {

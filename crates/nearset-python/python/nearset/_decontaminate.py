@@ -69,9 +69,10 @@ def decontaminate(
 ) -> Union[NDArray[np.int64], tuple[NDArray[np.int64], list[Finding]]]:
     """Returns the positions of the texts that hold no item of a benchmark, as ``nearset decontaminate`` keeps them.
 
+    >>> import nearset
     >>> question = "A ferry carries 47 lorries across the strait every morning. How many lorries cross in a week?"
     >>> pages = ["An old page about ferries.", "Homework: " + question.upper() + " I wonder."]
-    >>> kept, findings = decontaminate(pages, [{"id": "ferry", "question": question}], return_findings=True)
+    >>> kept, findings = nearset.decontaminate(pages, [{"id": "ferry", "question": question}], return_findings=True)
     >>> kept.tolist(), findings[0].item, pages[1][findings[0].start : findings[0].end].lower() == question[:-1].lower()
     ([0], 'ferry', True)
 

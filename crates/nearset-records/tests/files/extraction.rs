@@ -114,6 +114,23 @@ fn hexadecimal_bit_strings_and_arrays_of_numbers_are_items() {
 }
 
 #[test]
+fn texts_in_lists_and_objects_are_joined_by_lines() {
+    let fields = Fields::new("choices", ItemField::Texts);
+    let lines = [
+        r#"{"choices":["a\n","\u00e9",3]}"#,
+        r#"{"choices":{"label":["A","B"],"text":["one","two"]}}"#,
+        r#"{"choices":"alone"}"#,
+        r#"{"choices":2.50}"#,
+        r#"{"choices":[]}"#,
+        r#"{"choices":null}"#,
+    ];
+    let records = extract_lines(lines.join("\n"), &fields);
+    let texts: Vec<&str> = records[..5].iter().map(|record| record.as_ref().unwrap().1.as_str()).collect();
+    assert_eq!(texts, ["a\n\n\u{e9}\n3", "A\nB\none\ntwo", "alone", "2.50", ""]);
+    assert!(records[5].as_ref().unwrap_err().contains("is null, not a string, or strings in an array"), "{records:?}");
+}
+
+#[test]
 fn nesting_is_bounded() {
     let nested = |depth: usize| format!("{{\"text\":\"t\",\"x\":{}{}}}", "[".repeat(depth), "]".repeat(depth));
     assert!(text(&nested(100)).is_ok());

@@ -314,6 +314,16 @@ fn lists_of_floats_are_vectors() {
 }
 
 #[test]
+fn lists_of_texts_are_joined_by_lines() {
+    let folder = Folder::new();
+    documents(&folder);
+    let fields = Fields::new("tags", ItemField::Texts).with_id(None);
+    let found = records(&read(&folder.path("in.parquet"), &fields), &fields);
+    assert_eq!(found.len(), ROWS);
+    assert!(found.iter().flatten().any(|(_, text)| text.contains('\n')), "{found:?}");
+}
+
+#[test]
 fn columns_that_are_missing_or_of_another_type_are_named() {
     let folder = Folder::new();
     let sources = documents(&folder);
