@@ -461,7 +461,11 @@ def speed(program: str | None) -> list[str]:
                 used = measured([*decon_base, "--training-dir", str(small)])
                 rate = size / 1e6 / (used["cpu_seconds"] - start)
                 rows.append(["decon, a tenth of the prose", f"{size / 1e6:.0f}", f"{used['cpu_seconds']:.2f}", f"{rate:.1f}", f"{used['peak_bytes'] / 1e6:.0f}"])
-    return markdown(["", "MB", "CPU s", "MB per CPU s", "peak MB"], rows)
+    rates = {row[0]: float(row[3]) for row in rows if row[3]}
+    ratios = [f"xxh3 takes 1/{rates['xxh3 over the same bytes'] / rates['nearset, prose']:.0f} of nearset's time"]
+    if program:
+        ratios.append(f"nearset is {rates['nearset, prose'] / rates['decon, a tenth of the prose']:.1f} times as fast as decon")
+    return [*markdown(["", "MB", "CPU s", "MB per CPU s", "peak MB"], rows), "", "; ".join(ratios) + "."]
 
 
 def main() -> None:

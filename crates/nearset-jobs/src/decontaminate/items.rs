@@ -155,6 +155,10 @@ impl Items<'_> {
             }
             if let Some(text) = text.filter(|text| !text.trim().is_empty()) {
                 any = true;
+                // A record without an earlier field had no id either.
+                if let Some(id) = extracted.own_id(i) {
+                    id.clone_into(&mut items[number].id);
+                }
                 items[number].fields.push((name.to_owned(), text.to_owned()));
             }
             number += 1;
@@ -178,12 +182,12 @@ impl Items<'_> {
         }
     }
 
-    /// Returns whether the first record has an id of this name.
+    /// Returns whether a record with the field has an id of this name.
     fn has_id(&self, field: &str, id: Option<String>) -> Result<bool, RunError> {
         let mut has = false;
         each_record(self.source, &Fields::new(field, ItemField::Texts).with_id(id), |extracted, i| {
             has = extracted.own_id(i).is_some();
-            Ok(false)
+            Ok(!has)
         })?;
         Ok(has)
     }
@@ -206,4 +210,45 @@ fn each_record(
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn items(name: &str, text: &str, fields: &[&str]) -> Result<Vec<BenchmarkItem>, RunError> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        let sources = nearset_records::resolve(&[path.to_str().unwrap()], None).unwrap().list;
+        let fields: Vec<String> = fields.iter().map(|name| (*name).to_owned()).collect();
+        read_items(&sources, &fields, Some("id"), OnError::Fail)
+    }
+
+    fn shown(items: &[BenchmarkItem]) -> Vec<String> {
+        let field = |(name, text): &(String, String)| format!(" {name}={text}");
+        items.iter().map(|item| item.id.clone() + &item.fields.iter().map(field).collect::<String>()).collect()
+    }
+
+    #[test]
+    fn usual_fields_and_ids_are_found() {
+        let human = "{\"task_id\":\"t/0\",\"prompt\":\"def f\",\"canonical_solution\":\"return\"}\n";
+        assert_eq!(shown(&items("a.jsonl", human, &[]).unwrap()), ["t/0 prompt=def f canonical_solution=return"]);
+        let mixed =
+            "{\"id\":1,\"problem\":\"p\"}\n{\"id\":2,\"problem\":\"q\",\"answer\":7,\"options\":[\"x\",\"y\"]}\n";
+        assert_eq!(shown(&items("b.jsonl", mixed, &[]).unwrap()), ["1 problem=p", "2 problem=q answer=7 options=x\ny"]);
+        let table = "id,question,answer\nfirst,\"why, then\",because\n";
+        assert_eq!(shown(&items("c.csv", table, &[]).unwrap()), ["first question=why, then answer=because"]);
+        assert_eq!(shown(&items("c.csv", table, &["answer"]).unwrap()), ["first answer=because"]);
+        assert_eq!(items("d.txt", "one\ntwo\n", &[]).unwrap().len(), 2);
+    }
+
+    #[test]
+    fn records_without_evidence_are_errors() {
+        let error = |text: &str, fields: &[&str]| items("a.jsonl", text, fields).unwrap_err().to_string();
+        assert!(error("{\"riddle\":\"r\"}\n", &[]).contains("the fields there are riddle"));
+        assert!(error("{\"riddle\":\"r\"}\n", &["hint"]).contains("no record has hint"));
+        let error = error("{\"id\":5,\"question\":\"q\"}\n{\"id\":6,\"question\":null}\n", &[]);
+        assert!(error.contains("has nothing in the fields that others have"), "{error}");
+    }
 }

@@ -1,14 +1,14 @@
 //! Where the words of a text are.
 //!
-//! The cutter says what a text's words are, not where. Texts that hold something are few, so they are cut again here: an ASCII
-//! space ends a word whatever stands around it, so pieces between spaces are counted one by one, and within a piece the
-//! place is found by halving.
+//! The cutter says what a text's words are, not where. Texts that hold something are few, so they are cut again here: ASCII characters
+//! other than letters and digits end a word whatever stands around them, as do the stops of East Asia, so pieces between
+//! them are counted one by one, and within a piece the place is found by halving.
 
 use std::ops::Range;
 
 use nearset::{Seed, Shingler, Shingling};
 
-/// The pieces of a text between spaces, and the words before each.
+/// The pieces of a text, and the words before each.
 pub(super) struct Places<'t> {
     text: &'t str,
     words: Shingler,
@@ -22,14 +22,14 @@ impl<'t> Places<'t> {
         let words = Shingler::new(Shingling::Words(1), Seed::default()).expect("a word is a shingle");
         let mut places = Self { text, words, room: Vec::new(), pieces: Vec::new() };
         let (mut start, mut before) = (0, 0);
-        let ends = text.bytes().enumerate().filter(|(_, byte)| byte.is_ascii_whitespace()).map(|(at, _)| at);
-        for end in ends.chain([text.len()]) {
+        let ends = text.char_indices().filter(|&(_, c)| is_stop(c));
+        for (end, stop) in ends.map(|(at, c)| (at, c.len_utf8())).chain([(text.len(), 0)]) {
             let words = places.count(start..end);
             if words > 0 {
                 places.pieces.push((start, before));
                 before += words;
             }
-            start = end + 1;
+            start = end + stop;
         }
         places
     }
@@ -47,7 +47,7 @@ impl<'t> Places<'t> {
         let start = self.start(first);
         let end = self.start(last + 1).max(start);
         // What separates the next word does not belong to this one.
-        start..start + self.text[start..end].trim_end_matches(is_separator).len()
+        start..start + self.text[start..end].trim_end_matches(|c: char| c.is_whitespace() || is_stop(c)).len()
     }
 
     /// Returns where a word starts; the end of the text if it has no such word.
@@ -91,8 +91,8 @@ pub(super) fn char_start(text: &str, at: usize) -> usize {
     at
 }
 
-fn is_separator(c: char) -> bool {
-    c.is_whitespace() || c.is_ascii() && !c.is_ascii_alphanumeric()
+fn is_stop(c: char) -> bool {
+    c.is_ascii() && !c.is_ascii_alphanumeric() || "　、。，．！？：；（）「」『』".contains(c)
 }
 
 /// Returns the text without some of its bytes, which are in order and may overlap. Where words would become one, a space is
@@ -141,7 +141,7 @@ mod tests {
         let mut places = Places::new(text);
         for (i, word) in expected.iter().enumerate() {
             let found = &text[places.bytes(i, i)];
-            assert_eq!(found.trim_end_matches('、'), *word, "word {i}");
+            assert_eq!(found, *word, "word {i}");
         }
         assert_eq!(&text[places.bytes(2, 5)], "quick</b>,\n snake_case");
         assert_eq!(places.bytes(expected.len(), expected.len()), text.len()..text.len());
