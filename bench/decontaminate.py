@@ -493,7 +493,8 @@ def main() -> None:
 
 
 def page(options: argparse.Namespace) -> list[str]:
-    command = "make bench-decontaminate" + (" ARGS=" + repr(" ".join(sys.argv[1:])) if sys.argv[1:] else "")
+    given = ["PROGRAM" if argument == str(options.decon) else argument for argument in sys.argv[1:]]
+    command = "make bench-decontaminate" + (" ARGS=" + repr(" ".join(given)) if given else "")
     lines = [
         "# Benchmark items in real text",
         "",
