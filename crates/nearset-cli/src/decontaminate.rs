@@ -1,6 +1,6 @@
 //! `nearset decontaminate`: benchmark items out of a corpus.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -9,10 +9,12 @@ use nearset_jobs::decontaminate::{
     Benchmark, BenchmarkOptions, Decontaminate, DecontaminateOptions, DecontaminateSummary, Finder, Thresholds,
     is_benchmark,
 };
-use nearset_records::{ItemField, OutputOptions, Source, resolve};
+use nearset_jobs::run::RunError;
+use nearset_records::output::is_same_output;
+use nearset_records::{ItemField, OutputFile, OutputOptions, Source};
 
 use crate::join;
-use crate::options::{Input, Usage, Work, is_stdout, print_json};
+use crate::options::{Input, Usage, Work, is_stdout, print_json, sources_of};
 use crate::show;
 
 const EXAMPLES: &str = "\
@@ -161,9 +163,9 @@ impl Args {
         options.id = Some(self.input.id_field.clone());
         options.on_error = self.work.on_error.into();
         options.threads = self.work.threads();
-        let items = resolve(&self.benchmark, None)?.list;
+        let items = sources_of(&self.benchmark, None, self.quiet)?.list;
         if !self.background.is_empty() {
-            options.background = resolve(&self.background, self.input.format)?.list;
+            options.background = sources_of(&self.background, self.input.format, self.quiet)?.list;
         }
         let paths = |sources: &[Source]| sources.iter().filter_map(|source| source.path().map(PathBuf::from)).collect();
         let mut protected: Vec<PathBuf> = paths(&items);
@@ -171,16 +173,31 @@ impl Args {
         Ok((Benchmark::read(&items, options)?, protected))
     }
 
-    fn save(&self, benchmark: &Benchmark, protected: &[PathBuf]) -> Result<()> {
-        let Some(path) = &self.save else { return Ok(()) };
-        // A run that is resumed has saved it before.
+    /// How the set is saved, if it is to be: what would replace anything that is needed is refused.
+    fn saving(&self, benchmark: &Benchmark, protected: Vec<PathBuf>) -> Result<Option<(&Path, OutputOptions)>> {
+        let Some(path) = &self.save else { return Ok(None) };
+        // A run that is resumed may have saved it before.
         if self.resume && is_benchmark(path) && Benchmark::open(path)? == *benchmark {
-            return Ok(());
+            return Ok(None);
+        }
+        let outputs = [&self.output, &self.removed, &self.report];
+        if outputs.into_iter().flatten().any(|output| is_same_output(output, path)) {
+            return Err(RunError::SameOutput { path: path.clone() }.into());
         }
         let mut options = OutputOptions::default();
-        options.inputs = protected.to_vec();
+        options.inputs = protected;
         options.force = self.force;
-        Ok(benchmark.save(path, &options)?)
+        OutputFile::check(path, &options)?;
+        Ok(Some((path, options)))
+    }
+
+    fn save(&self, benchmark: &Benchmark, saving: Option<(&Path, OutputOptions)>) -> Result<()> {
+        let Some((path, options)) = saving else { return Ok(()) };
+        benchmark.save(path, &options)?;
+        if !self.quiet {
+            eprintln!("saved     {}", path.display());
+        }
+        Ok(())
     }
 
     fn options(&self, protected: Vec<PathBuf>) -> DecontaminateOptions {
@@ -204,10 +221,10 @@ impl Args {
 pub fn run(args: Args) -> Result<ExitCode> {
     let thresholds = args.thresholds()?;
     if args.input.inputs.is_empty() {
-        if args.save.is_none() {
-            return Err(
-                Usage("which records are to be searched? Name them, or --save the set for later".to_owned()).into()
-            );
+        let is_search = args.output.is_some() || args.dry_run || args.mask || args.annotate || args.json || args.resume;
+        if args.save.is_none() || is_search || args.removed.is_some() || args.report.is_some() {
+            let why = "which records are to be searched? Name them before --benchmark, or --save the set for later";
+            return Err(Usage(why.to_owned()).into());
         }
     } else if args.output.is_none() && !args.dry_run {
         return Err(
@@ -216,16 +233,18 @@ pub fn run(args: Args) -> Result<ExitCode> {
     }
     let sources = if args.input.inputs.is_empty() { None } else { Some(args.input.sources(args.quiet)?) };
     let (benchmark, protected) = args.benchmark()?;
-    args.save(&benchmark, &protected)?;
     let finder = Arc::new(benchmark).finder(thresholds);
     if !args.quiet {
         print_plan(&finder);
-        if let Some(path) = &args.save {
-            eprintln!("saved     {}", path.display());
-        }
     }
-    let Some(sources) = sources else { return Ok(ExitCode::SUCCESS) };
+    let Some(sources) = sources else {
+        args.save(finder.benchmark(), args.saving(finder.benchmark(), protected)?)?;
+        return Ok(ExitCode::SUCCESS);
+    };
     let total = sources.total_bytes();
+    let mut not_replaced = protected.clone();
+    not_replaced.extend(sources.list.iter().filter_map(|source| source.path().map(PathBuf::from)));
+    let saving = args.saving(finder.benchmark(), not_replaced)?;
     let run = Decontaminate::prepare(sources.list, &finder, args.options(protected))?;
     if !args.quiet {
         join::print_resumed(run.resumed_records());
@@ -233,6 +252,8 @@ pub fn run(args: Args) -> Result<ExitCode> {
     let outputs = [&args.output, &args.removed, &args.report];
     let ran = join::watched(total, args.quiet, |progress| run.run(progress))?;
     let summary = join::explained(ran, &args.output, &outputs)?;
+    // Not before: a run that is refused leaves nothing behind.
+    args.save(finder.benchmark(), saving)?;
     if !args.quiet {
         print_summary(&summary, &args);
     }

@@ -30,18 +30,23 @@ pub struct Input {
 impl Input {
     /// Returns the files that are meant, with a word about those that are passed over.
     pub fn sources(&self, quiet: bool) -> Result<Sources> {
-        let sources = resolve(&self.inputs, self.format)?;
-        if !quiet && let Some(first) = sources.skipped.first() {
-            let count = sources.skipped.len();
-            eprintln!("note: {count} files of no known format were passed over, such as {}", first.display());
-        }
-        Ok(sources)
+        sources_of(&self.inputs, self.format, quiet)
     }
 
     /// Returns what a record's item and id are called.
     pub fn fields(&self, item: &str, kind: ItemField) -> Fields {
         Fields::new(item, kind).with_id(Some(self.id_field.clone()))
     }
+}
+
+/// Returns the files that are meant, with a word about those that are passed over.
+pub fn sources_of(inputs: &[String], format: Option<Format>, quiet: bool) -> Result<Sources> {
+    let sources = resolve(inputs, format)?;
+    if !quiet && let Some(first) = sources.skipped.first() {
+        let count = sources.skipped.len();
+        eprintln!("note: {count} files of no known format were passed over, such as {}", first.display());
+    }
+    Ok(sources)
 }
 
 /// What to do with a record that cannot be read.

@@ -12,7 +12,7 @@ use nearset_records::{Fields, InputError, ItemField, Source, resolve};
 use numpy::{IntoPyArray, PyArray1};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyString};
+use pyo3::types::{PyDict, PyList, PyString};
 
 use crate::batch::{self, Fault};
 use crate::dedup::each_text;
@@ -63,6 +63,11 @@ impl Benchmark {
         if !(thresholds.mass >= 1.0 && thresholds.mass <= 1e6) {
             return Err(PyValueError::new_err(format!("mass={}: it must be 1 or more", thresholds.mass)));
         }
+        // Only once can an iterator be gone through.
+        let is_one = items.is_instance_of::<PyString>() || items.hasattr("__fspath__")? || items.hasattr("__len__")?;
+        let listed = if is_one { None } else { items.try_iter().ok().map(|all| all.collect::<PyResult<Vec<_>>>()) };
+        let listed = listed.transpose()?.map(|all| PyList::new(py, all)).transpose()?;
+        let items = listed.as_ref().map_or(items, |listed| listed.as_any());
         let fields = fields.unwrap_or_default();
         let background = background.unwrap_or_default();
         let set = match paths(items)? {

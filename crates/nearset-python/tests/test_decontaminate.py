@@ -77,6 +77,10 @@ def test_benchmarks_are_made_of_files_records_and_texts(items, tmp_path):
         nearset.Benchmark(ITEMS, share=2)
 
 
+def test_iterators_lose_nothing():
+    assert len(nearset.Benchmark(item for item in ITEMS)) == len(nearset.Benchmark(iter(QUESTIONS))) == 3
+
+
 def test_items_are_cut_out():
     benchmark = nearset.Benchmark(ITEMS)
     page = f"one {QUESTIONS[0]} two {QUESTIONS[0]} three"

@@ -193,3 +193,27 @@ fn errors_name_the_cure() {
     let ran = shop.run(&format!("{nested} --mask --force"));
     assert!(ran.stderr().contains("part of another"), "{}", ran.stderr());
 }
+
+#[test]
+fn a_saved_set_replaces_nothing_that_is_needed() {
+    let (shop, corpus) = shop();
+    let run = |arguments: &str| shop.run(&format!("decontaminate corpus.jsonl --benchmark bench.jsonl {arguments}"));
+    assert_eq!(run("--save corpus.jsonl -o clean.jsonl --force").code(), 1);
+    assert_eq!(shop.text("corpus.jsonl"), corpus);
+    assert_eq!(run("--save clean.jsonl -o clean.jsonl --force").code(), 1);
+    shop.write("there.jsonl", "precious");
+    assert_eq!(run("--save set.nearset -o there.jsonl").code(), 1);
+    assert!(!shop.exists("set.nearset") && !shop.exists("clean.jsonl"), "nothing appears if something is refused");
+    // An input that was taken for a benchmark is not called clean.
+    let swallowed = shop.run("decontaminate --save set.nearset --benchmark bench.jsonl corpus.jsonl --dry-run");
+    assert!(swallowed.code() == 2 && !shop.exists("set.nearset"), "{}", swallowed.stderr());
+}
+
+#[test]
+fn a_second_column_of_the_name_stays_where_it_is() {
+    let (shop, _) = shop();
+    let leak = questions(30)[0].clone();
+    shop.write("in.csv", format!("text,text,label\nclean words here,other,a\nbefore {leak} after,other,b\n"));
+    shop.ok("decontaminate in.csv --benchmark bench.jsonl -o out.csv --mask");
+    assert_eq!(shop.text("out.csv"), "text,text,label\nclean words here,other,a\nbefore  after,other,b\n");
+}

@@ -101,6 +101,11 @@ fn threads_and_splits_do_not_show() {
             assert!(String::from_utf8(unpacked).unwrap().trim_end() == expected.trim_end());
         }
     }
+    for kernels in ["scalar", "avx2"] {
+        let arguments = "dedup in.jsonl -o out.jsonl --force -q --no-verify --capacity 3000";
+        let ran = shop.command(arguments).env("NEARSET_KERNELS", kernels).output().unwrap();
+        assert!(ran.status.success() && shop.text("out.jsonl").trim_end() == expected.trim_end(), "{kernels}");
+    }
 }
 
 #[test]

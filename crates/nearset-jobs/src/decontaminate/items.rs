@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use nearset::Item as AnyItem;
 use nearset_records::{
-    Arena, Batch, Fields, Format, InputError, ItemField, ReadOptions, Reader, RecordError, RecordFault, Source, extract,
+    Arena, Batch, Cure, Fields, Format, InputError, ItemField, ReadOptions, Reader, RecordError, RecordFault, Source,
+    extract,
 };
 use serde::{Deserialize, Serialize};
 
@@ -62,11 +63,17 @@ pub(super) fn read_items(
     on_error: OnError,
 ) -> Result<Vec<BenchmarkItem>, RunError> {
     let mut items = Vec::new();
+    let mut is_found = vec![false; names.len()];
+    let mut others = Vec::new();
     for (file, source) in sources.iter().enumerate() {
+        if source.bytes.is_none() {
+            let (name, why) = (Arc::clone(&source.name), "the fields of items are read one after the other");
+            return Err(RunError::Pipe { name, why, cure: Cure::SaveToFile });
+        }
         let mut read = Items { file, source, id, on_error, items: Vec::new(), found: Vec::new() };
         if !names.is_empty() {
-            for name in names {
-                read.field(name)?;
+            for (name, is_found) in names.iter().zip(&mut is_found) {
+                *is_found |= read.field(name)?;
             }
         } else if matches!(source.format, Format::Jsonl | Format::Csv | Format::Tsv | Format::Parquet) {
             let has_question = read.first_of(QUESTIONS)?;
@@ -88,6 +95,12 @@ pub(super) fn read_items(
             return Err(RunError::NoEvidenceInItem { name, id });
         }
         items.extend(own.into_iter().filter(|item| !item.fields.is_empty()));
+        others = found;
+    }
+    // A field that nobody has is a slip, and evidence that is not looked for.
+    if let (Some(missing), Some(source)) = (is_found.iter().position(|is_found| !is_found), sources.last()) {
+        let (name, wanted) = (Arc::clone(&source.name), vec![names[missing].clone()]);
+        return Err(RunError::NoEvidence { name, wanted, found: others });
     }
     Ok(items)
 }
@@ -248,6 +261,7 @@ mod tests {
         let error = |text: &str, fields: &[&str]| items("a.jsonl", text, fields).unwrap_err().to_string();
         assert!(error("{\"riddle\":\"r\"}\n", &[]).contains("the fields there are riddle"));
         assert!(error("{\"riddle\":\"r\"}\n", &["hint"]).contains("no record has hint"));
+        assert!(error("{\"riddle\":\"r\"}\n", &["riddle", "hint"]).contains("no record has hint"));
         let error = error("{\"id\":5,\"question\":\"q\"}\n{\"id\":6,\"question\":null}\n", &[]);
         assert!(error.contains("has nothing in the fields that others have"), "{error}");
     }

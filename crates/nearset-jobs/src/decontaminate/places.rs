@@ -22,8 +22,19 @@ impl<'t> Places<'t> {
         let words = Shingler::new(Shingling::Words(1), Seed::default()).expect("a word is a shingle");
         let mut places = Self { text, words, room: Vec::new(), pieces: Vec::new() };
         let (mut start, mut before) = (0, 0);
-        let ends = text.char_indices().filter(|&(_, c)| is_stop(c));
-        for (end, stop) in ends.map(|(at, c)| (at, c.len_utf8())).chain([(text.len(), 0)]) {
+        let (mut ends, mut piece, mut after_lone) = (Vec::new(), 0, false);
+        for (at, c) in text.char_indices() {
+            if is_stop(c) {
+                ends.push((at, c.len_utf8()));
+                piece = at + c.len_utf8();
+            } else if is_lone(c) && after_lone && at - piece >= LONG_PIECE {
+                ends.push((at, 0));
+                piece = at;
+            }
+            after_lone = is_lone(c);
+        }
+        ends.push((text.len(), 0));
+        for (end, stop) in ends {
             let words = places.count(start..end);
             if words > 0 {
                 places.pieces.push((start, before));
@@ -46,8 +57,10 @@ impl<'t> Places<'t> {
     pub fn bytes(&mut self, first: usize, last: usize) -> Range<usize> {
         let start = self.start(first);
         let end = self.start(last + 1).max(start);
-        // What separates the next word does not belong to this one.
-        start..start + self.text[start..end].trim_end_matches(|c: char| c.is_whitespace() || is_stop(c)).len()
+        // What separates the next word does not belong to this one; marks on its last letter do.
+        let words = self.text[start..end].trim_end_matches(|c: char| !c.is_alphanumeric());
+        let marks = self.text[start + words.len()..end].chars().take_while(|&c| is_mark(c)).map(char::len_utf8);
+        start..start + words.len() + marks.sum::<usize>()
     }
 
     /// Returns where a word starts; the end of the text if it has no such word.
@@ -92,7 +105,22 @@ pub(super) fn char_start(text: &str, at: usize) -> usize {
 }
 
 fn is_stop(c: char) -> bool {
-    c.is_ascii() && !c.is_ascii_alphanumeric() || "　、。，．！？：；（）「」『』".contains(c)
+    c.is_ascii() && !c.is_ascii_alphanumeric() || c.is_whitespace() || "、。，．！？：；（）「」『』".contains(c)
+}
+
+/// From how many bytes on a piece without stops ends between two characters that are words by themselves.
+const LONG_PIECE: usize = 256;
+
+/// Whether a character is a word by itself, whatever stands around it: Chinese characters and kana.
+fn is_lone(c: char) -> bool {
+    matches!(c, '\u{3041}'..='\u{3096}' | '\u{30a1}'..='\u{30fa}' | '\u{4e00}'..='\u{9fff}')
+}
+
+/// Whether a character that is no letter belongs to the letter before it.
+fn is_mark(c: char) -> bool {
+    matches!(c, '\u{300}'..='\u{36f}' | '\u{483}'..='\u{489}' | '\u{591}'..='\u{5c7}' | '\u{610}'..='\u{65f}' | '\u{900}'..='\u{dff}'
+        | '\u{e31}'..='\u{e4e}' | '\u{1ab0}'..='\u{1aff}' | '\u{1dc0}'..='\u{1dff}' | '\u{20d0}'..='\u{20ff}' | '\u{3099}' | '\u{309a}'
+        | '\u{fe00}'..='\u{fe0f}' | '\u{fe20}'..='\u{fe2f}')
 }
 
 /// Returns the text without some of its bytes, which are in order and may overlap. Where words would become one, a space is
@@ -145,6 +173,24 @@ mod tests {
         }
         assert_eq!(&text[places.bytes(2, 5)], "quick</b>,\n snake_case");
         assert_eq!(places.bytes(expected.len(), expected.len()), text.len()..text.len());
+    }
+
+    #[test]
+    fn long_texts_without_stops_are_cut_in_pieces() {
+        let text = "漢字かな混じり文".repeat(5000);
+        let mut places = Places::new(&text);
+        assert!(places.pieces.len() > 400, "{} pieces", places.pieces.len());
+        let starts: Vec<usize> = text.char_indices().map(|(at, _)| at).collect();
+        for word in [0, 1, 85, 86, 87, 20_000, 39_999] {
+            assert_eq!(places.bytes(word, word), starts[word]..starts[word] + 3, "word {word}");
+        }
+    }
+
+    #[test]
+    fn what_separates_words_stays() {
+        for text in ["one two?\n\n• three", "one two. “three", "one two ——— 🙂🙂"] {
+            assert_eq!(&text[Places::new(text).bytes(0, 1)], "one two", "{text}");
+        }
     }
 
     #[test]

@@ -97,9 +97,16 @@ impl Finder {
         self.cutter.shingles(&text, &mut grams);
         let mut seen = HashSet::new();
         let weight = |gram: &u64| if seen.insert(*gram) { self.passages.weight(*gram).unwrap_or(0).into() } else { 0 };
-        (grams.iter().map(weight).collect(), passage.needed)
+        let mut weights: Vec<u64> = grams.iter().map(weight).collect();
+        // Of a long item the head tells enough: it needs the same share.
+        let (all, head) = (weights.iter().sum::<u64>(), weights.iter().take(MOST_GRAMS).sum::<u64>());
+        weights.truncate(MOST_GRAMS);
+        (weights, (passage.needed as f64 * head as f64 / all.max(1) as f64) as u64)
     }
 }
+
+/// Grams of an item that are looked at.
+const MOST_GRAMS: usize = 2000;
 
 /// Returns the probability that enough weight is left.
 fn probability(weights: &[u64], needed: u64, edits: f64) -> f64 {

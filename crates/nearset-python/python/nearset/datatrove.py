@@ -179,10 +179,12 @@ class Decontaminate(PipelineStep):
                 for position, document in enumerate(batch):
                     self.stat_update(StatHints.total)
                     leak = surest.get(position)
-                    if leak is not None and self.mask:
-                        document.text = benchmark.mask(document.text)
+                    rest = benchmark.mask(document.text) if leak is not None and self.mask else ""
+                    if any(map(str.isalnum, rest)):
+                        document.text = rest
                         self.stat_update("masked")
-                    if leak is None or (self.mask and any(map(str.isalnum, document.text))):
+                        leak = None
+                    if leak is None:
                         self.stat_update(StatHints.forwarded)
                         self.update_doc_stats(document)
                         yield document

@@ -18,6 +18,13 @@ use crate::input::BYTE_ORDER_MARK;
 /// `decontaminate --annotate`.
 const MARKS: [&str; 3] = ["near_duplicate", "near", "contaminated"];
 
+/// Whether a name is the mark of an annotation like this one. Leaks are marked by themselves: what `decontaminate` has not written is
+/// not its own because of a mark of the others, nor the other way round.
+fn is_mark(name: &str, added: &[Added]) -> bool {
+    let is_of_leaks = |name: &str| name == "contaminated";
+    MARKS.contains(&name) && is_of_leaks(name) == added.iter().any(|added| is_of_leaks(&added.name))
+}
+
 /// What a field is set to.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
@@ -47,7 +54,7 @@ pub(super) fn json_object(
         return Err(RecordFault::InvalidJson { column: content.len() + 1, why });
     };
     let place = |key: &[u8]| added.iter().position(|added| added.name.as_bytes() == key);
-    let mark = |key: &[u8]| MARKS.iter().any(|mark| mark.as_bytes() == key).then_some(added.len());
+    let mark = |key: &[u8]| str::from_utf8(key).is_ok_and(|key| is_mark(key, added)).then_some(added.len());
     let (marks, present): (Vec<Member>, Vec<Member>) = json::members(content, |key| place(key).or_else(|| mark(key)))?
         .into_iter()
         .partition(|found| found.name == added.len());
@@ -82,7 +89,7 @@ pub(super) fn json_object(
 
 /// Refuses values that no earlier run has written. Of equal keys the last one counts, as for every other reader.
 fn check_members(marks: &[Member], present: &[Member], added: &[Added]) -> Result<(), RecordFault> {
-    let own = present.iter().rfind(|member| MARKS.contains(&&*added[member.name].name));
+    let own = present.iter().rfind(|member| is_mark(&added[member.name].name, added));
     let annotated = own.into_iter().chain(marks).any(|mark| mark.kind == Kind::Bool);
     let fits = |member: &Member| {
         let fits = match added[member.name].kind {
@@ -133,14 +140,14 @@ impl Columns {
     pub fn new(columns: &[String], added: &[Added]) -> Result<Self, RecordFault> {
         let place = |added: &Added| columns.iter().position(|column| *column == added.name);
         let places: Vec<Option<usize>> = added.iter().map(place).collect();
-        let is_mark = |&column: &usize| MARKS.contains(&&*columns[column]);
-        let marks: Vec<usize> = (0..columns.len()).filter(is_mark).collect();
+        let marks: Vec<usize> = (0..columns.len()).filter(|&column| is_mark(&columns[column], added)).collect();
         let is_taken = |(place, added): (&Option<usize>, &Added)| place.is_some() && !added.is_own;
         if let (true, Some(taken)) = (marks.is_empty(), places.iter().zip(added).position(is_taken)) {
             return Err(RecordFault::FieldTaken { field: added[taken].name.clone(), found: "a column" });
         }
         let cell = |(i, column): (usize, &String)| match added.iter().position(|added| added.name == *column) {
             Some(field) if places[field] == Some(i) => Cell::Set(field),
+            Some(field) if added[field].is_own => Cell::Kept,
             Some(_) => Cell::Dropped,
             None => Cell::Kept,
         };

@@ -61,7 +61,7 @@ impl Level {
 
         #[cold]
         fn detect() -> Level {
-            let level = Level::detect();
+            let level = Level::detect().min(Level::allowed());
             DETECTED.store(level as u8, Relaxed);
             level
         }
@@ -76,6 +76,16 @@ impl Level {
             AVX2 => Level::Avx2,
             SCALAR => Level::Scalar,
             _ => detect(),
+        }
+    }
+
+    /// The best level that may be used: `NEARSET_KERNELS=avx2` or `scalar` makes a CPU as slow as one that has no better, to measure
+    /// that. Answers don't depend on it.
+    fn allowed() -> Level {
+        match std::env::var("NEARSET_KERNELS").as_deref() {
+            Ok("scalar") => Level::Scalar,
+            Ok("avx2") => Level::Avx2,
+            _ => Level::Avx512,
         }
     }
 

@@ -50,7 +50,7 @@ pub enum Construction {
     /// A sample of every item's bits is compared with the query's: the sketch that Kirsch & Mitzenmacher (2006, section 3) set
     /// beside their filter. It does miss some near items, and takes fewer bits than filters of bands do.
     SampledScan {
-        /// Sampled positions: a multiple of 64, below the number of bits.
+        /// Sampled positions: a multiple of 64, below the number of bits, and 65,536 at most.
         width: u32,
         /// Samples that differ in at most so many positions are near.
         within: u32,
@@ -77,6 +77,8 @@ impl Construction {
 }
 
 const MOST_BLOCKS: u32 = 1 << 12;
+/// Sampled positions, at most: what a scan answers is computed by a sum over them.
+const MOST_SAMPLED: u32 = 1 << 16;
 /// Operations that each of them takes: some are not in the cache.
 const PROBE_WORK: u64 = 6;
 
@@ -217,7 +219,7 @@ impl ExactSpec {
                 Ok(())
             }
             Construction::SampledScan { width, within } => {
-                let whole = bits.saturating_sub(1) / 64 * 64;
+                let whole = (bits.saturating_sub(1) / 64 * 64).min(MOST_SAMPLED);
                 if width == 0 || !width.is_multiple_of(64) || width > whole {
                     return Err(SpecError::Width { width, whole });
                 }

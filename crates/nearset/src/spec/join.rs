@@ -39,9 +39,9 @@ impl JoinSpec {
         self.keys_of(1, 0).0
     }
 
-    /// The probability that two records of this similarity share a key, if none of their shingles is common.
+    /// The probability that two records of this similarity are found to be near, if they are and none of their shingles is common.
     pub fn success_probability(&self, similarity: Similarity) -> f64 {
-        -libm::expm1(self.keys() as f64 * libm::log1p(-similarity.value())) - self.given_up()
+        (-libm::expm1(self.keys() as f64 * libm::log1p(-similarity.value())) - self.given_up()).max(0.0)
     }
 
     /// The similarity of two sets of hashes in ascending order, if it is at least `least`.

@@ -348,7 +348,7 @@ impl<'a> ExactNearFilter<'a> {
             (Store::Keys(_), Functions::FoldedScan(_) | Functions::SampledScan(_)) => {
                 unreachable!("a scan has no tables")
             }
-            (Store::Folds(folds), _) => libm::exp(folds.len() as f64 * libm::log1p(-self.random_within())),
+            (Store::Folds(folds), _) => self.none_within(folds.len()),
         };
         1.0 - missed
     }
@@ -358,6 +358,12 @@ impl<'a> ExactNearFilter<'a> {
         let ExactSpec { bits, radius, construction, .. } = self.spec;
         let (width, within) = construction.scan(radius).expect("folds are of a scan");
         binomial::cdf(width.min(bits), 0.5, within)
+    }
+
+    /// The probability that a random string is near none of so many others.
+    fn none_within(&self, others: usize) -> f64 {
+        // Where everything is near, the logarithm is infinite, and nothing times that is no number.
+        if others == 0 { 1.0 } else { libm::exp(others as f64 * libm::log1p(-self.random_within())) }
     }
 
     fn acceptance_at(&self, distance: u32) -> f64 {
@@ -378,7 +384,7 @@ impl<'a> ExactNearFilter<'a> {
                 1.0 - (1.0 - zero_fn::covering_acceptance(radius, distance)) * misses.product::<f64>()
             }
             (Store::Folds(folds), _) => {
-                let others = folds.len().saturating_sub(1) as f64;
+                let others = folds.len().saturating_sub(1);
                 let this = match construction {
                     Construction::SampledScan { width, within } => {
                         zero_fn::prefix_acceptance(bits, width, distance, within)
@@ -394,7 +400,7 @@ impl<'a> ExactNearFilter<'a> {
                         }
                     }
                 };
-                1.0 - (1.0 - this) * libm::exp(others * libm::log1p(-self.random_within()))
+                1.0 - (1.0 - this) * self.none_within(others)
             }
             (Store::Keys(_), Functions::FoldedScan(_) | Functions::SampledScan(_)) => {
                 unreachable!("a scan has no tables")
