@@ -255,7 +255,7 @@ def test_the_bytes_of_items_in_a_command_are_limited(client: redis.Redis) -> Non
 
 def test_the_load_of_a_filter_whose_bits_are_all_set_is_a_number_of_items(client: redis.Redis) -> None:
     client.config_set("near.when-full", "refuse")
-    client.execute_command("NEAR.RESERVE", "small", *hamming(2))
+    client.execute_command("NEAR.RESERVE", "small", "METRIC", "jaccard", "NEAR", "0.8", "CAPACITY", 2)
     bands = client.execute_command("NEAR.INFO", "small", "bands")
     # A merge is not refused, however full it makes a filter.
     description = pairs(client.execute_command("NEAR.SPEC", "small"))["description"]

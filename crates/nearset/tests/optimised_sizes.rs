@@ -29,7 +29,11 @@ fn flipped(string: &BitString, part: f64, order: &mut [u32], rng: &mut Rng) -> B
 fn check(items: u64, near: f64, max_false_positive: f64, most_bits: f64) {
     let metric = Metric::Hamming { bits: LENGTH };
     let bits = |part: f64| (part * f64::from(LENGTH)).floor();
-    let request = Request::new(metric, bits(near)).far(bits(0.4)).capacity(items).errors(0.01, max_false_positive);
+    let request = Request::new(metric, bits(near))
+        .far(bits(0.4))
+        .capacity(items)
+        .errors(0.01, max_false_positive)
+        .when_full(nearset::spec::WhenFull::Refuse);
     let plan = request.plan_filter().unwrap();
     println!("{plan}");
     assert_eq!((plan.structure, plan.bits_per_item), (Structure::SketchScan, 64.0));

@@ -37,7 +37,11 @@ fn planned(request: &Request) -> anyhow::Result<Plan> {
 fn request(near: f64, items: u64) -> Request {
     let at = |fraction: f64| (fraction * f64::from(LENGTH)).round();
     let metric = Metric::Hamming { bits: LENGTH };
-    Request::new(metric, at(near)).far(at(FAR)).capacity(items).errors(PROMISE, PROMISE)
+    Request::new(metric, at(near))
+        .far(at(FAR))
+        .capacity(items)
+        .errors(PROMISE, PROMISE)
+        .when_full(nearset::spec::WhenFull::Refuse)
 }
 
 fn growth(run: &mut Run) -> anyhow::Result<()> {

@@ -57,7 +57,11 @@ pub fn fewest_samples(near: f64, items: f64) -> Option<(u32, u32)> {
 fn request(setting: Setting) -> Request {
     let at = |fraction: f64| (fraction * f64::from(LENGTH)).round();
     let metric = Metric::Hamming { bits: LENGTH };
-    Request::new(metric, at(setting.near)).far(at(FAR)).capacity(setting.items).errors(PROMISE, PROMISE)
+    Request::new(metric, at(setting.near))
+        .far(at(FAR))
+        .capacity(setting.items)
+        .errors(PROMISE, PROMISE)
+        .when_full(nearset::spec::WhenFull::Refuse)
 }
 
 /// Returns the plan's scan of samples, chosen or not.
@@ -316,7 +320,10 @@ fn collections(run: &mut Run) -> anyhow::Result<()> {
         run.require(near.iter().all(|(_, apart)| f64::from(*apart) <= within), "ten elements change more than 80 bits");
         let pairs = strangers.iter().map(|(_, apart)| Distance::from_count(*apart));
         let background = Background::from_distances(pairs.collect()).map(FarModel::Measured);
-        let mut request = Request::new(Metric::Hamming { bits }, within).far(beyond.floor()).capacity(items);
+        let mut request = Request::new(Metric::Hamming { bits }, within)
+            .far(beyond.floor())
+            .capacity(items)
+            .when_full(nearset::spec::WhenFull::Refuse);
         request = request.errors(PROMISE, PROMISE);
         request.far_model = background;
         let plan = request.plan_filter()?;

@@ -26,7 +26,7 @@ use super::{
 use crate::{
     Metric, Similarity, Spec, Table,
     family::MinHash,
-    spec::{FilterSpec, Rule, Terms},
+    spec::{FilterSpec, Rule, Terms, WhenFull},
 };
 
 /// The part of the bits that is set at capacity.
@@ -94,6 +94,7 @@ pub(super) fn plan(request: &Request) -> Result<Plan, PlanError> {
         minimise: Minimise::Bytes,
         far_model: FarModel::Random,
         seed: request.seed,
+        grows: request.when_full == WhenFull::Grow,
     };
     let terms = Terms::new(goal.near, goal.far, missed, dropped, request.capacity, request.when_full);
     Ok(search::describe_dedup(request, &goal, FilterSpec::from(spec).on_terms(terms)?, FILL))

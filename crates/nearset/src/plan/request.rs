@@ -199,6 +199,7 @@ impl Request {
                 None => FarModel::WorstCase,
             }),
             seed: self.seed,
+            grows: self.when_full == WhenFull::Grow,
         };
         goal.check()?;
         Ok(goal)
@@ -227,6 +228,8 @@ pub(crate) struct Goal {
     pub(crate) minimise: Minimise,
     pub(crate) far_model: FarModel,
     pub(crate) seed: Seed,
+    /// Whether it may come to hold more than its capacity.
+    pub(crate) grows: bool,
 }
 
 impl Goal {
