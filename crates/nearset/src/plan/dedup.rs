@@ -94,7 +94,7 @@ pub(super) fn plan(request: &Request) -> Result<Plan, PlanError> {
         minimise: Minimise::Bytes,
         far_model: FarModel::Random,
         seed: request.seed,
-        grows: request.when_full == WhenFull::Grow,
+        grows: request.when_full != WhenFull::Refuse,
     };
     let terms = Terms::new(goal.near, goal.far, missed, dropped, request.capacity, request.when_full);
     Ok(search::describe_dedup(request, &goal, FilterSpec::from(spec).on_terms(terms)?, FILL))

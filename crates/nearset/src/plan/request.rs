@@ -199,7 +199,7 @@ impl Request {
                 None => FarModel::WorstCase,
             }),
             seed: self.seed,
-            grows: self.when_full == WhenFull::Grow,
+            grows: self.when_full != WhenFull::Refuse,
         };
         goal.check()?;
         Ok(goal)

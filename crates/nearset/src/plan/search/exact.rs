@@ -43,7 +43,7 @@ pub(super) fn sampled_scan(goal: &Goal, bits: u32) -> Attempt {
     let outcome = found.ok_or_else(|| reason(goal, Structure::SketchScan, Failure::Nothing)).and_then(|found| {
         let words = found.bits / 64.0;
         match words <= MOST_SCANNED_WORDS {
-            true if goal.grows => Err("a query compares all items, and a filter that grows may come to hold any number".to_owned()),
+            true if goal.grows => Err("a query compares all items, and this filter may come to hold more than its capacity".to_owned()),
             true => Ok(found),
             false => Err(format!(
                 "{:.0} bits per item, but a query compares {words:.0} words, and a scan is planned up to {MOST_SCANNED_WORDS}",
