@@ -14,7 +14,7 @@ use super::tables::{Place, Tables};
 use crate::{
     BloomFilter, MergeError, Spec,
     error::SpecError,
-    family::{Functions, Hashed, Key, key_of_rows},
+    family::{Form, Functions, Hashed, Key, key_of_rows},
     item::{Distance, Item, ItemError},
     spec::{Decision, Hasher, Rule},
 };
@@ -162,7 +162,16 @@ impl<'a> NearFilter<'a> {
     /// # Errors
     /// If the item is of a wrong kind or length, or has no hash.
     pub(crate) fn hash<'i>(&self, item: impl Into<Item<'i>>, out: &mut Hashed) -> Result<(), ItemError> {
-        self.functions().hash(item.into(), out)
+        let item = item.into();
+        // Drawing functions may take as long as an item of the stated length is worth, which must be there first.
+        if self.functions.get().is_none() {
+            match self.spec.family.form() {
+                Form::Bits(length) => item.bits()?.expect_len(length as usize)?,
+                Form::Symbols(length) => item.symbols()?.expect_len(length as usize)?,
+                Form::Vector(_) | Form::Set(_) | Form::Weighted(_) => {}
+            }
+        }
+        self.functions().hash(item, out)
     }
 
     fn hashed<'i>(&self, item: impl Into<Item<'i>>) -> Result<Hashed, ItemError> {
