@@ -14,7 +14,7 @@ use nearset_records::output::is_same_output;
 use nearset_records::{ItemField, OutputFile, OutputOptions, Source};
 
 use crate::join;
-use crate::options::{Input, Usage, Work, is_stdout, print_json, sources_of};
+use crate::options::{Input, Running, Usage, is_stdout, print_json, sources_of};
 use crate::show;
 
 const EXAMPLES: &str = "\
@@ -115,41 +115,12 @@ pub struct Args {
     text_field: String,
 
     #[command(flatten)]
-    work: Work,
-
-    /// Replace outputs that exist, and drop the state of an unfinished run
-    #[arg(long)]
-    force: bool,
-
-    /// Go on where an earlier run of the same command was stopped
-    #[arg(long)]
-    resume: bool,
-
-    /// Print the summary as a line of JSON on standard output (on standard error if that is the output)
-    #[arg(long)]
-    json: bool,
-
-    /// Print nothing but errors
-    #[arg(short, long)]
-    quiet: bool,
-
-    /// Bytes of records between checkpoints, for tests
-    #[arg(long, hide = true, env = "NEARSET_CHECKPOINT_BYTES")]
-    checkpoint_bytes: Option<u64>,
+    running: Running,
 }
 
 impl Args {
     fn thresholds(&self) -> Result<Thresholds> {
-        let mut thresholds = if self.strict { Thresholds::STRICT } else { Thresholds::USUAL };
-        thresholds.share = self.share.unwrap_or(thresholds.share);
-        thresholds.mass = self.mass.unwrap_or(thresholds.mass);
-        if !(thresholds.share > 0.0 && thresholds.share <= 1.0) {
-            return Err(Usage(format!("--share {} is no share: give one above 0 and up to 1", thresholds.share)).into());
-        }
-        if !(thresholds.mass >= 1.0 && thresholds.mass <= 1e6) {
-            return Err(Usage(format!("--mass {} decides nothing: give 1 or more", thresholds.mass)).into());
-        }
-        Ok(thresholds)
+        Thresholds::new(self.strict, self.share, self.mass).map_err(|error| Usage(format!("--{error}")).into())
     }
 
     /// Returns the set, and the files that it is from.
@@ -161,11 +132,11 @@ impl Args {
         let mut options = BenchmarkOptions::new(text);
         options.fields = self.fields.clone();
         options.id = Some(self.input.id_field.clone());
-        options.on_error = self.work.on_error.into();
-        options.threads = self.work.threads();
-        let items = sources_of(&self.benchmark, None, self.quiet)?.list;
+        options.on_error = self.running.work.on_error.into();
+        options.threads = self.running.work.threads();
+        let items = sources_of(&self.benchmark, None, self.running.quiet)?.list;
         if !self.background.is_empty() {
-            options.background = sources_of(&self.background, self.input.format, self.quiet)?.list;
+            options.background = sources_of(&self.background, self.input.format, self.running.quiet)?.list;
         }
         let paths = |sources: &[Source]| sources.iter().filter_map(|source| source.path().map(PathBuf::from)).collect();
         let mut protected: Vec<PathBuf> = paths(&items);
@@ -177,7 +148,7 @@ impl Args {
     fn saving(&self, benchmark: &Benchmark, protected: Vec<PathBuf>) -> Result<Option<(&Path, OutputOptions)>> {
         let Some(path) = &self.save else { return Ok(None) };
         // A run that is resumed may have saved it before.
-        if self.resume && is_benchmark(path) && Benchmark::open(path)? == *benchmark {
+        if self.running.resume && is_benchmark(path) && Benchmark::open(path)? == *benchmark {
             return Ok(None);
         }
         let outputs = [&self.output, &self.removed, &self.report];
@@ -186,7 +157,7 @@ impl Args {
         }
         let mut options = OutputOptions::default();
         options.inputs = protected;
-        options.force = self.force;
+        options.force = self.running.force;
         OutputFile::check(path, &options)?;
         Ok(Some((path, options)))
     }
@@ -194,7 +165,7 @@ impl Args {
     fn save(&self, benchmark: &Benchmark, saving: Option<(&Path, OutputOptions)>) -> Result<()> {
         let Some((path, options)) = saving else { return Ok(()) };
         benchmark.save(path, &options)?;
-        if !self.quiet {
+        if !self.running.quiet {
             eprintln!("saved     {}", path.display());
         }
         Ok(())
@@ -204,16 +175,11 @@ impl Args {
         let mut options = DecontaminateOptions::default();
         options.mask = self.mask;
         options.protected = protected;
-        options.run.fields = self.input.fields(&self.text_field, ItemField::Text);
-        options.run.on_error = self.work.on_error.into();
+        options.run = self.running.options(self.input.fields(&self.text_field, ItemField::Text));
         options.run.annotate = self.annotate;
         options.run.out = self.output.clone();
         options.run.removed = self.removed.clone();
         options.run.report = self.report.clone();
-        options.run.force = self.force;
-        options.run.resume = self.resume;
-        options.run.checkpoint_bytes = self.checkpoint_bytes;
-        options.run.threads = self.work.threads();
         options
     }
 }
@@ -221,7 +187,12 @@ impl Args {
 pub fn run(args: Args) -> Result<ExitCode> {
     let thresholds = args.thresholds()?;
     if args.input.inputs.is_empty() {
-        let is_search = args.output.is_some() || args.dry_run || args.mask || args.annotate || args.json || args.resume;
+        let is_search = args.output.is_some()
+            || args.dry_run
+            || args.mask
+            || args.annotate
+            || args.running.json
+            || args.running.resume;
         if args.save.is_none() || is_search || args.removed.is_some() || args.report.is_some() {
             let why = "which records are to be searched? Name them before --benchmark, or --save the set for later";
             return Err(Usage(why.to_owned()).into());
@@ -231,10 +202,10 @@ pub fn run(args: Args) -> Result<ExitCode> {
             Usage("where are records to go? Name an output with -o, or look only with --dry-run".to_owned()).into()
         );
     }
-    let sources = if args.input.inputs.is_empty() { None } else { Some(args.input.sources(args.quiet)?) };
+    let sources = if args.input.inputs.is_empty() { None } else { Some(args.input.sources(args.running.quiet)?) };
     let (benchmark, protected) = args.benchmark()?;
     let finder = Arc::new(benchmark).finder(thresholds);
-    if !args.quiet {
+    if !args.running.quiet {
         print_plan(&finder);
     }
     let Some(sources) = sources else {
@@ -246,18 +217,18 @@ pub fn run(args: Args) -> Result<ExitCode> {
     not_replaced.extend(sources.list.iter().filter_map(|source| source.path().map(PathBuf::from)));
     let saving = args.saving(finder.benchmark(), not_replaced)?;
     let run = Decontaminate::prepare(sources.list, &finder, args.options(protected))?;
-    if !args.quiet {
+    if !args.running.quiet {
         join::print_resumed(run.resumed_records());
     }
     let outputs = [&args.output, &args.removed, &args.report];
-    let ran = join::watched(total, args.quiet, |progress| run.run(progress))?;
+    let ran = join::watched(total, args.running.quiet, |progress| run.run(progress))?;
     let summary = join::explained(ran, &args.output, &outputs)?;
     // Not before: a run that is refused leaves nothing behind.
     args.save(finder.benchmark(), saving)?;
-    if !args.quiet {
+    if !args.running.quiet {
         print_summary(&summary, &args);
     }
-    if args.json {
+    if args.running.json {
         let value = serde_json::to_value(&summary).context("cannot write the summary as JSON")?;
         print_json(&value, outputs.into_iter().any(is_stdout))?;
     }

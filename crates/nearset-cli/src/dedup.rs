@@ -18,7 +18,7 @@ use serde::Serialize;
 
 use crate::goal::{parse_bytes, parse_count};
 use crate::join;
-use crate::options::{self, Input, Opening, Trust, Usage, Work};
+use crate::options::{self, Input, Opening, Running, Trust, Usage};
 use crate::show;
 
 const EXAMPLES: &str = "\
@@ -151,9 +151,6 @@ pub struct Args {
     #[arg(long, value_name = "N", value_parser = parse_count, requires = "no_verify")]
     capacity: Option<u64>,
 
-    #[command(flatten)]
-    work: Work,
-
     /// From which the hash functions are drawn: a number, or 32 hexadecimal digits that nobody can guess
     #[arg(long, value_name = "SEED", default_value_t = Seed::default())]
     seed: Seed,
@@ -172,25 +169,8 @@ pub struct Args {
     #[arg(long, value_name = "FOLDER", conflicts_with = "no_verify")]
     scratch: Option<PathBuf>,
 
-    /// Replace outputs that exist, and drop the state of an unfinished run
-    #[arg(long)]
-    force: bool,
-
-    /// Go on where an earlier run of the same command was stopped
-    #[arg(long)]
-    resume: bool,
-
-    /// Print the summary as a line of JSON on standard output (on standard error if that is the output)
-    #[arg(long)]
-    json: bool,
-
-    /// Print nothing but errors
-    #[arg(short, long)]
-    quiet: bool,
-
-    /// Bytes of records between checkpoints, for tests
-    #[arg(long, hide = true, env = "NEARSET_CHECKPOINT_BYTES")]
-    checkpoint_bytes: Option<u64>,
+    #[command(flatten)]
+    running: Running,
 }
 
 impl Args {
@@ -220,9 +200,7 @@ impl Args {
 
     /// What does not depend on how records are decided on.
     fn run_options(&self) -> RunOptions {
-        let mut options = RunOptions::default();
-        options.fields = self.input.fields(&self.text_field, ItemField::Text);
-        options.on_error = self.work.on_error.into();
+        let mut options = self.running.options(self.input.fields(&self.text_field, ItemField::Text));
         options.annotate = self.annotate;
         options.out = self.output.clone();
         options.removed = self.removed.clone();
@@ -231,10 +209,6 @@ impl Args {
         // What --save names is a library unless a filter decides, and no file of the skeleton's.
         options.save = if self.no_verify { self.save.clone() } else { self.copies.clone() };
         options.scratch = self.scratch.clone();
-        options.force = self.force;
-        options.resume = self.resume;
-        options.checkpoint_bytes = self.checkpoint_bytes;
-        options.threads = self.work.threads();
         options
     }
 
@@ -250,7 +224,7 @@ impl Args {
     }
 
     fn print_json(&self, summary: &impl Serialize) -> Result<()> {
-        if !self.json {
+        if !self.running.json {
             return Ok(());
         }
         let value = serde_json::to_value(summary).context("cannot write the summary as JSON")?;

@@ -6,6 +6,7 @@ use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
 use nearset::Filter;
 use nearset::family::WorkLimit;
+use nearset_jobs::run::RunOptions;
 use nearset_jobs::{FilterFile, FilterFileError};
 use nearset_records::format::known_formats;
 use nearset_records::{Fields, Format, ItemField, OutputFile, OutputOptions, Sources, chain, output, resolve};
@@ -83,6 +84,47 @@ impl Work {
     /// Returns how many threads there are to be.
     pub fn threads(&self) -> usize {
         self.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from))
+    }
+}
+
+/// How a run that writes records is begun and told about.
+#[derive(Args)]
+pub struct Running {
+    #[command(flatten)]
+    pub work: Work,
+
+    /// Replace outputs that exist, and drop the state of an unfinished run
+    #[arg(long)]
+    pub force: bool,
+
+    /// Go on where an earlier run of the same command was stopped
+    #[arg(long)]
+    pub resume: bool,
+
+    /// Print the summary as a line of JSON on standard output (on standard error if that is the output)
+    #[arg(long)]
+    pub json: bool,
+
+    /// Print nothing but errors
+    #[arg(short, long)]
+    pub quiet: bool,
+
+    /// Bytes of records between checkpoints, for tests
+    #[arg(long, hide = true, env = "NEARSET_CHECKPOINT_BYTES")]
+    checkpoint_bytes: Option<u64>,
+}
+
+impl Running {
+    /// Returns the options of a run over records with these fields, no output named.
+    pub fn options(&self, fields: Fields) -> RunOptions {
+        let mut options = RunOptions::default();
+        options.fields = fields;
+        options.on_error = self.work.on_error.into();
+        options.force = self.force;
+        options.resume = self.resume;
+        options.checkpoint_bytes = self.checkpoint_bytes;
+        options.threads = self.work.threads();
+        options
     }
 }
 

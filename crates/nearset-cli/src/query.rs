@@ -10,7 +10,7 @@ use nearset_records::Fields;
 
 use crate::items::fields_for;
 use crate::join;
-use crate::options::{Input, Opening, Trust, Usage, Work, is_stdout, print_json};
+use crate::options::{Input, Opening, Running, Trust, Usage, is_stdout, print_json};
 use crate::show;
 
 const EXAMPLES: &str = "\
@@ -77,27 +77,7 @@ pub struct Args {
     trust: Trust,
 
     #[command(flatten)]
-    work: Work,
-
-    /// Replace outputs that exist, and drop the state of an unfinished run
-    #[arg(long)]
-    force: bool,
-
-    /// Continue where an earlier run of the same command was stopped
-    #[arg(long)]
-    resume: bool,
-
-    /// Print the counts as a line of JSON on standard output (on standard error if that is the output)
-    #[arg(long)]
-    json: bool,
-
-    /// Print nothing but errors
-    #[arg(short, long)]
-    quiet: bool,
-
-    /// Bytes of records between checkpoints, for tests
-    #[arg(long, hide = true, env = "NEARSET_CHECKPOINT_BYTES")]
-    checkpoint_bytes: Option<u64>,
+    running: Running,
 }
 
 impl Args {
@@ -107,15 +87,10 @@ impl Args {
             Some(Keep::Near) => query::Keep::Near,
             _ => query::Keep::Far,
         };
-        options.run.fields = fields;
-        options.run.on_error = self.work.on_error.into();
+        options.run = self.running.options(fields);
         options.run.annotate = self.tag;
         options.run.out = self.output.clone();
         options.run.removed = self.removed.clone();
-        options.run.force = self.force;
-        options.run.resume = self.resume;
-        options.run.checkpoint_bytes = self.checkpoint_bytes;
-        options.run.threads = self.work.threads();
         options
     }
 }
@@ -126,20 +101,20 @@ pub fn run(args: Args) -> Result<ExitCode> {
     let Some(metric) = filter.spec().metric() else {
         bail!("{}: its items cannot be read from files; use the library", args.filter.display());
     };
-    let sources = args.input.sources(args.quiet)?;
+    let sources = args.input.sources(args.running.quiet)?;
     let fields = fields_for(&args.input, args.field.as_deref(), metric)?;
     if args.output.is_some() && args.keep.is_none() && !args.tag {
         return Err(Usage("what is to be written? Give --keep near, --keep far or --tag".to_owned()).into());
     }
     let total = sources.total_bytes();
     let query = Query::prepare(sources.list, (&filter, &args.filter), args.options(fields))?;
-    if !args.quiet {
+    if !args.running.quiet {
         join::print_resumed(query.resumed_records());
     }
     let outputs = [&args.output, &args.removed];
-    let ran = join::watched(total, args.quiet, |progress| query.run(progress))?;
+    let ran = join::watched(total, args.running.quiet, |progress| query.run(progress))?;
     let summary = join::explained(ran, &args.output, &outputs)?;
-    if !args.quiet {
+    if !args.running.quiet {
         for error in &summary.counts.errors {
             eprintln!("skipped   {error}");
         }
@@ -147,12 +122,12 @@ pub fn run(args: Args) -> Result<ExitCode> {
             eprintln!("skipped   and {} more", show::count(summary.counts.more_errors));
         }
     }
-    if !args.quiet && !args.json {
+    if !args.running.quiet && !args.running.json {
         let (near, all) = (summary.near, summary.items);
         let part = show::percent(near as f64 / all.max(1) as f64);
         eprintln!("{} of {} items are near something in the filter ({part})", show::count(near), show::count(all));
     }
-    if args.json {
+    if args.running.json {
         let value = serde_json::to_value(&summary).context("cannot write the summary as JSON")?;
         print_json(&value, outputs.into_iter().any(is_stdout))?;
     }

@@ -51,18 +51,10 @@ impl Benchmark {
         share: Option<f64>,
         mass: Option<f64>,
     ) -> PyResult<Self> {
-        let mut thresholds = if strict { Thresholds::STRICT } else { Thresholds::USUAL };
         if strict && (share.is_some() || mass.is_some()) {
             return Err(PyValueError::new_err("strict stands for a share and a mass: leave it out, or them"));
         }
-        thresholds.share = share.unwrap_or(thresholds.share);
-        thresholds.mass = mass.unwrap_or(thresholds.mass);
-        if !(thresholds.share > 0.0 && thresholds.share <= 1.0) {
-            return Err(PyValueError::new_err(format!("share={}: it must be above 0 and up to 1", thresholds.share)));
-        }
-        if !(thresholds.mass >= 1.0 && thresholds.mass <= 1e6) {
-            return Err(PyValueError::new_err(format!("mass={}: it must be 1 or more", thresholds.mass)));
-        }
+        let thresholds = Thresholds::new(strict, share, mass).map_err(error::value)?;
         // Only once can an iterator be gone through.
         let is_one = items.is_instance_of::<PyString>() || items.hasattr("__fspath__")? || items.hasattr("__len__")?;
         let listed = if is_one { None } else { items.try_iter().ok().map(|all| all.collect::<PyResult<Vec<_>>>()) };

@@ -207,11 +207,10 @@ def test_filters_are_evicted_by_their_weight(start) -> None:
 def test_the_last_items_are_remembered_and_old_ones_forgotten(client: redis.Redis, capacity: int, last: int) -> None:
     """Over dozens of generations: the last `last` items at least, and none that is older than all generations together."""
     wanted_last = hamming(capacity, "EXPIRE-AFTER", last, "ITEMS")
-    reserved = pairs(client.execute_command("NEAR.RESERVE", "window", *wanted_last))
-    kept = reserved["generations-kept"]
+    kept = pairs(client.execute_command("NEAR.RESERVE", "window", *wanted_last))["generations-kept"]
     assert kept == -(-last // capacity) + 1
     items = hashes(capacity * 40, 86)
-    most = reserved["bytes"] * kept
+    most = pairs(client.execute_command("NEAR.INFO", "window"))["bytes"] * kept
     strangers = seen_again = 0
     for start_at in range(0, len(items), 37):
         client.execute_command("NEAR.MADD", "window", *items[start_at : start_at + 37])

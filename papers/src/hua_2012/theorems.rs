@@ -92,18 +92,11 @@ fn outcome(width: f64, variant: Variant, repetitions: u64, queries: usize, seed:
     for repetition in 0..repetitions {
         // The same records and queries for every width and variant, but with their own functions.
         let mut rng = Rng::new(seed.derive("records", repetition));
-        let stored: Vec<Point<DIMENSION>> = (0..RECORDS).map(|_| anywhere(&mut rng)).collect();
         let spec = variant.spec(width, seed.derive("functions", repetition))?;
         let slots = spec.bits_per_band() as f64;
-        let (mut filter, mut room) = (Filter::new(&spec.into())?, Hashed::default());
-        for record in &stored {
-            filter.insert(record.as_slice(), &mut room)?;
-        }
-        for _ in 0..queries {
-            let near = beside(&stored[rng.below(RECORDS as u64) as usize], &mut rng);
-            missed = missed + Rate::count([!filter.contains_near(near.as_slice(), &mut room)?]);
-            accepted = accepted + Rate::count([filter.contains_near(anywhere(&mut rng).as_slice(), &mut room)?]);
-        }
+        let mut filter = Filter::new(&spec.into())?;
+        let (stored, errors) = fill_and_ask(&mut filter, queries, &mut rng)?;
+        (missed, accepted) = (missed + errors.0, accepted + errors.1);
         for _ in 0..SAMPLED.div_ceil(repetitions as usize) {
             let query = anywhere(&mut rng);
             // A record sets the query's bit by agreeing with it, or by chance.
@@ -169,22 +162,33 @@ pub fn sweep(repetitions: u64, queries: usize, seed: Seed) -> anyhow::Result<Vec
         let (mut missed, mut accepted) = (Rate::default(), Rate::default());
         for repetition in 0..repetitions {
             let mut rng = Rng::new(seed.derive("records", repetition));
-            let stored: Vec<Point<DIMENSION>> = (0..RECORDS).map(|_| anywhere(&mut rng)).collect();
             let mut spec = filters::half_full::<DIMENSION>(width, RECORDS, seed.derive("functions", repetition))?;
             spec.probing = probing;
-            let (mut filter, mut room) = (Filter::new(&spec.into())?, Hashed::default());
-            for record in &stored {
-                filter.insert(record.as_slice(), &mut room)?;
-            }
-            for _ in 0..queries {
-                let near = beside(&stored[rng.below(RECORDS as u64) as usize], &mut rng);
-                missed = missed + Rate::count([!filter.contains_near(near.as_slice(), &mut room)?]);
-                accepted = accepted + Rate::count([filter.contains_near(anywhere(&mut rng).as_slice(), &mut room)?]);
-            }
+            let (_, errors) = fill_and_ask(&mut Filter::new(&spec.into())?, queries, &mut rng)?;
+            (missed, accepted) = (missed + errors.0, accepted + errors.1);
         }
         Ok(Swept { width, probing, missed, accepted })
     });
     swept.into_iter().collect()
+}
+
+/// Fills a filter with random records, and counts near queries that it misses and others that it accepts. Returns the records too.
+fn fill_and_ask(
+    filter: &mut Filter<'_>,
+    queries: usize,
+    rng: &mut Rng,
+) -> anyhow::Result<(Vec<Point<DIMENSION>>, (Rate, Rate))> {
+    let stored: Vec<Point<DIMENSION>> = (0..RECORDS).map(|_| anywhere(rng)).collect();
+    let (mut missed, mut accepted, mut room) = (Rate::default(), Rate::default(), Hashed::default());
+    for record in &stored {
+        filter.insert(record.as_slice(), &mut room)?;
+    }
+    for _ in 0..queries {
+        let near = beside(&stored[rng.below(RECORDS as u64) as usize], rng);
+        missed = missed + Rate::count([!filter.contains_near(near.as_slice(), &mut room)?]);
+        accepted = accepted + Rate::count([filter.contains_near(anywhere(rng).as_slice(), &mut room)?]);
+    }
+    Ok((stored, (missed, accepted)))
 }
 
 fn anywhere(rng: &mut Rng) -> Point<DIMENSION> {

@@ -24,14 +24,14 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     options.run = args.run_options();
     options.capacity = args.capacity;
     options.screen = args.screen()?;
-    let sources = args.input.sources(args.quiet)?;
+    let sources = args.input.sources(args.running.quiet)?;
     let total = sources.total_bytes();
     let dedup = Dedup::prepare(sources.list, options)?;
-    if !args.quiet {
+    if !args.running.quiet {
         print_plan(&dedup.plan()?);
     }
-    let summary = args.explained(join::watched(total, args.quiet, |progress| dedup.run(progress))?)?;
-    if !args.quiet {
+    let summary = args.explained(join::watched(total, args.running.quiet, |progress| dedup.run(progress))?)?;
+    if !args.running.quiet {
         print_summary(&summary, args.annotate);
         args.print_report(summary.report_seconds);
     }

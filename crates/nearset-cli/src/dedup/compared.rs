@@ -23,15 +23,15 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     options.screen = args.screen()?;
     options.library = library_name(args)?;
     options.libraries = args.against.iter().filter(|path| is_library(path)).cloned().collect();
-    let sources = args.input.sources(args.quiet)?;
+    let sources = args.input.sources(args.running.quiet)?;
     let total = sources.total_bytes();
     let dedup = VerifiedDedup::prepare(sources.list, options)?;
-    if !args.quiet {
+    if !args.running.quiet {
         join::print_plan(dedup.plan());
         join::print_resumed(dedup.resumed_records());
     }
-    let summary = args.explained(join::watched(total, args.quiet, |progress| dedup.run(progress))?)?;
-    if !args.quiet {
+    let summary = args.explained(join::watched(total, args.running.quiet, |progress| dedup.run(progress))?)?;
+    if !args.running.quiet {
         print_summary(&summary, args);
         args.print_report(summary.report_seconds);
     }

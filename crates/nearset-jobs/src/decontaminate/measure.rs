@@ -29,6 +29,20 @@ pub(super) const ONE: u32 = 1 << 16;
 /// Weights are computed as if there were at least so many texts: among a handful, chance says how often a gram occurs.
 const FEWEST_TEXTS: u64 = 1000;
 
+/// More than any item weighs.
+const MOST_MASS: f64 = 1e6;
+
+/// Why thresholds make no sense.
+#[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+#[allow(missing_docs)]
+pub enum ThresholdError {
+    #[error("share {0}: it must be above 0 and up to 1")]
+    Share(f64),
+    #[error("mass {0}: it must be 1 or more, and a million at most")]
+    Mass(f64),
+}
+
 /// From where on a text holds a passage.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
@@ -44,6 +58,22 @@ impl Thresholds {
     pub const USUAL: Self = Self { share: 0.4, mass: 3.5 };
     /// Leaves out what is doubtful.
     pub const STRICT: Self = Self { share: 0.5, mass: 5.0 };
+
+    /// The usual or the strict ones, with another share or mass.
+    ///
+    /// # Errors
+    /// If the share is not above 0 and up to 1, or the mass not 1 or more: less decides nothing.
+    pub fn new(strict: bool, share: Option<f64>, mass: Option<f64>) -> Result<Self, ThresholdError> {
+        let usual = if strict { Self::STRICT } else { Self::USUAL };
+        let (share, mass) = (share.unwrap_or(usual.share), mass.unwrap_or(usual.mass));
+        if !(share > 0.0 && share <= 1.0) {
+            return Err(ThresholdError::Share(share));
+        }
+        if !(1.0..=MOST_MASS).contains(&mass) {
+            return Err(ThresholdError::Mass(mass));
+        }
+        Ok(Self { share, mass })
+    }
 
     pub(super) fn least_mass(self) -> u64 {
         (self.mass * f64::from(ONE)).ceil() as u64

@@ -72,7 +72,7 @@ impl Stars {
             } else if !keys.read(stored) || keys.size() != set.size as usize {
                 return Err(library.damaged("the keys of a record make no sense").into());
             }
-            self.insert(&keys, place, set.size as usize);
+            self.insert(&keys, place);
             Ok::<_, RunError>(())
         })?;
         self.texts.read_again = 0;
@@ -117,21 +117,21 @@ impl Stars {
     }
 
     /// Whether nothing shares a key with a record; it is then kept, without being read.
-    pub fn is_alone(&mut self, keys: &ShingleKeys, place: Place, size: usize) -> bool {
+    pub fn is_alone(&mut self, keys: &ShingleKeys, place: Place) -> bool {
         if keys.size() == 0 {
             return true;
         }
         if self.clusters.has_candidates(keys) {
             return false;
         }
-        self.insert(keys, place, size);
+        self.insert(keys, place);
         true
     }
 
     /// Makes a record an entry that is not compared.
-    pub fn insert(&mut self, keys: &ShingleKeys, place: Place, size: usize) {
+    pub fn insert(&mut self, keys: &ShingleKeys, place: Place) {
         self.clusters.insert(keys);
-        self.texts.push_unread(place, size);
+        self.texts.push_unread(place);
         self.members.push(0);
     }
 

@@ -1,7 +1,7 @@
 //! Texts that later records are compared with: where they lie, and the last ones used.
 //!
-//! Invariant: a text is an *entry*, numbered as in the index. What is held of it is its place (24 bytes) and the size
-//! of its set (4 bytes); sets themselves are in a cache of fixed size and are made anew from the input when they have left it.
+//! Invariant: a text is an *entry*, numbered as in the index. What is held of it is its place (24 bytes) and where
+//! its set is in the cache (4 bytes); sets themselves are in a cache of fixed size and are made anew from the input when they have left it.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -20,7 +20,7 @@ use crate::library::{Segments, StoredSet};
 use crate::run::RunError;
 
 /// What an entry takes, beside the index and its id.
-pub(super) const BYTES_A_RECORD: u64 = (size_of::<Place>() + 2 * size_of::<u32>()) as u64;
+pub(super) const BYTES_A_RECORD: u64 = (size_of::<Place>() + size_of::<u32>()) as u64;
 
 /// Files that are open at once.
 const MOST_FILES: usize = 64;
@@ -91,7 +91,6 @@ pub(super) struct Texts {
     /// What lies in libraries.
     pub segments: Segments,
     places: Vec<Place>,
-    sizes: Vec<u32>,
     cache: Cache,
     arena: Arena,
     /// Pairs of sets that were compared.
@@ -120,7 +119,6 @@ impl Texts {
             copies: None,
             segments: Segments::default(),
             places: Vec::new(),
-            sizes: Vec::new(),
             cache: Cache::default(),
             arena: Arena::new(),
             compared: 0,
@@ -181,28 +179,25 @@ impl Texts {
     /// Makes a text an entry.
     pub fn push(&mut self, place: Place, set: &[u64]) {
         let entry = self.places.len() as u32;
-        self.push_unread(place, set.len());
+        self.push_unread(place);
         self.cache.insert(entry, set);
     }
 
     /// Makes room for so many more entries.
     pub fn reserve(&mut self, entries: usize) {
         self.places.reserve(entries);
-        self.sizes.reserve(entries);
         self.cache.reserve(entries);
     }
 
     /// Makes a text an entry whose set is read when it is needed.
-    pub fn push_unread(&mut self, place: Place, size: usize) {
+    pub fn push_unread(&mut self, place: Place) {
         self.places.push(place);
-        self.sizes.push(size as u32);
         self.cache.add_entry();
     }
 
     /// Its memory, the cache aside.
     pub fn bytes(&self) -> u64 {
-        let bytes = self.places.capacity() * size_of::<Place>() + self.sizes.capacity() * size_of::<u32>();
-        bytes as u64 + self.cache.directory_bytes()
+        (self.places.capacity() * size_of::<Place>()) as u64 + self.cache.directory_bytes()
     }
 
     /// Memory of the sets that are held.
@@ -213,11 +208,6 @@ impl Texts {
     /// Where an entry lies.
     pub fn place_of(&self, entry: u32) -> Place {
         self.places[entry as usize]
-    }
-
-    /// The size of an entry's set.
-    pub fn size_of(&self, entry: u32) -> u32 {
-        self.sizes[entry as usize]
     }
 
     /// The similarity of a set and an entry, if it is that large.

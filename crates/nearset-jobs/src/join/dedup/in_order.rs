@@ -67,9 +67,9 @@ impl InOrder {
                 Some(members) => *members += 1,
                 None => is_damaged = true,
             },
-            Event::Entry(Entry { keys, place, size, id }) => {
+            Event::Entry(Entry { keys, place, id }) => {
                 is_damaged |= !read.read(keys);
-                stars.insert(read, place, size as usize);
+                stars.insert(read, place);
                 if *wants_names {
                     names.push(id);
                 }
@@ -130,8 +130,7 @@ impl Decider for InOrder {
                     self.names.push(id);
                 }
                 if let Some(log) = &mut self.log {
-                    let (place, size) = (self.stars.texts.place_of(entry), self.stars.texts.size_of(entry));
-                    log.entry(&Entry { keys, place, size, id })?;
+                    log.entry(&Entry { keys, place: self.stars.texts.place_of(entry), id })?;
                 }
                 if let Some(library) = &mut self.library {
                     library.push(keys, set, id)?;

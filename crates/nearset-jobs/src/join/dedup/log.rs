@@ -1,7 +1,7 @@
 //! What an unfinished run knows, appended record by record, so that a checkpoint only has to note how long it is.
 //!
-//! Layout, little-endian: `0`, the entry that a record is near (4 bytes); or `1`, a new entry: its place (24), the size of its set (4), the
-//! length of its id (4), how many words its keys take (4), the keys (8 each), the id.
+//! Layout, little-endian: `0`, the entry that a record is near (4 bytes); or `1`, a new entry: its place (24), the length of its id (4),
+//! how many words its keys take (4), the keys (8 each), the id.
 
 use std::fs::File;
 use std::io::{self, BufReader, ErrorKind, Read};
@@ -30,7 +30,6 @@ pub(super) struct Log {
 pub(super) struct Entry<'l> {
     pub keys: &'l [u64],
     pub place: Place,
-    pub size: u32,
     pub id: &'l str,
 }
 
@@ -61,7 +60,6 @@ impl Log {
         line.clear();
         line.push(ENTRY);
         line.extend_from_slice(&entry.place.to_bytes());
-        line.extend_from_slice(&entry.size.to_le_bytes());
         line.extend_from_slice(&(entry.id.len() as u32).to_le_bytes());
         line.extend_from_slice(&(entry.keys.len() as u32).to_le_bytes());
         entry.keys.iter().for_each(|key| line.extend_from_slice(&key.to_le_bytes()));
@@ -98,7 +96,6 @@ pub(super) fn replay(folder: &StateFolder, length: u64, mut each: impl FnMut(Eve
                 continue;
             }
             let place = Place::from_bytes(bytes(&mut file)?);
-            let size = u32::from_le_bytes(bytes(&mut file)?);
             let id_bytes = u32::from_le_bytes(bytes(&mut file)?) as usize;
             let words = u32::from_le_bytes(bytes(&mut file)?);
             keys.clear();
@@ -113,7 +110,7 @@ pub(super) fn replay(folder: &StateFolder, length: u64, mut each: impl FnMut(Eve
                 return Err(ErrorKind::UnexpectedEof.into());
             }
             let id = std::str::from_utf8(&id).map_err(|_| ErrorKind::InvalidData)?;
-            each(Event::Entry(Entry { keys: &keys, place, size, id }));
+            each(Event::Entry(Entry { keys: &keys, place, id }));
         }
         Ok(())
     };

@@ -28,8 +28,8 @@ type Removals = BTreeMap<u32, (u32, f64)>;
 /// By record: the filter that it is near something in, and how many bands hit there.
 type Screened = BTreeMap<u32, (usize, u32)>;
 
-/// A record that was read: how much it is wanted, where it lies, the size of its set, and where its keys are.
-type Candidate = (Rank, Place, usize, Range<usize>);
+/// A record that was read: how much it is wanted, where it lies, and where its keys are.
+type Candidate = (Rank, Place, Range<usize>);
 
 /// What became of all records.
 pub(super) struct Ranked {
@@ -124,12 +124,11 @@ impl Ranked {
                     Keep::Max(_) | Keep::Min(_) => Rank::of(document.field.as_deref()),
                     _ => Rank::Number(document.text_bytes as f64, None),
                 };
-                let size = cut.set(next - 1).len();
-                short += u64::from(size < VerifiedDedupSummary::FEW_SHINGLES);
+                short += u64::from(cut.set(next - 1).len() < VerifiedDedupSummary::FEW_SHINGLES);
                 let from = keys.len();
                 keys.extend_from_slice(cut.keys(next - 1));
                 let range = from..keys.len();
-                records.push(Some((rank, stars.texts.place(batch, i)?, size, range)));
+                records.push(Some((rank, stars.texts.place(batch, i)?, range)));
             }
             let held = 8 * keys.len() + size_of_val(&records[..]);
             stars.expect_memory(held as u64, records.len() as u64)?;
@@ -150,10 +149,10 @@ impl Ranked {
             if record % 1024 == 0 {
                 stars.expect_memory((8 * keys.len() + size_of_val(&records[..])) as u64, record.into())?;
             }
-            let Some((_, place, size, range)) = &records[record as usize] else { continue };
-            let (place, size) = (*place, *size);
+            let Some((_, place, range)) = &records[record as usize] else { continue };
+            let place = *place;
             read.read(&keys[range.clone()]);
-            if library.is_none() && stars.is_alone(&read, place, size) {
+            if library.is_none() && stars.is_alone(&read, place) {
                 continue;
             }
             let set = stars.texts.set(place)?;
