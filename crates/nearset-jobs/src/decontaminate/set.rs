@@ -374,7 +374,7 @@ impl Finder {
     }
 
     /// Cuts out what is found, and what is found in the rest, until nothing is. Of a text in which each cut brings the next item together,
-    /// [`MOST_PASSES`] times, nothing is left.
+    /// `MOST_PASSES` times, nothing is left.
     pub fn mask(&self, text: &str, findings: &[Finding], room: &mut FinderRoom) -> String {
         let cut = |text: &str, findings: &[Finding]| {
             let cuts: Vec<Range<usize>> = findings.iter().map(|finding| finding.bytes.clone()).collect();
