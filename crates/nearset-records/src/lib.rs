@@ -44,4 +44,4 @@ pub use format::{Compression, Format};
 pub use input::{Batch, Position, ReadOptions, Reader, Source, Sources, resolve};
 pub use output::{Added, AddedKind, AnyWriter, Checkpoint, OutputFile, OutputOptions, ParquetWriter, RecordWriter};
 pub use resume::StateFolder;
-pub use scratch::{Scratch, free_space, scratch_folder};
+pub use scratch::{Scratch, free_space, read_exact_at, scratch_folder};

@@ -1,7 +1,7 @@
 //! Scratch space: a file that is appended to and read at any place, and that goes away with the run.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::io::{self, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 /// Bytes that are held back before they are written.
@@ -65,10 +65,14 @@ impl Scratch {
     ///
     /// # Errors
     /// If there are not as many, or the disk fails.
-    pub fn read_at(&mut self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
-        self.flush()?;
-        self.file.seek(SeekFrom::Start(offset))?;
-        self.file.read_exact(bytes)
+    pub fn read_at(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
+        let in_file = self.length.saturating_sub(offset).min(bytes.len() as u64) as usize;
+        let (written, waiting) = bytes.split_at_mut(in_file);
+        read_exact_at(&self.file, offset, written)?;
+        let from = offset.saturating_sub(self.length) as usize;
+        let pending = self.pending.get(from..).and_then(|pending| pending.get(..waiting.len()));
+        waiting.copy_from_slice(pending.ok_or(io::ErrorKind::UnexpectedEof)?);
+        Ok(())
     }
 
     /// Makes everything durable, and says how long it is.
@@ -127,6 +131,28 @@ fn is_memory(folder: &Path) -> bool {
     {
         let _ = folder;
         false
+    }
+}
+
+/// Fills the buffer with a file's bytes from `offset` on, wherever others read in it.
+///
+/// # Errors
+/// If there are not as many, or the disk fails.
+pub fn read_exact_at(file: &File, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
+    #[cfg(unix)]
+    return std::os::unix::fs::FileExt::read_exact_at(file, bytes, offset);
+    #[cfg(windows)]
+    {
+        let (mut offset, mut bytes) = (offset, bytes);
+        while !bytes.is_empty() {
+            let read = std::os::windows::fs::FileExt::seek_read(file, bytes, offset)?;
+            if read == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            offset += read as u64;
+            bytes = &mut bytes[read..];
+        }
+        Ok(())
     }
 }
 

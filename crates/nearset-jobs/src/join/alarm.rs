@@ -73,7 +73,7 @@ pub(super) fn lists(texts: &mut Texts, index: &ShingleIndex) -> Result<Vec<Alarm
         if alarms.len() < MOST && !named.contains(&list.items[0]) {
             named.push(list.items[0]);
             let places = list.items.map(|entry| texts.place_of(entry));
-            alarms.push(list_alarm(texts, places, list.cut_short + index.limit() as u64)?);
+            alarms.push(list_alarm(texts, places, list.listed as u64 + list.cut_short)?);
         }
     }
     Ok(alarms)

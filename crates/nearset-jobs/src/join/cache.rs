@@ -1,37 +1,39 @@
-//! The shingle sets that were used last, in memory of a fixed size.
+//! The shingle sets that were used last, in memory of a bounded size.
 //!
-//! Sets lie one behind the other in a ring. A new one takes the place of the oldest; of those, the ones that were used since they
-//! came get a second chance, and go to the end of the ring again (Corbató 1968).
+//! Sets lie in *chunks*, the sets of a batch in one, as the threads that cut it have left them: nothing is copied. The oldest chunk goes
+//! first; the sets in it that were used since they came get a second chance, and go behind the newest ones (Corbató 1968).
 
 use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
-use bytemuck::{cast_slice, cast_slice_mut};
-use memmap2::MmapMut;
-
-/// The most memory that sets are held in.
+/// The most memory that sets are held in, beside those of the last batch.
 pub(super) const CACHE_BYTES: usize = 64 << 20;
+
+/// Sets one behind the other, each with its length in front.
+pub(super) type Sets = Arc<Vec<u64>>;
 
 /// Sets by entry.
 pub(super) struct Cache {
-    /// The ring. What of it was never used takes no memory; `None` if there is no room at all.
-    ring: Option<MmapMut>,
-    /// Its words, and how many of them were ever used.
-    most: u64,
-    used: u64,
-    /// The sets in the ring, the oldest first.
-    order: VecDeque<Held>,
-    /// Where the next set goes; places are counted on from round to round.
+    /// The oldest first.
+    chunks: VecDeque<Chunk>,
+    /// Words that chunks may have in all, and have.
+    most: usize,
+    held: usize,
+    /// Where the next chunk begins: words are counted on from chunk to chunk.
     end: u64,
-    /// By entry: one more than its place in the ring, and whether it was used. 0 for those that are not here.
-    places: Vec<u32>,
-    /// The last set that is larger than the ring.
-    large: Option<(u32, Vec<u64>)>,
+    /// Where the chunk begins that was adopted last.
+    adopted: u64,
+    /// By entry: where its set is, and whether it was used. 0 for those that are not here.
+    places: Vec<AtomicU32>,
 }
 
-struct Held {
-    entry: u32,
+struct Chunk {
+    /// Where its first word is, counted over all chunks that there were.
     start: u64,
-    length: u64,
+    words: Sets,
+    /// Its entries, and where their sets begin.
+    entries: Vec<(u32, u32)>,
 }
 
 /// Set in the place of an entry that was used.
@@ -44,26 +46,9 @@ impl Default for Cache {
 }
 
 impl Cache {
-    /// With room for so many hashes, fewer than 2^31.
+    /// With room for so many words, fewer than 2^30.
     fn new(most: usize) -> Self {
-        let ring = MmapMut::map_anon(most * size_of::<u64>()).ok();
-        // Sets lie anywhere, and large pages make them faster to reach. Where there are none, small ones do.
-        #[cfg(target_os = "linux")]
-        let _ = ring.as_ref().map(|ring| ring.advise(memmap2::Advice::HugePage));
-        let most = if ring.is_some() { most as u64 } else { 0 };
-        Self { ring, most, used: 0, order: VecDeque::new(), end: 0, places: Vec::new(), large: None }
-    }
-
-    fn words(&self) -> &[u64] {
-        self.ring.as_deref().map_or(&[], cast_slice)
-    }
-
-    /// Words of the ring that are about to be written.
-    fn words_mut(&mut self, start: u64, length: u64) -> &mut [u64] {
-        let at = start % self.most;
-        self.used = self.used.max(at + length);
-        let words: &mut [u64] = self.ring.as_deref_mut().map_or(&mut [], cast_slice_mut);
-        &mut words[at as usize..][..length as usize]
+        Self { chunks: VecDeque::new(), most, held: 0, end: 1, adopted: 0, places: Vec::new() }
     }
 
     /// Makes room for so many more entries.
@@ -73,85 +58,138 @@ impl Cache {
 
     /// Makes room for one more entry, whose set is not here.
     pub fn add_entry(&mut self) {
-        self.places.push(0);
+        self.places.push(AtomicU32::new(0));
     }
 
-    pub fn holds(&self, entry: u32) -> bool {
-        self.places[entry as usize] != 0 || self.large.as_ref().is_some_and(|(large, _)| *large == entry)
+    /// Takes over the sets of a batch, unless they are those that were adopted last. Returns sets that have gone, to be used again.
+    pub fn adopt(&mut self, words: &Sets) -> Option<Sets> {
+        if self.adopted_chunk().is_some_and(|adopted| Arc::ptr_eq(&adopted.words, words)) {
+            return None;
+        }
+        let gone = self.push(Arc::clone(words));
+        self.adopted = self.chunks.back().map_or(0, |newest| newest.start);
+        gone
     }
 
-    /// The set of an entry that is here; otherwise nothing.
-    pub fn get(&mut self, entry: u32) -> &[u64] {
-        match &mut self.places[entry as usize] {
-            place if *place != 0 => {
-                *place |= USED;
-                let start = (*place & !USED) as usize - 1;
-                // In front of each set stands its length.
-                let length = self.words()[start] as usize;
-                &self.words()[start + 1..][..length]
+    fn adopted_chunk(&mut self) -> Option<&mut Chunk> {
+        let adopted = self.adopted;
+        let at = self.chunks.partition_point(|chunk| chunk.start < adopted);
+        self.chunks.get_mut(at).filter(|chunk| chunk.start == adopted)
+    }
+
+    /// Makes sets the newest chunk. Returns sets that have gone.
+    fn push(&mut self, words: Sets) -> Option<Sets> {
+        let mut gone = None;
+        // So that this ends, and is worth what comes in.
+        let mut moves = 2 * words.len();
+        while self.held + words.capacity() > self.most && !self.chunks.is_empty() {
+            gone = self.drop_oldest(&mut moves);
+        }
+        self.push_chunk(words, Vec::new());
+        gone
+    }
+
+    fn push_chunk(&mut self, words: Sets, entries: Vec<(u32, u32)>) {
+        self.held += words.capacity();
+        let start = self.end;
+        self.end += words.len() as u64;
+        self.chunks.push_back(Chunk { start, words, entries });
+    }
+
+    /// Makes one of the adopted sets that of an entry: the one whose length is at this place.
+    pub fn hold(&mut self, entry: u32, at: usize) {
+        let Some(chunk) = self.adopted_chunk() else { return };
+        chunk.entries.push((entry, at as u32));
+        *self.places[entry as usize].get_mut() = place_of(self.adopted, at as u32);
+    }
+
+    /// Holds copies of sets, by entry.
+    pub fn insert(&mut self, sets: &[(u32, Vec<u64>)]) {
+        let mut words = Vec::with_capacity(sets.iter().map(|(_, set)| set.len() + 1).sum());
+        let mut entries = Vec::with_capacity(sets.len());
+        for (entry, set) in sets {
+            entries.push((*entry, words.len() as u32));
+            words.push(set.len() as u64);
+            words.extend_from_slice(set);
+        }
+        self.push(Arc::new(words));
+        let Some(newest) = self.chunks.back_mut() else { return };
+        for &(entry, at) in &entries {
+            *self.places[entry as usize].get_mut() = place_of(newest.start, at);
+        }
+        newest.entries = entries;
+    }
+
+    /// The set of an entry, if it is here.
+    pub fn get(&self, entry: u32) -> Option<&[u64]> {
+        let place = &self.places[entry as usize];
+        let at = place.load(Ordering::Relaxed);
+        if at == 0 {
+            return None;
+        }
+        if at & USED == 0 {
+            place.store(at | USED, Ordering::Relaxed);
+        }
+        // Those that are here lie within 2^31 words.
+        let first = self.chunks.front()?.start;
+        let at = first + u64::from((at & !USED).wrapping_sub(first as u32) & !USED);
+        let chunk = &self.chunks[self.chunks.partition_point(|chunk| chunk.start <= at) - 1];
+        Some(set_at(&chunk.words, (at - chunk.start) as usize))
+    }
+
+    /// Drops the oldest chunk but for what was used of it, if so many words may be moved.
+    fn drop_oldest(&mut self, moves: &mut usize) -> Option<Sets> {
+        let Chunk { start, words, entries } = self.chunks.pop_front()?;
+        self.held -= words.capacity();
+        let mut used = Vec::new();
+        for (entry, at) in entries {
+            let place = self.places[entry as usize].get_mut();
+            // It may be in a newer chunk as well.
+            if *place & !USED == place_of(start, at) {
+                if *place & USED != 0 {
+                    used.push((entry, at));
+                }
+                *place = 0;
             }
-            _ => self.large.as_ref().filter(|(large, _)| *large == entry).map_or(&[], |(_, set)| set),
         }
-    }
-
-    pub fn insert(&mut self, entry: u32, set: &[u64]) {
-        let length = set.len() as u64 + 1;
-        if length > self.most {
-            self.large = Some((entry, set.to_vec()));
-            return;
-        }
-        let start = loop {
-            let start = self.next_start(length);
-            let Some(oldest) = self.order.front() else { break start };
-            if start + length <= oldest.start + self.most {
-                break start;
+        let kept = || used.iter().map(|&(entry, at)| (entry, set_at(&words, at as usize)));
+        let more: usize = kept().map(|(_, set)| set.len() + 1).sum();
+        if more > 0 && more <= *moves {
+            *moves -= more;
+            let mut copies = Vec::with_capacity(more);
+            let mut places = Vec::with_capacity(used.len());
+            for (entry, set) in kept() {
+                places.push((entry, copies.len() as u32));
+                copies.push(set.len() as u64);
+                copies.extend_from_slice(set);
             }
-            self.pass_oldest();
-        };
-        let words = self.words_mut(start, length);
-        words[0] = set.len() as u64;
-        words[1..].copy_from_slice(set);
-        self.hold(Held { entry, start, length });
-    }
-
-    /// Where a set of this length goes, so that it does not reach over the end of the ring.
-    fn next_start(&self, length: u64) -> u64 {
-        let left = self.most - self.end % self.most;
-        if length <= left { self.end } else { self.end + left }
-    }
-
-    /// Drops the oldest set, or moves it to the end if it was used.
-    fn pass_oldest(&mut self) {
-        let Some(Held { entry, start: from, length }) = self.order.pop_front() else { return };
-        let place = std::mem::take(&mut self.places[entry as usize]);
-        let free_from = self.order.front().map_or(from + length, |next| next.start);
-        let start = self.next_start(length);
-        if place & USED == 0 || start + length > free_from + self.most {
-            return;
+            for &(entry, at) in &places {
+                *self.places[entry as usize].get_mut() = place_of(self.end, at);
+            }
+            self.push_chunk(Arc::new(copies), places);
         }
-        let (from, at) = ((from % self.most) as usize, (start % self.most) as usize);
-        self.used = self.used.max(at as u64 + length);
-        let words: &mut [u64] = self.ring.as_deref_mut().map_or(&mut [], cast_slice_mut);
-        words.copy_within(from..from + length as usize, at);
-        self.hold(Held { entry, start, length });
-    }
-
-    fn hold(&mut self, held: Held) {
-        self.places[held.entry as usize] = (held.start % self.most) as u32 + 1;
-        self.end = held.start + held.length;
-        self.order.push_back(held);
+        Some(words)
     }
 
     /// Memory of the sets.
     pub fn bytes(&self) -> u64 {
-        let large = self.large.as_ref().map_or(0, |(_, set)| set.len());
-        (self.used + large as u64) * size_of::<u64>() as u64 + (self.order.capacity() * size_of::<Held>()) as u64
+        (self.held * size_of::<u64>()) as u64
     }
 
     /// Memory of what finds them, which grows with the number of entries.
     pub fn directory_bytes(&self) -> u64 {
         (self.places.capacity() * size_of::<u32>()) as u64
     }
+}
+
+/// Where a set is, in the place of an entry. If that is 0, which it is once in 2^31 words, the set is taken to be elsewhere.
+fn place_of(start: u64, at: u32) -> u32 {
+    (start + u64::from(at)) as u32 & !USED
+}
+
+/// The set whose length is at a place.
+pub(super) fn set_at(words: &[u64], at: usize) -> &[u64] {
+    &words[at + 1..][..words[at] as usize]
 }
 
 #[cfg(test)]
@@ -170,36 +208,54 @@ mod tests {
         let mut cache = Cache::new(1000);
         let lengths: Vec<u64> =
             (0..5000).map(|_| if rng.below(50) == 0 { rng.below(1200) } else { rng.below(40) }).collect();
-        let mut found = 0;
-        for (entry, &length) in (0..).zip(&lengths) {
-            cache.add_entry();
-            cache.insert(entry, &set(entry, length));
-            assert_eq!(cache.get(entry), set(entry, length), "the last one is always held");
-            for _ in 0..3 {
-                let other = entry.saturating_sub(rng.below(60) as u32);
-                if cache.holds(other) {
+        let (mut found, mut entry) = (0, 0u32);
+        while (entry as usize) < lengths.len() {
+            let batch = entry..(entry + 1 + rng.below(4) as u32).min(lengths.len() as u32);
+            let (mut words, mut places) = (Vec::new(), Vec::new());
+            for entry in batch.clone() {
+                places.push(words.len());
+                words.push(lengths[entry as usize]);
+                words.extend(set(entry, lengths[entry as usize]));
+            }
+            let words = Arc::new(words);
+            cache.adopt(&words);
+            assert!(cache.adopt(&words).is_none(), "it is there already");
+            for (entry, at) in batch.clone().zip(places) {
+                cache.add_entry();
+                cache.hold(entry, at);
+                assert_eq!(cache.get(entry), Some(&set(entry, lengths[entry as usize])[..]), "the newest are held");
+            }
+            for _ in 0..6 {
+                let other = batch.end.saturating_sub(1 + rng.below(60) as u32);
+                if let Some(held) = cache.get(other) {
                     found += 1;
-                    assert_eq!(cache.get(other), set(other, lengths[other as usize]), "{other} of {entry}");
+                    assert_eq!(held, set(other, lengths[other as usize]), "{other} of {batch:?}");
                 } else {
-                    cache.insert(other, &set(other, lengths[other as usize]));
+                    cache.insert(&[(other, set(other, lengths[other as usize]))]);
                 }
             }
-            assert!(cache.used <= 1000);
+            assert!(cache.held <= 1000 || cache.chunks.len() == 1, "{} words", cache.held);
+            entry = batch.end;
         }
         assert!(found > 5000, "{found}");
     }
 
     #[test]
     fn what_is_used_stays_longer() {
-        let mut cache = Cache::new(100);
-        cache.add_entry();
-        cache.insert(0, &set(0, 9));
-        for entry in 1..200 {
-            cache.add_entry();
-            cache.insert(entry, &set(entry, 9));
-            assert!(cache.holds(0), "{entry}");
-            assert_eq!(cache.get(0), set(0, 9));
+        let mut cache = Cache::new(200);
+        for batch in 0..100 {
+            let mut words = Vec::new();
+            for entry in 4 * batch..4 * batch + 4 {
+                words.push(9);
+                words.extend(set(entry, 9));
+            }
+            cache.adopt(&Arc::new(words));
+            for i in 0..4 {
+                cache.add_entry();
+                cache.hold(4 * batch + i, 10 * i as usize);
+            }
+            assert_eq!(cache.get(0), Some(&set(0, 9)[..]), "{batch}");
         }
-        assert!(!cache.holds(1) && cache.holds(199));
+        assert!(cache.get(1).is_none() && cache.get(399).is_some());
     }
 }

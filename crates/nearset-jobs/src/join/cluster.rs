@@ -16,8 +16,9 @@ use serde::Serialize;
 use super::alarm::{self, Alarm, Cause};
 use super::components::UnionFind;
 use super::pairs::Finder;
-use super::stars::{Placement, Stars};
+use super::stars::{OwnSet, Placement, Stars};
 use super::stream::{self, Counts, Cutter};
+use super::texts::Texts;
 use super::{JoinOptions, JoinPlan};
 use crate::run::{Ids, Progress, RunError};
 use nearset_records::Cure;
@@ -128,24 +129,28 @@ fn stars(
     let mut empty = 0;
     summary.counts = stream::read(sources, options.join.reading(), cutter, progress, |batch, cut| {
         let mut joined = 0;
-        for i in 0..cut.documents.len() {
-            let document = &mut cut.documents[i];
-            let (record, id) = (document.record, std::mem::take(&mut document.id));
+        stars.texts.cache.adopt(&cut.sets);
+        let own_set = |i: usize| OwnSet::Adopted(cut.set_place(i), &cut.sets);
+        let proposals =
+            stars.propose(cut.documents.len(), options.join.threads, |i| Some((cut.keys(i), own_set(i), None)))?;
+        for (i, (document, proposal)) in cut.documents.iter().zip(proposals).enumerate() {
+            let (record, id) = (document.record, &document.id);
             keys.read(cut.keys(i));
-            let Placement { near, entry } = stars.add(&keys, cut.set(i), |texts| texts.place(batch, record))?;
+            let place = |texts: &mut Texts| texts.place(batch, record);
+            let Placement { near, entry } = stars.add(&keys, own_set(i), &proposal, place)?;
             match (near, entry) {
                 (Some((of, similarity)), _) => {
                     joined += 1;
                     let centre = ids.get(of as usize);
-                    table.row(&[Value::Text(&id), Value::Text(centre), Value::Number(similarity)])?;
+                    table.row(&[Value::Text(id), Value::Text(centre), Value::Number(similarity)])?;
                 }
                 (None, Some(_)) => {
-                    ids.push(&id);
-                    table.row(&[Value::Text(&id), Value::Text(&id), Value::Number(1.0)])?;
+                    ids.push(id);
+                    table.row(&[Value::Text(id), Value::Text(id), Value::Number(1.0)])?;
                 }
                 (None, None) => {
                     empty += 1;
-                    table.row(&[Value::Text(&id), Value::Text(&id), Value::Null])?;
+                    table.row(&[Value::Text(id), Value::Text(id), Value::Null])?;
                 }
             }
         }

@@ -17,7 +17,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-use nearset::index::{CommonShingles, Placed, ShingleKeys, StarClusters};
+use nearset::index::{CommonShingles, Placed, Proposal, ShingleKeys, StarClusters};
 use nearset::item::SortedSet;
 use nearset::plan::{PlanError, Request};
 use nearset::{JoinSpec, Shingler};
@@ -131,10 +131,11 @@ impl TextComparison {
         let compare = |entry: u32, least| {
             Ok(spec.similarity_at_least(set.as_slice(), self.entries[entry as usize].0.as_slice(), least))
         };
-        let placed: Result<Placed, std::convert::Infallible> = self.clusters.add(&self.keys, compare);
+        let placed: Result<Placed, std::convert::Infallible> =
+            self.clusters.add(&self.keys, &Proposal::default(), compare);
         let (near, entry) = match placed {
-            Ok(Placed::Member { of, similarity, entry }) => (Some((of, similarity.value())), entry),
-            Ok(Placed::Centre { entry }) => (None, entry),
+            Ok(Placed::Member { of, similarity, entry, .. }) => (Some((of, similarity.value())), entry),
+            Ok(Placed::Centre { entry, .. }) => (None, entry),
             _ => (None, None),
         };
         let near = near.map(|(of, similarity)| Near { of: self.entries[of as usize].1, similarity });

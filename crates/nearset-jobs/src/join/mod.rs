@@ -1,9 +1,9 @@
 //! Which records are near which, exactly: near pairs, clusters, and duplicates removed only after they were compared.
 //!
 //! ```text
-//! reader ──> workers ──────────> in order, one thread ─────────> rows or records
-//!            shingles, keys      who shares a rare shingle?
-//!                                compare sets; those that memory
+//! reader ──> workers ──────────> batch by batch, all threads ──> in order, one thread ──> rows or records
+//!            shingles, keys      who shares a rare shingle?      the same, among the
+//!                                compare sets; those that memory records of the batch
 //!                                no longer holds are read again
 //! ```
 //!

@@ -143,14 +143,20 @@ impl Finder {
     ) -> Result<(), RunError> {
         let (record, set) = (cut.documents[i].record, cut.set(i));
         let (texts, near) = (&mut self.texts, self.near);
+        texts.cache.adopt(&cut.sets);
         self.keys.read(cut.keys(i));
-        let (entry, near) = self.pairs.add(&self.keys, |entry| texts.compare(entry, set, near))?;
+        let mut compared = 0;
+        let (entry, near) = self.pairs.add(&self.keys, |entry| {
+            compared += 1;
+            texts.compare(entry, set, near)
+        })?;
+        texts.compared += compared;
         for &(earlier, similarity) in near {
             found(earlier, similarity)?;
         }
         if entry.is_some() {
             let place = texts.place(batch, record)?;
-            texts.push(place, set);
+            texts.push_adopted(place, cut.set_place(i));
         }
         Ok(())
     }

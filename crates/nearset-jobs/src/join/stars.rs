@@ -1,14 +1,16 @@
 //! Records kept so far, and those that are near one of them.
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
+use std::thread;
 
-use nearset::index::{Placed, ShingleKeys, StarClusters};
+use nearset::index::{Placed, Proposal, ShingleKeys, StarClusters};
 use nearset_records::{Fields, Source, StateFolder};
 
 use super::alarm::{self, Alarm, Cause};
+use super::cache::set_at;
 use super::stream::Cutter;
-use super::texts::{Place, Texts};
+use super::texts::{Place, Reread, Texts};
 use crate::library::{Library, StoredEntry};
 use crate::run::RunError;
 
@@ -20,6 +22,38 @@ pub(super) struct Placement {
     pub entry: Option<u32>,
 }
 
+/// The set of a record whose turn it is.
+pub(super) enum OwnSet<'c> {
+    /// At this place of the sets that were adopted last, which these are.
+    Adopted(usize, &'c [u64]),
+    /// Not in memory: it is read if it is wanted.
+    Unread,
+    Read(Vec<u64>),
+}
+
+impl OwnSet<'_> {
+    fn get(&mut self, read: impl FnOnce() -> Result<Vec<u64>, RunError>) -> Result<&[u64], RunError> {
+        if let Self::Unread = self {
+            *self = Self::Read(read()?);
+        }
+        Ok(match self {
+            Self::Adopted(at, sets) => set_at(sets, *at),
+            Self::Read(set) => set,
+            Self::Unread => &[],
+        })
+    }
+}
+
+/// What one thread looks up and compares with.
+#[derive(Default)]
+struct Room {
+    keys: ShingleKeys,
+    reread: Reread,
+}
+
+/// Records that a thread looks up in one go.
+const AT_ONCE: usize = 64;
+
 /// The records kept so far, and how many are near each.
 pub(super) struct Stars {
     pub clusters: StarClusters,
@@ -30,6 +64,8 @@ pub(super) struct Stars {
     libraries: Vec<u32>,
     /// Memory that may be taken, cached sets included.
     pub most_bytes: u64,
+    /// By thread.
+    rooms: Vec<Room>,
 }
 
 impl Stars {
@@ -43,7 +79,8 @@ impl Stars {
     ) -> Self {
         let clusters = StarClusters::new(&cutter.spec).following_chains(follow_chains);
         let texts = Texts::new(sources, fields, cutter, folder, scratch);
-        Self { clusters, texts, members: Vec::new(), libraries: Vec::new(), most_bytes: u64::MAX }
+        let (members, libraries) = (Vec::new(), Vec::new());
+        Self { clusters, texts, members, libraries, most_bytes: u64::MAX, rooms: Vec::new() }
     }
 
     /// The same, with everything compared that shares a key.
@@ -61,7 +98,6 @@ impl Stars {
         let first = self.texts.segments.add(library)?;
         // There are fewer than 2^32, or they can't be numbered.
         let records = u32::try_from(library.records()).map_err(|_| RunError::TooMany)? as usize;
-        self.clusters.reserve(records);
         self.texts.reserve(records);
         self.members.reserve(records);
         let mut keys = ShingleKeys::default();
@@ -91,41 +127,109 @@ impl Stars {
         self.libraries.last().copied().unwrap_or(0)
     }
 
-    /// Takes the next record. `place` is asked for if others are to be compared with it.
+    /// Looks up and compares the next records, on so many threads: what is found spares [`Self::add`] most of its work, and changes nothing. For
+    /// each of them, `record` gives its keys, its set, and where it lies.
+    pub fn propose<'c>(
+        &mut self,
+        records: usize,
+        threads: usize,
+        record: impl Fn(usize) -> Option<(&'c [u64], OwnSet<'c>, Option<Place>)> + Sync,
+    ) -> Result<Vec<Proposal>, RunError> {
+        let mut proposals = vec![Proposal::default(); records];
+        let threads = threads.min(records.div_ceil(AT_ONCE));
+        if threads <= 1 {
+            return Ok(proposals);
+        }
+        self.clusters.settle(|tasks| {
+            let tasks = Mutex::new(tasks.into_iter());
+            let next = || tasks.lock().ok().and_then(|mut tasks| tasks.next());
+            thread::scope(|scope| {
+                for _ in 0..threads {
+                    scope.spawn(|| std::iter::from_fn(next).for_each(|task| task()));
+                }
+            });
+        });
+        self.rooms.resize_with(threads.max(self.rooms.len()), Room::default);
+        let mut rooms = std::mem::take(&mut self.rooms);
+        let parts = Mutex::new(proposals.chunks_mut(AT_ONCE).enumerate());
+        let next = || parts.lock().ok().and_then(|mut parts| parts.next());
+        let work = |room: &mut Room| -> Result<(), RunError> {
+            while let Some((part, proposals)) = next() {
+                for (i, proposal) in (part * AT_ONCE..).zip(proposals) {
+                    let Some((keys, set, place)) = record(i) else { continue };
+                    *proposal = self.proposal(keys, set, place, room)?;
+                }
+            }
+            Ok(())
+        };
+        let done: Result<Vec<()>, RunError> = thread::scope(|scope| {
+            let spawned: Vec<_> = rooms[..threads].iter_mut().map(|room| scope.spawn(|| work(room))).collect();
+            spawned
+                .into_iter()
+                .map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+                .collect()
+        });
+        for room in &mut rooms {
+            let (sets, texts) = room.reread.take();
+            self.texts.keep(&sets, texts);
+        }
+        self.rooms = rooms;
+        done.map(|_| proposals)
+    }
+
+    fn proposal(
+        &self,
+        keys: &[u64],
+        mut set: OwnSet<'_>,
+        place: Option<Place>,
+        room: &mut Room,
+    ) -> Result<Proposal, RunError> {
+        let Room { keys: read, reread } = room;
+        read.read(keys);
+        self.clusters.propose(read, |entry, least| {
+            let set = set.get(|| place.map_or(Ok(Vec::new()), |place| self.texts.read_set(place, reread)))?;
+            self.texts.compare_by(reread, entry, set, least)
+        })
+    }
+
+    /// Takes the next record. `place` is asked for if it is to be read, or others are to be compared with it.
     pub fn add(
         &mut self,
         keys: &ShingleKeys,
-        set: &[u64],
-        place: impl FnOnce(&mut Texts) -> Result<Place, RunError>,
+        mut set: OwnSet<'_>,
+        proposal: &Proposal,
+        place: impl Fn(&mut Texts) -> Result<Place, RunError>,
     ) -> Result<Placement, RunError> {
         let texts = &mut self.texts;
-        let placed = self.clusters.add(keys, |entry, least| texts.compare(entry, set, least))?;
+        let placed = self.clusters.add(keys, proposal, |entry, least| {
+            let set = set.get(|| {
+                let place = place(texts)?;
+                texts.set(place)
+            })?;
+            texts.compare(entry, set, least)
+        })?;
         let (near, entry) = match placed {
-            Placed::Member { of, similarity, entry } => {
+            Placed::Member { of, similarity, entry, compared } => {
                 self.members[of as usize] += 1;
+                texts.compared += u64::from(compared);
                 (Some((of, similarity.value())), entry)
             }
-            Placed::Centre { entry } => (None, entry),
+            Placed::Centre { entry, compared } => {
+                texts.compared += u64::from(compared);
+                (None, entry)
+            }
             _ => (None, None),
         };
         if entry.is_some() {
             let place = place(texts)?;
-            texts.push(place, set);
+            match &set {
+                OwnSet::Adopted(at, _) => texts.push_adopted(place, *at),
+                OwnSet::Read(set) => texts.push(place, set),
+                OwnSet::Unread => texts.push_unread(place),
+            }
             self.members.push(0);
         }
         Ok(Placement { near, entry })
-    }
-
-    /// Whether nothing shares a key with a record; it is then kept, without being read.
-    pub fn is_alone(&mut self, keys: &ShingleKeys, place: Place) -> bool {
-        if keys.size() == 0 {
-            return true;
-        }
-        if self.clusters.has_candidates(keys) {
-            return false;
-        }
-        self.insert(keys, place);
-        true
     }
 
     /// Makes a record an entry that is not compared.

@@ -13,6 +13,7 @@ use serde::Serialize;
 
 use nearset_records::{Batch, Cure, Extracted, Fields, ReadOptions, Reader, RecordError, RecordFault, Source};
 
+use super::cache::{Sets, set_at};
 use super::model;
 use crate::run::{Errors, OnError, Progress, RunError, Tally, Worker, record_bytes};
 use crate::scan::scan_while;
@@ -37,8 +38,8 @@ pub(super) struct Cut {
     pub documents: Vec<Document>,
     /// The keys of all documents, one after the other.
     keys: Vec<u64>,
-    /// The shingle sets of all documents in the same way, each ascending.
-    sets: Vec<u64>,
+    /// The shingle sets of all documents in the same way, each ascending and behind its length.
+    pub sets: Sets,
     /// Where the keys and the set of each end.
     ends: Vec<(usize, usize)>,
 }
@@ -51,7 +52,12 @@ impl Cut {
 
     /// The shingle set of a document.
     pub fn set(&self, document: usize) -> &[u64] {
-        &self.sets[self.start(document).1..self.ends[document].1]
+        set_at(&self.sets, self.set_place(document))
+    }
+
+    /// Where it is in `sets`.
+    pub fn set_place(&self, document: usize) -> usize {
+        self.start(document).1
     }
 
     fn start(&self, document: usize) -> (usize, usize) {
@@ -160,6 +166,8 @@ pub(super) struct CutterRoom {
     shingles: Vec<u64>,
     keys: ShingleKeys,
     hashed: Hashed,
+    /// Words that the sets of a batch take at most, as far as is known.
+    words: usize,
 }
 
 impl Worker for Cutter<'_> {
@@ -167,7 +175,7 @@ impl Worker for Cutter<'_> {
     type Room = CutterRoom;
 
     fn room(&self) -> CutterRoom {
-        CutterRoom { shingles: Vec::new(), keys: ShingleKeys::default(), hashed: Hashed::default() }
+        CutterRoom { shingles: Vec::new(), keys: ShingleKeys::default(), hashed: Hashed::default(), words: 0 }
     }
 
     fn work(
@@ -179,21 +187,28 @@ impl Worker for Cutter<'_> {
     ) {
         cut.documents.clear();
         cut.keys.clear();
-        cut.sets.clear();
         cut.ends.clear();
+        // Those that are still held elsewhere stay as they are.
+        let mut sets = Arc::try_unwrap(std::mem::take(&mut cut.sets)).unwrap_or_default();
+        sets.clear();
+        sets.reserve(room.words);
         for i in 0..extracted.len() {
             match self.document(extracted, i, room) {
                 Ok(document) => {
-                    let from = cut.sets.len();
-                    append_sorted(&room.shingles, &mut cut.sets);
-                    room.keys.choose(&cut.sets[from..], &self.model, &self.spec);
+                    let at = sets.len();
+                    sets.push(0);
+                    append_sorted(&room.shingles, &mut sets);
+                    sets[at] = (sets.len() - at - 1) as u64;
+                    room.keys.choose(&sets[at + 1..], &self.model, &self.spec);
                     room.keys.write(&mut cut.keys);
-                    cut.ends.push((cut.keys.len(), cut.sets.len()));
+                    cut.ends.push((cut.keys.len(), sets.len()));
                     cut.documents.push(document);
                 }
                 Err(error) => faults.push((i, error)),
             }
         }
+        room.words = room.words.max(sets.len());
+        cut.sets = Arc::new(sets);
     }
 }
 

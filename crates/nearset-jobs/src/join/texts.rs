@@ -6,13 +6,15 @@
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use nearset::item::append_sorted;
 use nearset::{Item, JoinSpec, Shingler, Similarity};
-use nearset_records::{Arena, Batch, Fields, ReadOptions, Reader, Scratch, Source, StateFolder, extract};
+use nearset_records::{
+    Arena, Batch, Fields, ReadOptions, Reader, Scratch, Source, StateFolder, extract, read_exact_at,
+};
 
 use super::cache::Cache;
 use super::stream::{Cutter, shingle};
@@ -75,6 +77,38 @@ impl Place {
 /// The copy of texts, in the folder of a run that can be resumed.
 const COPY: &str = "texts.copy";
 
+/// What one thread reads texts again with.
+#[derive(Default)]
+pub(super) struct Reread {
+    files: BTreeMap<u32, File>,
+    arena: Arena,
+    /// Sets that were read for a comparison, by entry.
+    sets: BTreeMap<u32, Vec<u64>>,
+    words: usize,
+    /// How many texts were read.
+    pub texts: u64,
+}
+
+/// Words of the sets that one thread holds, to compare with them again.
+const MOST_WORDS: usize = 1 << 19;
+
+impl Reread {
+    fn hold(&mut self, entry: u32, set: Vec<u64>) -> &[u64] {
+        if self.words + set.len() > MOST_WORDS {
+            self.sets.clear();
+            self.words = 0;
+        }
+        self.words += set.len();
+        self.sets.entry(entry).or_insert(set)
+    }
+
+    /// Returns the sets that it holds, and how many texts were read since.
+    pub fn take(&mut self) -> (Vec<(u32, Vec<u64>)>, u64) {
+        self.words = 0;
+        (std::mem::take(&mut self.sets).into_iter().collect(), std::mem::take(&mut self.texts))
+    }
+}
+
 /// Texts that later records are compared with.
 pub(super) struct Texts {
     sources: Arc<[Source]>,
@@ -82,8 +116,7 @@ pub(super) struct Texts {
     spec: JoinSpec,
     shingler: Shingler,
     /// By source: a batch without records, of the source's name, format and columns.
-    templates: Vec<Option<Batch>>,
-    files: BTreeMap<u32, File>,
+    templates: Vec<OnceLock<Batch>>,
     /// Where copies lie in a run that can be resumed; otherwise in an unnamed file in `scratch`.
     folder: Option<StateFolder>,
     scratch: PathBuf,
@@ -91,8 +124,9 @@ pub(super) struct Texts {
     /// What lies in libraries.
     pub segments: Segments,
     places: Vec<Place>,
-    cache: Cache,
-    arena: Arena,
+    pub cache: Cache,
+    /// What texts are read again with, one record after the other.
+    reread: Reread,
     /// Pairs of sets that were compared.
     pub compared: u64,
     /// Texts that were read again for it.
@@ -112,15 +146,14 @@ impl Texts {
             fields: fields.clone(),
             spec: cutter.spec,
             shingler: cutter.shingler,
-            templates: vec![None; sources.len()],
-            files: BTreeMap::new(),
+            templates: vec![OnceLock::new(); sources.len()],
             folder: folder.cloned(),
             scratch,
             copies: None,
             segments: Segments::default(),
             places: Vec::new(),
             cache: Cache::default(),
-            arena: Arena::new(),
+            reread: Reread::default(),
             compared: 0,
             read_again: 0,
         }
@@ -129,9 +162,7 @@ impl Texts {
     /// Where record `i` of a batch can be read again.
     pub fn place(&mut self, batch: &Batch, i: usize) -> Result<Place, RunError> {
         let source = batch.start().source;
-        if self.templates[source].is_none() {
-            self.templates[source] = Some(batch.with_record(Vec::new(), 1));
-        }
+        self.templates[source].get_or_init(|| batch.with_record(Vec::new(), 1));
         let raw = batch.raw(i);
         let offset = if self.sources[source].is_read_in_place() {
             batch.start().offset + batch.range(i).start as u64
@@ -176,11 +207,18 @@ impl Texts {
         RunError::Scratch { folder, cause }
     }
 
-    /// Makes a text an entry.
+    /// Makes a text an entry, whose set is copied.
     pub fn push(&mut self, place: Place, set: &[u64]) {
         let entry = self.places.len() as u32;
         self.push_unread(place);
-        self.cache.insert(entry, set);
+        self.cache.insert(&[(entry, set.to_vec())]);
+    }
+
+    /// Makes a text an entry, whose set is at that place of those that were adopted last.
+    pub fn push_adopted(&mut self, place: Place, at: usize) {
+        let entry = self.places.len() as u32;
+        self.push_unread(place);
+        self.cache.hold(entry, at);
     }
 
     /// Makes room for so many more entries.
@@ -212,24 +250,62 @@ impl Texts {
 
     /// The similarity of a set and an entry, if it is that large.
     pub fn compare(&mut self, entry: u32, set: &[u64], least: Similarity) -> Result<Option<Similarity>, RunError> {
-        self.compared += 1;
-        if !self.cache.holds(entry) {
-            let read = self.set(self.places[entry as usize])?;
-            self.cache.insert(entry, &read);
+        let mut reread = std::mem::take(&mut self.reread);
+        let similarity = self.compare_by(&mut reread, entry, set, least);
+        self.reread = reread;
+        self.keep_reread();
+        similarity
+    }
+
+    /// [`Self::compare`] on any thread. What is read again for it is left in `reread`.
+    pub fn compare_by(
+        &self,
+        reread: &mut Reread,
+        entry: u32,
+        set: &[u64],
+        least: Similarity,
+    ) -> Result<Option<Similarity>, RunError> {
+        let other = match self.cache.get(entry) {
+            Some(held) => held,
+            None if reread.sets.contains_key(&entry) => &reread.sets[&entry],
+            None => {
+                let read = self.read_set(self.places[entry as usize], reread)?;
+                reread.hold(entry, read)
+            }
+        };
+        Ok(self.spec.similarity_at_least(set, other, least))
+    }
+
+    fn keep_reread(&mut self) {
+        let (sets, texts) = self.reread.take();
+        self.keep(&sets, texts);
+    }
+
+    /// Takes over sets that were read again.
+    pub fn keep(&mut self, sets: &[(u32, Vec<u64>)], texts: u64) {
+        self.read_again += texts;
+        if !sets.is_empty() {
+            self.cache.insert(sets);
         }
-        Ok(self.spec.similarity_at_least(set, self.cache.get(entry), least))
     }
 
     /// The set of the record at a place.
     pub fn set(&mut self, place: Place) -> Result<Vec<u64>, RunError> {
-        self.read_again += 1;
+        let mut reread = std::mem::take(&mut self.reread);
+        let set = self.read_set(place, &mut reread);
+        self.reread = reread;
+        self.keep_reread();
+        set
+    }
+
+    pub fn read_set(&self, place: Place, reread: &mut Reread) -> Result<Vec<u64>, RunError> {
+        reread.texts += 1;
         if let Some(stored) = place.stored() {
             return Ok(self.segments.set(stored)?);
         }
-        let shingler = self.shingler;
-        self.with_text(place, |text| {
+        self.read_text(place, reread, |text| {
             let (mut shingles, mut set) = (Vec::new(), Vec::new());
-            shingle(&shingler, text, &mut shingles);
+            shingle(&self.shingler, text, &mut shingles);
             append_sorted(&shingles, &mut set);
             set
         })
@@ -240,8 +316,11 @@ impl Texts {
         if let Some(stored) = place.stored() {
             return Ok(self.segments.id(stored)?);
         }
-        let batch = self.record(place)?;
-        Ok(extract(&batch, &self.fields, &mut self.arena).id(0).into_owned())
+        let mut reread = std::mem::take(&mut self.reread);
+        let record = self.record(place, &mut reread.files);
+        let id = record.map(|batch| extract(&batch, &self.fields, &mut reread.arena).id(0).into_owned());
+        self.reread = reread;
+        id
     }
 
     /// Reads the text at a place once more. Of a library's records there is none.
@@ -249,58 +328,58 @@ impl Texts {
         if place.stored().is_some() {
             return Ok(take(""));
         }
-        let batch = self.record(place)?;
-        match extract(&batch, &self.fields, &mut self.arena).item(0) {
+        let mut reread = std::mem::take(&mut self.reread);
+        let taken = self.read_text(place, &mut reread, take);
+        self.reread = reread;
+        taken
+    }
+
+    fn read_text<T>(&self, place: Place, reread: &mut Reread, take: impl FnOnce(&str) -> T) -> Result<T, RunError> {
+        let batch = self.record(place, &mut reread.files)?;
+        match extract(&batch, &self.fields, &mut reread.arena).item(0) {
             Ok(Item::Text(text)) => Ok(take(text)),
             Ok(_) => Err(again(&batch, place, "it holds no text")),
             Err(error) => Err(again(&batch, place, error.fault.clone())),
         }
     }
 
-    fn record(&mut self, place: Place) -> Result<Batch, RunError> {
+    fn record(&self, place: Place, files: &mut BTreeMap<u32, File>) -> Result<Batch, RunError> {
         let template = self.template(place.source as usize)?;
         let mut bytes = vec![0; place.bytes as usize];
         let source = &self.sources[place.source as usize];
         if !source.is_read_in_place() {
-            let Some(copies) = &mut self.copies else {
-                return Err(again(&template, place, "nothing was copied"));
+            let Some(copies) = &self.copies else {
+                return Err(again(template, place, "nothing was copied"));
             };
             copies.read_at(place.offset, &mut bytes).map_err(|cause| self.scratch_error(cause))?;
             return Ok(template.with_record(bytes, place.line));
         }
-        if self.files.len() >= MOST_FILES && !self.files.contains_key(&place.source) {
-            self.files.clear();
+        if files.len() >= MOST_FILES && !files.contains_key(&place.source) {
+            files.clear();
         }
-        let opened = match self.files.entry(place.source) {
+        let opened = match files.entry(place.source) {
             std::collections::btree_map::Entry::Occupied(open) => Ok(open.into_mut()),
             std::collections::btree_map::Entry::Vacant(closed) => {
                 source.path().map_or(Err(io::ErrorKind::NotFound.into()), File::open).map(|file| closed.insert(file))
             }
         };
-        match opened.and_then(|file| read_at(file, place.offset, &mut bytes)) {
+        match opened.and_then(|file| read_exact_at(file, place.offset, &mut bytes)) {
             Ok(()) => Ok(template.with_record(bytes, place.line)),
-            Err(cause) => Err(again(&template, place, cause)),
+            Err(cause) => Err(again(template, place, cause)),
         }
     }
 
     /// A batch without records of a source; a resumed run has not read those before it, and looks at their start.
-    fn template(&mut self, source: usize) -> Result<Batch, RunError> {
-        if let Some(template) = &self.templates[source] {
-            return Ok(template.clone());
+    fn template(&self, source: usize) -> Result<&Batch, RunError> {
+        if let Some(template) = self.templates[source].get() {
+            return Ok(template);
         }
         let mut options = ReadOptions::new(self.fields.clone());
         options.batch_bytes = 1;
         let mut batch = Batch::new();
         Reader::new(Arc::from([self.sources[source].clone()]), options).read_batch(&mut batch)?;
-        let template = batch.with_record(Vec::new(), 1);
-        self.templates[source] = Some(template.clone());
-        Ok(template)
+        Ok(self.templates[source].get_or_init(|| batch.with_record(Vec::new(), 1)))
     }
-}
-
-fn read_at(mut file: &File, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
-    file.seek(SeekFrom::Start(offset))?;
-    file.read_exact(bytes)
 }
 
 fn again(batch: &Batch, place: Place, cause: impl Into<Box<dyn Error + Send + Sync>>) -> RunError {

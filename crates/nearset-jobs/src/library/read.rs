@@ -1,11 +1,12 @@
 //! Libraries that are there.
 
 use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use nearset::index::CommonShingles;
 use nearset::{JoinSpec, Seed, Shingling};
+use nearset_records::read_exact_at;
 use xxhash_rust::xxh3::Xxh3;
 
 use super::{ENTRY_HEAD, LibraryError, Manifest, Noted, SET_CHECK, Segment, hex, set_check};
@@ -231,14 +232,14 @@ impl Segments {
     }
 
     /// Reads a set.
-    pub fn set(&mut self, place: StoredSet) -> Result<Vec<u64>, LibraryError> {
+    pub fn set(&self, place: StoredSet) -> Result<Vec<u64>, LibraryError> {
         let bytes = self.read(place)?;
         let (set, _) = bytes.split_at(8 * place.size as usize);
         Ok(set.as_chunks().0.iter().map(|&hash| u64::from_le_bytes(hash)).collect())
     }
 
     /// Reads the id of a record.
-    pub fn id(&mut self, place: StoredSet) -> Result<String, LibraryError> {
+    pub fn id(&self, place: StoredSet) -> Result<String, LibraryError> {
         let mut bytes = self.read(place)?;
         let id = bytes.split_off(8 * place.size as usize);
         String::from_utf8(id).map_err(|_| self.damaged(place, "an id is no text"))
@@ -249,15 +250,12 @@ impl Segments {
         LibraryError::damaged(folder, format!("{name}: {what}"))
     }
 
-    fn read(&mut self, place: StoredSet) -> Result<Vec<u8>, LibraryError> {
-        let (folder, name, file) = &mut self.files[place.segment as usize];
+    fn read(&self, place: StoredSet) -> Result<Vec<u8>, LibraryError> {
+        let (folder, name, file) = &self.files[place.segment as usize];
         // The file's length fits what entries say, which was checked when they were read.
         let mut bytes = vec![0; place.bytes() as usize + SET_CHECK];
-        let read = |file: &mut File, bytes: &mut [u8]| -> io::Result<()> {
-            file.seek(SeekFrom::Start(place.offset))?;
-            file.read_exact(bytes)
-        };
-        read(file, &mut bytes).map_err(|cause| LibraryError::Io { path: folder.join(&*name), cause })?;
+        read_exact_at(file, place.offset, &mut bytes)
+            .map_err(|cause| LibraryError::Io { path: folder.join(&*name), cause })?;
         let check = bytes.split_off(place.bytes() as usize);
         if check != set_check(&bytes) {
             return Err(self.damaged(place, "the checksum of a set is wrong"));

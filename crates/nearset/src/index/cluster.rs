@@ -10,7 +10,7 @@
 //! Claim: a star's member is as similar to its centre as stated, exactly, and its centre is the nearest of those verified.
 //! Not here: comparing, which the caller does.
 
-use super::{Candidate, FullList, ShingleIndex, ShingleKeys};
+use super::{Candidates, FullList, ShingleIndex, ShingleKeys, shingles::Seen};
 use crate::{JoinSpec, Similarity};
 
 /// What became of an item.
@@ -21,6 +21,8 @@ pub enum Placed {
     Centre {
         /// Its entry in the index.
         entry: Option<u32>,
+        /// How many entries it was compared with.
+        compared: u32,
     },
     /// It is near an earlier one.
     Member {
@@ -30,7 +32,21 @@ pub enum Placed {
         similarity: Similarity,
         /// Its own entry in the index, where chains are followed and it is no copy.
         entry: Option<u32>,
+        /// How many entries it was compared with, up to an equal one.
+        compared: u32,
     },
+}
+
+/// What is known of an item before its turn. By default nothing.
+#[derive(Debug, Clone, Default)]
+pub struct Proposal(Option<Proposed>);
+
+#[derive(Debug, Clone)]
+struct Proposed {
+    seen: Seen,
+    /// How many candidates there were.
+    candidates: usize,
+    nearest: Option<(Similarity, u32)>,
 }
 
 /// Puts items, in the order in which they come, around centres.
@@ -38,12 +54,10 @@ pub enum Placed {
 pub struct StarClusters {
     index: ShingleIndex,
     near: Similarity,
-    /// Keys of most items.
-    keys: usize,
     follow_chains: bool,
     most_verified: usize,
     cut_short: u64,
-    candidates: Vec<Candidate>,
+    candidates: Candidates,
 }
 
 impl StarClusters {
@@ -59,11 +73,10 @@ impl StarClusters {
         Self {
             index: ShingleIndex::new(spec).with_limit(Self::LIMIT),
             near: spec.near,
-            keys: spec.keys(),
             follow_chains: false,
             most_verified: Self::MOST_VERIFIED,
             cut_short: 0,
-            candidates: Vec::new(),
+            candidates: Candidates::default(),
         }
     }
 
@@ -80,41 +93,86 @@ impl StarClusters {
         self
     }
 
-    /// Takes the next item. `similarity` compares it with an entry of the index, and returns nothing below the least that counts.
+    /// Looks up and compares an item before its turn, on any thread. `similarity` compares it with an entry of the index, and returns
+    /// nothing below the least that counts.
+    ///
+    /// # Errors
+    /// Those of `similarity`.
+    pub fn propose<E>(
+        &self,
+        keys: &mut ShingleKeys,
+        similarity: impl FnMut(u32, Similarity) -> Result<Option<Similarity>, E>,
+    ) -> Result<Proposal, E> {
+        if keys.size() == 0 || self.index.is_empty() {
+            return Ok(Proposal::default());
+        }
+        let mut candidates = std::mem::take(&mut keys.candidates);
+        self.index.find(keys, &mut candidates);
+        let proposal = self.proposal(keys, &candidates, similarity);
+        keys.candidates = candidates;
+        proposal
+    }
+
+    fn proposal<E>(
+        &self,
+        keys: &ShingleKeys,
+        candidates: &Candidates,
+        similarity: impl FnMut(u32, Similarity) -> Result<Option<Similarity>, E>,
+    ) -> Result<Proposal, E> {
+        // What a limit leaves out depends on all that came before.
+        if candidates.cut_short || candidates.list.len() > self.most_verified {
+            return Ok(Proposal::default());
+        }
+        let seen = self.index.seen(keys, candidates);
+        let nearest = nearest(candidates, usize::MAX, (self.near, None), similarity)?;
+        Ok(Proposal(Some(Proposed { seen, candidates: candidates.list.len(), nearest })))
+    }
+
+    /// Takes the next item, whatever is known of it. `similarity` is that of [`Self::propose`].
     ///
     /// # Errors
     /// Those of `similarity`; the item is then forgotten.
     pub fn add<E>(
         &mut self,
         keys: &ShingleKeys,
-        mut similarity: impl FnMut(u32, Similarity) -> Result<Option<Similarity>, E>,
+        proposal: &Proposal,
+        similarity: impl FnMut(u32, Similarity) -> Result<Option<Similarity>, E>,
     ) -> Result<Placed, E> {
         if keys.size() == 0 {
-            return Ok(Placed::Centre { entry: None });
+            return Ok(Placed::Centre { entry: None, compared: 0 });
         }
-        let mut cut_short = self.index.find(keys, &mut self.candidates);
-        cut_short |= self.candidates.len() > self.most_verified;
-        let mut nearest: Option<(Similarity, u32)> = None;
-        for candidate in self.candidates.iter().take(self.most_verified) {
-            let least = nearest.map_or(self.near, |(most, _)| most);
-            let Some(found) = similarity(candidate.id, least)? else { continue };
-            // Of equally near ones, the oldest.
-            if nearest.is_none_or(|(most, id)| found > most || candidate.id < id) {
-                nearest = Some((found, candidate.id));
+        let Self { index, near, candidates, most_verified, .. } = self;
+        let mut cut_short = false;
+        let (nearest, compared) = match &proposal.0 {
+            Some(Proposed { seen, candidates, nearest }) if !index.may_find_since(keys, seen) => {
+                (*nearest, *candidates)
             }
-            if found.value() == 1.0 {
-                break;
+            Some(Proposed { seen, candidates: before, nearest: known })
+                if index.find_since(keys, seen, candidates) && before + candidates.list.len() <= *most_verified =>
+            {
+                (nearest(candidates, usize::MAX, (*near, *known), similarity)?, before + candidates.list.len())
             }
-        }
+            _ => {
+                index.settle();
+                index.find(keys, candidates);
+                index.count_full(candidates);
+                cut_short = candidates.cut_short || candidates.list.len() > *most_verified;
+                (
+                    nearest(candidates, *most_verified, (*near, None), similarity)?,
+                    candidates.list.len().min(*most_verified),
+                )
+            }
+        };
+        let compared = u32::try_from(compared).unwrap_or(u32::MAX);
         Ok(match nearest {
             None => {
                 self.cut_short += u64::from(cut_short);
-                Placed::Centre { entry: Some(self.index.insert(keys)) }
+                Placed::Centre { entry: Some(self.index.insert_later(keys)), compared }
             }
             Some((similarity, of)) => {
                 // Whatever is near a copy is as near to what it copies.
                 let indexed = self.follow_chains && similarity.value() < 1.0;
-                Placed::Member { of, similarity, entry: indexed.then(|| self.index.insert(keys)) }
+                Placed::Member { of, similarity, entry: indexed.then(|| self.index.insert_later(keys)), compared }
             }
         })
     }
@@ -125,20 +183,15 @@ impl StarClusters {
         self.index.insert_later(keys)
     }
 
-    /// Makes room for so many more items.
-    pub fn reserve(&mut self, items: usize) {
-        self.index.reserve(items, self.keys);
+    /// Makes what was added ready for [`Self::propose`], by tasks that can be done at the same time: `run` does them all.
+    pub fn settle(&mut self, run: impl FnOnce(Vec<Box<dyn FnOnce() + Send + '_>>)) {
+        self.index.settle_by(run);
     }
 
     /// Takes over what an earlier run counted.
     pub fn restore(&mut self, lists: impl IntoIterator<Item = FullList>, cut_short: u64) {
         self.index.restore_full_lists(lists);
         self.cut_short = cut_short;
-    }
-
-    /// Returns whether an item with these keys would be compared with any other.
-    pub fn has_candidates(&mut self, keys: &ShingleKeys) -> bool {
-        self.index.look_up(keys, &mut self.candidates, false) || !self.candidates.is_empty()
     }
 
     /// Returns the index of centres, and of members where chains are followed.
@@ -152,10 +205,31 @@ impl StarClusters {
     }
 }
 
+/// Returns the nearest of so many candidates, and of the one that is known. Of equally near ones, the oldest.
+fn nearest<E>(
+    candidates: &Candidates,
+    most: usize,
+    (near, known): (Similarity, Option<(Similarity, u32)>),
+    mut similarity: impl FnMut(u32, Similarity) -> Result<Option<Similarity>, E>,
+) -> Result<Option<(Similarity, u32)>, E> {
+    let mut nearest = known;
+    for candidate in candidates.list.iter().take(most) {
+        if nearest.is_some_and(|(most, _)| most.value() == 1.0) {
+            break;
+        }
+        let least = nearest.map_or(near, |(most, _)| most);
+        let Some(found) = similarity(candidate.id, least)? else { continue };
+        if nearest.is_none_or(|(most, id)| found > most || found == most && candidate.id < id) {
+            nearest = Some((found, candidate.id));
+        }
+    }
+    Ok(nearest)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{hash::mix, index::CommonShingles, item::SortedSet, plan::Request};
+    use crate::{Rng, Seed, hash::mix, index::CommonShingles, item::SortedSet, plan::Request};
 
     fn spec() -> JoinSpec {
         Request::default().plan_join().unwrap()
@@ -169,8 +243,8 @@ mod tests {
                 let other: &SortedSet = entries[entry as usize];
                 Ok::<_, ()>(set.jaccard_at_least(other, least))
             };
-            let one = clusters.add(&keys, compare).unwrap();
-            if let Placed::Centre { entry: Some(entry) } | Placed::Member { entry: Some(entry), .. } = one {
+            let one = clusters.add(&keys, &Proposal::default(), compare).unwrap();
+            if let Placed::Centre { entry: Some(entry), .. } | Placed::Member { entry: Some(entry), .. } = one {
                 assert_eq!(entry as usize, entries.len());
                 entries.push(set);
             }
@@ -190,11 +264,11 @@ mod tests {
         let sets = [range(0, 100), range(10, 110), range(20, 120)];
         let placed = place(StarClusters::new(&spec()), &sets);
         let similarity = Similarity::jaccard(90.0 / 110.0).unwrap();
-        let member = |of, entry| Placed::Member { of, similarity, entry };
-        let centre = |entry| Placed::Centre { entry: Some(entry) };
-        assert_eq!(placed, [centre(0), member(0, None), centre(1)]);
+        let member = |of, entry, compared| Placed::Member { of, similarity, entry, compared };
+        let centre = |entry, compared| Placed::Centre { entry: Some(entry), compared };
+        assert_eq!(placed, [centre(0, 0), member(0, None, 1), centre(1, 1)]);
         let placed = place(StarClusters::new(&spec()).following_chains(true), &sets);
-        assert_eq!(placed, [centre(0), member(0, Some(1)), member(1, Some(2))]);
+        assert_eq!(placed, [centre(0, 0), member(0, Some(1), 1), member(1, Some(2), 2)]);
     }
 
     #[test]
@@ -203,7 +277,78 @@ mod tests {
         let sets = [range(0, 100), range(12, 112), range(9, 109), SortedSet::default(), SortedSet::default()];
         let placed = place(StarClusters::new(&spec()), &sets);
         let similarity = Similarity::jaccard(97.0 / 103.0).unwrap();
-        assert_eq!(placed[2], Placed::Member { of: 1, similarity, entry: None });
-        assert_eq!(placed[3..], [Placed::Centre { entry: None }; 2]);
+        assert_eq!(placed[2], Placed::Member { of: 1, similarity, entry: None, compared: 2 });
+        assert_eq!(placed[3..], [Placed::Centre { entry: None, compared: 0 }; 2]);
+    }
+
+    /// Sets of families, of templates, and of what many share, so that every limit is met.
+    fn crowded(count: u64) -> Vec<SortedSet> {
+        let mut rng = Rng::new(Seed::new(7));
+        let mut sets: Vec<SortedSet> = Vec::new();
+        for i in 0..count {
+            let template = 1000 * rng.below(3);
+            let own = 1_000_000 * i;
+            let set = match rng.below(5) {
+                0 => Vec::from_iter((template..template + 150).chain(own..own + 1 + rng.below(60))),
+                1 => Vec::from_iter((7000..7004).chain(own..own + 30)),
+                2 if i > 0 => {
+                    let mut copy = sets[rng.below(i) as usize].as_slice().to_vec();
+                    copy.iter_mut().take(rng.below(5) as usize).for_each(|element| *element ^= own);
+                    sets.push(copy.into());
+                    continue;
+                }
+                _ => Vec::from_iter(own..own + 20 + rng.below(100)),
+            };
+            sets.push(Vec::from_iter(set.into_iter().map(mix)).into());
+        }
+        sets
+    }
+
+    #[test]
+    fn proposals_change_nothing() {
+        let sets = crowded(3000);
+        let learnt = CommonShingles::of_sample(sets.iter().step_by(3).map(SortedSet::as_slice), sets.len());
+        // Without a model, what many share fills lists; with one, it is looked up by groups.
+        for (follow, model) in [(false, CommonShingles::default()), (true, learnt.clone()), (false, learnt)] {
+            let clusters = || {
+                let mut clusters = StarClusters::new(&spec()).following_chains(follow);
+                clusters.index = clusters.index.with_limit(40);
+                clusters.most_verified = 12;
+                clusters
+            };
+            let run = |batch: usize| {
+                let (mut clusters, mut entries) = (clusters(), Vec::<&SortedSet>::new());
+                let (mut keys, mut placed) = (ShingleKeys::default(), Vec::new());
+                for sets in sets.chunks(batch.max(1)) {
+                    clusters.settle(|tasks| tasks.into_iter().rev().for_each(|task| task()));
+                    let mut proposals = vec![Proposal::default(); sets.len()];
+                    for (set, proposal) in sets.iter().zip(&mut proposals).take(batch) {
+                        keys.choose(set.as_slice(), &model, &spec());
+                        let compare =
+                            |entry: u32, least| Ok::<_, ()>(set.jaccard_at_least(entries[entry as usize], least));
+                        *proposal = clusters.propose(&mut keys, compare).unwrap();
+                    }
+                    for (set, proposal) in sets.iter().zip(&proposals) {
+                        keys.choose(set.as_slice(), &model, &spec());
+                        let compare =
+                            |entry: u32, least| Ok::<_, ()>(set.jaccard_at_least(entries[entry as usize], least));
+                        let one = clusters.add(&keys, proposal, compare).unwrap();
+                        if let Placed::Centre { entry: Some(_), .. } | Placed::Member { entry: Some(_), .. } = one {
+                            entries.push(set);
+                        }
+                        placed.push(one);
+                    }
+                }
+                let full: Vec<FullList> = clusters.index.full_lists().copied().collect();
+                (placed, clusters.cut_short, full)
+            };
+            let expected = run(0);
+            assert!(!model.as_slice().is_empty() || expected.1 > 20 && !expected.2.is_empty(), "{}", expected.1);
+            let members = expected.0.iter().filter(|placed| matches!(placed, Placed::Member { .. })).count();
+            assert!(members > 300, "{members} members");
+            for batch in [1, 2, 17, 250, 3000] {
+                assert!(run(batch) == expected, "batches of {batch}");
+            }
+        }
     }
 }

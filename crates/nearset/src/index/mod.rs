@@ -17,12 +17,12 @@ use std::cmp::Ordering;
 
 pub use any::Index;
 pub(crate) use any::Structure;
-pub use cluster::{Placed, StarClusters};
+pub use cluster::{Placed, Proposal, StarClusters};
 pub(crate) use hamming::HammingIndex;
 pub(crate) use labels::Labels;
 pub(crate) use lsh::LshIndex;
 pub use pairs::{NearPairs, near_pairs};
-pub(crate) use shingles::Candidate;
+pub(crate) use shingles::Candidates;
 pub use shingles::{CommonShingles, FullList, ShingleIndex, ShingleKeys};
 
 use crate::{Distance, ItemError, MergeError, error::SpecError, item::BatchError};

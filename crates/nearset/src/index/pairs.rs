@@ -8,7 +8,7 @@
 
 use std::{collections::BTreeMap, convert::Infallible};
 
-use super::{Candidate, CommonShingles, ShingleIndex, ShingleKeys};
+use super::{Candidates, CommonShingles, ShingleIndex, ShingleKeys};
 use crate::{JoinSpec, Similarity, item::SortedSet};
 
 /// Earlier items, with their similarities.
@@ -28,7 +28,7 @@ pub struct NearPairs {
     items: u32,
     left_out: u64,
     cut_short: u64,
-    candidates: Vec<Candidate>,
+    candidates: Candidates,
     found: Vec<(u32, Similarity)>,
 }
 
@@ -52,7 +52,7 @@ impl NearPairs {
             items: 0,
             left_out: 0,
             cut_short: 0,
-            candidates: Vec::new(),
+            candidates: Candidates::default(),
             found: Vec::new(),
         }
     }
@@ -82,9 +82,11 @@ impl NearPairs {
         if keys.size() == 0 {
             return Ok((None, &self.found));
         }
-        self.cut_short += u64::from(self.index.find(keys, &mut self.candidates));
+        self.index.find(keys, &mut self.candidates);
+        self.index.count_full(&self.candidates);
+        self.cut_short += u64::from(self.candidates.cut_short);
         let mut equal = None;
-        for candidate in &self.candidates {
+        for candidate in &self.candidates.list {
             let entry = candidate.id;
             let Some(similarity) = similarity(entry)? else { continue };
             self.found.push((self.first[entry as usize], similarity));

@@ -4,8 +4,10 @@ use nearset::index::{FullList, ShingleKeys};
 use nearset_records::{OutputFile, StateFolder};
 use serde::{Deserialize, Serialize};
 
-use super::super::stars::{Placement, Stars};
+use super::super::cache::Sets;
+use super::super::stars::{OwnSet, Placement, Stars};
 use super::super::stream::Cut;
+use super::super::texts::Texts;
 use super::log::{Entry, Event, Log, replay};
 use super::{Outcome, VerifiedDedupSummary, write_copies};
 use crate::library::{LibraryWriter, Written};
@@ -19,6 +21,9 @@ pub(super) struct InOrder {
     wants_names: bool,
     log: Option<Log>,
     keys: ShingleKeys,
+    threads: usize,
+    /// Sets that have gone from the cache, whose memory is used again.
+    gone: Option<Sets>,
     /// Records of few shingles.
     short: u64,
     /// Filters that records were screened by; verdicts count libraries behind them.
@@ -34,8 +39,8 @@ pub(super) struct Saved {
     log: u64,
     /// Bytes of the texts that were copied.
     copies: Option<u64>,
-    /// Shingles of more records than are listed: the shingle, look-ups, two entries.
-    full: Vec<(u64, u64, [u32; 2])>,
+    /// Shingles of more records than are listed: the shingle, records that are, look-ups, two entries.
+    full: Vec<(u64, usize, u64, [u32; 2])>,
     cut_short: u64,
     short: u64,
     compared: u64,
@@ -48,8 +53,18 @@ impl InOrder {
     /// Nothing is kept yet, or what the run to be resumed has kept.
     pub fn new(stars: Stars, start: &Start, filters: usize, library: Option<LibraryWriter>) -> Result<Self, RunError> {
         let (names, wants_names) = (Ids::default(), start.wants_names());
-        let mut new =
-            Self { stars, names, wants_names, log: None, keys: ShingleKeys::default(), short: 0, filters, library };
+        let mut new = Self {
+            stars,
+            names,
+            wants_names,
+            log: None,
+            keys: ShingleKeys::default(),
+            threads: start.options.threads,
+            gone: None,
+            short: 0,
+            filters,
+            library,
+        };
         let Some(folder) = start.folder() else { return Ok(new) };
         let saved: Option<Saved> = start.saved()?;
         if let Some(saved) = &saved {
@@ -76,9 +91,9 @@ impl InOrder {
             }
         })?;
         let entries = stars.members.len() as u32;
-        let full = saved.full.iter().map(|&(key, cut_short, items)| {
+        let full = saved.full.iter().map(|&(key, listed, cut_short, items)| {
             let is_known = items.iter().all(|&entry| entry < entries);
-            is_known.then_some(FullList { key, cut_short, items })
+            is_known.then_some(FullList { key, listed, cut_short, items })
         });
         match full.collect::<Option<Vec<FullList>>>() {
             Some(full) if !is_damaged => stars.clusters.restore(full, saved.cut_short),
@@ -97,17 +112,26 @@ impl Decider for InOrder {
 
     fn decide(&mut self, part: Part<'_, Cut>, decisions: &mut Vec<Decision>, names: &mut Ids) -> Result<(), RunError> {
         self.stars.expect_memory(self.names.bytes(), part.batch.start().record)?;
-        for document in part.sound() {
-            let (cut, set) = (&part.piece.documents[document], part.piece.set(document));
+        let (sound, sets) = (part.sound(), Sets::clone(&part.piece.sets));
+        self.gone = self.stars.texts.cache.adopt(&sets).or(self.gone.take());
+        let own_set = |document: usize| OwnSet::Adopted(part.piece.set_place(document), &sets);
+        let proposals = self.stars.propose(sound.len(), self.threads, |i| {
+            let document = sound.start + i;
+            let is_screened = part.piece.documents[document].screened.is_some();
+            (!is_screened).then(|| (part.piece.keys(document), own_set(document), None))
+        })?;
+        for (document, proposal) in sound.zip(proposals) {
+            let cut = &part.piece.documents[document];
             if let Some((filter, hits)) = cut.screened {
                 decisions.push(Decision { verdict: Verdict::Against { filter, hits }, family: None });
                 continue;
             }
             let record = cut.record;
-            self.short += u64::from(set.len() < VerifiedDedupSummary::FEW_SHINGLES);
             let keys = part.piece.keys(document);
             self.keys.read(keys);
-            let Placement { near, entry } = self.stars.add(&self.keys, set, |texts| texts.place(part.batch, record))?;
+            self.short += u64::from(self.keys.size() < VerifiedDedupSummary::FEW_SHINGLES);
+            let place = |texts: &mut Texts| texts.place(part.batch, record);
+            let Placement { near, entry } = self.stars.add(&self.keys, own_set(document), &proposal, place)?;
             let id = if self.wants_names { part.ids.get(record) } else { "" };
             let verdict = match near {
                 Some((of, similarity)) => {
@@ -133,10 +157,13 @@ impl Decider for InOrder {
                     log.entry(&Entry { keys, place: self.stars.texts.place_of(entry), id })?;
                 }
                 if let Some(library) = &mut self.library {
-                    library.push(keys, set, id)?;
+                    library.push(keys, part.piece.set(document), id)?;
                 }
             }
             decisions.push(Decision { verdict, family: near.map(|(of, _)| u64::from(of)) });
+        }
+        if part.records.end == part.batch.len() {
+            part.piece.sets = self.gone.take().unwrap_or_default();
         }
         Ok(())
     }
@@ -157,7 +184,7 @@ impl Decider for InOrder {
         let saved = Saved {
             log,
             copies: texts.sync()?,
-            full: full.map(|list| (list.key, list.cut_short, list.items)).collect(),
+            full: full.map(|list| (list.key, list.listed, list.cut_short, list.items)).collect(),
             cut_short: self.stars.clusters.cut_short(),
             short: self.short,
             compared: texts.compared,

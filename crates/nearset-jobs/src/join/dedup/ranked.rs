@@ -11,7 +11,7 @@ use nearset_records::{Extracted, Fields, OutputError, OutputFile, RecordError, S
 use serde::{Deserialize, Serialize};
 
 use super::super::rank::{Keep, Rank};
-use super::super::stars::{Placement, Stars};
+use super::super::stars::{OwnSet, Placement, Stars};
 use super::super::stream::{self, Cutter};
 use super::super::texts::{Place, Texts};
 use super::log::bytes;
@@ -21,6 +21,9 @@ use crate::run::{Decider, Decision, Ids, Part, Progress, RunError, Start, Tally,
 
 /// The decisions of a run that can be resumed.
 const FILE: &str = "decisions.bin";
+
+/// Records that are looked up together.
+const AT_ONCE: usize = 4096;
 
 /// By record: the entry that it is near, and how near.
 type Removals = BTreeMap<u32, (u32, f64)>;
@@ -144,24 +147,26 @@ impl Ranked {
             options.keep.order(rank(a), rank(b)).then(a.cmp(&b))
         });
         let (mut removals, mut read) = (BTreeMap::new(), ShingleKeys::default());
-        for record in order {
+        for records_at_once in order.chunks(AT_ONCE) {
             progress.go_on()?;
-            if record % 1024 == 0 {
-                stars.expect_memory((8 * keys.len() + size_of_val(&records[..])) as u64, record.into())?;
-            }
-            let Some((_, place, range)) = &records[record as usize] else { continue };
-            let place = *place;
-            read.read(&keys[range.clone()]);
-            if library.is_none() && stars.is_alone(&read, place) {
-                continue;
-            }
-            let set = stars.texts.set(place)?;
-            let Placement { near, entry } = stars.add(&read, &set, |_| Ok(place))?;
-            if let (Some(library), Some(_)) = (&mut library, entry) {
-                library.push(&keys[range.clone()], &set, &stars.texts.id(place)?)?;
-            }
-            if let Some(near) = near {
-                removals.insert(record, near);
+            let passed = u64::from(records_at_once[0]);
+            stars.expect_memory((8 * keys.len() + size_of_val(&records[..])) as u64, passed)?;
+            let candidate = |record: u32| records[record as usize].as_ref();
+            let proposals = stars.propose(records_at_once.len(), options.run.threads, |i| {
+                let (_, place, range) = candidate(records_at_once[i])?;
+                Some((&keys[range.clone()], OwnSet::Unread, Some(*place)))
+            })?;
+            for (&record, proposal) in records_at_once.iter().zip(&proposals) {
+                let Some((_, place, range)) = candidate(record) else { continue };
+                read.read(&keys[range.clone()]);
+                let Placement { near, entry } = stars.add(&read, OwnSet::Unread, proposal, |_| Ok(*place))?;
+                if let (Some(library), Some(_)) = (&mut library, entry) {
+                    let (set, id) = (stars.texts.set(*place)?, stars.texts.id(*place)?);
+                    library.push(&keys[range.clone()], &set, &id)?;
+                }
+                if let Some(near) = near {
+                    removals.insert(record, near);
+                }
             }
         }
         let outcome = Outcome::of(&mut stars, counts.records, short)?;

@@ -41,8 +41,6 @@ pub(super) struct Groups {
     /// Groups that are compared by sketches.
     pub(super) most: usize,
     sketcher: Sketcher,
-    signature: Signature,
-    work: Hashed,
     radius: u32,
     first_radius: u32,
     /// By a hash of the common part.
@@ -54,7 +52,17 @@ pub(super) struct Groups {
     /// The first words of each group's sketch, one group after the other, and the others.
     first_words: Vec<u64>,
     other_words: Vec<u64>,
-    found: Vec<usize>,
+    /// What entries are inserted with.
+    room: GroupsRoom,
+}
+
+/// What one thread looks groups up with.
+#[derive(Debug, Clone, Default)]
+pub(super) struct GroupsRoom {
+    signature: Option<Signature>,
+    work: Hashed,
+    /// Groups that may be near, ascending.
+    pub(super) found: Vec<usize>,
 }
 
 impl Groups {
@@ -71,9 +79,7 @@ impl Groups {
             spec: *spec,
             limit,
             most: MOST_GROUPS,
-            signature: sketcher.empty(),
             sketcher,
-            work: Hashed::default(),
             radius: radius(WORDS),
             first_radius: radius(FIRST_WORDS),
             by_part: HashMap::new(),
@@ -81,31 +87,47 @@ impl Groups {
             parts: Vec::new(),
             first_words: Vec::new(),
             other_words: Vec::new(),
-            found: Vec::new(),
+            room: GroupsRoom::default(),
         }
     }
 
-    /// Overwrites `listed` with the entries whose common part may make them as near as needed to a record of this size and common
-    /// part. Returns whether some were left out.
-    pub(super) fn find(&mut self, common: &[u64], size: u32, listed: &mut Vec<u32>) -> bool {
+    /// Overwrites `listed` with the entries from `since` on, and their sizes, whose common part may make them as near as needed to a record of
+    /// this size and common part. `room.found` are the groups that they are in; those before `known` are there already. Returns whether some
+    /// were left out.
+    pub(super) fn find(
+        &self,
+        common: &[u64],
+        size: u32,
+        (since, known): (u32, usize),
+        listed: &mut Vec<(u32, u32)>,
+        room: &mut GroupsRoom,
+    ) -> bool {
         listed.clear();
-        let sketch = self.sketch(common);
-        let mut found = std::mem::take(&mut self.found);
-        found.clear();
-        scan_within(&sketch[..FIRST_WORDS], &self.first_words, self.first_radius, &mut found);
-        found.retain(|&group| {
-            let first = &self.first_words[group * FIRST_WORDS..][..FIRST_WORDS];
-            let others = &self.other_words[group * (WORDS - FIRST_WORDS)..][..WORDS - FIRST_WORDS];
-            hamming(&sketch[..FIRST_WORDS], first) + hamming(&sketch[FIRST_WORDS..], others) <= self.radius
-        });
-        if let Some(&group) = self.by_part.get(&hash_of(common))
-            && group as usize >= self.most
-        {
-            found.push(group as usize);
+        if known == 0 {
+            room.found.clear();
         }
+        if known < self.sketched() || known == 0 {
+            let sketch = self.sketch(common, room);
+            let before = room.found.len();
+            scan_within(
+                &sketch[..FIRST_WORDS],
+                &self.first_words[known * FIRST_WORDS..],
+                self.first_radius,
+                &mut room.found,
+            );
+            room.found[before..].iter_mut().for_each(|group| *group += known);
+            room.found.retain(|&group| {
+                let first = &self.first_words[group * FIRST_WORDS..][..FIRST_WORDS];
+                let others = &self.other_words[group * (WORDS - FIRST_WORDS)..][..WORDS - FIRST_WORDS];
+                group < known
+                    || hamming(&sketch[..FIRST_WORDS], first) + hamming(&sketch[FIRST_WORDS..], others) <= self.radius
+            });
+        }
+        let beyond =
+            self.by_part.get(&hash_of(common)).map(|&group| group as usize).filter(|&group| group >= self.most);
         let near = self.spec.near.value();
         let rare = f64::from(size) - common.len() as f64;
-        for &group in &found {
+        for group in room.found.iter().copied().chain(beyond) {
             let part = f64::from(self.parts[group]);
             let in_common = part.min(common.len() as f64);
             let is_possible = |other: u32| {
@@ -118,10 +140,15 @@ impl Groups {
                 f64::from(other) <= largest + 1e-6
             };
             let possible = self.lists[group].iter().take_while(|(other, _)| is_possible(*other));
-            listed.extend(possible.take(self.limit - listed.len()).map(|&(_, entry)| entry));
+            let new = possible.filter(|&&(_, entry)| entry >= since).take(self.limit - listed.len());
+            listed.extend(new.map(|&(size, entry)| (entry, size)));
         }
-        self.found = found;
         listed.len() == self.limit || self.lists.len() > self.most
+    }
+
+    /// Returns how many groups are compared by sketches.
+    pub(super) fn sketched(&self) -> usize {
+        self.lists.len().min(self.most)
     }
 
     /// Adds an entry with this common part.
@@ -131,7 +158,9 @@ impl Groups {
             self.lists.push(Vec::new());
             self.parts.push(common.len() as u32);
             if group < self.most {
-                let sketch = self.sketch(common);
+                let mut room = std::mem::take(&mut self.room);
+                let sketch = self.sketch(common, &mut room);
+                self.room = room;
                 self.first_words.extend_from_slice(&sketch[..FIRST_WORDS]);
                 self.other_words.extend_from_slice(&sketch[FIRST_WORDS..]);
             }
@@ -141,11 +170,12 @@ impl Groups {
         list.insert(at, (size, entry));
     }
 
-    fn sketch(&mut self, common: &[u64]) -> [u64; WORDS] {
-        let sketched = self.sketcher.sketch_into(Item::Set(common), &mut self.work, &mut self.signature);
+    fn sketch(&self, common: &[u64], room: &mut GroupsRoom) -> [u64; WORDS] {
+        let signature = room.signature.get_or_insert_with(|| self.sketcher.empty());
+        let sketched = self.sketcher.sketch_into(Item::Set(common), &mut room.work, signature);
         debug_assert!(sketched.is_ok(), "sets have sketches");
         let mut sketch = [0; WORDS];
-        for (word, slots) in sketch.iter_mut().zip(self.signature.slots().chunks(64)) {
+        for (word, slots) in sketch.iter_mut().zip(signature.slots().chunks(64)) {
             *word = slots.iter().fold(0, |word, &slot| word << 1 | mix(slot) & 1);
         }
         sketch

@@ -4,10 +4,10 @@
 //! lists would be long. If they are most of the record, a partner may share hardly anything else with it: such a record is also looked
 //! up by its common part, see `groups`.
 
-use super::CommonShingles;
+use super::{Candidates, CommonShingles};
 use crate::JoinSpec;
 
-/// What a record is posted and looked up under. Made to be reused from record to record.
+/// What a record is posted and looked up under. Made to be reused from record to record, with the room that looking up takes.
 #[derive(Debug, Clone, Default)]
 pub struct ShingleKeys {
     /// The smallest rare shingles, ascending.
@@ -18,6 +18,8 @@ pub struct ShingleKeys {
     pub(super) size: u32,
     /// Room for the common ones.
     found: Vec<u64>,
+    /// Room to look the record up.
+    pub(crate) candidates: Candidates,
 }
 
 impl ShingleKeys {

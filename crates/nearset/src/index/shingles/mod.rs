@@ -21,7 +21,7 @@ pub use model::CommonShingles;
 
 use std::collections::BTreeMap;
 
-use groups::Groups;
+use groups::{Groups, GroupsRoom};
 use posts::Posts;
 
 use crate::{JoinSpec, Similarity, item::sizes_near};
@@ -35,6 +35,36 @@ pub(crate) struct Candidate {
     pub shared: u32,
 }
 
+/// What one thread looks records up with, and what it found last.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Candidates {
+    /// Those that share most keys first, then the oldest.
+    pub(crate) list: Vec<Candidate>,
+    /// Whether a limit left some out.
+    pub(crate) cut_short: bool,
+    /// Lists that are full.
+    full: Vec<(u64, [u32; 2])>,
+    /// How many were found by the common part.
+    grouped: usize,
+    groups: GroupsRoom,
+    /// Entries under one key.
+    listed: Vec<u32>,
+    /// Those with a common part, and their sizes.
+    in_groups: Vec<(u32, u32)>,
+    /// Those under all keys whose size is near, with repeats.
+    met: Vec<u32>,
+}
+
+/// What was known of a record's candidates when so many records were in the index.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Seen {
+    entries: u32,
+    /// How many groups there were, which of them may be near, and how many entries they gave.
+    groups: usize,
+    near_groups: Vec<u32>,
+    grouped: usize,
+}
+
 /// Records by their shingles.
 #[derive(Debug)]
 pub struct ShingleIndex {
@@ -42,10 +72,8 @@ pub struct ShingleIndex {
     posts: Posts,
     groups: Groups,
     sizes: Vec<u32>,
-    /// Entries under one key.
-    listed: Vec<u32>,
-    /// Those under all keys whose size is near, with repeats.
-    met: Vec<u32>,
+    /// The last entry with a common part.
+    last_grouped: Option<u32>,
     full: BTreeMap<u64, FullList>,
 }
 
@@ -54,6 +82,8 @@ pub struct ShingleIndex {
 pub struct FullList {
     /// The shingle, or a hash of the common part.
     pub key: u64,
+    /// How many records are listed.
+    pub listed: usize,
     /// How many look-ups did not see all of them.
     pub cut_short: u64,
     /// Two of the records.
@@ -72,8 +102,7 @@ impl ShingleIndex {
             posts: Posts::new(Self::LIMIT),
             groups: Groups::new(spec, Self::LIMIT),
             sizes: Vec::new(),
-            listed: Vec::new(),
-            met: Vec::new(),
+            last_grouped: None,
             full: BTreeMap::new(),
         }
     }
@@ -91,62 +120,124 @@ impl ShingleIndex {
         self.with_limit(usize::MAX)
     }
 
-    /// Returns how many records are listed under one shingle at most.
-    pub fn limit(&self) -> usize {
-        self.posts.limit
+    /// Overwrites `candidates` with the records to compare.
+    pub(crate) fn find(&self, keys: &ShingleKeys, candidates: &mut Candidates) {
+        let all_met = self.meet_rare(keys, 0, candidates);
+        debug_assert!(all_met);
+        if !keys.common.is_empty() {
+            self.meet_grouped(keys, (0, 0), candidates);
+        }
+        candidates.count_shared();
     }
 
-    /// Overwrites `candidates` with the records to compare: those that share most keys first, then the oldest. Returns whether a
-    /// limit left some out.
-    pub(crate) fn find(&mut self, keys: &ShingleKeys, candidates: &mut Vec<Candidate>) -> bool {
-        self.look_up(keys, candidates, true)
+    /// Returns what a later look-up can leave out, behind [`Self::find`].
+    pub(crate) fn seen(&self, keys: &ShingleKeys, candidates: &Candidates) -> Seen {
+        let (groups, grouped) = match keys.common.is_empty() {
+            true => (0, 0),
+            false => (self.groups.sketched(), candidates.grouped),
+        };
+        let near_groups = if groups == 0 { &[][..] } else { &candidates.groups.found };
+        let near_groups = near_groups.iter().map(|&group| group as u32).collect();
+        Seen { entries: self.sizes.len() as u32, groups, near_groups, grouped }
     }
 
-    /// [`Self::find`], where full lists may be left uncounted.
-    pub(crate) fn look_up(&mut self, keys: &ShingleKeys, candidates: &mut Vec<Candidate>, counts: bool) -> bool {
-        let Self { posts, groups, sizes, listed, met, near, full } = self;
+    /// Returns whether a record that came since may be a candidate. What was inserted need not be settled for it.
+    pub(crate) fn may_find_since(&self, keys: &ShingleKeys, seen: &Seen) -> bool {
+        keys.rare.iter().any(|&key| self.posts.may_list(key, seen.entries))
+            || !keys.common.is_empty() && self.last_grouped.is_some_and(|last| last >= seen.entries)
+    }
+
+    /// Overwrites `candidates` with the records that came since. Returns whether that is all that [`Self::find`] would find beside those
+    /// seen before: not if a limit is reached, which depends on all of them.
+    pub(crate) fn find_since(&mut self, keys: &ShingleKeys, seen: &Seen, candidates: &mut Candidates) -> bool {
+        self.settle();
+        if !self.meet_rare(keys, seen.entries, candidates) {
+            return false;
+        }
+        if !keys.common.is_empty() && self.last_grouped.is_some_and(|last| last >= seen.entries) {
+            candidates.groups.found.clear();
+            candidates.groups.found.extend(seen.near_groups.iter().map(|&group| group as usize));
+            self.meet_grouped(keys, (seen.entries, seen.groups), candidates);
+            if candidates.cut_short || seen.grouped + candidates.grouped >= self.groups.limit {
+                return false;
+            }
+        }
+        candidates.count_shared();
+        true
+    }
+
+    /// Meets the records from `since` on that share a rare shingle. Where only some are wanted, returns whether no list is full.
+    fn meet_rare(&self, keys: &ShingleKeys, since: u32, candidates: &mut Candidates) -> bool {
+        let Candidates { listed, met, full, cut_short, grouped, .. } = candidates;
         met.clear();
-        candidates.clear();
-        let mut cut_short = false;
-        let near_sizes = sizes_near(keys.size(), *near);
-        let mut meet = |key: u64, listed: &[u32], is_full: bool| {
+        full.clear();
+        (*cut_short, *grouped) = (false, 0);
+        let near_sizes = sizes_near(keys.size(), self.near);
+        for &key in &keys.rare {
+            if since > 0 && !self.posts.may_list(key, since) {
+                continue;
+            }
+            let is_full = self.posts.list(key, listed);
+            if is_full && since > 0 {
+                return false;
+            }
+            let new = &listed[listed.partition_point(|&entry| entry < since)..];
             let first = met.len();
-            met.resize(first + listed.len(), 0);
+            met.resize(first + new.len(), 0);
             let mut possible = first;
             // Whether a size is near can't be foreseen, so all are written, and others go over those that are not.
-            for &entry in listed {
+            for &entry in new {
                 met[possible] = entry;
-                possible += usize::from(near_sizes.contains(&(sizes[entry as usize] as usize)));
+                possible += usize::from(near_sizes.contains(&(self.sizes[entry as usize] as usize)));
             }
             met.truncate(possible);
-            if let (true, true, &[one, other, ..]) = (is_full, counts, listed) {
-                full.entry(key).or_insert(FullList { key, cut_short: 0, items: [one, other] }).cut_short += 1;
+            if let (true, &[one, other, ..]) = (is_full, &listed[..]) {
+                full.push((key, [one, other]));
             }
-            cut_short |= is_full;
-        };
-        for &key in &keys.rare {
-            let is_full = posts.list(key, listed);
-            meet(key, listed, is_full);
+            *cut_short |= is_full;
         }
-        if !keys.common.is_empty() {
-            let is_full = groups.find(&keys.common, keys.size, listed);
-            meet(groups::hash_of(&keys.common), listed, is_full);
+        true
+    }
+
+    /// Meets the records from one on whose common part may be near, where so many groups are known.
+    fn meet_grouped(&self, keys: &ShingleKeys, from: (u32, usize), candidates: &mut Candidates) {
+        let Candidates { in_groups, met, full, cut_short, grouped, groups, .. } = candidates;
+        let is_full = self.groups.find(&keys.common, keys.size, from, in_groups, groups);
+        *grouped = in_groups.len();
+        let near_sizes = sizes_near(keys.size(), self.near);
+        let near = in_groups.iter().filter(|(_, size)| near_sizes.contains(&(*size as usize)));
+        met.extend(near.map(|&(entry, _)| entry));
+        if let (true, &[(one, _), (other, _), ..]) = (is_full, &in_groups[..]) {
+            full.push((groups::hash_of(&keys.common), [one, other]));
         }
-        met.sort_unstable();
-        candidates.extend(met.chunk_by(|a, b| a == b).map(|run| Candidate { id: run[0], shared: run.len() as u32 }));
-        candidates.sort_by_key(|candidate| (std::cmp::Reverse(candidate.shared), candidate.id));
-        cut_short
+        *cut_short |= is_full;
+    }
+
+    /// Counts the full lists that a look-up met.
+    pub(crate) fn count_full(&mut self, candidates: &Candidates) {
+        let listed = self.posts.limit;
+        for &(key, items) in &candidates.full {
+            self.full.entry(key).or_insert(FullList { key, listed, cut_short: 0, items }).cut_short += 1;
+        }
+    }
+
+    /// Makes what was inserted ready to be found.
+    pub(crate) fn settle(&mut self) {
+        self.posts.settle();
+    }
+
+    /// [`Self::settle`] by tasks that can be done at the same time.
+    pub(crate) fn settle_by(&mut self, run: impl FnOnce(Vec<Box<dyn FnOnce() + Send + '_>>)) {
+        self.posts.settle_by(run);
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.sizes.is_empty()
     }
 
     /// Inserts a record. Returns its number, counted from 0.
     pub(crate) fn insert(&mut self, keys: &ShingleKeys) -> u32 {
         self.insert_by(keys, Posts::post)
-    }
-
-    /// Makes room for so many more records.
-    pub(crate) fn reserve(&mut self, records: usize, keys: usize) {
-        self.sizes.reserve(records);
-        self.posts.reserve(records.saturating_mul(keys));
     }
 
     /// [`Self::insert`], faster where many records come before the next is looked up.
@@ -160,6 +251,7 @@ impl ShingleIndex {
         keys.rare.iter().for_each(|&key| post(&mut self.posts, key, entry));
         if !keys.common.is_empty() {
             self.groups.insert(&keys.common, keys.size, entry);
+            self.last_grouped = Some(entry);
         }
         entry
     }
@@ -182,6 +274,17 @@ impl ShingleIndex {
     /// Returns the bytes that are allocated.
     pub fn bytes(&self) -> u64 {
         self.posts.bytes() + self.groups.bytes() + 4 * self.sizes.capacity() as u64
+    }
+}
+
+impl Candidates {
+    /// Lists who was met, and how often.
+    fn count_shared(&mut self) {
+        let Self { met, list, .. } = self;
+        list.clear();
+        met.sort_unstable();
+        list.extend(met.chunk_by(|a, b| a == b).map(|run| Candidate { id: run[0], shared: run.len() as u32 }));
+        list.sort_by_key(|candidate| (std::cmp::Reverse(candidate.shared), candidate.id));
     }
 }
 

@@ -11,6 +11,12 @@ use crate::{hash::mix, simd::line::prefetch};
 
 const TABLES: usize = 256;
 
+/// Tasks that putting many postings is split into.
+const TASKS: usize = 16;
+
+/// A part of some work.
+pub(super) type Task<'t> = Box<dyn FnOnce() + Send + 't>;
+
 const EMPTY: u64 = u64::MAX;
 
 /// Postings that wait, at most: enough that each table gets hundreds at once, and few enough to stay in a cache.
@@ -22,6 +28,9 @@ const AHEAD: usize = 12;
 /// Fewer are not worth distributing.
 const FEW_WAITING: usize = 1 << 10;
 
+/// Keys are told apart by so many bits where it is asked whether something new is listed.
+const LAST_BITS: u32 = 15;
+
 /// Lists of entries.
 #[derive(Debug, Clone)]
 pub(super) struct Posts {
@@ -32,6 +41,8 @@ pub(super) struct Posts {
     waiting: Vec<(u64, u32)>,
     /// Room to distribute them.
     by_table: Vec<u64>,
+    /// By a few bits of a key: the last entry that was posted under a key with these bits.
+    last: Vec<u32>,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -43,12 +54,19 @@ struct Table {
 
 impl Posts {
     pub(super) fn new(limit: usize) -> Self {
-        Self { tables: vec![Table::default(); TABLES], limit, waiting: Vec::new(), by_table: Vec::new() }
+        let last = vec![0; 1 << LAST_BITS];
+        Self { tables: vec![Table::default(); TABLES], limit, waiting: Vec::new(), by_table: Vec::new(), last }
     }
 
-    /// Overwrites `listed` with every entry under the key, the oldest first. Returns whether the list is full.
-    pub(super) fn list(&mut self, key: u64, listed: &mut Vec<u32>) -> bool {
-        self.settle();
+    /// Returns whether an entry from `since` on may be listed under the key.
+    #[inline]
+    pub(super) fn may_list(&self, key: u64, since: u32) -> bool {
+        self.last[last_place(key)] >= since
+    }
+
+    /// Overwrites `listed` with every entry under the key, the oldest first. Returns whether the list is full. What waits is not seen.
+    pub(super) fn list(&self, key: u64, listed: &mut Vec<u32>) -> bool {
+        debug_assert!(self.waiting.is_empty(), "postings are settled before lists are wanted");
         let (table, fingerprint) = place(key);
         let table = &self.tables[table];
         listed.clear();
@@ -71,12 +89,14 @@ impl Posts {
     pub(super) fn post(&mut self, key: u64, entry: u32) {
         assert!(entry < u32::MAX, "an index holds 2^32 - 1 entries at most");
         self.settle();
+        self.last[last_place(key)] = entry;
         put(&mut self.tables, key, entry, self.limit);
     }
 
     /// [`Self::post`], where many come before the next list is wanted: they are brought to their tables together.
     pub(super) fn post_later(&mut self, key: u64, entry: u32) {
         assert!(entry < u32::MAX, "an index holds 2^32 - 1 entries at most");
+        self.last[last_place(key)] = entry;
         self.waiting.push((key, entry));
         if self.waiting.len() == MOST_WAITING {
             self.settle();
@@ -85,16 +105,18 @@ impl Posts {
 
     /// Puts what waits into its tables.
     #[inline]
-    fn settle(&mut self) {
+    pub(super) fn settle(&mut self) {
         if !self.waiting.is_empty() {
-            self.settle_all();
+            self.settle_by(|tasks| tasks.into_iter().for_each(|task| task()));
         }
     }
 
-    fn settle_all(&mut self) {
-        let Self { tables, limit, waiting, by_table } = self;
+    /// Puts what waits into its tables by tasks that can be done at the same time, all of which `run` has to do.
+    pub(super) fn settle_by(&mut self, run: impl FnOnce(Vec<Task<'_>>)) {
+        let Self { tables, limit, waiting, by_table, .. } = self;
+        let limit = *limit;
         if waiting.len() < FEW_WAITING {
-            return waiting.drain(..).for_each(|(key, entry)| put(tables, key, entry, *limit));
+            return waiting.drain(..).for_each(|(key, entry)| put(tables, key, entry, limit));
         }
         let mut ends = [0; TABLES + 1];
         waiting.iter().for_each(|&(key, _)| ends[place(key).0 + 1] += 1);
@@ -106,30 +128,35 @@ impl Posts {
             by_table[ends[table]] = u64::from(fingerprint) << 32 | u64::from(entry);
             ends[table] += 1;
         }
-        let mut start = 0;
-        for (table, &end) in tables.iter_mut().zip(&ends) {
-            let postings = &by_table[start..end];
-            table.reserve(postings.len());
-            for (i, &posting) in postings.iter().enumerate() {
-                if let Some(&later) = postings.get(i + AHEAD) {
-                    table.prefetch(later);
-                }
-                table.put(posting, *limit);
-            }
-            start = end;
-        }
-    }
-
-    /// Makes room for so many more postings, which spares tables to grow step by step.
-    pub(super) fn reserve(&mut self, more: usize) {
-        // Tables get more or less than their part: by three standard deviations at most, but for one in a thousand.
-        let each = (more as f64 / TABLES as f64).ceil();
-        self.tables.iter_mut().for_each(|table| table.reserve((each + 3.0 * each.sqrt()) as usize));
+        let (mut postings, mut start) = (&by_table[..], 0);
+        let tasks = tables.chunks_mut(TABLES / TASKS).zip(ends.chunks(TABLES / TASKS)).map(|(tables, ends)| {
+            let (own, others) = postings.split_at(ends[ends.len() - 1] - start);
+            postings = others;
+            let lengths: Vec<usize> = ends.iter().map(|&end| end - std::mem::replace(&mut start, end)).collect();
+            let task: Task<'_> = Box::new(move || put_all(tables, own, &lengths, limit));
+            task
+        });
+        run(tasks.collect());
     }
 
     /// Returns the bytes that are allocated, room of a fixed size aside.
     pub(super) fn bytes(&self) -> u64 {
         self.tables.iter().map(|table| 8 * table.slots.capacity() as u64).sum()
+    }
+}
+
+/// Puts postings into their tables, so many into each.
+fn put_all(tables: &mut [Table], mut postings: &[u64], lengths: &[usize], limit: usize) {
+    for (table, &length) in tables.iter_mut().zip(lengths) {
+        let (own, others) = postings.split_at(length);
+        postings = others;
+        table.reserve(length);
+        for (i, &posting) in own.iter().enumerate() {
+            if let Some(&later) = own.get(i + AHEAD) {
+                table.prefetch(later);
+            }
+            table.put(posting, limit);
+        }
     }
 }
 
@@ -144,6 +171,11 @@ fn place(key: u64) -> (usize, u32) {
     // Keys are the smallest of many hashes, so their upper bits are mostly 0.
     let mixed = mix(key);
     ((mixed >> 56) as usize, mixed as u32)
+}
+
+/// Returns where the last entry of a key is noted.
+fn last_place(key: u64) -> usize {
+    (mix(key) << 8 >> (64 - LAST_BITS)) as usize
 }
 
 impl Table {
@@ -218,6 +250,7 @@ mod tests {
                 posts.post_later(key, entry);
             }
             if entry == 150_000 {
+                posts.settle();
                 posts.list(key, &mut Vec::new());
             }
             let list = expected.entry(key).or_default();
@@ -226,7 +259,9 @@ mod tests {
             }
         }
         let mut found = Vec::new();
+        posts.settle();
         for (&key, list) in &expected {
+            assert!(list.iter().all(|&entry| posts.may_list(key, entry)), "{key}");
             let is_full = posts.list(key, &mut found);
             assert_eq!((&found, is_full), (list, list.len() == LIMIT), "{key}");
         }

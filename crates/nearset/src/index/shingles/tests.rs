@@ -106,15 +106,17 @@ fn run(corpus: &Corpus, near: f64) -> Run {
     let model = CommonShingles::of_sample(sample, corpus.sets.len());
     let spec = JoinSpec::new(near, 0.001, Shingling::default(), Seed::new(5));
     let mut index = ShingleIndex::new(&spec);
-    let (mut keys, mut candidates, mut kept) = (ShingleKeys::default(), Vec::new(), Vec::<&SortedSet>::new());
+    let (mut keys, mut candidates) = (ShingleKeys::default(), Candidates::default());
+    let mut kept = Vec::<&SortedSet>::new();
     let mut run = Run { removed: 0, missed: 0, cut_short: 0, compared: 0, bytes_per_kept: 0.0 };
     for set in &corpus.sets {
         keys.choose(set.as_slice(), &model, &spec);
-        run.cut_short += usize::from(index.find(&keys, &mut candidates));
-        run.compared += candidates.len();
+        index.find(&keys, &mut candidates);
+        run.cut_short += usize::from(candidates.cut_short);
+        run.compared += candidates.list.len();
         let is_near = |other: &SortedSet| set.jaccard_at_least(other, near).is_some();
         let is_found = |other: &SortedSet| spec.similarity_at_least(set.as_slice(), other.as_slice(), near).is_some();
-        if candidates.iter().any(|candidate| is_found(kept[candidate.id as usize])) {
+        if candidates.list.iter().any(|candidate| is_found(kept[candidate.id as usize])) {
             run.removed += 1;
             continue;
         }
