@@ -75,3 +75,8 @@ bench-library:
 .PHONY: bench-decontaminate
 bench-decontaminate:
 	python3 bench/decontaminate.py $(ARGS)
+
+# Made-up texts of any number, in a fixed memory and on several threads; some 4 minutes. ARGS="--documents 30000000 --memory 1G" for 16 GB of them.
+.PHONY: bench-scale
+bench-scale:
+	python3 bench/scale.py $(ARGS)

@@ -160,12 +160,13 @@ pub struct Args {
     exhaustive: bool,
 
     /// The most memory that records may take to be compared with, such as 8G; otherwise what the machine, or its group of processes, has
-    /// left
+    /// left. If that is too little for all of them, files are read twice, and what memory can't hold goes to scratch space: the output is
+    /// the same
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes, conflicts_with = "no_verify")]
     memory: Option<u64>,
 
-    /// Where copies of texts go that can't be read again where they lie: compressed, in Parquet, from a pipe. Otherwise beside the
-    /// output, or in a folder for temporary files
+    /// Where copies of texts go that can't be read again where they lie (compressed, in Parquet, from a pipe), and what memory can't
+    /// hold. Otherwise beside the output, or in a folder for temporary files
     #[arg(long, value_name = "FOLDER", conflicts_with = "no_verify")]
     scratch: Option<PathBuf>,
 

@@ -164,6 +164,10 @@ pub fn print_plan(plan: &JoinPlan) {
         }
         _ => eprintln!("          {} if all of {records} records are kept{available}", show::bytes(needs.bytes)),
     }
+    if needs.spilled_bytes > 0 {
+        let folder = needs.scratch.display();
+        eprintln!("rounds    what memory can't hold goes to {folder}, about {}", show::bytes(needs.spilled_bytes));
+    }
     if needs.scratch_bytes > 0 || needs.records.known == Known::Guessed {
         let size = match needs.records.known {
             Known::Guessed => "texts".to_owned(),

@@ -413,7 +413,10 @@ fn memory_and_scratch_space_are_stated_and_kept_to() {
     assert!(ran.stderr().contains("if all of 6,000 records are kept, of "), "{}", ran.stderr());
     assert!(!ran.stderr().contains("scratch"), "{}", ran.stderr());
     // Of 64 MiB of cache the sets of so small a file could fill 30 MB.
-    let ran = shop.run("dedup in.jsonl -o none.jsonl --memory 20M");
+    let ran = shop.ok("dedup in.jsonl -o rounds.jsonl --memory 20M");
+    assert!(ran.stderr().contains("rounds    what memory can't hold goes to"), "{}", ran.stderr());
+    assert!(shop.text("rounds.jsonl") == shop.text("out.jsonl"));
+    let ran = shop.run("dedup in.jsonl -o none.jsonl --memory 20M --keep longest");
     assert_eq!(ran.code(), 1);
     assert!(
         ran.stderr().contains("are needed if all of 6,000 records are kept") && ran.stderr().contains("--no-verify")

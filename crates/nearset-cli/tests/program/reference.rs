@@ -144,9 +144,14 @@ fn every_engine_answers_as_the_reference_does() {
             let expected = reference(&[], &records, near, keep, follow_chains);
             let removed = expected.iter().flatten().count();
             assert!(removed > 100 && removed < 600, "{options}: {removed} of {}", records.len());
-            for (input, threads, more) in
-                [("in.jsonl", 1, ""), ("in.jsonl", 5, "--exhaustive"), ("in.jsonl.zst", 2, "--memory 1G")]
-            {
+            let mut engines =
+                vec![("in.jsonl", 1, ""), ("in.jsonl", 5, "--exhaustive"), ("in.jsonl.zst", 2, "--memory 1G")];
+            if matches!(keep, Keep::First) {
+                // Rounds of a few records, and of one batch.
+                engines.extend([("in.jsonl", 1, "--memory 20000"), ("in.jsonl.zst", 4, "--memory 60000 --exhaustive")]);
+                engines.push(("in.jsonl", 3, "--memory 400000"));
+            }
+            for (input, threads, more) in engines {
                 let what = format!("{input} --near {near} {options} {more} --threads {threads}");
                 shop.ok(&format!("dedup {what} -o out.jsonl --annotate {SURE}"));
                 assert_same(&answers(&shop, "out.jsonl"), &expected, &what);
@@ -195,14 +200,20 @@ fn libraries_answer_as_the_reference_does() {
 
 #[test]
 fn a_run_that_is_killed_and_resumed_answers_as_the_reference_does() {
+    for memory in ["", "--memory 50000"] {
+        killed_and_resumed(memory);
+    }
+}
+
+fn killed_and_resumed(memory: &str) {
     let shop = Workshop::new();
     let records = corpus(&mut Numbers(33), 1500);
     shop.write("in.jsonl", lines(&records));
     let expected = reference(&[], &records, 0.8, Keep::First, false);
     let mut kills = 0;
     for delay in (4..).step_by(6) {
-        let command = "dedup in.jsonl -o out.jsonl --annotate --max-fn 1e-9 -q --threads 1 --resume";
-        let mut child = shop.command(command).env("NEARSET_CHECKPOINT_BYTES", "30000").spawn().unwrap();
+        let command = format!("dedup in.jsonl -o out.jsonl --annotate --max-fn 1e-9 -q --threads 1 --resume {memory}");
+        let mut child = shop.command(&command).env("NEARSET_CHECKPOINT_BYTES", "30000").spawn().unwrap();
         std::thread::sleep(std::time::Duration::from_millis(delay));
         child.kill().unwrap();
         child.wait().unwrap();

@@ -59,7 +59,7 @@ pub(super) fn worth_an_alarm(families: impl Iterator<Item = (u32, u64)>, records
 
 /// An alarm about a family around one record.
 pub(super) fn around(texts: &mut Texts, cause: Cause, entry: u32, records: u64) -> Result<Alarm, RunError> {
-    let place = texts.place_of(entry);
+    let place = texts.place_of(entry)?;
     let excerpt = texts.with_text(place, |text| shortened(text.split_whitespace()))?;
     Ok(Alarm { cause, records, id: texts.id(place)?, excerpt })
 }
@@ -72,7 +72,8 @@ pub(super) fn lists(texts: &mut Texts, index: &ShingleIndex) -> Result<Vec<Alarm
     for list in full {
         if alarms.len() < MOST && !named.contains(&list.items[0]) {
             named.push(list.items[0]);
-            let places = list.items.map(|entry| texts.place_of(entry));
+            let [one, other] = list.items;
+            let places = [texts.place_of(one)?, texts.place_of(other)?];
             alarms.push(list_alarm(texts, places, list.listed as u64 + list.cut_short)?);
         }
     }

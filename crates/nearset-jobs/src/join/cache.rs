@@ -3,7 +3,7 @@
 //! Sets lie in *chunks*, the sets of a batch in one, as the threads that cut it have left them: nothing is copied. The oldest chunk goes
 //! first; the sets in it that were used since they came get a second chance, and go behind the newest ones (Corbató 1968).
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -24,8 +24,11 @@ pub(super) struct Cache {
     end: u64,
     /// Where the chunk begins that was adopted last.
     adopted: u64,
-    /// By entry: where its set is, and whether it was used. 0 for those that are not here.
+    /// By entry of this round: where its set is, and whether it was used. 0 for those that are not here.
     places: Vec<AtomicU32>,
+    /// The first entry of this round, and the same for those before it that are here.
+    first: u32,
+    older: BTreeMap<u32, AtomicU32>,
 }
 
 struct Chunk {
@@ -46,14 +49,56 @@ impl Default for Cache {
 }
 
 impl Cache {
+    /// Takes at most so many bytes, and never more than [`CACHE_BYTES`].
+    pub fn limit(&mut self, bytes: u64) {
+        self.most = CACHE_BYTES.min(bytes as usize) / size_of::<u64>();
+    }
+
+    /// The most memory that sets are held in.
+    pub fn most_bytes(&self) -> u64 {
+        (self.most * size_of::<u64>()) as u64
+    }
+
     /// With room for so many words, fewer than 2^30.
     fn new(most: usize) -> Self {
-        Self { chunks: VecDeque::new(), most, held: 0, end: 1, adopted: 0, places: Vec::new() }
+        Self {
+            chunks: VecDeque::new(),
+            most,
+            held: 0,
+            end: 1,
+            adopted: 0,
+            places: Vec::new(),
+            first: 0,
+            older: BTreeMap::new(),
+        }
     }
 
     /// Makes room for so many more entries.
     pub fn reserve(&mut self, entries: usize) {
         self.places.reserve(entries);
+    }
+
+    /// Begins a round: entries are counted on, and no set is here.
+    pub fn next_round(&mut self) {
+        self.first += self.places.len() as u32;
+        self.places.clear();
+        self.older.clear();
+        self.chunks.clear();
+        self.held = 0;
+    }
+
+    fn place(&self, entry: u32) -> Option<&AtomicU32> {
+        match entry.checked_sub(self.first) {
+            Some(own) => Some(&self.places[own as usize]),
+            None => self.older.get(&entry),
+        }
+    }
+
+    fn place_mut(&mut self, entry: u32) -> &mut u32 {
+        match entry.checked_sub(self.first) {
+            Some(own) => self.places[own as usize].get_mut(),
+            None => self.older.entry(entry).or_default().get_mut(),
+        }
     }
 
     /// Makes room for one more entry, whose set is not here.
@@ -100,7 +145,7 @@ impl Cache {
     pub fn hold(&mut self, entry: u32, at: usize) {
         let Some(chunk) = self.adopted_chunk() else { return };
         chunk.entries.push((entry, at as u32));
-        *self.places[entry as usize].get_mut() = place_of(self.adopted, at as u32);
+        *self.place_mut(entry) = place_of(self.adopted, at as u32);
     }
 
     /// Holds copies of sets, by entry.
@@ -113,16 +158,23 @@ impl Cache {
             words.extend_from_slice(set);
         }
         self.push(Arc::new(words));
-        let Some(newest) = self.chunks.back_mut() else { return };
+        let start = self.chunks.back().map_or(0, |newest| newest.start);
         for &(entry, at) in &entries {
-            *self.places[entry as usize].get_mut() = place_of(newest.start, at);
+            *self.place_mut(entry) = place_of(start, at);
         }
-        newest.entries = entries;
+        if let Some(newest) = self.chunks.back_mut() {
+            newest.entries = entries;
+        }
+    }
+
+    /// Whether the set of an entry is here.
+    pub fn holds(&self, entry: u32) -> bool {
+        self.place(entry).is_some_and(|place| place.load(Ordering::Relaxed) != 0)
     }
 
     /// The set of an entry, if it is here.
     pub fn get(&self, entry: u32) -> Option<&[u64]> {
-        let place = &self.places[entry as usize];
+        let place = self.place(entry)?;
         let at = place.load(Ordering::Relaxed);
         if at == 0 {
             return None;
@@ -143,13 +195,14 @@ impl Cache {
         self.held -= words.capacity();
         let mut used = Vec::new();
         for (entry, at) in entries {
-            let place = self.places[entry as usize].get_mut();
+            let place = self.place_mut(entry);
             // It may be in a newer chunk as well.
             if *place & !USED == place_of(start, at) {
                 if *place & USED != 0 {
                     used.push((entry, at));
                 }
                 *place = 0;
+                self.older.remove(&entry);
             }
         }
         let kept = || used.iter().map(|&(entry, at)| (entry, set_at(&words, at as usize)));
@@ -164,7 +217,7 @@ impl Cache {
                 copies.extend_from_slice(set);
             }
             for &(entry, at) in &places {
-                *self.places[entry as usize].get_mut() = place_of(self.end, at);
+                *self.place_mut(entry) = place_of(self.end, at);
             }
             self.push_chunk(Arc::new(copies), places);
         }

@@ -161,7 +161,7 @@ fn stars(
     table.finish()?;
     summary.note_sizes(stars.members.iter().map(|&members| u64::from(members) + 1).chain((0..empty).map(|_| 1)));
     (summary.compared, summary.read_again) = (stars.texts.compared, stars.texts.read_again);
-    summary.cut_short = stars.clusters.cut_short();
+    summary.cut_short = stars.clusters.cut_short;
     summary.index_bytes = stars.bytes();
     Ok(())
 }
@@ -243,7 +243,7 @@ fn chains(
     }
     table.finish()?;
     (summary.compared, summary.read_again) = (finder.texts.compared, finder.texts.read_again);
-    summary.cut_short = finder.pairs.cut_short();
+    summary.cut_short = finder.pairs.cut_short;
     Ok(())
 }
 

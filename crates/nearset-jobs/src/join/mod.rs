@@ -137,6 +137,8 @@ pub struct Needs {
     pub available: Option<u64>,
     /// Bytes of texts that are copied, since they can't be read again where they lie.
     pub scratch_bytes: u64,
+    /// Bytes of scratch space beside them that take the place of memory which is not there.
+    pub spilled_bytes: u64,
     /// Where they go.
     pub scratch: PathBuf,
 }

@@ -140,15 +140,7 @@ impl Stars {
         if threads <= 1 {
             return Ok(proposals);
         }
-        self.clusters.settle(|tasks| {
-            let tasks = Mutex::new(tasks.into_iter());
-            let next = || tasks.lock().ok().and_then(|mut tasks| tasks.next());
-            thread::scope(|scope| {
-                for _ in 0..threads {
-                    scope.spawn(|| std::iter::from_fn(next).for_each(|task| task()));
-                }
-            });
-        });
+        self.settle(threads);
         self.rooms.resize_with(threads.max(self.rooms.len()), Room::default);
         let mut rooms = std::mem::take(&mut self.rooms);
         let parts = Mutex::new(proposals.chunks_mut(AT_ONCE).enumerate());
@@ -175,6 +167,71 @@ impl Stars {
         }
         self.rooms = rooms;
         done.map(|_| proposals)
+    }
+
+    /// Reads the sets of earlier rounds that the next records will be compared with, in the order in which they lie.
+    pub fn fetch<'c>(
+        &mut self,
+        records: usize,
+        threads: usize,
+        record: impl Fn(usize) -> Option<(&'c [u64], OwnSet<'c>, Option<Place>)> + Sync,
+    ) -> Result<(), RunError> {
+        self.settle(threads);
+        let mut wanted: Vec<Vec<u32>> = vec![Vec::new(); records.div_ceil(AT_ONCE)];
+        let parts = Mutex::new(wanted.iter_mut().enumerate());
+        let next = || parts.lock().ok().and_then(|mut parts| parts.next());
+        let look_up = || {
+            let mut keys = ShingleKeys::default();
+            for (part, wanted) in std::iter::from_fn(next) {
+                for (words, ..) in (part * AT_ONCE..records.min((part + 1) * AT_ONCE)).filter_map(&record) {
+                    keys.read(words);
+                    let noted: Result<_, std::convert::Infallible> = self.clusters.propose(&mut keys, |entry, _| {
+                        wanted.push(entry);
+                        Ok(None)
+                    });
+                    debug_assert!(noted.is_ok());
+                }
+            }
+        };
+        thread::scope(|scope| (0..threads).for_each(|_| drop(scope.spawn(look_up))));
+        let mut entries: Vec<u32> = wanted.into_iter().flatten().filter(|&entry| self.texts.is_older(entry)).collect();
+        entries.sort_unstable();
+        entries.dedup();
+        entries.retain(|&entry| !self.texts.cache.holds(entry));
+        let parts = Mutex::new(entries.chunks(AT_ONCE));
+        let next = || parts.lock().ok().and_then(|mut parts| parts.next());
+        self.rooms.resize_with(threads.max(self.rooms.len()), Room::default);
+        let mut rooms = std::mem::take(&mut self.rooms);
+        let texts = &self.texts;
+        let read = |room: &mut Room| {
+            std::iter::from_fn(next).flatten().try_for_each(|&entry| texts.read_older(entry, &mut room.reread))
+        };
+        let done: Result<Vec<()>, RunError> = thread::scope(|scope| {
+            let spawned: Vec<_> = rooms[..threads].iter_mut().map(|room| scope.spawn(|| read(room))).collect();
+            spawned
+                .into_iter()
+                .map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+                .collect()
+        });
+        for room in &mut rooms {
+            let (sets, texts) = room.reread.take();
+            self.texts.keep(&sets, texts);
+        }
+        self.rooms = rooms;
+        done.map(|_| ())
+    }
+
+    /// Makes what was added ready to be found, on so many threads.
+    pub fn settle(&mut self, threads: usize) {
+        self.clusters.settle(|tasks| {
+            let tasks = Mutex::new(tasks.into_iter());
+            let next = || tasks.lock().ok().and_then(|mut tasks| tasks.next());
+            thread::scope(|scope| {
+                for _ in 0..threads {
+                    scope.spawn(|| std::iter::from_fn(next).for_each(|task| task()));
+                }
+            });
+        });
     }
 
     fn proposal(

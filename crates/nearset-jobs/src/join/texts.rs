@@ -123,7 +123,9 @@ pub(super) struct Texts {
     copies: Option<Scratch>,
     /// What lies in libraries.
     pub segments: Segments,
+    /// The places of this round's entries, and those of earlier rounds in scratch space.
     places: Vec<Place>,
+    older: Option<Scratch>,
     pub cache: Cache,
     /// What texts are read again with, one record after the other.
     reread: Reread,
@@ -152,6 +154,7 @@ impl Texts {
             copies: None,
             segments: Segments::default(),
             places: Vec::new(),
+            older: None,
             cache: Cache::default(),
             reread: Reread::default(),
             compared: 0,
@@ -201,7 +204,7 @@ impl Texts {
         Ok(())
     }
 
-    fn scratch_error(&self, cause: io::Error) -> RunError {
+    pub fn scratch_error(&self, cause: io::Error) -> RunError {
         let of_state = self.folder.as_ref().and_then(|folder| folder.scratch_file(COPY).parent().map(Path::to_owned));
         let folder = of_state.unwrap_or_else(|| self.scratch.clone());
         RunError::Scratch { folder, cause }
@@ -209,14 +212,14 @@ impl Texts {
 
     /// Makes a text an entry, whose set is copied.
     pub fn push(&mut self, place: Place, set: &[u64]) {
-        let entry = self.places.len() as u32;
+        let entry = self.entries();
         self.push_unread(place);
         self.cache.insert(&[(entry, set.to_vec())]);
     }
 
     /// Makes a text an entry, whose set is at that place of those that were adopted last.
     pub fn push_adopted(&mut self, place: Place, at: usize) {
-        let entry = self.places.len() as u32;
+        let entry = self.entries();
         self.push_unread(place);
         self.cache.hold(entry, at);
     }
@@ -244,8 +247,57 @@ impl Texts {
     }
 
     /// Where an entry lies.
-    pub fn place_of(&self, entry: u32) -> Place {
-        self.places[entry as usize]
+    pub fn place_of(&self, entry: u32) -> Result<Place, RunError> {
+        let at = u64::from(entry) * Place::BYTES as u64;
+        let Some((older, own)) = self.older.as_ref().map(|older| (older, at.checked_sub(older.len()))) else {
+            return Ok(self.places[entry as usize]);
+        };
+        if let Some(own) = own {
+            return Ok(self.places[own as usize / Place::BYTES]);
+        }
+        let mut bytes = [0; Place::BYTES];
+        older.read_at(at, &mut bytes).map_err(|cause| self.scratch_error(cause))?;
+        Ok(Place::from_bytes(bytes))
+    }
+
+    /// A file that goes away with the run.
+    pub fn unnamed_scratch(&self) -> Result<Scratch, RunError> {
+        Scratch::unnamed(&self.scratch).map_err(|cause| self.scratch_error(cause))
+    }
+
+    /// Begins a round: what is known of entries goes to scratch space.
+    pub fn next_round(&mut self) -> Result<(), RunError> {
+        let mut append = || -> io::Result<()> {
+            let older = match &mut self.older {
+                Some(older) => older,
+                none => none.insert(Scratch::unnamed(&self.scratch)?),
+            };
+            self.places.drain(..).try_for_each(|place| older.append(&place.to_bytes()).map(|_| ()))
+        };
+        append().map_err(|cause| self.scratch_error(cause))?;
+        self.cache.next_round();
+        Ok(())
+    }
+
+    /// Whether an entry is of an earlier round.
+    pub fn is_older(&self, entry: u32) -> bool {
+        let older = self.older.as_ref().map_or(0, Scratch::len);
+        u64::from(entry) * (Place::BYTES as u64) < older
+    }
+
+    /// Reads the set of an entry, which is left in `reread` while there is room.
+    pub fn read_older(&self, entry: u32, reread: &mut Reread) -> Result<(), RunError> {
+        if reread.words < MOST_WORDS {
+            let set = self.read_set(self.place_of(entry)?, reread)?;
+            reread.hold(entry, set);
+        }
+        Ok(())
+    }
+
+    /// How many entries there are.
+    pub fn entries(&self) -> u32 {
+        let older = self.older.as_ref().map_or(0, Scratch::len);
+        (older / Place::BYTES as u64) as u32 + self.places.len() as u32
     }
 
     /// The similarity of a set and an entry, if it is that large.
@@ -269,7 +321,7 @@ impl Texts {
             Some(held) => held,
             None if reread.sets.contains_key(&entry) => &reread.sets[&entry],
             None => {
-                let read = self.read_set(self.places[entry as usize], reread)?;
+                let read = self.read_set(self.place_of(entry)?, reread)?;
                 reread.hold(entry, read)
             }
         };

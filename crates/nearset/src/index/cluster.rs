@@ -56,7 +56,8 @@ pub struct StarClusters {
     near: Similarity,
     follow_chains: bool,
     most_verified: usize,
-    cut_short: u64,
+    /// How many centres may be near another one, because a limit left candidates out.
+    pub cut_short: u64,
     candidates: Candidates,
 }
 
@@ -103,7 +104,7 @@ impl StarClusters {
         keys: &mut ShingleKeys,
         similarity: impl FnMut(u32, Similarity) -> Result<Option<Similarity>, E>,
     ) -> Result<Proposal, E> {
-        if keys.size() == 0 || self.index.is_empty() {
+        if keys.size() == 0 || self.index.entries() == 0 {
             return Ok(Proposal::default());
         }
         let mut candidates = std::mem::take(&mut keys.candidates);
@@ -194,14 +195,21 @@ impl StarClusters {
         self.cut_short = cut_short;
     }
 
+    /// Returns what was added in this round, as the code of a key, the entry and its size: the part of a 256th of all codes, in ascending order.
+    /// What was added is settled.
+    pub fn postings(&self, part: u8) -> impl Iterator<Item = (u64, u32, u32)> {
+        self.index.postings(part)
+    }
+
+    /// Begins a round, or goes on with one: postings go elsewhere, and of those of earlier rounds the ones are given that share a
+    /// [code](ShingleKeys::codes) with items to come, in ascending order. Entries are counted on.
+    pub fn next_round(&mut self, is_new: bool, met: impl IntoIterator<Item = (u64, u32, u32)>) {
+        if is_new { self.index.next_round(met) } else { self.index.meet(met) }
+    }
+
     /// Returns the index of centres, and of members where chains are followed.
     pub fn index(&self) -> &ShingleIndex {
         &self.index
-    }
-
-    /// Returns how many centres may be near another one, because a limit left candidates out.
-    pub fn cut_short(&self) -> u64 {
-        self.cut_short
     }
 }
 
@@ -228,6 +236,8 @@ fn nearest<E>(
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
     use crate::{Rng, Seed, hash::mix, index::CommonShingles, item::SortedSet, plan::Request};
 
@@ -305,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn proposals_change_nothing() {
+    fn neither_proposals_nor_rounds_change_anything() {
         let sets = crowded(3000);
         let learnt = CommonShingles::of_sample(sets.iter().step_by(3).map(SortedSet::as_slice), sets.len());
         // Without a model, what many share fills lists; with one, it is looked up by groups.
@@ -316,11 +326,22 @@ mod tests {
                 clusters.most_verified = 12;
                 clusters
             };
-            let run = |batch: usize| {
+            let run = |batch: usize, batches_of_round: usize| {
+                let mut elsewhere = BTreeSet::new();
                 let (mut clusters, mut entries) = (clusters(), Vec::<&SortedSet>::new());
                 let (mut keys, mut placed) = (ShingleKeys::default(), Vec::new());
-                for sets in sets.chunks(batch.max(1)) {
+                for (number, batch_sets) in sets.chunks(batch.max(1)).enumerate() {
                     clusters.settle(|tasks| tasks.into_iter().rev().for_each(|task| task()));
+                    if number > 0 && number % batches_of_round == 0 {
+                        (0..=255).for_each(|part| elsewhere.extend(clusters.postings(part)));
+                        let mut codes = BTreeSet::new();
+                        for set in &sets[batch * number..sets.len().min(batch * (number + batches_of_round))] {
+                            keys.choose(set.as_slice(), &model, &spec());
+                            codes.extend(keys.codes());
+                        }
+                        clusters.next_round(true, elsewhere.iter().copied().filter(|(code, ..)| codes.contains(code)));
+                    }
+                    let sets = batch_sets;
                     let mut proposals = vec![Proposal::default(); sets.len()];
                     for (set, proposal) in sets.iter().zip(&mut proposals).take(batch) {
                         keys.choose(set.as_slice(), &model, &spec());
@@ -342,12 +363,15 @@ mod tests {
                 let full: Vec<FullList> = clusters.index.full_lists().copied().collect();
                 (placed, clusters.cut_short, full)
             };
-            let expected = run(0);
+            let expected = run(0, usize::MAX);
             assert!(!model.as_slice().is_empty() || expected.1 > 20 && !expected.2.is_empty(), "{}", expected.1);
             let members = expected.0.iter().filter(|placed| matches!(placed, Placed::Member { .. })).count();
             assert!(members > 300, "{members} members");
             for batch in [1, 2, 17, 250, 3000] {
-                assert!(run(batch) == expected, "batches of {batch}");
+                assert!(run(batch, usize::MAX) == expected, "batches of {batch}");
+            }
+            for (batch, round) in [(250, 1), (40, 3), (7, 60)] {
+                assert!(run(batch, round) == expected, "rounds of {round} batches of {batch}");
             }
         }
     }

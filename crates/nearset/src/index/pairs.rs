@@ -26,8 +26,10 @@ pub struct NearPairs {
     copies: BTreeMap<u32, Copies>,
     most_copies: usize,
     items: u32,
-    left_out: u64,
-    cut_short: u64,
+    /// Pairs with copies beyond those that are listed: near, and not returned.
+    pub left_out: u64,
+    /// Items that were not compared with all that share a key with them, because a limit left some out.
+    pub cut_short: u64,
     candidates: Candidates,
     found: Vec<(u32, Similarity)>,
 }
@@ -124,16 +126,6 @@ impl NearPairs {
     /// The items that the entries of the index stand for, in their order.
     pub fn items(&self) -> &[u32] {
         &self.first
-    }
-
-    /// Pairs with copies beyond those that are listed: near, and not returned.
-    pub fn left_out(&self) -> u64 {
-        self.left_out
-    }
-
-    /// Items that were not compared with all that share a key with them, because a limit left some out.
-    pub fn cut_short(&self) -> u64 {
-        self.cut_short
     }
 
     /// Entries that have copies, with how many.
@@ -235,7 +227,7 @@ mod tests {
         assert_eq!(verified, 99_999);
         assert_eq!(pairs.items().len(), 1);
         assert_eq!(pairs.copied_entries().collect::<Vec<_>>(), [(0, 99_999)]);
-        assert_eq!(returned + pairs.left_out(), 100_000 * 99_999 / 2);
+        assert_eq!(returned + pairs.left_out, 100_000 * 99_999 / 2);
         assert_eq!(returned, 4 * 99_999 - (3 + 2 + 1), "the first one and three copies");
     }
 }

@@ -137,7 +137,9 @@ impl Decider for InOrder {
                 Some((of, similarity)) => {
                     let library = self.stars.library_of(of);
                     match library {
-                        Some(_) if self.wants_names => names.push(&self.stars.texts.id(self.stars.texts.place_of(of))?),
+                        Some(_) if self.wants_names => {
+                            names.push(&self.stars.texts.id(self.stars.texts.place_of(of)?)?)
+                        }
                         Some(_) => names.push(""),
                         None => names.push(self.names.get((of - self.stars.stored()) as usize)),
                     }
@@ -154,7 +156,7 @@ impl Decider for InOrder {
                     self.names.push(id);
                 }
                 if let Some(log) = &mut self.log {
-                    log.entry(&Entry { keys, place: self.stars.texts.place_of(entry), id })?;
+                    log.entry(&Entry { keys, place: self.stars.texts.place_of(entry)?, id })?;
                 }
                 if let Some(library) = &mut self.library {
                     library.push(keys, part.piece.set(document), id)?;
@@ -185,7 +187,7 @@ impl Decider for InOrder {
             log,
             copies: texts.sync()?,
             full: full.map(|list| (list.key, list.listed, list.cut_short, list.items)).collect(),
-            cut_short: self.stars.clusters.cut_short(),
+            cut_short: self.stars.clusters.cut_short,
             short: self.short,
             compared: texts.compared,
             read_again: texts.read_again,
@@ -199,7 +201,7 @@ impl Decider for InOrder {
         let Self { stars, names, .. } = self;
         for (entry, copies) in stars.copied() {
             match stars.library_of(entry) {
-                Some(_) => write_copies(out, &stars.texts.id(stars.texts.place_of(entry))?, copies)?,
+                Some(_) => write_copies(out, &stars.texts.id(stars.texts.place_of(entry)?)?, copies)?,
                 None => write_copies(out, names.get((entry - stars.stored()) as usize), copies)?,
             }
         }

@@ -3,11 +3,13 @@
 //! Claim: a record is removed only if one that was compared with it, and is kept, has the similarity `near` or more, by their
 //! exact shingle sets; where chains are followed, one that is itself kept or removed.
 //! Records are decided on in the order in which they are wanted, the most wanted first, and each is compared with those kept
-//! before it. Where the first is kept, that is the order of reading, and one pass decides and writes ([`in_order`]). Otherwise a
+//! before it. Where the first is kept, that is the order of reading, and one pass decides and writes ([`in_order`]); if memory is too small
+//! for that, a first pass decides in rounds that fit, and a second one writes ([`in_rounds`]). Otherwise a
 //! first pass reads how much each is wanted, and a second one writes ([`ranked`]).
 //! Not here: reading, writing and checkpoints (`run`), and how to print anything.
 
 mod in_order;
+mod in_rounds;
 mod log;
 mod ranked;
 
@@ -35,6 +37,7 @@ use crate::report::{self, About};
 use crate::run::{Done, Fingerprint, Manner, Outputs, Progress, RunError, RunOptions, Start, Tally, named};
 use crate::screen::{Against, Screen};
 use in_order::InOrder;
+use in_rounds::InRounds;
 use ranked::{Naming, Ranked};
 
 /// How to remove duplicates by comparing.
@@ -170,7 +173,7 @@ impl Outcome {
     fn of(stars: &mut Stars, records: u64, short: u64) -> Result<Self, RunError> {
         let alarms = stars.alarms(records)?;
         let (compared, read_again) = (stars.texts.compared, stars.texts.read_again);
-        let cut_short = stars.clusters.cut_short();
+        let cut_short = stars.clusters.cut_short;
         Ok(Self { records, cut_short, short, compared, read_again, index_bytes: stars.bytes(), alarms, library: None })
     }
 }
@@ -198,17 +201,25 @@ fn needs(start: &Start, options: &VerifiedDedupOptions, plan: &JoinPlan) -> Resu
     let scratch = if scratch.as_os_str().is_empty() { PathBuf::from(".") } else { scratch };
     // A run that goes on has been through this, and has copied some of it.
     let is_new = start.resumed_records() == 0;
-    if is_new
-        && capacity.known != Known::Guessed
-        && let Some(available) = available.filter(|&available| bytes > available)
-    {
-        return Err(RunError::Memory { needed: bytes, records: capacity.records, available });
+    let mut spilled_bytes = 0;
+    if let Some(available) = available.filter(|&available| capacity.known != Known::Guessed && bytes > available) {
+        let in_rounds = options.keep == Keep::First && options.libraries.is_empty() && options.library.is_none();
+        let is_file = |source: &Source| source.bytes.is_some();
+        if in_rounds && start.sources.iter().all(is_file) {
+            spilled_bytes = capacity.records.saturating_mul(BYTES_SPILLED + 16 * plan.keys as u64);
+        } else if is_new {
+            return Err(RunError::Memory { needed: bytes, records: capacity.records, available });
+        }
     }
-    if let Some(free) = free_space(&scratch).filter(|&free| is_new && copied_bytes > free) {
-        return Err(RunError::NoRoom { needed: copied_bytes, folder: scratch, free });
+    let scratch_bytes = copied_bytes + spilled_bytes;
+    if let Some(free) = free_space(&scratch).filter(|&free| is_new && scratch_bytes > free) {
+        return Err(RunError::NoRoom { needed: scratch_bytes, folder: scratch, free });
     }
-    Ok(Needs { records: capacity, bytes, available, scratch_bytes: copied_bytes, scratch })
+    Ok(Needs { records: capacity, bytes, available, scratch_bytes: copied_bytes, spilled_bytes, scratch })
 }
+
+/// What a record takes in scratch space if memory is too small, its keys aside: its place, and what becomes of it.
+const BYTES_SPILLED: u64 = 72;
 
 /// What a record takes until it is ranked, its keys aside.
 const BYTES_PER_RANK: u64 = 88;
@@ -345,6 +356,21 @@ impl VerifiedDedup {
         stars.most_bytes = needs.and_then(|needs| needs.available).unwrap_or(u64::MAX);
         libraries.iter().try_for_each(|library| stars.add_library(library, &cutter))?;
         let read = ReadOptions::new(fields.clone());
+        if self.is_in_rounds()? {
+            // Two passes: the first decides in rounds that fit into memory.
+            let memory = stars.most_bytes;
+            stars.texts.cache.limit(memory / 8);
+            let each = self.plan.bytes_per_record + 8 * self.plan.keys as u64 + 4;
+            let mut decider = InRounds::new(start, options, &cutter, stars, (memory, each), progress)?;
+            return start.carry_out(
+                outputs,
+                read,
+                (&Naming { fields }, &mut decider),
+                wanted.seed,
+                progress,
+                |_, tally, outcome| self.page(tally, outcome, progress),
+            );
+        }
         if options.keep == Keep::First {
             // One pass that decides in the order of reading.
             let mut decider = InOrder::new(stars, start, against.len(), library)?;
@@ -369,8 +395,19 @@ impl VerifiedDedup {
         )
     }
 
+    /// Whether memory is too small to hold what is kept, or was when the run began that is resumed.
+    fn is_in_rounds(&self) -> Result<bool, RunError> {
+        Ok(match self.start.saved::<serde_json::Value>()? {
+            Some(saved) => serde_json::from_value::<in_rounds::Saved>(saved).is_ok(),
+            None => self.plan.needs.as_ref().is_some_and(|needs| needs.spilled_bytes > 0),
+        })
+    }
+
     /// How far the run to be resumed had come with its library.
     fn written(&self) -> Result<Option<Written>, RunError> {
+        if self.options.library.is_none() {
+            return Ok(None);
+        }
         Ok(match self.options.keep {
             Keep::First => self.start.saved::<in_order::Saved>()?.and_then(|saved| saved.library),
             _ => self.start.saved::<ranked::Saved>()?.and_then(|saved| saved.library),

@@ -172,7 +172,8 @@ impl Ranked {
         let outcome = Outcome::of(&mut stars, counts.records, short)?;
         let entries: BTreeSet<u32> = removals.values().map(|&(of, _)| of).collect();
         let stored = stored_of(&stars, &entries);
-        let places = entries.into_iter().map(|entry| (entry, stars.texts.place_of(entry))).collect();
+        let place_of = |entry: u32| Ok((entry, stars.texts.place_of(entry)?));
+        let places = entries.into_iter().map(place_of).collect::<Result<_, RunError>>()?;
         Ok(Self {
             removals,
             screened,
@@ -273,7 +274,7 @@ fn stored_of(stars: &Stars, entries: &BTreeSet<u32>) -> BTreeMap<u32, usize> {
 }
 
 /// The size of each file and when it changed.
-fn states(sources: &[Source]) -> Vec<String> {
+pub(super) fn states(sources: &[Source]) -> Vec<String> {
     sources.iter().map(|source| source.path().map(of_file).unwrap_or_default()).collect()
 }
 

@@ -4,7 +4,7 @@
 //! lists would be long. If they are most of the record, a partner may share hardly anything else with it: such a record is also looked
 //! up by its common part, see `groups`.
 
-use super::{Candidates, CommonShingles};
+use super::{Candidates, CommonShingles, posts};
 use crate::JoinSpec;
 
 /// What a record is posted and looked up under. Made to be reused from record to record, with the room that looking up takes.
@@ -26,6 +26,11 @@ impl ShingleKeys {
     /// Returns how many distinct shingles the record has.
     pub fn size(&self) -> usize {
         self.size as usize
+    }
+
+    /// Returns what the record is listed under, as [`postings`](super::super::StarClusters::postings) tell it.
+    pub fn codes(&self) -> impl Iterator<Item = u64> {
+        self.rare.iter().map(|&key| posts::code(key))
     }
 
     /// Appends the keys to a list of words, from which [`Self::read`] reads them.

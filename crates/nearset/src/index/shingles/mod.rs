@@ -71,10 +71,39 @@ pub struct ShingleIndex {
     near: Similarity,
     posts: Posts,
     groups: Groups,
+    /// Entries of earlier rounds, whose postings are elsewhere: those that this round's records share.
+    older: Older,
+    /// By entry of this round.
     sizes: Vec<u32>,
     /// The last entry with a common part.
     last_grouped: Option<u32>,
     full: BTreeMap<u64, FullList>,
+}
+
+/// A record that is posted: the code of a key, its entry and its size. By [`ShingleKeys::codes`], those of others are found.
+pub(crate) type Posting = (u64, u32, u32);
+
+/// Lists of entries that are not in the tables.
+#[derive(Debug, Default)]
+struct Older {
+    /// How many entries are older than those in the tables.
+    entries: u32,
+    /// Codes in ascending order, and where their lists end.
+    codes: Vec<u64>,
+    ends: Vec<u32>,
+    /// Entries and their sizes.
+    listed: Vec<(u32, u32)>,
+}
+
+impl Older {
+    fn list(&self, key: u64) -> &[(u32, u32)] {
+        if self.codes.is_empty() {
+            return &[];
+        }
+        let Ok(at) = self.codes.binary_search(&posts::code(key)) else { return &[] };
+        let start = if at == 0 { 0 } else { self.ends[at - 1] };
+        &self.listed[start as usize..self.ends[at] as usize]
+    }
 }
 
 /// A shingle, or a common part, with more records than are looked at.
@@ -101,6 +130,7 @@ impl ShingleIndex {
             near: spec.near,
             posts: Posts::new(Self::LIMIT),
             groups: Groups::new(spec, Self::LIMIT),
+            older: Older::default(),
             sizes: Vec::new(),
             last_grouped: None,
             full: BTreeMap::new(),
@@ -138,7 +168,7 @@ impl ShingleIndex {
         };
         let near_groups = if groups == 0 { &[][..] } else { &candidates.groups.found };
         let near_groups = near_groups.iter().map(|&group| group as u32).collect();
-        Seen { entries: self.sizes.len() as u32, groups, near_groups, grouped }
+        Seen { entries: self.entries(), groups, near_groups, grouped }
     }
 
     /// Returns whether a record that came since may be a candidate. What was inserted need not be settled for it.
@@ -177,9 +207,19 @@ impl ShingleIndex {
             if since > 0 && !self.posts.may_list(key, since) {
                 continue;
             }
-            let is_full = self.posts.list(key, listed);
+            // Of all that were posted, the oldest are listed.
+            let older = self.older.list(key);
+            let older = &older[..older.len().min(self.posts.limit)];
+            self.posts.list(key, listed);
+            listed.truncate(self.posts.limit - older.len());
+            let is_full = older.len() + listed.len() >= self.posts.limit;
             if is_full && since > 0 {
                 return false;
+            }
+            if since <= self.older.entries {
+                let near =
+                    older.iter().filter(|&&(entry, size)| entry >= since && near_sizes.contains(&(size as usize)));
+                met.extend(near.map(|&(entry, _)| entry));
             }
             let new = &listed[listed.partition_point(|&entry| entry < since)..];
             let first = met.len();
@@ -188,10 +228,12 @@ impl ShingleIndex {
             // Whether a size is near can't be foreseen, so all are written, and others go over those that are not.
             for &entry in new {
                 met[possible] = entry;
-                possible += usize::from(near_sizes.contains(&(self.sizes[entry as usize] as usize)));
+                let size = self.sizes[(entry - self.older.entries) as usize] as usize;
+                possible += usize::from(near_sizes.contains(&size));
             }
             met.truncate(possible);
-            if let (true, &[one, other, ..]) = (is_full, &listed[..]) {
+            let mut first = older.iter().map(|&(entry, _)| entry).chain(listed.iter().copied());
+            if let (true, Some(one), Some(other)) = (is_full, first.next(), first.next()) {
                 full.push((key, [one, other]));
             }
             *cut_short |= is_full;
@@ -231,8 +273,42 @@ impl ShingleIndex {
         self.posts.settle_by(run);
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        self.sizes.is_empty()
+    /// Returns how many records there are, in all rounds.
+    pub(crate) fn entries(&self) -> u32 {
+        self.older.entries + self.sizes.len() as u32
+    }
+
+    /// Returns what is posted in a round: the part of a 256th of all codes, in ascending order.
+    pub(crate) fn postings(&self, part: u8) -> impl Iterator<Item = Posting> {
+        let size_of = |entry: u32| self.sizes[(entry - self.older.entries) as usize];
+        self.posts.sorted(part).map(move |(code, entry)| (code, entry, size_of(entry)))
+    }
+
+    /// Begins a round: postings go, and those of all earlier rounds that its records can meet are given, in ascending order. What has a
+    /// common part is found as before.
+    pub(crate) fn next_round(&mut self, met: impl IntoIterator<Item = Posting>) {
+        self.older.entries = self.entries();
+        self.posts.clear();
+        self.sizes.clear();
+        self.meet(met);
+    }
+
+    /// Gives other postings of earlier rounds.
+    pub(crate) fn meet(&mut self, met: impl IntoIterator<Item = Posting>) {
+        let Older { codes, ends, listed, .. } = &mut self.older;
+        codes.clear();
+        ends.clear();
+        listed.clear();
+        for (code, entry, size) in met {
+            if codes.last() != Some(&code) {
+                codes.push(code);
+                ends.push(listed.len() as u32);
+            }
+            listed.push((entry, size));
+            if let Some(end) = ends.last_mut() {
+                *end = listed.len() as u32;
+            }
+        }
     }
 
     /// Inserts a record. Returns its number, counted from 0.
@@ -246,7 +322,7 @@ impl ShingleIndex {
     }
 
     fn insert_by(&mut self, keys: &ShingleKeys, post: fn(&mut Posts, u64, u32)) -> u32 {
-        let entry = self.sizes.len() as u32;
+        let entry = self.entries();
         self.sizes.push(keys.size);
         keys.rare.iter().for_each(|&key| post(&mut self.posts, key, entry));
         if !keys.common.is_empty() {
@@ -273,7 +349,8 @@ impl ShingleIndex {
 
     /// Returns the bytes that are allocated.
     pub fn bytes(&self) -> u64 {
-        self.posts.bytes() + self.groups.bytes() + 4 * self.sizes.capacity() as u64
+        let older = 12 * self.older.codes.capacity() + 8 * self.older.listed.capacity();
+        self.posts.bytes() + self.groups.bytes() + (older + 4 * self.sizes.capacity()) as u64
     }
 }
 

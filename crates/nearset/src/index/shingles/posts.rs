@@ -139,6 +139,21 @@ impl Posts {
         run(tasks.collect());
     }
 
+    /// Returns the codes and entries of what is posted in a table, in ascending order.
+    pub(super) fn sorted(&self, table: u8) -> impl Iterator<Item = (u64, u32)> + use<> {
+        debug_assert!(self.waiting.is_empty(), "postings are settled before they are wanted");
+        let slots = &self.tables[usize::from(table)].slots;
+        let mut postings: Vec<u64> = slots.iter().copied().filter(|&slot| slot != EMPTY).collect();
+        postings.sort_unstable();
+        postings.into_iter().map(move |posting| (u64::from(table) << 56 | posting >> 32 << 24, posting as u32))
+    }
+
+    /// Forgets all postings.
+    pub(super) fn clear(&mut self) {
+        self.waiting.clear();
+        self.tables.iter_mut().for_each(|table| *table = Table::default());
+    }
+
     /// Returns the bytes that are allocated, room of a fixed size aside.
     pub(super) fn bytes(&self) -> u64 {
         self.tables.iter().map(|table| 8 * table.slots.capacity() as u64).sum()
@@ -171,6 +186,12 @@ fn place(key: u64) -> (usize, u32) {
     // Keys are the smallest of many hashes, so their upper bits are mostly 0.
     let mixed = mix(key);
     ((mixed >> 56) as usize, mixed as u32)
+}
+
+/// Returns what a key is told apart by: the number of its table in the upper 8 bits, and 32 below.
+pub(super) fn code(key: u64) -> u64 {
+    let (table, fingerprint) = place(key);
+    (table as u64) << 56 | u64::from(fingerprint) << 24
 }
 
 /// Returns where the last entry of a key is noted.

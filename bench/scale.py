@@ -1,0 +1,117 @@
+#!/usr/bin/env python3
+"""Deduplicates made-up texts of any number in a fixed memory and on several threads, and writes `bench/results/scale.md`.
+
+`make bench-scale` runs it on 3,000,000 documents; `make bench-scale ARGS="--documents 30000000"` on 16 GB of them. The texts are made by
+`bench/texts`: 500 bytes each, one in ten an edited copy of any before it, one in a thousand of a large family.
+"""
+
+import argparse
+import datetime
+import hashlib
+import os
+import subprocess
+import time
+from pathlib import Path
+
+from environment import BENCH, ROOT, TARGET
+from peers import machine, markdown
+
+WORK = ROOT / "target" / "bench-scale"
+PROGRAM = TARGET / "release" / "nearset"
+
+
+def make(documents: int, size: int) -> Path:
+    """The corpus, made once."""
+    path = WORK / f"{documents}x{size}.jsonl"
+    if not path.exists():
+        partial = path.with_suffix(".partial")
+        with open(partial, "wb") as out:
+            subprocess.run([TARGET / "release" / "bench-texts", str(documents), str(size)], stdout=out, check=True)
+        partial.rename(path)
+    return path
+
+
+def seconds_of_main(process: int) -> float:
+    """CPU time of the thread that decides, as far as it has come."""
+    with open(f"/proc/{process}/task/{process}/schedstat", encoding="ascii") as schedstat:
+        return int(schedstat.read().split()[0]) / 1e9
+
+
+def dedup(source: Path, *arguments: str) -> dict:
+    """Runs it, and says what it took, what the thread that decides took of it, and a hash of what it wrote."""
+    out = WORK / "out.jsonl"
+    command = [str(PROGRAM), "dedup", str(source), "-o", str(out), "--quiet", "--force", *arguments]
+    started, decided = time.monotonic(), 0.0
+    process = subprocess.Popen(command)
+    while (ended := os.wait4(process.pid, os.WNOHANG))[0] == 0:
+        try:
+            decided = seconds_of_main(process.pid)
+        except (OSError, IndexError):
+            pass
+        time.sleep(0.02)
+    wall = time.monotonic() - started
+    _, status, usage = ended
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode != 0:
+        raise SystemExit(f"{' '.join(command)} ended with {process.returncode}")
+    with open(out, "rb") as written:
+        digest = hashlib.file_digest(written, "blake2b").hexdigest()
+    out.unlink()
+    cpu = usage.ru_utime + usage.ru_stime
+    return {
+        "wall": wall,
+        "cpu": cpu,
+        "decided": decided / cpu,
+        "peak": usage.ru_maxrss / 1e3,
+        "hash": digest,
+    }
+
+
+def main() -> None:
+    arguments = argparse.ArgumentParser(description=__doc__)
+    arguments.add_argument("--documents", type=int, default=3_000_000, help="how many (default 3,000,000)")
+    arguments.add_argument("--memory", default="", help="the budget (default: a third of 108 bytes a document)")
+    options = arguments.parse_args()
+    build = ["cargo", "build", "--release", "--quiet", "-p", "nearset-cli", "-p", "bench-texts"]
+    subprocess.run(build, cwd=ROOT, check=True)
+    WORK.mkdir(parents=True, exist_ok=True)
+    small, large = make(options.documents, 500), make(options.documents // 10, 2000)
+    memory = options.memory or str(108 * options.documents // 3)
+    runs = [
+        ("500 bytes", small, "all in memory", "1", ()),
+        ("500 bytes", small, "all in memory", "2", ()),
+        ("500 bytes", small, f"--memory {memory}", "2", ("--memory", memory)),
+        ("2 kB", large, "all in memory", "1", ()),
+        ("2 kB", large, "all in memory", "2", ()),
+        ("2 kB", large, "--no-verify", "2", ("--no-verify",)),
+    ]
+    rows, hashes = [], {}
+    for texts, source, setting, threads, more in runs:
+        ran = dedup(source, "--threads", threads, *more)
+        bytes_read = source.stat().st_size
+        if "--no-verify" not in more:
+            same = hashes.setdefault(texts, ran["hash"]) == ran["hash"]
+        else:
+            same = None
+        rows.append([
+            texts, f"{bytes_read / 1e9:.1f} GB", setting, threads, f"{ran['wall']:.1f}", f"{ran['cpu']:.1f}",
+            f"{bytes_read / ran['wall'] / 1e6:.0f}", f"{100 * ran['decided']:.0f} %", f"{ran['peak']:.0f}",
+            {True: "yes", False: "NO", None: ""}[same],
+        ])
+        print(*rows[-1], flush=True)
+    head = ["texts", "size", "memory", "threads", "wall s", "CPU s", "MB per s", "thread that decides", "peak MB", "same bytes"]
+    page = f"""# Any size on one machine
+
+{datetime.date.today()}, `make bench-scale ARGS="--documents {options.documents}"`, on {machine()}. {options.documents:,} made-up texts of 500 bytes and
+{options.documents // 10:,} of 2 kB (`bench/texts`), from file to file, one run each. One thread that cuts texts is not the only one: another reads, one decides and one writes. *Thread that decides* is the part of the
+CPU time that can't be split over threads.
+
+{chr(10).join(markdown(head, rows))}
+"""
+    (BENCH / "results" / "scale.md").write_text(page, encoding="utf-8")
+    if any(row[-1] == "NO" for row in rows):
+        raise SystemExit("outputs differ")
+
+
+if __name__ == "__main__":
+    main()
