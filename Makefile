@@ -80,3 +80,8 @@ bench-decontaminate:
 .PHONY: bench-scale
 bench-scale:
 	python3 bench/scale.py $(ARGS)
+
+# What billions of documents take, from what bench-scale measured: the table of docs/scale.md.
+.PHONY: scale-model
+scale-model:
+	python3 bench/scale_model.py $(ARGS)

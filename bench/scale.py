@@ -67,6 +67,12 @@ def dedup(source: Path, *arguments: str) -> dict:
     }
 
 
+def memory_of(text: str) -> float:
+    """Bytes, as the program reads them."""
+    units = {"k": 1e3, "M": 1e6, "G": 1e9}
+    return float(text[:-1]) * units[text[-1]] if text[-1] in units else float(text)
+
+
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--documents", type=int, default=3_000_000, help="how many (default 3,000,000)")
@@ -83,6 +89,7 @@ def main() -> None:
         ("500 bytes", small, f"--memory {memory}", "2", ("--memory", memory)),
         ("2 kB", large, "all in memory", "1", ()),
         ("2 kB", large, "all in memory", "2", ()),
+        ("2 kB", large, f"--memory {int(memory_of(memory) // 10)}", "2", ("--memory", str(int(memory_of(memory) // 10)))),
         ("2 kB", large, "--no-verify", "2", ("--no-verify",)),
     ]
     rows, hashes = [], {}

@@ -257,6 +257,9 @@ impl Stars {
         proposal: &Proposal,
         place: impl Fn(&mut Texts) -> Result<Place, RunError>,
     ) -> Result<Placement, RunError> {
+        if self.members.len() >= u32::MAX as usize {
+            return Err(RunError::TooMany);
+        }
         let texts = &mut self.texts;
         let placed = self.clusters.add(keys, proposal, |entry, least| {
             let set = set.get(|| {

@@ -358,7 +358,8 @@ impl VerifiedDedup {
         let read = ReadOptions::new(fields.clone());
         if self.is_in_rounds()? {
             // Two passes: the first decides in rounds that fit into memory.
-            let memory = stars.most_bytes;
+            // What was not given is left alone in part: others take memory, too, and so does reading.
+            let memory = options.memory.unwrap_or(stars.most_bytes / 4 * 3);
             stars.texts.cache.limit(memory / 8);
             let each = self.plan.bytes_per_record + 8 * self.plan.keys as u64 + 4;
             let mut decider = InRounds::new(start, options, &cutter, stars, (memory, each), progress)?;
