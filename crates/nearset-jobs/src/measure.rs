@@ -5,7 +5,7 @@
 //! Claim: the distances are exact; the rates have the uncertainty of their counts and nothing else.
 
 use nearset::family::{Form, Hashed};
-use nearset::item::{ItemBuffer, jaccard};
+use nearset::item::ItemBuffer;
 use nearset::{Distance, Filter, Item, ItemError, Metric, Shingler};
 
 /// Makes items comparable: texts are cut once, not once a comparison.
@@ -56,12 +56,11 @@ impl Query {
     /// # Errors
     /// If the items have no distance.
     pub fn distance(&self, filter: &Filter<'_>, stored: &ItemBuffer) -> Result<Option<Distance>, ItemError> {
-        if let (Item::Set(a), Item::Set(b)) = (self.kept.view(), stored.view()) {
-            // An empty text is near nothing.
-            if a.is_empty() || b.is_empty() {
-                return Ok(None);
-            }
-            return Ok(Some(jaccard(a, b).jaccard_distance()));
+        // An empty text is near nothing.
+        if let (Item::Set(a), Item::Set(b)) = (self.kept.view(), stored.view())
+            && (a.is_empty() || b.is_empty())
+        {
+            return Ok(None);
         }
         let metric = filter.spec().metric().expect("items that are read from files have a metric");
         metric.between(self.kept.view(), stored.view()).map(Some)

@@ -4,9 +4,8 @@
 use std::{collections::HashMap, process::Command};
 
 use nearset::{
-    Distance, Filter, FilterSpec, Metric, Rng, Seed, Shingler, Shingling,
+    Distance, Filter, FilterSpec, Item, Metric, Rng, Seed, Shingler, Shingling,
     family::Hashed,
-    item::jaccard,
     plan::{Background, FarModel, Request},
 };
 
@@ -69,7 +68,8 @@ fn promises_hold_on_held_out_licences() {
     let pairs: Vec<Distance> = (0..400_000)
         .map(|_| {
             let query = far_queries[rng.below(far_queries.len() as u64) as usize];
-            jaccard(query, &rest[rng.below(rest.len() as u64) as usize]).jaccard_distance()
+            let other = &rest[rng.below(rest.len() as u64) as usize];
+            metric.between(Item::Set(query), Item::Set(other)).unwrap()
         })
         .collect();
     let background = Background::from_distances(pairs).unwrap();

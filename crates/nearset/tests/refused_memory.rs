@@ -143,13 +143,15 @@ fn generations_that_were_reserved_and_not_needed_are_given_back() {
 fn copies_are_refused_or_equal() {
     for (mut filter, large) in filters(WhenFull::Grow).into_iter().zip(LARGE) {
         filter.insert_all(&strings(2000, 5)).unwrap();
-        assert!(refusing(large, || filter.try_clone()).is_err());
-        assert!(file(&filter.try_clone().unwrap()) == file(&filter));
+        let shared = refusing(large, || filter.share());
+        assert!(file(&shared) == file(&filter));
+        assert!(refusing(large, || shared.try_into_owned()).is_err());
+        assert!(file(&filter.share().try_into_owned().unwrap()) == file(&filter));
         // At any place in memory: where tables can be used in place, and where they are already copied.
         let bytes = file(&filter);
         for shift in [0, 1, 8] {
             let shifted = [&vec![0; shift][..], &bytes].concat();
-            let open = || Filter::decode(&shifted[shift..], Check::Everything)?.try_clone().map_err(Into::into);
+            let open = || Filter::decode(&shifted[shift..], Check::Everything)?.try_into_owned().map_err(Into::into);
             let opened: Result<_, nearset::DecodeError> = refusing(large, open);
             let why = opened.err().expect("there was no memory").to_string();
             assert!(why.contains("no memory for") && !why.contains("damaged"), "{why}");

@@ -52,8 +52,8 @@ mod tests {
     fn pairs_have_their_similarity() {
         let mut rng = Rng::new(Seed::new(1));
         for similarity in [0.0, 0.05, 0.2, 0.5, 0.95, 1.0] {
-            let [a, b] = pair(similarity, &mut rng);
-            assert_eq!(nearset::item::jaccard(&a, &b).value(), similarity);
+            let [a, b] = pair(similarity, &mut rng).map(nearset::item::SortedSet::from);
+            assert_eq!(a.jaccard(&b).value(), similarity);
         }
     }
 }

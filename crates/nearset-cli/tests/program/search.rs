@@ -187,7 +187,8 @@ fn near_texts_are_found_as_often_as_promised_and_said_to_be_as_near_as_they_are(
     let mut truth = std::collections::BTreeMap::new();
     for (query, a) in &records {
         for (other, b) in &records {
-            let similarity = nearset::item::jaccard(a, b).value();
+            let similarity =
+                nearset::item::SortedSet::from(&a[..]).jaccard(&nearset::item::SortedSet::from(&b[..])).value();
             if similarity >= 0.8 {
                 truth.insert((query.clone(), other.clone()), similarity);
             }

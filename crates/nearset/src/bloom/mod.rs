@@ -11,6 +11,7 @@
 //! about one bit a key at an error of 1 % and grows as the error gets smaller; sizes are planned with that included.
 
 pub(crate) mod bits;
+mod pages;
 
 use nearset_theory::bloom::lines_false_positive;
 
@@ -19,10 +20,10 @@ use crate::{
     error::{MOST_LINES, SpecError},
     hash::{ByteHash, Seed, fold, reduce},
     item::{Bits, Item},
-    simd::line::{self, Lanes, Line, Place},
+    simd::line::{self, Lanes, Place},
 };
 
-pub(crate) use bits::BitArray;
+pub(crate) use bits::{BitArray, with_lines};
 
 /// A set of keys that may say yes to a key it doesn't hold, and never says no to one that it does.
 ///
@@ -70,7 +71,8 @@ pub struct BloomFilter<'a> {
 /// The filter's bits, as an item by Hamming distance.
 impl<'a> From<&'a BloomFilter<'_>> for Item<'a> {
     fn from(bloom: &'a BloomFilter<'_>) -> Self {
-        Item::Bits(Bits::from_words(bytemuck::cast_slice(bloom.bits.lines())))
+        let lines = bloom.bits.flat().expect("only tables of a filter are shared");
+        Item::Bits(Bits::from_words(bytemuck::cast_slice(lines)))
     }
 }
 
@@ -127,6 +129,13 @@ impl BloomFilter<'static> {
     }
 }
 
+impl BloomFilter<'static> {
+    /// The same filter for another one, its lines shared.
+    pub(crate) fn share(&mut self) -> Self {
+        Self { bits: self.bits.share(), seed: self.seed, keys: self.keys }
+    }
+}
+
 impl<'a> BloomFilter<'a> {
     /// A filter around lines that another one of these parameters has filled.
     pub(crate) fn from_parts(bits: BitArray<'a>, hashes: u32, seed: Seed) -> Result<Self, SpecError> {
@@ -142,11 +151,6 @@ impl<'a> BloomFilter<'a> {
     /// [`Self::into_owned`], where a refused copy is an error.
     pub(crate) fn try_into_owned(self) -> Result<BloomFilter<'static>, SpecError> {
         Ok(BloomFilter { bits: self.bits.try_into_owned()?, seed: self.seed, keys: self.keys })
-    }
-
-    /// The same filter, its lines borrowed.
-    pub(crate) fn view(&self) -> BloomFilter<'_> {
-        BloomFilter { bits: self.bits.view(), seed: self.seed, keys: self.keys }
     }
 
     /// The hash by which this filter knows the bytes: inserting either is the same.
@@ -173,32 +177,34 @@ impl<'a> BloomFilter<'a> {
     #[inline]
     pub(crate) fn insert_hash(&mut self, hash: u64) -> bool {
         let keys = &self.keys;
-        line::insert_at(self.bits.lines_mut(), move |lines| keys.place(hash, lines))
+        with_lines!(&mut self.bits, mut |lines| line::insert_at(lines, move |lines| keys.place(hash, lines)))
     }
 
     /// Whether a key of this hash was inserted, or looks as if it was.
     #[inline]
     pub(crate) fn contains_hash(&self, hash: u64) -> bool {
         let keys = &self.keys;
-        line::contains_at(self.bits.lines(), move |lines| keys.place(hash, lines))
+        with_lines!(&self.bits, |lines| line::contains_at(lines, move |lines| keys.place(hash, lines)))
     }
 
     /// Inserts keys by their hashes, those of [`Self::hash`] or any other that are 64 random bits, and says of each whether it was
     /// certainly not in before. Keys with equal hashes are one key.
     pub fn insert_all(&mut self, hashes: &[u64]) -> Vec<bool> {
         let mut answers = vec![false; hashes.len()];
-        let (keys, lines) = (self.keys, self.bits.lines_mut());
-        let count = lines.len();
-        line::insert_each(lines, hashes, &mut answers, move |hash| keys.place(hash, count));
+        let (keys, count) = (self.keys, self.bits.count());
+        with_lines!(&mut self.bits, mut |lines| {
+            line::insert_each(lines, hashes, &mut answers, move |hash| keys.place(hash, count));
+        });
         answers
     }
 
     /// Looks keys up by their hashes.
     pub fn contains_all(&self, hashes: &[u64]) -> Vec<bool> {
         let mut answers = vec![false; hashes.len()];
-        let (keys, lines) = (self.keys, self.bits.lines());
-        let count = lines.len();
-        line::contains_each(lines, hashes, &mut answers, move |hash| keys.place(hash, count));
+        let (keys, count) = (self.keys, self.bits.count());
+        with_lines!(&self.bits, |lines| {
+            line::contains_each(lines, hashes, &mut answers, move |hash| keys.place(hash, count));
+        });
         answers
     }
 
@@ -207,7 +213,7 @@ impl<'a> BloomFilter<'a> {
     /// # Errors
     /// If the filters were not built alike, naming the first difference; the filter is then unchanged.
     pub fn merge(&mut self, other: &BloomFilter<'_>) -> Result<(), MergeError> {
-        MergeError::unless_equal("number of lines", &self.lines().len(), &other.lines().len())?;
+        MergeError::unless_equal("number of lines", &self.bits.count(), &other.bits.count())?;
         MergeError::unless_equal("bits per key", &self.hashes(), &other.hashes())?;
         MergeError::unless_equal("seed", &self.seed, &other.seed)?;
         self.bits.union(&other.bits);
@@ -248,11 +254,6 @@ impl<'a> BloomFilter<'a> {
     /// The seed.
     pub fn seed(&self) -> Seed {
         self.seed
-    }
-
-    /// The filter's memory.
-    pub(crate) fn lines(&self) -> &[Line] {
-        self.bits.lines()
     }
 
     /// The filter's memory, for a codec.

@@ -3,10 +3,10 @@
 use std::borrow::Cow;
 
 use super::{
-    Body, Check, DecodeError, Frame, Kind, Opening, Reader, Writer, encode,
+    Body, Check, DecodeError, Frame, Kind, Opening, Reader, SECTION, Writer,
     frame::to_bytes,
     generations::unlike_the_first,
-    spec::{COUNTS, SPEC, read_counts, read_table, read_tables, unknown, write_table},
+    spec::{COUNTED, COUNTS, SPEC, read_counts, read_table, read_tables, unknown, write_table},
 };
 use crate::{
     Seed,
@@ -64,23 +64,19 @@ impl Body for ExactNearFilter<'_> {
         vec![(SPEC, write_spec(self.spec())), (COUNTS, counts.bytes)]
     }
 
+    fn described(&self) -> usize {
+        2 * SECTION + write_spec(self.spec()).len() + COUNTED
+    }
+
     fn arrays(&self) -> Vec<Cow<'_, [u8]>> {
-        vec![match self.store() {
-            Store::Keys(tables) => tables.bits().to_bytes(),
-            Store::Folds(folds) => to_bytes(folds.rows()),
-        }]
+        match self.store() {
+            Store::Keys(tables) => tables.bits().to_bytes().collect(),
+            Store::Folds(folds) => vec![to_bytes(folds.rows())],
+        }
     }
 }
 
 impl<'a> ExactNearFilter<'a> {
-    /// Writes the filter as a file.
-    ///
-    /// # Errors
-    /// What the writer reports.
-    pub(crate) fn encode(&self, out: &mut dyn std::io::Write) -> std::io::Result<()> {
-        encode(self, out)
-    }
-
     /// Opens a file that holds nothing else, and if it is to follow another filter, has one of the specs that may follow.
     pub(super) fn decode_after(
         bytes: &'a [u8],

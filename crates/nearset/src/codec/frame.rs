@@ -102,6 +102,11 @@ pub(crate) trait Body {
     /// What is not lines, each part under a number of its own.
     fn sections(&self) -> Vec<(u16, Vec<u8>)>;
 
+    /// The bytes of all sections together, each with its number and length: what is counted for them need not be.
+    fn described(&self) -> usize {
+        self.sections().iter().map(|(_, section)| SECTION + section.len()).sum()
+    }
+
     /// The arrays, in the order in which they are read back. The frame fills each up with zeros to a multiple of 64 bytes.
     fn arrays(&self) -> Vec<Cow<'_, [u8]>>;
 }
@@ -145,6 +150,9 @@ pub(crate) fn to_bytes<T: Number>(numbers: &[T]) -> Cow<'_, [u8]> {
     Cow::Owned(bytemuck::cast_slice(&turned).to_vec())
 }
 
+/// What stands before each section: its number and its length.
+pub(crate) const SECTION: usize = size_of::<u16>() + size_of::<u32>();
+
 /// Sections from this number on may be skipped by a reader that does not know them.
 const OPTIONAL: u16 = 0x8000;
 
@@ -183,9 +191,33 @@ pub(crate) fn head<B: Body>(body: &B, arrays: &[Cow<'_, [u8]>]) -> Vec<u8> {
 }
 
 pub(crate) fn encode<B: Body>(body: &B, out: &mut dyn io::Write) -> io::Result<()> {
+    encode_from(body, 0, out)
+}
+
+/// Bytes that stand before the arrays.
+pub(crate) fn head_length<B: Body>(body: &B) -> u64 {
+    (HEADER + body.described().next_multiple_of(HEADER)) as u64
+}
+
+/// How many bytes the file has.
+pub(crate) fn file_length<B: Body>(body: &B) -> u64 {
+    head_length(body) + padded(&body.arrays()).map(|part| part.len() as u64).sum::<u64>()
+}
+
+/// Writes the file from a position on. What stands before the arrays takes a look at all of them, and is left alone where it is not
+/// wanted.
+pub(crate) fn encode_from<B: Body>(body: &B, from: u64, out: &mut dyn io::Write) -> io::Result<()> {
     let arrays = body.arrays();
-    out.write_all(&head(body, &arrays))?;
-    padded(&arrays).try_for_each(|part| out.write_all(part))
+    let mut at = head_length(body);
+    if from < at {
+        out.write_all(&head(body, &arrays)[from as usize..])?;
+    }
+    for part in padded(&arrays) {
+        let skipped = from.saturating_sub(at).min(part.len() as u64);
+        out.write_all(&part[skipped as usize..])?;
+        at += part.len() as u64;
+    }
+    Ok(())
 }
 
 /// A file taken apart, its sums checked, nothing in it believed yet.

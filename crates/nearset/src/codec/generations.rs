@@ -5,7 +5,8 @@
 use std::{borrow::Cow, io};
 
 use super::{
-    Body, Check, DecodeError, Frame, Kind, Opening, Reader, Writer, encode, exact, head,
+    Body, Check, DecodeError, Frame, Kind, Opening, Reader, Writer, encode, encode_from, exact, file_length, head,
+    head_length,
     spec::{self, SPEC, unknown},
 };
 use crate::{
@@ -120,10 +121,17 @@ impl Generation<'_> {
 }
 
 impl<'a> Generation<'a> {
-    fn encode(&self, out: &mut dyn io::Write) -> io::Result<()> {
+    fn encode_from(&self, from: u64, out: &mut dyn io::Write) -> io::Result<()> {
         match self {
-            Generation::Near(filter) => filter.encode(out),
-            Generation::Exact(filter) => filter.encode(out),
+            Generation::Near(filter) => encode_from(filter, from, out),
+            Generation::Exact(filter) => encode_from(filter, from, out),
+        }
+    }
+
+    fn file_length(&self) -> u64 {
+        match self {
+            Generation::Near(filter) => file_length(filter),
+            Generation::Exact(filter) => file_length(filter),
         }
     }
 
@@ -195,8 +203,35 @@ impl<'a> Filter<'a> {
     pub fn encode(&self, out: &mut dyn io::Write) -> io::Result<()> {
         match self.terms() {
             Some(terms) => encode(&Files::of(terms, self.filters()), out),
-            None => self.filters().iter().try_for_each(|filter| filter.encode(out)),
+            None => self.filters().iter().try_for_each(|filter| filter.encode_from(0, out)),
         }
+    }
+
+    /// [`Self::encode`] from a position in the file on, at no cost for what stands before it.
+    ///
+    /// # Errors
+    /// What the writer reports.
+    pub fn encode_from(&self, from: u64, out: &mut dyn io::Write) -> io::Result<()> {
+        let mut at = 0;
+        if let Some(terms) = self.terms() {
+            if from == 0 {
+                return self.encode(out);
+            }
+            let empty = Files { terms, lengths: vec![0; size_of::<u64>() * self.filters().len()], arrays: Vec::new() };
+            at = head_length(&empty);
+            if from < at {
+                let files = Files::of(terms, self.filters());
+                out.write_all(&head(&files, &files.arrays)[from as usize..])?;
+            }
+        }
+        for filter in self.filters() {
+            let length = filter.file_length();
+            if from < at + length {
+                filter.encode_from(from.saturating_sub(at), out)?;
+            }
+            at += length;
+        }
+        Ok(())
     }
 
     /// Opens a file's bytes, of generations or of a single structure. Tables that lie 64-byte aligned in them, as in a memory map, are

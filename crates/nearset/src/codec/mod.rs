@@ -17,7 +17,7 @@ mod lsh;
 mod spec;
 
 pub(crate) use bytes::{Reader, Writer};
-pub(crate) use frame::{Body, Frame, encode, head};
+pub(crate) use frame::{Body, Frame, SECTION, encode, encode_from, file_length, head, head_length};
 pub use frame::{Kind, length_of};
 
 use crate::{error::SpecError, family::WorkLimit};

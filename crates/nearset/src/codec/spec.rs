@@ -2,7 +2,9 @@
 
 use std::borrow::Cow;
 
-use super::{Body, Check, DecodeError, Frame, Kind, Opening, Reader, Writer, encode, generations::unlike_the_first};
+use super::{
+    Body, Check, DecodeError, Frame, Kind, Opening, Reader, SECTION, Writer, encode, generations::unlike_the_first,
+};
 use crate::{
     Family, Seed,
     bloom::{BitArray, BloomFilter},
@@ -128,21 +130,17 @@ impl Body for NearFilter<'_> {
         vec![(SPEC, write_spec(self.spec())), (COUNTS, counts.bytes)]
     }
 
+    fn described(&self) -> usize {
+        2 * SECTION + write_spec(self.spec()).len() + COUNTED
+    }
+
     fn arrays(&self) -> Vec<Cow<'_, [u8]>> {
         let arrays = [self.tables().bits()].into_iter().chain(self.verification().map(BloomFilter::bits));
-        arrays.map(BitArray::to_bytes).collect()
+        arrays.flat_map(BitArray::to_bytes).collect()
     }
 }
 
 impl<'a> NearFilter<'a> {
-    /// Writes the filter as a file.
-    ///
-    /// # Errors
-    /// What the writer reports.
-    pub(crate) fn encode(&self, out: &mut dyn std::io::Write) -> std::io::Result<()> {
-        encode(self, out)
-    }
-
     /// Opens a file that holds nothing else, and if it is to follow another filter, has one of the specs that may follow.
     pub(super) fn decode_after(
         bytes: &'a [u8],
@@ -177,6 +175,9 @@ impl<'a> NearFilter<'a> {
         })
     }
 }
+
+/// Bytes of the section of counts.
+pub(super) const COUNTED: usize = 2 * size_of::<u64>();
 
 /// Items inserted, and what of them is stored.
 pub(super) fn read_counts(frame: &Frame<'_>) -> Result<(u64, u64), DecodeError> {
@@ -213,12 +214,12 @@ impl Body for BloomFilter<'_> {
 
     fn sections(&self) -> Vec<(u16, Vec<u8>)> {
         let mut out = Writer::default();
-        out.put(&self.seed().to_bytes()).u64(self.lines().len() as u64).u8(self.hashes() as u8);
+        out.put(&self.seed().to_bytes()).u64(self.bits().count() as u64).u8(self.hashes() as u8);
         vec![(SPEC, out.bytes)]
     }
 
     fn arrays(&self) -> Vec<Cow<'_, [u8]>> {
-        vec![self.bits().to_bytes()]
+        self.bits().to_bytes().collect()
     }
 }
 

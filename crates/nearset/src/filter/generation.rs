@@ -1,6 +1,6 @@
 //! One generation of a filter, of either structure.
 
-use super::{ExactNearFilter, NearFilter, exact::Store};
+use super::{ExactNearFilter, NearFilter, exact::Store, tables::Tables};
 use crate::{
     Distance, Item, ItemError, MergeError, Metric,
     error::SpecError,
@@ -33,6 +33,14 @@ pub struct GenerationState {
 }
 
 impl Generation<'static> {
+    /// The same filter for another one, its tables shared.
+    pub(crate) fn share(&mut self) -> Self {
+        match self {
+            Generation::Near(filter) => Generation::Near(filter.share()),
+            Generation::Exact(filter) => Generation::Exact(filter.share()),
+        }
+    }
+
     /// An empty one of a spec that was checked.
     pub(crate) fn of_checked(spec: &GenerationSpec) -> Result<Self, SpecError> {
         Ok(match spec {
@@ -169,6 +177,24 @@ impl<'a> Generation<'a> {
         }
     }
 
+    /// Bytes that inserting so many items may have to copy first, because they are shared.
+    pub(crate) fn bytes_to_copy(&self, items: u64) -> u64 {
+        if items == 0 {
+            return 0;
+        }
+        let of_tables = |tables: &Tables<'_>| tables.bits().bytes_to_copy(items.saturating_mul(tables.bands() as u64));
+        match self {
+            Generation::Near(filter) => {
+                let verified = filter.verification().map_or(0, |bloom| bloom.bits().bytes_to_copy(items));
+                of_tables(filter.tables()).saturating_add(verified)
+            }
+            Generation::Exact(filter) => match filter.store() {
+                Store::Keys(tables) => of_tables(tables),
+                Store::Folds(folds) => folds.bytes_to_copy(),
+            },
+        }
+    }
+
     /// Folds that it keeps.
     pub(crate) fn folds(&self) -> u64 {
         match self {
@@ -237,14 +263,6 @@ impl<'a> Generation<'a> {
             Generation::Near(filter) => Generation::Near(filter.try_into_owned()?),
             Generation::Exact(filter) => Generation::Exact(filter.try_into_owned()?),
         })
-    }
-
-    /// The same filter, its tables borrowed.
-    pub(crate) fn view(&self) -> Generation<'_> {
-        match self {
-            Generation::Near(filter) => Generation::Near(filter.view()),
-            Generation::Exact(filter) => Generation::Exact(filter.view()),
-        }
     }
 
     /// Makes room for what is kept of so many items beside the tables: their folds.

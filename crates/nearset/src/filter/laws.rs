@@ -2,7 +2,8 @@
 
 use super::{Filter, Generation};
 use crate::{
-    Check, FilterSpec, Seed, Spec,
+    BloomFilter, Check, FilterSpec, Seed, Spec,
+    bloom::BitArray,
     family::{
         Hashed,
         laws::{ItemBuffer, MakePair},
@@ -17,6 +18,7 @@ pub(crate) fn check(spec: &Spec, items: usize, distances: &[f64], make: MakePair
     check_repeats_are_seen(spec, items, make, distances[0]);
     check_monoid(spec, items, make, distances[0]);
     check_batches(spec, items, make, distances[0]);
+    check_sharing(spec, items, make, distances[0]);
     check_codec(spec, items, make, distances[0]);
     check_acceptance(spec, items, distances, make);
 }
@@ -48,8 +50,8 @@ pub(crate) fn bytes(filter: &Filter<'_>) -> Vec<u8> {
 /// The tables, without the count of items, which depends on how often an item was inserted.
 fn bits(filter: &Filter<'_>) -> Vec<u8> {
     let [Generation::Near(filter)] = filter.filters() else { panic!("one generation with bands") };
-    let verification = filter.verification().map(|bloom| bloom.bits().to_bytes().into_owned());
-    [filter.tables().bits().to_bytes().into_owned(), verification.unwrap_or_default()].concat()
+    let arrays = [filter.tables().bits()].into_iter().chain(filter.verification().map(BloomFilter::bits));
+    arrays.flat_map(BitArray::to_bytes).collect::<Vec<_>>().concat()
 }
 
 fn has_keys(filter: &Filter<'_>, item: &ItemBuffer) -> usize {
@@ -107,6 +109,34 @@ fn check_batches(spec: &Spec, count: usize, make: MakePair<'_>, distance: f64) {
     let expected: Vec<bool> =
         queries.iter().map(|item| batch.contains_near(item.view(), &mut Hashed::default()).unwrap()).collect();
     assert_eq!(batch.contains_all(queries.iter().map(ItemBuffer::view)).unwrap(), expected);
+}
+
+/// A filter that was shared stays as it was, whatever becomes of the other one; and both go on as if they had been copied.
+fn check_sharing(spec: &Spec, items: usize, make: MakePair<'_>, distance: f64) {
+    let items = random_items(items.max(6), 21, make, distance);
+    let (first, rest) = items.split_at(items.len() / 3);
+    let (second, third) = rest.split_at(rest.len() / 2);
+    let filled = |parts: &[&[ItemBuffer]]| {
+        let mut filter = empty(spec.clone());
+        parts.iter().for_each(|part| drop(filter.insert_all(part.iter().map(ItemBuffer::view)).unwrap()));
+        filter
+    };
+    let mut live = filled(&[first]);
+    let mut shared = live.share();
+    live.insert_all(second.iter().map(ItemBuffer::view)).unwrap();
+    assert_eq!(bytes(&shared), bytes(&filled(&[first])), "a change to one filter shows in the other");
+    let both = live.share();
+    for item in third {
+        live.insert(item.view(), &mut Hashed::default()).unwrap();
+    }
+    shared.insert_all(third.iter().map(ItemBuffer::view)).unwrap();
+    assert_eq!(bytes(&live), bytes(&filled(&[first, second, third])));
+    assert_eq!(bytes(&both), bytes(&filled(&[first, second])));
+    assert_eq!(bytes(&shared), bytes(&filled(&[first, third])));
+    assert_eq!(bytes(&both.try_into_owned().unwrap()), bytes(&filled(&[first, second])));
+    drop(shared);
+    live.insert_all(third.iter().map(ItemBuffer::view)).unwrap();
+    assert_eq!(live.bytes_to_prepare(9), 0, "nobody shares its tables any more");
 }
 
 fn check_codec(spec: &Spec, count: usize, make: MakePair<'_>, distance: f64) {

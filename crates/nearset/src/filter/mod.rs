@@ -95,6 +95,13 @@ impl Filter<'static> {
         spec.check(limit)?;
         Ok(Self::with_terms(vec![Generation::of_checked(&spec.first)?], spec.terms))
     }
+
+    /// Returns the filter as it is now, at once and in no memory of its own: tables are shared, and a change to either filter first
+    /// copies the 4 kB that it falls on. For copies, and for work on another thread while this one goes on.
+    /// [`Self::try_into_owned`] makes the tables its own. Functions are shared as well.
+    pub fn share(&mut self) -> Self {
+        Self::with_terms(self.filters.iter_mut().map(Generation::share).collect(), self.terms)
+    }
 }
 
 impl<'a> Filter<'a> {
@@ -240,12 +247,15 @@ impl<'a> Filter<'a> {
         }
     }
 
-    /// About how many bytes of [`FilterSpec::bytes_of_functions`] are not allocated before an item is hashed; 0 once one was.
-    pub fn bytes_to_draw(&self) -> u64 {
-        match &self.filters[0] {
+    /// About how many bytes are allocated before so many items are inserted, apart from those of [`Self::room_needed`]: of
+    /// [`FilterSpec::bytes_of_functions`] if no item was hashed yet, and copies of tables that are shared. Looking items up inserts
+    /// none.
+    pub fn bytes_to_prepare(&self, inserted: u64) -> u64 {
+        let functions = match &self.filters[0] {
             Generation::Near(filter) if filter.has_functions() => 0,
             _ => self.spec().bytes_of_functions(),
-        }
+        };
+        functions.saturating_add(self.newest().bytes_to_copy(inserted))
     }
 
     /// Inserts an item. True when nothing near was there before. `room` is kept from item to item.
@@ -366,15 +376,6 @@ impl<'a> Filter<'a> {
     pub fn try_into_owned(self) -> Result<Filter<'static>, SpecError> {
         let filters = self.filters.into_iter().map(Generation::try_into_owned).collect::<Result<_, _>>()?;
         Ok(Filter::with_terms(filters, self.terms))
-    }
-
-    /// [`Clone::clone`] for those who survive a refusal of memory. The two share their functions.
-    ///
-    /// # Errors
-    /// If memory for the tables can't be had.
-    pub fn try_clone(&self) -> Result<Filter<'static>, SpecError> {
-        let copies = self.filters.iter().map(|filter| filter.view().try_into_owned()).collect::<Result<_, _>>()?;
-        Ok(Filter::with_terms(copies, self.terms))
     }
 }
 

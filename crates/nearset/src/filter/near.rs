@@ -77,6 +77,18 @@ impl Threshold {
 }
 
 impl NearFilter<'static> {
+    /// The same filter for another one, its tables shared.
+    pub(crate) fn share(&mut self) -> Self {
+        NearFilter {
+            spec: self.spec.clone(),
+            functions: Arc::clone(&self.functions),
+            tables: self.tables.share(),
+            verification: self.verification.as_mut().map(BloomFilter::share),
+            items: self.items,
+            threshold: self.threshold,
+        }
+    }
+
     /// An empty filter of a spec that was checked.
     ///
     /// # Errors
@@ -404,18 +416,6 @@ impl<'a> NearFilter<'a> {
             items: self.items,
             threshold: self.threshold,
         })
-    }
-
-    /// The same filter, its tables borrowed.
-    pub(crate) fn view(&self) -> NearFilter<'_> {
-        NearFilter {
-            spec: self.spec.clone(),
-            functions: Arc::clone(&self.functions),
-            tables: self.tables.view(),
-            verification: self.verification.as_ref().map(BloomFilter::view),
-            items: self.items,
-            threshold: self.threshold,
-        }
     }
 
     /// Whether an item was hashed before, or anything else needed the functions.

@@ -1,17 +1,20 @@
 //! The bands' tables: all in one run of cache lines, band after band.
 
-use std::{ops::Range, sync::Arc};
+use std::{
+    ops::{IndexMut, Range},
+    sync::Arc,
+};
 
 use nearset_theory::bloom;
 
 use crate::{
     Seed,
-    bloom::{BitArray, bits},
+    bloom::{BitArray, with_lines},
     error::SpecError,
     family::Key,
     hash::{mix, reduce},
     simd::{
-        line::{self, Lanes, Line, Probe},
+        line::{self, Lanes, Line, Lines, Probe},
         places::{NOWHERE, places},
     },
     spec::Table,
@@ -223,6 +226,48 @@ impl Place {
         }
     }
 
+    fn insert_ahead<L: Lines + IndexMut<usize> + ?Sized>(
+        &self,
+        lines: &mut L,
+        keys: &[Option<Key>],
+        each: impl FnMut(&[Option<Key>], &mut [bool]),
+    ) {
+        let Table::Lines { hashes, .. } = self.table else {
+            let set = |spot: Spot, later: Option<Spot>| {
+                later.inspect(|later| line::prefetch(&lines[later.line]));
+                self.set(&mut lines[spot.line], spot.within)
+            };
+            return self.bit_by_bit(keys, set, each);
+        };
+        let lanes = Lanes::new(hashes).expect("the spec was checked");
+        let visit = |spots: &Spots, hits: &mut [bool]| {
+            line::insert_each(lines, &spots.order, hits, |i| spots.all[i as usize].place(lanes));
+            // The kernel tells what is new.
+            hits.iter_mut().for_each(|hit| *hit = !*hit);
+        };
+        self.line_by_line(keys, visit, each);
+    }
+
+    fn contains_ahead<L: Lines + ?Sized>(
+        &self,
+        lines: &L,
+        keys: &[Option<Key>],
+        each: impl FnMut(&[Option<Key>], &mut [bool]),
+    ) {
+        let Table::Lines { hashes, .. } = self.table else {
+            let is_set = |spot: Spot, later: Option<Spot>| {
+                later.inspect(|later| line::prefetch(&lines[later.line]));
+                self.is_set(&lines[spot.line], spot.within)
+            };
+            return self.bit_by_bit(keys, is_set, each);
+        };
+        let lanes = Lanes::new(hashes).expect("the spec was checked");
+        let visit = |spots: &Spots, hits: &mut [bool]| {
+            line::contains_each(lines, &spots.order, hits, |i| spots.all[i as usize].place(lanes));
+        };
+        self.line_by_line(keys, visit, each);
+    }
+
     #[inline(always)]
     fn is_set(&self, line: &Line, within: u64) -> bool {
         match self.table {
@@ -247,6 +292,11 @@ impl Place {
 }
 
 impl Tables<'static> {
+    /// The same tables for another filter, their lines shared.
+    pub(crate) fn share(&mut self) -> Self {
+        Self { place: self.place.clone(), bits: self.bits.share(), ones: self.ones }
+    }
+
     /// Empty tables.
     pub(crate) fn new(place: Place) -> Result<Self, SpecError> {
         let bits = BitArray::zeroed(place.num_bits().div_ceil(Line::BITS))?;
@@ -257,7 +307,7 @@ impl Tables<'static> {
 impl<'a> Tables<'a> {
     /// Tables around lines that others of this shape have filled, of whose bits `ones` are set.
     pub(crate) fn from_bits(place: Place, bits: BitArray<'a>, ones: u64) -> Self {
-        debug_assert_eq!(bits.lines().len() as u64, place.num_bits().div_ceil(Line::BITS));
+        debug_assert_eq!(bits.count() as u64, place.num_bits().div_ceil(Line::BITS));
         Self { place, bits, ones }
     }
 
@@ -276,6 +326,10 @@ impl<'a> Tables<'a> {
 
     pub(crate) fn bits(&self) -> &BitArray<'a> {
         &self.bits
+    }
+
+    pub(crate) fn bands(&self) -> usize {
+        self.place.bands
     }
 
     pub(crate) fn place(&self) -> &Place {
@@ -322,11 +376,6 @@ impl<'a> Tables<'a> {
         Ok(Tables { place: self.place, bits: self.bits.try_into_owned()?, ones: self.ones })
     }
 
-    /// The same tables, their lines borrowed.
-    pub(crate) fn view(&self) -> Tables<'_> {
-        Tables { place: self.place.clone(), bits: self.bits.view(), ones: self.ones }
-    }
-
     pub(crate) fn merge(&mut self, other: &Tables<'_>) {
         self.bits.union(&other.bits);
         self.ones = self.bits.ones();
@@ -334,12 +383,12 @@ impl<'a> Tables<'a> {
 
     pub(crate) fn contains(&self, band: usize, key: Key) -> bool {
         let Spot { line, within } = self.place.spot(band, key);
-        self.place.is_set(&self.bits.lines()[line], within)
+        self.place.is_set(self.bits.line(line), within)
     }
 
     #[inline(always)]
     pub(crate) fn prefetch(&self, band: usize, key: Key) {
-        line::prefetch(&self.bits.lines()[self.place.spot(band, key).line]);
+        line::prefetch(self.bits.line(self.place.spot(band, key).line));
     }
 
     pub(crate) fn hits_by_band(&self, keys: &[Option<Key>]) -> Vec<bool> {
@@ -357,15 +406,16 @@ impl<'a> Tables<'a> {
 
     /// Sets an item's bits; how many bands were hit before.
     pub(crate) fn insert(&mut self, keys: &[Option<Key>]) -> u32 {
-        let lines = self.bits.lines_mut();
         let (mut hits, mut keyed) = (0, 0);
-        for (band, key) in keys.iter().enumerate() {
-            if let Some(key) = key {
-                let Spot { line, within } = self.place.spot(band, *key);
-                hits += u32::from(self.place.set(&mut lines[line], within));
-                keyed += 1;
+        with_lines!(&mut self.bits, mut |lines| {
+            for (band, key) in keys.iter().enumerate() {
+                if let Some(key) = key {
+                    let Spot { line, within } = self.place.spot(band, *key);
+                    hits += u32::from(self.place.set(&mut lines[line], within));
+                    keyed += 1;
+                }
             }
-        }
+        });
         self.ones += u64::from(keyed - hits);
         hits
     }
@@ -377,42 +427,17 @@ impl<'a> Tables<'a> {
         keys: &[Option<Key>],
         mut each: impl FnMut(&[Option<Key>], &mut [bool], u64),
     ) {
-        let (place, ones, lines) = (&self.place, &mut self.ones, self.bits.lines_mut());
+        let (place, ones) = (&self.place, &mut self.ones);
         let count = |keys: &[Option<Key>], hits: &mut [bool]| {
             *ones += keys.iter().zip(&*hits).filter(|(key, hit)| key.is_some() && !**hit).count() as u64;
             each(keys, hits, *ones);
         };
-        let Table::Lines { hashes, .. } = place.table else {
-            let set = |spot: Spot, later: Option<Spot>| {
-                later.inspect(|later| line::prefetch(&lines[later.line]));
-                place.set(&mut lines[spot.line], spot.within)
-            };
-            return place.bit_by_bit(keys, set, count);
-        };
-        let lanes = Lanes::new(hashes).expect("the spec was checked");
-        let visit = |spots: &Spots, hits: &mut [bool]| {
-            line::insert_each(lines, &spots.order, hits, |i| spots.all[i as usize].place(lanes));
-            // The kernel tells what is new.
-            hits.iter_mut().for_each(|hit| *hit = !*hit);
-        };
-        place.line_by_line(keys, visit, count);
+        with_lines!(&mut self.bits, mut |lines| place.insert_ahead(lines, keys, count));
     }
 
     /// Gives each item's keys and which bands are hit.
     pub(crate) fn contains_ahead(&self, keys: &[Option<Key>], each: impl FnMut(&[Option<Key>], &mut [bool])) {
-        let (place, lines) = (&self.place, self.bits.lines());
-        let Table::Lines { hashes, .. } = place.table else {
-            let is_set = |spot: Spot, later: Option<Spot>| {
-                later.inspect(|later| line::prefetch(&lines[later.line]));
-                place.is_set(&lines[spot.line], spot.within)
-            };
-            return place.bit_by_bit(keys, is_set, each);
-        };
-        let lanes = Lanes::new(hashes).expect("the spec was checked");
-        let visit = |spots: &Spots, hits: &mut [bool]| {
-            line::contains_each(lines, &spots.order, hits, |i| spots.all[i as usize].place(lanes));
-        };
-        place.line_by_line(keys, visit, each);
+        with_lines!(&self.bits, |lines| self.place.contains_ahead(lines, keys, each));
     }
 
     pub(crate) fn fill(&self) -> f64 {
@@ -431,7 +456,7 @@ impl<'a> Tables<'a> {
             Table::Bits(_) => (fill, 1),
             Table::Lines { hashes, .. } => {
                 let lines = (range.start / Line::BITS) as usize..(range.end / Line::BITS) as usize;
-                (bits::chance_hit(&self.bits.lines()[lines], hashes), hashes)
+                (self.bits.chance_hit_in(lines, hashes), hashes)
             }
         };
         let keys = bloom::keys_from_fill(bits, f64::from(hashes), fill);

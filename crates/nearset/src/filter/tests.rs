@@ -134,6 +134,40 @@ fn a_file_goes_on_as_the_filter_that_was_written() {
 }
 
 /// `count` bits flipped at distinct random positions.
+/// Filters of every kind and end are shared at every stage, and what was shared stays as it was while the other one goes on.
+#[test]
+fn what_was_shared_stays_as_it_was_and_the_other_goes_on_alike() {
+    each(|name, mut alone| {
+        let mut live = alone.clone();
+        for part in strings(900, 5).chunks(300) {
+            let shared = live.share();
+            assert_eq!(insert_each(&mut live, part), insert_each(&mut alone.clone(), part), "{name}");
+            assert!(bytes(&shared) == bytes(&alone), "{name}: a change shows in what was shared");
+            insert_each(&mut alone, part);
+            assert!(bytes(&live) == bytes(&alone), "{name}: it goes on otherwise than alone");
+        }
+    });
+}
+
+#[test]
+fn a_file_is_written_from_any_position_on() {
+    each(|name, mut filter| {
+        insert_each(&mut filter, &strings(700, 6));
+        let shared = filter.share();
+        insert_each(&mut filter, &strings(20, 7));
+        for filter in [filter, shared] {
+            let whole = bytes(&filter);
+            let last = whole.len() as u64;
+            let edges = [0, 1, 63, 64, 65, 127, 128, 200, 300, last / 3, last / 2 + 1, last - 64, last - 1, last];
+            for from in edges {
+                let mut rest = Vec::new();
+                filter.encode_from(from, &mut rest).unwrap();
+                assert!(rest == whole[from as usize..], "{name}: from {from} of {last}");
+            }
+        }
+    });
+}
+
 fn changed(string: &BitString, count: usize, rng: &mut Rng) -> BitString {
     let mut changed = string.clone();
     rng.distinct(count, u64::from(BITS)).into_iter().for_each(|position| changed.flip(position as usize));

@@ -10,14 +10,7 @@ use std::ops::RangeInclusive;
 use super::Similarity;
 
 /// Returns `|A ∩ B| / |A ∪ B|`, or 0 if both are empty.
-///
-/// ```
-/// use nearset::item::jaccard;
-///
-/// assert_eq!(jaccard(&[1, 2, 3], &[4, 3, 2, 2]).value(), 0.5);
-/// assert_eq!(jaccard(&[], &[]).value(), 0.0);
-/// ```
-pub fn jaccard(a: &[u64], b: &[u64]) -> Similarity {
+pub(crate) fn jaccard(a: &[u64], b: &[u64]) -> Similarity {
     let overlap = Overlap::of(a, b);
     fraction(overlap.both, overlap.a + overlap.b - overlap.both)
 }

@@ -8,6 +8,8 @@
 
 #![allow(unsafe_code)]
 
+use std::ops::{Index, IndexMut};
+
 use super::Level;
 
 /// One cache line: eight lanes of 64 bits.
@@ -26,6 +28,19 @@ impl Line {
     #[inline]
     pub(crate) fn ones(&self) -> u32 {
         self.0.iter().map(|lane| lane.count_ones()).sum()
+    }
+}
+
+/// Lines in one run, or in several that are taken as one.
+pub(crate) trait Lines: Index<usize, Output = Line> {
+    /// Returns how many there are.
+    fn count(&self) -> usize;
+}
+
+impl Lines for [Line] {
+    #[inline(always)]
+    fn count(&self) -> usize {
+        self.len()
     }
 }
 
@@ -162,7 +177,7 @@ pub(crate) fn insert(line: &mut Line, probe: impl Into<Probe>) -> bool {
 /// # Panics
 /// If the place lies outside `lines`.
 #[inline(always)]
-pub(crate) fn contains_at(lines: &[Line], place: impl FnOnce(usize) -> Place) -> bool {
+pub(crate) fn contains_at<L: Lines + ?Sized>(lines: &L, place: impl FnOnce(usize) -> Place) -> bool {
     match Level::current() {
         // SAFETY (both): this level is available only on CPUs with these features.
         #[cfg(target_arch = "x86_64")]
@@ -178,7 +193,10 @@ pub(crate) fn contains_at(lines: &[Line], place: impl FnOnce(usize) -> Place) ->
 /// # Panics
 /// If the place lies outside `lines`.
 #[inline(always)]
-pub(crate) fn insert_at(lines: &mut [Line], place: impl FnOnce(usize) -> Place) -> bool {
+pub(crate) fn insert_at<L: Lines + IndexMut<usize> + ?Sized>(
+    lines: &mut L,
+    place: impl FnOnce(usize) -> Place,
+) -> bool {
     match Level::current() {
         // SAFETY (both): this level is available only on CPUs with these features.
         #[cfg(target_arch = "x86_64")]
@@ -194,7 +212,12 @@ pub(crate) fn insert_at(lines: &mut [Line], place: impl FnOnce(usize) -> Place) 
 /// # Panics
 /// If there are fewer answers than hashes, or a place lies outside `lines`.
 #[inline]
-pub(crate) fn contains_each(lines: &[Line], hashes: &[u64], answers: &mut [bool], place: impl Fn(u64) -> Place) {
+pub(crate) fn contains_each<L: Lines + ?Sized>(
+    lines: &L,
+    hashes: &[u64],
+    answers: &mut [bool],
+    place: impl Fn(u64) -> Place,
+) {
     match Level::current() {
         // SAFETY (both): this level is available only on CPUs with these features.
         #[cfg(target_arch = "x86_64")]
@@ -210,7 +233,12 @@ pub(crate) fn contains_each(lines: &[Line], hashes: &[u64], answers: &mut [bool]
 /// # Panics
 /// If there are fewer answers than hashes, or a place lies outside `lines`.
 #[inline]
-pub(crate) fn insert_each(lines: &mut [Line], hashes: &[u64], answers: &mut [bool], place: impl Fn(u64) -> Place) {
+pub(crate) fn insert_each<L: Lines + IndexMut<usize> + ?Sized>(
+    lines: &mut L,
+    hashes: &[u64],
+    answers: &mut [bool],
+    place: impl Fn(u64) -> Place,
+) {
     match Level::current() {
         // SAFETY (both): this level is available only on CPUs with these features.
         #[cfg(target_arch = "x86_64")]
@@ -252,24 +280,24 @@ macro_rules! visit_each {
 macro_rules! kernels_with_places {
     ($(#[$features:meta])*) => {
         $(#[$features])*
-        pub fn contains_at(lines: &[Line], place: impl FnOnce(usize) -> Place) -> bool {
-            let Place { line, probe } = place(lines.len());
+        pub fn contains_at<L: Lines + ?Sized>(lines: &L, place: impl FnOnce(usize) -> Place) -> bool {
+            let Place { line, probe } = place(lines.count());
             contains(&lines[line], probe)
         }
 
         $(#[$features])*
-        pub fn insert_at(lines: &mut [Line], place: impl FnOnce(usize) -> Place) -> bool {
-            let Place { line, probe } = place(lines.len());
+        pub fn insert_at<L: Lines + IndexMut<usize> + ?Sized>(lines: &mut L, place: impl FnOnce(usize) -> Place) -> bool {
+            let Place { line, probe } = place(lines.count());
             insert(&mut lines[line], probe)
         }
 
         $(#[$features])*
-        pub fn contains_each(lines: &[Line], hashes: &[u64], answers: &mut [bool], place: impl Fn(u64) -> Place) {
+        pub fn contains_each<L: Lines + ?Sized>(lines: &L, hashes: &[u64], answers: &mut [bool], place: impl Fn(u64) -> Place) {
             visit_each!(lines, hashes, answers, place, prefetch, |line: usize, probe| contains(&lines[line], probe));
         }
 
         $(#[$features])*
-        pub fn insert_each(lines: &mut [Line], hashes: &[u64], answers: &mut [bool], place: impl Fn(u64) -> Place) {
+        pub fn insert_each<L: Lines + IndexMut<usize> + ?Sized>(lines: &mut L, hashes: &[u64], answers: &mut [bool], place: impl Fn(u64) -> Place) {
             visit_each!(lines, hashes, answers, place, prefetch, |line: usize, probe| insert(&mut lines[line], probe));
         }
     };
@@ -438,16 +466,16 @@ mod tests {
 
                 let (mut placed, mut batch) = ([Line::EMPTY; 4], [Line::EMPTY; 4]);
                 for (&hash, &new) in inserted.iter().zip(&new) {
-                    assert_eq!(insert_at(&mut placed, |_| place(hash)), new);
+                    assert_eq!(insert_at(&mut placed[..], |_| place(hash)), new);
                 }
                 for (&hash, &found) in asked.iter().zip(&found) {
-                    assert_eq!(contains_at(&placed, |_| place(hash)), found);
+                    assert_eq!(contains_at(&placed[..], |_| place(hash)), found);
                 }
                 let mut answers = vec![false; inserted.len()];
-                insert_each(&mut batch, inserted, &mut answers, place);
+                insert_each(&mut batch[..], inserted, &mut answers, place);
                 assert_eq!(answers, new);
                 let mut answers = vec![false; asked.len()];
-                contains_each(&batch, &asked, &mut answers, place);
+                contains_each(&batch[..], &asked, &mut answers, place);
                 assert_eq!(answers, found);
                 assert!(placed == lines && batch == lines);
                 (lines, new, found)

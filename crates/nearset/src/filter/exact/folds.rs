@@ -6,7 +6,7 @@
 //! differences fall on too many of them.
 //! Invariant: the stored folds are in strictly ascending order, so that they are a function of the set of items.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, ops::Deref, sync::Arc};
 
 use super::pigeonhole::each_set;
 use crate::{
@@ -81,7 +81,45 @@ impl Sampler {
 #[derive(Debug, Clone)]
 pub(crate) struct Folds<'a> {
     words: usize,
-    rows: Cow<'a, [u64]>,
+    rows: Rows<'a>,
+}
+
+/// Rows of words. Shared ones are copied as a whole before a change: an insertion moves half of them anyway.
+#[derive(Debug, Clone)]
+enum Rows<'a> {
+    Borrowed(&'a [u64]),
+    Owned(Arc<Vec<u64>>),
+}
+
+impl Deref for Rows<'_> {
+    type Target = [u64];
+
+    fn deref(&self) -> &[u64] {
+        match self {
+            Rows::Borrowed(rows) => rows,
+            Rows::Owned(rows) => rows,
+        }
+    }
+}
+
+impl Rows<'_> {
+    fn to_mut(&mut self) -> &mut Vec<u64> {
+        if let Rows::Borrowed(rows) = self {
+            *self = Rows::Owned(Arc::new(rows.to_vec()));
+        }
+        match self {
+            Rows::Owned(rows) => Arc::make_mut(rows),
+            Rows::Borrowed(_) => unreachable!("the rows were just made our own"),
+        }
+    }
+
+    /// Whether a change copies all of them.
+    fn is_shared(&self) -> bool {
+        match self {
+            Rows::Borrowed(_) => true,
+            Rows::Owned(rows) => Arc::strong_count(rows) > 1,
+        }
+    }
 }
 
 /// Rows scanned before looking whether one was found: few enough to stop early, enough to hide the stop.
@@ -98,14 +136,24 @@ pub(super) fn any_within(rows: &[u64], query: &[u64], radius: u32) -> bool {
 
 impl Folds<'static> {
     pub(super) fn new(words: usize) -> Self {
-        Self { words, rows: Cow::Borrowed(&[]) }
+        Self { words, rows: Rows::Borrowed(&[]) }
+    }
+
+    /// The same folds for another filter.
+    pub(super) fn share(&self) -> Self {
+        self.clone()
     }
 }
 
 impl<'a> Folds<'a> {
     /// Folds from words; `None` if they are not whole rows.
     pub(crate) fn from_rows(words: usize, rows: Cow<'a, [u64]>) -> Option<Self> {
-        rows.len().is_multiple_of(words).then_some(Self { words, rows })
+        let whole = rows.len().is_multiple_of(words);
+        let rows = match rows {
+            Cow::Borrowed(rows) => Rows::Borrowed(rows),
+            Cow::Owned(rows) => Rows::Owned(Arc::new(rows)),
+        };
+        whole.then_some(Self { words, rows })
     }
 
     /// Whether each row is above the one before it.
@@ -149,8 +197,8 @@ impl<'a> Folds<'a> {
     /// Makes room for so many more rows.
     pub(super) fn reserve(&mut self, rows: u64) -> Result<(), SpecError> {
         let more = usize::try_from(rows).unwrap_or(usize::MAX).saturating_mul(self.words);
-        if let Cow::Borrowed(borrowed) = self.rows {
-            self.rows = Cow::Owned(copied(borrowed)?);
+        if self.rows.is_shared() {
+            self.rows = Rows::Owned(Arc::new(copied(&self.rows)?));
         }
         let refused = no_memory(self.rows.len().saturating_add(more));
         self.rows.to_mut().try_reserve(more).map_err(|_| refused)
@@ -200,21 +248,21 @@ impl<'a> Folds<'a> {
     }
 
     pub(super) fn into_owned(self) -> Folds<'static> {
-        Folds { words: self.words, rows: Cow::Owned(self.rows.into_owned()) }
+        self.try_into_owned().expect("there is memory for a copy")
     }
 
     /// [`Self::into_owned`], where a refused copy is an error.
     pub(super) fn try_into_owned(self) -> Result<Folds<'static>, SpecError> {
         let rows = match self.rows {
-            Cow::Owned(rows) => rows,
-            Cow::Borrowed(rows) => copied(rows)?,
+            Rows::Owned(rows) if Arc::strong_count(&rows) == 1 => rows,
+            rows => Arc::new(copied(&rows)?),
         };
-        Ok(Folds { words: self.words, rows: Cow::Owned(rows) })
+        Ok(Folds { words: self.words, rows: Rows::Owned(rows) })
     }
 
-    /// The same folds, borrowed.
-    pub(super) fn view(&self) -> Folds<'_> {
-        Folds { words: self.words, rows: Cow::Borrowed(&self.rows) }
+    /// Bytes that a change copies first.
+    pub(crate) fn bytes_to_copy(&self) -> u64 {
+        if self.rows.is_shared() { size_of_val(self.rows()) as u64 } else { 0 }
     }
 }
 

@@ -79,6 +79,15 @@ struct Sketch {
 }
 
 impl ExactNearFilter<'static> {
+    /// The same filter for another one, what it keeps shared.
+    pub(crate) fn share(&mut self) -> Self {
+        let store = match &mut self.store {
+            Store::Keys(tables) => Store::Keys(tables.share()),
+            Store::Folds(folds) => Store::Folds(folds.share()),
+        };
+        Self { spec: self.spec, functions: Arc::clone(&self.functions), store, items: self.items }
+    }
+
     /// An empty filter of a spec that was checked.
     ///
     /// # Errors
@@ -424,15 +433,6 @@ impl<'a> ExactNearFilter<'a> {
             Store::Folds(folds) => Store::Folds(folds.try_into_owned()?),
         };
         Ok(ExactNearFilter { spec: self.spec, functions: self.functions, store, items: self.items })
-    }
-
-    /// The same filter, its tables or folds borrowed.
-    pub(crate) fn view(&self) -> ExactNearFilter<'_> {
-        let store = match &self.store {
-            Store::Keys(tables) => Store::Keys(tables.view()),
-            Store::Folds(folds) => Store::Folds(folds.view()),
-        };
-        ExactNearFilter { spec: self.spec, functions: Arc::clone(&self.functions), store, items: self.items }
     }
 
     /// Makes room for the folds of so many more items, so that inserting or merging them allocates nothing for what is kept.

@@ -44,7 +44,7 @@ fn bytes(filter: &Filter<'_>) -> Vec<u8> {
 fn stored(filter: &Filter<'_>) -> Vec<u8> {
     let [Generation::Exact(filter)] = filter.filters() else { panic!("one exact generation") };
     match filter.store() {
-        Store::Keys(tables) => tables.bits().to_bytes().into_owned(),
+        Store::Keys(tables) => tables.bits().to_bytes().collect::<Vec<_>>().concat(),
         Store::Folds(folds) => bytemuck::cast_slice(folds.rows()).to_vec(),
     }
 }
