@@ -7,6 +7,7 @@
 //! Invariant: what is aligned beyond [`NATURAL`] has the address that the server knows in the word before it.
 
 use std::alloc::{GlobalAlloc, Layout};
+use std::cell::Cell;
 use std::ffi::c_void;
 use std::ptr;
 
@@ -16,6 +17,19 @@ use crate::memory;
 
 /// The alignment that every `malloc` gives.
 const NATURAL: usize = 16;
+
+/// From here on allocators ask the system.
+const MUCH: usize = 32 << 20;
+
+thread_local! {
+    static IS_APART: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Says that this thread is not the server's: zeros are written here rather than left to the system, which would give each page when
+/// the first item falls on it, in a command.
+pub fn touch_zeros() {
+    IS_APART.set(true);
+}
 
 pub struct ServerAllocator;
 
@@ -34,6 +48,7 @@ unsafe fn take(size: usize, zeroed: bool) -> *mut u8 {
 /// # Safety
 /// As [`take`].
 unsafe fn try_take(size: usize, zeroed: bool) -> *mut u8 {
+    let touches = zeroed && IS_APART.get();
     // SAFETY: the server set these pointers when it initialised the module, and nothing sets them afterwards.
     let taken: *mut c_void = unsafe {
         match (
@@ -45,7 +60,26 @@ unsafe fn try_take(size: usize, zeroed: bool) -> *mut u8 {
         ) {
             (false, Some(try_alloc), _, _, _) => try_alloc(size),
             (false, None, _, Some(alloc), _) => alloc(size),
+            (true, Some(try_alloc), ..) if touches => {
+                let taken = try_alloc(size);
+                if !taken.is_null() {
+                    taken.cast::<u8>().write_bytes(0, size);
+                }
+                taken
+            }
             (true, _, Some(try_calloc), _, _) => try_calloc(1, size),
+            // Much memory comes from the system as zeros, and writing them again would take long. What was just there to be had
+            // can be had again, but for another thread that takes as much at this very moment.
+            (true, Some(try_alloc), None, _, Some(calloc)) if size >= MUCH => {
+                let probe = try_alloc(size);
+                if probe.is_null() {
+                    return ptr::null_mut();
+                }
+                if let Some(free) = raw::RedisModule_Free {
+                    free(probe);
+                }
+                calloc(1, size)
+            }
             (true, Some(try_alloc), None, _, _) => {
                 let taken = try_alloc(size);
                 if !taken.is_null() {

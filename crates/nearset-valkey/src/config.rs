@@ -1,5 +1,6 @@
 //! What an operator may set: `CONFIG SET near.memory-limit 1gb`, `CONFIG SET near.batch-limit 32mb`,
-//! `CONFIG SET near.when-full refuse`, `CONFIG SET near.unlimited-work yes`, `CONFIG SET near.allow-overfull yes`.
+//! `CONFIG SET near.when-full refuse`, `CONFIG SET near.unlimited-work yes`, `CONFIG SET near.allow-overfull yes`; and
+//! [`near.seed`](crate::seed).
 //!
 //! They speak when a client's command is carried out. What was carried out on a primary is never refused by a replica or while
 //! the server loads its files, whatever these say there.
@@ -11,6 +12,8 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicI64, Ordering};
 use nearset::family::WorkLimit;
 use nearset::spec::WhenFull;
 use redis_module::raw;
+
+use crate::seed;
 
 /// Bytes that one key may take.
 static MEMORY_LIMIT: AtomicI64 = AtomicI64::new(DEFAULT_LIMIT);
@@ -181,6 +184,7 @@ pub fn register(ctx: *mut raw::RedisModuleCtx) -> bool {
             ) == ok
             && no_unless_said(c"unlimited-work", &UNLIMITED_WORK)
             && no_unless_said(c"allow-overfull", &ALLOW_OVERFULL)
+            && seed::register(ctx)
             && load(ctx) == ok
     }
 }

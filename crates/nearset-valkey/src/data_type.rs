@@ -18,7 +18,7 @@ use redis_module::raw;
 
 use crate::server::{api, log, memory_is_over};
 use crate::value::{Incoming, Pieces, Value};
-use crate::{config, memory};
+use crate::{background, config, memory, seed};
 
 /// The newest encoding of keys in RDB files.
 const ENCODING: c_int = 1;
@@ -38,9 +38,9 @@ pub static FILTER_TYPE: RedisType = RedisType::new(
         mem_usage: Some(memory),
         digest: Some(digest),
         free: Some(free),
-        aux_load: None,
-        aux_save: None,
-        aux_save_triggers: 0,
+        aux_load: Some(seed::load),
+        aux_save: Some(seed::save),
+        aux_save_triggers: raw::REDISMODULE_AUX_BEFORE_RDB as c_int,
         free_effort: Some(effort),
         unlink: None,
         copy: Some(copy),
@@ -49,7 +49,7 @@ pub static FILTER_TYPE: RedisType = RedisType::new(
         free_effort2: None,
         unlink2: None,
         copy2: None,
-        aux_save2: None,
+        aux_save2: Some(seed::save_if_used),
     },
 );
 
@@ -123,7 +123,7 @@ fn read(io: *mut raw::RedisModuleIO) -> Result<Value, String> {
     if present == 0 || present & !(FILTER | INCOMING) != 0 {
         return Err(format!("it has parts {present}, which this module does not know: the data is damaged"));
     }
-    let mut value = Value { filter: None, incoming: None };
+    let mut value = Value { filter: None, incoming: None, job: None, dump: None, drawing: None };
     if present & FILTER != 0 {
         value.filter = Some(read_part(io)?.decode(work_limit(io)).map_err(|error| error.to_string())?);
     }
@@ -206,11 +206,15 @@ unsafe extern "C" fn digest(digest: *mut raw::RedisModuleDigest, value: *mut c_v
 
 unsafe extern "C" fn free(value: *mut c_void) {
     // SAFETY: the server passes one of our values for the last time.
-    drop(unsafe { Box::from_raw(value.cast::<Value>()) });
+    let value = unsafe { Box::from_raw(value.cast::<Value>()) };
+    if !memory_is_over() {
+        let bytes = value.bytes();
+        background::discard(value, bytes);
+    }
 }
 
-/// Giving back pages is what takes time, so a large filter is freed on another thread where the server does that; but not while
-/// it evicts keys: it counts what it has got by each, and would evict one after the other while the first is still being freed.
+/// Giving back pages is what takes time, so a large filter is freed on another thread; but not while the server evicts keys: it
+/// counts what it has got by each, and would evict one after the other while the first is still being freed.
 unsafe extern "C" fn effort(_key: *mut raw::RedisModuleString, value: *const c_void) -> usize {
     const STEP: u64 = 16 << 10;
     if memory_is_over() {
@@ -227,7 +231,8 @@ unsafe extern "C" fn copy(
 ) -> *mut c_void {
     // SAFETY: the server passes one of our values, and owns what is returned. Of null it says to the client that the key was not
     // copied, and leaves everything as it is.
-    let value = unsafe { value_of(value) };
+    // Only this thread touches values.
+    let value = unsafe { &mut *value.cast::<Value>().cast_mut() };
     let copy = memory::allow_copy(value.bytes()).and_then(|_floor| value.copy());
     match copy {
         Ok(copy) => Box::into_raw(Box::new(copy)).cast(),

@@ -84,21 +84,59 @@ fn promised(terms: &Terms, fields: &mut Fields) {
     }
 }
 
-/// How a filter is now.
-pub fn state(filter: &Filter<'_>) -> Fields {
-    let mut fields = vec![
-        ("items", Field::Count(filter.len())),
-        ("generations", Field::Count(filter.generations().len() as u64)),
-        ("load", Field::Count(filter.load())),
-        ("unrelated", Field::Number(filter.unrelated_acceptance())),
-        ("bytes", Field::Count(filter.bytes())),
-    ];
-    if let Some(capacity) = filter.capacity() {
-        fields.push(("capacity", Field::Count(capacity)));
-    }
-    if let Some((missed, accepted)) = filter.predicted_errors() {
-        fields.push(("predicted-false-negative", Field::Number(missed)));
-        fields.push(("predicted-false-positive", Field::Number(accepted)));
-    }
+/// What is told of how a filter is now: a name, whether it may take a look at all tables, and what says it.
+struct Telling {
+    name: &'static str,
+    counts: bool,
+    tell: fn(&Filter<'_>) -> Option<Field>,
+}
+
+const STATE: [Telling; 8] = [
+    Telling { name: "items", counts: false, tell: |filter| Some(Field::Count(filter.len())) },
+    Telling {
+        name: "generations",
+        counts: false,
+        tell: |filter| Some(Field::Count(filter.generations().len() as u64)),
+    },
+    Telling { name: "load", counts: true, tell: |filter| Some(Field::Count(filter.load())) },
+    Telling { name: "unrelated", counts: true, tell: |filter| Some(Field::Number(filter.unrelated_acceptance())) },
+    Telling { name: "bytes", counts: false, tell: |filter| Some(Field::Count(filter.bytes())) },
+    Telling { name: "capacity", counts: false, tell: |filter| filter.capacity().map(Field::Count) },
+    Telling {
+        name: "predicted-false-negative",
+        counts: true,
+        tell: |filter| filter.predicted_errors().map(|(missed, _)| Field::Number(missed)),
+    },
+    Telling {
+        name: "predicted-false-positive",
+        counts: true,
+        tell: |filter| filter.predicted_errors().map(|(_, accepted)| Field::Number(accepted)),
+    },
+];
+
+/// Returns whether telling a field, or all of them, may take a look at all tables.
+pub fn counts(wanted: Option<&[u8]>) -> bool {
+    let is_wanted = |telling: &&Telling| wanted.is_none_or(|name| name.eq_ignore_ascii_case(telling.name.as_bytes()));
+    STATE.iter().filter(is_wanted).any(|telling| telling.counts)
+}
+
+/// Returns what a filter promised and how it is now: all fields, or the one of this name, if there is one. Only what is told is
+/// worked out.
+pub fn told(filter: &Filter<'_>, wanted: Option<&[u8]>) -> Fields {
+    let is_wanted = |name: &str| wanted.is_none_or(|wanted| wanted.eq_ignore_ascii_case(name.as_bytes()));
+    let now = STATE.iter().filter(|telling| is_wanted(telling.name));
+    let now: Fields = now.filter_map(|telling| Some((telling.name, (telling.tell)(filter)?))).collect();
+    let mut fields = promise(&filter.spec());
+    // A filter that has grown is made for more than what was reserved.
+    fields.retain(|(name, _)| is_wanted(name) && now.iter().all(|(told, _)| told != name));
+    fields.extend(now);
     fields
+}
+
+/// Returns the names of all fields that there may be.
+pub fn names(spec: &FilterSpec) -> Vec<&'static str> {
+    let mut names: Vec<&str> = promise(spec).into_iter().map(|(name, _)| name).collect();
+    names.retain(|name| STATE.iter().all(|telling| telling.name != *name));
+    names.extend(STATE.map(|telling| telling.name));
+    names
 }

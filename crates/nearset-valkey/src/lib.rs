@@ -7,7 +7,7 @@
 //! fail on a replica, which plans nothing and has no limits; nothing is allocated for a client before it was held against
 //! `near.memory-limit`, `maxmemory` and what the system gives.
 //!
-//! `unsafe` is where the server's C functions are called, and nowhere else: `allocator`, `server`, `data_type`, `config`,
+//! `unsafe` is where the server's C functions are called, and nowhere else: `allocator`, `background`, `seed`, `server`, `data_type`, `config`,
 //! `commands::register`.
 
 // Nothing is public but the functions that the server calls when it loads the module.
@@ -15,6 +15,8 @@
 
 #[allow(unsafe_code)]
 mod allocator;
+#[allow(unsafe_code)]
+mod background;
 mod commands;
 #[allow(unsafe_code)]
 mod config;
@@ -25,6 +27,8 @@ mod items;
 mod memory;
 mod options;
 mod refusal;
+#[allow(unsafe_code)]
+mod seed;
 #[allow(unsafe_code)]
 mod server;
 mod value;
@@ -43,6 +47,10 @@ fn start(context: &Context, _arguments: &[RedisString]) -> Status {
             ctx,
             "nearset can't start: it needs version 7 or newer of the server, and near.* settings that it knows",
         );
+        return Status::Err;
+    }
+    if let Err(why) = background::start() {
+        server::log(ctx, &format!("nearset can't start: no threads can be had: {why}"));
         return Status::Err;
     }
     server::announce(ctx);

@@ -10,6 +10,7 @@
 //! Not here: what the primary or a file of the server's asks for, which is obeyed as long as the allocator can.
 
 use std::cell::Cell;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use memmap2::MmapMut;
@@ -43,9 +44,14 @@ pub struct Need<'w> {
 /// Room that stays free for as long as this lives, so that tables can't take it; but [`give_way`] to what is small.
 #[must_use]
 pub struct Floor {
-    /// Whether dropping it gives anything back.
-    is_held: bool,
+    /// Which reserve dropping it gives back, if any.
+    held: Option<u64>,
+    /// What was allowed and is not allocated yet.
+    promised: u64,
 }
+
+/// Bytes that commands were allowed which allocate on another thread: until they have, others find as much less.
+static PROMISED: AtomicU64 = AtomicU64::new(0);
 
 /// What is held for a floor.
 struct Reserve {
@@ -57,13 +63,13 @@ struct Reserve {
 
 const BLOCKS: usize = 8;
 
-/// The reserve of the floor that is held. Commands run one at a time.
-static HELD: Mutex<Option<Reserve>> = Mutex::new(None);
+/// The reserves of all floors that are held, by number.
+static HELD: Mutex<Vec<(u64, Reserve)>> = Mutex::new(Vec::new());
 
 impl Floor {
     /// No room is kept free.
     fn none() -> Self {
-        Self { is_held: false }
+        Self { held: None, promised: 0 }
     }
 
     /// Keeps free what the server needs and `more` bytes; `None` if there is less.
@@ -73,20 +79,32 @@ impl Floor {
             *block = Some(Block::take(FLOOR as usize / BLOCKS)?);
         }
         let mapped = if more == 0 { None } else { Some(MmapMut::map_anon(usize::try_from(more).ok()?).ok()?) };
-        *held() = Some(Reserve { _blocks: blocks, _mapped: mapped });
-        Some(Self { is_held: true })
+        static NUMBER: AtomicU64 = AtomicU64::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        held().push((number, Reserve { _blocks: blocks, _mapped: mapped }));
+        Some(Self { held: Some(number), promised: 0 })
+    }
+
+    /// Counts what was allowed as taken, for as long as it is not.
+    fn promising(mut self, bytes: u64) -> Self {
+        self.promised = bytes;
+        PROMISED.fetch_add(bytes, Ordering::Relaxed);
+        self
     }
 }
 
 impl Drop for Floor {
     fn drop(&mut self) {
-        if self.is_held {
-            *held() = None;
-        }
+        PROMISED.fetch_sub(self.promised, Ordering::Relaxed);
+        let Some(number) = self.held else { return };
+        let mut held = held();
+        let given_back = held.iter().position(|(other, _)| *other == number).map(|at| held.swap_remove(at));
+        drop(held);
+        drop(given_back);
     }
 }
 
-fn held() -> MutexGuard<'static, Option<Reserve>> {
+fn held() -> MutexGuard<'static, Vec<(u64, Reserve)>> {
     HELD.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -96,7 +114,7 @@ const SMALL: usize = 1 << 20;
 /// Gives up the floor for an allocation of this size that was refused. True if there is more room now.
 pub fn give_way(size: usize) -> bool {
     // The holder of the lock takes or gives back a reserve, and allocates nothing here.
-    size < SMALL && HELD.try_lock().is_ok_and(|mut held| held.take().is_some())
+    size < SMALL && HELD.try_lock().is_ok_and(|mut held| held.pop().is_some())
 }
 
 thread_local! {
@@ -135,7 +153,8 @@ fn allow_in(maxmemory: Option<ServerMemory>, need: Need<'_>) -> Outcome<Floor> {
     if need.more == 0 && need.passing <= UNFORESEEN {
         return Ok(Floor::none());
     }
-    Floor::hold(need.passing).ok_or_else(|| no_memory(need.what))
+    let floor = Floor::hold(need.passing).ok_or_else(|| no_memory(need.what))?;
+    Ok(floor.promising(need.more))
 }
 
 /// Returns the refusal of what the system has no memory for.
@@ -166,7 +185,9 @@ pub fn hold_against_limit(call: &Call<'_>, bytes: u64, what: &str) -> Outcome {
 
 /// Where the server evicts keys, it does so after the command, and makes room for anything that fits into it alone.
 fn hold_against_maxmemory(memory: ServerMemory, need: Need<'_>) -> Outcome {
-    let (wanted, taken) = if memory.evicts { (need.total, memory.own) } else { (need.more, memory.used) };
+    let promised = PROMISED.load(Ordering::Relaxed);
+    let (wanted, taken) =
+        if memory.evicts { (need.total, memory.own) } else { (need.more, memory.used.saturating_add(promised)) };
     let left = memory.most.saturating_sub(taken);
     if wanted <= left {
         return Ok(());

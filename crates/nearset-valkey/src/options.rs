@@ -9,10 +9,10 @@ use nearset::plan::{FarModel, Minimise, PlanError, Request, RequestError};
 use nearset::spec::WhenFull;
 use nearset::{FilterSpec, MetricError, MetricName, Seed, Shape, Shingling};
 
-use crate::config;
 use crate::items::{number, shown};
 use crate::refusal::{Outcome, Refusal, refuse};
 use crate::server::Arguments;
+use crate::{config, seed};
 
 #[derive(Default)]
 struct Wishes {
@@ -168,7 +168,7 @@ impl Wishes {
         (request.max_false_negative, request.max_false_positive) = (self.max_false_negative, self.max_false_positive);
         request.minimise = self.minimise.unwrap_or(request.minimise);
         request.far_model = self.far_model;
-        request.seed = self.seed.unwrap_or(request.seed);
+        request.seed = self.seed.unwrap_or_else(seed::of_server);
         let plan = request.plan_filter().map_err(|error| match error {
             PlanError::Request(error) => explain(name, error),
             other => Refusal::because(other),

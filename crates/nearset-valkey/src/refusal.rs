@@ -1,6 +1,9 @@
 //! Why a command was not carried out, as the client reads it. The key is then as it was.
 
 use std::fmt;
+use std::sync::Arc;
+
+use crate::background::Job;
 
 /// What a command ends with.
 pub type Outcome<T = ()> = Result<T, Refusal>;
@@ -11,6 +14,8 @@ pub enum Refusal {
     Arity,
     /// The key holds something else.
     WrongType,
+    /// Not yet: it is carried out when this is over.
+    Wait(Arc<Job>),
     /// There is no memory for it, by the server's limit or the system's, in a sentence that says what to do. Clients know this
     /// kind of error from the server.
     Memory(String),
@@ -23,6 +28,7 @@ impl fmt::Display for Refusal {
         out.write_str(match self {
             Refusal::Arity => "the number of arguments is wrong",
             Refusal::WrongType => "the key holds something else",
+            Refusal::Wait(_) => "something is under way with the key",
             Refusal::Memory(why) | Refusal::Because(why) => why,
         })
     }

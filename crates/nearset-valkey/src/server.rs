@@ -4,7 +4,7 @@
 //! arguments can be borrowed without copying; a panic ends the command with an error, never the server.
 //! Invariant: one thread at a time runs commands, which the server guarantees by its own lock.
 
-use std::ffi::{CStr, CString, c_char, c_int, c_long, c_longlong};
+use std::ffi::{CStr, CString, c_char, c_int, c_long, c_longlong, c_void};
 use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::{ptr, slice};
@@ -33,6 +33,8 @@ pub(crate) use api;
 pub struct Call<'a> {
     ctx: *mut raw::RedisModuleCtx,
     arguments: &'a [*mut raw::RedisModuleString],
+    /// Whether it is a command that just came, rather than one that waited or another thread's.
+    is_first: bool,
 }
 
 /// What a command's implementation looks like.
@@ -40,25 +42,45 @@ pub type Run = fn(&Call<'_>) -> Outcome;
 
 /// Carries a command out, and answers with its refusal or its panic if there is one.
 pub fn answer(ctx: *mut raw::RedisModuleCtx, argv: *mut *mut raw::RedisModuleString, argc: c_int, run: Run) -> c_int {
+    answer_as(true, ctx, argv, argc, run)
+}
+
+/// [`answer`] for a command that has waited.
+pub fn answer_again(
+    ctx: *mut raw::RedisModuleCtx,
+    argv: *mut *mut raw::RedisModuleString,
+    argc: c_int,
+    run: Run,
+) -> c_int {
+    answer_as(false, ctx, argv, argc, run)
+}
+
+fn answer_as(
+    is_first: bool,
+    ctx: *mut raw::RedisModuleCtx,
+    argv: *mut *mut raw::RedisModuleString,
+    argc: c_int,
+    run: Run,
+) -> c_int {
     // SAFETY: the server passes `argc` arguments that live until the command ends.
     let arguments = unsafe { slice::from_raw_parts(argv, argc as usize) };
-    let call = Call { ctx, arguments };
+    let call = Call { ctx, arguments, is_first };
     #[cfg(debug_assertions)]
     tally::begin();
     // Whatever a panic leaves behind in a filter is bits that were set or not, each of which is a valid state.
-    let outcome = catch_unwind(AssertUnwindSafe(|| run(&call)));
-    match outcome {
-        Ok(Ok(())) => {}
-        Ok(Err(Refusal::Arity)) => {
-            // SAFETY: the context is the command's own.
-            unsafe { api!(RedisModule_WrongArity(ctx)) };
+    loop {
+        match catch_unwind(AssertUnwindSafe(|| run(&call))) {
+            // What was under way may be over by now.
+            Ok(Err(Refusal::Wait(job))) => {
+                if job.postpone(&call, run) {
+                    break;
+                }
+            }
+            outcome => {
+                call.end(outcome);
+                break;
+            }
         }
-        Ok(Err(Refusal::WrongType)) => {
-            call.error("WRONGTYPE Operation against a key holding the wrong kind of value");
-        }
-        Ok(Err(Refusal::Memory(why))) => call.error(&format!("OOM {why}")),
-        Ok(Err(Refusal::Because(why))) => call.error(&format!("ERR {why}")),
-        Err(_) => call.error("ERR nearset met a condition that should not arise; the server's log has the details"),
     }
     #[cfg(debug_assertions)]
     call.expect_foreseen();
@@ -69,7 +91,7 @@ pub fn answer(ctx: *mut raw::RedisModuleCtx, argv: *mut *mut raw::RedisModuleStr
 ///
 /// # Safety
 /// The string must live as long as the caller says.
-unsafe fn bytes_of<'s>(string: *const raw::RedisModuleString) -> &'s [u8] {
+pub unsafe fn bytes_of<'s>(string: *const raw::RedisModuleString) -> &'s [u8] {
     let mut length = 0;
     // SAFETY: the server gives an address that holds `length` bytes for as long as the string lives.
     unsafe {
@@ -79,6 +101,54 @@ unsafe fn bytes_of<'s>(string: *const raw::RedisModuleString) -> &'s [u8] {
 }
 
 impl<'a> Call<'a> {
+    /// Another thread's, for a client that waits.
+    pub fn of(ctx: *mut raw::RedisModuleCtx, arguments: &'a [*mut raw::RedisModuleString], is_first: bool) -> Self {
+        Self { ctx, arguments, is_first }
+    }
+
+    pub fn context(&self) -> *mut raw::RedisModuleCtx {
+        self.ctx
+    }
+
+    pub fn strings(&self) -> &'a [*mut raw::RedisModuleString] {
+        self.arguments
+    }
+
+    /// Returns whether the client can wait while others are served: not in transactions and scripts, nor a primary or a file.
+    pub fn can_wait(&self) -> bool {
+        self.is_first
+            && !self.has_flag(
+                raw::REDISMODULE_CTX_FLAGS_MULTI
+                    | raw::REDISMODULE_CTX_FLAGS_LUA
+                    | raw::REDISMODULE_CTX_FLAGS_DENY_BLOCKING
+                    | raw::REDISMODULE_CTX_FLAGS_REPLICATED
+                    | raw::REDISMODULE_CTX_FLAGS_LOADING,
+            )
+    }
+
+    pub fn is_replica(&self) -> bool {
+        self.has_flag(raw::REDISMODULE_CTX_FLAGS_SLAVE)
+    }
+
+    /// Answers with a refusal or a panic, if there was one.
+    pub fn end(&self, outcome: std::thread::Result<Outcome>) {
+        match outcome {
+            Ok(Ok(())) => {}
+            Ok(Err(Refusal::Arity)) => {
+                let name = String::from_utf8_lossy(self.argument(0));
+                self.error(&format!("ERR wrong number of arguments for '{name}' command"));
+            }
+            Ok(Err(Refusal::WrongType)) => {
+                self.error("WRONGTYPE Operation against a key holding the wrong kind of value");
+            }
+            Ok(Err(Refusal::Memory(why))) => self.error(&format!("OOM {why}")),
+            Ok(Err(Refusal::Because(why))) => self.error(&format!("ERR {why}")),
+            Ok(Err(Refusal::Wait(_))) | Err(_) => {
+                self.error("ERR nearset met a condition that should not arise; the server's log has the details");
+            }
+        }
+    }
+
     /// Returns how many arguments there are, the command's name included.
     pub fn count(&self) -> usize {
         self.arguments.len()
@@ -188,8 +258,14 @@ impl<'a> Call<'a> {
 
     /// Sends the command on to replicas and into the append-only file as it came.
     pub fn replicate(&self) {
-        // SAFETY: as above.
-        unsafe { api!(RedisModule_ReplicateVerbatim(self.ctx)) };
+        let Some((name, rest)) = self.arguments.split_first() else { return };
+        // SAFETY: as above; a name of our own commands ends with a zero byte as all strings of the server's do. The format names an
+        // array of strings and its length. `ReplicateVerbatim` would not know the arguments of a client that waits.
+        unsafe {
+            let mut length = 0;
+            let name = api!(RedisModule_StringPtrLen(*name, &mut length));
+            api!(RedisModule_Replicate(self.ctx, name, c"v".as_ptr(), rest.as_ptr(), rest.len()));
+        }
     }
 
     /// Sends `command key word bytes` on in the command's place.
@@ -217,8 +293,17 @@ impl<'a> Call<'a> {
         key.expect_type().map(|()| Some(key))
     }
 
-    /// Opens a key for writing; it may hold nothing yet.
+    /// Opens a key for writing; it may hold nothing yet. The command waits if something is under way with it.
     pub fn write(&self, argument: usize) -> Outcome<Key<'_>> {
+        let mut key = self.write_during(argument)?;
+        if let Some(value) = key.value_mut() {
+            value.wait(self)?;
+        }
+        Ok(key)
+    }
+
+    /// [`Self::write`] for what is under way itself.
+    pub fn write_during(&self, argument: usize) -> Outcome<Key<'_>> {
         let key = self.open(argument, raw::REDISMODULE_READ | raw::REDISMODULE_WRITE);
         if !key.is_empty() {
             key.expect_type()?;
@@ -413,6 +498,24 @@ impl Drop for Info {
     fn drop(&mut self) {
         // SAFETY: the section was read, and is freed once.
         unsafe { api!(RedisModule_FreeServerInfo(self.ctx, self.fields)) };
+    }
+}
+
+/// Something that is looked after from time to time; true as long as it is to be looked after again.
+pub type Care = Box<dyn FnMut() -> bool>;
+
+/// Runs something on the server's thread after so many milliseconds, and again and again while it wants to be.
+pub fn look_after(ctx: *mut raw::RedisModuleCtx, milliseconds: i64, care: Care) {
+    let care = Box::into_raw(Box::new((milliseconds, care)));
+    // SAFETY: the context is a command's or a timer's own; the timer owns what it is given, and frees it when it is over.
+    unsafe { api!(RedisModule_CreateTimer(ctx, milliseconds, Some(timer), care.cast())) };
+}
+
+unsafe extern "C" fn timer(ctx: *mut raw::RedisModuleCtx, care: *mut c_void) {
+    // SAFETY: the server passes what `look_after` gave it, once.
+    let (milliseconds, mut care) = *unsafe { Box::from_raw(care.cast::<(i64, Care)>()) };
+    if care() {
+        look_after(ctx, milliseconds, care);
     }
 }
 

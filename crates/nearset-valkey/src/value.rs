@@ -6,13 +6,18 @@
 //! Invariant: a key holds at least one of the two.
 
 use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use nearset::DecodeError;
 use nearset::Filter;
 use nearset::family::WorkLimit;
 
+use crate::background::{self, Job};
 use crate::memory;
 use crate::refusal::{Outcome, Refusal, refuse};
+use crate::server::Call;
 
 /// So many bytes go into one string of the server's files, and are the most that saving a filter takes beside it.
 pub const PIECE: usize = 1 << 20;
@@ -20,11 +25,33 @@ pub const PIECE: usize = 1 << 20;
 pub struct Value {
     pub filter: Option<Filter<'static>>,
     pub incoming: Option<Incoming>,
+    /// What is under way with it.
+    pub job: Option<Arc<Job>>,
+    /// The filter as it was when its last dump began.
+    pub dump: Option<Arc<Dump>>,
+    /// The drawing of its functions.
+    pub drawing: Option<Arc<Job>>,
 }
 
 impl Value {
     pub fn of(filter: Filter<'static>) -> Self {
-        Self { filter: Some(filter), incoming: None }
+        Self { filter: Some(filter), incoming: None, job: None, dump: None, drawing: None }
+    }
+
+    /// What has come so far of a filter.
+    pub fn begun(incoming: Incoming) -> Self {
+        Self { filter: None, incoming: Some(incoming), job: None, dump: None, drawing: None }
+    }
+
+    /// Lets a command wait for what is under way, if it can; else what is under way will find that it is not any more.
+    pub fn wait(&mut self, call: &Call<'_>) -> Outcome {
+        match self.job.take() {
+            Some(job) if !job.is_over() && call.can_wait() => {
+                self.job = Some(Arc::clone(&job));
+                Err(Refusal::Wait(job))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Returns the filter, unless it has not come in whole.
@@ -43,12 +70,15 @@ impl Value {
         size_of::<Self>() as u64 + filter + incoming
     }
 
-    /// Returns a copy, as `COPY` makes it; an error if there is no memory for it.
-    pub fn copy(&self) -> Outcome<Self> {
-        let filter = self.filter.as_ref().map(Filter::try_clone).transpose();
-        let filter = filter.map_err(|error| memory::refused("the copy", error))?;
+    /// Returns a copy, as `COPY` makes it; an error if there is no memory for it. Large tables are shared until either changes.
+    pub fn copy(&mut self) -> Outcome<Self> {
+        let filter = self.filter.as_mut().map(|filter| {
+            let shared = filter.share();
+            if filter.bytes() > background::SMALL { Ok(shared) } else { shared.try_into_owned() }
+        });
+        let filter = filter.transpose().map_err(|error| memory::refused("the copy", error))?;
         let incoming = self.incoming.as_ref().map(Incoming::copy).transpose()?;
-        Ok(Self { filter, incoming })
+        Ok(Self { filter, incoming, job: None, dump: None, drawing: None })
     }
 }
 
@@ -57,11 +87,66 @@ pub fn weight(filter: &Filter<'_>) -> u64 {
     filter.bytes().saturating_add(filter.spec().bytes_of_functions())
 }
 
+/// Returns the bytes that inserting so many items copies first, because tables are shared.
+pub fn bytes_to_copy(filter: &Filter<'_>, items: u64) -> u64 {
+    filter.bytes_to_prepare(items) - filter.bytes_to_prepare(0)
+}
+
 fn not_yet(incoming: Option<&Incoming>) -> Refusal {
     let (found, length) = incoming.map_or((0, 0), |incoming| (incoming.len(), incoming.length()));
     Refusal::Because(format!(
         "the key is being loaded, {found} of {length} bytes are in: send the rest with NEAR.LOAD, or DEL the key"
     ))
+}
+
+/// A filter as it was when a dump of it began, until its last chunk was given or none was wanted for a while.
+pub struct Dump {
+    /// What its cursors have in their upper bits; never 0.
+    pub mark: u64,
+    state: Mutex<Option<(Arc<Filter<'static>>, Instant)>>,
+}
+
+impl Dump {
+    /// After so long without a question for the next chunk nobody is taken to want it.
+    pub const PATIENCE: Duration = Duration::from_secs(60);
+
+    /// Different from one dump to the next; cursors have 15 bits for it.
+    const MARKS: u64 = 0x7fff;
+
+    pub fn begin(filter: Filter<'static>) -> Self {
+        static BEGUN: AtomicU64 = AtomicU64::new(0);
+        let mark = BEGUN.fetch_add(1, Ordering::Relaxed) % Self::MARKS + 1;
+        Self { mark, state: Mutex::new(Some((Arc::new(filter), Instant::now()))) }
+    }
+
+    /// Returns the filter, if the dump is still under way.
+    pub fn filter(&self) -> Option<Arc<Filter<'static>>> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let (filter, used) = state.as_mut()?;
+        *used = Instant::now();
+        Some(Arc::clone(filter))
+    }
+
+    /// Lets go of the filter.
+    pub fn end(&self) {
+        let ended = self.state.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some((filter, _)) = ended {
+            let bytes = filter.bytes();
+            background::discard(filter, bytes);
+        }
+    }
+
+    /// Ends a dump that nobody wants more of. True while it is under way.
+    pub fn end_if_idle(&self) -> bool {
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let used = state.as_ref().map(|(_, used)| *used);
+        drop(state);
+        let idle = used.is_some_and(|used| used.elapsed() >= Self::PATIENCE);
+        if idle {
+            self.end();
+        }
+        used.is_some() && !idle
+    }
 }
 
 /// A file of which the first bytes have come.

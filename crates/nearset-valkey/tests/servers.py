@@ -59,6 +59,8 @@ class Server:
             "bind": "127.0.0.1",
             "repl-diskless-sync-delay": 0,
             "enable-debug-command": "yes",
+            # The library's own, so that filters that it makes merge with those of a test.
+            **({"near.seed": 42} if module is not None else {}),
             **({"cluster-enabled": "yes", "cluster-node-timeout": 2000} if cluster else {}),
             **{name.replace("_", "-"): value for name, value in options.items()},
         }

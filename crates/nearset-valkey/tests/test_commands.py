@@ -265,13 +265,23 @@ def test_a_damaged_dump_leaves_what_was_there(client: redis.Redis, texts: list[s
         assert client.exists("new") == 0
 
 
-def test_a_filter_that_changes_under_its_dump_is_dumped_again(client: redis.Redis) -> None:
+def test_a_dump_is_of_the_filter_as_it_was_when_it_began(client: redis.Redis) -> None:
     reserve(client, "seen", "jaccard")
-    following, _ = client.execute_command("NEAR.DUMP", "seen", 0, "COUNT", 1000)
-    assert len(client.execute_command("NEAR.DUMP", "seen", following, "COUNT", 1000)[1]) == 1000
-    client.execute_command("NEAR.ADD", "seen", "a new one")
-    with pytest.raises(redis.ResponseError, match="begin again"):
-        client.execute_command("NEAR.DUMP", "seen", following, "COUNT", 1000)
+    client.execute_command("NEAR.ADD", "seen", "the first of all items")
+    [(_, before)] = dump(client, "seen")
+    cursor, chunk = client.execute_command("NEAR.DUMP", "seen", 0, "COUNT", 5000)
+    parts = [chunk]
+    while cursor:
+        client.execute_command("NEAR.ADD", "seen", f"a new one, which is number {len(parts)}")
+        last = cursor
+        cursor, chunk = client.execute_command("NEAR.DUMP", "seen", cursor, "COUNT", 5000)
+        parts.append(chunk)
+    assert len(parts) > 5 and b"".join(parts) == before
+    [(_, after)] = dump(client, "seen")
+    assert after != before
+    for cursor in (last, 7 << 48 | 5000):
+        with pytest.raises(redis.ResponseError, match="begin again"):
+            client.execute_command("NEAR.DUMP", "seen", cursor)
 
 
 def test_the_file_of_the_program_is_the_server_s(client: redis.Redis, nearset_program, tmp_path, texts: list[str]) -> None:

@@ -11,6 +11,8 @@ pub struct Command {
     pub entry: Entry,
     /// Words that the server knows: `write`, `readonly`, `deny-oom`, `fast`.
     pub flags: &'static CStr,
+    /// Whether it tells, or lets a client know, what makes a filter's answers unpredictable: only for those who may know the seed.
+    pub is_trusted: bool,
     pub summary: &'static CStr,
     pub complexity: &'static CStr,
     /// Arguments with the name; negative for "at least".

@@ -2,16 +2,17 @@
 
 use nearset::InsertError;
 use nearset::family::{Form, Key};
-use nearset::{Filter, Metric};
+use nearset::{Filter, Match, Metric};
 
 use super::docs::{Argument, Command, Keys, entry};
-use super::{expect, expect_mut};
+use super::{expect, expect_functions, expect_mut};
+use crate::background;
 use crate::config;
 use crate::items::{read_all, read_one, with_room};
 use crate::memory::{self, Need};
 use crate::refusal::{Outcome, Refusal, refuse};
 use crate::server::{self, Arguments, Call};
-use crate::value::weight;
+use crate::value::{bytes_to_copy, weight};
 
 const ITEM: Argument = Argument::one_of(
     c"item",
@@ -29,6 +30,7 @@ pub const ADD: Command = Command {
     name: c"NEAR.ADD",
     entry: entry!(add),
     flags: c"write deny-oom fast",
+    is_trusted: false,
     summary: c"Adds an item: 1 when nothing near was there before, else 0",
     complexity: c"O(length of the item + bands)",
     arity: -3,
@@ -40,6 +42,7 @@ pub const MADD: Command = Command {
     name: c"NEAR.MADD",
     entry: entry!(add_many),
     flags: c"write deny-oom",
+    is_trusted: false,
     summary: c"Adds items in order, all or none: for each 1 when nothing near was there before, else 0",
     complexity: c"O(length of the items + items * bands)",
     arity: -3,
@@ -51,6 +54,7 @@ pub const EXISTS: Command = Command {
     name: c"NEAR.EXISTS",
     entry: entry!(exists),
     flags: c"readonly fast",
+    is_trusted: false,
     summary: c"Whether anything near an item was added: 1 or 0",
     complexity: c"O(length of the item + bands)",
     arity: -3,
@@ -62,6 +66,7 @@ pub const MEXISTS: Command = Command {
     name: c"NEAR.MEXISTS",
     entry: entry!(exist),
     flags: c"readonly",
+    is_trusted: false,
     summary: c"For each item, whether anything near was added: 1 or 0",
     complexity: c"O(length of the items + items * bands)",
     arity: -3,
@@ -73,6 +78,7 @@ pub const HITS: Command = Command {
     name: c"NEAR.HITS",
     entry: entry!(hits),
     flags: c"readonly fast",
+    is_trusted: true,
     summary: c"How many bands of an item hit, of how many, and how likely an item with that rate of hits is accepted",
     complexity: c"O(length of the item + bands)",
     arity: -3,
@@ -89,11 +95,13 @@ pub fn reserve_room(call: &Call<'_>, filter: &mut Filter<'_>, items: usize) -> O
         filter.expect_not_overfull(items as u64).map_err(Refusal::because)?;
     }
     let more = filter.room_needed(items as u64);
-    if more == 0 {
+    let copied = bytes_to_copy(filter, items as u64);
+    if more == 0 && copied == 0 {
         return Ok(());
     }
     let total = weight(filter).saturating_add(more);
-    let floor = memory::allow(call, Need { what: GROWN, total, more, passing: call.bytes_to_send_on() })?;
+    let passing = call.bytes_to_send_on().saturating_add(copied);
+    let floor = memory::allow(call, Need { what: GROWN, total, more, passing })?;
     filter.reserve(items as u64).map_err(|error| match error {
         InsertError::Spec(error) => memory::refused(GROWN, error),
         other => Refusal::because(other),
@@ -120,7 +128,7 @@ fn hold_batch(call: &Call<'_>, filter: &Filter<'_>, arguments: Arguments<'_>) ->
         .saturating_mul(per_byte(filter.spec().metric()))
         .saturating_add(items * PER_ITEM)
         .saturating_add(3 * keys);
-    let passing = hashing.saturating_add(2 * filter.bytes_to_draw()).saturating_add(call.bytes_to_send_on());
+    let passing = hashing.saturating_add(2 * filter.bytes_to_prepare(0)).saturating_add(call.bytes_to_send_on());
     memory::allow(call, Need { what: "hashing the items", total: 0, more: 0, passing }).map(drop)
 }
 
@@ -156,6 +164,7 @@ pub fn inserted(call: &Call<'_>, key: &server::Key<'_>) {
 
 fn add(call: &Call<'_>) -> Outcome {
     let mut key = call.write(1)?;
+    expect_functions(call, Some(&mut key))?;
     let filter = expect_mut(&mut key)?;
     let arguments = call.arguments_from(2);
     let new = with_room(arguments, |room| {
@@ -171,6 +180,7 @@ fn add(call: &Call<'_>) -> Outcome {
 
 fn add_many(call: &Call<'_>) -> Outcome {
     let mut key = call.write(1)?;
+    expect_functions(call, Some(&mut key))?;
     let filter = expect_mut(&mut key)?;
     let arguments = call.arguments_from(2);
     let new = with_room(arguments, |room| {
@@ -185,7 +195,8 @@ fn add_many(call: &Call<'_>) -> Outcome {
 }
 
 fn exists(call: &Call<'_>) -> Outcome {
-    let key = call.read(1)?;
+    let mut key = call.read(1)?;
+    expect_functions(call, key.as_mut())?;
     if key.is_none() {
         // Nothing is near anything in a filter that does not exist; whether the item would fit it is unknown.
         call.integer(0);
@@ -203,7 +214,8 @@ fn exists(call: &Call<'_>) -> Outcome {
 }
 
 fn exist(call: &Call<'_>) -> Outcome {
-    let key = call.read(1)?;
+    let mut key = call.read(1)?;
+    expect_functions(call, key.as_mut())?;
     if key.is_none() {
         reply_all(call, vec![false; call.count() - 2]);
         return Ok(());
@@ -220,7 +232,8 @@ fn exist(call: &Call<'_>) -> Outcome {
 }
 
 fn hits(call: &Call<'_>) -> Outcome {
-    let key = call.read(1)?;
+    let mut key = call.read(1)?;
+    expect_functions(call, key.as_mut())?;
     let filter = expect(&key)?;
     let arguments = call.arguments_from(2);
     let found = with_room(arguments, |room| {
@@ -228,13 +241,26 @@ fn hits(call: &Call<'_>) -> Outcome {
         let item = read_one(filter.spec().metric(), arguments, &mut room.copies)?;
         filter.find(item, &mut room.hashed).map_err(Refusal::because)
     })?;
+    if filter.bytes() <= background::SMALL || !call.can_wait() {
+        reply_hits(call, filter, found);
+        return Ok(());
+    }
+    // How likely it is accepted may take a look at all tables.
+    let filter = key.as_mut().and_then(server::Key::value_mut).and_then(|value| value.filter.as_mut());
+    let Some(filter) = filter.map(Filter::share) else { return Err(super::no_key()) };
+    background::work(call, true, move |worker| {
+        worker.unlocked(|call| reply_hits(call, &filter, found));
+        Ok(())
+    })
+}
+
+fn reply_hits(call: &Call<'_>, filter: &Filter<'_>, found: Match) {
     call.array(3);
     // An exact near filter has one band, as it were: it hits or it does not.
     let (hits, bands) = if found.bands == 0 { (found.near.into(), 1) } else { (found.hits, found.bands) };
     call.integer(hits.into());
     call.integer(bands.into());
     call.double(filter.acceptance_of_hits(found));
-    Ok(())
 }
 
 pub fn reply_all(call: &Call<'_>, answers: impl IntoIterator<Item = bool, IntoIter: ExactSizeIterator>) {

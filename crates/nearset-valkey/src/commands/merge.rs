@@ -1,12 +1,18 @@
 //! `NEAR.MERGE`: all items of several filters in one.
+//!
+//! Large filters are merged on another thread, as they were when the command came. Meanwhile they answer questions; what would
+//! change one of them waits, so that replicas, which merge when they are told to, come to the same filter.
+
+use std::sync::Arc;
 
 use super::docs::{Argument, Command, Keys, entry};
 use super::expect;
+use crate::background::{self, Ending, Job};
 use crate::items::shown;
 use crate::memory::{self, Floor, Need};
-use crate::refusal::{Outcome, Refusal};
+use crate::refusal::{Outcome, Refusal, refuse};
 use crate::server::{Call, Key};
-use crate::value::{Value, weight};
+use crate::value::{Value, bytes_to_copy, weight};
 use nearset::Filter;
 use nearset::spec::SpecError;
 use redis_module::raw;
@@ -15,8 +21,9 @@ pub const MERGE: Command = Command {
     name: c"NEAR.MERGE",
     entry: entry!(merge),
     flags: c"write deny-oom",
+    is_trusted: false,
     summary: c"Takes the items of filters of equal spec into one, which is made if there is none",
-    complexity: c"O(bytes of all filters)",
+    complexity: c"O(bytes of all filters), on another thread where they are large",
     arity: -3,
     keys: &[
         Keys::CHANGE,
@@ -30,34 +37,42 @@ const MERGED: &str = "the merged filter";
 
 fn merge(call: &Call<'_>) -> Outcome {
     let mut destination = call.write(1)?;
-    let mut opened = Vec::new();
-    for argument in 2..call.count() {
-        let source = call.read(argument)?;
-        if source.is_none() {
-            let name = shown(call.argument(argument));
-            return Err(Refusal::Because(format!("the key {name} does not exist: make it with NEAR.RESERVE")));
-        }
-        // A filter has all its own items already.
-        if call.argument(argument) != call.argument(1) {
-            opened.push(source);
+    let mut opened = open_sources(call)?;
+    for source in &mut opened {
+        if let Some(value) = source.as_mut().and_then(Key::value_mut) {
+            value.wait(call)?;
         }
     }
     let sources = opened.iter().map(expect).collect::<Outcome<Vec<_>>>()?;
-    match destination.value_mut().map(Value::filter_mut).transpose()? {
+    let target = destination.value_mut().map(Value::filter_mut).transpose()?;
+    let Some((first, rest)) = sources.split_first() else {
+        let Some(_) = target else { return Err(super::no_key()) };
+        call.ok();
+        return Ok(());
+    };
+    let bytes = target.as_ref().map_or(0, |filter| filter.bytes());
+    let bytes = sources.iter().map(|source| source.bytes()).fold(bytes, u64::saturating_add);
+    if bytes > background::SMALL && call.can_wait() {
+        let floor = match &target {
+            Some(filter) => check(call, filter, &sources, 0, weight(filter))?,
+            None => check(call, first, rest, weight(first), 0)?,
+        };
+        drop(floor);
+        return merge_later(call, &mut destination, &mut opened);
+    }
+    match target {
         Some(filter) => {
-            let Some(_) = sources.first() else {
-                call.ok();
-                return Ok(());
-            };
-            let floor = check(call, filter, &sources, 0)?;
+            let floor = check(call, filter, &sources, 0, bytes_to_copy(filter, u64::MAX))?;
             merge_all(filter, &sources)?;
             drop(floor);
         }
         None => {
-            let Some((first, rest)) = sources.split_first() else { return Err(super::no_key()) };
-            let floor = check(call, first, rest, weight(first))?;
-            let mut filter = first.try_clone().map_err(no_room)?;
-            merge_all(&mut filter, rest)?;
+            let floor = check(call, first, rest, weight(first), 0)?;
+            let first = opened.first_mut().and_then(|key| key.as_mut()?.value_mut()?.filter.as_mut());
+            let Some(shared) = first.map(Filter::share) else { return Err(super::no_key()) };
+            let mut filter = shared.try_into_owned().map_err(no_room)?;
+            let sources = opened.iter().map(expect).collect::<Outcome<Vec<_>>>()?;
+            merge_all(&mut filter, &sources[1..])?;
             drop(floor);
             destination.set(Value::of(filter));
         }
@@ -66,9 +81,86 @@ fn merge(call: &Call<'_>) -> Outcome {
     Ok(())
 }
 
+/// Opens all sources but the destination, which has all its own items already.
+fn open_sources<'c>(call: &'c Call<'_>) -> Outcome<Vec<Option<Key<'c>>>> {
+    let mut opened = Vec::new();
+    for argument in 2..call.count() {
+        let source = call.read(argument)?;
+        if source.is_none() {
+            let name = shown(call.argument(argument));
+            return refuse!("the key {name} does not exist: make it with NEAR.RESERVE");
+        }
+        if call.argument(argument) != call.argument(1) {
+            opened.push(source);
+        }
+    }
+    Ok(opened)
+}
+
+/// Merges filters as they are now on another thread, and holds up what would change them.
+fn merge_later(call: &Call<'_>, destination: &mut Key<'_>, sources: &mut [Option<Key<'_>>]) -> Outcome {
+    let job = Job::begin();
+    let values =
+        std::iter::once(destination.value_mut()).chain(sources.iter_mut().map(|key| key.as_mut()?.value_mut()));
+    let mut filters = Vec::new();
+    for value in values.flatten() {
+        value.job = Some(Arc::clone(&job));
+        filters.extend(value.filter.as_mut().map(Filter::share));
+    }
+    // A mark of a job that is over means nothing, so none has to be taken away.
+    background::work(call, true, move |worker| {
+        let ending = Ending(job);
+        let merged = merge_shared(filters)?;
+        let old = worker.locked(|call| put(call, &ending.0, merged))?;
+        drop(ending);
+        worker.unlocked(|call| call.ok());
+        drop(old);
+        Ok(())
+    })
+}
+
+/// Merges all filters after the first into a copy of it.
+fn merge_shared(mut filters: Vec<Filter<'static>>) -> Outcome<Filter<'static>> {
+    let rest = filters.split_off(1);
+    let Some(first) = filters.pop() else { return Err(super::no_key()) };
+    let mut merged = first.try_into_owned().map_err(no_room)?;
+    merge_all(&mut merged, &rest.iter().collect::<Vec<_>>())?;
+    Ok(merged)
+}
+
+/// Puts the merged filter into its place, if nothing happened to any of them in between; returns what was there before.
+fn put(call: &Call<'_>, job: &Arc<Job>, merged: Filter<'static>) -> Outcome<Option<Filter<'static>>> {
+    let is_marked = |value: Option<&Value>| {
+        value.is_some_and(|value| value.job.as_ref().is_some_and(|found| Arc::ptr_eq(found, job)))
+    };
+    let mut destination = call.write_during(1)?;
+    let is_new = destination.value().is_none();
+    let sources = open_sources(call)?;
+    let mut all = sources.iter().map(|source| source.as_ref().and_then(Key::value));
+    if !(is_new || is_marked(destination.value())) || !all.all(is_marked) {
+        return refuse!("one of the keys was changed while they were merged: send the command again");
+    }
+    let old = match destination.value_mut() {
+        Some(value) => value.filter.replace(merged),
+        None => {
+            destination.set(Value::of(merged));
+            None
+        }
+    };
+    call.replicate();
+    destination.changed(c"near.merge");
+    Ok(old)
+}
+
 /// That nothing will fail half way: the filters fit together, and what they come to is allowed, `copied` bytes of it for a new
-/// filter.
-fn check(call: &Call<'_>, filter: &Filter<'_>, sources: &[&Filter<'static>], copied: u64) -> Outcome<Floor> {
+/// filter and `passing` for a moment.
+fn check(
+    call: &Call<'_>,
+    filter: &Filter<'_>,
+    sources: &[&Filter<'static>],
+    copied: u64,
+    passing: u64,
+) -> Outcome<Floor> {
     let mut room = 0u64;
     // A filter on no terms takes on those of the first source that has some, which all others are then held to.
     let on_terms = sources.iter().copied().find(|source| source.spec().terms().is_some());
@@ -76,12 +168,8 @@ fn check(call: &Call<'_>, filter: &Filter<'_>, sources: &[&Filter<'static>], cop
         on_terms.map_or(Ok(0), |first| first.room_to_merge(source)).map_err(Refusal::because)?;
         room = room.saturating_add(filter.room_to_merge(source).map_err(Refusal::because)?);
     }
-    let need = Need {
-        what: MERGED,
-        total: weight(filter).saturating_add(room),
-        more: copied.saturating_add(room),
-        passing: 0,
-    };
+    let need =
+        Need { what: MERGED, total: weight(filter).saturating_add(room), more: copied.saturating_add(room), passing };
     memory::allow(call, need)
 }
 

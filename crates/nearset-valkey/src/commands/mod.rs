@@ -12,8 +12,12 @@ mod transfer;
 
 pub use register::register;
 
+use std::sync::Arc;
+
+use crate::background;
+use crate::memory::{self, Need};
 use crate::refusal::{Outcome, Refusal};
-use crate::server::Key;
+use crate::server::{Call, Key};
 use crate::value::Value;
 use docs::Command;
 use nearset::Filter;
@@ -46,6 +50,27 @@ fn expect<'k>(key: &'k Option<Key<'_>>) -> Outcome<&'k Filter<'static>> {
 /// Returns the filter of a key that must have one, to be changed.
 fn expect_mut<'k>(key: &'k mut Key<'_>) -> Outcome<&'k mut Filter<'static>> {
     key.value_mut().map_or_else(|| Err(no_key()), Value::filter_mut)
+}
+
+/// Lets a command that hashes items wait until the filter's functions are drawn, where that takes long.
+fn expect_functions(call: &Call<'_>, key: Option<&mut Key<'_>>) -> Outcome {
+    let Some(value) = key.and_then(Key::value_mut) else { return Ok(()) };
+    let Some(filter) = value.filter.as_mut() else { return Ok(()) };
+    let bytes = filter.bytes_to_prepare(0);
+    if bytes <= background::FEW_FUNCTIONS || !call.can_wait() {
+        return Ok(());
+    }
+    let under_way = value.drawing.as_ref().filter(|job| !job.is_over()).map(Arc::clone);
+    let job = match under_way {
+        Some(job) => job,
+        None => {
+            let need = Need { what: "the filter's functions", total: 0, more: 0, passing: 2 * bytes };
+            drop(memory::allow(call, need)?);
+            background::draw(filter.share())
+        }
+    };
+    value.drawing = Some(Arc::clone(&job));
+    Err(Refusal::Wait(job))
 }
 
 fn no_key() -> Refusal {

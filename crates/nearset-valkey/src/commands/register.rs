@@ -11,8 +11,11 @@ use super::docs::{Argument, Command, Keys};
 /// The version of the module in which all commands came.
 const SINCE: &CStr = c"0.1.0";
 
-/// The access category that all commands are in, where the server lets modules have one.
+/// The access category of commands that anybody may use who may use filters, where the server lets modules have one.
 const CATEGORY: &CStr = c"near";
+
+/// That of commands for clients that are trusted. They are in no other but `dangerous`, so that nobody comes by them with `+@read`.
+const TRUSTED: &CStr = c"near-trusted";
 
 const VERSION: raw::RedisModuleCommandInfoVersion = raw::RedisModuleCommandInfoVersion {
     version: 1,
@@ -26,7 +29,9 @@ pub fn register(ctx: *mut raw::RedisModuleCtx) -> bool {
     // SAFETY: the pointers were set when the module was initialised; the context is the module's own while it is loaded.
     let has_category = unsafe {
         match (raw::RedisModule_AddACLCategory, raw::RedisModule_SetCommandACLCategories) {
-            (Some(add), Some(_)) => add(ctx, CATEGORY.as_ptr()) == raw::REDISMODULE_OK as c_int,
+            (Some(add), Some(_)) => {
+                [CATEGORY, TRUSTED].iter().all(|name| add(ctx, name.as_ptr()) == raw::REDISMODULE_OK as c_int)
+            }
             _ => false,
         }
     };
@@ -79,8 +84,11 @@ fn categories(command: &Command, has_category: bool) -> CString {
         if has(b"write") { c"write" } else { c"read" }.to_bytes(),
         if has(b"fast") { c"fast" } else { c"slow" }.to_bytes(),
     ];
+    if command.is_trusted {
+        names = vec![c"dangerous".to_bytes()];
+    }
     if has_category {
-        names.push(CATEGORY.to_bytes());
+        names.push(if command.is_trusted { TRUSTED } else { CATEGORY }.to_bytes());
     }
     CString::new(names.join(&b' ')).unwrap_or_default()
 }

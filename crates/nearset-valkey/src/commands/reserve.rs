@@ -1,12 +1,13 @@
 //! `NEAR.RESERVE`: plans a filter from what is wanted of it, and says what it promises.
 
-use nearset::Filter;
 use nearset::family::WorkLimit;
+use nearset::{Filter, FilterSpec};
 
 use super::docs::{Argument, Command, Keys, entry};
+use crate::background::{self, Worker};
 use crate::memory::{self, Need};
 use crate::refusal::{Outcome, refuse};
-use crate::server::Call;
+use crate::server::{Call, Key};
 use crate::value::Value;
 use crate::{fields, options};
 
@@ -14,8 +15,9 @@ pub const RESERVE: Command = Command {
     name: c"NEAR.RESERVE",
     entry: entry!(reserve),
     flags: c"write deny-oom",
+    is_trusted: false,
     summary: c"Makes a filter from what is near, what is far, how many items are expected and which errors may be made, and says what it promises",
-    complexity: c"O(bytes of the filter); planning takes up to seconds where near and far are close, unless the description of a plan is given",
+    complexity: c"O(bytes of the filter), and planning, which takes up to seconds where near and far are close: both on another thread",
     arity: -4,
     keys: &[Keys::CREATE],
     arguments: &[
@@ -83,33 +85,69 @@ pub const RESERVE: Command = Command {
 };
 
 fn reserve(call: &Call<'_>) -> Outcome {
-    let mut key = call.write(1)?;
-    if let Some(value) = key.value() {
-        value.filter()?;
-        return refuse!("the key exists: DEL it first, or take another name");
-    }
-    let description = options::describe(call.arguments_from(2), call.work_limit())?;
-    // What is bounded is held against the limit as it will be one day, rather than failing then.
-    let bytes = description.most_bytes().unwrap_or_else(|| description.bytes());
+    expect_absent(&call.write(1)?)?;
+    let limit = call.work_limit();
+    let is_described = call.argument(2).eq_ignore_ascii_case(b"DESCRIPTION");
+    let described = if is_described { Some(options::describe(call.arguments_from(2), limit)?) } else { None };
+    let is_long = described.as_ref().is_none_or(|description| {
+        description.bytes() > background::SMALL || description.bytes_of_functions() > background::FEW_FUNCTIONS
+    });
+    background::work(call, is_long, move |worker| {
+        let description = match described {
+            Some(description) => description,
+            None => worker.unlocked(|call| options::describe(call.arguments_from(2), limit))?,
+        };
+        let filter = make(worker, &description)?;
+        worker.locked(|call| put(call, &description, filter))
+    })
+}
+
+fn expect_absent(key: &Key<'_>) -> Outcome {
+    let Some(value) = key.value() else { return Ok(()) };
+    value.filter()?;
+    refuse!("the key exists: DEL it first, or take another name")
+}
+
+/// Returns bytes that the filter may come to, if that is bounded; else those that it begins with.
+fn bytes(description: &FilterSpec) -> u64 {
+    description.most_bytes().unwrap_or_else(|| description.bytes())
+}
+
+/// Allocates the filter, if it is allowed.
+fn make(worker: &Worker<'_>, description: &FilterSpec) -> Outcome<Filter<'static>> {
     let functions = description.bytes_of_functions();
-    let floor = memory::allow(
-        call,
-        Need {
-            what: "the filter",
-            total: bytes.saturating_add(functions),
-            more: description.bytes().saturating_add(functions),
-            passing: 0,
-        },
-    )?;
-    let filter =
-        Filter::new_within(&description, WorkLimit::Unlimited).map_err(|error| memory::refused("the filter", error))?;
+    // What keeps its items begins with none of them.
+    let begins_with = if description.bytes() == 0 { bytes(description) } else { description.bytes() };
+    // What is bounded is held against the limit as it will be one day, rather than failing then.
+    let need = Need {
+        what: "the filter",
+        total: bytes(description).saturating_add(functions),
+        more: begins_with.saturating_add(functions),
+        passing: 0,
+    };
+    let floor = worker.locked(|call| {
+        expect_absent(&call.write_during(1)?)?;
+        memory::allow(call, need)
+    })?;
+    let filter = Filter::new_within(description, WorkLimit::Unlimited);
+    let filter = filter.map_err(|error| memory::refused(need.what, error))?;
     drop(floor);
-    let bytes = filter.bytes();
+    if worker.is_thread() && functions > background::FEW_FUNCTIONS {
+        // Now rather than at the first item, which would wait.
+        drop(filter.hasher());
+    }
+    Ok(filter)
+}
+
+fn put(call: &Call<'_>, description: &FilterSpec, filter: Filter<'static>) -> Outcome {
+    let mut key = call.write_during(1)?;
+    expect_absent(&key)?;
+    let bytes = if filter.bytes() == 0 { bytes(description) } else { filter.bytes() };
     key.set(Value::of(filter));
     call.replicate_as(RESERVE.name, &key, c"DESCRIPTION", &description.encode());
     key.changed(c"near.reserve");
 
-    let mut promise = fields::promise(&description);
+    let mut promise = fields::promise(description);
     promise.push(("bytes", fields::Field::Count(bytes)));
     fields::reply(call, &promise);
     Ok(())

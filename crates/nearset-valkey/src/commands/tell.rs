@@ -2,15 +2,18 @@
 
 use super::docs::{Argument, Command, Keys, entry};
 use super::expect;
+use crate::background;
 use crate::fields::{self, Field};
 use crate::items::shown;
 use crate::refusal::{Outcome, Refusal, refuse};
-use crate::server::Call;
+use crate::server::{Call, Key};
+use nearset::Filter;
 
 pub const CARD: Command = Command {
     name: c"NEAR.CARD",
     entry: entry!(card),
     flags: c"readonly fast",
+    is_trusted: false,
     summary: c"How many items were added, repeats included and forgotten ones not; 0 if there is no such key",
     complexity: c"O(1)",
     arity: 2,
@@ -22,8 +25,9 @@ pub const INFO: Command = Command {
     name: c"NEAR.INFO",
     entry: entry!(info),
     flags: c"readonly",
+    is_trusted: false,
     summary: c"What a filter promised, and how it is now: items, generations, load, bytes, and the errors that it predicts of itself; or one of these",
-    complexity: c"O(1), where the load is counted along; else O(bytes of the newest generation)",
+    complexity: c"O(1), where the load is counted along; else O(bytes of the filter), on another thread where it is large",
     arity: -2,
     keys: &[Keys::READ],
     arguments: &[Argument::KEY, Argument::text(c"field").optional()],
@@ -33,6 +37,7 @@ pub const SPEC: Command = Command {
     name: c"NEAR.SPEC",
     entry: entry!(spec),
     flags: c"readonly fast",
+    is_trusted: true,
     summary: c"What a client needs that hashes items itself: the filter's description, for NEAR.RESERVE and for the libraries, and what it says",
     complexity: c"O(1)",
     arity: 2,
@@ -54,22 +59,25 @@ fn info(call: &Call<'_>) -> Outcome {
     if call.count() > 3 {
         return Err(Refusal::Arity);
     }
-    let key = call.read(1)?;
-    let filter = expect(&key)?;
-    let mut all = fields::promise(&filter.spec());
-    // A filter that has grown is made for more than what was reserved.
-    let state = fields::state(filter);
-    all.retain(|(name, _)| state.iter().all(|(now, _)| now != name));
-    all.extend(state);
-    let Some(wanted) = call.arguments_from(2).next() else {
-        fields::reply(call, &all);
-        return Ok(());
-    };
-    match all.iter().find(|(name, _)| wanted.eq_ignore_ascii_case(name.as_bytes())) {
-        Some((_, field)) => field.reply(call),
-        None => {
-            let names: Vec<&str> = all.iter().map(|(name, _)| *name).collect();
-            return refuse!("{} is no field of this filter: there are {}", shown(wanted), names.join(", "));
+    let mut key = call.read(1)?;
+    let is_long = expect(&key)?.bytes() > background::SMALL && fields::counts(call.arguments_from(2).next());
+    if !is_long || !call.can_wait() {
+        return tell(call, expect(&key)?);
+    }
+    let filter = key.as_mut().and_then(Key::value_mut).and_then(|value| value.filter.as_mut()).map(Filter::share);
+    let Some(filter) = filter else { return Err(super::no_key()) };
+    background::work(call, true, move |worker| worker.unlocked(|call| tell(call, &filter)))
+}
+
+fn tell(call: &Call<'_>, filter: &Filter<'_>) -> Outcome {
+    let wanted = call.arguments_from(2).next();
+    let all = fields::told(filter, wanted);
+    match (wanted, &all[..]) {
+        (None, _) => fields::reply(call, &all),
+        (Some(_), [(_, field)]) => field.reply(call),
+        (Some(wanted), _) => {
+            let names = fields::names(&filter.spec()).join(", ");
+            return refuse!("{} is no field of this filter: there are {names}", shown(wanted));
         }
     }
     Ok(())

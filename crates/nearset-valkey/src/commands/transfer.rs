@@ -1,24 +1,26 @@
 //! `NEAR.DUMP` and `NEAR.LOAD`: filters as nearset's own file, in chunks.
 //!
-//! A cursor is the position of a chunk in the file. Those that DUMP gives have a mark of the filter's state in their upper bits,
-//! so that a filter that changed in between is dumped again from the start rather than half old and half new; where a change
-//! leaves the mark as it was, the file's checksums tell. LOAD does not look at the mark. `NEAR.LOAD key ABANDON ""` lets go of
+//! A cursor is the position of a chunk in the file. Those that DUMP gives have the dump's mark in their upper bits: all its chunks
+//! are of the filter as it was when the first one was asked for, however it changes meanwhile. A key has one dump at a time. LOAD does
+//! not look at the mark. `NEAR.LOAD key ABANDON ""` lets go of
 //! what has come so far, which replicas are told when the last chunk shows that a file is damaged: the error itself would be
 //! theirs too.
 
 use std::io;
+use std::sync::Arc;
 
 use nearset::spec::SpecError;
 use nearset::{DecodeError, Filter};
 
 use super::docs::{Argument, Command, Keys, entry};
 use super::expect;
+use crate::background;
 use crate::config;
 use crate::items::{number, shown};
 use crate::memory::{self, Need};
 use crate::refusal::{Outcome, Refusal, refuse};
-use crate::server::{Call, Key};
-use crate::value::{Incoming, Value, weight};
+use crate::server::{Call, Key, look_after};
+use crate::value::{Dump, Incoming, Value, weight};
 
 /// The most that DUMP gives at once, and what it gives unless it is asked for less.
 const CHUNK: usize = 16 << 20;
@@ -30,9 +32,11 @@ pub const DUMP: Command = Command {
     name: c"NEAR.DUMP",
     entry: entry!(dump),
     flags: c"readonly",
+    is_trusted: true,
     summary:
         c"A chunk of the filter as a file, and the cursor of the next one, which is 0 after the last; begin with 0",
-    complexity: c"O(bytes of the filter)",
+    complexity:
+        c"O(bytes of the chunk), and of the filter for the first one; on another thread where the filter is large",
     arity: -3,
     keys: &[Keys::READ],
     arguments: &[Argument::KEY, Argument::whole(c"cursor"), Argument::whole(c"bytes").after(c"COUNT").optional()],
@@ -42,6 +46,7 @@ pub const LOAD: Command = Command {
     name: c"NEAR.LOAD",
     entry: entry!(load),
     flags: c"write deny-oom",
+    is_trusted: false,
     summary: c"Takes the chunks of a filter's file in order; with the last one the filter is checked and there",
     complexity: c"O(bytes of the chunk), and of the filter for the last one",
     arity: -4,
@@ -62,14 +67,8 @@ fn position(cursor: u64) -> u64 {
     cursor & ((1 << POSITION_BITS) - 1)
 }
 
-/// Returns a mark of what the filter holds, never 0.
-fn mark(filter: &Filter<'_>) -> u64 {
-    filter.len() % 0x7fff + 1
-}
-
 /// The part of what is written that is wanted.
 struct Window {
-    skip: u64,
     room: usize,
     part: Vec<u8>,
     /// Whether anything came after it.
@@ -78,12 +77,9 @@ struct Window {
 
 impl io::Write for Window {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let skipped = self.skip.min(bytes.len() as u64);
-        self.skip -= skipped;
-        let rest = &bytes[skipped as usize..];
-        let taken = rest.len().min(self.room - self.part.len());
-        self.part.extend_from_slice(&rest[..taken]);
-        if taken < rest.len() {
+        let taken = bytes.len().min(self.room - self.part.len());
+        self.part.extend_from_slice(&bytes[..taken]);
+        if taken < bytes.len() {
             self.more = true;
             return Err(io::Error::other("the window is full"));
         }
@@ -108,29 +104,60 @@ fn dump(call: &Call<'_>) -> Outcome {
         room = wanted;
     }
     let cursor = cursor(call.argument(2))?;
-    let key = call.read(1)?;
-    let filter = expect(&key)?;
-    let (marked, mark) = (cursor >> POSITION_BITS, mark(filter));
-    if marked != 0 && marked != mark {
-        return refuse!("the filter changed since its dump began: begin again with cursor 0");
-    }
+    let position = position(cursor);
+    let mut key = call.read(1)?;
+    let bytes = expect(&key)?.bytes();
     // A chunk is at most the file, which has little beside the tables; the server makes a copy of it.
-    let chunk = (room as u64).min(filter.bytes().saturating_add(memory::UNFORESEEN));
+    let chunk = (room as u64).min(bytes.saturating_add(memory::UNFORESEEN));
     let floor = memory::allow(call, Need { what: "the chunk", total: 0, more: 0, passing: 2 * chunk })?;
     drop(floor);
-    let mut part = Vec::new();
-    part.try_reserve_exact(chunk as usize).map_err(|_| memory::no_memory("the chunk"))?;
-    let mut window = Window { skip: position(cursor), room, part, more: false };
-    // The only error is that the window is full.
-    let _ = filter.encode(&mut window);
-    if window.part.is_empty() {
-        return refuse!("cursor {cursor} lies beyond the end: begin with 0");
+    let Some(value) = key.as_mut().and_then(Key::value_mut) else { return Err(super::no_key()) };
+    let dump = state_to_dump(call, value, cursor >> POSITION_BITS)?;
+    let Some(filter) = dump.filter() else { return over() };
+    background::work(call, bytes > background::SMALL, move |worker| {
+        let mut part = Vec::new();
+        part.try_reserve_exact(chunk as usize).map_err(|_| memory::no_memory("the chunk"))?;
+        let mut window = Window { room, part, more: false };
+        // The only error is that the window is full.
+        let _ = filter.encode_from(position, &mut window);
+        let is_beyond = window.part.is_empty();
+        let next = if window.more { dump.mark << POSITION_BITS | (position + window.part.len() as u64) } else { 0 };
+        if next == 0 {
+            drop(filter);
+            dump.end();
+        }
+        if is_beyond {
+            return refuse!("cursor {cursor} lies beyond the end: begin with 0");
+        }
+        worker.unlocked(|call| {
+            call.array(2);
+            call.count_reply(next);
+            call.bulk(&window.part);
+        });
+        Ok(())
+    })
+}
+
+fn over<T>() -> Outcome<T> {
+    refuse!("the dump of this cursor is over, or another one of this key began: begin again with cursor 0")
+}
+
+/// Returns the state that a dump with this mark began with; without one, the present state.
+fn state_to_dump(call: &Call<'_>, value: &mut Value, mark: u64) -> Outcome<Arc<Dump>> {
+    if mark != 0 {
+        let known = value.dump.as_ref().filter(|dump| dump.mark == mark);
+        return known.map_or_else(over, |dump| Ok(Arc::clone(dump)));
     }
-    let next = if window.more { mark << POSITION_BITS | (position(cursor) + window.part.len() as u64) } else { 0 };
-    call.array(2);
-    call.count_reply(next);
-    call.bulk(&window.part);
-    Ok(())
+    let dump = Arc::new(Dump::begin(value.filter_mut()?.share()));
+    value.dump = Some(Arc::clone(&dump));
+    let watched = Arc::downgrade(&dump);
+    let milliseconds = Dump::PATIENCE.as_millis() as i64;
+    look_after(
+        call.context(),
+        milliseconds,
+        Box::new(move || watched.upgrade().is_some_and(|dump| dump.end_if_idle())),
+    );
+    Ok(dump)
 }
 
 fn load(call: &Call<'_>) -> Outcome {
@@ -161,7 +188,7 @@ fn begin(call: &Call<'_>, key: &mut Key<'_>, chunk: &[u8], replace: bool) -> Out
     }
     match key.value_mut() {
         Some(value) => value.incoming = Some(incoming),
-        None => key.set(Value { filter: None, incoming: Some(incoming) }),
+        None => key.set(Value::begun(incoming)),
     }
     taken(call, key);
     Ok(())
@@ -239,7 +266,11 @@ fn loaded(call: &Call<'_>, key: &mut Key<'_>, filter: Result<Filter<'static>, Un
     match filter {
         Ok(filter) => {
             match key.value_mut() {
-                Some(value) => *value = Value::of(filter),
+                Some(value) => {
+                    let old = std::mem::replace(value, Value::of(filter));
+                    let bytes = old.bytes();
+                    background::discard(old, bytes);
+                }
                 None => key.set(Value::of(filter)),
             }
             taken(call, key);

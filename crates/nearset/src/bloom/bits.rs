@@ -357,7 +357,7 @@ mod tests {
         }
     }
 
-    /// More than two pages, the last one short.
+    /// The last page is short.
     const SEVERAL_PAGES: usize = 150;
 
     fn owned_lines() -> BitArray<'static> {

@@ -13,14 +13,15 @@ use std::{
 
 use crate::simd::line::{Line, Lines};
 
-/// Lines per page: 4 kB. An item changes a line in each band, and each may copy a page.
-const PAGE: usize = 64;
+/// Lines per page: 1 kB. An item changes a line in each band, and each may copy a page; so pages are small, at 8 bytes each for the
+/// list of them.
+const PAGE: usize = 16;
 
 /// What copying a page takes, the allocation's own bytes included.
 const PAGE_BYTES: u64 = (PAGE + 4) as u64 * size_of::<Line>() as u64;
 
 /// Pages that are moved back into the base before a change, once nobody else has it: half a millisecond's work.
-const FOLDED_AT_ONCE: usize = 512;
+const FOLDED_AT_ONCE: usize = 2048;
 
 type Page = Arc<[Line; PAGE]>;
 

@@ -12,8 +12,7 @@ use crate::{
     spec::{GenerationSpec, Table, Terms, WhenFull},
 };
 
-/// A generation is full at this many times its capacity: its load is an estimate, which must not end it early.
-pub(super) const TOLERANCE: f64 = 1.02;
+pub(super) const TOLERANCE: f64 = Terms::TOLERANCE;
 
 /// The load of a generation that has what it was made for is looked at after every part of its capacity as small as this.
 pub(super) const LOOKS: u64 = 64;

@@ -97,7 +97,7 @@ impl Filter<'static> {
     }
 
     /// Returns the filter as it is now, at once and in no memory of its own: tables are shared, and a change to either filter first
-    /// copies the 4 kB that it falls on. For copies, and for work on another thread while this one goes on.
+    /// copies the kilobyte that it falls on. For copies, and for work on another thread while this one goes on.
     /// [`Self::try_into_owned`] makes the tables its own. Functions are shared as well.
     pub fn share(&mut self) -> Self {
         Self::with_terms(self.filters.iter_mut().map(Generation::share).collect(), self.terms)

@@ -146,16 +146,20 @@ impl FilterSpec {
         self.near().map_or(0, |spec| spec.family.bytes_of_functions(spec.layout()))
     }
 
-    /// Bytes that the filter may come to: all generations of a window. `None` where there is no bound: if it grows, or keeps its
-    /// items to compare them all.
+    /// Bytes that the filter may come to: all generations of a window, with all items where they are kept to be compared. `None` where
+    /// there is no bound: if it grows, or keeps items on no terms.
     pub fn most_bytes(&self) -> Option<u64> {
-        if self.bytes() == 0 {
-            return None;
-        }
+        let one = match (&self.first, self.bytes()) {
+            (GenerationSpec::Exact(spec), 0) => {
+                let items = libm::ceil(Terms::TOLERANCE * self.terms?.capacity as f64) as u64;
+                items.saturating_mul(8 * spec.fold_words() as u64)
+            }
+            (_, bytes) => bytes,
+        };
         match self.terms.map(|terms| terms.when_full) {
             Some(WhenFull::Grow) => None,
-            None | Some(WhenFull::Refuse) => Some(self.bytes()),
-            Some(WhenFull::Forget { generations }) => Some(self.bytes().saturating_mul(generations.into())),
+            None | Some(WhenFull::Refuse) => Some(one),
+            Some(WhenFull::Forget { generations }) => Some(one.saturating_mul(generations.into())),
         }
     }
 

@@ -49,6 +49,9 @@ pub struct Terms {
 }
 
 impl Terms {
+    /// A generation is full at this many times its capacity: its load is an estimate, which must not end it early.
+    pub(crate) const TOLERANCE: f64 = 1.02;
+
     /// Terms from their parts. [`FilterSpec::on_terms`](super::FilterSpec::on_terms) checks that they make sense.
     pub const fn new(
         near: Distance,

@@ -1,0 +1,282 @@
+//! Work that takes longer than a command may hold the server: on threads of our own, while the client waits and others are served.
+//!
+//! Claim: nothing here that grows with a filter, plans, or draws functions runs on the server's thread, except where a client can't
+//! wait: in transactions and scripts, on the link from a primary, and while the server loads its files.
+//! Invariant: keys, arguments and memory limits are touched under the server's lock only ([`Worker::locked`]); between two locks
+//! anything may have happened to a key. A [`Job`] marks values that must not change meanwhile: commands that would change them wait
+//! for its end, and one that can't wait takes the mark away, which the job finds out.
+
+use std::collections::VecDeque;
+use std::ffi::{c_int, c_void};
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread::{self, ThreadId};
+use std::{io, ptr};
+
+use nearset::Filter;
+use redis_module::raw;
+
+use crate::allocator::touch_zeros;
+use crate::refusal::{Outcome, Refusal};
+use crate::server::{self, Call, Run, api};
+
+/// What takes about this many bytes of memory to be read or written is done in place: a millisecond or two.
+pub const SMALL: u64 = 8 << 20;
+
+/// Functions of more bytes than this take longer than a few milliseconds to draw.
+pub const FEW_FUNCTIONS: u64 = 256 << 10;
+
+/// Threads for clients that wait. One more gives back memory.
+const THREADS: usize = 2;
+
+type Task = Box<dyn FnOnce() + Send>;
+
+/// Tasks for some threads, the oldest first.
+struct Queue {
+    tasks: Mutex<VecDeque<Task>>,
+    came: Condvar,
+}
+
+impl Queue {
+    const fn new() -> Self {
+        Self { tasks: Mutex::new(VecDeque::new()), came: Condvar::new() }
+    }
+
+    fn push(&self, task: Task) {
+        locked(&self.tasks).push_back(task);
+        self.came.notify_one();
+    }
+
+    fn serve(&self) -> ! {
+        loop {
+            let mut tasks = locked(&self.tasks);
+            let task = loop {
+                match tasks.pop_front() {
+                    Some(task) => break task,
+                    None => tasks = self.came.wait(tasks).unwrap_or_else(PoisonError::into_inner),
+                }
+            };
+            drop(tasks);
+            // A panic is the task's to report; the thread goes on.
+            let _ = catch_unwind(AssertUnwindSafe(task));
+        }
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+static WORK: Queue = Queue::new();
+static DISCARDED: Queue = Queue::new();
+
+/// The server's thread, which runs commands.
+static MAIN: OnceLock<ThreadId> = OnceLock::new();
+
+/// Starts the threads; now, because there is memory for them.
+pub fn start() -> io::Result<()> {
+    MAIN.get_or_init(|| thread::current().id());
+    for (queue, threads) in [(&WORK, THREADS), (&DISCARDED, 1)] {
+        for _ in 0..threads {
+            thread::Builder::new().name("nearset".into()).spawn(|| {
+                touch_zeros();
+                // The first allocation of a thread may take much address space, which should not wait for the first task.
+                drop(Box::new(0));
+                queue.serve()
+            })?;
+        }
+    }
+    Ok(())
+}
+
+/// Drops a value of so many bytes, on another thread if they are many: giving back pages takes .2 ms per MB.
+pub fn discard<T: Send + 'static>(value: T, bytes: u64) {
+    if bytes <= SMALL || MAIN.get() != Some(&thread::current().id()) {
+        return drop(value);
+    }
+    DISCARDED.push(Box::new(move || drop(value)));
+}
+
+/// A client that waits, and what is needed to answer it from another thread.
+pub struct Waiting {
+    client: *mut raw::RedisModuleBlockedClient,
+    ctx: *mut raw::RedisModuleCtx,
+    /// Ours until they are freed under the lock.
+    arguments: Vec<*mut raw::RedisModuleString>,
+}
+
+// SAFETY: the server lets any thread use a blocked client's context, by its rules: replies at any time, all else under its lock.
+// Strings are only read without it.
+unsafe impl Send for Waiting {}
+
+/// Who does a command's work, and how it gets at the server.
+pub enum Worker<'c> {
+    /// The server's own thread, in the command itself.
+    Command(&'c Call<'c>),
+    /// Another thread.
+    Thread(Waiting),
+}
+
+/// The server's lock, until it is dropped.
+struct Lock(*mut raw::RedisModuleCtx);
+
+impl Lock {
+    fn of(waiting: &Waiting) -> Self {
+        // SAFETY: the context is a thread-safe one, which lives until the client is unblocked.
+        unsafe { api!(RedisModule_ThreadSafeContextLock(waiting.ctx)) };
+        Self(waiting.ctx)
+    }
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // SAFETY: this thread took the lock.
+        unsafe { api!(RedisModule_ThreadSafeContextUnlock(self.0)) };
+    }
+}
+
+impl Worker<'_> {
+    /// Runs something that touches keys or limits, while no command runs.
+    ///
+    /// # Errors
+    /// Its own, or that the server became a replica in between, which nobody but its primary writes to.
+    pub fn locked<T>(&self, run: impl FnOnce(&Call<'_>) -> Outcome<T>) -> Outcome<T> {
+        let Worker::Thread(waiting) = self else { return self.unlocked(run) };
+        let _lock = Lock::of(waiting);
+        self.unlocked(|call| match call.is_replica() {
+            true => Err(Refusal::because("the server became a replica: send the command to its primary")),
+            false => run(call),
+        })
+    }
+
+    /// Reads arguments or replies, while commands may run.
+    pub fn unlocked<T>(&self, run: impl FnOnce(&Call<'_>) -> T) -> T {
+        match self {
+            Worker::Command(call) => run(call),
+            Worker::Thread(waiting) => run(&Call::of(waiting.ctx, &waiting.arguments, false)),
+        }
+    }
+
+    pub fn is_thread(&self) -> bool {
+        matches!(self, Worker::Thread(_))
+    }
+}
+
+/// Does a command's work: on another thread if it is long, unless the client can't wait.
+pub fn work(call: &Call<'_>, is_long: bool, work: impl FnOnce(&Worker<'_>) -> Outcome + Send + 'static) -> Outcome {
+    if !is_long || !call.can_wait() {
+        return work(&Worker::Command(call));
+    }
+    // SAFETY: the context is the command's own, and its client can be blocked. The arguments are kept beyond the command.
+    let waiting = unsafe {
+        let client = api!(RedisModule_BlockClient(call.context(), None, None, None, 0));
+        let ctx = api!(RedisModule_GetThreadSafeContext(client));
+        let arguments = call.strings().to_vec();
+        arguments.iter().for_each(|string| api!(RedisModule_RetainString(ctx, *string)));
+        Waiting { client, ctx, arguments }
+    };
+    WORK.push(Box::new(move || {
+        let worker = Worker::Thread(waiting);
+        let outcome = catch_unwind(AssertUnwindSafe(|| work(&worker)));
+        worker.unlocked(|call| call.end(outcome));
+        let Worker::Thread(waiting) = worker else { return };
+        // SAFETY: strings are freed under the lock, once; the context after its last use; and the client is unblocked once.
+        unsafe {
+            let lock = Lock::of(&waiting);
+            waiting.arguments.iter().for_each(|string| api!(RedisModule_FreeString(waiting.ctx, *string)));
+            drop(lock);
+            api!(RedisModule_FreeThreadSafeContext(waiting.ctx));
+            api!(RedisModule_UnblockClient(waiting.client, ptr::null_mut()));
+        }
+    }));
+    Ok(())
+}
+
+/// Something that is under way with values of some keys, for which commands wait that would change them.
+pub struct Job {
+    /// Commands that wait; `None` once the job is over.
+    waiting: Mutex<Option<Vec<Postponed>>>,
+}
+
+/// A command that is carried out when a job is over.
+struct Postponed {
+    client: *mut raw::RedisModuleBlockedClient,
+    run: Run,
+}
+
+// SAFETY: a blocked client may be unblocked on any thread.
+unsafe impl Send for Postponed {}
+
+impl fmt::Debug for Job {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("Job")
+    }
+}
+
+impl Job {
+    pub fn begin() -> Arc<Self> {
+        Arc::new(Self { waiting: Mutex::new(Some(Vec::new())) })
+    }
+
+    pub fn is_over(&self) -> bool {
+        locked(&self.waiting).is_none()
+    }
+
+    /// Carries a command out when the job is over. False if it is already.
+    pub fn postpone(&self, call: &Call<'_>, run: Run) -> bool {
+        let mut waiting = locked(&self.waiting);
+        let Some(waiting) = waiting.as_mut() else { return false };
+        // SAFETY: the context is the command's own, and its client can wait.
+        let client = unsafe { api!(RedisModule_BlockClient(call.context(), Some(again), None, Some(forget), 0)) };
+        waiting.push(Postponed { client, run });
+        true
+    }
+
+    /// Ends the job, and lets those go on that wait for it.
+    fn end(&self) {
+        for Postponed { client, run } in locked(&self.waiting).take().into_iter().flatten() {
+            // SAFETY: the client was blocked once, and is unblocked once; `forget` frees what it is given.
+            unsafe { api!(RedisModule_UnblockClient(client, Box::into_raw(Box::new(run)).cast())) };
+        }
+    }
+}
+
+/// Ends a job when it is dropped, whatever became of the work.
+pub struct Ending(pub Arc<Job>);
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        self.0.end();
+    }
+}
+
+/// Draws the functions of a filter on another thread, and lets commands wait for it that need them.
+pub fn draw(filter: Filter<'static>) -> Arc<Job> {
+    let job = Job::begin();
+    let ending = Ending(Arc::clone(&job));
+    WORK.push(Box::new(move || {
+        drop(filter.hasher());
+        drop(filter);
+        drop(ending);
+    }));
+    job
+}
+
+/// Carries out a command that was postponed.
+unsafe extern "C" fn again(
+    ctx: *mut raw::RedisModuleCtx,
+    argv: *mut *mut raw::RedisModuleString,
+    argc: c_int,
+) -> c_int {
+    // SAFETY: the server passes what `end` gave it, which lives until `forget`.
+    let run = unsafe { *api!(RedisModule_GetBlockedClientPrivateData(ctx)).cast::<Run>() };
+    server::answer_again(ctx, argv, argc, run)
+}
+
+unsafe extern "C" fn forget(_ctx: *mut raw::RedisModuleCtx, run: *mut c_void) {
+    if !run.is_null() {
+        // SAFETY: the server passes what `end` gave it, once.
+        drop(unsafe { Box::from_raw(run.cast::<Run>()) });
+    }
+}
