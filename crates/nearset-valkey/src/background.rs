@@ -10,6 +10,8 @@ use std::collections::VecDeque;
 use std::ffi::{c_int, c_void};
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::{self, ThreadId};
 use std::{io, ptr};
@@ -18,6 +20,7 @@ use nearset::Filter;
 use redis_module::raw;
 
 use crate::allocator::touch_zeros;
+use crate::memory::{self, Floor, Need};
 use crate::refusal::{Outcome, Refusal};
 use crate::server::{self, Call, Run, api};
 
@@ -27,8 +30,9 @@ pub const SMALL: u64 = 8 << 20;
 /// Functions of more bytes than this take longer than a few milliseconds to draw.
 pub const FEW_FUNCTIONS: u64 = 256 << 10;
 
-/// Threads for clients that wait. One more gives back memory.
-const THREADS: usize = 2;
+/// Threads that plan and draw functions. One makes tables: allocators keep what a thread had for this thread, so that several would
+/// keep several times as much. One gives back memory.
+const PLANNERS: usize = 2;
 
 type Task = Box<dyn FnOnce() + Send>;
 
@@ -68,7 +72,8 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-static WORK: Queue = Queue::new();
+static PLANS: Queue = Queue::new();
+static TABLES: Queue = Queue::new();
 static DISCARDED: Queue = Queue::new();
 
 /// The server's thread, which runs commands.
@@ -77,7 +82,7 @@ static MAIN: OnceLock<ThreadId> = OnceLock::new();
 /// Starts the threads; now, because there is memory for them.
 pub fn start() -> io::Result<()> {
     MAIN.get_or_init(|| thread::current().id());
-    for (queue, threads) in [(&WORK, THREADS), (&DISCARDED, 1)] {
+    for (queue, threads) in [(&PLANS, PLANNERS), (&TABLES, 1), (&DISCARDED, 1)] {
         for _ in 0..threads {
             thread::Builder::new().name("nearset".into()).spawn(|| {
                 touch_zeros();
@@ -92,10 +97,56 @@ pub fn start() -> io::Result<()> {
 
 /// Drops a value of so many bytes, on another thread if they are many: giving back pages takes .2 ms per MB.
 pub fn discard<T: Send + 'static>(value: T, bytes: u64) {
-    if bytes <= SMALL || MAIN.get() != Some(&thread::current().id()) {
+    if bytes <= SMALL || !is_main() {
         return drop(value);
     }
-    DISCARDED.push(Box::new(move || drop(value)));
+    UNDER_WAY.fetch_add(1, Ordering::Relaxed);
+    DISCARDED.push(Box::new(move || {
+        drop(value);
+        UNDER_WAY.fetch_sub(1, Ordering::Release);
+    }));
+}
+
+fn is_main() -> bool {
+    MAIN.get() == Some(&thread::current().id())
+}
+
+/// Values that were discarded and are not dropped yet.
+static UNDER_WAY: AtomicUsize = AtomicUsize::new(0);
+
+/// Waits until what was discarded is given back, for who finds no memory. False if there was nothing to wait for.
+pub fn await_discarded() -> bool {
+    if UNDER_WAY.load(Ordering::Acquire) == 0 {
+        return false;
+    }
+    let (sender, receiver) = sync_channel(1);
+    DISCARDED.push(Box::new(move || {
+        let _ = sender.send(());
+    }));
+    receiver.recv().is_ok()
+}
+
+/// Runs something on the thread that makes tables, and waits for it.
+fn among_tables<T: Send + 'static>(run: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+    let (sender, receiver) = sync_channel(1);
+    TABLES.push(Box::new(move || drop(sender.send(run()))));
+    receiver.recv().ok()
+}
+
+/// Runs something on the server's thread, and waits for it. Not under the server's lock, which that thread needs.
+fn on_main<T: Send + 'static>(run: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+    let (sender, receiver) = sync_channel(1);
+    let task: Task = Box::new(move || drop(sender.send(run())));
+    let task = Box::into_raw(Box::new(task)).cast();
+    // SAFETY: the server takes this from any thread, and passes the task to the function once.
+    unsafe { api!(RedisModule_EventLoopAddOneShot(Some(run_task), task)) };
+    receiver.recv().ok()
+}
+
+unsafe extern "C" fn run_task(task: *mut c_void) {
+    // SAFETY: the server passes what `on_main` gave it, once.
+    let task = *unsafe { Box::from_raw(task.cast::<Task>()) };
+    let _ = catch_unwind(AssertUnwindSafe(task));
 }
 
 /// A client that waits, and what is needed to answer it from another thread.
@@ -161,10 +212,47 @@ impl Worker<'_> {
     pub fn is_thread(&self) -> bool {
         matches!(self, Worker::Thread(_))
     }
+
+    /// [`memory::allow`], not under the lock. The room that is kept free is the server's thread's own, since it needs it.
+    pub fn allow(&self, need: Need<'static>) -> Outcome<Floor> {
+        match self {
+            Worker::Command(call) => memory::allow(call, need),
+            Worker::Thread(_) => {
+                self.locked(|call| memory::hold_against_limits(call, need))?;
+                on_main(move || memory::hold(need)).unwrap_or_else(|| Err(memory::no_memory(need.what)))
+            }
+        }
+    }
+
+    /// Makes tables, on the thread for that.
+    pub fn make<T: Send + 'static>(
+        &self,
+        what: &str,
+        make: impl FnOnce() -> Outcome<T> + Send + 'static,
+    ) -> Outcome<T> {
+        match self {
+            Worker::Command(_) => make(),
+            Worker::Thread(_) => among_tables(make).unwrap_or_else(|| Err(memory::no_memory(what))),
+        }
+    }
 }
 
-/// Does a command's work: on another thread if it is long, unless the client can't wait.
+/// Does a command's work with tables: on another thread if it is long, unless the client can't wait.
 pub fn work(call: &Call<'_>, is_long: bool, work: impl FnOnce(&Worker<'_>) -> Outcome + Send + 'static) -> Outcome {
+    work_in(&TABLES, call, is_long, work)
+}
+
+/// The same for what plans.
+pub fn plan(call: &Call<'_>, is_long: bool, plan: impl FnOnce(&Worker<'_>) -> Outcome + Send + 'static) -> Outcome {
+    work_in(&PLANS, call, is_long, plan)
+}
+
+fn work_in(
+    queue: &Queue,
+    call: &Call<'_>,
+    is_long: bool,
+    work: impl FnOnce(&Worker<'_>) -> Outcome + Send + 'static,
+) -> Outcome {
     if !is_long || !call.can_wait() {
         return work(&Worker::Command(call));
     }
@@ -176,7 +264,7 @@ pub fn work(call: &Call<'_>, is_long: bool, work: impl FnOnce(&Worker<'_>) -> Ou
         arguments.iter().for_each(|string| api!(RedisModule_RetainString(ctx, *string)));
         Waiting { client, ctx, arguments }
     };
-    WORK.push(Box::new(move || {
+    queue.push(Box::new(move || {
         let worker = Worker::Thread(waiting);
         let outcome = catch_unwind(AssertUnwindSafe(|| work(&worker)));
         worker.unlocked(|call| call.end(outcome));
@@ -255,7 +343,7 @@ impl Drop for Ending {
 pub fn draw(filter: Filter<'static>) -> Arc<Job> {
     let job = Job::begin();
     let ending = Ending(Arc::clone(&job));
-    WORK.push(Box::new(move || {
+    PLANS.push(Box::new(move || {
         drop(filter.hasher());
         drop(filter);
         drop(ending);

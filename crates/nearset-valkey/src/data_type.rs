@@ -123,7 +123,7 @@ fn read(io: *mut raw::RedisModuleIO) -> Result<Value, String> {
     if present == 0 || present & !(FILTER | INCOMING) != 0 {
         return Err(format!("it has parts {present}, which this module does not know: the data is damaged"));
     }
-    let mut value = Value { filter: None, incoming: None, job: None, dump: None, drawing: None };
+    let mut value = Value::loaded(None, None);
     if present & FILTER != 0 {
         value.filter = Some(read_part(io)?.decode(work_limit(io)).map_err(|error| error.to_string())?);
     }

@@ -17,9 +17,9 @@ use memmap2::MmapMut;
 use nearset::spec::SpecError;
 
 use crate::allocator::Block;
-use crate::config;
 use crate::refusal::{Outcome, Refusal, refuse};
 use crate::server::{self, Call, ServerMemory};
+use crate::{background, config};
 
 /// What a command leaves to the server for the commands, replies and replicas that come next: twice a chunk of `NEAR.DUMP`, which
 /// is what a server takes to read one.
@@ -132,9 +132,19 @@ pub fn allow(call: &Call<'_>, need: Need<'_>) -> Outcome<Floor> {
     if !call.limits_apply() {
         return Ok(Floor::none());
     }
+    hold_against_limits(call, need)?;
+    hold(need)
+}
+
+/// Holds a client's need against the limits of the key and of the server.
+pub fn hold_against_limits(call: &Call<'_>, need: Need<'_>) -> Outcome {
     hold_against_limit(call, need.total, need.what)?;
-    let maxmemory = if need.more > 0 { call.memory() } else { None };
-    allow_in(maxmemory, need)
+    let against_maxmemory = || match call.memory().filter(|_| need.more > 0) {
+        Some(memory) => hold_against_maxmemory(memory, need),
+        None => Ok(()),
+    };
+    against_maxmemory()
+        .or_else(|refusal| if background::await_discarded() { against_maxmemory() } else { Err(refusal) })
 }
 
 /// [`allow`] for what has no call: a copy of a key.
@@ -142,18 +152,24 @@ pub fn allow_copy(bytes: u64) -> Outcome<Floor> {
     if !server::limits_apply_to_copies() {
         return Ok(Floor::none());
     }
-    allow_in(server::memory(), Need { what: "the copy", total: bytes, more: bytes, passing: 0 })
-}
-
-fn allow_in(maxmemory: Option<ServerMemory>, need: Need<'_>) -> Outcome<Floor> {
-    if let Some(memory) = maxmemory {
+    let need = Need { what: "the copy", total: bytes, more: bytes, passing: 0 };
+    if let Some(memory) = server::memory() {
         hold_against_maxmemory(memory, need)?;
     }
+    hold(need)
+}
+
+/// Holds a need against what the system gives, on the server's thread.
+pub fn hold(need: Need<'_>) -> Outcome<Floor> {
     FORESEEN.set(FORESEEN.get().saturating_add(need.more).saturating_add(need.passing));
     if need.more == 0 && need.passing <= UNFORESEEN {
         return Ok(Floor::none());
     }
-    let floor = Floor::hold(need.passing).ok_or_else(|| no_memory(need.what))?;
+    let mut floor = Floor::hold(need.passing);
+    if floor.is_none() && background::await_discarded() {
+        floor = Floor::hold(need.passing);
+    }
+    let floor = floor.ok_or_else(|| no_memory(need.what))?;
     Ok(floor.promising(need.more))
 }
 

@@ -25,6 +25,8 @@ pub const PIECE: usize = 1 << 20;
 pub struct Value {
     pub filter: Option<Filter<'static>>,
     pub incoming: Option<Incoming>,
+    /// Whether `COPY` made it.
+    is_copy: bool,
     /// What is under way with it.
     pub job: Option<Arc<Job>>,
     /// The filter as it was when its last dump began.
@@ -35,12 +37,17 @@ pub struct Value {
 
 impl Value {
     pub fn of(filter: Filter<'static>) -> Self {
-        Self { filter: Some(filter), incoming: None, job: None, dump: None, drawing: None }
+        Self::loaded(Some(filter), None)
     }
 
     /// What has come so far of a filter.
     pub fn begun(incoming: Incoming) -> Self {
-        Self { filter: None, incoming: Some(incoming), job: None, dump: None, drawing: None }
+        Self::loaded(None, Some(incoming))
+    }
+
+    /// What a file of the server's holds.
+    pub fn loaded(filter: Option<Filter<'static>>, incoming: Option<Incoming>) -> Self {
+        Self { filter, incoming, is_copy: false, job: None, dump: None, drawing: None }
     }
 
     /// Lets a command wait for what is under way, if it can; else what is under way will find that it is not any more.
@@ -63,9 +70,13 @@ impl Value {
         self.filter.as_mut().ok_or_else(|| not_yet(self.incoming.as_ref()))
     }
 
-    /// Memory, both parts together.
+    /// Memory, both parts together. Functions count once they are drawn, and not for a copy, which shares them.
     pub fn bytes(&self) -> u64 {
-        let filter = self.filter.as_ref().map_or(0, weight);
+        let functions = |filter: &Filter<'_>| {
+            let drawn = filter.spec().bytes_of_functions().saturating_sub(filter.bytes_to_prepare(0));
+            if self.is_copy { 0 } else { drawn }
+        };
+        let filter = self.filter.as_ref().map_or(0, |filter| filter.bytes().saturating_add(functions(filter)));
         let incoming = self.incoming.as_ref().map_or(0, |incoming| incoming.bytes.capacity() as u64);
         size_of::<Self>() as u64 + filter + incoming
     }
@@ -78,7 +89,7 @@ impl Value {
         });
         let filter = filter.transpose().map_err(|error| memory::refused("the copy", error))?;
         let incoming = self.incoming.as_ref().map(Incoming::copy).transpose()?;
-        Ok(Self { filter, incoming, job: None, dump: None, drawing: None })
+        Ok(Self { filter, incoming, is_copy: true, job: None, dump: None, drawing: None })
     }
 }
 

