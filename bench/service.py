@@ -8,6 +8,7 @@ that only the server is measured: the CPU time of its main thread, which other p
 
 import argparse
 import datetime
+import multiprocessing
 import os
 import random
 import re
@@ -182,6 +183,108 @@ def bloom(items: list[bytes]) -> list[Load]:
     ]
 
 
+LARGE = 4_900_000
+"""The capacity of filters of about 500 MB."""
+
+
+def ask_meanwhile(port: int, item: bytes, stop: "multiprocessing.synchronize.Event", answers: "multiprocessing.Queue[list[float]]") -> None:
+    """Asks one question per millisecond, in a process of its own, and puts how long each answer took from when it was due."""
+    connection = socket.create_connection(("127.0.0.1", port))
+    question, took, due = command("NEAR.EXISTS", "asked", item), [], time.monotonic()
+    while not stop.is_set():
+        due += 0.001
+        time.sleep(max(0.0, due - time.monotonic()))
+        connection.sendall(question)
+        connection.recv(64)
+        took.append(time.monotonic() - due)
+        # What waited behind a long answer is not asked all at once.
+        due = max(due, time.monotonic())
+    answers.put(took)
+
+
+def latency(binary: str, rounds: int, capacity: int) -> tuple[dict[str, float], list[float], int]:
+    """Handles filters of 500 MB while another client asks a small one. Returns the most CPU time of the main thread per command, how
+    long the answers took, and a filter's bytes."""
+    held: dict[str, float] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        server = Server(binary, Path(folder), [str(MODULE)])
+        stop, answers = multiprocessing.Event(), multiprocessing.Queue()
+        try:
+            server.call("CONFIG", "SET", "near.memory-limit", "4gb")
+            server.call("NEAR.RESERVE", "asked", *"METRIC hamming LENGTH 256 NEAR 8 FAR 80 CAPACITY 10000".split())
+            asker = multiprocessing.Process(target=ask_meanwhile, args=(server.port, bytes(32), stop, answers))
+
+            def run(name: str, *words: str | int | bytes) -> bytes:
+                before = server.cpu_seconds()
+                reply = server.call(*words)
+                held[name] = max(held.get(name, 0.0), server.cpu_seconds() - before)
+                return reply
+
+            def handle() -> int:
+                goal = f"METRIC jaccard NEAR 0.8 CAPACITY {capacity}".split()
+                for key in ("a", "b"):
+                    run("`NEAR.RESERVE`", "NEAR.RESERVE", key, *goal)
+                size = int(server.call("NEAR.INFO", "a", "bytes")[1:])
+                run("`COPY`", "COPY", "a", "copy")
+                run("`NEAR.ADD` to a copy", "NEAR.ADD", "copy", "an item that is in the copy alone, as it is added after it")
+                run("`NEAR.MERGE` into one", "NEAR.MERGE", "a", "b")
+                run("`NEAR.MERGE` into a new one", "NEAR.MERGE", "all", "a", "copy")
+                cursor = 0
+                while True:
+                    server.connection.sendall(command("NEAR.DUMP", "all", cursor))
+                    cursor = dumped(server.connection)
+                    if cursor == 0:
+                        break
+                run("`NEAR.INFO`", "NEAR.INFO", "all")
+                for key in ("a", "b", "copy", "all"):
+                    run("`DEL`", "DEL", key)
+                return size
+
+            # Once to know the most that a command holds the thread, then with questions, whose time would count as the command's.
+            size = handle()
+            asker.start()
+            for _ in range(rounds):
+                handle()
+            stop.set()
+            took = sorted(answers.get())
+            asker.join()
+        finally:
+            stop.set()
+            server.end()
+    return held, took, size
+
+
+def dumped(connection: socket.socket) -> int:
+    """Reads a chunk, and returns the cursor of the next."""
+    head = b""
+    while head.count(b"\r\n") < 3:
+        head += connection.recv(1 << 16)
+    _, cursor, length, rest = head.split(b"\r\n", 3)
+    missing = int(length[1:]) + 2 - len(rest)
+    room = memoryview(bytearray(1 << 20))
+    while missing > 0:
+        missing -= connection.recv_into(room[: min(missing, len(room))])
+    return int(cursor[1:])
+
+
+def latency_lines(held: dict[str, float], took: list[float], size: int, rounds: int) -> list[str]:
+    def share(part: float) -> str:
+        return f"{1000 * took[min(len(took) - 1, int(part * len(took)))]:.2f}"
+
+    return [
+        "## Beside large filters",
+        "",
+        f"One client reserves, copies, merges, dumps and deletes filters of {size / 1e6:,.0f} MB, {rounds} time(s); meanwhile another asks `NEAR.EXISTS` of a",
+        "small one every millisecond, and its time is counted from when the question was due. CPU time is the most that the server's main thread spent on one such",
+        "command when nobody else asked, with reading it and replying.",
+        "",
+        *peers.markdown(["", "main thread, ms of CPU"], [[name, f"{1000 * seconds:.2f}"] for name, seconds in held.items()]),
+        "",
+        *peers.markdown(["answers", "median, ms", "99 %", "99.9 %", "longest"], [[f"{len(took):,}", share(0.5), share(0.99), share(0.999), share(1)]]),
+        "",
+    ]
+
+
 Alone = dict[str, tuple[float, int]]
 """CPU seconds and answers of the library, by task."""
 
@@ -204,6 +307,7 @@ def main() -> None:
     arguments.add_argument("--quick", action="store_true", help="3,500 texts and one round; writes no results")
     arguments.add_argument("--rounds", type=int, default=7, help="rounds; the least CPU time of each load counts (default 7)")
     arguments.add_argument("--server", default="", help="the server's program (default: redis-server or valkey-server)")
+    arguments.add_argument("--latency", action="store_true", help="only what is answered beside large filters; writes no results")
     arguments.add_argument("--bloom", default="", help="a module with BF.MADD, to be measured beside")
     options = arguments.parse_args()
     if absent := corpus.missing(DATA):
@@ -216,6 +320,10 @@ def main() -> None:
     rounds = 1 if options.quick else options.rounds
     WORK.mkdir(parents=True, exist_ok=True)
     subprocess.run(["cargo", "build", "--release", "--quiet", "--package", "nearset-valkey"], check=True, cwd=ROOT)
+    beside = latency(binary, rounds, LARGE // 50 if options.quick else LARGE)
+    if options.latency:
+        print("\n".join(latency_lines(*beside, rounds)))
+        return
     subprocess.run(["cargo", "bench", "--quiet", "-p", "nearset", "--bench", "service", "--no-run"], check=True, cwd=ROOT)
 
     texts = [text.encode() for _, text in corpus.licences(DATA, options.quick)]
@@ -240,7 +348,7 @@ def main() -> None:
             best = measure(server, loads, items, alone, rounds)
         finally:
             server.end()
-    report(loads, best, alone, goals, b" ".join(version.groups()).decode(), rounds, options)
+    report(loads, best, alone, goals, b" ".join(version.groups()).decode(), rounds, options, latency_lines(*beside, rounds))
 
 
 def described(server: Server, name: str, goal: str) -> bytes:
@@ -266,7 +374,7 @@ def measure(server: Server, loads: list[Load], items: dict[str, list[bytes]], al
     return best
 
 
-def report(loads: list[Load], best: dict[str, Run], alone: dict[str, Alone], goals, server: str, rounds: int, options) -> None:
+def report(loads: list[Load], best: dict[str, Run], alone: dict[str, Alone], goals, server: str, rounds: int, options, beside: list[str]) -> None:
     rows, shares = [], {}
     for load in loads:
         run = best[load.name]
@@ -309,6 +417,7 @@ def report(loads: list[Load], best: dict[str, Run], alone: dict[str, Alone], goa
         "",
         *peers.markdown(["", "wanted", "reached"], criteria),
         "",
+        *beside,
         "`BF.MADD` " + ("is measured with the module that `--bloom` names." if options.bloom else "is not measured: no bloom module was found in Debian's packages or on PyPI (whose `redisbloom` is a client); `ARGS='--bloom PATH'` measures one beside."),
     ]
     folder = WORK if options.quick else BENCH / "results"

@@ -238,7 +238,7 @@ class NearFilter:
     def chunks(self) -> Iterator[bytes]:
         """The filter as the bytes of its file, in pieces.
 
-        A filter that is changed meanwhile raises `ValueError`.
+        All pieces are of the moment at which the first was asked for, however the filter changes meanwhile.
         """
         cursor = 0
         while True:
