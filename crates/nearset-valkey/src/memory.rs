@@ -5,8 +5,8 @@
 //! [`FLOOR`] bytes and what it works with *beside* the tables, allocates the tables in a way that may fail, and gives the rest
 //! back: what the server and the command then allocate in ways that can't fail finds at least that much room.
 //!
-//! Claim: no command of a client takes more than it said here and [`UNFORESEEN`] bytes; builds with debug assertions count,
-//! and log one that does.
+//! Claim: no command of a client takes more than it said here and [`UNFORESEEN`] bytes; builds with debug assertions count what is
+//! taken on the server's thread, and log a command that takes more.
 //! Not here: what the primary or a file of the server's asks for, which is obeyed as long as the allocator can.
 
 use std::cell::Cell;

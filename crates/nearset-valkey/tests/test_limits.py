@@ -8,7 +8,7 @@ import time
 
 import pytest
 import redis
-from filters import RESERVE, digest, dump, fp32, item_of, pairs
+from filters import RESERVE, digest, dump, fp32, item_of, pairs, reserve
 from redis.exceptions import OutOfMemoryError
 
 OF_CAPACITY = RESERVE["hamming"][:6]
@@ -318,3 +318,49 @@ def test_what_a_giant_batch_needed_is_given_back(client: redis.Redis) -> None:
     # The vectors alone were 6 MB; the server keeps buffers of its own for the client.
     client.close()
     assert client.info("memory")["used_memory"] < before + (6 << 20)
+
+
+def test_functions_weigh_once_they_are_drawn_and_not_again_for_a_copy(start) -> None:
+    """Those of long vectors, which take far more than the tables."""
+    client = start(**{"near.memory-limit": "4gb"}).client()
+    goal = ["METRIC", "l2", "NEAR", "0.1", "FAR", "5", "CAPACITY", "1000", "LENGTH", "8192"]
+    client.execute_command("NEAR.RESERVE", "drawn", *goal)
+    client.execute_command("NEAR.ADD", "drawn", fp32([1.0] * 8192))
+    client.restore("restored", 0, client.dump("drawn"))
+    client.copy("drawn", "copy")
+    tables = client.execute_command("NEAR.INFO", "drawn", "bytes")
+    assert client.memory_usage("drawn") > 2 * tables
+    for key in ("restored", "copy"):
+        assert tables <= client.memory_usage(key) < tables + 10_000, key
+    client.execute_command("NEAR.EXISTS", "restored", fp32([1.0] * 8192))
+    assert client.memory_usage("restored") > 2 * tables
+
+
+def test_a_scan_that_refuses_states_what_it_comes_to_and_is_held_against_the_limits(client: redis.Redis) -> None:
+    errors = ["MAXFN", "0.01", "MAXFP", "0.01", "WHENFULL", "REFUSE"]
+    goal = ["METRIC", "hamming", "NEAR", "100", "FAR", "300", "LENGTH", "1024", *errors, "CAPACITY"]
+    told = pairs(client.execute_command("NEAR.RESERVE", "scan", *goal, "1000"))
+    assert client.execute_command("NEAR.INFO", "scan", "bytes") == 0
+    draw = random.Random(94)
+    client.execute_command("NEAR.MADD", "scan", *(draw.randbytes(128) for _ in range(1000)))
+    assert 0.95 * told["bytes"] <= client.execute_command("NEAR.INFO", "scan", "bytes") <= told["bytes"]
+    client.config_set("near.memory-limit", 10 * told["bytes"])
+    with pytest.raises(redis.ResponseError, match="near.memory-limit allows"):
+        client.execute_command("NEAR.RESERVE", "large", *goal, "100000")
+
+
+def test_a_file_that_is_refused_publishes_nothing(client: redis.Redis) -> None:
+    reserve(client, "seen", "jaccard")
+    [(_, file)] = dump(client, "seen")
+    client.config_set("notify-keyspace-events", "KEA")
+    with client.pubsub() as listener:
+        listener.psubscribe("__keyspace@0__:*")
+        assert listener.get_message(timeout=5)["type"] == "psubscribe"
+        damaged = bytearray(file)
+        damaged[-1] ^= 1
+        for key, words in (("seen", ["REPLACE"]), ("new", [])):
+            with pytest.raises(redis.ResponseError, match="damaged"):
+                client.execute_command("NEAR.LOAD", key, 0, bytes(damaged), *words)
+        client.set("after", "them")
+        assert listener.get_message(timeout=5)["channel"] == b"__keyspace@0__:after"
+    client.config_set("notify-keyspace-events", "")
