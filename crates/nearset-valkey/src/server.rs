@@ -165,6 +165,11 @@ impl<'a> Call<'a> {
         Arguments { strings: self.arguments.get(first..).unwrap_or_default() }
     }
 
+    /// Returns some of the arguments.
+    pub fn arguments(&self, range: std::ops::Range<usize>) -> Arguments<'a> {
+        Arguments { strings: self.arguments.get(range).unwrap_or_default() }
+    }
+
     pub fn integer(&self, value: i64) {
         // SAFETY: the context is the command's own, here and in all replies below.
         unsafe { api!(RedisModule_ReplyWithLongLong(self.ctx, value)) };
@@ -266,6 +271,15 @@ impl<'a> Call<'a> {
             let name = api!(RedisModule_StringPtrLen(*name, &mut length));
             api!(RedisModule_Replicate(self.ctx, name, c"v".as_ptr(), rest.as_ptr(), rest.len()));
         }
+    }
+
+    /// Sends the command on as another one with the same key and the arguments from one on.
+    pub fn replicate_items(&self, command: &CStr, first: usize) {
+        let (key, items) = (self.arguments[1], &self.arguments[first..]);
+        // SAFETY: as above; the format names a string of the server's, and an array of them with its length.
+        unsafe {
+            api!(RedisModule_Replicate(self.ctx, command.as_ptr(), c"sv".as_ptr(), key, items.as_ptr(), items.len()))
+        };
     }
 
     /// Sends `command key word bytes` on in the command's place.

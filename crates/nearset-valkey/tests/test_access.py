@@ -13,6 +13,7 @@ from servers import Server
 # Flags of every command, and which of its arguments are keys when it is called with these.
 COMMANDS = {
     "NEAR.RESERVE": ({"write", "denyoom"}, ["k", *RESERVE["jaccard"]], ["k"]),
+    "NEAR.INSERT": ({"write", "denyoom"}, ["k", *RESERVE["jaccard"], "ITEMS", "item"], ["k"]),
     "NEAR.ADD": ({"write", "denyoom", "fast"}, ["k", "item"], ["k"]),
     "NEAR.MADD": ({"write", "denyoom"}, ["k", "item", "item"], ["k"]),
     "NEAR.ADDKEYS": ({"write", "denyoom"}, ["k", "HITS", "keys"], ["k"]),

@@ -388,11 +388,35 @@ def test_other_types_are_not_filters(client: redis.Redis) -> None:
         reserve(client, "seen", "jaccard")
 
 
+def test_items_are_inserted_into_a_filter_that_is_made_if_there_is_none(client: redis.Redis) -> None:
+    draw = random.Random(17)
+    for name, goal in RESERVE.items():
+        items = [item_of(name, draw) for _ in range(5)]
+        assert client.execute_command("NEAR.INSERT", name, *goal, "ITEMS", *items) == [1] * 5, name
+        assert client.execute_command("NEAR.INSERT", name, *goal, "ITEMS", *items) == [0] * 5, name
+        reserve(client, "expected", name)
+        for _ in range(2):
+            client.execute_command("NEAR.MADD", "expected", *items)
+        assert digest(client, name) == digest(client, "expected"), name
+        client.delete("expected")
+    # What is refused makes no key.
+    for words in (["NEAR", "0.8", "CAPACITY", "10", "ITEMS", "x"], [*RESERVE["jaccard"]], [*RESERVE["jaccard"], "ITEMS"],
+                  [*RESERVE["hamming"], "ITEMS", "too short"]):
+        with pytest.raises(redis.ResponseError):
+            client.execute_command("NEAR.INSERT", "none", *words)
+    assert not client.exists("none")
+    # The word is a unit as well.
+    window = [*RESERVE["jaccard"], "EXPIRE-AFTER", "5000"]
+    assert client.execute_command("NEAR.INSERT", "a", *window, "ITEMS", "ITEMS", "an item", "another") == [1, 1]
+    assert client.execute_command("NEAR.INSERT", "b", *window, "ITEMS", "an item", "another") == [1, 1]
+    assert client.execute_command("NEAR.INFO", "a", "generations-kept") == client.execute_command("NEAR.INFO", "b", "generations-kept") == 6
+
+
 def test_every_command_has_its_help(client: redis.Redis) -> None:
     # In one string, because redis-py would read the answer as that of COMMAND.
     docs = pairs(client.execute_command("COMMAND DOCS"))
     ours = {name.upper(): pairs(doc) for name, doc in docs.items() if name.lower().startswith("near.")}
-    commands = {"RESERVE", "ADD", "MADD", "EXISTS", "MEXISTS", "HITS", "ADDKEYS", "EXISTSKEYS", "CARD", "INFO", "SPEC",
+    commands = {"RESERVE", "INSERT", "ADD", "MADD", "EXISTS", "MEXISTS", "HITS", "ADDKEYS", "EXISTSKEYS", "CARD", "INFO", "SPEC",
                 "MERGE", "DUMP", "LOAD"}
     assert set(ours) == {f"NEAR.{name}" for name in commands}
     for name, doc in ours.items():

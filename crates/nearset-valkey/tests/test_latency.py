@@ -158,6 +158,23 @@ def test_what_would_change_a_filter_waits_while_it_is_merged(start: Callable[...
         assert digest(clients[0], key) == digest(replica.client(), key), key
 
 
+def test_what_was_planned_on_another_thread_is_sent_on(start: Callable[..., Server]) -> None:
+    server, replica = start(appendonly="yes"), start()
+    client, other = server.client(), replica.client()
+    other.replicaof("127.0.0.1", server.port)
+    client.execute_command("NEAR.INSERT", "a", *LARGE, "ITEMS", *texts(1))
+    client.execute_command("NEAR.INSERT", "a", *LARGE, "ITEMS", *texts(2))
+    make(client, "b", 3)
+    client.execute_command("NEAR.MERGE", "c", "a", "b")
+    while other.info("replication")["master_link_status"] != "up":
+        time.sleep(0.02)
+    assert client.wait(1, 30_000) == 1
+    keys, before = ("a", "b", "c"), digest(client, "a", "b", "c")
+    assert digest(other, *keys) == before and client.execute_command("NEAR.CARD", "c") == 60
+    server.kill()
+    assert digest(server.start().client(), *keys) == before
+
+
 def test_a_transaction_changes_a_filter_that_is_being_merged_and_the_merge_says_so(client: redis.Redis, shared_server: Server) -> None:
     client.config_set("near.memory-limit", "1gb")
     make(client, "a", 1)

@@ -115,7 +115,7 @@ const BATCH: u64 = 64 << 20;
 
 /// Holds what a command works with against the limits before the first item is read: the items themselves, and their keys, which
 /// are all made before the first is used and may take far more than the items did.
-fn hold_batch(call: &Call<'_>, filter: &Filter<'_>, arguments: Arguments<'_>) -> Outcome {
+pub fn hold_batch(call: &Call<'_>, filter: &Filter<'_>, arguments: Arguments<'_>) -> Outcome {
     let bytes = hold_bytes(call, arguments)?;
     let items = arguments.len() as u64;
     let bands = filter.spec().near().map_or(0, |spec| spec.rule.bands());
@@ -179,19 +179,32 @@ fn add(call: &Call<'_>) -> Outcome {
 }
 
 fn add_many(call: &Call<'_>) -> Outcome {
-    let mut key = call.write(1)?;
-    expect_functions(call, Some(&mut key))?;
-    let filter = expect_mut(&mut key)?;
-    let arguments = call.arguments_from(2);
+    add_items(call, &mut call.write(1)?, 2)
+}
+
+/// Adds the items that the arguments from one on say to the filter of a key.
+pub fn add_items(call: &Call<'_>, key: &mut server::Key<'_>, first: usize) -> Outcome {
+    expect_functions(call, Some(key))?;
+    let filter = expect_mut(key)?;
+    let arguments = call.arguments_from(first);
     let new = with_room(arguments, |room| {
         hold_batch(call, filter, arguments)?;
         let items = read_all(filter.spec().metric(), arguments, &mut room.copies)?;
         reserve_room(call, filter, items.len())?;
         filter.insert_all(items).map_err(Refusal::because)
     })?;
-    inserted(call, &key);
+    call.replicate_items(MADD.name, first);
+    key.changed(c"near.add");
     reply_all(call, new);
     Ok(())
+}
+
+/// Adds items to a filter that no key has yet.
+pub fn add_to(filter: &mut Filter<'_>, arguments: Arguments<'_>) -> Outcome<Vec<bool>> {
+    with_room(arguments, |room| {
+        let items = read_all(filter.spec().metric(), arguments, &mut room.copies)?;
+        filter.insert_all(items).map_err(Refusal::because)
+    })
 }
 
 fn exists(call: &Call<'_>) -> Outcome {

@@ -22,8 +22,9 @@ use crate::value::Value;
 use docs::Command;
 use nearset::Filter;
 
-const COMMANDS: [&Command; 14] = [
+const COMMANDS: [&Command; 15] = [
     &reserve::RESERVE,
+    &reserve::INSERT,
     &items::ADD,
     &items::MADD,
     &items::EXISTS,

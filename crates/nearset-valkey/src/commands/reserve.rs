@@ -4,12 +4,56 @@ use nearset::family::WorkLimit;
 use nearset::{Filter, FilterSpec};
 
 use super::docs::{Argument, Command, Keys, entry};
+use super::items::{MADD, add_items, add_to, hold_batch, reply_all};
 use crate::background::{self, Worker};
 use crate::memory::{self, Need};
 use crate::refusal::{Outcome, refuse};
 use crate::server::{Call, Key};
 use crate::value::Value;
 use crate::{fields, options};
+
+/// What is wanted of a filter.
+const GOAL: &[Argument] = &[
+    Argument::text(c"metric").after(c"METRIC"),
+    Argument::real(c"near").after(c"NEAR"),
+    Argument::real(c"far").after(c"FAR").optional(),
+    Argument::whole(c"capacity").after(c"CAPACITY"),
+    Argument::real(c"max-false-negative").after(c"MAXFN").optional(),
+    Argument::real(c"max-false-positive").after(c"MAXFP").optional(),
+    Argument::whole(c"length").after(c"LENGTH").optional(),
+    Argument::text(c"shingle").after(c"SHINGLE").optional(),
+    Argument::text(c"seed").after(c"SEED").optional(),
+    Argument::one_of(
+        c"when-full",
+        &[
+            Argument::one_of(
+                c"over-capacity",
+                &[Argument::word(c"grow", c"GROW"), Argument::word(c"refuse", c"REFUSE")],
+            )
+            .after(c"WHENFULL"),
+            Argument::block(
+                c"expiry",
+                &[
+                    Argument::whole(c"count").after(c"EXPIRE-AFTER"),
+                    Argument::one_of(
+                        c"unit",
+                        &[Argument::word(c"items", c"ITEMS"), Argument::word(c"generations", c"GENERATIONS")],
+                    )
+                    .optional(),
+                ],
+            ),
+        ],
+    )
+    .optional(),
+    Argument::one_of(c"minimise", &[Argument::word(c"bytes", c"BYTES"), Argument::word(c"time", c"TIME")])
+        .after(c"MINIMISE")
+        .optional(),
+    Argument::one_of(
+        c"unrelated",
+        &[Argument::real(c"background").after(c"BACKGROUND"), Argument::word(c"worst-case", c"WORSTCASE")],
+    )
+    .optional(),
+];
 
 pub const RESERVE: Command = Command {
     name: c"NEAR.RESERVE",
@@ -25,64 +69,67 @@ pub const RESERVE: Command = Command {
         Argument::one_of(
             c"filter",
             &[
-                Argument::block(
-                    c"goal",
-                    &[
-                        Argument::text(c"metric").after(c"METRIC"),
-                        Argument::real(c"near").after(c"NEAR"),
-                        Argument::real(c"far").after(c"FAR").optional(),
-                        Argument::whole(c"capacity").after(c"CAPACITY"),
-                        Argument::real(c"max-false-negative").after(c"MAXFN").optional(),
-                        Argument::real(c"max-false-positive").after(c"MAXFP").optional(),
-                        Argument::whole(c"length").after(c"LENGTH").optional(),
-                        Argument::text(c"shingle").after(c"SHINGLE").optional(),
-                        Argument::text(c"seed").after(c"SEED").optional(),
-                        Argument::one_of(
-                            c"when-full",
-                            &[
-                                Argument::one_of(
-                                    c"over-capacity",
-                                    &[Argument::word(c"grow", c"GROW"), Argument::word(c"refuse", c"REFUSE")],
-                                )
-                                .after(c"WHENFULL"),
-                                Argument::block(
-                                    c"expiry",
-                                    &[
-                                        Argument::whole(c"count").after(c"EXPIRE-AFTER"),
-                                        Argument::one_of(
-                                            c"unit",
-                                            &[
-                                                Argument::word(c"items", c"ITEMS"),
-                                                Argument::word(c"generations", c"GENERATIONS"),
-                                            ],
-                                        )
-                                        .optional(),
-                                    ],
-                                ),
-                            ],
-                        )
-                        .optional(),
-                        Argument::one_of(
-                            c"minimise",
-                            &[Argument::word(c"bytes", c"BYTES"), Argument::word(c"time", c"TIME")],
-                        )
-                        .after(c"MINIMISE")
-                        .optional(),
-                        Argument::one_of(
-                            c"unrelated",
-                            &[
-                                Argument::real(c"background").after(c"BACKGROUND"),
-                                Argument::word(c"worst-case", c"WORSTCASE"),
-                            ],
-                        )
-                        .optional(),
-                    ],
-                ),
+                Argument::block(c"goal", GOAL),
                 Argument::text(c"description").after(c"DESCRIPTION"),
             ],
         ),
     ],
 };
+
+pub const INSERT: Command = Command {
+    name: c"NEAR.INSERT",
+    entry: entry!(insert),
+    flags: c"write deny-oom",
+    is_trusted: false,
+    summary: c"Adds items as NEAR.MADD does, to a filter that is made as NEAR.RESERVE does if there is none",
+    complexity: c"O(length of the items + items * bands), and that of NEAR.RESERVE if the filter is made",
+    arity: -8,
+    keys: &[Keys::ADD],
+    arguments: &[Argument::KEY, Argument::block(c"goal", GOAL), Argument::text(c"item").after(c"ITEMS").several()],
+};
+
+/// Returns where the items begin: after the first `ITEMS` that is not the unit of `EXPIRE-AFTER`.
+fn items_from(call: &Call<'_>) -> Outcome<usize> {
+    let is =
+        |argument: usize, word: &[u8]| argument < call.count() && call.argument(argument).eq_ignore_ascii_case(word);
+    let is_unit = |argument: usize| is(argument - 2, b"EXPIRE-AFTER") && is(argument + 1, b"ITEMS");
+    let found = (4..call.count()).find(|argument| is(*argument, b"ITEMS") && !is_unit(*argument));
+    match found.map(|items| items + 1).filter(|items| *items < call.count()) {
+        Some(items) => Ok(items),
+        None => {
+            refuse!("ITEMS is missing, or nothing follows it: say what the filter is to be, then ITEMS and the items")
+        }
+    }
+}
+
+fn insert(call: &Call<'_>) -> Outcome {
+    let items = items_from(call)?;
+    let mut key = call.write(1)?;
+    if key.value().is_some() {
+        return add_items(call, &mut key, items);
+    }
+    let limit = call.work_limit();
+    background::plan(call, true, move |worker| {
+        let description = worker.unlocked(|call| options::describe(call.arguments(2..items - 1), limit))?;
+        let mut filter = make(worker, &description)?;
+        worker.locked(|call| hold_batch(call, &filter, call.arguments_from(items)))?;
+        let new = worker.unlocked(|call| add_to(&mut filter, call.arguments_from(items)))?;
+        worker.locked(|call| {
+            let mut key = call.write_during(1)?;
+            // Another client was faster.
+            if key.value().is_some() {
+                return add_items(call, &mut key, items);
+            }
+            key.set(Value::of(filter));
+            call.replicate_as(RESERVE.name, &key, c"DESCRIPTION", &description.encode());
+            call.replicate_items(MADD.name, items);
+            key.changed(c"near.reserve");
+            key.changed(c"near.add");
+            reply_all(call, new);
+            Ok(())
+        })
+    })
+}
 
 fn reserve(call: &Call<'_>) -> Outcome {
     expect_absent(&call.write(1)?)?;
