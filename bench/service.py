@@ -212,12 +212,13 @@ def latency(binary: str, rounds: int, capacity: int) -> tuple[dict[str, float], 
         try:
             server.call("CONFIG", "SET", "near.memory-limit", "4gb")
             server.call("NEAR.RESERVE", "asked", *"METRIC hamming LENGTH 256 NEAR 8 FAR 80 CAPACITY 10000".split())
-            asker = multiprocessing.Process(target=ask_meanwhile, args=(server.port, bytes(32), stop, answers))
+            asker = multiprocessing.Process(target=ask_meanwhile, args=(server.port, bytes(32), stop, answers), daemon=True)
 
             def run(name: str, *words: str | int | bytes) -> bytes:
                 before = server.cpu_seconds()
                 reply = server.call(*words)
-                held[name] = max(held.get(name, 0.0), server.cpu_seconds() - before)
+                if not asker.is_alive():
+                    held[name] = max(held.get(name, 0.0), server.cpu_seconds() - before)
                 return reply
 
             def handle() -> int:
