@@ -56,6 +56,11 @@ bench-pairs:
 bench-python:
 	python3 bench/python.py $(ARGS)
 
+# Memory, CPU time and answers of nearset.spark as rows and partitions grow; about an hour on 2 cores. ARGS="--rows 100000 --partitions 4 16" for less.
+.PHONY: bench-spark
+bench-spark:
+	python3 bench/spark.py $(ARGS)
+
 # The module in a server over loopback, beside the library alone and beside SET and GET; about 3 minutes. ARGS=--quick for a sample.
 .PHONY: bench-service
 bench-service:

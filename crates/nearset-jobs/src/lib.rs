@@ -11,7 +11,9 @@
 //! - [`memory`]: how much of it a run may take.
 //! - [`measure`]: what a filter really does on someone's own items.
 //! - [`in_order`], [`scan`]: any work on pieces, or on all records, by many threads and in order.
+//! - [`rounds`]: verified removal for engines that shuffle, such as Spark.
 //! - [`screen`]: filters built before, by which texts are screened.
+//! - [`text_pairs`]: near pairs of texts that are in memory.
 //! - [`filter_file`]: filters and indexes as files.
 //!
 //! Claim: what a run gives is a function of the records, their order and the options, whatever thread does what.
@@ -29,8 +31,10 @@ pub mod measure;
 pub mod memory;
 pub mod query;
 mod report;
+pub mod rounds;
 pub mod run;
 pub mod scan;
 pub mod screen;
+pub mod text_pairs;
 
 pub use filter_file::{FilterFile, FilterFileError, check_save, save_filter, save_index, write_filter};

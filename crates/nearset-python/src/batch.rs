@@ -141,6 +141,48 @@ pub fn run<'m, 'py: 'm, R, T: Send>(
     })
 }
 
+/// Runs `work` over all pieces in order, on one thread.
+pub fn each<'m, 'py: 'm>(
+    py: Python<'_>,
+    input: impl Into<Input<'m, 'py>>,
+    work: impl FnMut(Piece<'_>) -> Result<(), Fault> + Send,
+) -> PyResult<()> {
+    let mut work = work;
+    let Input { metric, many, first } = input.into();
+    let view = many.view()?;
+    if matches!(view, View::Objects(_)) {
+        let mut first = first;
+        loop {
+            let copied = copied(py, metric, view, first)?;
+            let count = copied.len();
+            if count == 0 {
+                return Ok(());
+            }
+            py.detach(|| work(Piece { metric, first, items: Items::Copied(copied) }))?;
+            first += count;
+        }
+    }
+    let mut before = first;
+    for (part, count) in view.parts().into_iter().enumerate() {
+        py.detach(|| work(Piece { metric, first: before, items: Items::InPlace { view, part, rows: 0..count } }))?;
+        before += count;
+    }
+    Ok(())
+}
+
+/// The next objects, none at their end.
+fn copied(py: Python<'_>, metric: Metric, view: View<'_>, first: usize) -> PyResult<ItemBuffer> {
+    let mut copied = ItemBuffer::default();
+    let View::Objects(iterator) = view else { return Ok(copied) };
+    let mut iterator = iterator.bind(py).clone();
+    while copied.len() < PIECE && copied.bytes() < PIECE_BYTES {
+        let Some(object) = iterator.next() else { break };
+        let position = first + copied.len();
+        items::push(&mut copied, metric, &object?).map_err(|cause| error::at_item(py, position, cause))?;
+    }
+    Ok(copied)
+}
+
 fn feed_all<'a>(
     metric: Metric,
     view: View<'a>,
@@ -152,16 +194,10 @@ fn feed_all<'a>(
         py.check_signals()?;
         progress.map_or(Ok(()), |progress| progress.call1(py, (count,)).map(drop))
     };
-    if let View::Objects(iterator) = view {
+    if matches!(view, View::Objects(_)) {
         while feed.wait() {
             let copied = Python::attach(|py| {
-                let mut iterator = iterator.bind(py).clone();
-                let mut copied = ItemBuffer::default();
-                while copied.len() < PIECE && copied.bytes() < PIECE_BYTES {
-                    let Some(object) = iterator.next() else { break };
-                    let position = first + copied.len();
-                    items::push(&mut copied, metric, &object?).map_err(|cause| error::at_item(py, position, cause))?;
-                }
+                let copied = copied(py, metric, view, first)?;
                 after(py, copied.len())?;
                 PyResult::Ok(copied)
             })?;

@@ -405,6 +405,19 @@ impl Filter {
         self.read(py).len() as usize
     }
 
+    /// Whether both are made alike and hold the same.
+    fn __eq__(&self, py: Python<'_>, other: &Self) -> bool {
+        if std::ptr::eq(self, other) {
+            return true;
+        }
+        let (one, other) = (self.read(py), other.read(py));
+        let encoded = |filter: &Library<'_>| {
+            let mut bytes = Vec::new();
+            filter.encode(&mut bytes).map(|()| bytes).ok()
+        };
+        one.spec() == other.spec() && one.len() == other.len() && encoded(&one) == encoded(&other)
+    }
+
     /// An empty filter is a filter: without this, ``if filter:`` would ask for its length.
     fn __bool__(&self) -> bool {
         true

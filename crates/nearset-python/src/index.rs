@@ -31,6 +31,15 @@ pub struct Neighbour {
 
 #[pymethods]
 impl Neighbour {
+    #[new]
+    fn new(id: u32, near: f64) -> Self {
+        Self { id, near }
+    }
+
+    fn __getnewargs__(&self) -> (u32, f64) {
+        (self.id, self.near)
+    }
+
     fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         Ok((self.id, self.near).into_pyobject(py)?.try_iter()?.into_any())
     }

@@ -59,6 +59,11 @@ fn push_set(object: &Bound<'_, PyAny>, out: &mut Vec<u64>) -> PyResult<()> {
     for element in elements {
         let element = element?;
         let number = element.extract::<u64>().map_err(|cause| {
+            if element.is_instance_of::<PyString>() {
+                return PyTypeError::new_err(
+                    "str was given where a whole number in a set is needed: insert_all and contains_all take a list of texts",
+                );
+            }
             if cause.is_instance_of::<PyTypeError>(object.py()) {
                 wrong_type(&element, "a whole number in a set")
             } else {

@@ -18,8 +18,10 @@ mod index;
 mod items;
 mod minhash;
 mod options;
+mod pairs;
 mod plan;
 mod request;
+mod rounds;
 mod shared;
 mod sketches;
 mod spec;
@@ -77,9 +79,13 @@ mod _core {
     #[pymodule_export]
     use super::open;
     #[pymodule_export]
+    use super::pairs::_pairs;
+    #[pymodule_export]
     use super::plan::{_plan_again, Plan, PlanError, plan, plan_index};
     #[pymodule_export]
     use super::request::Request;
+    #[pymodule_export]
+    use super::rounds::{_Buckets, _RoundJoin};
     #[pymodule_export]
     use super::shared::_unpickle;
     #[pymodule_export]

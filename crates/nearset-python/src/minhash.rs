@@ -164,7 +164,8 @@ pub fn _signature(slots: u32, shingling: &str, seed: SeedArgument, values: Vec<u
 }
 
 /// An estimated similarity with its 95 % confidence interval.
-#[pyclass(frozen, get_all, module = "nearset")]
+#[pyclass(frozen, get_all, eq, module = "nearset")]
+#[derive(PartialEq)]
 pub struct Estimate {
     /// The part of values that agree.
     similarity: f64,
@@ -176,6 +177,15 @@ pub struct Estimate {
 
 #[pymethods]
 impl Estimate {
+    #[new]
+    fn new(similarity: f64, low: f64, high: f64) -> Self {
+        Self { similarity, low, high }
+    }
+
+    fn __getnewargs__(&self) -> (f64, f64, f64) {
+        (self.similarity, self.low, self.high)
+    }
+
     fn __float__(&self) -> f64 {
         self.similarity
     }

@@ -3,9 +3,11 @@
 import json
 import os
 import shutil
+import socket
 import subprocess
 import sys
 import time
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -58,10 +60,40 @@ def spark():
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.master("local[2,4]").config("spark.ui.enabled", "false")
+    # Much code runs once: compiling it well takes longer than running it.
+    builder = builder.config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
     session = builder.config("spark.driver.memory", "1g").config("spark.sql.shuffle.partitions", "4").getOrCreate()
     session.sparkContext.setLogLevel("OFF")
     yield session
     session.stop()
+
+
+@contextmanager
+def standalone_cluster(folder):
+    """A standalone master of Spark and two workers, each a process of its own: the master's address, and what a program's environment is."""
+    import pyspark
+
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    master, home = f"spark://127.0.0.1:{port}", Path(pyspark.__file__).parent
+    environment = {**os.environ, "SPARK_HOME": str(home), "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_DAEMON_MEMORY": "256m"}
+    start, common = str(home / "bin" / "spark-class"), ["--host", "127.0.0.1", "--webui-port", "0"]
+    commands = [[start, "org.apache.spark.deploy.master.Master", *common, "--port", str(port)]]
+    for worker in "ab":
+        options = [*common, "--cores", "1", "--memory", "512m", "--work-dir", str(folder / worker), master]
+        commands.append([start, "org.apache.spark.deploy.worker.Worker", *options])
+    processes = []
+    try:
+        for i, command in enumerate(commands):
+            log = open(folder / f"{i}.log", "w")
+            processes.append(subprocess.Popen(command, env=environment, stdout=log, stderr=log))
+        yield master, environment
+    finally:
+        for process in reversed(processes):
+            process.terminate()
+        for process in processes:
+            process.wait(30)
 
 
 @pytest.fixture(scope="session")

@@ -1,17 +1,13 @@
-"""`nearset.spark` keeps what the program keeps of the same records in order, however they are divided."""
+"""Filters of `nearset.spark` keep what the program keeps with them of the same records in order, however they are divided."""
 
 import json
-import os
-import socket
 import subprocess
 import sys
-from pathlib import Path
 
 import nearset
 import numpy as np
-import pyspark
 import pytest
-from conftest import LICENCES, kept_by_program
+from conftest import LICENCES, kept_by_program, standalone_cluster
 from pyspark import TaskContext
 
 import nearset.spark
@@ -45,7 +41,7 @@ def ids(df):
 def test_it_keeps_what_the_program_keeps(frame, texts, nearset_program, tmp_path, partitions, wanted, arguments):
     expected = kept_by_program(nearset_program, tmp_path, texts, "--no-verify", *arguments)
     assert 0 < len(expected) < len(texts)
-    assert ids(nearset.spark.dedup(frame(texts, partitions), near=nearset.Request(**wanted))) == expected
+    assert ids(nearset.spark.dedup(frame(texts, partitions), near=nearset.Request(**wanted), filter=True)) == expected
 
 
 @PARTITIONS
@@ -55,7 +51,7 @@ def test_filters_are_the_files_of_the_program(frame, texts, nearset_program, tmp
     shared = tmp_path / "shared"
     df = frame(texts, partitions)
     for directory in (None, shared):
-        kept, filters = nearset.spark.dedup(df, directory=directory, return_filters=True)
+        kept, filters = nearset.spark.dedup(df, directory=directory, return_filters=True, filter=True)
         assert [filter.encode() for filter in filters] == [path.read_bytes()]
         assert ids(kept) == expected == ids(kept), "and again, when it is used again"
     assert len(list(shared.glob("*/*.nearset.zst"))) == partitions
@@ -63,11 +59,11 @@ def test_filters_are_the_files_of_the_program(frame, texts, nearset_program, tmp
 
 
 def test_empty_partitions_and_no_rows(frame, texts, nearset_program, tmp_path):
-    assert ids(nearset.spark.dedup(frame([], 4))) == []
-    assert ids(nearset.spark.dedup(frame(["", "one two", "One two!"], 8))) == [0, 1]
+    assert ids(nearset.spark.dedup(frame([], 4), filter=True)) == []
+    assert ids(nearset.spark.dedup(frame(["", "one two", "One two!"], 8), filter=True)) == [0, 1]
     middle = frame(texts, 8).where("id < 100 or id >= 500")
     expected = kept_by_program(nearset_program, tmp_path, texts[:100] + texts[500:], "--no-verify")
-    assert ids(nearset.spark.dedup(middle)) == [i if i < 100 else i + 400 for i in expected]
+    assert ids(nearset.spark.dedup(middle, filter=True)) == [i if i < 100 else i + 400 for i in expected]
 
 
 @PARTITIONS
@@ -75,9 +71,9 @@ def test_rows_without_a_text_fail_or_are_left_out(frame, texts, nearset_program,
     holes = [None if i % 7 == 3 else text for i, text in enumerate(texts)]
     expected = kept_by_program(nearset_program, tmp_path, holes, "--no-verify", "--on-error", "skip")
     df = frame(holes, partitions)
-    assert ids(nearset.spark.dedup(df, missing="skip")) == expected
+    assert ids(nearset.spark.dedup(df, missing="skip", filter=True)) == expected
     with pytest.raises(Exception, match="say missing='skip'"):
-        nearset.spark.dedup(df)
+        nearset.spark.dedup(df, filter=True)
 
 
 def test_tasks_that_are_tried_again_change_nothing(spark, texts, tmp_path):
@@ -94,7 +90,7 @@ def test_tasks_that_are_tried_again_change_nothing(spark, texts, tmp_path):
 
     rows = spark.sparkContext.parallelize(list(enumerate(texts)), 4).mapPartitionsWithIndex(failing)
     df = spark.createDataFrame(rows, "id int, text string")
-    kept = nearset.spark.dedup(df, capacity=len(texts))
+    kept = nearset.spark.dedup(df, capacity=len(texts), filter=True)
     assert ids(kept) == nearset.dedup(texts, verify=False).tolist()
     seen = failures.read_text().splitlines()
     assert len(seen) == 4 and len({line.split(",")[0] for line in seen}) == 2, "two partitions failed, in both passes"
@@ -106,8 +102,8 @@ def test_a_shuffled_input_is_read_the_same_way_each_time(frame, texts):
     more = "concat_ws('', transform(sequence(1, 60), i -> sha2(concat(text, i), 512))) as more"
     shuffled = frame(texts, 2).selectExpr("id", "text", more).repartition("id")
     with pytest.raises(Exception, match="when its filter was built"):
-        nearset.spark.dedup(shuffled, persist=False).collect()
-    marked = nearset.spark.dedup(shuffled, annotate=True)
+        nearset.spark.dedup(shuffled, persist=False, filter=True).collect()
+    marked = nearset.spark.dedup(shuffled, annotate=True, filter=True)
     assert shuffled.storageLevel.useMemory
     assert marked.columns == ["id", "text", "more", "near_duplicate"]
     rows = marked.select("id", "text", "near_duplicate").collect()
@@ -118,13 +114,13 @@ def test_a_shuffled_input_is_read_the_same_way_each_time(frame, texts):
 
 def test_the_result_is_joined_to_others_as_any_dataframe_is(frame, texts):
     expected = nearset.dedup(texts, verify=False).tolist()
-    kept = nearset.spark.dedup(frame(texts, 4), capacity=len(texts))
+    kept = nearset.spark.dedup(frame(texts, 4), capacity=len(texts), filter=True)
     assert ids(kept.coalesce(2)) == expected
     assert ids(frame(texts[:3], 3).union(kept)) == [0, 1, 2, *expected]
     assert ids(kept.limit(5)) == expected[:5]
     even = [i for i in expected if i % 2 == 0]
     again = nearset.dedup([texts[i] for i in even], verify=False).tolist()
-    assert ids(nearset.spark.dedup(kept.where("id % 2 = 0"))) == [even[i] for i in again]
+    assert ids(nearset.spark.dedup(kept.where("id % 2 = 0"), filter=True)) == [even[i] for i in again]
 
 
 def test_rows_that_move_between_the_passes_fail_instead_of_getting_lost(spark, tmp_path):
@@ -137,7 +133,7 @@ def test_rows_that_move_between_the_passes_fail_instead_of_getting_lost(spark, t
         return rows
 
     rows = spark.sparkContext.parallelize(list(enumerate(words)), 2).mapPartitionsWithIndex(moving)
-    kept = nearset.spark.dedup(spark.createDataFrame(rows, "id int, text string"))
+    kept = nearset.spark.dedup(spark.createDataFrame(rows, "id int, text string"), filter=True)
     assert ids(kept) == list(range(20))
     flag.touch()
     with pytest.raises(Exception, match="partition [01] has .* texts now and 10 when its filter was built"):
@@ -151,7 +147,7 @@ def test_one_run_screens_the_next(frame, texts, nearset_program, tmp_path):
     seen.save(path)
     df = frame(second, 2)
     expected = kept_by_program(nearset_program, tmp_path, second, "--no-verify", "--against", path)
-    assert ids(nearset.spark.dedup(df, against=seen)) == expected
+    assert ids(nearset.spark.dedup(df, against=seen, filter=True)) == expected
     near = np.flatnonzero(seen.contains_all(second)).tolist()
     far = np.flatnonzero(~seen.contains_all(second)).tolist()
     for filter in (seen, path):
@@ -191,7 +187,7 @@ def test_filters_on_their_way_are_about_as_large_as_their_rows_need():
         for part in range(parts):
             filter = nearset.Request().filter(4000)
             filter.insert_all(texts[part * 4000 // parts : (part + 1) * 4000 // parts])
-            packed = nearset.spark._Packed.of(filter)
+            packed = nearset.spark._filter._Packed.of(filter)
             travelling += len(packed.data)
             assert packed.filter().encode() == filter.encode()
         assert travelling <= 5 * filter.bytes, f"{travelling} in {parts} parts of {filter.bytes}"
@@ -200,7 +196,7 @@ def test_filters_on_their_way_are_about_as_large_as_their_rows_need():
 def test_wrong_arguments_say_so(frame, texts):
     df = frame(texts, 2)
     with pytest.raises(ValueError, match="the filter is full .* capacity must be at least"):
-        nearset.spark.dedup(df, capacity=1)
+        nearset.spark.dedup(df, capacity=1, filter=True)
     with pytest.raises(ValueError, match="no column body: there are id, text"):
         nearset.spark.dedup(df, text="body")
     with pytest.raises(TypeError, match="DataFrame of pandas was given where one of Spark"):
@@ -214,7 +210,7 @@ def test_wrong_arguments_say_so(frame, texts):
     with pytest.raises(ValueError, match="'near' or 'far'"):
         nearset.spark.screen(df, nearset.Request().filter(1), keep="all")
     with pytest.raises(ValueError, match="a column near_duplicate already"):
-        nearset.spark.dedup(df.selectExpr("text", "true as near_duplicate"), annotate=True)
+        nearset.spark.dedup(df.selectExpr("text", "true as near_duplicate"), annotate=True, filter=True)
     with pytest.raises(ValueError, match="a plan has its own capacity"):
         nearset.spark.build(df, near=nearset.plan("jaccard", near=0.8, far=0.5, capacity=9), capacity=9)
 
@@ -235,38 +231,18 @@ df = spark.createDataFrame(spark.sparkContext.parallelize(lines, 6), "id int, te
 where = spark.sparkContext.parallelize(range(20), 20).map(lambda _: os.environ["SPARK_EXECUTOR_DIRS"])
 executors = where.distinct().count()
 for shared in (None, directory):
-    kept = nearset.spark.dedup(df, directory=shared)
+    kept = nearset.spark.dedup(df, directory=shared, filter=True)
     print(json.dumps({"executors": executors, "ids": [row.id for row in kept.collect()]}))
 """
 
 
 def test_on_a_cluster_of_two_workers(spark, texts, tmp_path):
-    """A standalone master and two workers, each a process of its own, as on two machines that share a directory."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    master = f"spark://127.0.0.1:{port}"
-    home = Path(pyspark.__file__).parent
-    environment = {**os.environ, "SPARK_HOME": str(home), "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_DAEMON_MEMORY": "256m"}
-    start, common = str(home / "bin" / "spark-class"), ["--host", "127.0.0.1", "--webui-port", "0"]
-    commands = [[start, "org.apache.spark.deploy.master.Master", *common, "--port", str(port)]]
-    for worker in "ab":
-        options = [*common, "--cores", "1", "--memory", "512m", "--work-dir", str(tmp_path / worker), master]
-        commands.append([start, "org.apache.spark.deploy.worker.Worker", *options])
+    """As on two machines that share a directory."""
     program = tmp_path / "program.py"
     program.write_text(PROGRAM)
-    processes = []
-    try:
-        for i, command in enumerate(commands):
-            log = open(tmp_path / f"{i}.log", "w")
-            processes.append(subprocess.Popen(command, env=environment, stdout=log, stderr=log))
+    with standalone_cluster(tmp_path) as (master, environment):
         arguments = [sys.executable, str(program), master, str(LICENCES), str(tmp_path / "shared")]
         done = subprocess.run(arguments, env=environment, capture_output=True, encoding="utf-8", timeout=600)
-    finally:
-        for process in reversed(processes):
-            process.terminate()
-        for process in processes:
-            process.wait(30)
     assert done.returncode == 0, done.stderr[-3000:]
     answers = [json.loads(line) for line in done.stdout.splitlines()]
     assert answers == [{"executors": 2, "ids": nearset.dedup(texts, verify=False).tolist()}] * 2

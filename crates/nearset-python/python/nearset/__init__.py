@@ -3,7 +3,7 @@
 A Bloom filter answers "have I seen exactly this?" in a few bits per item. nearset does the same for *near*: near-duplicate
 documents, perceptual hashes, embeddings, records.
 
-- `dedup`: which of many texts to keep.
+- `dedup`: which of many texts to keep; `pairs`: which are near which; `cluster`: which belong together.
 - `decontaminate`: which of many texts hold no item of a benchmark.
 - `plan`: what a filter will do and cost, before it is built; `NearFilter` and `ExactNearFilter` are built from it.
 - `LshIndex` and `HammingIndex`: which stored item is near, and how near.
@@ -41,7 +41,7 @@ from nearset._core import (
     plan_index,
 )
 from nearset._decontaminate import Finding, decontaminate
-from nearset._dedup import Matches, dedup
+from nearset._dedup import Clusters, Matches, Pairs, cluster, dedup, pairs
 
 __all__ = [
     "Benchmark",
@@ -62,11 +62,15 @@ __all__ = [
     "PlanError",
     "Request",
     "Signature",
+    "Clusters",
     "Finding",
     "Matches",
+    "Pairs",
+    "cluster",
     "decontaminate",
     "dedup",
     "open",
+    "pairs",
     "plan",
     "plan_index",
 ]

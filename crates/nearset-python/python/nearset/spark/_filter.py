@@ -1,14 +1,8 @@
-"""Near-duplicates in Spark's DataFrames, on a cluster, with the answers of one machine.
-
-- `dedup`: a DataFrame without the rows whose text is near that of an earlier row.
-- `build`: one filter of all rows.
-- `screen`: a DataFrame without the rows that are near anything in a filter.
+"""Filters of DataFrames, and what they alone decide.
 
 Rows come in the order of the DataFrame's partitions. `dedup` reads them twice: it builds a filter for each partition,
 then decides on each partition by a filter that starts as the OR of those before it. What is kept is what `nearset dedup --no-verify`
 keeps of the same records in the same order, for any number of partitions.
-
-Needs pyspark 4 (not through Spark Connect) and pyarrow, on the workers too; nearset must be installed there.
 """
 
 from __future__ import annotations
@@ -33,8 +27,6 @@ from nearset._parts import as_list, as_wanted, check_same, merge_all
 if TYPE_CHECKING:
     from pyspark import Broadcast
     from pyspark.sql import DataFrame
-
-__all__ = ["build", "dedup", "screen"]
 
 _Path = Union[str, "os.PathLike[str]"]
 _Batches = Iterable[pa.RecordBatch]
@@ -235,38 +227,6 @@ def _answered(batch: pa.RecordBatch, kept: Any, near: Any, name: Optional[str]) 
     return pa.RecordBatch.from_arrays([*batch.columns, pa.array(near)], [*batch.schema.names, name])
 
 
-@overload
-def dedup(
-    df: DataFrame,
-    text: str = "text",
-    near: Union[float, Request, None] = None,
-    *,
-    against: Union[NearFilter, Iterable[NearFilter]] = (),
-    capacity: Optional[int] = None,
-    missing: Literal["fail", "skip"] = "fail",
-    annotate: bool = False,
-    persist: Optional[bool] = None,
-    directory: Optional[_Path] = None,
-    return_filters: Literal[False] = False,
-) -> DataFrame: ...
-
-
-@overload
-def dedup(
-    df: DataFrame,
-    text: str = "text",
-    near: Union[float, Request, None] = None,
-    *,
-    against: Union[NearFilter, Iterable[NearFilter]] = (),
-    capacity: Optional[int] = None,
-    missing: Literal["fail", "skip"] = "fail",
-    annotate: bool = False,
-    persist: Optional[bool] = None,
-    directory: Optional[_Path] = None,
-    return_filters: Literal[True],
-) -> tuple[DataFrame, list[NearFilter]]: ...
-
-
 def dedup(
     df: DataFrame,
     text: str = "text",
@@ -302,13 +262,8 @@ def dedup(
             needed for as long as the returned DataFrame is.
         return_filters: Whether to return the filter of all rows, too, in a list as `nearset.dedup` does.
     """
-    column = _column(df, text, missing)
-    if not isinstance(df.schema[text].dataType, T.StringType):
-        raise TypeError(f"column {text} is of {df.schema[text].dataType.simpleString()}: texts are strings")
-    wanted = as_wanted(near)
-    is_persisted = df.storageLevel.useMemory or df.storageLevel.useDisk
-    if not is_persisted and (_has_shuffle(df) if persist is None else persist):
-        df = df.persist()
+    expect_texts(df, text, missing)
+    column, wanted, df = _column(df, text, missing), as_wanted(near), persisted(df, persist)
     total = wanted.filter(max(1, df.count()) if capacity is None else capacity)
     empty = _Packed.of(total)
     parts = _build(df, column, empty, directory)
@@ -395,6 +350,33 @@ def _column(df: DataFrame, name: str, missing: str) -> _Column:
     return _Column(name, missing == "skip")
 
 
+def expect_texts(df: DataFrame, name: str, missing: str) -> DataFrame:
+    """Checks that a column holds texts, and returns the DataFrame."""
+    _column(df, name, missing)
+    if not isinstance(df.schema[name].dataType, T.StringType):
+        raise TypeError(f"column {name} is of {df.schema[name].dataType.simpleString()}: texts are strings")
+    return df
+
+
+def persisted(df: DataFrame, persist: Optional[bool]) -> DataFrame:
+    """The same, persisted where that is wanted, or needed for it to have the same partitions whenever it is read."""
+    is_persisted = df.storageLevel.useMemory or df.storageLevel.useDisk
+    if not is_persisted and (_has_shuffle(df) if persist is None else persist):
+        return df.persist()
+    return df
+
+
+def seen(texts: DataFrame, filters: list[NearFilter]) -> DataFrame:
+    """The numbers (`rid`) of texts that are near something in one of the filters."""
+    column, numbers = _Column("text", False), T.StructType([texts.schema["rid"]])
+    share = texts.sparkSession.sparkContext.broadcast
+    near = [texts.mapInArrow(cast(Any, _Screen(column, share(_Packed.of(filter)), "near", None)), texts.schema) for filter in filters]
+    all_near = near[0]
+    for one in near[1:]:
+        all_near = all_near.union(one)
+    return all_near.select(*numbers.names).distinct()
+
+
 def _with_partition(df: DataFrame) -> DataFrame:
     return df.withColumn(_PARTITION, F.spark_partition_id())
 
@@ -409,7 +391,9 @@ def _with_answer(df: DataFrame, name: Optional[str]) -> T.StructType:
 
 def _has_shuffle(df: DataFrame) -> bool:
     """Whether Spark may make other partitions of it every time: adaptive execution joins them by their size."""
-    return "Exchange" in cast(Any, df)._jdf.queryExecution().executedPlan().toString()
+    anyhow = cast(Any, df)
+    plan = anyhow._jdf.queryExecution().executedPlan().toString() if hasattr(df, "_jdf") else anyhow._explain_string()
+    return "Exchange" in plan
 
 
 def _build(df: DataFrame, column: _Column, empty: _Packed, directory: Optional[_Path]) -> dict[int, _Packed]:
