@@ -20,7 +20,6 @@
 use std::convert::Infallible;
 
 use nearset::JoinSpec;
-use nearset::Similarity;
 use nearset::index::{CommonShingles, ShingleIndex, ShingleKeys, StarClusters};
 use nearset::item::SortedSet;
 use nearset::plan::{PlanError, Request};
@@ -31,6 +30,9 @@ use crate::join::{TextComparison, TextCutter};
 /// The smallest common shingles, by which records meet that their common parts alone can make near: of two parts at .74, which the sketches
 /// of parts find at .8, 2 in 100,000 share none.
 const LINKS: usize = 8;
+
+/// Leaders of a bucket, as many as a list of [`StarClusters`] holds.
+const MOST_LEADERS: usize = 1024;
 
 /// Undecided records of a bucket that are no leaders, whose sets are held.
 const MOST_OTHERS: usize = 256;
@@ -98,11 +100,6 @@ impl RoundJoin {
         Ok(CommonShingles::of_sample(sets.iter().map(SortedSet::as_slice), records))
     }
 
-    /// The similarity from which on texts are near.
-    pub fn near(&self) -> f64 {
-        self.spec.near.value()
-    }
-
     /// Says under what a text meets others.
     pub fn meeting(&self, text: &str, meeting: &mut Meeting) {
         let set = self.cutter.cut(text);
@@ -121,12 +118,6 @@ impl RoundJoin {
         let found = 1.0 - libm::pow(self.spec.max_false_negative / 2.0, 1.0 / rare.len().max(1) as f64);
         *unseen = if common.is_empty() || others <= rare.len() { 0.0 } else { found * others as f64 };
         *hash = xxh3_128(bytemuck::cast_slice(set.as_slice()));
-    }
-
-    /// The similarity of two texts if they are near, whether or not they are candidates.
-    pub fn similarity(&self, a: &str, b: &str) -> Option<f64> {
-        let (a, b) = (self.cutter.cut(a), self.cutter.cut(b));
-        self.spec.similarity_at_least(a.as_slice(), b.as_slice(), self.spec.near).map(Similarity::value)
     }
 
     fn keys(&self, set: &SortedSet) -> ShingleKeys {
@@ -200,9 +191,8 @@ struct Members {
 impl Buckets {
     /// No bucket yet.
     pub fn new(join: RoundJoin) -> Self {
-        let limit = StarClusters::new(&join.spec).index().limit();
         let members = |limit| Members { entries: Vec::new(), index: None, limit };
-        Self { join, current: None, leaders: members(limit), others: members(MOST_OTHERS), has_more: false }
+        Self { join, current: None, leaders: members(MOST_LEADERS), others: members(MOST_OTHERS), has_more: false }
     }
 
     /// Takes the next record, and adds what is found.
@@ -213,17 +203,19 @@ impl Buckets {
             *has_more = false;
             for members in [&mut *leaders, &mut *others] {
                 members.entries.clear();
-                members.index = matches!(bucket, Bucket::Link(_)).then(|| StarClusters::new(&join.spec));
+                // What a bucket holds is limited already.
+                members.index =
+                    matches!(bucket, Bucket::Link(_)).then(|| StarClusters::new(&join.spec).without_limits());
             }
         }
         let set = join.cutter.cut(text);
         if set.as_slice().is_empty() {
             return;
         }
-        let keys = if matches!(bucket, Bucket::Link(_)) { join.keys(&set) } else { ShingleKeys::default() };
+        let mut keys = if matches!(bucket, Bucket::Link(_)) { join.keys(&set) } else { ShingleKeys::default() };
         let mut is_near = false;
-        let mut compare = |members: &mut Members| {
-            members.each_near(&join.spec, &keys, &set, |of, similarity| {
+        let mut compare = |members: &Members| {
+            members.each_near(&join.spec, &mut keys, &set, |of, similarity| {
                 is_near = true;
                 findings.push(Finding::Near { record, of, similarity });
             });
@@ -264,28 +256,27 @@ impl Members {
         }
         if let Some(index) = &mut self.index {
             index.insert(keys);
+            index.settle(|tasks| tasks.into_iter().for_each(|task| task()));
         }
         self.entries.push((record, set));
     }
 
     /// Compares a set with the members that are candidates for it.
-    fn each_near(&mut self, spec: &JoinSpec, keys: &ShingleKeys, set: &SortedSet, mut each: impl FnMut(i64, f64)) {
+    fn each_near(&self, spec: &JoinSpec, keys: &mut ShingleKeys, set: &SortedSet, mut each: impl FnMut(i64, f64)) {
         let mut compare = |(record, other): &(i64, SortedSet)| {
-            if let Some(similarity) = spec.similarity_at_least(set.as_slice(), other.as_slice(), spec.near) {
-                each(*record, similarity.value());
-            }
+            let found = spec.similarity_at_least(set.as_slice(), other.as_slice(), spec.near);
+            found.inspect(|similarity| each(*record, similarity.value()))
         };
         let Self { entries, index, .. } = self;
-        let Some(index) = index else { return entries.iter().for_each(compare) };
-        if !index.has_candidates(keys) {
-            return;
-        }
-        // Whatever is said to be near something does not become a member here.
-        let placed = index.add(keys, |entry, _| {
-            compare(&entries[entry as usize]);
-            Ok::<_, Infallible>(Some(spec.near))
+        let Some(index) = index else {
+            return entries.iter().for_each(|entry| {
+                compare(entry);
+            });
+        };
+        let Ok(_) = index.propose(keys, |entry, least| {
+            let found = compare(&entries[entry as usize]);
+            Ok::<_, Infallible>(found.filter(|similarity| *similarity >= least))
         });
-        debug_assert!(placed.is_ok());
     }
 }
 

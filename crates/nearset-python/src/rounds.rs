@@ -60,12 +60,6 @@ impl _RoundJoin {
         Ok(PyBytes::new(py, &bytes))
     }
 
-    /// The similarity from which on texts are near.
-    #[getter]
-    fn near(&self) -> f64 {
-        self.join.near()
-    }
-
     /// Under what texts meet others.
     fn meetings<'py>(&self, py: Python<'py>, texts: &Bound<'py, PyAny>) -> PyResult<Meetings<'py>> {
         let (mut keys, mut key_ends) = (Vec::new(), vec![0]);
