@@ -140,11 +140,11 @@ class Temporary:
     def last(self, df: DataFrame) -> DataFrame:
         """The same for what is needed when all else is removed."""
         df = self.keep(df)
-        if self.folder is None:
+        if self.folder is not None:
+            atexit.register(_remove, self.session, self.paths.pop(), self.folder)
+        elif self.kept:
             df.count()
             self.kept.pop()
-        else:
-            atexit.register(_remove, self.session, self.paths.pop(), self.folder)
         return df
 
     def remove(self) -> None:
