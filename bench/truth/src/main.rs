@@ -135,7 +135,7 @@ impl Earlier {
 
 #[cfg(test)]
 mod tests {
-    use nearset::{Rng, item::jaccard};
+    use nearset::{Rng, item::SortedSet};
 
     use super::*;
 
@@ -154,7 +154,9 @@ mod tests {
             .collect();
         let mut index = Earlier::default();
         for (i, set) in sets.iter().enumerate() {
-            let compared = sets[..i].iter().map(|earlier| jaccard(set, earlier).value()).fold(0.0, f64::max);
+            let own = SortedSet::from(&set[..]);
+            let similarity = |earlier: &Vec<u64>| own.jaccard(&SortedSet::from(&earlier[..])).value();
+            let compared = sets[..i].iter().map(similarity).fold(0.0, f64::max);
             assert_eq!(index.nearest(set), compared, "set {i}: {set:?}");
             index.index(set);
         }
