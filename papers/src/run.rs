@@ -13,8 +13,8 @@ use crate::{document, figure::Figure, table::Table};
 /// The outcome of a claim.
 #[derive(Debug, Clone)]
 pub enum Outcome {
-    /// As the paper says, within this tolerance.
-    Reproduced(String),
+    /// As the paper says, within this tolerance: only [`Outcome::reproduced_if`] says so.
+    Reproduced(Tolerance),
     /// Not as the paper says, for this reason.
     Differs(String),
     /// Undecidable, for this reason.
@@ -23,16 +23,20 @@ pub enum Outcome {
     Beyond(String),
 }
 
+/// Within what a claim holds.
+#[derive(Debug, Clone)]
+pub struct Tolerance(String);
+
 impl Outcome {
     /// Returns `Reproduced` within a tolerance if the claim holds, and otherwise `Differs` with the reason.
     pub fn reproduced_if(holds: bool, within: &str, why_not: &str) -> Self {
-        if holds { Self::Reproduced(within.into()) } else { Self::Differs(why_not.into()) }
+        if holds { Self::Reproduced(Tolerance(within.into())) } else { Self::Differs(why_not.into()) }
     }
 
     /// Returns the verdict's name, its tolerance and its reason.
     fn parts(&self) -> (&'static str, &str, &str) {
         match self {
-            Outcome::Reproduced(within) => (REPRODUCED, within, ""),
+            Outcome::Reproduced(within) => (REPRODUCED, &within.0, ""),
             Outcome::Differs(why) => (DIFFERS, "", why),
             Outcome::Undecided(why) => (UNDECIDED, "", why),
             Outcome::Beyond(why) => (BEYOND, "", why),

@@ -113,40 +113,67 @@ pub fn membership_lower_bound(false_positive: f64) -> f64 {
     -libm::log2(false_positive)
 }
 
-/// Returns the bits per item that any filter needs if it accepts everything within `radius` of its items and at most a
-/// `false_positive` fraction of all strings.
+/// Returns the bits per item that any filter needs if, in each of its states, it accepts everything within `radius` of
+/// its items and at most a `false_positive` fraction of all strings.
 ///
-/// The accepted set contains a ball around every item, and by Harper's theorem no set of given size has more room for
-/// the centres of such balls than a ball: with `R` the largest radius whose ball is within the accepted fraction, an
-/// item has at most `ball(R - radius)` places, and `log2(2^length / ball(R - radius))` bits identify its place.
-/// Rounding `R` down to a whole number makes the figure at most one step of `R` too high. It is infinite when no such
-/// filter exists.
+/// The accepted set contains a ball around every item, and by Harper's theorem no set of a given size has room for more
+/// centres of such balls than the first strings in the order of their weights: all below some weight `W`, and some of
+/// weight `W`. The centres are then all strings of weights below `W - radius`, and those of weight `W - radius` from
+/// which only accepted ones of weight `W` are reached; the Kruskal-Katona theorem, in the form of Lovász, bounds their
+/// number. With `c` centres, each state serves at most `C(c, n)` of the `C(2^length, n)` sets of `n` items, so there are
+/// at least `(2^length / c)^n` states. The result is infinite when no such filter exists.
 pub fn hamming_lower_bound(length: u32, radius: u32, false_positive: f64) -> f64 {
-    // A ball's fraction of all strings is a tail of fair coins: Pr[Bin(length, 1/2) < R + 1].
-    let accepted = binomial::largest_threshold(length, 0.5, false_positive);
-    match accepted.checked_sub(radius) {
-        None | Some(0) => f64::INFINITY,
-        Some(places) => -libm::log2(binomial::below(length, 0.5, places)),
+    let weight = binomial::largest_threshold(length, 0.5, false_positive);
+    if weight > length {
+        return 0.0;
     }
+    let Some(lightest) = weight.checked_sub(radius) else { return f64::INFINITY };
+    let extra = false_positive - binomial::below(length, 0.5, weight);
+    let bits = f64::from(length) * std::f64::consts::LN_2;
+    // Zeros of the strings at the rim, and of those within it.
+    let (outer, inner) = (f64::from(length - weight), f64::from(length - lightest));
+    let centres =
+        if extra > 0.0 { libm::exp(log_largest_family(libm::log(extra) + bits, outer, inner) - bits) } else { 0.0 };
+    -libm::log2(binomial::below(length, 0.5, lightest) + centres)
 }
 
-/// Returns the bits per item that any filter needs if, for each of its items, it accepts all but a `false_negative`
-/// fraction of that item's noisy copies (each bit flipped with probability `noise`, independently), and at most a
-/// `false_positive` fraction of all strings. The length of the strings does not matter.
+/// Returns the logarithm of the most sets of `size` elements that have at most `exp(log_subsets)` subsets of `shadow`
+/// elements in all: with `C(x, shadow)` of these, `x` not necessarily whole, at most `C(x, size)` (Lovász 1979).
+fn log_largest_family(log_subsets: f64, shadow: f64, size: f64) -> f64 {
+    let log_choose = |x: f64, of: f64| libm::lgamma(x + 1.0) - libm::lgamma(of + 1.0) - libm::lgamma(x - of + 1.0);
+    // Even one set has more subsets. The margin is what rounding may do to a logarithm.
+    if log_subsets < log_choose(size, shadow) - 1e-9 * (1.0 + log_subsets.abs()) {
+        return f64::NEG_INFINITY;
+    }
+    let (mut low, mut high) = (size, size + 1.0);
+    while log_choose(high, shadow) < log_subsets && high < f64::MAX {
+        high *= 2.0;
+    }
+    for _ in 0..100 {
+        let middle = f64::midpoint(low, high);
+        if log_choose(middle, shadow) < log_subsets { low = middle } else { high = middle }
+    }
+    log_choose(high, size)
+}
+
+/// Returns the bits per item that any filter needs if it misses a `false_negative` fraction of its items' noisy copies
+/// (each bit flipped with probability `noise`, independently) and accepts a `false_positive` fraction of all strings.
+/// Both are means: over random items, over the noise, and over the functions that the filter draws. Neither the length
+/// of the strings nor the number of items matters.
 ///
-/// Let `A` be the accepted strings and `S` the places that an item may have for a given `A`, as fractions `α` and `σ`
-/// of all strings. Noise takes a place to an accepted string with probability `1 - β` at least, so
-/// `(1 - β) σ <= E[1_S T 1_A] <= σ^(1/p) α^(1/q)` with `(p - 1)(q - 1) = (1 - 2 noise)²`, by the two-function form of
-/// the hypercontractive inequality (Bonami 1970, Beckner 1975). With `p = 1 + a` and `ρ = 1 - 2 noise` an item needs
-/// `log2(1/σ) >= (1 + a)/(a + ρ²) log2(1/α) - (1 + a)/a log2(1/(1 - β))` bits for every `a > 0`; the best is taken.
-/// Without noise it is `log2((1 - β)/α)`, and without false negatives `log2(1/α)/ρ²`.
+/// A filter with `b` bits knows at most `b` bits about its `n` random items together, so on average at most `b/n` about
+/// one: the item's divergence from a uniform string, given the state. Noise leaves at most `ρ² = (1 - 2 noise)²` of a
+/// divergence from the uniform distribution (Ahlswede and Gács 1976), and to be accepted with probability `1 - β`, where
+/// a uniform string is with `α`, takes `d(1 - β, α) = (1 - β) log2((1 - β)/α) + β log2(β/(1 - α))`. So
+/// `b/n >= d(1 - β, α)/ρ²` in each state, and because `d` is convex, on average too.
 pub fn noisy_lower_bound(noise: f64, false_negative: f64, false_positive: f64) -> f64 {
-    let squared = (1.0 - 2.0 * noise) * (1.0 - 2.0 * noise);
-    let (accepted, kept) = (-libm::log2(false_positive), -libm::log2(1.0 - false_negative));
-    // Unimodal in `ln a`: a grid of a thousandth of a bit's steps.
-    let candidates = (-1_400..=1_400).map(|step| libm::exp(f64::from(step) / 100.0));
-    let bound = candidates.map(|a| (1.0 + a) / (a + squared) * accepted - (1.0 + a) / a * kept);
-    bound.fold(0.0, f64::max)
+    let found = 1.0 - false_negative;
+    if found <= false_positive {
+        return 0.0;
+    }
+    let part = |p: f64, q: f64| if p == 0.0 { 0.0 } else { p * libm::log2(p / q) };
+    let divergence = part(found, false_positive) + part(false_negative, 1.0 - false_positive);
+    divergence / ((1.0 - 2.0 * noise) * (1.0 - 2.0 * noise))
 }
 
 /// Returns the probability that a pair at `distance` stays within `radius` after its strings are folded by XOR:
@@ -316,48 +343,106 @@ mod tests {
     #[test]
     fn lower_bounds_as_listed() {
         assert_printed(membership_lower_bound(0.01), 6.64, 2);
-        for (length, radius, bits) in [(256, 31, 33.6), (64, 8, 18.1), (64, 10, 22.1)] {
+        for (length, radius, bits) in [(256, 31, 32.5), (64, 8, 17.8), (64, 10, 21.7)] {
             assert_printed(hamming_lower_bound(length, radius, 0.01), bits, 1);
         }
         assert!(hamming_lower_bound(64, 30, 0.01).is_infinite());
-        // A radius of 0 is exact membership, up to the rounding of the ball.
-        assert!((hamming_lower_bound(256, 0, 0.01) - membership_lower_bound(0.01)).abs() < 0.5);
+        // A radius of 0 is exact membership.
+        for length in [16, 256, 65_536] {
+            assert!((hamming_lower_bound(length, 0, 0.01) - membership_lower_bound(0.01)).abs() < 1e-6);
+        }
+    }
+
+    /// Every set of strings of four bits: none has more room for balls than the bound allows, and balls have as much.
+    #[test]
+    fn no_set_has_room_for_more_balls_than_the_bound_allows() {
+        const BITS: u32 = 4;
+        const STRINGS: u32 = 1 << BITS;
+        for radius in 1..=2 {
+            let ball = |centre: u32| -> u32 {
+                (0..STRINGS).filter(|other| (centre ^ other).count_ones() <= radius).map(|other| 1 << other).sum()
+            };
+            let balls: Vec<u32> = (0..STRINGS).map(ball).collect();
+            let mut most = [0; STRINGS as usize + 1];
+            for accepted in 0..1u32 << STRINGS {
+                let centres = balls.iter().filter(|ball| **ball & !accepted == 0).count();
+                let most = &mut most[accepted.count_ones() as usize];
+                *most = (*most).max(centres);
+            }
+            for (size, &centres) in most.iter().enumerate().skip(1) {
+                let least = hamming_lower_bound(BITS, radius, size as f64 / f64::from(STRINGS));
+                let bits = -libm::log2(centres as f64 / f64::from(STRINGS));
+                assert!(bits >= least - 1e-6, "{size} strings, radius {radius}: {bits} bits, {least} by the bound");
+                if [5, 11, 16].contains(&size) {
+                    assert!(bits == least || (bits - least).abs() < 1e-6, "{size}, {radius}: {bits}, {least}");
+                }
+            }
+        }
     }
 
     #[test]
     fn noise_raises_what_any_filter_needs() {
-        // Exact membership with false negatives, and noise without them.
-        assert!((noisy_lower_bound(0.0, 0.01, 0.01) - libm::log2(0.99 / 0.01)).abs() < 1e-3);
-        assert!((noisy_lower_bound(0.1, 0.0, 0.01) - membership_lower_bound(0.01) / 0.64).abs() < 1e-3);
+        // Without false negatives, and without noise.
+        assert_close(noisy_lower_bound(0.1, 0.0, 0.01), membership_lower_bound(0.01) / 0.64, 1e-12);
+        assert_printed(noisy_lower_bound(0.0, 0.01, 0.01), 0.98 * libm::log2(99.0), 10);
         let at = |noise| noisy_lower_bound(noise, 0.01, 0.01);
         assert!(at(0.05) < at(0.1) && at(0.1) < at(0.2));
         assert!(noisy_lower_bound(0.1, 0.1, 0.01) < noisy_lower_bound(0.1, 0.01, 0.01));
+        assert_eq!(noisy_lower_bound(0.1, 0.995, 0.01), 0.0);
         // Balls around items say more than noise around them: these filters accept all of a ball.
         assert!(noisy_lower_bound(31.0 / 256.0, 0.0, 0.01) < hamming_lower_bound(256, 31, 0.01));
     }
 
-    /// Strings of twelve bits, a ball as the accepted set: places whose noisy copies are accepted often enough are no more
-    /// than the bound allows.
+    /// Strings of four bits and any accepted set of them. Of all distributions of an item whose noisy copies are accepted
+    /// as often, the one with the least divergence is `exp(tilt · Pr[accepted])`, normalised.
     #[test]
-    fn no_ball_has_more_places_than_the_bound_allows() {
-        const BITS: u32 = 12;
-        let noise = 0.1;
-        for radius in 1..6 {
-            let accepted = binomial::cdf(BITS, 0.5, radius);
-            for false_negative in [0.05, 0.2, 0.4] {
-                // A place at distance `j` from the middle: j of its differences and the others flip independently.
-                let kept = |j: u32| -> f64 {
-                    let pairs = (0..=j).flat_map(|back| (0..=BITS - j).map(move |on| (back, on)));
-                    let near = pairs.filter(|(back, on)| j - back + on <= radius);
-                    near.map(|(back, on)| binomial::pmf(j, noise, back) * binomial::pmf(BITS - j, noise, on)).sum()
-                };
-                let places: f64 =
-                    (0..=BITS).filter(|&j| kept(j) >= 1.0 - false_negative).map(|j| binomial::pmf(BITS, 0.5, j)).sum();
-                let bits = -libm::log2(places);
-                let least = noisy_lower_bound(noise, false_negative, accepted);
-                assert!(places == 0.0 || bits >= least - 1e-9, "{bits} for {least}");
+    fn no_distribution_of_an_item_is_accepted_more_often_than_its_bits_allow() {
+        const BITS: u32 = 4;
+        const STRINGS: usize = 1 << BITS;
+        let mut checked = 0;
+        for noise in [0.02f64, 0.1, 0.3] {
+            // Sets up to a stride, so that all sizes and shapes occur; the first are those of the lightest strings.
+            for accepted in (1u32..1 << STRINGS).step_by(37) {
+                let of = |string: usize| accepted >> string & 1 == 1;
+                let fraction = f64::from(accepted.count_ones()) / STRINGS as f64;
+                let kept: Vec<f64> = (0..STRINGS)
+                    .map(|item| {
+                        let flips = |copy: usize| (item ^ copy).count_ones() as i32;
+                        let chance = |copy| noise.powi(flips(copy)) * (1.0 - noise).powi(BITS as i32 - flips(copy));
+                        (0..STRINGS).filter(|&copy| of(copy)).map(chance).sum()
+                    })
+                    .collect();
+                for tilt in [0.5, 2.0, 8.0, 40.0] {
+                    let weights: Vec<f64> = kept.iter().map(|kept| libm::exp(tilt * kept)).collect();
+                    let all: f64 = weights.iter().sum();
+                    let found: f64 = weights.iter().zip(&kept).map(|(weight, kept)| weight / all * kept).sum();
+                    let bits: f64 =
+                        weights.iter().map(|weight| weight / all * libm::log2(weight / all * STRINGS as f64)).sum();
+                    let least = noisy_lower_bound(noise, 1.0 - found.min(1.0), fraction);
+                    assert!(bits >= least - 1e-9, "{accepted:#x}, noise {noise}, tilt {tilt}: {bits} for {least}");
+                    checked += 1;
+                }
             }
         }
+        assert!(checked > 20_000);
+    }
+
+    /// A filter for one item that keeps as many of its bits, and accepts what differs in few of them.
+    #[test]
+    fn no_sketch_of_one_item_takes_fewer_bits_than_any_filter_needs() {
+        let mut closest = f64::INFINITY;
+        for noise in [0.01, 0.05, 0.1, 0.2] {
+            for bits in 1..=64 {
+                for most in 0..bits / 2 {
+                    let missed = binomial::at_least(bits, noise, most + 1);
+                    let least = noisy_lower_bound(noise, missed, binomial::cdf(bits, 0.5, most));
+                    assert!(f64::from(bits) >= least, "{bits} bits, {most} differ: {least} by the bound");
+                    closest = closest.min(f64::from(bits) / least);
+                }
+            }
+        }
+        // The bound is not far off.
+        assert!(closest < 1.3, "{closest}");
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! of one letter as sets and bags (5 and 6 times), which have more than three times as many distinct shingles per byte
 //! as prose, each to be sorted and, in a bag, sketched.
 //!
-//! Times are the least over runs of a tenth of a second, one thread, native dispatch: MinHash keys (992 slots),
+//! Times are the least CPU times of a few series of runs, one thread, native dispatch: MinHash keys (992 slots),
 //! weighted MinHash keys (as many), and the sorted set that exact comparisons take. The worst come first.
 //!
 //! `cargo bench --bench texts`, or for some of the texts and tasks at 1 MB only:
@@ -13,7 +13,12 @@
 #[path = "corpus/awkward.rs"]
 mod awkward;
 
-use std::{cell::RefCell, hint::black_box, time::Instant};
+use std::{
+    cell::RefCell,
+    hint::black_box,
+    sync::LazyLock,
+    time::{Duration, Instant},
+};
 
 use nearset::{
     Family, Item, Layout, Seed, Shingler, Shingling,
@@ -24,6 +29,7 @@ use nearset::{
 
 const BYTES: usize = 1_000_000;
 const LONGER: usize = 16;
+const SERIES: usize = 3;
 const MOST_TIMES_PROSE: f64 = 4.0;
 
 fn main() {
@@ -36,23 +42,24 @@ fn main() {
 
     let mut rows = Vec::new();
     for work in Work::all().into_iter().filter(|work| work.name.starts_with(&wanted_work)) {
-        let base = work.nanoseconds_per_byte(&prose);
+        let base = work.nanoseconds_per_byte(&prose, SERIES);
         println!("prose, {}: {base:.1} ns per byte", work.name);
         rows.extend(texts.iter().map(|(name, text)| {
             // Measured beside each text, so that both are disturbed or neither.
-            let base = work.nanoseconds_per_byte(&prose);
-            let time = work.nanoseconds_per_byte(text);
+            let base = work.nanoseconds_per_byte(&prose, SERIES);
+            let time = work.nanoseconds_per_byte(text, SERIES);
             Row { text: name, work: work.name.clone(), time, times_prose: time / base, times_long_prose: None }
         }));
     }
     if wanted.is_none() {
         let prose = awkward::prose(LONGER * BYTES);
         let texts = awkward::awkward(LONGER * BYTES);
-        for row in &mut rows {
-            let work =
-                Work::all().into_iter().find(|work| work.name == row.work).expect("every row names one of these");
-            let (_, text) = texts.iter().find(|(name, _)| *name == row.text).expect("every row names one of these");
-            row.times_long_prose = Some(work.nanoseconds_per_byte(text) / work.nanoseconds_per_byte(&prose));
+        for work in Work::all() {
+            let base = work.nanoseconds_per_byte(&prose, 2);
+            for row in rows.iter_mut().filter(|row| row.work == work.name) {
+                let (_, text) = texts.iter().find(|(name, _)| *name == row.text).expect("every row names one of these");
+                row.times_long_prose = Some(work.nanoseconds_per_byte(text, 1) / base);
+            }
         }
     }
     rows.sort_by(|a, b| b.times_prose.total_cmp(&a.times_prose));
@@ -123,20 +130,31 @@ impl Work {
         Work { name: format!("set, {shingling}"), run: Box::new(run) }
     }
 
-    /// Returns the least time of many runs, which is the least disturbed by other programs.
-    fn nanoseconds_per_byte(&self, text: &str) -> f64 {
-        let begin = Instant::now();
-        let mut least = f64::INFINITY;
-        for runs in 0.. {
-            if runs >= 4 && begin.elapsed().as_millis() >= 100 {
-                break;
+    /// Returns the least CPU time of a few series of runs, which is the least disturbed by other programs.
+    fn nanoseconds_per_byte(&self, text: &str, series: usize) -> f64 {
+        let time = |_| {
+            let start = cpu_time();
+            for runs in 1.. {
+                (self.run)(text);
+                let time = cpu_time() - start;
+                // Long, because the kernel counts in steps of a few milliseconds.
+                if time.as_millis() >= 60 {
+                    return time.as_secs_f64() / f64::from(runs);
+                }
             }
-            let start = Instant::now();
-            (self.run)(text);
-            least = least.min(start.elapsed().as_secs_f64());
-        }
-        least * 1e9 / text.len() as f64
+            f64::INFINITY
+        };
+        (0..series).map(time).fold(f64::INFINITY, f64::min) * 1e9 / text.len() as f64
     }
+}
+
+/// Returns the CPU time of this thread where the kernel tells it, since other programs may stop this one at any time;
+/// else the time.
+fn cpu_time() -> Duration {
+    static START: LazyLock<Instant> = LazyLock::new(Instant::now);
+    let spent = std::fs::read_to_string("/proc/thread-self/schedstat").ok();
+    let spent = spent.and_then(|line| line.split(' ').next()?.parse().ok());
+    spent.map_or_else(|| START.elapsed(), Duration::from_nanos)
 }
 
 fn hash(functions: &Hasher, text: &str) {

@@ -42,10 +42,7 @@ pub fn theorems(run: &mut Run, outcomes: &[Outcome]) {
             significant(most.1, 2),
             significant(most.0, 2)
         ),
-        match most.0 - most.1 < 0.05 {
-            true => Verdict::Reproduced("15 %, or 4 standard errors".into()),
-            false => Verdict::Differs("in wide buckets records that are near each other set the same bits, so the product, which takes them as independent, is an upper bound there".into()),
-        },
+        Verdict::reproduced_if(most.0 - most.1 < 0.05, ".05, at every width", "in wide buckets records that are near each other set the same bits, so the product, which takes them as independent, is an upper bound there"),
     );
 
     let bound = of(Variant::BASIC).all(|outcome| outcome.missed.value() <= outcome.false_negative + 0.01);
@@ -76,10 +73,7 @@ pub fn theorems(run: &mut Run, outcomes: &[Outcome]) {
         table,
         "× 0.0039 for k = 8",
         &format!("× {}", significant(factor, 2)),
-        match within(verified, basic.value() / 256.0, 0.25) {
-            true => Verdict::Reproduced("a quarter of the rate, or 4 standard errors".into()),
-            false => Verdict::Differs("nearset's verification keeps a key's eight bits in one cache line, and lines are not all half full: one read instead of eight for some more false positives".into()),
-        },
+        Verdict::reproduced_if(within(verified, basic.value() / 256.0, 0.25), "a quarter of the rate, or 4 standard errors", "nearset's verification keeps a key's eight bits in one cache line, and lines are not all half full: one read instead of eight for some more false positives"),
     );
 
     let both: Rate = of(Variant::BOTH)

@@ -33,7 +33,22 @@ struct Row {
     bits_per_item: f64,
     false_negative: Rate,
     false_positive: Rate,
+    speed: Speed,
+}
+
+/// How fast a filter answers on one thread, half of the queries near and half far.
+#[derive(Clone, Copy)]
+struct Speed {
     per_second: f64,
+    /// The same for the threshold filter, measured in turns with it, so that both are disturbed by other programs or
+    /// neither.
+    of_threshold: f64,
+}
+
+impl Speed {
+    fn cells(self) -> [String; 2] {
+        [count(self.per_second), significant(self.per_second / self.of_threshold, 2)]
+    }
 }
 
 /// Measures both.
@@ -75,8 +90,17 @@ fn scan_of(plan: &Plan) -> Option<(f64, FilterSpec)> {
 
 fn scanned(run: &mut Run, paper: &[Measured]) -> anyhow::Result<()> {
     let (runs, queries) = run.full_or_quick((10, 2_000), (2, 300));
-    let mut table = Table::new(["n", "filter", "bits per element", "fn", "fp", "queries per second", "queries each"]);
-    let mut told = Vec::new();
+    let mut table = Table::new([
+        "n",
+        "filter",
+        "bits per element",
+        "fn",
+        "fp",
+        "queries per second",
+        "times the threshold filter's",
+        "queries each",
+    ]);
+    let (mut told, mut holds) = (Vec::new(), true);
     for setting in SETTINGS {
         run.progress(format!("{} strings, scanned and not", count(setting.items as f64)));
         let plan = request(setting).plan_filter()?;
@@ -118,17 +142,19 @@ fn scanned(run: &mut Run, paper: &[Measured]) -> anyhow::Result<()> {
                 bits_per_item: *bits_per_item,
                 false_negative: parts.iter().map(|part| part[i].0).sum(),
                 false_positive: parts.iter().map(|part| part[i].1).sum(),
-                per_second: speeds[i],
+                speed: speeds[i],
             })
             .collect();
         for row in &rows {
+            let [per_second, times_threshold] = row.speed.cells();
             table.row([
                 count(setting.items as f64),
                 row.name.to_owned(),
                 count(row.bits_per_item),
                 significant(row.false_negative.value(), 2),
                 significant(row.false_positive.value(), 2),
-                count(row.per_second),
+                per_second,
+                times_threshold,
                 count(row.false_negative.of as f64),
             ]);
         }
@@ -141,23 +167,24 @@ fn scanned(run: &mut Run, paper: &[Measured]) -> anyhow::Result<()> {
             "≤ 0.01".into(),
             "-".into(),
             "-".into(),
+            "-".into(),
         ]);
         let expected = if setting.items == 1_000 { 54 } else { 43 };
         run.require(samples == expected, format!("{samples} samples for {} strings, {expected} before", setting.items));
         let scan = &rows[2];
         for (what, rate) in [("misses", scan.false_negative), ("accepts", scan.false_positive)] {
-            let kept = rate.value() <= PROMISE || rate.sigmas_from(PROMISE) <= 4.5;
-            run.require(kept, format!("n = {}: the scan {what} {}", setting.items, rate.value()));
+            run.require(keeps(rate), format!("n = {}: the scan {what} {}", setting.items, rate.value()));
+            holds &= keeps(rate);
         }
+        holds &= scan.bits_per_item < rows[1].bits_per_item;
         told.push(format!(
-            "n = {}: {samples} bits by exact tails, {} in whole words (fn {}, fp {}) beside the threshold filter's {}, at {} and {} queries per second",
+            "n = {}: {samples} bits by exact tails, {} in whole words (fn {}, fp {}) beside the threshold filter's {}, at {} times its queries per second",
             count(setting.items as f64),
             count(scan.bits_per_item),
             significant(scan.false_negative.value(), 2),
             significant(scan.false_positive.value(), 2),
             count(rows[1].bits_per_item),
-            count(scan.per_second),
-            count(rows[1].per_second)
+            scan.speed.cells()[1]
         ));
     }
     run.table("scan", &table)?;
@@ -169,7 +196,11 @@ fn scanned(run: &mut Run, paper: &[Measured]) -> anyhow::Result<()> {
         "scan.tsv",
         "smaller, but not constant work; no number given",
         &told.join("; "),
-        Outcome::Reproduced("a direction: fewer bits at both n, both errors within 1 % (4.5 standard errors)".into()),
+        Outcome::reproduced_if(
+            holds,
+            "a direction: fewer bits at both n, both errors within 1 % (4.5 standard errors)",
+            "it is larger, or an error is above 1 %",
+        ),
     );
     Ok(())
 }
@@ -202,6 +233,11 @@ fn one_run(
     Ok(results)
 }
 
+/// Tests a measured error against the promise.
+fn keeps(rate: Rate) -> bool {
+    rate.value() <= PROMISE || rate.sigmas_from(PROMISE) <= 4.5
+}
+
 /// Returns a filter of these strings, with functions by the seed.
 fn filled(spec: &FilterSpec, stored: &[BitString], seed: Seed) -> anyhow::Result<Filter<'static>> {
     let spec = match (spec.near(), spec.exact()) {
@@ -222,8 +258,8 @@ fn filled(spec: &FilterSpec, stored: &[BitString], seed: Seed) -> anyhow::Result
     Ok(filter)
 }
 
-/// Returns each filter's queries per second on one thread, half of them near and half far: the best of five passes.
-fn speeds(setting: Setting, specs: &[(&'static str, f64, FilterSpec)]) -> anyhow::Result<Vec<f64>> {
+/// Returns each filter's speed.
+fn speeds(setting: Setting, specs: &[(&'static str, f64, FilterSpec)]) -> anyhow::Result<Vec<Speed>> {
     let mut rng = Rng::new(Seed::new(77));
     let stored = strings::random(LENGTH, setting.items, &mut rng);
     let mut positions = Positions::new(LENGTH);
@@ -234,26 +270,28 @@ fn speeds(setting: Setting, specs: &[(&'static str, f64, FilterSpec)]) -> anyhow
             strings::flipped(&stored[rng.below(setting.items) as usize], positions.draw(differing, &mut rng))
         })
         .collect();
-    specs
-        .iter()
-        .map(|(_, _, spec)| {
-            let filter = filled(spec, &stored, Seed::new(78))?;
-            per_second(&filter, queries.iter().map(Item::from))
-        })
-        .collect()
+    let filters = specs.iter().map(|(_, _, spec)| filled(spec, &stored, Seed::new(78)));
+    let filters = filters.collect::<anyhow::Result<Vec<_>>>()?;
+    let per_second = per_second(&filters, queries.iter().map(Item::from))?;
+    Ok(per_second.iter().map(|&fast| Speed { per_second: fast, of_threshold: per_second[1] }).collect())
 }
 
-fn per_second<'q>(filter: &Filter<'_>, queries: impl Iterator<Item = Item<'q>> + Clone) -> anyhow::Result<f64> {
-    let (mut room, mut best) = (Default::default(), f64::INFINITY);
-    let number = queries.clone().count() as f64;
-    for _ in 0..5 {
-        let started = Instant::now();
-        for query in queries.clone() {
-            black_box(filter.contains_near(black_box(query), &mut room)?);
+/// Returns each filter's queries per second, from its least time of many passes in which they take turns.
+fn per_second<'q>(filters: &[Filter<'_>], queries: impl Iterator<Item = Item<'q>> + Clone) -> anyhow::Result<Vec<f64>> {
+    const PASSES: usize = 25;
+    let mut room = Default::default();
+    let mut least = vec![f64::INFINITY; filters.len()];
+    for _ in 0..PASSES {
+        for (filter, least) in filters.iter().zip(&mut least) {
+            let started = Instant::now();
+            for query in queries.clone() {
+                black_box(filter.contains_near(black_box(query), &mut room)?);
+            }
+            *least = least.min(started.elapsed().as_secs_f64());
         }
-        best = best.min(started.elapsed().as_secs_f64());
     }
-    Ok(number / best)
+    let number = queries.count() as f64;
+    Ok(least.into_iter().map(|least| number / least).collect())
 }
 
 /// Elements of each set: the paper's n' = c1 n.
@@ -262,6 +300,8 @@ const ELEMENTS: u32 = 1_000;
 const REPLACED: u32 = 5;
 /// Elements in place of others by which a query is far.
 const FAR_REPLACED: u32 = 300;
+/// The part of the Bloom filters' bits up to which a filter over them does very well.
+const LARGEST_PART: f64 = 0.05;
 
 /// Sets, and Bloom filters of the same size and hash functions for them.
 fn bloom(elements: impl Iterator<Item = u64>) -> anyhow::Result<BloomFilter<'static>> {
@@ -291,8 +331,9 @@ fn collections(run: &mut Run) -> anyhow::Result<()> {
         "fp, 300 of 1,000 replaced",
         "fp, no element in common",
         "queries per second",
+        "times the threshold filter's",
     ]);
-    let mut told = Vec::new();
+    let (mut told, mut holds) = (Vec::new(), true);
     for &items in sizes {
         run.progress(format!("{} Bloom filters", count(items as f64)));
         let mut rng = Rng::new(Seed::new(items));
@@ -331,18 +372,26 @@ fn collections(run: &mut Run) -> anyhow::Result<()> {
         let bands_bits = 8.0 * bands.bytes() as f64 / items as f64;
         let mut filters = vec![("threshold, planned by nearset", bands_bits, FilterSpec::from(bands))];
         filters.extend(scan_of(&plan).map(|(bits, spec)| ("sampled scan, planned by nearset", bits, spec)));
-        for (name, bits_per_item, spec) in filters {
-            let mut filter = Filter::new(&spec)?;
+        let built = filters.iter().map(|(_, _, spec)| {
+            let mut filter = Filter::new(spec)?;
             filter.extend(blooms.iter())?;
+            Ok(filter)
+        });
+        let built = built.collect::<anyhow::Result<Vec<_>>>()?;
+        let asked = near.iter().chain(&far).step_by(near.len().div_ceil(500)).map(|(query, _)| Item::from(query));
+        let speeds = per_second(&built, asked)?;
+        for (i, (name, bits_per_item, _)) in filters.into_iter().enumerate() {
+            let filter = &built[i];
             let accepted = |all: &[(BloomFilter<'_>, u32)]| -> anyhow::Result<Rate> {
                 Ok(Rate::count(filter.contains_all(all.iter().map(|(query, _)| query))?))
             };
             let (missed, replaced, disjoint) = (accepted(&near)?.miss(), accepted(&far)?, accepted(&strangers)?);
             for (what, rate) in [("misses", missed), ("accepts", replaced), ("accepts strangers", disjoint)] {
-                let kept = rate.value() <= PROMISE || rate.sigmas_from(PROMISE) <= 4.5;
-                run.require(kept, format!("{items} Bloom filters: {name} {what} {}", rate.value()));
+                run.require(keeps(rate), format!("{items} Bloom filters: {name} {what} {}", rate.value()));
+                holds &= keeps(rate);
             }
-            let speed = per_second(&filter, near.iter().chain(&far).take(2_000).map(|(query, _)| Item::from(query)))?;
+            holds &= bits_per_item <= LARGEST_PART * f64::from(bits);
+            let [per_second, times_threshold] = Speed { per_second: speeds[i], of_threshold: speeds[0] }.cells();
             table.row([
                 count(items as f64),
                 name.to_owned(),
@@ -353,7 +402,8 @@ fn collections(run: &mut Run) -> anyhow::Result<()> {
                 significant(missed.value(), 2),
                 significant(replaced.value(), 2),
                 significant(disjoint.value(), 2),
-                count(speed),
+                per_second,
+                times_threshold,
             ]);
             if name.starts_with("threshold") {
                 told.push(format!(
@@ -373,9 +423,12 @@ fn collections(run: &mut Run) -> anyhow::Result<()> {
         "collections.tsv",
         "likely to be extremely successful; not run",
         &format!("sets of 1,000 elements, near: 5 replaced, far: 300 replaced. {}", told.join("; ")),
-        Outcome::Reproduced(
-            "a direction: both errors within 1 % (4.5 standard errors), in a small part of the Bloom filters' own bits"
-                .into(),
+        Outcome::reproduced_if(
+            holds,
+            &format!(
+                "a direction: both errors within 1 % (4.5 standard errors), in at most {LARGEST_PART} of the Bloom filters' own bits"
+            ),
+            "an error is above 1 %, or the filter is not small",
         ),
     );
     Ok(())

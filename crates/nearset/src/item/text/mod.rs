@@ -21,6 +21,7 @@
 //!
 //! Each kind has its own key, so that equal bytes do not make equal shingles of different kinds.
 
+mod latin;
 mod segment;
 mod shingling;
 mod table;

@@ -17,7 +17,10 @@ use std::{
 
 use unicode_normalization::char::compose;
 
-use super::table::{Kind, Part, decode, encode, encoded_length, next_char, page};
+use super::{
+    latin::{LATIN, Latin},
+    table::{Kind, Part, decode, encode, encoded_length, next_char, page},
+};
 use crate::{
     hash::fold,
     simd::text::{join, padded_words},
@@ -137,6 +140,12 @@ impl Segments {
             return self.work_out(&text[from..to], bytes, at);
         }
         let segment = padded_words(text, from, to - from, 0);
+        if to - from <= Latin::LONGEST
+            && let Some((form, length)) = LATIN.form(segment[0], to - from)
+        {
+            put(bytes, at, form.to_le_bytes());
+            return at + length;
+        }
         if let Some(known) = self.find(segment) {
             put(bytes, at, join(known.form).to_le_bytes());
             return at + known.length();

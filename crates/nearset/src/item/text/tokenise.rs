@@ -67,8 +67,12 @@ thread_local! {
     static FORMS: Cell<Forms> = const { Cell::new(Forms::new()) };
 }
 
-/// The first byte of the most common marks, from U+0300 to U+033F.
-const COMMON_MARK: u8 = 0xcc;
+/// Returns whether a character from U+0300 to U+0344 is next: the most common marks.
+#[inline(always)]
+fn is_common_mark(span: &[u8], next: usize) -> bool {
+    // Without a branch between the two first bytes that they have.
+    span.get(next..next + 2).is_some_and(|bytes| (0xcc80..0xcd85).contains(&u16::from_be_bytes([bytes[0], bytes[1]])))
+}
 
 /// The maximum number of bytes that each thread keeps.
 const MOST_KEPT: usize = 16 << 20;
@@ -193,7 +197,7 @@ fn characters(text: &[u8], from: usize, to: usize, forms: &mut Forms, sink: &mut
 fn is_marked(span: &[u8], next: usize) -> bool {
     match span.get(next) {
         Some(..0x80) | None => false,
-        Some(&COMMON_MARK) => true,
+        _ if is_common_mark(span, next) => true,
         _ => char_at(span, next).is_some_and(|(c, ..)| matches!(page(c).info(c).kind(), Kind::Mark | Kind::Ignorable)),
     }
 }
@@ -299,7 +303,7 @@ impl Forms {
                     None => break None,
                     // Letters and digits.
                     Some(..0x80) => break Some(next + 1),
-                    Some(&COMMON_MARK) => next += 2,
+                    _ if is_common_mark(span, next) => next += 2,
                     _ => {
                         let Some((c, _, end)) = char_at(span, next) else { break None };
                         let info = page(c).info(c);
