@@ -14,6 +14,7 @@ mod rate;
 mod run;
 mod strings;
 mod table;
+mod time;
 
 mod christophides_2019;
 mod gregersen_2014;

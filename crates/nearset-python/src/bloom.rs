@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use nearset::{BloomFilter as Library, Check};
+use nearset::{BloomFilter as Library, Check, Item};
 use numpy::{IntoPyArray, PyArray1, PyArrayMethods};
 use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
@@ -20,6 +20,9 @@ use crate::{arrow, draw, error, files};
 ///     seed: From which its functions are drawn: a number, or 16 secret bytes.
 ///
 /// Keys are ``bytes`` or ``str``, or their 64-bit hashes, many at once, as numpy ``uint64``.
+///
+/// It is an item, too: filters and indexes of bit strings tell whether some set is close to another, by their Bloom filters
+/// of one capacity, error and seed.
 ///
 /// >>> import nearset
 /// >>> seen = nearset.BloomFilter(1000, 0.01)
@@ -198,6 +201,17 @@ impl BloomFilter {
     #[getter]
     fn bytes(&self, py: Python<'_>) -> u64 {
         self.0.read(py).num_bits() / 8
+    }
+
+    /// The filter's bits: an item by Hamming distance, whose digits (``bits.hex()``) the program and the server read too.
+    #[getter]
+    fn bits<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        let filter = self.0.read(py);
+        let Item::Bits(bits) = Item::from(&*filter) else { unreachable!("a Bloom filter is a string of bits") };
+        PyBytes::new_with(py, 8 * bits.words().len(), |out| {
+            out.as_chunks_mut().0.iter_mut().zip(bits.words()).for_each(|(out, word)| *out = word.to_le_bytes());
+            Ok(())
+        })
     }
 
     /// From which its functions are drawn.

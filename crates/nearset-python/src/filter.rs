@@ -1,4 +1,4 @@
-//! Near filters and exact near filters: one set of methods over whichever it is.
+//! Near filters and Hamming filters: one set of methods over whichever it is.
 
 use std::path::PathBuf;
 use std::sync::RwLockReadGuard;
@@ -22,13 +22,13 @@ use crate::plan::Plan;
 use crate::shared::{Shared, reduce};
 use crate::{draw, error, files, spec};
 
-/// A set of items that knows whether anything near was put into it: a :class:`NearFilter` or an :class:`ExactNearFilter`.
+/// A set of items that knows whether anything near was put into it: a :class:`NearFilter` or a :class:`HammingFilter`.
 ///
 /// It knows how many items it is made for (``capacity``) and how many are in it (``load``). Beyond its capacity it grows, or it
 /// refuses more by a :class:`FullError`.
 ///
 /// Items are what the metric says: texts (``str``), sets (of whole numbers below 2^64), bit strings (hexadecimal digits,
-/// bytes, numpy arrays of ``uint8``, ``uint64`` or ``bool``), vectors (anything that numpy takes for ``float32``).
+/// bytes, numpy arrays of ``uint8``, ``uint64`` or ``bool``, a :class:`BloomFilter`), vectors (anything that numpy takes for ``float32``).
 #[pyclass(frozen, subclass, module = "nearset")]
 pub struct Filter {
     filter: Shared<Library<'static>>,
@@ -55,7 +55,8 @@ pub struct Filter {
 #[pyclass(frozen, extends = Filter, module = "nearset")]
 pub struct NearFilter;
 
-/// A filter of bit strings that misses nothing within its radius, or one that scans samples of them and misses what it states.
+/// A filter of bit strings without bands: it misses nothing within its radius, or no more than it states where the plan's
+/// structure is ``sketch-scan``, which compares samples of every string.
 ///
 /// Args:
 ///     plan: What :func:`plan` returned for ``max_false_negative=0``, or where its structure is ``sketch-scan``.
@@ -63,13 +64,13 @@ pub struct NearFilter;
 ///
 /// >>> import nearset
 /// >>> plan = nearset.plan("hamming", near=2, far=20, capacity=1_000_000, length=64, max_false_negative=0)
-/// >>> seen = nearset.ExactNearFilter(plan)
+/// >>> seen = nearset.HammingFilter(plan)
 /// >>> seen.insert("d1c4b1a3f0e8877e")
 /// True
 /// >>> "d1c4b1a3f0e8877d" in seen      # two bits away: never missed
 /// True
 #[pyclass(frozen, extends = Filter, module = "nearset")]
-pub struct ExactNearFilter;
+pub struct HammingFilter;
 
 /// A filter as the Python object of its class.
 pub fn to_python(py: Python<'_>, filter: Library<'static>) -> PyResult<Py<PyAny>> {
@@ -77,7 +78,7 @@ pub fn to_python(py: Python<'_>, filter: Library<'static>) -> PyResult<Py<PyAny>
     let base = PyClassInitializer::from(Filter::new(filter)?);
     Ok(match is_near {
         true => Bound::new(py, base.add_subclass(NearFilter))?.into_any().unbind(),
-        false => Bound::new(py, base.add_subclass(ExactNearFilter))?.into_any().unbind(),
+        false => Bound::new(py, base.add_subclass(HammingFilter))?.into_any().unbind(),
     })
 }
 
@@ -116,8 +117,8 @@ fn expect(filter: Library<'static>, near: bool) -> PyResult<Library<'static>> {
     if is_near(&filter) == near {
         return Ok(filter);
     }
-    let kind = filter.kind();
-    Err(PyValueError::new_err(format!("it is an {kind}: open it by nearset.open, or by its own class")))
+    let class = if near { "HammingFilter" } else { "NearFilter" };
+    Err(PyValueError::new_err(format!("it is a {class}: use that class, plan.filter() or nearset.open")))
 }
 
 /// Takes in the items of another filter, unless that makes more than there is room for.
@@ -600,7 +601,7 @@ fn newest(filter: &Library<'_>) -> GenerationState {
 }
 
 #[pymethods]
-impl ExactNearFilter {
+impl HammingFilter {
     #[new]
     #[pyo3(signature = (plan, *, when_full="grow"))]
     fn new(plan: &Plan, when_full: &str) -> PyResult<PyClassInitializer<Self>> {
@@ -608,14 +609,14 @@ impl ExactNearFilter {
         Ok(PyClassInitializer::from(Filter::new(filter)?).add_subclass(Self))
     }
 
-    /// The exact near filter in a file; ``allow_overfull`` as for :meth:`NearFilter.open`.
+    /// The Hamming filter in a file; ``allow_overfull`` as for :meth:`NearFilter.open`.
     #[staticmethod]
     #[pyo3(signature = (path, *, unlimited_work=false, allow_overfull=false))]
     fn open(py: Python<'_>, path: PathBuf, unlimited_work: bool, allow_overfull: bool) -> PyResult<Py<PyAny>> {
         to_python(py, expect(open(py, path, unlimited_work, allow_overfull)?, false)?)
     }
 
-    /// The exact near filter in the bytes of a file.
+    /// The Hamming filter in the bytes of a file.
     #[staticmethod]
     #[pyo3(signature = (bytes, unlimited_work=false, allow_overfull=false))]
     fn decode(py: Python<'_>, bytes: &[u8], unlimited_work: bool, allow_overfull: bool) -> PyResult<Py<PyAny>> {
@@ -626,6 +627,6 @@ impl ExactNearFilter {
     #[getter]
     fn radius(slf: &Bound<'_, Self>) -> u32 {
         let filter = slf.as_super().get().read(slf.py());
-        filter.spec().exact().expect("the class holds exact near filters only").radius
+        filter.spec().exact().expect("the class holds filters of bit strings only").radius
     }
 }

@@ -17,6 +17,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyByteArray, PyBytes, PyDict, PyFloat, PyIterator, PyMemoryView, PyString};
 
 use crate::arrow::{self, Column};
+use crate::bloom::BloomFilter;
 use crate::error;
 
 /// A buffer of one object's item.
@@ -103,10 +104,15 @@ fn push_bits(items: &mut ItemBuffer, object: &Bound<'_, PyAny>, len: usize) -> P
         let mut bits = BitString::zeros(flags.len());
         flags.readonly().as_array().iter().enumerate().for_each(|(i, &flag)| bits.set(i, flag));
         items.push(Item::Bits(bits.bits()));
+    } else if let Ok(filter) = object.cast::<BloomFilter>() {
+        items.push(Item::from(&*filter.get().shared().read(object.py())));
     } else if object.is_instance_of::<PyMemoryView>() {
         items.push_bit_bytes(object.call_method0("tobytes")?.cast::<PyBytes>()?.as_bytes());
     } else {
-        return Err(wrong_type(object, "hexadecimal digits, bytes, or a numpy array of uint8, uint64 or bool"));
+        return Err(wrong_type(
+            object,
+            "hexadecimal digits, bytes, a numpy array of uint8, uint64 or bool, or a BloomFilter",
+        ));
     }
     Ok(())
 }

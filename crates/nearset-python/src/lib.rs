@@ -42,7 +42,7 @@ use pyo3::prelude::*;
 ///     allow_overfull: Whether a filter may hold more items than it is made for; it calls unrelated items near, and is refused by
 ///         a :class:`FullError` otherwise.
 ///
-/// Returns a :class:`NearFilter`, :class:`ExactNearFilter`, :class:`BloomFilter`, :class:`LshIndex` or :class:`HammingIndex`.
+/// Returns a :class:`NearFilter`, :class:`HammingFilter`, :class:`BloomFilter`, :class:`LshIndex` or :class:`HammingIndex`.
 #[pyfunction]
 #[pyo3(signature = (path, *, unlimited_work=false, allow_overfull=false))]
 fn open(py: Python<'_>, path: PathBuf, unlimited_work: bool, allow_overfull: bool) -> PyResult<Py<PyAny>> {
@@ -71,7 +71,7 @@ mod _core {
     #[pymodule_export]
     use super::error::FullError;
     #[pymodule_export]
-    use super::filter::{ExactNearFilter, Filter, NearFilter};
+    use super::filter::{Filter, HammingFilter, NearFilter};
     #[pymodule_export]
     use super::index::{HammingIndex, Index, IndexPlan, LshIndex, Neighbour};
     #[pymodule_export]

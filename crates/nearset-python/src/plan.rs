@@ -88,7 +88,7 @@ impl Plan {
         Ok((again, ("plan", request.metric.name().as_str(), arguments)))
     }
 
-    /// An empty filter: a :class:`NearFilter` or an :class:`ExactNearFilter`.
+    /// An empty filter: a :class:`NearFilter` or a :class:`HammingFilter`.
     ///
     /// Args:
     ///     when_full: What happens when it holds ``capacity`` items: ``grow`` by a generation for twice as many, or ``refuse``.

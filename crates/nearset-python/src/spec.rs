@@ -165,7 +165,7 @@ impl FilterSpec {
         self.spec.near().map(|spec| spec.bits_per_band() * u64::from(spec.rule.bands()))
     }
 
-    /// An empty filter: a :class:`NearFilter` or an :class:`ExactNearFilter`.
+    /// An empty filter: a :class:`NearFilter` or a :class:`HammingFilter`.
     fn filter(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         filter::to_python(
             py,

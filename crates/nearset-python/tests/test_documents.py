@@ -40,7 +40,7 @@ def test_public_names_are_documented_and_their_examples_run(name):
 
 
 def test_the_classes_and_functions_have_examples():
-    without = [name for name in ("BloomFilter", "ExactNearFilter", "FilterSpec", "HammingIndex", "LshIndex", "MinHash", "NearFilter", "Request", "decontaminate", "dedup", "plan", "plan_index")
+    without = [name for name in ("BloomFilter", "HammingFilter", "FilterSpec", "HammingIndex", "LshIndex", "MinHash", "NearFilter", "Request", "decontaminate", "dedup", "plan", "plan_index")
                if ">>>" not in (inspect.getdoc(getattr(nearset, name)) or "")]
     assert without == []
 

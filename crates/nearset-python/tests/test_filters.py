@@ -116,7 +116,7 @@ def test_failures_are_of_the_right_kind(tmp_path):
     with pytest.raises(ValueError, match="nearset.open"):
         nearset.NearFilter.decode(exact.encode())
     with pytest.raises(ValueError, match="nearset.open"):
-        nearset.ExactNearFilter(planned("texts"))
+        nearset.HammingFilter(planned("texts"))
     with pytest.raises(ValueError, match="differ in their"):
         texts | nearset.plan(**{**GOALS["texts"], "seed": 7}).filter()
     with pytest.raises(TypeError):
@@ -324,6 +324,49 @@ def test_a_bloom_filters_file(tmp_path):
     for opened in (nearset.open(tmp_path / "keys.nearset"), nearset.BloomFilter.open(tmp_path / "keys.nearset")):
         assert opened == filter and "one" in opened
     assert "about 1 key," in repr(filter) and "about 1 key" in filter._repr_html_()
+
+
+def bloom_filter_of(keys):
+    filter = nearset.BloomFilter(1000, 0.01)
+    filter.insert_all(keys)
+    return filter
+
+
+def test_bloom_filters_are_items(nearset_program, tmp_path):
+    """A set is near another if few elements differ, which their Bloom filters tell, also as the program's digits."""
+    sets = [[f"{i}/{k}" for k in range(1000)] for i in range(100)]
+    blooms = [bloom_filter_of(keys) for keys in sets]
+    near = [bloom_filter_of(keys[5:] + [f"new {i}/{k}" for k in range(5)]) for i, keys in enumerate(sets)]
+    far = [bloom_filter_of(keys[300:] + [f"new {i}/{k}" for k in range(300)]) for i, keys in enumerate(sets)]
+    length = 8 * blooms[0].bytes
+    apart = int.from_bytes(blooms[0].bits, "little") ^ int.from_bytes(near[0].bits, "little")
+    assert 0 < apart.bit_count() <= 2 * 5 * 8 and len(blooms[0].bits) == blooms[0].bytes
+    goal = {"metric": "hamming", "near": 80, "far": 1000, "capacity": 100, "length": length}
+    filters = [nearset.plan(**goal).filter(), nearset.plan(**goal, max_false_negative=0).filter()]
+    assert isinstance(filters[1], nearset.HammingFilter)
+    for filter in filters:
+        filter.insert_all(blooms)
+        # At most 1 of 100 may be lost or found by chance; these seeds lose and find none.
+        assert filter.contains_all(near).all() and not filter.contains_all(far).any()
+        digits = [bloom.bits.hex() for bloom in near]
+        assert filter.contains_all(digits).all() and near[0] in filter
+    index = nearset.HammingIndex(length, radius=80)
+    index.insert_all(blooms)
+    assert [found.id for found in index.within(near[7], 80)] == [7]
+    with pytest.raises(ValueError, match="length"):
+        filters[0].insert(nearset.BloomFilter(10, 0.01))
+
+    def records(name, blooms):
+        lines = [json.dumps({"id": i, "bloom": bloom.bits.hex()}) + "\n" for i, bloom in enumerate(blooms)]
+        (tmp_path / name).write_text("".join(lines))
+        return tmp_path / name
+
+    built, out = tmp_path / "sets.nearset", tmp_path / "out.jsonl"
+    goal = ["--metric", "hamming", "--near", 80, "--far", 1000, "--field", "bloom"]
+    nearset_program("build", records("sets.jsonl", blooms), "-o", built, *goal, "--quiet")
+    nearset_program("query", built, records("far.jsonl", far), "--field", "bloom", "--keep", "far", "-o", out, "--quiet")
+    assert len(out.read_text().splitlines()) == len(far)
+    assert nearset.open(built).contains_all(near).all()
 
 
 def test_signatures(texts):

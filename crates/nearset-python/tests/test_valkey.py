@@ -196,7 +196,7 @@ def test_without_a_client_it_says_what_to_install():
 def test_filters_travel_both_ways(client, texts, tmp_path, monkeypatch, nearset_program):
     exact = nearset.plan(**GOALS["exact bits"]).filter()
     exact.insert_all(np.ascontiguousarray(BITS[:, :8]))
-    assert isinstance(NearFilter.load(client, "exact", exact).filter(), nearset.ExactNearFilter)
+    assert isinstance(NearFilter.load(client, "exact", exact).filter(), nearset.HammingFilter)
     monkeypatch.setattr(nearset.valkey, "_CHUNK", 1000)
     corpus, built = tmp_path / "texts.jsonl", tmp_path / "built.nearset"
     corpus.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts[:300]))

@@ -16,7 +16,7 @@ kept, filters = nearset.dedup(["one"], nearset.Request(0.9, shingling="words:3")
 first: nearset.NearFilter = filters[0]
 
 plan: nearset.Plan = nearset.plan("jaccard", near=0.8, far=0.5, capacity=1000, seed=b"0123456789abcdef")
-planned: Union[nearset.NearFilter, nearset.ExactNearFilter] = plan.filter()
+planned: Union[nearset.NearFilter, nearset.HammingFilter] = plan.filter()
 seen: nearset.NearFilter = nearset.NearFilter(plan)
 answers: NDArray[np.bool_] = seen.insert_all(["one"]) & seen.contains_all(["two"], threads=1)
 both: nearset.NearFilter = seen | nearset.NearFilter.decode(first.encode())
@@ -45,14 +45,14 @@ if isinstance(opened, nearset.NearFilter):
 def on_spark(df: DataFrame) -> DataFrame:
     kept, filters = nearset.spark.dedup(df, near=0.8, directory="shared", return_filters=True)
     first: nearset.NearFilter = filters[0]
-    built: Union[nearset.NearFilter, nearset.ExactNearFilter] = nearset.spark.build(kept, "hash", plan)
+    built: Union[nearset.NearFilter, nearset.HammingFilter] = nearset.spark.build(kept, "hash", plan)
     return nearset.spark.screen(nearset.spark.dedup(df, against=first), built, keep="near")
 
 
 def in_a_server(client: redis.Redis, other: valkey.Valkey, cluster: redis.RedisCluster) -> None:
     seen = nearset.valkey.NearFilter.reserve(client, "seen", "jaccard", near=0.8, capacity=1000, when_full="grow")
     new: NDArray[np.bool_] = seen.insert_all(["one"]) & nearset.valkey.NearFilter(other, "seen", hash_on="server").contains_all(["two"])
-    local: Union[nearset.NearFilter, nearset.ExactNearFilter] = seen.filter()
+    local: Union[nearset.NearFilter, nearset.HammingFilter] = seen.filter()
     nearset.valkey.NearFilter.load(client, "twin", local, replace=True).merge(seen)
     spread = nearset.valkey.SpreadFilter.reserve(cluster, "large", plan, slices=3)
     hit, bands = spread.hits("one")

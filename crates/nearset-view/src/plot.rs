@@ -262,12 +262,18 @@ impl Scale {
 
 /// `10 %`, `0.001 %`, and beyond that `1 in 10⁷`.
 fn power(minus: i32) -> String {
-    const SUPERSCRIPTS: [char; 10] = ['⁰', '¹', '²', '³', '⁴', '⁵', '⁶', '⁷', '⁸', '⁹'];
     match minus {
         0..=2 => format!("{} %", 10i32.pow(2 - minus as u32)),
         3..=5 => format!("0.{}1 %", "0".repeat(minus as usize - 3)),
-        _ => format!("1 in 10{}", SUPERSCRIPTS[minus as usize % 10]),
+        _ => format!("1 in 10{}", superscript(minus)),
     }
+}
+
+/// Returns a whole number in raised digits, such as `⁻¹²`.
+pub fn superscript(number: i32) -> String {
+    const DIGITS: [char; 10] = ['⁰', '¹', '²', '³', '⁴', '⁵', '⁶', '⁷', '⁸', '⁹'];
+    let raised = |c: char| c.to_digit(10).map_or('⁻', |digit| DIGITS[digit as usize]);
+    number.to_string().chars().map(raised).collect()
 }
 
 /// Starts a picture of `width` by `height` pixels, with its title and a white ground.

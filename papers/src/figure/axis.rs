@@ -134,18 +134,10 @@ impl Laid {
 
 /// Formats a power as `0.01`, `1,000`, or `10⁻⁶` where that would be long.
 fn power_name(value: f64) -> String {
-    const SUPERSCRIPTS: [char; 10] = ['⁰', '¹', '²', '³', '⁴', '⁵', '⁶', '⁷', '⁸', '⁹'];
     let power = value.log10().round() as i32;
     let is_power = (value / 10f64.powi(power) - 1.0).abs() < 1e-6;
     if is_power && !(-4..=5).contains(&power) {
-        let digits = power
-            .abs()
-            .to_string()
-            .chars()
-            .filter_map(|digit| digit.to_digit(10))
-            .map(|i| SUPERSCRIPTS[i as usize])
-            .collect::<String>();
-        return format!("10{}{digits}", if power < 0 { "⁻" } else { "" });
+        return format!("10{}", plot::superscript(power));
     }
     if value >= 1.0 { format::count(value) } else { plot::number(value) }
 }

@@ -3,6 +3,8 @@
 //! Claim: the picture is a function of the [`Figure`] alone, is well-formed XML, and needs no external font, script or
 //! style. Series differ in shape as well as in colour; the palette is that of Okabe & Ito (2008), which is safe for
 //! colour-blind readers. Calculated values are drawn as lines, measured ones as dots with error bars.
+//! Not here: ticks, numbers and text, which are those of `nearset_view::plot`. Its charts have a layout of their own, one
+//! curve of acceptance drawn evenly and by powers over its promises, which none of these figures has.
 
 mod axis;
 mod draw;

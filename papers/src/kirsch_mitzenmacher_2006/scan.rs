@@ -1,7 +1,7 @@
 //! The scanned sketch of Section 3, and filters over a collection of Bloom filters (Sections 1 and 4), beside the others:
 //! bits, both errors and queries per second, over whole strings.
 
-use std::{hint::black_box, time::Instant};
+use std::hint::black_box;
 
 use nearset::{
     BitString, BloomFilter, Distance, Filter, FilterSpec, Item, Metric, Rng, Seed,
@@ -22,6 +22,7 @@ use crate::{
     run::{Outcome, Run},
     strings::{self, Positions},
     table::Table,
+    time::least_seconds,
 };
 
 /// The upper bound on both errors.
@@ -278,18 +279,13 @@ fn speeds(setting: Setting, specs: &[(&'static str, f64, FilterSpec)]) -> anyhow
 
 /// Returns each filter's queries per second, from its least time of many passes in which they take turns.
 fn per_second<'q>(filters: &[Filter<'_>], queries: impl Iterator<Item = Item<'q>> + Clone) -> anyhow::Result<Vec<f64>> {
-    const PASSES: usize = 25;
-    let mut room = Default::default();
-    let mut least = vec![f64::INFINITY; filters.len()];
-    for _ in 0..PASSES {
-        for (filter, least) in filters.iter().zip(&mut least) {
-            let started = Instant::now();
-            for query in queries.clone() {
-                black_box(filter.contains_near(black_box(query), &mut room)?);
-            }
-            *least = least.min(started.elapsed().as_secs_f64());
+    let mut tasks: Vec<_> = filters.iter().map(|filter| (filter, Default::default())).collect();
+    let least = least_seconds(25, &mut tasks, |(filter, room)| {
+        for query in queries.clone() {
+            black_box(filter.contains_near(black_box(query), room)?);
         }
-    }
+        Ok(())
+    })?;
     let number = queries.count() as f64;
     Ok(least.into_iter().map(|least| number / least).collect())
 }
@@ -378,7 +374,7 @@ fn collections(run: &mut Run) -> anyhow::Result<()> {
             Ok(filter)
         });
         let built = built.collect::<anyhow::Result<Vec<_>>>()?;
-        let asked = near.iter().chain(&far).step_by(near.len().div_ceil(500)).map(|(query, _)| Item::from(query));
+        let asked = near.iter().chain(&far).step_by(near.len().div_ceil(100)).map(|(query, _)| Item::from(query));
         let speeds = per_second(&built, asked)?;
         for (i, (name, bits_per_item, _)) in filters.into_iter().enumerate() {
             let filter = &built[i];

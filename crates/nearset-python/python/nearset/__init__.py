@@ -5,7 +5,7 @@ documents, perceptual hashes, embeddings, records.
 
 - `dedup`: which of many texts to keep; `pairs`: which are near which; `cluster`: which belong together.
 - `decontaminate`: which of many texts hold no item of a benchmark.
-- `plan`: what a filter will do and cost, before it is built; `NearFilter` and `ExactNearFilter` are built from it.
+- `plan`: what a filter will do and cost, before it is built; `NearFilter` and `HammingFilter` are built from it.
 - `LshIndex` and `HammingIndex`: which stored item is near, and how near.
 - `BloomFilter`: exact membership.
 - `MinHash`: signatures by which the similarity of texts and sets is told.
@@ -20,10 +20,10 @@ from nearset._core import (
     Benchmark,
     BloomFilter,
     Estimate,
-    ExactNearFilter,
     Filter,
     FilterSpec,
     FullError,
+    HammingFilter,
     HammingIndex,
     Index,
     IndexPlan,
@@ -47,10 +47,10 @@ __all__ = [
     "Benchmark",
     "BloomFilter",
     "Estimate",
-    "ExactNearFilter",
     "Filter",
     "FilterSpec",
     "FullError",
+    "HammingFilter",
     "HammingIndex",
     "Index",
     "IndexPlan",

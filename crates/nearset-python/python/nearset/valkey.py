@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nearset import _core, _server
-from nearset._core import ExactNearFilter, Filter, FilterSpec, FullError, Plan
+from nearset._core import HammingFilter, Filter, FilterSpec, FullError, Plan
 from nearset._server import Client, Server
 
 __all__ = ["FullError", "NearFilter", "SpreadFilter"]
@@ -251,9 +251,9 @@ class NearFilter:
         """The filter as the bytes of its file, which `nearset.NearFilter.decode` and the program read."""
         return b"".join(self.chunks())
 
-    def filter(self) -> Union[_core.NearFilter, ExactNearFilter]:
+    def filter(self) -> Union[_core.NearFilter, HammingFilter]:
         """A copy of the filter, here, with all its generations."""
-        kind = _core.NearFilter if self.spec.bands else ExactNearFilter
+        kind = _core.NearFilter if self.spec.bands else HammingFilter
         return kind.decode(self.encode())
 
     def save(self, path: _Path, *, force: bool = False) -> None:

@@ -21,7 +21,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 import nearset
-from nearset._core import ExactNearFilter, Filter, NearFilter, Plan, Request
+from nearset._core import HammingFilter, Filter, NearFilter, Plan, Request
 from nearset._parts import as_list, as_wanted, check_same, merge_all
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class _Packed:
 
     @staticmethod
     def of(filter: Filter, path: Optional[Path] = None) -> _Packed:
-        encoded, exact = filter.encode(), isinstance(filter, ExactNearFilter)
+        encoded, exact = filter.encode(), isinstance(filter, HammingFilter)
         data = pa.compress(encoded, codec="zstd", asbytes=True)
         if path is None:
             if len(data) > _MOST_BYTES:
@@ -71,7 +71,7 @@ class _Packed:
     def filter(self) -> Any:
         data = self.data if self.data is not None else Path(cast(str, self.path)).read_bytes()
         encoded = pa.decompress(data, decompressed_size=self.size, codec="zstd", asbytes=True)
-        return (ExactNearFilter if self.exact else NearFilter).decode(encoded)
+        return (HammingFilter if self.exact else NearFilter).decode(encoded)
 
 
 @dataclass
@@ -284,7 +284,7 @@ def build(
     capacity: Optional[int] = None,
     missing: Literal["fail", "skip"] = "fail",
     directory: Optional[_Path] = None,
-) -> Union[NearFilter, ExactNearFilter]:
+) -> Union[NearFilter, HammingFilter]:
     """One filter of all rows, on the driver.
 
     Args:
@@ -304,7 +304,7 @@ def build(
         total = as_wanted(near).filter(max(1, df.count()) if capacity is None else capacity)
     for part in _build(df, items, _Packed.of(total), directory).values():
         total.merge(part.filter())
-    return cast(Union[NearFilter, ExactNearFilter], total)
+    return cast(Union[NearFilter, HammingFilter], total)
 
 
 def screen(
