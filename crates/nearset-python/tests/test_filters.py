@@ -340,10 +340,9 @@ def test_bloom_filters_are_items(nearset_program, tmp_path):
     far = [bloom_filter_of(keys[300:] + [f"new {i}/{k}" for k in range(300)]) for i, keys in enumerate(sets)]
     length = 8 * blooms[0].bytes
     apart = int.from_bytes(blooms[0].bits, "little") ^ int.from_bytes(near[0].bits, "little")
-    assert 0 < apart.bit_count() <= 2 * 5 * 8 and len(blooms[0].bits) == blooms[0].bytes
+    assert 0 < bin(apart).count("1") <= 2 * 5 * 8 and len(blooms[0].bits) == blooms[0].bytes
     goal = {"metric": "hamming", "near": 80, "far": 1000, "capacity": 100, "length": length}
     filters = [nearset.plan(**goal).filter(), nearset.plan(**goal, max_false_negative=0).filter()]
-    assert isinstance(filters[1], nearset.HammingFilter)
     for filter in filters:
         filter.insert_all(blooms)
         # At most 1 of 100 may be lost or found by chance; these seeds lose and find none.

@@ -4,8 +4,8 @@
 //!   shingles per byte as prose, and sorting them, in bags sketching them, takes most of the time.
 //! - One letter of each script, in random order (5 times), and a letter under a megabyte of random marks (4.3 times): a
 //!   third of the time waits at the branch on what a character is, which can't be predicted.
-//! - At 16 MB, one word of 16 MB (5 to 11 times): its form needs more memory than a thread keeps from text to text, and
-//!   touching new memory takes longer than computing it.
+//! - One word of 16 MB (5 to 11 times): its form needs more memory than a thread keeps from text to text, and copying it
+//!   as it grows and touching new memory take longer than computing it.
 //!
 //! Times are the least CPU times of a few series of runs, one thread, native dispatch: MinHash keys (992 slots),
 //! weighted MinHash keys (as many), and the sorted set that exact comparisons take. The worst come first.
