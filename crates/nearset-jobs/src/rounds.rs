@@ -14,7 +14,7 @@
 //! decided is what [`VerifiedDedup`](crate::join::VerifiedDedup) decides, and when all is decided, the pairs hold for each record that
 //! goes all kept ones that it would be compared with there, but for lists that are full.
 //! Invariant: a round of records decides at least on the first undecided one, and what a bucket holds is bounded: the sets of as many
-//! leaders as a list holds, and of [`MOST_OTHERS`] other records; where all pairs are wanted, of [`ShingleIndex::LIMIT`].
+//! leaders as a list holds, and of `MOST_OTHERS` other records; where all pairs are wanted, of [`ShingleIndex::LIMIT`].
 //! Not here: how records come together, and what is remembered of them between rounds.
 
 use std::convert::Infallible;

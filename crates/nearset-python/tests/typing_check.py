@@ -43,10 +43,10 @@ if isinstance(opened, nearset.NearFilter):
     opened.insert("one")
 
 def on_spark(df: DataFrame) -> DataFrame:
-    kept, filters = nearset.spark.dedup(df, near=0.8, directory="shared", return_filters=True)
+    kept, filters = nearset.spark.dedup(df, near=0.8, directory="shared", filter=True, return_filters=True)
     first: nearset.NearFilter = filters[0]
     built: Union[nearset.NearFilter, nearset.HammingFilter] = nearset.spark.build(kept, "hash", plan)
-    return nearset.spark.screen(nearset.spark.dedup(df, against=first), built, keep="near")
+    return nearset.spark.screen(nearset.spark.dedup(df, id="id", against=first, annotate=True), built, keep="near")
 
 
 def in_a_server(client: redis.Redis, other: valkey.Valkey, cluster: redis.RedisCluster) -> None:

@@ -233,7 +233,7 @@ class _Run:
         self.temporary = _join.Temporary(df, directory)
         self.rows, self.count, self.bytes = _join.numbered(df, text, missing, _POSITION)
         is_one = isinstance(against, NearFilter) or hasattr(against, "mapInArrow")
-        listed = cast("list[Any]", [against] if is_one else list(cast(Any, against)))
+        listed: list[Any] = [against] if is_one else list(cast(Any, against))
         self.filters = [one for one in listed if isinstance(one, NearFilter)]
         self.libraries = [_filter.expect_texts(one, text, missing) for one in listed if not isinstance(one, NearFilter)]
         self.order = self._order(keep, order_by)
