@@ -122,6 +122,7 @@ thread_local! {
 }
 
 /// Returns the bytes that commands on this thread said they would take since this was last asked.
+#[cfg(debug_assertions)]
 pub fn foreseen() -> u64 {
     FORESEEN.take()
 }
