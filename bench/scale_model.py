@@ -44,7 +44,7 @@ def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--size", type=float, default=2000, help="bytes of a document")
     arguments.add_argument("--copies", type=float, default=0.1, help="part of the documents that goes")
-    arguments.add_argument("--microseconds", type=float, default=18, help="CPU time of a document in rounds")
+    arguments.add_argument("--microseconds", type=float, default=16, help="CPU time of a document in rounds")
     arguments.add_argument("--merge-speed", type=float, default=1e9, help="bytes of postings that a core merges in a second")
     arguments.add_argument("--disk-speed", type=float, default=2e9, help="bytes that the disk reads in a second")
     arguments.add_argument("--cores", type=int, default=32)
