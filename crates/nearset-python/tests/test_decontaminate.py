@@ -73,7 +73,7 @@ def test_benchmarks_are_made_of_files_records_and_texts(items, tmp_path):
         nearset.Benchmark(ITEMS).save(saved)
     with pytest.raises(FileNotFoundError):
         nearset.Benchmark(tmp_path / "absent.jsonl")
-    with pytest.raises(ValueError, match="share 2"):
+    with pytest.raises(ValueError, match="share=2"):
         nearset.Benchmark(ITEMS, share=2)
 
 

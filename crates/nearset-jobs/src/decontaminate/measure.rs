@@ -37,9 +37,9 @@ const MOST_MASS: f64 = 1e6;
 #[non_exhaustive]
 #[allow(missing_docs)]
 pub enum ThresholdError {
-    #[error("share {0}: it must be above 0 and up to 1")]
+    #[error("share={0}: it must be above 0 and up to 1")]
     Share(f64),
-    #[error("mass {0}: it must be 1 or more, and a million at most")]
+    #[error("mass={0}: it must be 1 or more, and a million at most")]
     Mass(f64),
 }
 

@@ -1,8 +1,7 @@
 //! Records kept so far, and those that are near one of them.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
-use std::thread;
+use std::sync::Arc;
 
 use nearset::index::{Placed, Proposal, ShingleKeys, StarClusters};
 use nearset_records::{Fields, Source, StateFolder};
@@ -11,6 +10,7 @@ use super::alarm::{self, Alarm, Cause};
 use super::cache::set_at;
 use super::stream::Cutter;
 use super::texts::{Place, Reread, Texts};
+use crate::in_order::{in_parallel, share_out};
 use crate::library::{Library, StoredEntry};
 use crate::run::RunError;
 
@@ -141,32 +141,33 @@ impl Stars {
             return Ok(proposals);
         }
         self.settle(threads);
-        self.rooms.resize_with(threads.max(self.rooms.len()), Room::default);
-        let mut rooms = std::mem::take(&mut self.rooms);
-        let parts = Mutex::new(proposals.chunks_mut(AT_ONCE).enumerate());
-        let next = || parts.lock().ok().and_then(|mut parts| parts.next());
-        let work = |room: &mut Room| -> Result<(), RunError> {
-            while let Some((part, proposals)) = next() {
-                for (i, proposal) in (part * AT_ONCE..).zip(proposals) {
-                    let Some((keys, set, place)) = record(i) else { continue };
-                    *proposal = self.proposal(keys, set, place, room)?;
-                }
+        let parts = proposals.chunks_mut(AT_ONCE).enumerate();
+        self.with_rooms(threads, parts, |stars, room, (part, proposals)| {
+            for (i, proposal) in (part * AT_ONCE..).zip(proposals) {
+                let Some((keys, set, place)) = record(i) else { continue };
+                *proposal = stars.proposal(keys, set, place, room)?;
             }
             Ok(())
-        };
-        let done: Result<Vec<()>, RunError> = thread::scope(|scope| {
-            let spawned: Vec<_> = rooms[..threads].iter_mut().map(|room| scope.spawn(|| work(room))).collect();
-            spawned
-                .into_iter()
-                .map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
-                .collect()
-        });
+        })?;
+        Ok(proposals)
+    }
+
+    /// Does each of some tasks, on so many threads with a room each. Sets that were read again for it are kept.
+    fn with_rooms<T: Send>(
+        &mut self,
+        threads: usize,
+        tasks: impl Iterator<Item = T> + Send,
+        work: impl Fn(&Self, &mut Room, T) -> Result<(), RunError> + Sync,
+    ) -> Result<(), RunError> {
+        let mut rooms = std::mem::take(&mut self.rooms);
+        rooms.resize_with(threads.max(rooms.len()), Room::default);
+        let done = share_out(&mut rooms[..threads], tasks, |room, task| work(self, room, task));
         for room in &mut rooms {
             let (sets, texts) = room.reread.take();
             self.texts.keep(&sets, texts);
         }
         self.rooms = rooms;
-        done.map(|_| proposals)
+        done
     }
 
     /// Reads the sets of earlier rounds that the next records will be compared with, in the order in which they lie.
@@ -178,60 +179,28 @@ impl Stars {
     ) -> Result<(), RunError> {
         self.settle(threads);
         let mut wanted: Vec<Vec<u32>> = vec![Vec::new(); records.div_ceil(AT_ONCE)];
-        let parts = Mutex::new(wanted.iter_mut().enumerate());
-        let next = || parts.lock().ok().and_then(|mut parts| parts.next());
-        let look_up = || {
-            let mut keys = ShingleKeys::default();
-            for (part, wanted) in std::iter::from_fn(next) {
-                for (words, ..) in (part * AT_ONCE..records.min((part + 1) * AT_ONCE)).filter_map(&record) {
-                    keys.read(words);
-                    let noted: Result<_, std::convert::Infallible> = self.clusters.propose(&mut keys, |entry, _| {
-                        wanted.push(entry);
-                        Ok(None)
-                    });
-                    debug_assert!(noted.is_ok());
-                }
+        self.with_rooms(threads, wanted.iter_mut().enumerate(), |stars, room, (part, wanted)| {
+            for (words, ..) in (part * AT_ONCE..records.min((part + 1) * AT_ONCE)).filter_map(&record) {
+                room.keys.read(words);
+                stars.clusters.propose(&mut room.keys, |entry, _| {
+                    wanted.push(entry);
+                    Ok::<_, RunError>(None)
+                })?;
             }
-        };
-        thread::scope(|scope| (0..threads).for_each(|_| drop(scope.spawn(look_up))));
+            Ok(())
+        })?;
         let mut entries: Vec<u32> = wanted.into_iter().flatten().filter(|&entry| self.texts.is_older(entry)).collect();
         entries.sort_unstable();
         entries.dedup();
         entries.retain(|&entry| !self.texts.cache.holds(entry));
-        let parts = Mutex::new(entries.chunks(AT_ONCE));
-        let next = || parts.lock().ok().and_then(|mut parts| parts.next());
-        self.rooms.resize_with(threads.max(self.rooms.len()), Room::default);
-        let mut rooms = std::mem::take(&mut self.rooms);
-        let texts = &self.texts;
-        let read = |room: &mut Room| {
-            std::iter::from_fn(next).flatten().try_for_each(|&entry| texts.read_older(entry, &mut room.reread))
-        };
-        let done: Result<Vec<()>, RunError> = thread::scope(|scope| {
-            let spawned: Vec<_> = rooms[..threads].iter_mut().map(|room| scope.spawn(|| read(room))).collect();
-            spawned
-                .into_iter()
-                .map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
-                .collect()
-        });
-        for room in &mut rooms {
-            let (sets, texts) = room.reread.take();
-            self.texts.keep(&sets, texts);
-        }
-        self.rooms = rooms;
-        done.map(|_| ())
+        self.with_rooms(threads, entries.chunks(AT_ONCE), |stars, room, entries| {
+            entries.iter().try_for_each(|&entry| stars.texts.read_older(entry, &mut room.reread))
+        })
     }
 
     /// Makes what was added ready to be found, on so many threads.
     pub fn settle(&mut self, threads: usize) {
-        self.clusters.settle(|tasks| {
-            let tasks = Mutex::new(tasks.into_iter());
-            let next = || tasks.lock().ok().and_then(|mut tasks| tasks.next());
-            thread::scope(|scope| {
-                for _ in 0..threads {
-                    scope.spawn(|| std::iter::from_fn(next).for_each(|task| task()));
-                }
-            });
-        });
+        self.clusters.settle(|tasks| drop(in_parallel(threads, tasks, |task| task())));
     }
 
     fn proposal(

@@ -9,9 +9,8 @@
 
 use std::io::{self, ErrorKind};
 use std::ops::Range;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex};
-use std::thread;
 
 use nearset::index::ShingleKeys;
 use nearset_records::{OutputError, OutputFile, Scratch, Source, StateFolder};
@@ -22,6 +21,7 @@ use super::super::stream::{self, Cutter};
 use super::super::texts::{Place, Texts};
 use super::ranked::states;
 use super::{Outcome, VerifiedDedupOptions, VerifiedDedupSummary, write_copies};
+use crate::in_order::in_parallel;
 use crate::run::{Decider, Decision, Ids, Part, Progress, RunError, Start, Tally, Verdict};
 
 /// The decisions of a run that can be resumed.
@@ -174,20 +174,6 @@ impl Postings {
         met.sort_unstable();
         Ok(met)
     }
-}
-
-/// Does each of some tasks, on so many threads, and returns what they come to in their order.
-fn in_parallel<T: Send, R: Send>(threads: usize, tasks: Vec<T>, work: impl Fn(T) -> R + Sync) -> Vec<R> {
-    let mut done: Vec<Option<R>> = tasks.iter().map(|_| None).collect();
-    let waiting = Mutex::new(tasks.into_iter().zip(&mut done));
-    let next = || waiting.lock().ok().and_then(|mut waiting| waiting.next());
-    thread::scope(|scope| {
-        for _ in 0..threads {
-            scope.spawn(|| std::iter::from_fn(next).for_each(|(task, place)| *place = Some(work(task))));
-        }
-    });
-    drop(waiting);
-    done.into_iter().flatten().collect()
 }
 
 /// The first pass.
