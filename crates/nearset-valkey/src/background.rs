@@ -266,7 +266,10 @@ fn work_in(
     };
     queue.push(Box::new(move || {
         let worker = Worker::Thread(waiting);
-        let outcome = catch_unwind(AssertUnwindSafe(|| work(&worker)));
+        let outcome = catch_unwind(AssertUnwindSafe(|| {
+            memory::expect_room_here("the command", 0)?;
+            work(&worker)
+        }));
         worker.unlocked(|call| call.end(outcome));
         let Worker::Thread(waiting) = worker else { return };
         // SAFETY: strings are freed under the lock, once; the context after its last use; and the client is unblocked once.

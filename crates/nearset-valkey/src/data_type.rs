@@ -41,7 +41,8 @@ pub static FILTER_TYPE: RedisType = RedisType::new(
         aux_load: Some(seed::load),
         aux_save: Some(seed::save),
         aux_save_triggers: raw::REDISMODULE_AUX_BEFORE_RDB as c_int,
-        free_effort: Some(effort),
+        // `free` gives large filters to a thread whose end can be waited for; the server's own can't be.
+        free_effort: None,
         unlink: None,
         copy: Some(copy),
         defrag: Some(defrag),
@@ -204,6 +205,8 @@ unsafe extern "C" fn digest(digest: *mut raw::RedisModuleDigest, value: *mut c_v
     });
 }
 
+/// Giving back pages is what takes time, so a large filter is freed on another thread; but not while the server evicts keys: it
+/// counts what it has got by each, and would evict one after the other while the first is still being freed.
 unsafe extern "C" fn free(value: *mut c_void) {
     // SAFETY: the server passes one of our values for the last time.
     let value = unsafe { Box::from_raw(value.cast::<Value>()) };
@@ -211,17 +214,6 @@ unsafe extern "C" fn free(value: *mut c_void) {
         let bytes = value.bytes();
         background::discard(value, bytes);
     }
-}
-
-/// Giving back pages is what takes time, so a large filter is freed on another thread; but not while the server evicts keys: it
-/// counts what it has got by each, and would evict one after the other while the first is still being freed.
-unsafe extern "C" fn effort(_key: *mut raw::RedisModuleString, value: *const c_void) -> usize {
-    const STEP: u64 = 16 << 10;
-    if memory_is_over() {
-        return 1;
-    }
-    // SAFETY: the server passes one of our values.
-    (unsafe { value_of(value) }.bytes() / STEP) as usize + 1
 }
 
 unsafe extern "C" fn copy(

@@ -140,12 +140,7 @@ pub fn allow(call: &Call<'_>, need: Need<'_>) -> Outcome<Floor> {
 /// Holds a client's need against the limits of the key and of the server.
 pub fn hold_against_limits(call: &Call<'_>, need: Need<'_>) -> Outcome {
     hold_against_limit(call, need.total, need.what)?;
-    let against_maxmemory = || match call.memory().filter(|_| need.more > 0) {
-        Some(memory) => hold_against_maxmemory(memory, need),
-        None => Ok(()),
-    };
-    against_maxmemory()
-        .or_else(|refusal| if background::await_discarded() { against_maxmemory() } else { Err(refusal) })
+    hold_against_maxmemory(|| call.memory(), need)
 }
 
 /// [`allow`] for what has no call: a copy of a key.
@@ -154,9 +149,7 @@ pub fn allow_copy(bytes: u64) -> Outcome<Floor> {
         return Ok(Floor::none());
     }
     let need = Need { what: "the copy", total: bytes, more: bytes, passing: 0 };
-    if let Some(memory) = server::memory() {
-        hold_against_maxmemory(memory, need)?;
-    }
+    hold_against_maxmemory(server::memory, need)?;
     hold(need)
 }
 
@@ -172,6 +165,12 @@ pub fn hold(need: Need<'_>) -> Outcome<Floor> {
     }
     let floor = floor.ok_or_else(|| no_memory(need.what))?;
     Ok(floor.promising(need.more))
+}
+
+/// Checks on another thread than the server's that what the server allocates there for a reply of so many bytes will be found:
+/// allocators keep apart what threads give back, and room on one is none on another.
+pub fn expect_room_here(what: &str, reply: usize) -> Outcome {
+    Block::take(reply.saturating_add(UNFORESEEN as usize)).map(drop).ok_or_else(|| no_memory(what))
 }
 
 /// Returns the refusal of what the system has no memory for.
@@ -200,8 +199,14 @@ pub fn hold_against_limit(call: &Call<'_>, bytes: u64, what: &str) -> Outcome {
     refuse!("{what} takes {bytes} bytes, and near.memory-limit allows {limit}: raise it, or ask for less")
 }
 
+/// Holds a need against `maxmemory`, if there is one: once more when what was discarded is given back.
+fn hold_against_maxmemory(memory: impl Fn() -> Option<ServerMemory>, need: Need<'_>) -> Outcome {
+    let fits = || memory().filter(|_| need.more > 0).map_or(Ok(()), |memory| fit_into(memory, need));
+    fits().or_else(|refusal| if background::await_discarded() { fits() } else { Err(refusal) })
+}
+
 /// Where the server evicts keys, it does so after the command, and makes room for anything that fits into it alone.
-fn hold_against_maxmemory(memory: ServerMemory, need: Need<'_>) -> Outcome {
+fn fit_into(memory: ServerMemory, need: Need<'_>) -> Outcome {
     let promised = PROMISED.load(Ordering::Relaxed);
     let (wanted, taken) =
         if memory.evicts { (need.total, memory.own) } else { (need.more, memory.used.saturating_add(promised)) };

@@ -98,19 +98,23 @@ fn open_sources<'c>(call: &'c Call<'_>) -> Outcome<Vec<Option<Key<'c>>>> {
 
 /// Merges filters as they are now on another thread, and holds up what would change them.
 fn merge_later(call: &Call<'_>, floor: Floor, destination: &mut Key<'_>, sources: &mut [Option<Key<'_>>]) -> Outcome {
-    let job = Job::begin();
+    // Beside the work, so that it ends where there is not even room to begin.
+    let ending = Ending(Job::begin());
     let values =
         std::iter::once(destination.value_mut()).chain(sources.iter_mut().map(|key| key.as_mut()?.value_mut()));
     let mut filters = Vec::new();
     for value in values.flatten() {
-        value.job = Some(Arc::clone(&job));
+        value.job = Some(Arc::clone(&ending.0));
         filters.extend(value.filter.as_mut().map(Filter::share));
     }
     // A mark of a job that is over means nothing, so none has to be taken away.
     background::work(call, true, move |worker| {
-        let ending = Ending(job);
         let merged = merge_shared(filters);
         drop(floor);
+        if matches!(merged, Err(Refusal::Memory(_))) {
+            // What was deleted may still share its tables.
+            background::await_discarded();
+        }
         let old = worker.locked(|call| put(call, &ending.0, merged))?;
         drop(ending);
         worker.unlocked(|call| call.ok());
@@ -129,7 +133,7 @@ fn merge_shared(mut filters: Vec<Filter<'static>>) -> Outcome<Filter<'static>> {
 }
 
 /// Puts the merged filter into its place, if nothing happened to any of them in between; returns what was there before. Where there
-/// was no memory for another one, the filter that is there takes in the others, which takes none.
+/// was no memory for another one, the filter that is there takes in the others, which takes none unless copies of it share its tables.
 fn put(call: &Call<'_>, job: &Arc<Job>, merged: Outcome<Filter<'static>>) -> Outcome<Option<Filter<'static>>> {
     let is_marked = |value: Option<&Value>| {
         value.is_some_and(|value| value.job.as_ref().is_some_and(|found| Arc::ptr_eq(found, job)))
@@ -143,9 +147,12 @@ fn put(call: &Call<'_>, job: &Arc<Job>, merged: Outcome<Filter<'static>>) -> Out
     }
     let old = match (destination.value_mut(), merged) {
         (Some(value), Ok(merged)) => value.filter.replace(merged),
-        (Some(value), Err(Refusal::Memory(_))) => {
-            let sources = sources.iter().map(expect).collect::<Outcome<Vec<_>>>()?;
-            merge_all(value.filter_mut()?, &sources)?;
+        (Some(value), Err(refusal @ Refusal::Memory(_))) => {
+            let filter = value.filter_mut()?;
+            if bytes_to_copy(filter, u64::MAX) > 0 {
+                return Err(refusal);
+            }
+            merge_all(filter, &sources.iter().map(expect).collect::<Outcome<Vec<_>>>()?)?;
             None
         }
         (None, Ok(merged)) => {

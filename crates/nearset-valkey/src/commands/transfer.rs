@@ -122,6 +122,9 @@ fn dump(call: &Call<'_>) -> Outcome {
         let _ = filter.encode_from(position, &mut window);
         let is_beyond = window.part.is_empty();
         let next = if window.more { dump.mark << POSITION_BITS | (position + window.part.len() as u64) } else { 0 };
+        if worker.is_thread() {
+            memory::expect_room_here("the chunk", window.part.len())?;
+        }
         if next == 0 {
             drop(filter);
             dump.end();

@@ -76,6 +76,10 @@ impl Pages {
 
     /// Bytes that so many changes of a line may have to copy, at most.
     pub(crate) fn bytes_to_copy(&self, changes: u64) -> u64 {
+        if Arc::strong_count(&self.base) == 1 {
+            // Pages that were cleared are one page, until they are changed.
+            return changes.min(self.own as u64).saturating_mul(PAGE_BYTES);
+        }
         let all = self.base.len().div_ceil(PAGE) as u64;
         // Pages that were shared after they were changed are copied as well, so that none is left out.
         changes.min(all).saturating_mul(PAGE_BYTES) + all * size_of::<Option<Page>>() as u64

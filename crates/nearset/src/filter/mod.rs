@@ -249,13 +249,14 @@ impl<'a> Filter<'a> {
 
     /// About how many bytes are allocated before so many items are inserted, apart from those of [`Self::room_needed`]: of
     /// [`FilterSpec::bytes_of_functions`] if no item was hashed yet, and copies of tables that are shared. Looking items up inserts
-    /// none.
+    /// none; a merge may insert up to `u64::MAX`, and into every generation.
     pub fn bytes_to_prepare(&self, inserted: u64) -> u64 {
         let functions = match &self.filters[0] {
             Generation::Near(filter) if filter.has_functions() => 0,
             _ => self.spec().bytes_of_functions(),
         };
-        functions.saturating_add(self.newest().bytes_to_copy(inserted))
+        let changed = if inserted == u64::MAX { &self.filters[..] } else { std::slice::from_ref(self.newest()) };
+        changed.iter().map(|filter| filter.bytes_to_copy(inserted)).fold(functions, u64::saturating_add)
     }
 
     /// Inserts an item. True when nothing near was there before. `room` is kept from item to item.
