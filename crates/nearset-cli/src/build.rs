@@ -15,6 +15,7 @@ use nearset_jobs::scan::scan;
 use nearset_jobs::{check_save, save_filter};
 use nearset_records::{Arena, OutputOptions, ReadOptions, Reader, RecordError, RecordFault, Source, extract};
 
+use crate::cures::Advised;
 use crate::goal::{GoalOptions, metric_help, parse_count, readable};
 use crate::items::{Faults, fields_for, metric_of_inputs};
 use crate::options::{Input, Opening, Work, print_json};
@@ -107,6 +108,14 @@ impl Args {
         let sampled = self.wanted.sampled(self.metric, shape, self.field.as_deref(), self.input.format)?;
         let plan = match self.wanted.request(metric, self.far, capacity, sampled.as_ref()).plan_filter() {
             Err(PlanError::Request(error)) => return Err(self.wanted.explain(self.metric, error).into()),
+            Err(error @ (PlanError::LargerThanItems { .. } | PlanError::Impossible { .. })) => {
+                let index = self.wanted.for_index(self.metric, self.far, self.field.as_deref());
+                let (inputs, output) = (self.input.inputs.join(" "), self.output.display());
+                let hint = format!(
+                    "an index keeps the items and says which are near: nearset build {inputs} -o {output} {index}"
+                );
+                return Err(Advised { error, hint }.into());
+            }
             plan => plan?,
         };
         if !self.quiet {
@@ -187,6 +196,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
             Ok(())
         },
     )?;
+    faults.expect_readable(filter.len())?;
     save_filter(&filter, &args.output, &output)?;
     if !args.quiet {
         eprintln!(

@@ -10,6 +10,16 @@ use nearset_jobs::library::LibraryError;
 use nearset_jobs::run::RunError;
 use nearset_records::{Cure, InputError, OutputError, RecordError, chain};
 
+/// A failure whose cure is a command of its own.
+#[derive(Debug, thiserror::Error)]
+#[error("{error}")]
+pub struct Advised {
+    /// What went wrong.
+    pub error: PlanError,
+    /// What to type instead.
+    pub hint: String,
+}
+
 /// Returns what an error of a command says, with its sources.
 pub fn words(command: &str, error: &anyhow::Error) -> String {
     match error.downcast_ref() {
@@ -32,6 +42,9 @@ pub fn is_senseless(error: &anyhow::Error) -> bool {
 
 /// Returns what to type so that it works.
 pub fn hint(error: &anyhow::Error) -> Option<String> {
+    if let Some(Advised { hint, .. }) = error.downcast_ref() {
+        return Some(hint.clone());
+    }
     error.chain().find_map(cure).map(in_flags)
 }
 
@@ -39,7 +52,7 @@ fn cure(error: &(dyn Error + 'static)) -> Option<Cure> {
     None.or_else(|| error.downcast_ref().and_then(RunError::cure))
         .or_else(|| error.downcast_ref().and_then(InputError::cure))
         .or_else(|| error.downcast_ref().and_then(OutputError::cure))
-        .or_else(|| error.downcast_ref().map(RecordError::cure))
+        .or_else(|| error.downcast_ref().and_then(RecordError::cure))
         .or_else(|| error.downcast_ref().and_then(FilterFileError::cure))
         .or_else(|| error.downcast_ref().and_then(LibraryError::cure))
         .or_else(|| error.is::<Overfull>().then_some(Cure::AllowOverfull))
@@ -56,6 +69,7 @@ fn in_flags(cure: Cure) -> String {
             "give each format its own output, or say with --format how all inputs are to be read".into()
         }
         Cure::NameField => "--field names another".into(),
+        Cure::NameIdField => "--id-field names another".into(),
         Cure::NameFieldOrSkip => "name another with --field, or use --on-error skip to leave out such records".into(),
         Cure::NameEvidence => "name the fields that hold questions and answers with --fields, such as --fields prompt,solution".into(),
         Cure::Skip => "use --on-error skip to leave out such records".into(),
@@ -82,6 +96,15 @@ fn in_flags(cure: Cure) -> String {
         Cure::LiftWorkLimit => "--unlimited-work lifts the limit".into(),
         Cure::Search => "ask it with `nearset search`".into(),
         Cure::CompareWithLibrary => "a library of records is compared with by `nearset dedup --against`".into(),
+        Cure::BuildVectorIndex => {
+            "vectors are looked up with `nearset build --index --metric cosine` and `nearset search`".into()
+        }
+        Cure::BuildFirst => {
+            "if it holds records, make a library of them with `nearset dedup FILE -o KEPT --save seen.library`, or a filter with \
+             `nearset build`"
+                .into()
+        }
+        Cure::CreateScratch => "create it first, or name another with --scratch".into(),
         Cure::BuildIndex => "build an index with `nearset build --index`".into(),
         other => other.to_string(),
     }

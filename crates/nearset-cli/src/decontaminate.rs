@@ -129,9 +129,10 @@ impl Args {
             return Ok((Benchmark::open(path)?, vec![path.clone()]));
         }
         let text = self.input.fields(&self.text_field, ItemField::Text);
+        let id = text.id.clone();
         let mut options = BenchmarkOptions::new(text);
         options.fields = self.fields.clone();
-        options.id = Some(self.input.id_field.clone());
+        options.id = id;
         options.on_error = self.running.work.on_error.into();
         options.threads = self.running.work.threads();
         let items = sources_of(&self.benchmark, None, self.running.quiet)?.list;

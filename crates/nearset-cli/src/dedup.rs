@@ -120,7 +120,7 @@ pub struct Args {
     #[arg(long, value_name = "LIBRARY|FILTER")]
     save: Option<PathBuf>,
 
-    /// Write a line of JSON for each dropped record: its id, file, line, the reason, what it is near and how near; with
+    /// Write a line of JSON for each dropped record: its id, file, line, the reason, what it is near, where that is and how near; with
     /// --no-verify the hits
     #[arg(long, value_name = "FILE")]
     removed: Option<PathBuf>,

@@ -172,6 +172,21 @@ impl GoalOptions {
         given.into_iter().find(|(_, given)| *given).map(|(option, _)| option)
     }
 
+    /// Returns the options by which `nearset build` makes an index of the same items, whose answers are exact for bit strings.
+    pub fn for_index(&self, metric: MetricName, far: Option<f64>, field: Option<&str>) -> String {
+        let mut text = format!("--index --metric {metric} --near {}", self.near);
+        if let Some(shingling) = self.shingle {
+            text += &format!(" --shingle {shingling}");
+        }
+        if let Some(far) = far.filter(|_| metric != MetricName::Hamming) {
+            text += &format!(" --far {far}");
+        }
+        if let Some(field) = field {
+            text += &format!(" --field {field}");
+        }
+        text
+    }
+
     /// Returns the options as they are typed, those that were given.
     pub fn typed(&self) -> String {
         let minimise = self.minimise.map(|minimise| match minimise {

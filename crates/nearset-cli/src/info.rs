@@ -51,6 +51,13 @@ pub struct Args {
 const PRINTED: u32 = 20;
 const DRAWN: u32 = 200;
 
+/// Adds fields to a JSON object.
+fn extend(value: &mut serde_json::Value, fields: serde_json::Value) {
+    if let (Some(object), serde_json::Value::Object(fields)) = (value.as_object_mut(), fields) {
+        object.extend(fields);
+    }
+}
+
 /// Returns what an index is; it misses nothing or says how much, and has no curve to draw.
 fn of_index(args: &Args, file: &FilterFile) -> Result<ExitCode> {
     let index = file.index()?;
@@ -79,11 +86,19 @@ fn of_index(args: &Args, file: &FilterFile) -> Result<ExitCode> {
     }
     if args.json {
         let mut value = serde_json::json!({
+            "kind": index.kind(), "metric": index.metric().map(|metric| metric.to_string()),
             "items": index.len(), "bytes": index.bytes(), "file_bytes": file.bytes(),
         });
-        if let Some(object) = value.as_object_mut() {
-            object.extend(facts.into_iter().map(|(name, fact)| (name.to_owned(), fact.into())));
-        }
+        let own = match index.spec() {
+            IndexSpec::Hamming(spec) => serde_json::json!({
+                "seed": spec.seed.to_string(), "radius": spec.radius, "blocks": index.blocks().len(), "named": index.named(),
+            }),
+            IndexSpec::Lsh(spec) => serde_json::json!({
+                "seed": spec.seed.to_string(), "bands": spec.layout.bands, "rows": spec.layout.rows, "probes": spec.probes,
+            }),
+            _ => serde_json::Value::Null,
+        };
+        extend(&mut value, own);
         print_json(&value, false)?;
         return Ok(ExitCode::SUCCESS);
     }
@@ -240,6 +255,8 @@ pub fn run(args: Args) -> Result<ExitCode> {
     facts.push(("file", show::bytes(file.bytes() as u64)));
     if args.json {
         let mut value = serde_json::json!({
+            "kind": filter.kind(),
+            "metric": metric.map(|metric| metric.to_string()),
             "items": filter.len(),
             "capacity": filter.capacity(),
             "load": filter.load(),
@@ -250,15 +267,38 @@ pub fn run(args: Args) -> Result<ExitCode> {
             "file_bytes": file.bytes(),
             "curve": points.iter().map(|(at, accepted)| serde_json::json!({"at": at, "accepted": accepted})).collect::<Vec<_>>(),
         });
-        if let Some(object) = value.as_object_mut() {
-            for (name, fact) in &facts {
-                object.entry(*name).or_insert_with(|| fact.clone().into());
-            }
-            if let Some(spec) = spec.near() {
-                object.insert("rows".to_owned(), spec.rows.into());
-                object.insert("bands".to_owned(), spec.rule.bands().into());
-                object.insert("fill".to_owned(), fill.into());
-            }
+        if let Some(near) = spec.near() {
+            let threshold = near.rule.threshold_at(chance_hit);
+            extend(
+                &mut value,
+                serde_json::json!({
+                    "seed": near.seed.to_string(), "rows": near.rows, "bands": near.rule.bands(), "threshold": threshold, "fill": fill,
+                }),
+            );
+        }
+        if let Some(exact) = spec.exact() {
+            let structure = format!("{:?}", exact.construction);
+            extend(
+                &mut value,
+                serde_json::json!({ "seed": exact.seed.to_string(), "radius": exact.radius, "structure": structure }),
+            );
+        }
+        if let (Some(terms), Some(metric), Some(errors)) = (spec.terms(), metric, filter.predicted_errors()) {
+            let (when_full, generations) = match terms.when_full {
+                WhenFull::Grow => ("grow", None),
+                WhenFull::Refuse => ("refuse", None),
+                WhenFull::Forget { generations } => ("forget", Some(generations)),
+                _ => ("unknown", None),
+            };
+            extend(
+                &mut value,
+                serde_json::json!({
+                    "near": metric.own_unit(terms.near), "far": metric.own_unit(terms.far),
+                    "reserved": { "capacity": terms.capacity, "when_full": when_full, "generations": generations },
+                    "promised": { "missed": terms.max_false_negative, "accepted": terms.max_false_positive },
+                    "expected": { "missed": errors.0, "accepted": errors.1 },
+                }),
+            );
         }
         print_json(&value, false)?;
         return Ok(ExitCode::SUCCESS);

@@ -2,6 +2,7 @@
 
 use anyhow::{Context, Result, bail};
 use nearset::{Item, Metric, MetricName, Shape};
+use nearset_jobs::run::RunError;
 use nearset_records::extract::item_field;
 use nearset_records::{Arena, Batch, Fields, ItemField, ReadOptions, Reader, RecordError, Sources, chain, extract};
 
@@ -67,6 +68,7 @@ pub struct Faults {
     on_error: OnError,
     /// How many there were.
     pub count: u64,
+    first: Option<String>,
 }
 
 impl Faults {
@@ -74,7 +76,7 @@ impl Faults {
     const SHOWN: u64 = 20;
 
     pub fn new(on_error: OnError) -> Self {
-        Self { on_error, count: 0 }
+        Self { on_error, count: 0, first: None }
     }
 
     /// Takes note of a record.
@@ -88,9 +90,21 @@ impl Faults {
             return Err(error);
         }
         self.count += 1;
+        let error = chain(error.as_ref());
         if self.count <= Self::SHOWN {
-            eprintln!("skipped   {}", chain(error.as_ref()));
+            eprintln!("skipped   {error}");
         }
+        self.first.get_or_insert(error);
         Ok(())
+    }
+
+    /// Refuses to call it done if nothing could be read: a field was misspelt, say.
+    pub fn expect_readable(&self, read: u64) -> Result<()> {
+        match &self.first {
+            Some(first) if read == 0 => {
+                Err(RunError::NothingReadable { records: self.count, first: first.clone() }.into())
+            }
+            _ => Ok(()),
+        }
     }
 }

@@ -9,6 +9,7 @@ use nearset::family::WorkLimit;
 use nearset_jobs::run::RunOptions;
 use nearset_jobs::{FilterFile, FilterFileError};
 use nearset_records::format::known_formats;
+use nearset_records::input::expect_id_field;
 use nearset_records::{Fields, Format, ItemField, OutputFile, OutputOptions, Sources, chain, output, resolve};
 
 use crate::show;
@@ -23,20 +24,28 @@ pub struct Input {
     #[arg(long, value_name = "FORMAT", help = format!("How records lie in the inputs, where the extension does not tell: {}", known_formats()))]
     pub format: Option<Format>,
 
-    /// The field or column of the id; where a record has none, its id is file:line
-    #[arg(long, value_name = "NAME", default_value = "id")]
-    pub id_field: String,
+    /// The field or column of the id; where a record has none, its id is file:line [default: id]
+    #[arg(long, value_name = "NAME")]
+    pub id_field: Option<String>,
 }
 
 impl Input {
     /// Returns the files that are meant, with a word about those that are passed over.
     pub fn sources(&self, quiet: bool) -> Result<Sources> {
-        sources_of(&self.inputs, self.format, quiet)
+        let sources = sources_of(&self.inputs, self.format, quiet)?;
+        if let Some(field) = &self.id_field {
+            expect_id_field(&sources.list, field)?;
+        }
+        Ok(sources)
     }
 
     /// Returns what a record's item and id are called.
     pub fn fields(&self, item: &str, kind: ItemField) -> Fields {
-        Fields::new(item, kind).with_id(Some(self.id_field.clone()))
+        let fields = Fields::new(item, kind);
+        match &self.id_field {
+            Some(_) => fields.with_id(self.id_field.clone()),
+            None => fields,
+        }
     }
 }
 
@@ -97,7 +106,7 @@ pub struct Running {
     #[arg(long)]
     pub force: bool,
 
-    /// Go on where an earlier run of the same command was stopped
+    /// Go on where an earlier run of the same command was stopped, from its last checkpoint: they are some GB of records apart
     #[arg(long)]
     pub resume: bool,
 

@@ -157,8 +157,19 @@ impl Args {
                 vec!["in a program: nearset::plan::Request plans it, and nearset::Filter::new takes its spec".into()]
             }
         };
+        let next_index = match item_field(self.metric.form()) {
+            Some(_) => {
+                let index = self.wanted.for_index(self.metric, self.far, self.field.as_deref());
+                vec![
+                    format!("nearset build ITEMS -o items.nearset {index}"),
+                    "nearset search items.nearset QUERIES".into(),
+                ]
+            }
+            None => Vec::new(),
+        };
         Wording {
             next,
+            next_index,
             sample: "--sample ITEMS",
             near: "--near",
             far: "--far",

@@ -143,6 +143,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
             Ok(())
         },
     )?;
+    faults.expect_readable(queries)?;
     table.finish()?;
     if !args.quiet {
         let part = show::percent(answered as f64 / queries.max(1) as f64);

@@ -70,17 +70,24 @@ impl Drop for ProgressLine {
     }
 }
 
+/// Has a progress bar drawn in one line, whose end is cut off where the terminal is too narrow for it.
+fn show_on(bar: &ProgressBar, target: ProgressDrawTarget) {
+    bar.set_draw_target(target);
+    let template = match bar.length() {
+        Some(_) => "{bar:16} {percent:>3} %, {eta} left  {wide_msg}",
+        None => "{spinner} {elapsed}  {wide_msg}",
+    };
+    if let Ok(style) = ProgressStyle::with_template(template) {
+        bar.set_style(style);
+    }
+}
+
 fn draw(progress: &Progress, total: Option<u64>, done: &AtomicBool) {
     let bar = match total {
         Some(total) => ProgressBar::new(total),
         None => ProgressBar::new_spinner(),
     };
-    bar.set_draw_target(ProgressDrawTarget::stderr());
-    let template =
-        if total.is_some() { "{bar:24} {percent:>3} %  {msg}, {eta} left" } else { "{spinner} {msg}, {elapsed}" };
-    if let Ok(style) = ProgressStyle::with_template(template) {
-        bar.set_style(style);
-    }
+    show_on(&bar, ProgressDrawTarget::stderr());
     let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
     while !done.load(Ordering::Relaxed) {
         let mut message = format!("{} records", count(read(&progress.records)));
@@ -99,4 +106,76 @@ fn draw(progress: &Progress, total: Option<u64>, done: &AtomicBool) {
         thread::park_timeout(Duration::from_millis(100));
     }
     bar.finish_and_clear();
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use indicatif::TermLike;
+
+    use super::*;
+
+    /// A terminal of 60 columns that remembers what is written to it.
+    #[derive(Debug, Clone, Default)]
+    struct Narrow(Arc<Mutex<Vec<String>>>);
+
+    impl Narrow {
+        fn note(&self, text: &str) -> io::Result<()> {
+            self.0.lock().unwrap().push(text.to_owned());
+            Ok(())
+        }
+    }
+
+    impl TermLike for Narrow {
+        fn width(&self) -> u16 {
+            60
+        }
+
+        fn move_cursor_up(&self, _: usize) -> io::Result<()> {
+            Ok(())
+        }
+
+        fn move_cursor_down(&self, _: usize) -> io::Result<()> {
+            Ok(())
+        }
+
+        fn move_cursor_right(&self, _: usize) -> io::Result<()> {
+            Ok(())
+        }
+
+        fn move_cursor_left(&self, _: usize) -> io::Result<()> {
+            Ok(())
+        }
+
+        fn write_line(&self, text: &str) -> io::Result<()> {
+            self.note(text)
+        }
+
+        fn write_str(&self, text: &str) -> io::Result<()> {
+            self.note(text)
+        }
+
+        fn clear_line(&self) -> io::Result<()> {
+            Ok(())
+        }
+
+        fn flush(&self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn the_progress_line_is_never_longer_than_the_terminal_is_wide() {
+        for bar in [ProgressBar::new(2_000_000_000), ProgressBar::new_spinner()] {
+            let terminal = Narrow::default();
+            show_on(&bar, ProgressDrawTarget::term_like(Box::new(terminal.clone())));
+            bar.set_message("1,234,567 records, 126 MB/s, 345,678 near, filter 123.4 MB, 1,234 unreadable");
+            bar.set_position(1_000_000_000);
+            bar.force_draw();
+            let drawn = terminal.0.lock().unwrap();
+            assert!(drawn.iter().any(|text| text.contains("1,234,567 rec")), "{drawn:?}");
+            assert!(drawn.iter().all(|text| text.chars().count() <= 60), "{drawn:?}");
+        }
+    }
 }

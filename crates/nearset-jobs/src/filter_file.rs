@@ -55,6 +55,7 @@ impl FilterFileError {
             Self::Unreadable { .. } => Some(Cure::CheckPath),
             Self::IsFolder { .. } => Some(Cure::CompareWithLibrary),
             Self::Decode { cause: DecodeError::Work(_), .. } => Some(Cure::LiftWorkLimit),
+            Self::Decode { cause: DecodeError::NotNearset { .. }, .. } => Some(Cure::BuildFirst),
             Self::Decode { .. } => None,
             Self::Overfull { .. } => Some(Cure::AllowOverfull),
             Self::IsIndex { .. } => Some(Cure::Search),

@@ -196,6 +196,10 @@ impl Decider for Screen {
         0
     }
 
+    fn is_mendable(&self) -> bool {
+        true
+    }
+
     fn save(&mut self, _: &StateFolder, _: u64) -> Result<serde_json::Value, RunError> {
         Ok(serde_json::Value::Null)
     }

@@ -106,7 +106,7 @@ def test_failures_are_of_the_right_kind(tmp_path):
             missing(tmp_path / "nowhere")
     with pytest.raises(FileNotFoundError, match="does not exist"):
         texts.save(tmp_path / "no" / "folder")
-    with pytest.raises(ValueError, match="not a nearset file"):
+    with pytest.raises(ValueError, match="neither a filter nor an index"):
         nearset.NearFilter.decode(b"something else")
     damaged = bytearray(texts.encode())
     damaged[-1] ^= 1

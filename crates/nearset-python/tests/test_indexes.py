@@ -123,7 +123,7 @@ def test_wrong_use_is_refused():
         nearset.HammingIndex(0, radius=1)
     with pytest.raises(ValueError, match="nearset.open"):
         nearset.LshIndex.decode(index.encode())
-    with pytest.raises(ValueError, match="not a nearset file"):
+    with pytest.raises(ValueError, match="neither a filter nor an index"):
         nearset.HammingIndex.decode(b"other")
     lsh = nearset.plan_index("hamming", near=4, far=40, capacity=100, length=64).index()
     with pytest.raises(ValueError, match="differ in their kind"):

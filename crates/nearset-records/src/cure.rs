@@ -25,6 +25,8 @@ pub enum Cure {
     SplitOrNameFormat,
     /// Name another field or column.
     NameField,
+    /// Name another field of the id.
+    NameIdField,
     /// Name another field, or leave out the records that lack it.
     NameFieldOrSkip,
     /// Name the fields of the benchmark that are evidence.
@@ -61,6 +63,12 @@ pub enum Cure {
     Search,
     /// Build an index instead of a filter.
     BuildIndex,
+    /// Build an index of vectors and search it.
+    BuildVectorIndex,
+    /// Make a filter or a library of the records first.
+    BuildFirst,
+    /// Create the folder for temporary files, or name another.
+    CreateScratch,
     /// Compare records with a library instead of asking it as a filter.
     CompareWithLibrary,
 }
@@ -78,6 +86,7 @@ impl fmt::Display for Cure {
                 "give each format its own output, or state one format by which all inputs are read"
             }
             Cure::NameField => "name another field",
+            Cure::NameIdField => "name another field of the id",
             Cure::NameFieldOrSkip => "name another field, or leave out such records",
             Cure::NameEvidence => "name the fields that hold questions and answers",
             Cure::Skip => "leave out such records",
@@ -98,6 +107,9 @@ impl fmt::Display for Cure {
             Cure::LiftWorkLimit => "lift the limit, if you trust the file",
             Cure::Search => "search it as an index",
             Cure::BuildIndex => "build an index",
+            Cure::BuildVectorIndex => "build an index of the vectors and search it",
+            Cure::BuildFirst => "if it holds records, make a library or a filter of them first",
+            Cure::CreateScratch => "create the folder first, or name another",
             Cure::CompareWithLibrary => "if it is a library of records, remove duplicates against it",
         })
     }

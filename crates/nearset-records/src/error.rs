@@ -70,8 +70,12 @@ pub enum InputError {
          closed swallows what follows)"
     )]
     RecordTooLong { name: Arc<str>, line: u64, limit: usize },
-    #[error("{name}: no column is called {column:?}: there are {}", list(found))]
+    #[error("{name}: no column is called {column:?}: there are {}{}", list(found), other_separator(found))]
     MissingColumn { name: Arc<str>, column: String, found: Vec<String> },
+    #[error("{name}: no record has the field {field:?} that is to be its id: there are {}", list(found))]
+    MissingIdField { name: Arc<str>, field: String, found: Vec<String> },
+    #[error("{name}: holds vectors, and {wanted} are needed here")]
+    HoldsVectors { name: Arc<str>, wanted: &'static str },
     #[error("{name}: the header line is broken")]
     BadHeader {
         name: Arc<str>,
@@ -193,6 +197,10 @@ pub enum RecordFault {
         "{found} instead of a JSON object: JSON Lines has one object per line; `jq -c '.[]'` makes such lines of an array"
     )]
     NotAnObject { found: &'static str },
+    #[error(
+        "a JSON object that goes on in the next line: JSON Lines has one object per line; `jq -c .` writes a file so"
+    )]
+    SpreadOverLines,
     #[error("no field {field:?}: there are {}", list(found))]
     MissingField { field: String, found: Vec<String> },
     #[error("field {field:?} is {found}, not {wanted}")]
@@ -266,7 +274,10 @@ impl InputError {
             InputError::Truncated { .. } | InputError::Read { .. } | InputError::RecordTooLong { .. } => {
                 Some(Cure::SkipRest)
             }
+            InputError::MissingColumn { found, .. } if !other_separator(found).is_empty() => None,
             InputError::MissingColumn { .. } => Some(Cure::NameField),
+            InputError::MissingIdField { .. } => Some(Cure::NameIdField),
+            InputError::HoldsVectors { .. } => Some(Cure::BuildVectorIndex),
             InputError::ResumeBeyondEnd { .. } => Some(Cure::StartAgain),
             _ => None,
         }
@@ -283,7 +294,7 @@ impl OutputError {
             }
             OutputError::MixedFormats { .. } => Some(Cure::SplitOrNameFormat),
             OutputError::Input(error) => error.cure(),
-            OutputError::Record(error) => Some(error.cure()),
+            OutputError::Record(error) => error.cure(),
             _ => None,
         }
     }
@@ -291,10 +302,12 @@ impl OutputError {
 
 impl RecordError {
     /// Returns what can be done about it, beside mending the record.
-    pub fn cure(&self) -> Cure {
+    pub fn cure(&self) -> Option<Cure> {
         match self.fault {
-            RecordFault::MissingField { .. } => Cure::NameFieldOrSkip,
-            _ => Cure::Skip,
+            RecordFault::MissingField { .. } => Some(Cure::NameFieldOrSkip),
+            // Every line of such a file would be left out.
+            RecordFault::SpreadOverLines => None,
+            _ => Some(Cure::Skip),
         }
     }
 }
@@ -313,6 +326,20 @@ pub fn chain(error: &(dyn Error + 'static)) -> String {
         source = inner.source();
     }
     text
+}
+
+/// Returns what to say about a header that looks like one cell because its cells are separated by something else.
+fn other_separator(found: &[String]) -> String {
+    let [header] = found else { return String::new() };
+    match [(';', "semicolons"), ('\t', "tabs"), ('|', "bars")]
+        .into_iter()
+        .find(|(separator, _)| header.contains(*separator))
+    {
+        Some((_, name)) => format!(
+            " (its cells seem to be separated by {name}: .csv means commas and .tsv tabs, so convert the file or rename it)"
+        ),
+        None => String::new(),
+    }
 }
 
 /// Returns names for a message, not more of them than a reader takes in.

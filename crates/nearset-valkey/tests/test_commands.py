@@ -328,7 +328,7 @@ WRONG_OPTIONS = [
     (["METRIC", "hamming", "NEAR", "4", "FAR", "60", "CAPACITY", "10", "LENGTH", "64", "SHINGLE", "words:5"], "SHINGLE"),
     (["METRIC", "l2", "NEAR", "-1", "FAR", "60", "CAPACITY", "10", "LENGTH", "64"], "NEAR: -1"),
     (["METRIC", "jaccard", "NEAR", "0.8", "CAPACITY", "10", "BOGUS", "1"], "'BOGUS' is no option"),
-    (["DESCRIPTION", "nonsense"], "not a nearset file"),
+    (["DESCRIPTION", "nonsense"], "neither a filter nor an index"),
 ]
 
 

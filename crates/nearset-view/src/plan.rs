@@ -24,6 +24,8 @@ pub struct Sample {
 pub struct Wording {
     /// What to type in order to build the planned filter and to ask it, one line per command.
     pub next: Vec<String>,
+    /// What to type in order to build an index instead and to search it; empty where there is none for such items.
+    pub next_index: Vec<String>,
     /// How to have the distances between one's own items measured.
     pub sample: &'static str,
     /// The option of `Request::near`.
@@ -45,6 +47,7 @@ impl Default for Wording {
     fn default() -> Self {
         Self {
             next: vec!["nearset::Filter::new takes the plan's spec".into()],
+            next_index: vec!["nearset::Index::new takes a HammingSpec, or the spec of Request::plan_index".into()],
             sample: "a background measured on them",
             near: "near",
             far: "far",
@@ -226,11 +229,22 @@ impl Page<'_> {
         }
     }
 
-    fn next(&mut self, plan: &Plan) {
-        self.line("Next:");
-        for command in &self.wording.next {
+    fn commands(&mut self, heading: &str, commands: &[String]) {
+        self.line(heading);
+        for command in commands {
             self.line(&format!("  {command}"));
         }
+    }
+
+    /// Says how to keep the items and compare them, where that is better than any filter.
+    fn next_index(&mut self) {
+        if !self.wording.next_index.is_empty() {
+            self.commands("Next, to keep the items and to be told which is near:", &self.wording.next_index);
+        }
+    }
+
+    fn next(&mut self, plan: &Plan) {
+        self.commands("Next:", &self.wording.next);
         if is_random(&plan.request) {
             let sample = self.wording.sample;
             self.wrapped("  ", 2, &format!("or this with {sample}, to allow for how far apart your items really lie"));
@@ -306,6 +320,7 @@ impl Page<'_> {
         self.line("The filter in numbers, if you want it all the same:");
         self.numbers(plan, sampled);
         self.curve(plan);
+        self.next_index();
     }
 
     fn impossible(
@@ -360,6 +375,10 @@ impl Page<'_> {
         let Wording { max_false_negative, max_false_positive, capacity, .. } = self.wording;
         let looser = format!("a larger {max_false_negative} or {max_false_positive}, or a smaller {capacity}");
         self.wrapped("  ", 2, &looser);
+        if !advice.is_empty() {
+            self.line("");
+            self.next_index();
+        }
     }
 }
 

@@ -1,4 +1,4 @@
-//! Curves of probability as SVG: one chart, drawn twice over one axis, evenly and by powers of ten.
+//! Curves of probability as SVG: one chart, drawn twice over one axis, on an even and on a log scale.
 //!
 //! Claim: the picture is a function of the [`Chart`] alone, well-formed XML, and needs no font, script or style from outside.
 //! Errors of one in a thousand cannot be seen on an even axis, and what people mean by "catches most" cannot be seen on a
@@ -245,7 +245,7 @@ impl Chart {
         let style = format!("text-anchor=\"middle\" fill=\"#222\" transform=\"rotate(-90 20 {middle:.1})\"");
         let label = match panel.scale {
             Scale::Even => self.y_label.clone(),
-            Scale::Powers(_) => "by powers of ten".into(),
+            Scale::Powers(_) => "log scale".into(),
         };
         text(svg, 20.0, middle, &style, &label);
     }

@@ -100,6 +100,7 @@ pub(super) fn run(
             Ok(())
         },
     )?;
+    faults.expect_readable(index.len())?;
     index.compact();
     save_index(&index, &args.output, &output)?;
     if !args.quiet {

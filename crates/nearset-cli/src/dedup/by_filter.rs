@@ -60,9 +60,6 @@ fn print_plan(plan: &DedupPlan) {
         "memory    {} of filter, {each:.1} bytes per record ({bands} bands of {rows} rows)",
         show::bytes(plan.bytes)
     );
-    if let Some(speed) = plan.bytes_per_second {
-        eprintln!("speed     about {:.0} MB/s expected by {} threads, if disks keep up", speed / 1e6, plan.threads);
-    }
     join::print_resumed(plan.resumed_records);
 }
 

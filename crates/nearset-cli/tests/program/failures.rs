@@ -81,7 +81,7 @@ fn outputs_are_refused_where_they_would_destroy() {
         ("dedup in.jsonl -o out.jsonl --no-verify --save there.jsonl/f.nearset", "does not exist"),
         ("plan --metric hamming --bits 64 --near 3 --far 20 --capacity 100 --plot there.jsonl", "exists already"),
         ("dedup missing.jsonl -o out.jsonl", "missing.jsonl"),
-        ("dedup in.jsonl -o out.jsonl --against there.jsonl", "not a nearset file"),
+        ("dedup in.jsonl -o out.jsonl --against there.jsonl", "neither a filter nor an index"),
     ] {
         let ran = shop.run(arguments);
         assert_eq!(ran.code(), 1, "{arguments}: {}", ran.stderr());

@@ -5,6 +5,7 @@ mod dedup;
 mod failures;
 mod filters;
 mod formats;
+mod habits;
 mod join;
 mod library;
 mod outputs;

@@ -216,6 +216,10 @@ impl Decider for ByFilter {
         self.filter.bytes()
     }
 
+    fn is_mendable(&self) -> bool {
+        true
+    }
+
     fn save(&mut self, folder: &StateFolder, checkpoint: u64) -> Result<serde_json::Value, RunError> {
         let filter = format!("filter-{checkpoint}.nearset");
         save_filter(&self.filter, &folder.file(&filter), &OutputOptions::default().with_force(true))?;

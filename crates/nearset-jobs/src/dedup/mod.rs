@@ -5,11 +5,9 @@
 
 mod by_filter;
 mod options;
-mod speed;
 mod summary;
 mod texts;
 
-use std::cell::OnceCell;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -46,8 +44,6 @@ pub struct Dedup {
     options: DedupOptions,
     read: ReadOptions,
     capacity: Capacity,
-    /// Measured when a plan is asked for.
-    speed: OnceCell<Option<f64>>,
 }
 
 impl Dedup {
@@ -69,21 +65,14 @@ impl Dedup {
         };
         let wanted_bytes = capacity.mean_bytes.unwrap_or(0.0) * RECORDS_A_BATCH;
         read.batch_bytes = wanted_bytes.clamp(*BATCH_BYTES.start(), *BATCH_BYTES.end()) as usize;
-        Ok(Self { start, options, read, capacity, speed: OnceCell::new() })
+        Ok(Self { start, options, read, capacity })
     }
 
-    /// What will be done. The first records are hashed for it, to tell how fast.
+    /// What will be done.
     ///
     /// # Errors
     /// If no such filter can be.
     pub fn plan(&self) -> Result<DedupPlan, RunError> {
-        let hasher = plan(&self.options, 1)?.spec.hasher().expect("a filter of texts has bands");
-        let worker = Sketching { hasher, against: &[], field: &self.options.run.fields.item };
-        self.speed.get_or_init(|| speed::expected(&self.start.sources, &self.read, &worker, self.options.run.threads));
-        self.planned()
-    }
-
-    fn planned(&self) -> Result<DedupPlan, RunError> {
         let plan = plan(&self.options, self.capacity.records)?;
         let terms = plan.terms();
         let spec = plan.spec.near().expect("a filter of texts has bands");
@@ -107,7 +96,6 @@ impl Dedup {
             curve,
             promise: promise(terms, caught)?,
             threads: self.options.run.threads.max(1),
-            bytes_per_second: self.speed.get().copied().flatten(),
             resumed_records: self.start.resumed_records(),
         })
     }
@@ -118,7 +106,7 @@ impl Dedup {
     /// If an input or output fails, or a record is faulty and none may be. No output has appeared then; where there is a
     /// checkpoint, what is needed to resume is kept.
     pub fn run(self, progress: &Progress) -> Result<Summary, RunError> {
-        let (started, plan) = (Instant::now(), self.planned()?);
+        let (started, plan) = (Instant::now(), self.plan()?);
         if let Some(done) = self.start.finish_stopped(|_| Ok(()))? {
             return Ok(Summary::new(plan, done, &self.options, started));
         }

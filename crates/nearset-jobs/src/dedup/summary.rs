@@ -64,8 +64,6 @@ pub struct DedupPlan {
     pub promise: Promise,
     /// Threads that hash.
     pub threads: usize,
-    /// How fast it should be, from hashing the first records; `None` for a pipe.
-    pub bytes_per_second: Option<f64>,
     /// How many records an earlier run has already dealt with.
     pub resumed_records: u64,
 }

@@ -290,6 +290,7 @@ pub(super) fn read(
             Ok(())
         },
     )?;
+    errors.expect_readable(counts.records, counts.faulty)?;
     (counts.errors, counts.more_errors) = (errors.shown, errors.more);
     Ok(counts)
 }

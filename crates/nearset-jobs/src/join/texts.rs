@@ -19,7 +19,7 @@ use nearset_records::{
 use super::cache::Cache;
 use super::stream::{Cutter, shingle};
 use crate::library::{Segments, StoredSet};
-use crate::run::RunError;
+use crate::run::{Origin, RunError};
 
 /// What an entry takes, beside the index and its id.
 pub(super) const BYTES_A_RECORD: u64 = (size_of::<Place>() + size_of::<u32>()) as u64;
@@ -66,6 +66,11 @@ impl From<StoredSet> for Place {
 }
 
 impl Place {
+    /// Its source and line; `None` of what lies in a library.
+    pub fn origin(self) -> Option<Origin> {
+        (self.source & STORED == 0).then_some(Origin { source: self.source, line: self.line })
+    }
+
     /// Where it lies in a library, if it does.
     fn stored(self) -> Option<StoredSet> {
         let Self { offset, line, bytes, source } = self;

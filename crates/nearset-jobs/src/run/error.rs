@@ -53,8 +53,13 @@ pub enum RunError {
     },
     #[error("{name} is named twice among the outputs: give each its own file", name = path.display())]
     SameOutput { path: PathBuf },
-    #[error("stopped; {}", if *.resumable { "what was done so far is kept" } else { "nothing was written" })]
-    Interrupted { resumable: bool },
+    #[error("stopped; {}", kept_so_far(*resumable, *first_checkpoint))]
+    Interrupted {
+        /// Whether there is a checkpoint to go on from.
+        resumable: bool,
+        /// If there is none yet, the bytes of records behind which the first one comes.
+        first_checkpoint: Option<u64>,
+    },
     #[error("the reading thread died: this is a bug in nearset")]
     ReaderDied,
     #[error(
@@ -74,6 +79,10 @@ pub enum RunError {
         #[source]
         cause: io::Error,
     },
+    #[error("{}: there is no such folder for temporary files", folder.display())]
+    NoScratchFolder { folder: PathBuf },
+    #[error("none of {} records could be read, so nothing was written; the first: {first}", words::count(*records))]
+    NothingReadable { records: u64, first: String },
     #[error("an input has changed while it was read twice: nothing was written; run it again when the file is at rest")]
     InputChanged,
     #[error("{name}: {why}, and a pipe can't be read twice")]
@@ -112,20 +121,21 @@ pub enum RunError {
 
 impl RunError {
     /// The end of a run that was asked to stop.
-    pub(crate) const STOPPED: Self = Self::Interrupted { resumable: false };
+    pub(crate) const STOPPED: Self = Self::Interrupted { resumable: false, first_checkpoint: None };
 
     /// Returns what can be done about it.
     pub fn cure(&self) -> Option<Cure> {
         match self {
             RunError::Input(error) => error.cure(),
-            RunError::Record(error) => Some(error.cure()),
+            RunError::Record(error) => error.cure(),
             RunError::Output(error) => error.cure(),
             RunError::Filter(error) => error.cure(),
             RunError::Library(error) => error.cure(),
             RunError::Changed { .. } => Some(Cure::ChangeBack),
             RunError::Unfinished { .. } => Some(Cure::ResumeOrStartAgain),
             RunError::BadSnapshot { .. } => Some(Cure::StartAgain),
-            RunError::Interrupted { resumable: true } => Some(Cure::Resume),
+            RunError::Interrupted { resumable: true, .. } => Some(Cure::Resume),
+            RunError::NoScratchFolder { .. } => Some(Cure::CreateScratch),
             RunError::Scratch { .. } | RunError::NoRoom { .. } => Some(Cure::MakeRoom),
             RunError::Memory { .. } | RunError::MemoryTaken { .. } => Some(Cure::LessMemory),
             RunError::Pipe { cure, .. } => Some(*cure),
@@ -133,6 +143,18 @@ impl RunError {
             RunError::NoEvidenceInItem { .. } => Some(Cure::Skip),
             _ => None,
         }
+    }
+}
+
+/// Returns what is left of a run that was stopped.
+fn kept_so_far(resumable: bool, first_checkpoint: Option<u64>) -> String {
+    match first_checkpoint {
+        _ if resumable => "what was done so far is kept".to_owned(),
+        Some(bytes) => format!(
+            "nothing was written, and there is nothing to resume: the first checkpoint comes behind {} of records",
+            words::bytes(bytes)
+        ),
+        None => "nothing was written".to_owned(),
     }
 }
 
@@ -145,5 +167,21 @@ impl From<SpecError> for RunError {
 impl From<InsertError> for RunError {
     fn from(error: InsertError) -> Self {
         RunError::Grow(error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stopped_run_says_whether_there_is_anything_to_resume() {
+        let said = |resumable, first_checkpoint| RunError::Interrupted { resumable, first_checkpoint }.to_string();
+        assert_eq!(said(true, None), "stopped; what was done so far is kept");
+        assert_eq!(said(false, None), "stopped; nothing was written");
+        assert_eq!(
+            said(false, Some(1 << 30)),
+            "stopped; nothing was written, and there is nothing to resume: the first checkpoint comes behind 1.1 GB of records"
+        );
     }
 }

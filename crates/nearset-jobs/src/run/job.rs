@@ -6,6 +6,13 @@ use nearset_records::{Batch, InputError, Position, RecordError};
 
 use super::state::State;
 
+/// Where a record lies in the inputs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Origin {
+    pub source: u32,
+    pub line: u64,
+}
+
 /// What becomes of a record.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Verdict {
@@ -18,8 +25,8 @@ pub(crate) enum Verdict {
     /// Compared, and near nothing.
     Kept,
     /// Compared, and near another: which of the batch's names is the other's, how near, and the library that it is in, counted behind
-    /// the filters built before.
-    NearTo { name: u32, similarity: f64, library: Option<usize> },
+    /// the filters built before, or where it lies in the inputs.
+    NearTo { name: u32, similarity: f64, library: Option<usize>, origin: Option<Origin> },
     /// Screened against a filter, and written or not.
     Screened { near: bool, hits: Option<u32>, kept: bool },
     /// It holds benchmark items: which of the batch's names are a list of them as JSON, what the surest is called and, if the rest is kept,

@@ -17,6 +17,7 @@ mod commit;
 mod error;
 mod job;
 mod options;
+mod passed;
 mod progress;
 mod samples;
 mod state;
@@ -42,10 +43,11 @@ use serde::de::DeserializeOwned;
 use crate::in_order::{Feed, queue};
 use commit::Committer;
 use job::Job;
+use passed::{Passed, Passing};
 use state::{Phase, State};
 
 pub use error::RunError;
-pub(crate) use job::{Decision, Ids, Part, Verdict};
+pub(crate) use job::{Decision, Ids, Origin, Part, Verdict};
 pub(crate) use options::{Fingerprint, named, of_file};
 pub use options::{OnError, RunOptions};
 pub use progress::Progress;
@@ -98,6 +100,11 @@ pub(crate) trait Decider {
 
     /// Returns whether it holds something worth a checkpoint before the first record.
     fn starts_with_checkpoint(&self) -> bool {
+        false
+    }
+
+    /// Returns whether a run may go on though inputs have changed behind what was read: not if decisions were taken from them.
+    fn is_mendable(&self) -> bool {
         false
     }
 
@@ -160,6 +167,9 @@ impl Start {
         if let Some(out) = &options.out {
             check_sources(out, &sources, &manner.added(options.annotate))?;
         }
+        if let Some(folder) = options.scratch.as_ref().filter(|folder| !folder.is_dir()) {
+            return Err(RunError::NoScratchFolder { folder: folder.clone() });
+        }
         let of = |out| StateFolder::of(out, options.checkpoint_bytes).with_scratch(options.scratch.as_deref());
         let folder = resumable_output(&options, &sources).map(of);
         let mut fingerprint = options.fingerprint(&sources);
@@ -173,7 +183,7 @@ impl Start {
             }
         }
         if let Some(state) = &resumed
-            && let Some((what, was, is)) = options::first_change(&state.fingerprint, &fingerprint)
+            && let Some((what, was, is)) = options::first_change(&state.mended(&sources, &fingerprint)?, &fingerprint)
         {
             return Err(RunError::Changed { what, was, is });
         }
@@ -245,7 +255,10 @@ impl Start {
             self.remove_state()?;
         }
         outcome.map_err(|error| match error {
-            RunError::Interrupted { .. } => RunError::Interrupted { resumable },
+            RunError::Interrupted { .. } => {
+                let first = self.folder.as_ref().filter(|_| !resumable).map(|folder| folder.interval(0));
+                RunError::Interrupted { resumable, first_checkpoint: first }
+            }
             RunError::MemoryTaken { taken, records, .. } => RunError::MemoryTaken { taken, records, resumable },
             other => other,
         })
@@ -282,9 +295,12 @@ impl Start {
             Manner::Filter { against, .. } | Manner::Compared { against, .. } => against.len(),
             Manner::Screened { .. } | Manner::Leaks { .. } => 0,
         };
-        let (tally, position, saved) = match &self.resumed {
-            Some(state) => (state.tally.clone(), state.position, state.decider.clone()),
-            None => (self.first_tally(decider, against), Position::default(), serde_json::Value::Null),
+        let (tally, position, passed, saved) = match &self.resumed {
+            Some(state) => (state.tally.clone(), state.position, state.passed.clone(), state.decider.clone()),
+            None => {
+                let tally = self.first_tally(decider, against);
+                (tally, Position::default(), Passed::default(), serde_json::Value::Null)
+            }
         };
         let mut committer = Committer {
             options: &self.options,
@@ -293,12 +309,15 @@ impl Start {
             fingerprint: &self.fingerprint,
             folder: self.folder.as_ref(),
             saved,
+            passing: Passing::new(passed),
             seed,
             progress,
             decisions: Vec::new(),
         };
         let reader = Reader::open_at(Arc::clone(&self.sources), read, position);
         let (mut outputs, commit_seconds) = self.read_all(reader, worker, &mut committer, outputs)?;
+        let Tally { records, faulty, errors, .. } = &committer.tally;
+        errors.expect_readable(*records, *faulty)?;
         let outcome = committer.decider.outcome(&committer.tally)?;
         let reporting = Instant::now();
         if let Some(report) = &mut outputs.report {

@@ -113,11 +113,16 @@ impl RunOptions {
         note("report", named(report.as_deref()));
         note("the number of inputs", sources.len().to_string());
         for (i, source) in sources.iter().enumerate() {
-            let state = source.path().map(of_file).unwrap_or_default();
-            note(&format!("input {}", i + 1), format!("{} ({}), {state}", source.name, source.format));
+            note(&format!("input {}", i + 1), format!("{} ({})", source.name, source.format));
+            note(&state_of_input(i), source.path().map(of_file).unwrap_or_default());
         }
         all
     }
+}
+
+/// Returns what a fingerprint calls the state of an input, which may change where it was not read yet.
+pub(super) fn state_of_input(source: usize) -> String {
+    format!("the size or time of input {}", source + 1)
 }
 
 /// Returns a path, or that there is none.

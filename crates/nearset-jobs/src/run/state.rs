@@ -3,10 +3,11 @@
 //! Invariant: cutting each output to the length in the state and reading on from its position gives the bytes of a run that was
 //! never stopped, because checkpoints fall on records and not on times.
 
-use nearset_records::{Checkpoint, Position};
+use nearset_records::{Checkpoint, InputError, Position, Source};
 use serde::{Deserialize, Serialize};
 
-use super::options::Fingerprint;
+use super::options::{Fingerprint, state_of_input};
+use super::passed::Passed;
 use super::tally::Tally;
 
 /// The form that states are written in.
@@ -14,7 +15,7 @@ use super::tally::Tally;
 pub(super) enum StateVersion {
     /// One state for every kind of run.
     #[default]
-    #[serde(rename = "3")]
+    #[serde(rename = "4")]
     AnyDecider,
 }
 
@@ -35,12 +36,36 @@ pub(super) struct State {
     pub fingerprint: Fingerprint,
     pub phase: Phase,
     pub position: Position,
+    /// What was read of the source at that position.
+    pub passed: Passed,
+    /// Whether the rest of the inputs may be mended before the run goes on.
+    pub is_mendable: bool,
     pub tally: Tally,
     /// What the decider continues from, in its own terms.
     pub decider: serde_json::Value,
     pub outputs: Lengths,
     /// What the decider came to, when all outputs are complete.
     pub outcome: Option<serde_json::Value>,
+}
+
+impl State {
+    /// Returns its fingerprint, without changes of inputs that do no harm: behind what was read.
+    pub fn mended(&self, sources: &[Source], now: &Fingerprint) -> Result<Fingerprint, InputError> {
+        let mut fingerprint = self.fingerprint.clone();
+        if self.phase != Phase::Reading || !self.is_mendable {
+            return Ok(fingerprint);
+        }
+        for (i, source) in sources.iter().enumerate().skip(self.position.source) {
+            let name = state_of_input(i);
+            if let (Some(was), Some(is)) = (fingerprint.get_mut(&name), now.get(&name))
+                && was != is
+                && (i > self.position.source || self.passed.is_start_of(source)?)
+            {
+                was.clone_from(is);
+            }
+        }
+        Ok(fingerprint)
+    }
 }
 
 /// How far the outputs have come.

@@ -4,6 +4,7 @@ use nearset_records::{Source, chain};
 use nearset_view::run::SourceSummary;
 use serde::{Deserialize, Serialize};
 
+use super::RunError;
 use super::samples::Samples;
 
 /// Errors that are kept word by word.
@@ -48,6 +49,14 @@ impl Errors {
             self.shown.push(chain(error));
         } else {
             self.more += 1;
+        }
+    }
+
+    /// Refuses to call it done if nothing could be read: a field was misspelt, say.
+    pub fn expect_readable(&self, records: u64, faulty: u64) -> Result<(), RunError> {
+        match self.shown.first() {
+            Some(first) if records == faulty => Err(RunError::NothingReadable { records, first: first.clone() }),
+            _ => Ok(()),
         }
     }
 }

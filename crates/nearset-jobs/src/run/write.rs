@@ -67,6 +67,7 @@ pub(crate) struct Outputs {
     /// What texts are called, where those of removed records are wanted.
     removed_text: Option<Fields>,
     manner: Manner,
+    sources: Arc<[Source]>,
     scratch: Vec<u8>,
 }
 
@@ -100,8 +101,16 @@ impl Outputs {
         };
         let report = options.report.as_ref().map(|path| OutputFile::create(path, &output)).transpose()?;
         let removed_text = options.removed_text.then(|| options.fields.clone());
-        let mut outputs =
-            Self { out, removed, report, annotate: options.annotate, removed_text, manner, scratch: Vec::new() };
+        let mut outputs = Self {
+            out,
+            removed,
+            report,
+            annotate: options.annotate,
+            removed_text,
+            manner,
+            sources: Arc::clone(sources),
+            scratch: Vec::new(),
+        };
         if keep_partial {
             outputs.keep_partial();
         }
@@ -205,10 +214,15 @@ impl Outputs {
         if let Some((hits, bands)) = counted {
             line.extend_from_slice(format!(",\"hits\":{hits},\"bands\":{bands}").as_bytes());
         }
-        if let Verdict::NearTo { name, similarity, .. } = verdict {
+        if let Verdict::NearTo { name, similarity, origin, .. } = verdict {
             line.extend_from_slice(b",\"near\":");
             json_string(job.names.get(name as usize), line);
             line.extend_from_slice(format!(",\"similarity\":{similarity}").as_bytes());
+            if let Some((origin, source)) = origin.zip(origin.and_then(|of| self.sources.get(of.source as usize))) {
+                line.extend_from_slice(b",\"near_file\":");
+                json_string(&source.name, line);
+                line.extend_from_slice(format!(",\"near_line\":{}", origin.line).as_bytes());
+            }
         }
         if let Verdict::Leaks { findings, .. } = verdict {
             line.extend_from_slice(b",\"findings\":");

@@ -214,6 +214,11 @@ impl<'a> Scanner<'a> {
     }
 
     fn fault<T>(&self, why: &'static str) -> Result<T, RecordFault> {
+        // A record that was cut off ends anywhere; one that a program has broken into lines ends here.
+        let goes_on = |bytes: &[u8]| matches!(bytes.trim_ascii_end(), [.., b'{' | b'[' | b',']);
+        if self.at == self.bytes.len() && goes_on(self.bytes) {
+            return Err(RecordFault::SpreadOverLines);
+        }
         Err(RecordFault::InvalidJson { column: self.at + 1, why })
     }
 

@@ -45,6 +45,15 @@ pub fn item_field(form: Form) -> Option<ItemField> {
 }
 
 impl ItemField {
+    /// Returns what items of this kind are called.
+    pub(crate) fn noun(self) -> &'static str {
+        match self {
+            ItemField::Text | ItemField::Texts => "texts",
+            ItemField::Hex => "hashes in hexadecimal digits",
+            ItemField::Vector => "vectors",
+        }
+    }
+
     pub(crate) fn wanted(self) -> &'static str {
         match self {
             ItemField::Text => "a string",

@@ -22,7 +22,8 @@ impl Layout for Npy {
         &["npy"]
     }
 
-    fn preamble(&self, head: &mut Head, source: &Source, _: &ReadOptions) -> Result<Preamble, InputError> {
+    fn preamble(&self, head: &mut Head, source: &Source, options: &ReadOptions) -> Result<Preamble, InputError> {
+        expect_vectors(source, options)?;
         let bad = |why| InputError::BadArray { name: Arc::clone(&source.name), why };
         let cut = || bad("not a NumPy array: it ends within its header".to_owned());
         head.fill_to(12)?;
@@ -81,7 +82,8 @@ impl Layout for Fvecs {
         &["fvecs"]
     }
 
-    fn preamble(&self, _: &mut Head, _: &Source, _: &ReadOptions) -> Result<Preamble, InputError> {
+    fn preamble(&self, _: &mut Head, source: &Source, options: &ReadOptions) -> Result<Preamble, InputError> {
+        expect_vectors(source, options)?;
         Ok(Preamble { element_bytes: 4, ..Preamble::default() })
     }
 
@@ -109,6 +111,14 @@ impl Layout for Fvecs {
 
     fn is_lines(&self) -> bool {
         false
+    }
+}
+
+/// Refuses to read vectors where something else is wanted: every record would be at fault, and none of them is.
+fn expect_vectors(source: &Source, options: &ReadOptions) -> Result<(), InputError> {
+    match options.fields.kind {
+        ItemField::Vector => Ok(()),
+        other => Err(InputError::HoldsVectors { name: Arc::clone(&source.name), wanted: other.noun() }),
     }
 }
 

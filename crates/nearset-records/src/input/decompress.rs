@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use bzip2::bufread::MultiBzDecoder;
 use flate2::bufread::MultiGzDecoder;
 use lzma_rust2::XzReader;
+use xxhash_rust::xxh3::Xxh3;
 
 use super::{Location, Source};
 use crate::error::InputError;
@@ -210,4 +211,29 @@ impl<R: Read> Read for Counting<R> {
         self.count.fetch_add(read as u64, Ordering::Relaxed);
         Ok(read)
     }
+}
+
+/// Returns the checksum (XXH3) of each part of a source's uncompressed bytes: of those up to the first end, of those from there to the next,
+/// and so on. Parts that are not there to their end have none.
+///
+/// # Errors
+/// If the source cannot be read.
+pub fn checksums(source: &Source, ends: &[u64]) -> Result<Vec<u64>, InputError> {
+    const AT_ONCE: u64 = 1 << 20;
+    let mut stream = Stream::open(source, 0, &Arc::default())?;
+    let (mut at, mut bytes, mut sums) = (0, Vec::new(), Vec::new());
+    for &end in ends {
+        let mut sum = Xxh3::new();
+        while at < end {
+            let wanted = (end - at).min(AT_ONCE) as usize;
+            bytes.clear();
+            if stream.fill(&mut bytes, wanted)? < wanted {
+                return Ok(sums);
+            }
+            sum.update(&bytes);
+            at += wanted as u64;
+        }
+        sums.push(sum.digest());
+    }
+    Ok(sums)
 }

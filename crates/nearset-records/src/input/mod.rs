@@ -5,13 +5,15 @@
 
 mod batch;
 mod decompress;
+mod ids;
 mod parquet;
 mod reader;
 mod resolve;
 
 pub(crate) use batch::Span;
 pub use batch::{Batch, Preamble};
-pub use decompress::peek_stdin;
+pub use decompress::{checksums, peek_stdin};
+pub use ids::expect_id_field;
 pub(crate) use reader::{BYTE_ORDER_MARK, Head};
 pub use reader::{Position, ReadOptions, Reader};
 pub use resolve::{Location, Source, Sources, resolve};

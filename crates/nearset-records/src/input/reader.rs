@@ -82,7 +82,7 @@ impl Reader {
     }
 
     /// Fills the batch with the next records, all from one source. `false` is the end. A batch may hold no record, only
-    /// blank lines.
+    /// blank lines or a header.
     ///
     /// # Errors
     /// If the source cannot be opened, or not be read to its end. The next call continues with the next source.
@@ -253,7 +253,9 @@ impl ByteRecords {
             self.finished = true;
             error = self.check_end(&batch.name, end);
         }
-        (taken.bytes > 0 || !batch.spans.is_empty(), end, error)
+        // A header is delivered though no record follows, so that an output can have it.
+        let is_header = start == self.first && !self.preamble.raw.is_empty();
+        (taken.bytes > 0 || !batch.spans.is_empty() || is_header, end, error)
     }
 
     /// Arrays must end with a row, and with the row that their header promises.

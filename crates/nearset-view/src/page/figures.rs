@@ -7,9 +7,10 @@ use crate::run::{Measured, Report, SourceSummary};
 
 /// Sources that have a bar of their own; the others share one.
 const MOST_BARS: usize = 16;
-const WIDTH: f64 = 1000.0;
-const BAR: f64 = 20.0;
-const STEP: f64 = 30.0;
+const WIDTH: f64 = 720.0;
+const MARGIN: f64 = 24.0;
+const BAR: f64 = 16.0;
+const STEP: f64 = 46.0;
 
 /// The kinds of outcome, in the order in which bars show them: the class, the name, how many.
 type Kind = (&'static str, &'static str, fn(&SourceSummary) -> u64);
@@ -20,35 +21,33 @@ const KINDS: [Kind; 4] = [
     ("faulty", "unreadable", |source| source.faulty),
 ];
 
-/// Draws one bar per source: what of it was kept and what was removed.
+/// Draws one bar per source: what of it was kept and what was removed. All are equally long, or a large source would flatten the others.
 pub(super) fn sources(sources: &[SourceSummary]) -> String {
     let mut bars: Vec<SourceSummary> = sources.to_vec();
     if bars.len() > MOST_BARS {
         let rest = bars.split_off(MOST_BARS - 1);
         bars.push(SourceSummary::sum(format!("{} more files", count(rest.len() as u64)), &rest));
     }
-    let longest = bars.iter().map(|bar| bar.name.chars().count()).max().unwrap_or(0).min(LONGEST_NAME);
-    let (left, right) = ((8.0 * longest as f64 + 16.0).max(60.0), 190.0);
-    let most = bars.iter().map(|bar| bar.records).max().unwrap_or(0);
-    let ticks = ticks(most);
-    let end = ticks.last().copied().unwrap_or(1).max(most).max(1) as f64;
-    let scale = (WIDTH - left - right) / end;
+    let names: Vec<&str> = bars.iter().take(sources.len().min(MOST_BARS - 1)).map(|bar| &*bar.name).collect();
+    let mut labels = labels(&names);
+    labels.extend(bars.iter().skip(labels.len()).map(|bar| shortened(&bar.name)));
     let (top, height) = (34.0, STEP * bars.len() as f64);
-    let mut svg = open(WIDTH, top + height + 46.0, "sources", "Records kept and removed, by source");
-    legend(&mut svg, &bars, left);
-    for tick in ticks {
-        let x = left + tick as f64 * scale;
+    let mut svg = open(WIDTH, top + height + 46.0, "sources", "Share of records kept and removed, by source");
+    legend(&mut svg, &bars);
+    let scale = WIDTH - 2.0 * MARGIN;
+    for tenth in [0, 2, 4, 6, 8, 10] {
+        let x = MARGIN + scale * f64::from(tenth) / 10.0;
         line(&mut svg, "grid", x, top, x, top + height);
-        text(&mut svg, "soft", "middle", x, top + height + 18.0, &count(tick));
+        text(&mut svg, "soft", "middle", x, top + height + 18.0, &format!("{} %", 10 * tenth));
     }
-    text(&mut svg, "soft", "middle", left + (WIDTH - left - right) / 2.0, top + height + 40.0, "records read");
-    for (i, bar) in bars.iter().enumerate() {
-        let y = top + STEP * i as f64 + (STEP - BAR) / 2.0;
-        text(&mut svg, "", "end", left - 10.0, y + 15.0, &shortened(&bar.name));
-        let mut x = left;
+    text(&mut svg, "soft", "middle", WIDTH / 2.0, top + height + 40.0, "of the records read");
+    for (i, (bar, name)) in bars.iter().zip(&labels).enumerate() {
+        let y = top + STEP * i as f64 + (STEP - BAR) - 4.0;
+        text(&mut svg, "label", "start", MARGIN, y - 6.0, name);
+        let mut x = MARGIN;
         for (class, name, of) in KINDS {
             let number = of(bar);
-            let width = number as f64 * scale;
+            let width = scale * number as f64 / bar.records.max(1) as f64;
             if number > 0 {
                 let _ = write!(
                     svg,
@@ -60,45 +59,73 @@ pub(super) fn sources(sources: &[SourceSummary]) -> String {
             }
             x += width;
         }
-        let share = bar.removed() as f64 / bar.records.max(1) as f64;
-        let label = format!("{} removed, {}", count(bar.removed()), percent(share));
-        text(&mut svg, "label", "start", x + 8.0, y + 15.0, &label);
+        let share = percent(bar.removed() as f64 / bar.records.max(1) as f64);
+        let removed = format!("{} of {} removed, {share}", count(bar.removed()), count(bar.records));
+        text(&mut svg, "label", "end", WIDTH - MARGIN, y - 6.0, &removed);
     }
     svg.push_str("</svg>");
     svg
 }
 
-fn legend(svg: &mut String, bars: &[SourceSummary], left: f64) {
-    let mut x = left;
+fn legend(svg: &mut String, bars: &[SourceSummary]) {
+    let mut x = MARGIN;
     for (class, name, of) in KINDS {
         if class != "kept" && bars.iter().all(|bar| of(bar) == 0) {
             continue;
         }
         let _ = write!(svg, "<rect class=\"{class}\" x=\"{x:.1}\" y=\"6\" width=\"12\" height=\"12\" rx=\"2\"/>");
         text(svg, "", "start", x + 18.0, 16.5, name);
-        x += 44.0 + 7.2 * name.len() as f64;
+        x += 34.0 + 8.6 * name.len() as f64;
     }
 }
 
 const LONGEST_NAME: usize = 32;
 
-/// Returns a name's end, which tells files of one folder apart.
-fn shortened(name: &str) -> String {
-    let length = name.chars().count();
-    if length <= LONGEST_NAME {
-        return name.to_owned();
+/// Returns short names that tell sources apart: what all have in common goes first, a folder or the ends of shards' names.
+fn labels(names: &[&str]) -> Vec<String> {
+    let folder = names.first().map_or(0, |first| {
+        let alike = first.char_indices().map(|(at, _)| at).filter(|&at| first[..at].ends_with('/'));
+        alike.filter(|&at| names.iter().all(|name| name.starts_with(&first[..at]))).last().unwrap_or(0)
+    });
+    let names: Vec<&str> = names.iter().map(|name| &name[folder..]).collect();
+    if names.len() < 2 || names.iter().all(|name| name.chars().count() <= LONGEST_NAME) {
+        return names.into_iter().map(shortened).collect();
     }
-    let end: String = name.chars().skip(length - LONGEST_NAME + 1).collect();
-    format!("\u{2026}{end}")
+    let alike = |mut chars: Vec<Box<dyn Iterator<Item = char> + '_>>| {
+        let mut length = 0;
+        while let Some(first) = chars[0].next().filter(|_| length < LONGEST_NAME * 8) {
+            if !chars[1..].iter_mut().all(|other| other.next() == Some(first)) {
+                break;
+            }
+            length += 1;
+        }
+        length
+    };
+    let before = alike(names.iter().map(|name| Box::new(name.chars()) as Box<dyn Iterator<Item = char>>).collect());
+    let after =
+        alike(names.iter().map(|name| Box::new(name.chars().rev()) as Box<dyn Iterator<Item = char>>).collect());
+    let cut = |name: &&str| {
+        let all: Vec<char> = name.chars().collect();
+        let (from, to) = (before.min(all.len()), all.len().saturating_sub(after));
+        let (from, to) = (from.min(to), to.max(from));
+        // What differs, and as much around it as there is room for.
+        let room = LONGEST_NAME.saturating_sub(to - from + 2) / 2;
+        let (from, to) = (from.saturating_sub(room), (to + room).min(all.len()));
+        let (start, end) = (if from > 0 { "\u{2026}" } else { "" }, if to < all.len() { "\u{2026}" } else { "" });
+        shortened(&format!("{start}{}{end}", all[from..to].iter().collect::<String>()))
+    };
+    names.iter().map(cut).collect()
 }
 
-/// Round numbers from 0 up to the first that is not below `most`.
-fn ticks(most: u64) -> Vec<u64> {
-    let step = (0..19)
-        .flat_map(|power| [1, 2, 5].map(|digit| digit * 10u64.pow(power)))
-        .find(|step| most <= step.saturating_mul(5))
-        .unwrap_or(u64::MAX / 5);
-    (0..=most.div_ceil(step).max(1)).map(|i| i * step).collect()
+/// Returns the start and the end of a name that is too long.
+fn shortened(name: &str) -> String {
+    let all: Vec<char> = name.chars().collect();
+    if all.len() <= LONGEST_NAME {
+        return name.to_owned();
+    }
+    let half = (LONGEST_NAME - 1) / 2;
+    let (start, end) = (&all[..half], &all[all.len() - (LONGEST_NAME - 1 - half)..]);
+    format!("{}\u{2026}{}", start.iter().collect::<String>(), end.iter().collect::<String>())
 }
 
 /// Returns the promised curve, and what was measured.
@@ -193,14 +220,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ticks_are_round_and_reach_the_end() {
-        assert_eq!(ticks(0), [0, 1]);
-        assert_eq!(ticks(7), [0, 2, 4, 6, 8]);
-        assert_eq!(ticks(53_446), [0, 20_000, 40_000, 60_000]);
-        assert!(ticks(u64::MAX / 2).len() <= 6);
-    }
-
-    #[test]
     fn many_sources_share_a_bar() {
         let source = |i: u64| SourceSummary {
             name: format!("part-{i:03}.jsonl"),
@@ -215,10 +234,45 @@ mod tests {
     }
 
     #[test]
-    fn a_long_name_keeps_its_end() {
-        let name = format!("{}/part-7.jsonl", "folder".repeat(20));
-        let short = shortened(&name);
+    fn a_large_source_does_not_flatten_the_others() {
+        let source = |name: &str, kept: u64, near: u64| SourceSummary {
+            name: name.to_owned(),
+            records: kept + near,
+            kept,
+            near,
+            ..SourceSummary::default()
+        };
+        let svg = sources(&[source("large.jsonl", 900_000, 100_000), source("small.jsonl", 5, 5)]);
+        let half = (WIDTH - 2.0 * MARGIN) / 2.0;
+        assert_eq!(svg.matches(&format!("width=\"{half:.1}\"")).count(), 2, "{svg}");
+        assert!(svg.contains("5 of 10 removed, 50\u{a0}%"), "{svg}");
+    }
+
+    #[test]
+    fn shards_are_told_apart_by_their_labels() {
+        let names: Vec<String> = (0..12)
+            .map(|i| format!("data/crawl/part-{i:05}-of-00012-6c7f2f0e-9d0b-4f7e-a2b2-1f3c7a9d0e11.c000.jsonl.zst"))
+            .collect();
+        let short = labels(&names.iter().map(String::as_str).collect::<Vec<_>>());
+        let distinct: std::collections::BTreeSet<&String> = short.iter().collect();
+        assert_eq!(distinct.len(), 12, "{short:?}");
+        assert!(short.iter().all(|name| name.chars().count() <= LONGEST_NAME), "{short:?}");
+        assert!(short[7].contains("00007"), "{short:?}");
+        assert_eq!(labels(&["crawl/a.jsonl", "crawl/b.jsonl"]), ["a.jsonl", "b.jsonl"]);
+        assert_eq!(labels(&["one.jsonl"]), ["one.jsonl"]);
+    }
+
+    #[test]
+    fn a_long_name_keeps_its_ends() {
+        let short = shortened(&format!("start-{}-7.jsonl", "folder".repeat(20)));
         assert_eq!(short.chars().count(), LONGEST_NAME);
-        assert!(short.starts_with('\u{2026}') && short.ends_with("/part-7.jsonl"));
+        assert!(short.starts_with("start-") && short.ends_with("-7.jsonl"));
+    }
+
+    #[test]
+    fn charts_shrink_to_the_width_of_a_phone() {
+        let style = include_str!("style.css");
+        assert!(!style.contains("min-width: 640px") && style.contains("svg text { font-size: 17px; }"));
+        assert!(WIDTH <= 720.0, "so that 17 of its units are some 8 pixels on a screen of 360");
     }
 }

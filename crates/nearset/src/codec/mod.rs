@@ -70,7 +70,7 @@ impl From<WorkLimit> for Opening {
 #[non_exhaustive]
 pub enum DecodeError {
     /// Some other file.
-    #[error("not a nearset file: it starts with {found:02x?} where {:02x?} is written by nearset", frame::MAGIC)]
+    #[error("neither a filter nor an index of nearset's, by its first bytes")]
     NotNearset {
         /// Its first bytes.
         found: Vec<u8>,

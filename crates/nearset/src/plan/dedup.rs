@@ -58,7 +58,7 @@ pub(super) fn plan(request: &Request) -> Result<Plan, PlanError> {
     }
     let near = request.near;
     let far = request.far.unwrap_or((near - Request::DEDUP_GAP).max(near / 2.0));
-    if !(near > 0.0 && near < 1.0) {
+    if !(near > 0.0 && near <= 1.0) {
         return Err(RequestError::Near { found: near }.into());
     }
     if !(far > 0.0 && far < near) {

@@ -144,7 +144,8 @@ impl Decider for InOrder {
                         None => names.push(self.names.get((of - self.stars.stored()) as usize)),
                     }
                     let (name, library) = (names.len() as u32 - 1, library.map(|library| self.filters + library));
-                    Verdict::NearTo { name, similarity, library }
+                    let origin = self.stars.texts.place_of(of)?.origin();
+                    Verdict::NearTo { name, similarity, library, origin }
                 }
                 None => Verdict::Kept,
             };
@@ -177,6 +178,10 @@ impl Decider for InOrder {
     /// The log is written as records go by, so a checkpoint hardly writes anything.
     fn checkpoint_bytes(&self) -> u64 {
         0
+    }
+
+    fn is_mendable(&self) -> bool {
+        true
     }
 
     fn save(&mut self, folder: &StateFolder, _: u64) -> Result<serde_json::Value, RunError> {

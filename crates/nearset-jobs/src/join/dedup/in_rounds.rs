@@ -458,7 +458,8 @@ impl Decider for InRounds {
                     } else {
                         names.push("");
                     }
-                    let verdict = Verdict::NearTo { name: names.len() as u32 - 1, similarity, library: None };
+                    let (name, origin) = (names.len() as u32 - 1, place.origin());
+                    let verdict = Verdict::NearTo { name, similarity, library: None, origin };
                     Decision { verdict, family: Some(of.into()) }
                 }
             });

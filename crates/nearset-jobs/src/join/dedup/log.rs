@@ -6,6 +6,7 @@
 use std::fs::File;
 use std::io::{self, BufReader, ErrorKind, Read};
 
+use nearset::index::CommonShingles;
 use nearset_records::{Scratch, StateFolder};
 
 use super::super::texts::Place;
@@ -115,6 +116,22 @@ pub(super) fn replay(folder: &StateFolder, length: u64, mut each: impl FnMut(Eve
         Ok(())
     };
     read().map_err(|cause| folder.damaged(format!("{FILE}: {cause}")).into())
+}
+
+/// The common shingles that the run has begun with: a mended input would have others, and keys that fit none of those before.
+const MODEL: &str = "model.bin";
+
+pub(super) fn save_model(folder: &StateFolder, model: &CommonShingles) -> Result<(), RunError> {
+    folder.create()?;
+    let path = folder.file(MODEL);
+    let bytes: Vec<u8> = model.as_slice().iter().flat_map(|hash| hash.to_le_bytes()).collect();
+    let written = Scratch::open(&path, 0).and_then(|mut file| file.append(&bytes).and_then(|_| file.sync()));
+    written.map(drop).map_err(|cause| nearset_records::OutputError::from_io(&path, cause).into())
+}
+
+pub(super) fn load_model(folder: &StateFolder) -> Result<CommonShingles, RunError> {
+    let bytes = std::fs::read(folder.file(MODEL)).map_err(|cause| folder.damaged(format!("{MODEL}: {cause}")))?;
+    Ok(bytes.as_chunks().0.iter().map(|&hash| u64::from_le_bytes(hash)).collect())
 }
 
 /// The next byte; `None` at the end.

@@ -340,7 +340,11 @@ impl VerifiedDedup {
         let lock = options.library.as_ref().map(|path| LibraryLock::take(path, extended.is_some())).transpose()?;
         let libraries = options.libraries.iter().map(|path| Library::open(path)).collect::<Result<Vec<_>, _>>()?;
         libraries.iter().try_for_each(|library| library.expect_same_chains(options.follow_chains))?;
-        let model = libraries.get(extended.unwrap_or(0)).map(Library::model);
+        let is_in_rounds = self.is_in_rounds()?;
+        let keeps_model = options.keep == Keep::First && !is_in_rounds;
+        let saved = start.folder().filter(|_| keeps_model && start.resumed_records() > 0).map(log::load_model);
+        let saved = saved.transpose()?;
+        let model = saved.as_ref().or_else(|| libraries.get(extended.unwrap_or(0)).map(Library::model));
         let cutter = Cutter::with_model(model, &start.sources, wanted, fields, progress)?.with_screen(against);
         let library = match lock {
             Some(lock) => {
@@ -356,7 +360,7 @@ impl VerifiedDedup {
         stars.most_bytes = needs.and_then(|needs| needs.available).unwrap_or(u64::MAX);
         libraries.iter().try_for_each(|library| stars.add_library(library, &cutter))?;
         let read = ReadOptions::new(fields.clone());
-        if self.is_in_rounds()? {
+        if is_in_rounds {
             // Two passes: the first decides in rounds that fit into memory.
             // What was not given is left alone in part: others take memory, too, and so does reading.
             let memory = options.memory.unwrap_or(stars.most_bytes / 4 * 3);
@@ -375,6 +379,9 @@ impl VerifiedDedup {
         if options.keep == Keep::First {
             // One pass that decides in the order of reading.
             let mut decider = InOrder::new(stars, start, against.len(), library)?;
+            if let (Some(folder), None) = (start.folder(), &saved) {
+                log::save_model(folder, &cutter.model)?;
+            }
             return start.carry_out(
                 outputs,
                 read,

@@ -305,7 +305,8 @@ impl Decider for Ranked {
                 names.push("");
             }
             let library = self.stored.get(&of).map(|library| self.filters + library);
-            let verdict = Verdict::NearTo { name: names.len() as u32 - 1, similarity, library };
+            let origin = self.places[&of].origin();
+            let verdict = Verdict::NearTo { name: names.len() as u32 - 1, similarity, library, origin };
             decisions.push(Decision { verdict, family: Some(of.into()) });
         }
         Ok(())

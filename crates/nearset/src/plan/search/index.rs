@@ -113,11 +113,7 @@ impl fmt::Display for IndexPlan {
         writeln!(f, "{:<16}{} candidates to verify; {than_scan}", "per query", significant(self.candidates))?;
         let NotesIndex { rows, tables, success, far_candidates } = self.notes;
         let (success, met) = (percent(success), significant(far_candidates));
-        writeln!(
-            f,
-            "{:<16}{tables} tables of {rows} rows: {success} found, {met} far candidates at most",
-            "by the notes"
-        )
+        writeln!(f, "{:<16}{tables} tables of {rows} rows: {success} found, {met} far candidates at most", "textbook")
     }
 }
 
@@ -128,7 +124,7 @@ pub(in crate::plan) fn plan(request: &Request, goal: &Goal) -> Result<IndexPlan,
     }
     let mut all = Vec::new();
     for variants in families(goal) {
-        // Widths lie close together, and each is dear to try where it can probe.
+        // Widths lie close together, and each is expensive to try where it can probe.
         let step = if variants.len() > 2 { 2 } else { 1 };
         variants.into_iter().step_by(step).for_each(|family| search(request, goal, family, &mut all));
     }

@@ -1,0 +1,261 @@
+//! First impressions: what a newcomer gets wrong is answered with what to type instead, and what is promised is so.
+
+use serde_json::Value;
+
+use crate::support::{Workshop, corpus, jsonl};
+
+const GOOD: &str = "{\"id\":\"a\",\"text\":\"some words that are fine\"}\n";
+
+fn hashes() -> String {
+    // Multiplied by an odd constant, so that they look random and differ.
+    let hash = |i: u64| format!("{:016x}", i.wrapping_mul(0x9e37_79b9_7f4a_7c15)).repeat(4);
+    (1..=100).map(|i| format!("{{\"id\":\"h{i}\",\"pdq\":\"{}\"}}\n", hash(i))).collect()
+}
+
+#[test]
+fn vectors_are_no_texts_and_none_of_them_is_to_be_skipped() {
+    let shop = Workshop::new();
+    let mut array = b"\x93NUMPY\x01\x00\x76\x00".to_vec();
+    array.extend_from_slice(
+        format!("{:<117}\n", "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }").as_bytes(),
+    );
+    array.extend((0..6u8).flat_map(|i| f32::from(i).to_le_bytes()));
+    shop.write("v.npy", &array);
+    for command in ["dedup v.npy -o o.npy", "pairs v.npy", "dedup v.npy -o o.npy --no-verify"] {
+        let ran = shop.run(command);
+        assert_eq!(ran.code(), 1);
+        assert!(ran.stderr().contains("v.npy: holds vectors, and texts are needed here"), "{}", ran.stderr());
+        assert!(ran.stderr().contains("build --index") && !ran.stderr().contains("--on-error"), "{}", ran.stderr());
+        let ran = shop.run(&format!("{command} --on-error skip"));
+        assert!(ran.code() == 1 && ran.stderr().contains("holds vectors"), "{}", ran.stderr());
+    }
+    assert_eq!(shop.names(), ["v.npy"]);
+}
+
+#[test]
+fn where_no_filter_pays_the_index_is_named_as_it_is_typed() {
+    let shop = Workshop::new();
+    shop.write("hashes.jsonl", hashes());
+    let ran = shop.run("build hashes.jsonl --metric hamming --near 31 --far 90 -o h.nearset --field pdq");
+    assert_eq!(ran.code(), 1);
+    let hint = "nearset build hashes.jsonl -o h.nearset --index --metric hamming --near 31 --field pdq";
+    assert!(ran.stderr().contains(hint), "{}", ran.stderr());
+    shop.ok(hint.strip_prefix("nearset ").unwrap());
+    for goal in ["--near 31 --far 90 --capacity 1e6", "--near 60 --far 90 --capacity 1e6"] {
+        let ran = shop.run(&format!("plan --metric hamming --bits 256 {goal}"));
+        let said = String::from_utf8_lossy(ran.stdout()).into_owned();
+        let near: String = goal.split(' ').take(2).collect::<Vec<_>>().join(" ");
+        assert!(
+            said.contains(&format!("nearset build ITEMS -o items.nearset --index --metric hamming {near}")),
+            "{said}"
+        );
+        assert!(said.trim_end().ends_with("nearset search items.nearset QUERIES"), "{said}");
+    }
+}
+
+#[test]
+fn a_file_that_is_no_filter_is_not_shown_byte_by_byte() {
+    let shop = Workshop::new();
+    shop.write("some.csv", "text\nabc\n");
+    shop.write("in.jsonl", GOOD);
+    for command in ["dedup in.jsonl -o o.jsonl --against some.csv", "query some.csv in.jsonl", "info some.csv"] {
+        let ran = shop.run(command);
+        assert!(ran.code() == 1 && ran.stderr().contains("neither a filter nor an index"), "{}", ran.stderr());
+        assert!(ran.stderr().contains("--save seen.library") && !ran.stderr().contains("4e"), "{}", ran.stderr());
+    }
+}
+
+#[test]
+fn a_table_without_rows_comes_out_as_it_went_in() {
+    let shop = Workshop::new();
+    for (name, header) in [("in.csv", "id,text\n"), ("bom.csv", "\u{feff}id,text\r\n"), ("open.csv", "id,text")] {
+        shop.write(name, header);
+        for flags in ["", "--no-verify"] {
+            shop.ok(&format!("dedup {name} -o out.csv --force {flags}"));
+            assert_eq!(shop.text("out.csv"), header);
+            shop.ok("dedup out.csv -o again.csv --force");
+        }
+    }
+    shop.write("rows.csv", "id,text\n1,a text\n");
+    shop.ok("dedup in.csv rows.csv in.csv -o both.csv");
+    assert_eq!(shop.text("both.csv"), "id,text\n1,a text\n");
+}
+
+/// Whether a value is what scripts can use: no number in words, no sentence.
+fn is_plain(value: &Value) -> bool {
+    match value {
+        Value::Object(fields) => fields.values().all(is_plain),
+        Value::Array(values) => values.iter().all(is_plain),
+        Value::String(text) => text.parse::<f64>().is_err() && !text.contains("missed") && !text.contains(" kB"),
+        _ => true,
+    }
+}
+
+#[test]
+fn what_info_says_in_json_are_numbers_and_names() {
+    let shop = Workshop::new();
+    let (texts, _) = corpus(1350);
+    shop.write("in.jsonl", jsonl(&texts));
+    shop.write("hashes.jsonl", hashes());
+    shop.ok("build in.jsonl -o f.nearset --near 0.8 -q");
+    shop.ok("build in.jsonl -o i.nearset --index --near 0.8 -q");
+    shop.ok("build hashes.jsonl -o h.nearset --index --metric hamming --near 31 --field pdq -q");
+    shop.ok("build hashes.jsonl -o e.nearset --metric hamming --near 2 --far 64 --max-fn 0 --field pdq -q");
+    for (file, field) in [
+        ("f.nearset", "/threshold"),
+        ("f.nearset", "/reserved/capacity"),
+        ("f.nearset", "/promised/missed"),
+        ("i.nearset", "/bands"),
+        ("h.nearset", "/named"),
+        ("h.nearset", "/radius"),
+        ("h.nearset", "/blocks"),
+        ("e.nearset", "/near"),
+    ] {
+        let ran = shop.ok(&format!("info {file} --json"));
+        let mut value: Value = serde_json::from_slice(ran.stdout()).unwrap();
+        assert!(value.pointer(field).is_some_and(Value::is_number), "{file} {field}: {value}");
+        // A seed may be a number of 128 bits, which JSON has no room for.
+        value.as_object_mut().unwrap().remove("seed").unwrap();
+        assert!(is_plain(&value), "{file}: {value}");
+    }
+}
+
+#[test]
+fn near_is_the_same_everywhere() {
+    let shop = Workshop::new();
+    shop.write("in.jsonl", format!("{GOOD}{GOOD}{{\"text\":\"some words that are fine here\"}}\n"));
+    for command in ["dedup in.jsonl -o out.jsonl --force", "dedup in.jsonl --no-verify -o out.jsonl --force"] {
+        shop.ok(&format!("{command} --near 1"));
+        assert_eq!(shop.text("out.jsonl").lines().count(), 2, "{command}");
+    }
+    assert_eq!(shop.ok("pairs in.jsonl --near 1 -q").stdout(), b"a\tb\tsimilarity\na\ta\t1\n");
+    shop.ok("build in.jsonl -o one.nearset --near 1 -q");
+    assert_eq!(shop.run("query one.nearset in.jsonl -q").code(), 10);
+    for command in [
+        "dedup in.jsonl --dry-run",
+        "dedup in.jsonl --dry-run --no-verify",
+        "pairs in.jsonl",
+        "cluster in.jsonl",
+        "build in.jsonl -o f.nearset",
+        "plan --metric jaccard --capacity 10",
+    ] {
+        for near in ["1.5", "-1", "0"] {
+            let ran = shop.run(&format!("{command} --near={near}"));
+            assert_eq!(ran.code(), 2, "{command} --near={near}: {}", ran.stderr());
+        }
+    }
+    let ran = shop.run("build in.jsonl -o f.nearset --near 0.05");
+    assert!(ran.code() == 1 && !ran.stderr().contains('-'), "no far is below 0: {}", ran.stderr());
+}
+
+#[test]
+fn a_wrong_id_field_is_named() {
+    let shop = Workshop::new();
+    let (texts, _) = corpus(30);
+    shop.write("in.jsonl", jsonl(&texts));
+    shop.write("in.csv", "key,text\n1,a text\n");
+    crate::support::parquet(&shop.path("in.parquet"), &texts);
+    for (name, found) in [("in.jsonl", "\"id\", \"text\", \"n\""), ("in.csv", "\"key\""), ("in.parquet", "\"text\"")] {
+        for command in ["dedup IN -o out --force", "pairs IN", "build IN -o f.nearset --near 0.8"] {
+            let ran = shop.run(&format!("{} --id-field nosuch", command.replace("IN", name)));
+            let said = ran.stderr();
+            assert!(ran.code() == 1 && said.contains(&format!("{name}: no record has the field \"nosuch\"")), "{said}");
+            assert!(said.contains(found) && said.contains("hint: --id-field names another"), "{said}");
+        }
+    }
+    shop.ok("dedup in.csv -o out.csv --id-field key");
+    shop.ok("dedup in.parquet -o out.parquet --id-field n");
+    // Some records may lack it, and a default that nobody has named may be missing in all.
+    shop.write("some.jsonl", "{\"text\":\"a\"}\n{\"text\":\"b\",\"key\":7}\n");
+    shop.ok("dedup some.jsonl -o some.out.jsonl --id-field key");
+    shop.ok("dedup some.jsonl -o none.out.jsonl");
+}
+
+#[test]
+fn a_run_that_could_read_nothing_has_failed() {
+    let shop = Workshop::new();
+    shop.write("bad.jsonl", "{\"a\":1}\n{\"a\":2}\n");
+    shop.write("good.jsonl", GOOD);
+    shop.ok("build good.jsonl -o good.nearset --near 0.8 -q");
+    shop.ok("build good.jsonl -o index.nearset --index --near 0.8 -q");
+    let before = shop.names();
+    for command in [
+        "dedup bad.jsonl -o out.jsonl",
+        "dedup bad.jsonl -o out.jsonl --no-verify",
+        "dedup bad.jsonl -o out.jsonl --keep longest",
+        "pairs bad.jsonl -o out.tsv",
+        "cluster bad.jsonl -o out.tsv",
+        "query good.nearset bad.jsonl -o out.jsonl --tag",
+        "search index.nearset bad.jsonl -o out.tsv",
+        "build bad.jsonl -o out.nearset --near 0.8",
+        "build bad.jsonl -o out.nearset --index --near 0.8",
+    ] {
+        let ran = shop.run(&format!("{command} --on-error skip"));
+        assert_eq!(ran.code(), 1, "{command}: {}", ran.stderr());
+        assert!(ran.stderr().contains("none of 2 records could be read"), "{command}: {}", ran.stderr());
+        assert!(ran.stderr().contains("no field \"text\""), "{command}: {}", ran.stderr());
+        assert_eq!(shop.names(), before, "{command}");
+    }
+    shop.write("empty.jsonl", "");
+    shop.ok("dedup empty.jsonl -o out.jsonl --on-error skip");
+}
+
+#[test]
+fn the_list_of_removals_says_where_the_record_is_that_stays() {
+    let shop = Workshop::new();
+    shop.write("a.jsonl", "{\"text\":\"something else\"}\n{\"id\":\"x\",\"text\":\"the same text twice\"}\n");
+    shop.write("b.jsonl", "{\"id\":\"y\",\"text\":\"The same text, twice!\"}\n");
+    let expected = "{\"id\":\"y\",\"file\":\"b.jsonl\",\"line\":1,\"near\":\"x\",\"similarity\":1,\
+                    \"near_file\":\"a.jsonl\",\"near_line\":2,\"reason\":\"near a kept record\"}\n";
+    for flags in ["", "--keep min:id"] {
+        shop.ok(&format!("dedup a.jsonl b.jsonl -o out.jsonl --removed removed.jsonl --force {flags}"));
+        assert_eq!(shop.text("removed.jsonl"), expected, "{flags}");
+    }
+    shop.ok("dedup a.jsonl -o kept.jsonl --save seen.library");
+    shop.ok("dedup b.jsonl -o out.jsonl --removed removed.jsonl --force --against seen.library");
+    assert!(!shop.text("removed.jsonl").contains("near_file"), "a library knows no files");
+}
+
+#[test]
+fn files_that_only_look_like_their_names_are_told_apart() {
+    let shop = Workshop::new();
+    shop.write("pretty.json", "{\n  \"id\": 1,\n  \"text\": \"abc\"\n}\n");
+    shop.write("half.json", "{\"id\": 1,\n \"text\": \"abc\"}\n");
+    for name in ["pretty.json", "half.json"] {
+        let ran = shop.run(&format!("dedup {name} -o out.jsonl"));
+        assert!(
+            ran.code() == 1 && ran.stderr().contains(&format!("{name}:1: a JSON object that goes on")),
+            "{}",
+            ran.stderr()
+        );
+        assert!(ran.stderr().contains("jq -c .") && !ran.stderr().contains("--on-error"), "{}", ran.stderr());
+    }
+    for (header, named) in [("id;text", "semicolons"), ("id\ttext", "tabs"), ("id|text", "bars")] {
+        shop.write("in.csv", format!("{header}\n1\n"));
+        let ran = shop.run("dedup in.csv -o out.csv");
+        assert!(ran.code() == 1 && ran.stderr().contains(&format!("separated by {named}")), "{}", ran.stderr());
+        assert!(!ran.stderr().contains("hint:"), "{}", ran.stderr());
+    }
+}
+
+#[test]
+fn a_folder_for_scratch_files_that_is_not_there_is_told_before_the_run() {
+    let shop = Workshop::new();
+    shop.write("in.jsonl", GOOD);
+    let ran = shop.run("dedup in.jsonl -o out.jsonl --scratch nosuch");
+    assert!(ran.code() == 1 && ran.stderr().contains("nosuch: there is no such folder"), "{}", ran.stderr());
+    assert!(ran.stderr().contains("hint: create it first, or name another with --scratch"), "{}", ran.stderr());
+    assert_eq!(shop.names(), ["in.jsonl"]);
+}
+
+#[test]
+fn xz_is_read_by_its_name_and_by_its_bytes() {
+    let shop = Workshop::new();
+    shop.write("in.jsonl", GOOD);
+    shop.ok("dedup in.jsonl -o packed.jsonl.xz");
+    shop.ok("dedup packed.jsonl.xz -o out.jsonl");
+    assert_eq!(shop.text("out.jsonl"), GOOD);
+    std::fs::rename(shop.path("packed.jsonl.xz"), shop.path("renamed.jsonl")).unwrap();
+    shop.ok("dedup renamed.jsonl -o again.jsonl");
+    assert_eq!(shop.text("again.jsonl"), GOOD);
+}
