@@ -2,6 +2,7 @@
 
 mod by_filter;
 mod compared;
+mod units;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -39,6 +40,9 @@ Examples:
     nearset dedup monday.jsonl -o clean.jsonl --save seen.library
     nearset dedup tuesday.jsonl -o clean2.jsonl --against seen.library --save seen.library
 
+  Cut lines out that were there before, in the same text or an earlier one, unless they have fewer than 5 words:
+    nearset dedup crawl.jsonl.zst -o clean.jsonl.zst --unit line --min-words 5
+
   In a few bytes per document, by a filter that compares nothing:
     nearset dedup crawl.jsonl.zst -o clean.jsonl.zst --no-verify
 
@@ -56,6 +60,8 @@ Exit codes: 0 done, 1 failed (no output appears), 2 wrong command line.";
 ///
 /// With --no-verify a filter decides, in a few bytes per document that the printed plan states, and compares nothing: a text
 /// made of what many others share may go although no single one of them is near.
+///
+/// With --unit, parts of texts are cut out rather than records: those whose words were there before in the same order.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -86,6 +92,9 @@ pub struct Args {
     /// The field or column of the text
     #[arg(long, visible_alias = "field", value_name = "NAME", default_value = "text")]
     text_field: String,
+
+    #[command(flatten)]
+    units: units::Units,
 
     /// Compare each record with a kept one before it is dropped: the default
     #[arg(long, hide = true)]
@@ -241,5 +250,9 @@ pub fn run(args: Args) -> Result<ExitCode> {
         let why = "--dry-run writes no records, and what --save keeps would make later runs leave them out: leave out one of the two";
         return Err(Usage(why.to_owned()).into());
     }
-    if args.no_verify { by_filter::run(&args) } else { compared::run(&args) }
+    match (args.units.unit, args.no_verify) {
+        (Some(unit), _) => units::run(&args, unit),
+        (None, true) => by_filter::run(&args),
+        (None, false) => compared::run(&args),
+    }
 }

@@ -14,6 +14,7 @@
 //! - [`rounds`]: verified removal for engines that shuffle, such as Spark.
 //! - [`screen`]: filters built before, by which texts are screened.
 //! - [`text_pairs`]: near pairs of texts that are in memory.
+//! - [`units`]: repeated paragraphs, lines or sentences out of texts.
 //! - [`filter_file`]: filters and indexes as files.
 //!
 //! Claim: what a run gives is a function of the records, their order and the options, whatever thread does what.
@@ -36,5 +37,6 @@ pub mod run;
 pub mod scan;
 pub mod screen;
 pub mod text_pairs;
+pub mod units;
 
 pub use filter_file::{FilterFile, FilterFileError, check_save, save_filter, save_index, write_filter};

@@ -15,3 +15,4 @@ mod report;
 mod resume;
 mod search;
 mod support;
+mod units;

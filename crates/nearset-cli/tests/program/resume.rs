@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use crate::support::{Numbers, Workshop, corpus, jsonl};
+use crate::units;
 
 /// Kills the command again and again, resuming each time, and leaves it finished. How often it was killed.
 fn run_killing(shop: &Workshop, arguments: &str, numbers: &mut Numbers, longest_ms: u64) -> u32 {
@@ -130,6 +131,31 @@ fn compared_runs_that_are_killed_end_with_the_same_bytes() {
         }
     }
     assert!(kills > 6, "killed only {kills} times");
+}
+
+#[test]
+fn runs_that_cut_parts_and_are_killed_end_with_the_same_bytes() {
+    let shop = Workshop::new();
+    shop.write("in.jsonl", units::jsonl(&units::texts(8000)));
+    let mut numbers = Numbers(9);
+    let mut kills = 0;
+    for how in ["", "--no-verify --max-share 0.9"] {
+        let arguments =
+            |threads| format!("dedup in.jsonl -o out.jsonl --removed r.jsonl --unit line --threads {threads} {how}");
+        let clock = Instant::now();
+        let whole = shop.command(&arguments(2)).env("NEARSET_CHECKPOINT_BYTES", "50000").output().unwrap();
+        let longest = (clock.elapsed().as_millis() as u64 * 3 / 4).max(3);
+        assert!(whole.status.success(), "{}", String::from_utf8_lossy(&whole.stderr));
+        let outputs = ["out.jsonl", "r.jsonl"];
+        let expected = outputs.map(|name| shop.read(name));
+        for threads in [1, 2, 3] {
+            outputs.iter().for_each(|name| std::fs::remove_file(shop.path(name)).unwrap());
+            kills += run_killing(&shop, &arguments(threads), &mut numbers, longest);
+            assert!(outputs.map(|name| shop.read(name)) == expected, "{how} by {threads} threads");
+        }
+        outputs.iter().for_each(|name| std::fs::remove_file(shop.path(name)).unwrap());
+    }
+    assert!(kills > 3, "killed only {kills} times");
 }
 
 /// A run that is killed between the removal of its state and that of the state's folder has finished, and leaves the folder.

@@ -13,7 +13,7 @@ use std::time::Instant;
 
 use nearset::plan::{Plan, PlanError, RequestError};
 use nearset::spec::Terms;
-use nearset::{Filter, Similarity};
+use nearset::{Distance, Filter};
 use nearset_records::{ReadOptions, Source};
 use nearset_view::run::{CurvePoint, Fact, Others, Promise};
 use nearset_view::words::{bytes, count, percent, similarity};
@@ -205,7 +205,7 @@ fn curve(filter: &Filter<'_>, similarities: impl Iterator<Item = f64>) -> Vec<Cu
 }
 
 fn caught(filter: &Filter<'_>, similarity: f64) -> f64 {
-    let distance = Similarity::jaccard(similarity).map(Similarity::jaccard_distance);
+    let distance = Distance::new(1.0 - similarity);
     distance.map_or(f64::NAN, |distance| filter.acceptance_probability(distance))
 }
 

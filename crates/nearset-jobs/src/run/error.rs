@@ -88,10 +88,10 @@ pub enum RunError {
     #[error("{name}: {why}, and a pipe can't be read twice")]
     Pipe { name: Arc<str>, why: &'static str, cure: Cure },
     #[error(
-        "{} of memory are needed if all of {} records are kept, and {} are there",
+        "{} of memory are needed if all of {} {what} are kept, and {} are there",
         words::bytes(*needed), words::count(*records), words::bytes(*available)
     )]
-    Memory { needed: u64, records: u64, available: u64 },
+    Memory { needed: u64, records: u64, what: &'static str, available: u64 },
     #[error(
         "{} of memory are taken behind {} records, which is all there is; {}",
         words::bytes(*taken), words::count(*records),

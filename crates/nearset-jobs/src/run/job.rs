@@ -32,6 +32,9 @@ pub(crate) enum Verdict {
     /// It holds benchmark items: which of the batch's names are a list of them as JSON, what the surest is called and, if the rest is kept,
     /// the text without them.
     Leaks { findings: u32, name: u32, share: f64, rest: Option<u32> },
+    /// Parts of it were there before: which of the batch's names are where they are, and a list of them, both as JSON; their share of
+    /// its bytes, whether that is more than may be and, if the rest is kept, the text without them.
+    Repeats { spans: Option<u32>, listed: Option<u32>, share: f64, is_too_much: bool, rest: Option<u32> },
     /// It could not be read.
     Faulty,
 }
@@ -45,6 +48,7 @@ impl Verdict {
                 | Verdict::Kept
                 | Verdict::Screened { kept: true, .. }
                 | Verdict::Leaks { rest: Some(_), .. }
+                | Verdict::Repeats { rest: Some(_), .. }
         )
     }
 
@@ -56,6 +60,7 @@ impl Verdict {
                 | Verdict::NearTo { library: None, .. }
                 | Verdict::Screened { near: true, .. }
                 | Verdict::Leaks { .. }
+                | Verdict::Repeats { .. }
         )
     }
 

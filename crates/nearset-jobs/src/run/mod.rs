@@ -270,7 +270,8 @@ impl Start {
 
     fn first_tally(&self, decider: &impl Decider, against: usize) -> Tally {
         // What is inside what is shown by the decider, and no sample is compared again.
-        let is_sampled = self.options.report.is_some() && !matches!(self.manner, Manner::Leaks { .. });
+        let is_sampled =
+            self.options.report.is_some() && !matches!(self.manner, Manner::Leaks { .. } | Manner::Units { .. });
         let samples = Samples::new(if is_sampled { SAMPLED } else { 0 });
         let mut tally = Tally::new(&self.sources, against, samples);
         tally.next_checkpoint = match &self.folder {
@@ -293,7 +294,7 @@ impl Start {
     ) -> Result<Done<D::Outcome>, RunError> {
         let against = match &self.manner {
             Manner::Filter { against, .. } | Manner::Compared { against, .. } => against.len(),
-            Manner::Screened { .. } | Manner::Leaks { .. } => 0,
+            Manner::Screened { .. } | Manner::Leaks { .. } | Manner::Units { .. } => 0,
         };
         let (tally, position, passed, saved) = match &self.resumed {
             Some(state) => (state.tally.clone(), state.position, state.passed.clone(), state.decider.clone()),

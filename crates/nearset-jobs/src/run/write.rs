@@ -32,12 +32,14 @@ pub(crate) enum Manner {
     Screened { filter: String, bands: Option<u32> },
     /// By what it holds; if texts are cut rather than dropped, by the name of their field.
     Leaks { cut: Option<String> },
+    /// By what of it was there before: the name of such a part; if texts are cut, the name of their field.
+    Units { unit: &'static str, cut: Option<String> },
 }
 
 impl Manner {
     /// Returns the fields that annotating adds.
     pub fn added(&self, annotate: bool) -> Vec<Added> {
-        if let Manner::Leaks { cut: Some(text) } = self {
+        if let Manner::Leaks { cut: Some(text) } | Manner::Units { cut: Some(text), .. } = self {
             return vec![Added::own_text(text)];
         }
         let fields = match self {
@@ -52,6 +54,7 @@ impl Manner {
             Manner::Leaks { .. } => {
                 &[("contaminated", AddedKind::Bool), ("leak_of", AddedKind::Text), ("leak_share", AddedKind::Number)]
             }
+            Manner::Units { .. } => &[("repeated_share", AddedKind::Number), ("repeated_spans", AddedKind::Text)],
         };
         fields.iter().map(|&(name, kind)| Added::new(name, kind)).collect()
     }
@@ -170,6 +173,13 @@ impl Outputs {
                 Verdict::New { hits } | Verdict::Near { hits } | Verdict::Against { hits, .. } if self.annotate => {
                     out.annotate(&job.batch, i, &[near, Value::Integer(i64::from(hits))])?;
                 }
+                Verdict::Kept if self.annotate && matches!(self.manner, Manner::Units { .. }) => {
+                    out.annotate(&job.batch, i, &[Value::Number(0.0), Value::Text("[]")])?;
+                }
+                Verdict::Repeats { spans: Some(spans), share, .. } => {
+                    let spans = Value::Text(job.names.get(spans as usize));
+                    out.annotate(&job.batch, i, &[Value::Number(share), spans])?;
+                }
                 Verdict::Kept if self.annotate => out.annotate(&job.batch, i, &[near, Value::Null, Value::Null])?,
                 Verdict::NearTo { name, similarity, .. } if self.annotate => {
                     let of = Value::Text(job.names.get(name as usize));
@@ -183,14 +193,16 @@ impl Outputs {
                     let of = Value::Text(job.names.get(name as usize));
                     out.annotate(&job.batch, i, &[near, of, Value::Number(share)])?;
                 }
-                Verdict::Leaks { rest: Some(rest), .. } => {
+                Verdict::Leaks { rest: Some(rest), .. } | Verdict::Repeats { rest: Some(rest), .. } => {
                     out.replace(&job.batch, i, job.names.get(rest as usize))?;
                 }
                 verdict if verdict.is_kept() => out.copy(&job.batch, i)?,
                 _ => out.leave_out(&job.batch)?,
             }
         }
-        if self.removed.is_some() && (!verdict.is_kept() || matches!(verdict, Verdict::Leaks { .. })) {
+        if self.removed.is_some()
+            && (!verdict.is_kept() || matches!(verdict, Verdict::Leaks { .. } | Verdict::Repeats { .. }))
+        {
             self.removal(job, i, verdict)?;
         }
         Ok(())
@@ -228,7 +240,20 @@ impl Outputs {
             line.extend_from_slice(b",\"findings\":");
             line.extend_from_slice(job.names.get(findings as usize).as_bytes());
         }
+        if let Verdict::Repeats { listed: Some(listed), share, .. } = verdict {
+            line.extend_from_slice(format!(",\"share\":{share:.4},\"repeated\":").as_bytes());
+            line.extend_from_slice(job.names.get(listed as usize).as_bytes());
+        }
         let reason = match (verdict, &self.manner) {
+            (Verdict::Repeats { is_too_much: true, .. }, Manner::Units { unit, .. }) => {
+                format!("too much of it is {unit}s that were there before")
+            }
+            (Verdict::Repeats { rest: Some(_), .. }, Manner::Units { unit, .. }) => {
+                format!("{unit}s that were there before")
+            }
+            (Verdict::Repeats { .. }, Manner::Units { unit, .. }) => {
+                format!("nothing but {unit}s that were there before")
+            }
             (Verdict::Leaks { rest: Some(_), .. }, _) => "benchmark items were cut out".to_owned(),
             (Verdict::Leaks { .. }, Manner::Leaks { cut: Some(_) }) => {
                 "holds benchmark items and nothing else".to_owned()

@@ -17,7 +17,7 @@ use crate::{Distance, Item, MergeError, Metric, error::SpecError, item::BatchErr
 ///
 /// let found = index.search("The boats lay at their ropes, until the wind turned!", Some(1), None)?;
 /// assert_eq!(found[0].id, id);
-/// assert_eq!(found[0].distance, Similarity::jaccard(9.0 / 11.0)?.jaccard_distance());
+/// assert_eq!(found[0].distance.value(), 1.0 - 9.0 / 11.0);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///

@@ -64,7 +64,7 @@ impl Similarity {
     }
 
     /// Returns the Jaccard distance `1 - J`.
-    pub fn jaccard_distance(self) -> Distance {
+    pub(crate) fn jaccard_distance(self) -> Distance {
         Distance((1.0 - self.0).clamp(0.0, 1.0))
     }
 }

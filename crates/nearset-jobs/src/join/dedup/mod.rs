@@ -208,7 +208,7 @@ fn needs(start: &Start, options: &VerifiedDedupOptions, plan: &JoinPlan) -> Resu
         if in_rounds && start.sources.iter().all(is_file) {
             spilled_bytes = capacity.records.saturating_mul(BYTES_SPILLED + 16 * plan.keys as u64);
         } else if is_new {
-            return Err(RunError::Memory { needed: bytes, records: capacity.records, available });
+            return Err(RunError::Memory { needed: bytes, records: capacity.records, what: "records", available });
         }
     }
     let scratch_bytes = copied_bytes + spilled_bytes;

@@ -91,6 +91,16 @@ impl Shingler {
         }
     }
 
+    /// Overwrites `out` with what of a text is cut: its words in the form in which they are hashed, joined by single spaces (but not
+    /// where their script has none); for shingles of bytes, the text itself.
+    pub fn normalise(&self, text: &str, out: &mut Vec<u8>) {
+        out.clear();
+        match self.shingling {
+            Shingling::Bytes(_) => out.extend_from_slice(text.as_bytes()),
+            _ => tokenise(text, &mut JoinWords { bytes: out, after_lone: false }),
+        }
+    }
+
     /// Returns the hash of a text as it is, for texts that have no shingles: it differs from that of any shingle of bytes.
     pub fn whole(&self, text: &str) -> u64 {
         mix(self.hash.hash(text.as_bytes()) ^ WHOLE)
@@ -127,15 +137,14 @@ impl Shingler {
     }
 
     fn char_shingles(&self, text: &str, length: usize, out: &mut Vec<u64>) {
-        let mut joined = JoinWords { bytes: Vec::with_capacity(text.len() + 16), after_lone: false };
-        tokenise(text, &mut joined);
-        let bytes = &joined.bytes;
+        let mut bytes = Vec::with_capacity(text.len() + 16);
+        self.normalise(text, &mut bytes);
         if bytes.is_ascii() {
-            return self.windows(bytes, length, out);
+            return self.windows(&bytes, length, out);
         }
-        hash_char_windows(&self.hash, bytes, length, out);
+        hash_char_windows(&self.hash, &bytes, length, out);
         if out.is_empty() {
-            out.push(self.hash.hash(bytes));
+            out.push(self.hash.hash(&bytes));
         }
     }
 
@@ -190,12 +199,12 @@ impl Sink for HashWords<'_> {
 }
 
 /// Joins words by single spaces.
-struct JoinWords {
-    bytes: Vec<u8>,
+struct JoinWords<'a> {
+    bytes: &'a mut Vec<u8>,
     after_lone: bool,
 }
 
-impl JoinWords {
+impl JoinWords<'_> {
     #[inline(always)]
     fn space(&mut self, lone: bool) {
         if !(self.bytes.is_empty() || lone && self.after_lone) {
@@ -205,10 +214,10 @@ impl JoinWords {
     }
 }
 
-impl Sink for JoinWords {
+impl Sink for JoinWords<'_> {
     #[inline(always)]
     fn short_ascii(&mut self, bytes: &[u8], spans: &[Span]) -> usize {
-        let count = join_short_spans(bytes, spans, &mut self.bytes);
+        let count = join_short_spans(bytes, spans, self.bytes);
         self.after_lone &= count == 0;
         count
     }

@@ -1,0 +1,633 @@
+//! Paragraphs, lines or sentences that were there before, cut out of the texts that repeat them.
+//!
+//! - `split`: what the parts of a text are.
+//! - `seen`: which parts were there before.
+//!
+//! Claim: a part goes if, and only if, an equal one stays before it, in this text or an earlier one: equal in its words, as
+//! [`Shingler::normalise`] gives them, by 128 bits of their hash. What has no words stays. By a Bloom filter instead, a part that was
+//! not there before goes at the rate that the plan states. What is left of a text has its bytes. The output is a function of the records, their
+//! order and the options.
+//! Not here: reading, writing and checkpoints (`run`), and how to print anything.
+
+mod seen;
+mod split;
+
+use std::collections::HashMap;
+use std::fmt;
+use std::ops::Range;
+use std::str::FromStr;
+use std::sync::Arc;
+use std::time::Instant;
+
+use nearset::{Item, Seed, Shingler, Shingling};
+use nearset_records::output::json_string;
+use nearset_records::{
+    Arena, Batch, Extracted, OutputFile, ReadOptions, Reader, RecordError, Source, StateFolder, extract,
+};
+use serde::{Deserialize, Serialize};
+use xxhash_rust::xxh3::xxh3_128;
+
+use crate::capacity::survey;
+use crate::join::Counts;
+use crate::memory;
+use crate::run::{
+    Decider, Decision, Done, Fingerprint, Ids, Manner, Part, Progress, RunError, RunOptions, Start, Tally, Verdict,
+    Worker,
+};
+use seen::{BYTES_PER_HASH, Hashes, Saved, Seen};
+
+pub use split::Unit;
+
+/// What becomes of texts that lose all their parts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
+#[non_exhaustive]
+pub enum Empty {
+    /// Their records are left out.
+    #[default]
+    Drop,
+    /// Their records stay, with an empty text.
+    Keep,
+}
+
+impl fmt::Display for Empty {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(match self {
+            Self::Drop => "drop",
+            Self::Keep => "keep",
+        })
+    }
+}
+
+impl FromStr for Empty {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        match name {
+            "drop" => Ok(Self::Drop),
+            "keep" => Ok(Self::Keep),
+            other => Err(format!("{other:?} is none of drop, keep")),
+        }
+    }
+}
+
+/// What is cut, and what is written.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct UnitOptions {
+    /// How to read, and what to write; there is nothing to save or to report.
+    pub run: RunOptions,
+    /// What is cut out where it is repeated.
+    pub unit: Unit,
+    /// Of words and characters: parts are equal if their words are. Of bytes: if they are equal but for the space around them.
+    pub shingling: Shingling,
+    /// Parts of fewer words stay.
+    pub min_words: usize,
+    /// The share of a text's bytes beyond which its record is left out as a whole, and none of its parts counts as seen.
+    pub max_share: f64,
+    /// What becomes of texts that lose all their parts.
+    pub empty: Empty,
+    /// Whether a Bloom filter of fixed size tells what was seen, instead of all hashes.
+    pub by_filter: bool,
+    /// How many distinct parts the filter is made for; otherwise estimated from a sample.
+    pub capacity: Option<u64>,
+    /// The rate at which the filter may take a new part for one that was seen.
+    pub max_false_positive: f64,
+    /// Bytes that hashes may take; `None` is what the machine has left.
+    pub memory: Option<u64>,
+    /// From which the filter's functions are drawn.
+    pub seed: Seed,
+}
+
+impl UnitOptions {
+    /// The usual rate at which a filter may take a new part for one that was seen.
+    pub const MAX_FALSE_POSITIVE: f64 = 1e-6;
+
+    /// The usual options for a kind of part.
+    pub fn new(unit: Unit) -> Self {
+        Self {
+            run: RunOptions::default(),
+            unit,
+            shingling: Shingling::default(),
+            min_words: 1,
+            max_share: 1.0,
+            empty: Empty::default(),
+            by_filter: false,
+            capacity: None,
+            max_false_positive: Self::MAX_FALSE_POSITIVE,
+            memory: None,
+            seed: Seed::default(),
+        }
+    }
+
+    fn fingerprint(&self) -> Fingerprint {
+        // Taken apart, so that a new option can't be forgotten here.
+        let Self { run: _, unit, shingling, min_words, max_share, empty, by_filter, capacity, .. } = self;
+        let Self { max_false_positive, memory: _, seed, .. } = self;
+        let all = [
+            ("unit", unit.to_string()),
+            ("shingle", shingling.to_string()),
+            ("min words", min_words.to_string()),
+            ("max share", max_share.to_string()),
+            ("empty", empty.to_string()),
+            ("no verify", by_filter.to_string()),
+            ("capacity", format!("{capacity:?}")),
+            ("max fp", max_false_positive.to_string()),
+            ("seed", seed.to_string()),
+        ];
+        all.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+    }
+}
+
+/// What a run will do.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct UnitPlan {
+    /// About how many parts there are; `None` if an input is a pipe.
+    pub units: Option<u64>,
+    /// Bytes of memory: of a filter, or of all hashes if no part is repeated.
+    pub bytes: Option<u64>,
+    /// The rate at which a new part is taken for one that was seen.
+    pub false_positive: f64,
+    /// Records that an earlier run has already dealt with.
+    pub resumed_records: u64,
+}
+
+/// A part that was cut out, and how often at least.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Frequent {
+    /// How often it was cut out.
+    pub times: u64,
+    /// How it begins.
+    pub text: String,
+}
+
+/// What a run did.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct UnitSummary {
+    /// What was read.
+    #[serde(flatten)]
+    pub counts: Counts,
+    /// Records of which nothing is repeated.
+    pub untouched: u64,
+    /// What was cut.
+    #[serde(flatten)]
+    pub cuts: Cuts,
+    /// Bytes of what was seen, at the end.
+    pub memory_bytes: u64,
+    /// The rate at which a new part is taken for one that was seen, at the end.
+    pub false_positive: f64,
+    /// Seconds that this run took.
+    pub seconds: f64,
+}
+
+/// What was cut so far; it is also what a checkpoint holds.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Cuts {
+    /// Parts that could be compared, and those of them that are repeated.
+    pub units: u64,
+    /// Parts that are repeated, and their bytes.
+    pub repeated: u64,
+    /// Bytes of text, and of the parts that are repeated.
+    pub text_bytes: u64,
+    /// Bytes of parts that are repeated.
+    pub repeated_bytes: u64,
+    /// Records that were kept without some of their parts.
+    pub cut_records: u64,
+    /// Records of nothing but repeated parts.
+    pub emptied: u64,
+    /// Records of which more was repeated than may be.
+    pub mostly_repeated: u64,
+    /// What was cut most often.
+    pub frequent: Vec<Frequent>,
+}
+
+/// A run that is about to start.
+pub struct DedupUnits {
+    start: Start,
+    options: UnitOptions,
+    shingler: Shingler,
+    plan: UnitPlan,
+}
+
+impl DedupUnits {
+    /// Looks at the inputs, the outputs and at what an earlier run left, and changes nothing.
+    ///
+    /// # Errors
+    /// If there is not enough memory for what a sample of the inputs promises, an output can't be written, or the run to be resumed was
+    /// another one.
+    pub fn prepare(sources: impl Into<Arc<[Source]>>, mut options: UnitOptions) -> Result<Self, RunError> {
+        options.run.save = None;
+        options.run.report = None;
+        let cut = (!options.run.annotate).then(|| options.run.fields.item.clone());
+        let manner = Manner::Units { unit: options.unit.name(), cut };
+        let shingler = Shingler::new(options.shingling, Seed::default())?;
+        let start = Start::new(sources.into(), options.run.clone(), manner, options.fingerprint(), &[])?;
+        let resumed_records = start.resumed_records();
+        let mut plan = UnitPlan { units: None, bytes: None, false_positive: 0.0, resumed_records };
+        plan.units = options.capacity.or_else(|| estimated(&start.sources, &options, &shingler));
+        if options.by_filter {
+            let capacity = *options.capacity.get_or_insert(plan.units.unwrap_or(crate::capacity::PIPE * 16).max(1000));
+            let Seen::Filter(filter) = Seen::filter(capacity, options.max_false_positive, options.seed, None, None)?
+            else {
+                unreachable!("a filter was asked for");
+            };
+            plan.bytes = Some(filter.num_bits() / 8);
+            plan.false_positive = options.max_false_positive;
+        } else {
+            options.memory = options.memory.or_else(memory::available);
+            plan.bytes = plan.units.map(|units| units.saturating_mul(BYTES_PER_HASH));
+        }
+        if let (Some(needed), Some(available)) = (plan.bytes, options.memory.or_else(memory::available))
+            && needed > available
+        {
+            return Err(RunError::Memory { needed, records: plan.units.unwrap_or(0), what: "parts", available });
+        }
+        Ok(Self { start, options, shingler, plan })
+    }
+
+    /// Returns what the run will do.
+    pub fn plan(&self) -> &UnitPlan {
+        &self.plan
+    }
+
+    /// Does it.
+    ///
+    /// # Errors
+    /// If an input or output fails, memory is at its end, or a record is faulty and none may be. No output has appeared then; where there
+    /// is a checkpoint, what is needed to resume is kept.
+    pub fn run(self, progress: &Progress) -> Result<UnitSummary, RunError> {
+        let started = Instant::now();
+        let Self { start, options, shingler, .. } = &self;
+        let done = match start.finish_stopped(|_| Ok(()))? {
+            Some(done) => done,
+            None => start.guarded(|outputs| {
+                let saved = start.saved::<Checkpoint>()?;
+                let folder = start.folder();
+                let state = saved.as_ref().map(|saved| &saved.seen);
+                let seen = match options.by_filter {
+                    true => {
+                        let capacity = options.capacity.unwrap_or(1);
+                        Seen::filter(capacity, options.max_false_positive, options.seed, folder, state)?
+                    }
+                    false => Seen::hashes(folder, state, options.memory)?,
+                };
+                let (cuts, frequent) = saved.map(|saved| (saved.cuts, saved.frequent)).unwrap_or_default();
+                let frequent =
+                    frequent.into_iter().map(|(high, low, one)| (u128::from(high) << 64 | u128::from(low), one));
+                let worker = Cutting { options, shingler };
+                let mut decider = Cutter { options, seen, cuts, met: Hashes::default(), frequent: frequent.collect() };
+                let read = ReadOptions::new(options.run.fields.clone());
+                let nothing = |_: &Cutter<'_>, _: &Tally, _: &Outcome| Ok(String::new());
+                start.carry_out(outputs, read, (&worker, &mut decider), options.seed, progress, nothing)
+            })?,
+        };
+        let Done { tally, outcome, .. } = done;
+        Ok(UnitSummary {
+            untouched: tally.kept,
+            counts: tally.into(),
+            cuts: outcome.cuts,
+            memory_bytes: outcome.bytes,
+            false_positive: outcome.false_positive,
+            seconds: started.elapsed().as_secs_f64(),
+        })
+    }
+}
+
+/// About how many parts the sources have, from the first records of some of them; `None` if one is a pipe or nothing can be read.
+fn estimated(sources: &[Source], options: &UnitOptions, shingler: &Shingler) -> Option<u64> {
+    const SAMPLED: usize = 16;
+    const SAMPLE: usize = 1 << 20;
+    let in_place = sources.iter().filter(|source| source.is_read_in_place());
+    if sources.iter().any(|source| source.bytes.is_none()) {
+        return None;
+    }
+    let read = ReadOptions::new(options.run.fields.clone());
+    let total = in_place.filter_map(|source| source.bytes).sum::<u64>() + survey(sources, &read).copied_bytes;
+    let (mut units, mut bytes, mut room) = (0, 0, Room::default());
+    for source in sources.iter().step_by(sources.len().div_ceil(SAMPLED).max(1)) {
+        let mut read = read.clone();
+        read.batch_bytes = SAMPLE;
+        let mut reader = Reader::open_at(Arc::from([source.clone()]), read, Default::default());
+        let (mut batch, mut arena) = (Batch::new(), Arena::new());
+        // What can't be read ends the sample; the run itself says so.
+        if !matches!(reader.read_batch(&mut batch), Ok(true)) {
+            continue;
+        }
+        let extracted = extract(&batch, &options.run.fields, &mut arena);
+        for i in 0..extracted.len() {
+            bytes += batch.raw(i).len() as u64;
+            let Ok(Item::Text(text)) = extracted.item(i) else { continue };
+            options.unit.split(text, &mut room.parts);
+            let parts = std::mem::take(&mut room.parts);
+            units +=
+                parts.iter().filter(|part| key(options, shingler, &text[(*part).clone()], &mut room).is_some()).count()
+                    as u64;
+            room.parts = parts;
+        }
+    }
+    (bytes > 0).then(|| (units as f64 / bytes as f64 * total as f64).ceil() as u64)
+}
+
+/// What a thread works with.
+#[derive(Default)]
+struct Room {
+    parts: Vec<Range<usize>>,
+    normal: Vec<u8>,
+    words: Vec<u64>,
+}
+
+/// Returns the hash of what a part is compared by; `None` if it has too few words to be cut.
+fn key(options: &UnitOptions, shingler: &Shingler, part: &str, room: &mut Room) -> Option<u128> {
+    let part = part.trim();
+    shingler.normalise(part, &mut room.normal);
+    if room.normal.is_empty() {
+        return None;
+    }
+    if options.min_words > 1 && words(part, &room.normal, &mut room.words) < options.min_words {
+        return None;
+    }
+    Some(xxh3_128(&room.normal))
+}
+
+/// Counts the words of a part.
+fn words(part: &str, normal: &[u8], room: &mut Vec<u64>) -> usize {
+    if part.is_ascii() {
+        return normal.split(u8::is_ascii_whitespace).filter(|word| word.iter().any(u8::is_ascii_alphanumeric)).count();
+    }
+    let cutter = Shingler::new(Shingling::Words(1), Seed::default()).expect("a word is a shingle");
+    cutter.shingles(part, room);
+    room.len()
+}
+
+/// What workers find out about a batch.
+#[derive(Default)]
+struct Pieces {
+    /// The texts of sound records, one after the other.
+    text: String,
+    /// Where parts end in it, and what they are compared by.
+    parts: Vec<(usize, Option<u128>)>,
+    /// By record, where its parts end.
+    ends: Vec<usize>,
+}
+
+/// Splits and hashes, which any number of threads may do.
+struct Cutting<'w> {
+    options: &'w UnitOptions,
+    shingler: &'w Shingler,
+}
+
+impl Worker for Cutting<'_> {
+    type Piece = Pieces;
+    type Room = Room;
+
+    fn room(&self) -> Room {
+        Room::default()
+    }
+
+    fn work(
+        &self,
+        room: &mut Room,
+        extracted: &Extracted<'_>,
+        Pieces { text: texts, parts, ends }: &mut Pieces,
+        faults: &mut Vec<(usize, RecordError)>,
+    ) {
+        texts.clear();
+        parts.clear();
+        ends.clear();
+        for i in 0..extracted.len() {
+            let text = match extracted.item(i) {
+                Ok(Item::Text(text)) => text,
+                Ok(_) => "",
+                Err(error) => {
+                    faults.push((i, error.clone()));
+                    continue;
+                }
+            };
+            self.options.unit.split(text, &mut room.parts);
+            let own = std::mem::take(&mut room.parts);
+            for part in &own {
+                let key = key(self.options, self.shingler, &text[part.clone()], room);
+                parts.push((texts.len() + part.end, key));
+            }
+            room.parts = own;
+            texts.push_str(text);
+            ends.push(parts.len());
+        }
+    }
+}
+
+/// What a checkpoint refers to.
+#[derive(Serialize, Deserialize)]
+struct Checkpoint {
+    seen: Saved,
+    cuts: Cuts,
+    /// Both halves of a part's hash, and how often it was cut.
+    frequent: Vec<(u64, u64, Frequent)>,
+}
+
+/// What a run came to.
+#[derive(Serialize, Deserialize)]
+struct Outcome {
+    cuts: Cuts,
+    bytes: u64,
+    false_positive: f64,
+}
+
+/// Decides in order which parts stay.
+struct Cutter<'j> {
+    options: &'j UnitOptions,
+    seen: Seen,
+    cuts: Cuts,
+    /// New parts of the text that is looked at.
+    met: Hashes,
+    /// How often parts were cut, by their hash: the most frequent ones, and some others.
+    frequent: HashMap<u128, Frequent>,
+}
+
+impl Cutter<'_> {
+    /// Parts whose frequency is told.
+    const TOLD: usize = 100;
+    /// Parts whose frequency is counted, at most; then those of the lowest are forgotten.
+    const COUNTED: usize = 2_000;
+    /// Bytes of a part that are told.
+    const LONGEST: usize = 200;
+
+    /// Whether a part is repeated. New ones are noted in `met`, until it is known whether their text stays.
+    fn is_repeated(&mut self, hash: u128) -> Result<bool, RunError> {
+        if self.options.max_share >= 1.0 {
+            return Ok(!self.seen.insert(hash)?);
+        }
+        Ok(self.seen.contains(hash) || !self.met.insert(hash))
+    }
+
+    fn count(&mut self, hash: u128, part: &str) {
+        if let Some(known) = self.frequent.get_mut(&hash) {
+            known.times += 1;
+            return;
+        }
+        if self.frequent.len() >= Self::COUNTED {
+            let mut all: Vec<(u128, Frequent)> = self.frequent.drain().collect();
+            all.sort_unstable_by(|(a, one), (b, other)| other.times.cmp(&one.times).then(a.cmp(b)));
+            all.truncate(Self::COUNTED / 2);
+            self.frequent.extend(all);
+        }
+        let part = part.trim();
+        let text = part[..part.floor_char_boundary(Self::LONGEST)].to_owned();
+        self.frequent.insert(hash, Frequent { times: 1, text });
+    }
+
+    /// The most frequent parts, by how often they were cut and then by their text.
+    fn most_frequent(&self) -> Vec<Frequent> {
+        let mut all: Vec<Frequent> = self.frequent.values().cloned().collect();
+        all.sort_unstable_by(|one, other| other.times.cmp(&one.times).then_with(|| one.text.cmp(&other.text)));
+        all.truncate(Self::TOLD);
+        all
+    }
+}
+
+impl Decider for Cutter<'_> {
+    type Piece = Pieces;
+    type Outcome = Outcome;
+
+    fn decide(
+        &mut self,
+        part: Part<'_, Pieces>,
+        decisions: &mut Vec<Decision>,
+        names: &mut Ids,
+    ) -> Result<(), RunError> {
+        let sound = part.sound();
+        let Pieces { text, parts, ends } = &*part.piece;
+        let mut repeated: Vec<(Range<usize>, u128)> = Vec::new();
+        for record in sound {
+            let first = record.checked_sub(1).map_or(0, |before| ends[before]);
+            let start = first.checked_sub(1).map_or(0, |before| parts[before].0);
+            repeated.clear();
+            let (mut from, mut units) = (start, 0);
+            for &(end, key) in &parts[first..ends[record]] {
+                if let Some(hash) = key {
+                    units += 1;
+                    if self.is_repeated(hash)? {
+                        repeated.push((from..end, hash));
+                    }
+                }
+                from = end;
+            }
+            let whole = &text[start..from];
+            let repeated_bytes: usize = repeated.iter().map(|(range, _)| range.len()).sum();
+            let share = repeated_bytes as f64 / whole.len().max(1) as f64;
+            let is_too_much = share > self.options.max_share;
+            if is_too_much {
+                self.met.clear();
+            }
+            for hash in self.met.drain() {
+                self.seen.insert(hash)?;
+            }
+            self.cuts.units += units;
+            self.cuts.text_bytes += whole.len() as u64;
+            if repeated.is_empty() {
+                decisions.push(Decision { verdict: Verdict::Kept, family: None });
+                continue;
+            }
+            self.cuts.repeated += repeated.len() as u64;
+            self.cuts.repeated_bytes += repeated_bytes as u64;
+            for (range, hash) in &repeated {
+                self.count(*hash, &text[range.clone()]);
+            }
+            let rest = without(text, start..from, &repeated);
+            let is_empty = rest.trim().is_empty();
+            let rest = match (is_too_much, is_empty) {
+                (true, _) => {
+                    self.cuts.mostly_repeated += 1;
+                    None
+                }
+                (_, true) => {
+                    self.cuts.emptied += 1;
+                    (self.options.empty == Empty::Keep).then_some(rest)
+                }
+                _ => {
+                    self.cuts.cut_records += 1;
+                    Some(rest)
+                }
+            };
+            let mut name = |text: &str| {
+                names.push(text);
+                names.len() as u32 - 1
+            };
+            let RunOptions { annotate, removed, .. } = &self.options.run;
+            let spans = annotate.then(|| name(&spans(start, &repeated)));
+            let listed = removed.is_some().then(|| name(&listed(text, start, &repeated)));
+            let rest = rest.as_deref().map(name);
+            let verdict = Verdict::Repeats { spans, listed, share, rest, is_too_much };
+            decisions.push(Decision { verdict, family: None });
+        }
+        Ok(())
+    }
+
+    fn bytes(&self) -> u64 {
+        self.seen.bytes()
+    }
+
+    fn checkpoint_bytes(&self) -> u64 {
+        self.seen.checkpoint_bytes()
+    }
+
+    fn save(&mut self, folder: &StateFolder, checkpoint: u64) -> Result<serde_json::Value, RunError> {
+        let seen = self.seen.save(folder, checkpoint)?;
+        let frequent =
+            self.frequent.iter().map(|(&hash, one)| ((hash >> 64) as u64, hash as u64, one.clone())).collect();
+        let saved = Checkpoint { seen, cuts: self.cuts.clone(), frequent };
+        serde_json::to_value(saved).map_err(|cause| folder.damaged(cause).into())
+    }
+
+    fn write(&mut self, _: &mut OutputFile) -> Result<(), RunError> {
+        Ok(())
+    }
+
+    fn outcome(&mut self, _: &Tally) -> Result<Outcome, RunError> {
+        let false_positive = match &self.seen {
+            Seen::Filter(filter) => filter.false_positive_rate(),
+            Seen::Hashes { .. } => 0.0,
+        };
+        let cuts = Cuts { frequent: self.most_frequent(), ..self.cuts.clone() };
+        Ok(Outcome { cuts, bytes: self.seen.bytes(), false_positive })
+    }
+}
+
+/// A text without what is repeated.
+fn without(text: &str, of: Range<usize>, repeated: &[(Range<usize>, u128)]) -> String {
+    let mut rest = String::with_capacity(of.len());
+    let mut from = of.start;
+    for (range, _) in repeated {
+        rest.push_str(&text[from..range.start]);
+        from = range.end;
+    }
+    rest.push_str(&text[from..of.end]);
+    rest
+}
+
+/// Where repeated parts are, in bytes of their text, as JSON.
+fn spans(start: usize, repeated: &[(Range<usize>, u128)]) -> String {
+    let all: Vec<String> =
+        repeated.iter().map(|(range, _)| format!("[{},{}]", range.start - start, range.end - start)).collect();
+    format!("[{}]", all.join(","))
+}
+
+/// Repeated parts, where they are in bytes and lines of their text, as JSON.
+fn listed(text: &str, start: usize, repeated: &[(Range<usize>, u128)]) -> String {
+    let mut out = b"[".to_vec();
+    let (mut line, mut from) = (1, start);
+    for (i, (range, _)) in repeated.iter().enumerate() {
+        line += text[from..range.start].bytes().filter(|&byte| byte == b'\n').count();
+        from = range.start;
+        let comma = if i == 0 { "" } else { "," };
+        let (first, last) = (range.start - start, range.end - start);
+        out.extend_from_slice(format!("{comma}{{\"bytes\":[{first},{last}],\"line\":{line},\"text\":").as_bytes());
+        json_string(&text[range.clone()], &mut out);
+        out.push(b'}');
+    }
+    out.push(b']');
+    String::from_utf8(out).expect("texts as JSON are UTF-8")
+}
