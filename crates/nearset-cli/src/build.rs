@@ -67,7 +67,7 @@ pub struct Args {
     far: Option<f64>,
 
     /// The field or column of the item [default: text, hash or vector, by metric]
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, visible_alias = "text-field", value_name = "NAME")]
     field: Option<String>,
 
     /// How many distinct items to make room for: 1000000, 1_000_000, 1e6 or 1M; otherwise counted, or estimated from a sample. A
@@ -126,6 +126,7 @@ impl Args {
 }
 
 pub fn run(args: Args) -> Result<ExitCode> {
+    args.work.writes_no_records()?;
     let sources = args.input.sources(args.quiet)?;
     let shape = args.wanted.shape(args.metric, None)?;
     let metric = metric_of_inputs(args.metric, shape, &args.input, args.field.as_deref(), &sources)?;

@@ -59,7 +59,7 @@ pub struct Args {
     seed: Seed,
 
     /// The field or column of the item [default: text, hash or vector, by the filter's metric]
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, visible_alias = "text-field", value_name = "NAME")]
     field: Option<String>,
 
     #[command(flatten)]
@@ -71,6 +71,7 @@ pub struct Args {
 }
 
 pub fn run(args: Args) -> Result<ExitCode> {
+    args.work.writes_no_records()?;
     let file = args.opening.file(&args.filter)?;
     let filter = file.filter()?;
     let Some(metric) = filter.spec().metric() else {

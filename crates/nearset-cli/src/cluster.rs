@@ -6,6 +6,7 @@ use anyhow::Result;
 use nearset_jobs::join::{ClusterOptions, ClusterSummary, cluster};
 
 use crate::join::{self, Join};
+use crate::options::OnError;
 use crate::show;
 
 const EXAMPLES: &str = "\
@@ -45,7 +46,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
 }
 
 fn print_summary(summary: &ClusterSummary) {
-    join::print_counts(&summary.counts, summary.seconds);
+    join::print_counts(&summary.counts, OnError::Skip, summary.seconds);
     let (clusters, clustered) = (show::count(summary.clusters), show::count(summary.clustered));
     let largest = show::count(summary.largest);
     eprintln!("clusters  {clusters}; {clustered} records are not alone in theirs; the largest has {largest}");

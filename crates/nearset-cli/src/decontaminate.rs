@@ -273,7 +273,7 @@ fn print_plan(finder: &Finder) {
 }
 
 fn print_summary(summary: &DecontaminateSummary, args: &Args) {
-    join::print_counts(&summary.counts, summary.seconds);
+    join::print_counts(&summary.counts, args.running.work.on_error, summary.seconds);
     let part = |number: u64| show::percent(number as f64 / summary.counts.records.max(1) as f64);
     let what = match (args.annotate, args.dry_run) {
         (true, _) => "marked",

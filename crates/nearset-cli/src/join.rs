@@ -14,8 +14,8 @@ use nearset_records::input::Source;
 use nearset_records::{ItemField, output};
 use serde::Serialize;
 
-use crate::options::{Input, Work, missing_outputs, print_json};
-use crate::show::{self, ProgressLine};
+use crate::options::{Input, OnError, Work, missing_outputs, print_json};
+use crate::show::{self, ALARM, NOTE, ProgressLine};
 
 /// Options of `pairs` and `cluster`.
 #[derive(clap::Args)]
@@ -70,6 +70,7 @@ impl Join {
         work: impl FnOnce(Vec<Source>, &Progress) -> Result<S, RunError>,
         print_summary: impl FnOnce(&S),
     ) -> Result<ExitCode> {
+        self.work.writes_no_records()?;
         let plan = self.options().plan()?;
         let sources = self.input.sources(self.quiet)?;
         if !self.quiet {
@@ -125,7 +126,9 @@ pub fn explained<S>(outcome: Result<S, RunError>, out: &Option<PathBuf>, outputs
         && !matches!(error, RunError::Interrupted { .. })
         && is_resumable(out)
     {
-        eprintln!("note: what was done so far is kept; --resume continues from there once the cause is gone");
+        anstream::eprintln!(
+            "{NOTE} what was done so far is kept; --resume continues from there once the cause is gone"
+        );
     }
     outcome.map_err(|error| missing_outputs(error.into(), outputs))
 }
@@ -178,18 +181,20 @@ pub fn print_plan(plan: &JoinPlan) {
 }
 
 /// Prints what was read.
-pub fn print_counts(counts: &Counts, seconds: f64) {
+pub fn print_counts(counts: &Counts, on_error: OnError, seconds: f64) {
+    let faulty = if on_error == OnError::Keep { "unread" } else { "skipped" };
     for error in &counts.errors {
-        eprintln!("skipped   {error}");
+        eprintln!("{faulty:<10}{error}");
     }
     if counts.more_errors > 0 {
-        eprintln!("skipped   and {} more", show::count(counts.more_errors));
+        eprintln!("{faulty:<10}and {} more", show::count(counts.more_errors));
     }
     let rate = counts.bytes as f64 / 1e6 / seconds.max(1e-9);
     let (records, size, time) = (show::count(counts.records), show::bytes(counts.bytes), show::seconds(seconds));
     eprintln!("read      {records} records, {size}, in {time} ({rate:.0} MB/s)");
     if counts.faulty > 0 {
-        eprintln!("{:<10}{} that could not be read", "skipped", show::count(counts.faulty));
+        let kept = if on_error == OnError::Keep { ", kept as they are" } else { "" };
+        eprintln!("{faulty:<10}{} that could not be read{kept}", show::count(counts.faulty));
     }
     for source in counts.sources.iter().filter(|source| source.broken) {
         eprintln!("{:<10}{} broke off after {} records", "skipped", source.name, show::count(source.records));
@@ -221,6 +226,6 @@ pub fn print_alarms(alarms: &[Alarm]) {
             Cause::Copies => "records have the same shingles",
             _ => "records or more share a shingle, so that some near pairs among them may be missing",
         };
-        eprintln!("ALARM     {} {what}: {} \"{}\"", show::count(alarm.records), alarm.id, alarm.excerpt);
+        anstream::eprintln!("{ALARM}     {} {what}: {} \"{}\"", show::count(alarm.records), alarm.id, alarm.excerpt);
     }
 }

@@ -1,7 +1,7 @@
 //! The `nearset` program: one file per subcommand, each a thin translation of options into the library's terms.
 //!
 //! Exit codes: 0 it was done, 1 it failed, 2 the command line is wrong; `query` adds 10 for "something is near",
-//! a dry run of `decontaminate` for "something is inside".
+//! `search --exit-code` for "something was found", a dry run of `decontaminate` for "something is inside".
 
 mod build;
 mod check;
@@ -19,6 +19,7 @@ mod pairs;
 mod plan;
 mod query;
 mod search;
+mod shell;
 mod show;
 
 use std::process::ExitCode;
@@ -46,6 +47,8 @@ enum Command {
     Merge(merge::Args),
     Info(info::Args),
     Check(check::Args),
+    Completions(shell::Completions),
+    Man(shell::Man),
 }
 
 fn main() -> ExitCode {
@@ -61,18 +64,20 @@ fn main() -> ExitCode {
         Command::Merge(args) => ("merge", merge::run(args)),
         Command::Info(args) => ("info", info::run(args)),
         Command::Check(args) => ("check", check::run(args)),
+        Command::Completions(args) => ("completions", shell::completions(&args)),
+        Command::Man(args) => ("man", shell::man(&args)),
     };
     match outcome {
         Ok(code) => code,
         Err(error) if show::is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) if error.is::<options::Usage>() => {
-            eprintln!("error: {error:#}\n\nFor examples, try 'nearset {name} --help'.");
+            anstream::eprintln!("{} {error:#}\n\nFor examples, try 'nearset {name} --help'.", show::ERROR);
             ExitCode::from(2)
         }
         Err(error) => {
-            eprintln!("error: {}", cures::words(name, &error));
+            anstream::eprintln!("{} {}", show::ERROR, cures::words(name, &error));
             if let Some(hint) = cures::hint(&error) {
-                eprintln!("hint: {hint}");
+                anstream::eprintln!("{} {hint}", show::HINT);
             }
             if cures::is_senseless(&error) { ExitCode::from(2) } else { ExitCode::FAILURE }
         }

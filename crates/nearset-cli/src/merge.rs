@@ -9,7 +9,7 @@ use nearset_jobs::{library, save_filter, save_index};
 use nearset_records::OutputOptions;
 
 use crate::options::{Opening, Trust};
-use crate::show;
+use crate::show::{self, WARNING};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -85,7 +85,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
             merged.merge(&args.opening.file(path)?.filter()?).with_context(|| unlike(path))?;
         }
         match merged.expect_not_overfull(0) {
-            Err(cause) if args.trust.allow_overfull => eprintln!("warning: merged, {cause}"),
+            Err(cause) if args.trust.allow_overfull => anstream::eprintln!("{WARNING} merged, {cause}"),
             Err(cause) => return Err(cause).context("merged"),
             Ok(()) => {}
         }

@@ -12,7 +12,7 @@ use nearset_records::format::known_formats;
 use nearset_records::input::expect_id_field;
 use nearset_records::{Fields, Format, ItemField, OutputFile, OutputOptions, Sources, chain, output, resolve};
 
-use crate::show;
+use crate::show::{self, NOTE, WARNING};
 
 /// What is read.
 #[derive(Args)]
@@ -54,7 +54,7 @@ pub fn sources_of(inputs: &[String], format: Option<Format>, quiet: bool) -> Res
     let sources = resolve(inputs, format)?;
     if !quiet && let Some(first) = sources.skipped.first() {
         let count = sources.skipped.len();
-        eprintln!("note: {count} files of no known format were passed over, such as {}", first.display());
+        anstream::eprintln!("{NOTE} {count} files of no known format were passed over, such as {}", first.display());
     }
     Ok(sources)
 }
@@ -66,6 +66,8 @@ pub enum OnError {
     Fail,
     /// Leave it out, count it and say so
     Skip,
+    /// Write it as it is, compared with nothing, count it and say so
+    Keep,
 }
 
 impl From<OnError> for nearset_jobs::run::OnError {
@@ -73,6 +75,7 @@ impl From<OnError> for nearset_jobs::run::OnError {
         match on_error {
             OnError::Fail => Self::Fail,
             OnError::Skip => Self::Skip,
+            OnError::Keep => Self::Keep,
         }
     }
 }
@@ -90,6 +93,16 @@ pub struct Work {
 }
 
 impl Work {
+    /// Refuses to keep what can't be read where no records are written.
+    pub fn writes_no_records(&self) -> Result<(), Usage> {
+        match self.on_error {
+            OnError::Keep => {
+                Err(Usage("--on-error keep is for commands that write records: give --on-error skip".to_owned()))
+            }
+            OnError::Fail | OnError::Skip => Ok(()),
+        }
+    }
+
     /// Returns how many threads there are to be.
     pub fn threads(&self) -> usize {
         self.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from))
@@ -158,7 +171,7 @@ impl Trust {
     pub fn filter<'f>(&self, file: &'f FilterFile) -> Result<Filter<'f>> {
         match file.filter_to_trust() {
             Err(cause @ FilterFileError::Overfull { .. }) if self.allow_overfull => {
-                eprintln!("warning: {}", chain(&cause));
+                anstream::eprintln!("{WARNING} {}", chain(&cause));
                 Ok(file.filter()?)
             }
             outcome => Ok(outcome?),

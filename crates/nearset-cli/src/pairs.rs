@@ -7,6 +7,7 @@ use nearset::index::NearPairs;
 use nearset_jobs::join::{PairsOptions, PairsSummary, pairs};
 
 use crate::join::{self, Join};
+use crate::options::OnError;
 use crate::show;
 
 const EXAMPLES: &str = "\
@@ -46,7 +47,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
 }
 
 fn print_summary(summary: &PairsSummary) {
-    join::print_counts(&summary.counts, summary.seconds);
+    join::print_counts(&summary.counts, OnError::Skip, summary.seconds);
     eprintln!("pairs     {}", show::count(summary.pairs));
     if summary.pairs_left_out > 0 {
         let left_out = show::count(summary.pairs_left_out);

@@ -84,7 +84,7 @@ pub struct Args {
     length: Option<u32>,
 
     /// The field or column of the sample's items [default: text, hash or vector, by the metric]
-    #[arg(long, value_name = "NAME", requires = "sample")]
+    #[arg(long, visible_alias = "text-field", value_name = "NAME", requires = "sample")]
     field: Option<String>,
 
     #[arg(

@@ -70,7 +70,7 @@ pub struct Args {
     removed: Option<PathBuf>,
 
     /// The field or column of the item [default: text, hash or vector, by the filter's metric]
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, visible_alias = "text-field", value_name = "NAME")]
     field: Option<String>,
 
     #[command(flatten)]

@@ -26,7 +26,13 @@ Examples:
   Hashes from a pipe, one per line; the nearest one only:
     cut -f2 new.tsv | nearset search known.nearset - --format text --top 1
 
-Exit codes: 0 done, 1 failed (no output appears), 2 wrong command line.";
+  Is any of them within 31 bits of a known one? (exit code 10 if so)
+    nearset search known.nearset new.tsv --field pdq --within 31 --exit-code -o /dev/null
+
+Exit codes: 0 done, 10 something was found (with --exit-code), 1 failed (no output appears), 2 wrong command line.";
+
+/// The exit code that says that something was found.
+const FOUND: u8 = 10;
 
 /// Find the stored items that are nearest to each of the inputs'
 ///
@@ -58,8 +64,12 @@ pub struct Args {
     within: Option<f64>,
 
     /// The field or column of the item [default: text, hash or vector, by the index's metric]
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, visible_alias = "text-field", value_name = "NAME")]
     field: Option<String>,
+
+    /// Exit with 10 if anything was found, and with 0 if nothing was
+    #[arg(long)]
+    exit_code: bool,
 
     #[command(flatten)]
     work: Work,
@@ -81,6 +91,7 @@ pub struct Args {
 type Answer = (String, Vec<Neighbour>);
 
 pub fn run(args: Args) -> Result<ExitCode> {
+    args.work.writes_no_records()?;
     let file = args.opening.file(&args.index)?;
     let index = file.index()?;
     let Some(metric) = index.metric() else {
@@ -156,5 +167,5 @@ pub fn run(args: Args) -> Result<ExitCode> {
         });
         print_json(&summary, is_stdout(&args.output)).context("cannot print the summary")?;
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(if args.exit_code && rows > 0 { ExitCode::from(FOUND) } else { ExitCode::SUCCESS })
 }

@@ -1,12 +1,13 @@
 //! Numbers and progress for people.
 
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
 use std::io::{self, IsTerminal};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use anstyle::AnsiColor;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use nearset_jobs::run::{Progress, RunError};
 use nearset_records::{InputError, OutputError, output};
@@ -28,6 +29,30 @@ pub fn is_broken_pipe(error: &anyhow::Error) -> bool {
     });
     decided.unwrap_or(false)
 }
+
+/// A word that stands out where the terminal has colours. It is printed by `anstream`, which leaves them out elsewhere, and where `NO_COLOR` is set.
+pub struct Toned {
+    word: &'static str,
+    colour: AnsiColor,
+}
+
+impl fmt::Display for Toned {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let style = self.colour.on_default().bold();
+        write!(f, "{style}{}{style:#}", self.word)
+    }
+}
+
+/// Before what went wrong.
+pub const ERROR: Toned = Toned { word: "error:", colour: AnsiColor::Red };
+/// Before what to do about it.
+pub const HINT: Toned = Toned { word: "hint:", colour: AnsiColor::Cyan };
+/// Before what to know about a run that goes on.
+pub const NOTE: Toned = Toned { word: "note:", colour: AnsiColor::Cyan };
+/// Before what may be wrong.
+pub const WARNING: Toned = Toned { word: "warning:", colour: AnsiColor::Yellow };
+/// Before what deserves a look before the output is used.
+pub const ALARM: Toned = Toned { word: "ALARM", colour: AnsiColor::Yellow };
 
 /// The width of text where no terminal says another.
 const WIDTH: usize = 100;

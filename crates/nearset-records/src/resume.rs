@@ -14,7 +14,6 @@ use serde::de::DeserializeOwned;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::error::OutputError;
-use crate::output::partial_path;
 
 const STATE: &str = "state.json";
 
@@ -116,12 +115,12 @@ impl StateFolder {
     }
 
     /// Removes a folder without a state, which is left by a run that is killed while it removes its state. A run at work may have such a
-    /// folder too, but it also has a partial output.
+    /// folder too, but `partial`, where its output is until it is complete, exists then.
     ///
     /// # Errors
     /// As [`StateFolder::remove`].
-    pub fn remove_leftover(&self, out: &Path) -> Result<(), OutputError> {
-        let is_leftover = self.path.is_dir() && !self.exists() && !partial_path(out).exists();
+    pub fn remove_leftover(&self, partial: &Path) -> Result<(), OutputError> {
+        let is_leftover = self.path.is_dir() && !self.exists() && !partial.exists();
         if is_leftover { self.remove() } else { Ok(()) }
     }
 

@@ -11,7 +11,7 @@ use nearset_view::words;
 use super::Args;
 use crate::join;
 use crate::options::Usage;
-use crate::show;
+use crate::show::{self, ALARM};
 
 pub(super) fn run(args: &Args) -> Result<ExitCode> {
     if let Some(library) = args.against.iter().find(|path| is_library(path)) {
@@ -32,7 +32,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     }
     let summary = args.explained(join::watched(total, args.running.quiet, |progress| dedup.run(progress))?)?;
     if !args.running.quiet {
-        print_summary(&summary, args.annotate);
+        print_summary(&summary, args);
         args.print_report(summary.report_seconds);
     }
     args.print_json(&summary)?;
@@ -63,10 +63,10 @@ fn print_plan(plan: &DedupPlan) {
     join::print_resumed(plan.resumed_records);
 }
 
-fn print_summary(summary: &Summary, annotated: bool) {
-    join::print_counts(&summary.counts, summary.seconds - summary.report_seconds);
+fn print_summary(summary: &Summary, args: &Args) {
+    join::print_counts(&summary.counts, args.running.work.on_error, summary.seconds - summary.report_seconds);
     let part = |number: u64| show::percent(number as f64 / summary.counts.records.max(1) as f64);
-    let (kept, removed) = if annotated { ("new", "marked") } else { ("kept", "removed") };
+    let (kept, removed) = if args.annotate { ("new", "marked") } else { ("kept", "removed") };
     eprintln!("{kept:<10}{} ({})", show::count(summary.kept), part(summary.kept));
     eprintln!("{removed:<10}{} near an earlier record ({})", show::count(summary.near), part(summary.near));
     for (name, number) in &summary.against {
@@ -90,8 +90,8 @@ fn print_summary(summary: &Summary, annotated: bool) {
         eprintln!("filter    {}, {fills} of its bits set", show::bytes(bytes));
     }
     if summary.crowded > 0 {
-        eprintln!(
-            "ALARM     {} of those {removed} are no copies, and share something with many others: a template may have made them look \
+        anstream::eprintln!(
+            "{ALARM}     {} of those {removed} are no copies, and share something with many others: a template may have made them look \
              near, although no single record is. Leave --no-verify out to compare them",
             show::count(summary.crowded)
         );

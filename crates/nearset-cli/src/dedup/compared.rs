@@ -11,7 +11,7 @@ use nearset_jobs::library::is_library;
 use super::Args;
 use crate::join;
 use crate::options::Usage;
-use crate::show;
+use crate::show::{self, ALARM};
 
 pub(super) fn run(args: &Args) -> Result<ExitCode> {
     let mut options = VerifiedDedupOptions::new(args.wanted());
@@ -51,7 +51,7 @@ fn library_name(args: &Args) -> Result<Option<PathBuf>> {
 }
 
 fn print_summary(summary: &VerifiedDedupSummary, args: &Args) {
-    join::print_counts(&summary.counts, summary.seconds - summary.report_seconds);
+    join::print_counts(&summary.counts, args.running.work.on_error, summary.seconds - summary.report_seconds);
     let part = |number: u64| show::percent(number as f64 / summary.counts.records.max(1) as f64);
     let (kept, removed) = if args.annotate { ("new", "marked") } else { ("kept", "removed") };
     let near = if args.chain { "near another record" } else { "near a kept record" };
@@ -69,7 +69,7 @@ fn print_summary(summary: &VerifiedDedupSummary, args: &Args) {
     }
     let in_libraries: u64 = summary.libraries.iter().map(|(_, number)| number).sum();
     if in_libraries > 0 && in_libraries == summary.counts.records - summary.counts.faulty {
-        eprintln!("ALARM     every record is near one of a library: was this input added to it before?");
+        anstream::eprintln!("{ALARM}     every record is near one of a library: was this input added to it before?");
     }
     join::print_limited(summary.cut_short, &format!("of those {kept}"));
     if summary.is_mostly_short() {

@@ -259,3 +259,148 @@ fn xz_is_read_by_its_name_and_by_its_bytes() {
     shop.ok("dedup renamed.jsonl -o again.jsonl");
     assert_eq!(shop.text("again.jsonl"), GOOD);
 }
+
+#[test]
+fn what_cannot_be_read_can_be_kept() {
+    let shop = Workshop::new();
+    let lines = "{\"text\":\"some words, that are fine!\"}\n{\"text\":null,\"id\":7}\nno JSON at all\n{\"body\":\"a text\"}\n\
+                 {\"text\":\"Some words that are fine\"}\n";
+    shop.write("in.jsonl", lines);
+    let expected: String = lines.split_inclusive('\n').take(4).collect();
+    for flags in ["", "--no-verify", "--keep longest"] {
+        let ran =
+            shop.ok(&format!("dedup in.jsonl -o out.jsonl --removed removed.jsonl --on-error keep --force {flags}"));
+        assert_eq!(shop.text("out.jsonl"), expected, "{flags}");
+        assert!(ran.stderr().contains("unread    3 that could not be read, kept as they are"), "{}", ran.stderr());
+        assert!(ran.stderr().contains("in.jsonl:3: column 1: invalid JSON"), "{}", ran.stderr());
+        assert_eq!(shop.text("removed.jsonl").lines().count(), 1, "what is kept is not removed");
+    }
+    shop.ok("dedup in.jsonl -o marked.jsonl --annotate --on-error keep");
+    let marked = shop.text("marked.jsonl");
+    let marked: Vec<&str> = marked.lines().collect();
+    assert!(
+        marked[1].starts_with("{\"text\":null,\"id\":7") && marked[1].contains("\"near_duplicate\":null"),
+        "{marked:?}"
+    );
+    assert_eq!((marked.len(), marked[2]), (5, "no JSON at all"));
+    shop.write("rows.csv", "id,text\n1,a text\n2\n3,\"A text\"\n4,a,b\n");
+    shop.ok("dedup rows.csv -o rows.out.csv --on-error keep");
+    assert_eq!(shop.text("rows.out.csv"), "id,text\n1,a text\n2\n4,a,b\n");
+    // Nothing is lost, so a run that could read nothing is done too.
+    shop.write("bad.jsonl", "{\"a\":1}\n");
+    shop.ok("dedup bad.jsonl -o bad.out.jsonl --on-error keep");
+    assert_eq!(shop.text("bad.out.jsonl"), "{\"a\":1}\n");
+    for command in ["pairs in.jsonl", "build in.jsonl -o f.nearset --near 0.8", "cluster in.jsonl"] {
+        let ran = shop.run(&format!("{command} --on-error keep"));
+        assert!(ran.code() == 2 && ran.stderr().contains("commands that write records"), "{}", ran.stderr());
+    }
+}
+
+#[test]
+fn globs_know_braces_and_pass_over_what_is_hidden() {
+    let shop = Workshop::new();
+    for name in ["a.jsonl", "b.jsonl", "c.jsonl", ".hidden.jsonl"] {
+        shop.write(&format!("in/{name}"), format!("{{\"id\":\"{name}\",\"text\":\"{name}\"}}\n"));
+    }
+    for (pattern, expected) in [
+        ("in/{a,c}.jsonl", vec!["a.jsonl", "c.jsonl"]),
+        ("in/*.jsonl", vec!["a.jsonl", "b.jsonl", "c.jsonl"]),
+        ("in", vec!["a.jsonl", "b.jsonl", "c.jsonl"]),
+        ("in/.*.jsonl", vec![".hidden.jsonl"]),
+        ("{in/b,in/*}.jsonl", vec!["a.jsonl", "b.jsonl", "c.jsonl"]),
+    ] {
+        let ran = shop.ok(&format!("cluster {pattern} -q"));
+        let ids: Vec<String> = String::from_utf8_lossy(ran.stdout())
+            .lines()
+            .skip(1)
+            .map(|row| row.split('\t').next().unwrap().to_owned())
+            .collect();
+        assert_eq!(ids, expected, "{pattern}");
+    }
+    shop.write("literal{1,2}.jsonl", GOOD);
+    shop.ok("dedup literal{1,2}.jsonl -o out.jsonl");
+    let ran = shop.run("dedup in/{x,y}.jsonl -o none.jsonl");
+    assert!(ran.code() == 1 && ran.stderr().contains("no file matches"), "{}", ran.stderr());
+}
+
+#[test]
+fn fields_inside_fields_are_named_by_dots() {
+    let shop = Workshop::new();
+    shop.write(
+        "in.jsonl",
+        "{\"meta\":{\"doc\":{\"body\":\"a text\",\"key\":1}}}\n{\"meta\":{\"doc\":{\"body\":\"A text\",\"key\":2}}}\n",
+    );
+    shop.ok("dedup in.jsonl -o out.jsonl --text-field meta.doc.body --id-field meta.doc.key --removed removed.jsonl");
+    assert!(
+        shop.text("removed.jsonl").starts_with("{\"id\":\"2\",")
+            && shop.text("removed.jsonl").contains("\"near\":\"1\"")
+    );
+}
+
+#[test]
+fn every_command_takes_the_field_by_either_name() {
+    let shop = Workshop::new();
+    shop.write("in.jsonl", jsonl(&corpus(60).0).replace("\"text\"", "\"body\""));
+    for name in ["--field", "--text-field"] {
+        shop.ok(&format!("dedup in.jsonl --dry-run {name} body"));
+        shop.ok(&format!("pairs in.jsonl {name} body"));
+        shop.ok(&format!("cluster in.jsonl {name} body"));
+        shop.ok(&format!(
+            "decontaminate in.jsonl --annotate --benchmark in.jsonl --fields body -o out.jsonl --force {name} body"
+        ));
+        shop.ok(&format!("build in.jsonl -o f.nearset --near 0.8 --force {name} body"));
+        shop.ok(&format!("build in.jsonl -o i.nearset --index --near 0.8 --force {name} body"));
+        assert_eq!(shop.run(&format!("query f.nearset in.jsonl {name} body")).code(), 10);
+        shop.ok(&format!("search i.nearset in.jsonl {name} body"));
+        shop.ok(&format!("check f.nearset in.jsonl --against-items in.jsonl --near 0.9 --far 0.5 {name} body"));
+        shop.ok(&format!("plan --metric jaccard --near 0.8 --far 0.5 --capacity 10 --sample in.jsonl {name} body"));
+    }
+}
+
+#[test]
+fn a_search_tells_scripts_whether_it_found_something() {
+    let shop = Workshop::new();
+    shop.write("hashes.jsonl", hashes());
+    shop.ok("build hashes.jsonl -o h.nearset --index --metric hamming --near 31 --field pdq -q");
+    shop.write("far.jsonl", format!("{{\"pdq\":\"{}\"}}\n", "0f".repeat(32)));
+    let search = "search h.nearset --field pdq --within 4 -q";
+    assert_eq!(shop.run(&format!("{search} hashes.jsonl --exit-code")).code(), 10);
+    assert_eq!(shop.run(&format!("{search} far.jsonl --exit-code")).code(), 0);
+    assert_eq!(shop.run(&format!("{search} hashes.jsonl")).code(), 0);
+}
+
+#[test]
+fn colours_are_for_terminals() {
+    let shop = Workshop::new();
+    let plain = shop.run("dedup nosuch.jsonl -o out.jsonl").stderr();
+    assert!(
+        plain.starts_with("error: nosuch.jsonl") && plain.contains("\nhint: ") && !plain.contains('\u{1b}'),
+        "{plain}"
+    );
+    let forced = shop.command("dedup nosuch.jsonl -o out.jsonl").env("CLICOLOR_FORCE", "1").output().unwrap();
+    let forced = String::from_utf8_lossy(&forced.stderr).into_owned();
+    assert!(forced.contains("\u{1b}[1m\u{1b}[31merror:") && forced.contains("hint:"), "{forced:?}");
+}
+
+#[test]
+fn shells_complete_and_manuals_tell_every_command() {
+    let shop = Workshop::new();
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let script = String::from_utf8(shop.ok(&format!("completions {shell}")).stdout().to_vec()).unwrap();
+        assert!(
+            script.contains("nearset") && script.contains("on-error") && script.contains("decontaminate"),
+            "{shell}"
+        );
+    }
+    let page = String::from_utf8(shop.ok("man").stdout().to_vec()).unwrap();
+    assert!(page.starts_with(".ie") && page.contains(".TH nearset 1"), "{page}");
+    shop.ok("man pages");
+    let names = std::fs::read_dir(shop.path("pages")).unwrap().count();
+    let help = String::from_utf8(shop.ok("--help").stdout().to_vec()).unwrap();
+    let commands = help.split("Commands:\n").nth(1).unwrap().lines().take_while(|line| !line.is_empty());
+    let commands = commands.filter(|line| line.starts_with("  ") && !line.starts_with("   ")).count();
+    assert_eq!(names, commands, "a page per command but help, and one for the program");
+    assert!(shop.text("pages/nearset-dedup.1").contains("\\-\\-text\\-field"));
+    assert_eq!(shop.run("man pages").code(), 1, "pages are replaced only by force");
+    shop.ok("man pages --force");
+}

@@ -14,5 +14,6 @@ mod reference;
 mod report;
 mod resume;
 mod search;
+mod shards;
 mod support;
 mod units;

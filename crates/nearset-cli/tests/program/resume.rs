@@ -6,7 +6,7 @@ use crate::support::{Numbers, Workshop, corpus, jsonl};
 use crate::units;
 
 /// Kills the command again and again, resuming each time, and leaves it finished. How often it was killed.
-fn run_killing(shop: &Workshop, arguments: &str, numbers: &mut Numbers, longest_ms: u64) -> u32 {
+pub fn run_killing(shop: &Workshop, arguments: &str, numbers: &mut Numbers, longest_ms: u64) -> u32 {
     let mut kills = 0;
     loop {
         let mut child =
@@ -34,8 +34,10 @@ fn run_killing(shop: &Workshop, arguments: &str, numbers: &mut Numbers, longest_
                 child.wait().unwrap();
                 kills += 1;
                 // Killed after the names were given and the state was removed: it was done.
-                let names = ["out.jsonl", "out.jsonl.zst", "out.csv"];
-                let done = names.iter().any(|out| shop.exists(out))
+                let names = ["out.jsonl", "out.jsonl.zst", "out.csv", "out"];
+                // The last of a folder's shards is given its name last.
+                let is_there = |out: &str| shop.exists(if out == "out" { "out/b/part-1.jsonl.zst" } else { out });
+                let done = names.iter().any(|out| is_there(out))
                     && !names.iter().any(|out| shop.exists(&format!("{out}.resume/state.json")));
                 if done {
                     return kills;

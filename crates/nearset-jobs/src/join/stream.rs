@@ -290,7 +290,7 @@ pub(super) fn read(
             Ok(())
         },
     )?;
-    errors.expect_readable(counts.records, counts.faulty)?;
+    errors.expect_readable(on_error, counts.records, counts.faulty)?;
     (counts.errors, counts.more_errors) = (errors.shown, errors.more);
     Ok(counts)
 }

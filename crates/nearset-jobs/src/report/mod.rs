@@ -138,7 +138,8 @@ fn warnings(options: &RunOptions, tally: &Tally) -> Vec<String> {
     }
     if tally.faulty > 0 {
         let first = tally.errors.shown.first().map(|error| format!(", the first: {error}")).unwrap_or_default();
-        warnings.push(format!("{} records could not be read and were left out{first}", count(tally.faulty)));
+        let fate = if options.on_error == OnError::Keep { "kept as they are" } else { "left out" };
+        warnings.push(format!("{} records could not be read and were {fate}{first}", count(tally.faulty)));
     }
     for source in tally.sources.iter().filter(|source| source.broken) {
         warnings.push(format!("{} broke off after {} records.", source.name, count(source.records)));
@@ -150,6 +151,7 @@ fn option_facts(options: &RunOptions) -> Vec<Fact> {
     let on_error = match options.on_error {
         OnError::Fail => "fail",
         OnError::Skip => "skip",
+        OnError::Keep => "keep",
     };
     let mut facts = vec![Fact::new("text field", &options.fields.item), Fact::new("on error", on_error)];
     facts.extend(options.removed.as_ref().map(|removed| Fact::new("removed", removed.display())));

@@ -32,7 +32,7 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, bounded, unbounded};
 use nearset::Seed;
-use nearset_records::output::{check_sources, is_same_output, is_written_through};
+use nearset_records::output::{check_sources, is_folder, is_same_output, is_written_through, partial_path};
 use nearset_records::{
     Arena, Extracted, OutputError, OutputFile, OutputOptions, Position, ReadOptions, Reader, RecordError, Source,
     StateFolder, extract,
@@ -227,7 +227,7 @@ impl Start {
         }
         let outcome = O::deserialize(state.outcome.as_ref().unwrap_or(&serde_json::Value::Null));
         let outcome: O = outcome.map_err(|cause| folder.damaged(cause))?;
-        write::finish_named(&self.options, self.output.clone(), state)?;
+        write::finish_named(&self.options, &self.sources, self.output.clone(), state)?;
         commit(&outcome)?;
         self.remove_state()?;
         Ok(Some(Done { tally: state.tally.clone(), outcome, commit_seconds: 0.0, report_seconds: 0.0 }))
@@ -236,7 +236,8 @@ impl Start {
     /// Opens the outputs and runs `body`. If that fails and there is no checkpoint, nothing of them is left.
     pub fn guarded<T>(&self, body: impl FnOnce(Outputs) -> Result<T, RunError>) -> Result<T, RunError> {
         if let (Some(folder), Some(out)) = (&self.folder, &self.options.out) {
-            folder.remove_leftover(out)?;
+            let partial = if is_folder(out) { out.clone() } else { partial_path(out) };
+            folder.remove_leftover(&partial)?;
         }
         // From here on the outputs are locked: what lies under their partial names is this run's and no other's.
         let lengths = self.resumed.as_ref().map(|state| &state.outputs);
@@ -251,7 +252,7 @@ impl Start {
         let outcome = begin();
         let resumable = self.folder.as_ref().is_some_and(StateFolder::exists);
         if outcome.is_err() && !resumable {
-            write::remove_partial(&self.options);
+            write::remove_partial(&self.options, &self.sources);
             self.remove_state()?;
         }
         outcome.map_err(|error| match error {
@@ -318,7 +319,7 @@ impl Start {
         let reader = Reader::open_at(Arc::clone(&self.sources), read, position);
         let (mut outputs, commit_seconds) = self.read_all(reader, worker, &mut committer, outputs)?;
         let Tally { records, faulty, errors, .. } = &committer.tally;
-        errors.expect_readable(*records, *faulty)?;
+        errors.expect_readable(self.options.on_error, *records, *faulty)?;
         let outcome = committer.decider.outcome(&committer.tally)?;
         let reporting = Instant::now();
         if let Some(report) = &mut outputs.report {
@@ -406,6 +407,7 @@ impl Start {
         }
         if let Some(folder) = &self.folder {
             let mut state = committer.state(Phase::Finishing, Position::default());
+            outputs.end()?;
             state.outputs = outputs.lengths()?;
             state.outputs.report = outputs.report.as_mut().map(OutputFile::checkpoint).transpose()?;
             state.outputs.saved = saved.as_mut().map(OutputFile::checkpoint).transpose()?;

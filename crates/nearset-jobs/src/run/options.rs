@@ -15,6 +15,8 @@ pub enum OnError {
     Fail,
     /// Leave it out, count it and say so.
     Skip,
+    /// Write it as it is, compared with nothing, count it and say so.
+    Keep,
 }
 
 /// How to read, and what to write.

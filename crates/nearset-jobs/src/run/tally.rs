@@ -4,8 +4,8 @@ use nearset_records::{Source, chain};
 use nearset_view::run::SourceSummary;
 use serde::{Deserialize, Serialize};
 
-use super::RunError;
 use super::samples::Samples;
+use super::{OnError, RunError};
 
 /// Errors that are kept word by word.
 const SHOWN_ERRORS: usize = 20;
@@ -52,10 +52,12 @@ impl Errors {
         }
     }
 
-    /// Refuses to call it done if nothing could be read: a field was misspelt, say.
-    pub fn expect_readable(&self, records: u64, faulty: u64) -> Result<(), RunError> {
+    /// Refuses to call it done if all records were left out: a field was misspelt, say.
+    pub fn expect_readable(&self, on_error: OnError, records: u64, faulty: u64) -> Result<(), RunError> {
         match self.shown.first() {
-            Some(first) if records == faulty => Err(RunError::NothingReadable { records, first: first.clone() }),
+            Some(first) if records == faulty && on_error != OnError::Keep => {
+                Err(RunError::NothingReadable { records, first: first.clone() })
+            }
             _ => Ok(()),
         }
     }

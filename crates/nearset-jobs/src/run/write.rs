@@ -4,7 +4,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crossbeam_channel::{Receiver, Sender};
-use nearset_records::output::{Value, is_written_through, json_string, partial_path};
+use nearset_records::output::{
+    Value, is_folder, is_written_through, json_string, partial_path, publish_shards, remove_partial_shards,
+};
 use nearset_records::{
     Added, AddedKind, AnyWriter, Fields, OutputError, OutputFile, OutputOptions, RecordWriter, Source, StateFolder,
     chain,
@@ -12,7 +14,7 @@ use nearset_records::{
 
 use super::commit::text_of;
 use super::job::{Job, Verdict};
-use super::options::RunOptions;
+use super::options::{OnError, RunOptions};
 use super::state::{Lengths, State};
 
 /// How a run decides, and so what it can say about a record.
@@ -67,6 +69,8 @@ pub(crate) struct Outputs {
     /// Empty until all records are decided on.
     pub(super) report: Option<OutputFile>,
     annotate: bool,
+    /// Whether records that could not be read are written as they are.
+    keeps_faulty: bool,
     /// What texts are called, where those of removed records are wanted.
     removed_text: Option<Fields>,
     manner: Manner,
@@ -109,6 +113,7 @@ impl Outputs {
             removed,
             report,
             annotate: options.annotate,
+            keeps_faulty: options.on_error == OnError::Keep,
             removed_text,
             manner,
             sources: Arc::clone(sources),
@@ -166,6 +171,7 @@ impl Outputs {
         if let Some(out) = &mut self.out {
             let near = Value::Bool(!verdict.is_kept());
             match verdict {
+                Verdict::Faulty if self.keeps_faulty => out.pass_through(&job.batch, i)?,
                 Verdict::Faulty => out.leave_out(&job.batch)?,
                 Verdict::Against { .. } if self.annotate && matches!(self.manner, Manner::Compared { .. }) => {
                     out.annotate(&job.batch, i, &[near, Value::Null, Value::Null])?;
@@ -200,9 +206,8 @@ impl Outputs {
                 _ => out.leave_out(&job.batch)?,
             }
         }
-        if self.removed.is_some()
-            && (!verdict.is_kept() || matches!(verdict, Verdict::Leaks { .. } | Verdict::Repeats { .. }))
-        {
+        let is_kept = verdict.is_kept() || self.keeps_faulty && matches!(verdict, Verdict::Faulty);
+        if self.removed.is_some() && (!is_kept || matches!(verdict, Verdict::Leaks { .. } | Verdict::Repeats { .. })) {
             self.removal(job, i, verdict)?;
         }
         Ok(())
@@ -288,6 +293,11 @@ impl Outputs {
         }
     }
 
+    /// Takes note that there are no more records.
+    pub(super) fn end(&mut self) -> Result<(), OutputError> {
+        self.out.as_mut().map_or(Ok(()), AnyWriter::end)
+    }
+
     /// Makes all that was written durable and says how long it is.
     pub(super) fn lengths(&mut self) -> Result<Lengths, OutputError> {
         Ok(Lengths {
@@ -307,7 +317,12 @@ impl Outputs {
 }
 
 /// Gives complete outputs their names, those that do not have them yet.
-pub(super) fn finish_named(options: &RunOptions, mut output: OutputOptions, state: &State) -> Result<(), OutputError> {
+pub(super) fn finish_named(
+    options: &RunOptions,
+    sources: &[Source],
+    mut output: OutputOptions,
+    state: &State,
+) -> Result<(), OutputError> {
     output.keep_partial = true;
     let waits = |path: &Path| partial_path(path).exists();
     let saved = options.save.as_ref().zip(state.outputs.saved);
@@ -319,6 +334,9 @@ pub(super) fn finish_named(options: &RunOptions, mut output: OutputOptions, stat
             OutputFile::resume(path, length, &output)?.finish()?;
         }
     }
+    if let Some(folder) = options.out.as_ref().filter(|out| is_folder(out)) {
+        return publish_shards(folder, sources);
+    }
     if let (Some(path), Some(checkpoint)) = (&options.out, state.outputs.out)
         && (waits(path) || !path.exists())
     {
@@ -328,7 +346,10 @@ pub(super) fn finish_named(options: &RunOptions, mut output: OutputOptions, stat
 }
 
 /// Removes what an unfinished run leaves under partial names. Saved filters remove their own.
-pub(super) fn remove_partial(options: &RunOptions) {
+pub(super) fn remove_partial(options: &RunOptions, sources: &[Source]) {
+    if let Some(folder) = options.out.as_ref().filter(|out| is_folder(out)) {
+        remove_partial_shards(folder, sources);
+    }
     let all = [&options.out, &options.removed, &options.report].into_iter().flatten();
     for path in all.filter(|path| !is_written_through(path)) {
         // What is not there need not be removed, and what cannot be removed is named as partial.

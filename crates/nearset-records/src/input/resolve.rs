@@ -146,7 +146,7 @@ pub fn resolve<S: AsRef<str>>(arguments: &[S], format: Option<Format>) -> Result
             sources.list.push(Source::stdin(format)?);
         } else if path.is_dir() {
             add_folder(&mut sources, path, format)?;
-        } else if path.exists() || !argument.contains(['*', '?', '[']) {
+        } else if path.exists() || !argument.contains(['*', '?', '[', '{']) {
             // A name that exists is meant literally, brackets and all.
             sources.list.push(Source::file(path.to_owned(), format)?);
         } else {
@@ -157,13 +157,23 @@ pub fn resolve<S: AsRef<str>>(arguments: &[S], format: Option<Format>) -> Result
 }
 
 fn add_matches(sources: &mut Sources, pattern: &str, format: Option<Format>) -> Result<(), InputError> {
-    let matches = glob::glob(pattern).map_err(|cause| InputError::BadPattern { pattern: pattern.to_owned(), cause })?;
+    // What is hidden is passed over, as in folders, unless the pattern has a name that begins so.
+    let names_hidden = pattern.split('/').any(|name| name.starts_with('.') && name != "." && name != "..");
+    let options = glob::MatchOptions { require_literal_leading_dot: !names_hidden, ..glob::MatchOptions::default() };
     let mut any = false;
-    let mut paths = matches.collect::<Result<Vec<_>, _>>().map_err(|error| InputError::Unreadable {
-        path: error.path().to_owned(),
-        cause: io::Error::from(error.error().kind()),
-    })?;
+    let mut paths = Vec::new();
+    for alternative in alternatives(pattern) {
+        let matches = glob::glob_with(&alternative, options)
+            .map_err(|cause| InputError::BadPattern { pattern: pattern.to_owned(), cause })?;
+        for path in matches {
+            paths.push(path.map_err(|error| InputError::Unreadable {
+                path: error.path().to_owned(),
+                cause: io::Error::from(error.error().kind()),
+            })?);
+        }
+    }
     paths.sort();
+    paths.dedup();
     for path in paths {
         any = true;
         if path.is_dir() {
@@ -173,6 +183,37 @@ fn add_matches(sources: &mut Sources, pattern: &str, format: Option<Format>) -> 
         }
     }
     if any { Ok(()) } else { Err(InputError::NoMatch { pattern: pattern.to_owned() }) }
+}
+
+/// Returns the patterns that a pattern with `{a,b}` stands for, as shells read it. Braces without a comma are meant literally.
+fn alternatives(pattern: &str) -> Vec<String> {
+    let mut depth = 0;
+    let mut cuts = Vec::new();
+    for (at, c) in pattern.char_indices() {
+        match c {
+            '{' => {
+                depth += 1;
+                if depth == 1 {
+                    cuts = vec![at];
+                }
+            }
+            ',' if depth == 1 => cuts.push(at),
+            '}' if depth > 0 => {
+                depth -= 1;
+                if depth == 0 && cuts.len() > 1 {
+                    let (before, after) = (&pattern[..cuts[0]], &pattern[at + 1..]);
+                    cuts.push(at);
+                    let part = |ends: &[usize]| &pattern[ends[0] + 1..ends[1]];
+                    return cuts
+                        .windows(2)
+                        .flat_map(|ends| alternatives(&format!("{before}{}{after}", part(ends))))
+                        .collect();
+                }
+            }
+            _ => {}
+        }
+    }
+    vec![pattern.to_owned()]
 }
 
 fn add_folder(sources: &mut Sources, folder: &Path, format: Option<Format>) -> Result<(), InputError> {
@@ -218,4 +259,19 @@ fn walk(sources: &mut Sources, folder: &Path, format: Option<Format>) -> Result<
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn braces_stand_for_their_parts() {
+        assert_eq!(alternatives("a{b,c}d"), ["abd", "acd"]);
+        assert_eq!(alternatives("{a,b{c,d}}-{1,2}"), ["a-1", "a-2", "bc-1", "bc-2", "bd-1", "bd-2"]);
+        assert_eq!(alternatives("x{,.gz}"), ["x", "x.gz"]);
+        for literal in ["a{b}c", "a}b{c", "{", "a{b,c", "a"] {
+            assert_eq!(alternatives(literal), [literal]);
+        }
+    }
 }

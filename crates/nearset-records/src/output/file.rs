@@ -72,6 +72,16 @@ pub fn partial_path(path: &Path) -> PathBuf {
     }
 }
 
+/// Gives an output its name that was completed beside its place.
+pub(super) fn publish(path: &Path) -> Result<(), OutputError> {
+    let file = match Target::of(path) {
+        Ok(Target::File(file)) => file,
+        _ => path.to_owned(),
+    };
+    let renamed = fs::rename(beside(&file), &file).and_then(|()| sync_folder(&file));
+    renamed.map_err(|cause| OutputError::from_io(path, cause))
+}
+
 fn beside(path: &Path) -> PathBuf {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(".partial");
@@ -283,7 +293,13 @@ impl OutputFile {
         self.try_finish().map_err(|cause| OutputError::from_io(&self.path, cause))
     }
 
-    fn try_finish(&mut self) -> io::Result<()> {
+    /// Makes the output whole and durable beside its place, where [`publish`] finds it.
+    pub(super) fn complete(mut self) -> Result<(), OutputError> {
+        self.keep_partial = true;
+        self.try_complete().map_err(|cause| OutputError::from_io(&self.path, cause))
+    }
+
+    fn try_complete(&mut self) -> io::Result<()> {
         if !self.any_member {
             self.open_member()?;
         }
@@ -291,6 +307,11 @@ impl OutputFile {
         if let Device::File(file) = self.close_member()?.to.get_ref() {
             file.sync_all()?;
         }
+        Ok(())
+    }
+
+    fn try_finish(&mut self) -> io::Result<()> {
+        self.try_complete()?;
         let Some(place) = &self.place else {
             return Ok(());
         };

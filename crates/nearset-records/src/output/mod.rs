@@ -9,6 +9,7 @@ mod any;
 mod file;
 mod parquet;
 mod records;
+mod shards;
 mod table;
 mod target;
 
@@ -18,5 +19,6 @@ pub use any::{AnyWriter, check_sources};
 pub use file::{OutputFile, OutputOptions, partial_path};
 pub use parquet::ParquetWriter;
 pub use records::{Checkpoint, RecordWriter};
+pub use shards::{ShardWriter, is_folder, publish_shards, remove_partial_shards};
 pub use table::TableFile;
 pub use target::{is_same_output, is_stdout, is_written_through};

@@ -36,6 +36,8 @@ const STEP: usize = 1024;
 pub struct ParquetWriter {
     path: PathBuf,
     sources: Arc<[Source]>,
+    /// The number that the first of them has for those who decide.
+    first: usize,
     writer: SerializedFileWriter<OutputFile>,
     /// The first source's.
     schema: TypePtr,
@@ -96,7 +98,18 @@ impl ParquetWriter {
         let out = OutputFile::create(path, &options)?;
         let writer = SerializedFileWriter::new(out, extended, properties).map_err(|cause| writing(path, cause))?;
         let current = Current { index: 0, file, group: 0, keep: Vec::new() };
-        Ok(Self { path: path.to_owned(), sources, writer, schema, added, replaces_text, current })
+        Ok(Self { path: path.to_owned(), sources, first: 0, writer, schema, added, replaces_text, current })
+    }
+
+    /// Says that the first source is number `first` in decisions.
+    pub(super) fn count_sources_from(&mut self, first: usize) {
+        self.first = first;
+    }
+
+    /// Keeps the next row of a source as it is; added columns are null, and so is a text that would be written anew.
+    pub(super) fn pass_through(&mut self, source: usize) -> Result<(), OutputError> {
+        let values = vec![Value::Null; self.added.len()];
+        self.decide(source, Some(&values))
     }
 
     /// Returns whether the texts are written anew, so that a row is kept with its text.
@@ -113,6 +126,7 @@ impl ParquetWriter {
     /// # Panics
     /// If there is no such source, a later one came before, or the values are not those of the added columns.
     pub fn decide(&mut self, source: usize, kept: Option<&[Value<'_>]>) -> Result<(), OutputError> {
+        let source = source - self.first;
         assert!(source >= self.current.index, "source {source} after source {}", self.current.index);
         if source > self.current.index {
             self.end_source()?;
@@ -192,9 +206,14 @@ impl ParquetWriter {
     ///
     /// # Errors
     /// If the last rows cannot be copied, or the device is full or fails.
-    pub fn finish(mut self) -> Result<(), OutputError> {
+    pub fn finish(self) -> Result<(), OutputError> {
+        self.complete()?.finish()
+    }
+
+    /// Writes the footer.
+    pub(super) fn complete(mut self) -> Result<OutputFile, OutputError> {
         self.end_source()?;
-        self.writer.into_inner().map_err(|cause| writing(&self.path, cause))?.finish()
+        self.writer.into_inner().map_err(|cause| writing(&self.path, cause))
     }
 }
 

@@ -22,6 +22,9 @@ pub struct Checkpoint {
     pub started: bool,
     /// Whether the last record lacks its line end.
     pub open_line: bool,
+    /// Which of several outputs it is; those before are complete.
+    #[serde(default)]
+    pub shard: usize,
 }
 
 /// The first source that records came from, which all others must be like.
@@ -219,6 +222,20 @@ impl RecordWriter {
         self.out.write(&self.scratch)
     }
 
+    /// Writes record `i`, which could not be read, as it is; added fields are null where it has room for them.
+    pub(super) fn pass_through(&mut self, batch: &Batch, i: usize) -> Result<(), OutputError> {
+        let is_added = !self.added.is_empty() && !self.added.iter().any(|added| added.is_own);
+        if !is_added || batch.format().layout().written_as().is_some() {
+            return self.copy(batch, i);
+        }
+        let nulls = vec![Value::Null; self.added.len()];
+        match self.annotate(batch, i, &nulls) {
+            // It is no object, or no row; the line before it is closed.
+            Err(OutputError::Record(_)) => self.out.write(batch.raw(i)),
+            written => written,
+        }
+    }
+
     fn record_error(&self, batch: &Batch, i: usize, fault: RecordFault) -> RecordError {
         RecordError { name: Arc::clone(batch.name()), line: batch.line(i), fault }
     }
@@ -258,7 +275,7 @@ impl RecordWriter {
             return Err(OutputError::NotResumable { path, what });
         }
         let length = self.out.checkpoint()?;
-        Ok(Checkpoint { length, started: self.started, open_line: self.open_line })
+        Ok(Checkpoint { length, started: self.started, open_line: self.open_line, shard: 0 })
     }
 
     fn counted_first(&self) -> Option<&First> {
@@ -269,12 +286,17 @@ impl RecordWriter {
     ///
     /// # Errors
     /// If the device is full or fails.
-    pub fn finish(mut self) -> Result<(), OutputError> {
+    pub fn finish(self) -> Result<(), OutputError> {
+        self.complete()?.finish()
+    }
+
+    /// Writes what comes last.
+    pub(super) fn complete(mut self) -> Result<OutputFile, OutputError> {
         if let Some(first) = self.counted_first() {
             let counted = first.format.layout().counted(&first.preamble, self.rows);
             self.out.patch_start(&counted.map_err(|why| self.unsupported(why))?)?;
         }
-        self.out.finish()
+        Ok(self.out)
     }
 }
 
