@@ -168,6 +168,11 @@ pub struct Args {
     #[arg(long, conflicts_with = "no_verify")]
     exhaustive: bool,
 
+    /// Look for candidates as if --near were this, which is lower: with --exhaustive the same pairs are compared whatever --near is, as
+    /// `nearset explore` shows them
+    #[arg(long, value_name = "SIMILARITY", conflicts_with_all = ["no_verify", "against", "save"])]
+    candidates: Option<f64>,
+
     /// The most memory that records may take to be compared with, such as 8G; otherwise what the machine, or its group of processes, has
     /// left. If that is too little for all of them, files are read twice, and what memory can't hold goes to scratch space: the output is
     /// the same

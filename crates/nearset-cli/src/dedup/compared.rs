@@ -19,6 +19,13 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     options.keep = args.keep.clone();
     options.follow_chains = args.chain;
     options.exhaustive = args.exhaustive;
+    if let Some(candidates) = args.candidates.filter(|&candidates| candidates > args.near) {
+        let near = args.near;
+        return Err(
+            Usage(format!("--candidates {candidates} is above --near {near}: what is near would be missed")).into()
+        );
+    }
+    options.candidates = args.candidates;
     options.memory = args.memory;
     options.screen = args.screen()?;
     options.library = library_name(args)?;

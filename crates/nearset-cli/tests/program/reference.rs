@@ -146,6 +146,8 @@ fn every_engine_answers_as_the_reference_does() {
             assert!(removed > 100 && removed < 600, "{options}: {removed} of {}", records.len());
             let mut engines =
                 vec![("in.jsonl", 1, ""), ("in.jsonl", 5, "--exhaustive"), ("in.jsonl.zst", 2, "--memory 1G")];
+            // More candidates are no more that is near.
+            engines.push(("in.jsonl", 2, "--candidates 0.4 --exhaustive"));
             if matches!(keep, Keep::First) {
                 // Rounds of a few records, and of one batch.
                 engines.extend([("in.jsonl", 1, "--memory 20000"), ("in.jsonl.zst", 4, "--memory 60000 --exhaustive")]);

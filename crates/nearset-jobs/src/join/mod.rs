@@ -83,7 +83,7 @@ impl JoinOptions {
     /// # Errors
     /// If the promise can't be made.
     pub fn plan(&self) -> Result<JoinPlan, PlanError> {
-        JoinPlan::new(&self.wanted)
+        JoinPlan::new(&self.wanted, &self.wanted)
     }
 
     /// Starts a table of results, and makes ready to cut texts for it.
@@ -144,13 +144,15 @@ pub struct Needs {
 }
 
 impl JoinPlan {
-    fn new(wanted: &Request) -> Result<Self, PlanError> {
-        let spec = wanted.plan_join()?;
+    /// What is near as `wanted` says, among candidates that are looked up as `layout` says.
+    fn new(wanted: &Request, layout: &Request) -> Result<Self, PlanError> {
+        let near = wanted.plan_join()?.near;
+        let spec = layout.plan_join()?;
         let index = ShingleIndex::expected_bytes(spec.keys());
         Ok(Self {
             near: wanted.near,
             max_false_negative: spec.max_false_negative,
-            missed: 1.0 - spec.success_probability(spec.near),
+            missed: 1.0 - spec.success_probability(near),
             shingling: spec.shingling.to_string(),
             keys: spec.keys(),
             bytes_per_record: index + texts::BYTES_A_RECORD,

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use nearset::Similarity;
 use nearset::index::{Placed, Proposal, ShingleKeys, StarClusters};
 use nearset_records::{Fields, Source, StateFolder};
 
@@ -44,6 +45,10 @@ impl OwnSet<'_> {
     }
 }
 
+fn larger(a: Similarity, b: Similarity) -> Similarity {
+    if a < b { b } else { a }
+}
+
 /// What one thread looks up and compares with.
 #[derive(Default)]
 struct Room {
@@ -58,6 +63,8 @@ const AT_ONCE: usize = 64;
 pub(super) struct Stars {
     pub clusters: StarClusters,
     pub texts: Texts,
+    /// The similarity from which on records are near; candidates may be looked up for a lower one.
+    near: Similarity,
     /// How many are near each entry.
     pub members: Vec<u32>,
     /// Where the entries of each library end; those of the run itself come behind.
@@ -80,7 +87,13 @@ impl Stars {
         let clusters = StarClusters::new(&cutter.spec).following_chains(follow_chains);
         let texts = Texts::new(sources, fields, cutter, folder, scratch);
         let (members, libraries) = (Vec::new(), Vec::new());
-        Self { clusters, texts, members, libraries, most_bytes: u64::MAX, rooms: Vec::new() }
+        Self { clusters, texts, near: cutter.spec.near, members, libraries, most_bytes: u64::MAX, rooms: Vec::new() }
+    }
+
+    /// The same, where records are near from this similarity on.
+    pub fn from(mut self, near: Similarity) -> Self {
+        self.near = near;
+        self
     }
 
     /// The same, with everything compared that shares a key.
@@ -214,7 +227,7 @@ impl Stars {
         read.read(keys);
         self.clusters.propose(read, |entry, least| {
             let set = set.get(|| place.map_or(Ok(Vec::new()), |place| self.texts.read_set(place, reread)))?;
-            self.texts.compare_by(reread, entry, set, least)
+            self.texts.compare_by(reread, entry, set, larger(least, self.near))
         })
     }
 
@@ -229,13 +242,13 @@ impl Stars {
         if self.members.len() >= u32::MAX as usize {
             return Err(RunError::TooMany);
         }
-        let texts = &mut self.texts;
+        let (near, texts) = (self.near, &mut self.texts);
         let placed = self.clusters.add(keys, proposal, |entry, least| {
             let set = set.get(|| {
                 let place = place(texts)?;
                 texts.set(place)
             })?;
-            texts.compare(entry, set, least)
+            texts.compare(entry, set, larger(least, near))
         })?;
         let (near, entry) = match placed {
             Placed::Member { of, similarity, entry, compared } => {

@@ -62,6 +62,8 @@ pub struct VerifiedDedupOptions {
     pub memory: Option<u64>,
     /// Whether a record is compared with all that share a key with it, however many.
     pub exhaustive: bool,
+    /// The similarity that candidates are looked up for, where it is below `near`: the same pairs are then compared whatever `near` is.
+    pub candidates: Option<f64>,
 }
 
 impl VerifiedDedupOptions {
@@ -77,14 +79,32 @@ impl VerifiedDedupOptions {
             library: None,
             memory: None,
             exhaustive: false,
+            candidates: None,
         }
+    }
+
+    /// What decides which records are compared.
+    fn layout(&self) -> Request {
+        let mut layout = self.wanted.clone();
+        layout.near = self.candidates.map_or(layout.near, |candidates| candidates.min(layout.near));
+        layout
     }
 
     /// Everything here that decides the output's bytes.
     fn fingerprint(&self, plan: &JoinPlan) -> Fingerprint {
         // Taken apart, so that a new option can't be forgotten here.
-        let Self { wanted, run: _, keep, follow_chains, screen, libraries, library: saved, memory: _, exhaustive } =
-            self;
+        let Self {
+            wanted,
+            run: _,
+            keep,
+            follow_chains,
+            screen,
+            libraries,
+            library: saved,
+            memory: _,
+            exhaustive,
+            candidates,
+        } = self;
         let mut all = Fingerprint::new();
         let mut note = |name: &str, value: String| all.insert(name.to_owned(), value);
         note("verify", "true".to_owned());
@@ -95,6 +115,9 @@ impl VerifiedDedupOptions {
         note("keep", format!("{keep:?}"));
         note("chain", follow_chains.to_string());
         note("exhaustive", exhaustive.to_string());
+        if let Some(candidates) = candidates {
+            note("candidates", candidates.to_string());
+        }
         note("the library", named(saved.as_deref()));
         for (i, path) in (1..).zip(libraries) {
             // One that is extended changes as the run ends, and is compared by its checksum.
@@ -249,7 +272,7 @@ impl VerifiedDedup {
     /// If the promise can't be made, two outputs are one file, the records can't go to one output of this name, a pipe would have to be read
     /// twice, or the run to be resumed was another one.
     pub fn prepare(sources: impl Into<Arc<[Source]>>, options: VerifiedDedupOptions) -> Result<Self, RunError> {
-        let mut plan = JoinPlan::new(&options.wanted)?;
+        let mut plan = JoinPlan::new(&options.wanted, &options.layout())?;
         let reason = if options.follow_chains { "near an earlier record" } else { "near a kept record" };
         let mut against = options.screen.names();
         against.extend(options.libraries.iter().map(|path| path.display().to_string()));
@@ -345,7 +368,8 @@ impl VerifiedDedup {
         let saved = start.folder().filter(|_| keeps_model && start.resumed_records() > 0).map(log::load_model);
         let saved = saved.transpose()?;
         let model = saved.as_ref().or_else(|| libraries.get(extended.unwrap_or(0)).map(Library::model));
-        let cutter = Cutter::with_model(model, &start.sources, wanted, fields, progress)?.with_screen(against);
+        let cutter =
+            Cutter::with_model(model, &start.sources, &options.layout(), fields, progress)?.with_screen(against);
         let library = match lock {
             Some(lock) => {
                 let (promise, base) = ((&cutter.spec, options.follow_chains), extended.map(|at| &libraries[at]));
@@ -356,7 +380,8 @@ impl VerifiedDedup {
         let needs = self.plan.needs.as_ref();
         let scratch = needs.map_or_else(std::env::temp_dir, |needs| needs.scratch.clone());
         let mut stars = Stars::new(&start.sources, fields, options.follow_chains, &cutter, start.folder(), scratch)
-            .exhaustive(options.exhaustive);
+            .exhaustive(options.exhaustive)
+            .from(wanted.plan_join()?.near);
         stars.most_bytes = needs.and_then(|needs| needs.available).unwrap_or(u64::MAX);
         libraries.iter().try_for_each(|library| stars.add_library(library, &cutter))?;
         let read = ReadOptions::new(fields.clone());
@@ -426,7 +451,7 @@ impl VerifiedDedup {
     fn page(&self, tally: &Tally, outcome: &Outcome, progress: &Progress) -> Result<String, RunError> {
         let Self { start, options, plan } = self;
         let wanted = &options.wanted;
-        let spec = wanted.plan_join()?;
+        let spec = options.layout().plan_join()?;
         let found =
             |similarity: f64| Similarity::jaccard(similarity).map_or(f64::NAN, |at| spec.success_probability(at));
         let promised = (0..=100).map(|hundredth| f64::from(hundredth) / 100.0);
