@@ -119,7 +119,8 @@ fn option(command: &str, name: &str) -> String {
         "max false positive" => "max-fp",
         "shingling" => "shingle",
         "text field" | "id field" | "annotate" | "removed" | "save" | "report" | "near" | "seed" | "capacity"
-        | "against" | "verify" | "keep" | "chain" | "exhaustive" | "candidates" | "mask" | "share" | "mass" => name,
+        | "against" | "verify" | "keep" | "chain" | "exhaustive" | "candidates" | "decisions" | "mask" | "share"
+        | "mass" => name,
         _ => return name.to_owned(),
     };
     format!("--{}", flag.replace(' ', "-"))

@@ -173,6 +173,11 @@ pub struct Args {
     #[arg(long, value_name = "SIMILARITY", conflicts_with_all = ["no_verify", "against", "save"])]
     candidates: Option<f64>,
 
+    /// Pairs that somebody has looked at, as `nearset explore` exports them: lines of JSON such as {"a": "id1", "b": "id2", "duplicate": true}.
+    /// They are treated as said, whatever their similarity
+    #[arg(long, value_name = "FILE", conflicts_with = "no_verify")]
+    decisions: Option<PathBuf>,
+
     /// The most memory that records may take to be compared with, such as 8G; otherwise what the machine, or its group of processes, has
     /// left. If that is too little for all of them, files are read twice, and what memory can't hold goes to scratch space: the output is
     /// the same

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use nearset::Shingling;
-use nearset_jobs::join::{VerifiedDedup, VerifiedDedupOptions, VerifiedDedupSummary};
+use nearset_jobs::join::{Decisions, VerifiedDedup, VerifiedDedupOptions, VerifiedDedupSummary};
 use nearset_jobs::library::is_library;
 
 use super::Args;
@@ -26,6 +26,10 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
         );
     }
     options.candidates = args.candidates;
+    if let Some(path) = &args.decisions {
+        options.decisions = Decisions::read(path)?;
+    }
+    let decided = options.decisions.len();
     options.memory = args.memory;
     options.screen = args.screen()?;
     options.library = library_name(args)?;
@@ -40,6 +44,13 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     let summary = args.explained(join::watched(total, args.running.quiet, |progress| dedup.run(progress))?)?;
     if !args.running.quiet {
         print_summary(&summary, args);
+        if let Some(path) = &args.decisions {
+            let unknown = match summary.unknown_ids {
+                0 => String::new(),
+                unknown => format!("; {} of its ids are of no record that was compared", show::count(unknown)),
+            };
+            eprintln!("decided   {} pairs as {} says{unknown}", show::count(decided), path.display());
+        }
         args.print_report(summary.report_seconds);
     }
     args.print_json(&summary)?;

@@ -1,6 +1,6 @@
 //! What a join answers, by the shortest program that does: every record is compared with every kept one before it. All engines equal it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::support::{Numbers, Workshop, words};
 
@@ -32,8 +32,22 @@ fn shingles(text: &str) -> BTreeSet<&str> {
     if all.is_empty() && !text.is_empty() { [text].into() } else { all }
 }
 
+/// Pairs that somebody marked, by their ids, and whether as duplicates.
+type Marks = BTreeMap<(String, String), bool>;
+
 /// Decides on records, those of a library before all others. The answers are those of the records themselves, in the order of reading.
 fn reference(library: &[Record], records: &[Record], near: f64, keep: Keep, follow_chains: bool) -> Vec<Answer> {
+    decided(library, records, near, keep, follow_chains, &Marks::new())
+}
+
+fn decided(
+    library: &[Record],
+    records: &[Record],
+    near: f64,
+    keep: Keep,
+    follow_chains: bool,
+    marks: &Marks,
+) -> Vec<Answer> {
     let mut order: Vec<usize> = (0..records.len()).collect();
     order.sort_by_key(|&i| match keep {
         Keep::First => 0,
@@ -47,14 +61,24 @@ fn reference(library: &[Record], records: &[Record], near: f64, keep: Keep, foll
     for i in order {
         let set = shingles(&records[i].text);
         let mut nearest: Answer = None;
+        let mut forced: Answer = None;
         for (other, theirs) in &entries {
+            let (a, b) = (records[i].id.clone(), other.id.clone());
+            let marked = marks.get(&(a.clone(), b.clone())).or(marks.get(&(b, a)));
             let shared = set.intersection(theirs).count() as f64;
             let similarity = shared / (set.len() as f64 + theirs.len() as f64 - shared);
+            if marked == Some(&true) && forced.is_none() {
+                forced = Some((other.id.clone(), similarity));
+            }
             // Of equally near ones the earliest; an empty text is near nothing.
-            if similarity >= near && nearest.as_ref().is_none_or(|(_, most)| similarity > *most) {
+            if marked != Some(&false)
+                && similarity >= near
+                && nearest.as_ref().is_none_or(|(_, most)| similarity > *most)
+            {
                 nearest = Some((other.id.clone(), similarity));
             }
         }
+        let nearest = forced.or(nearest);
         let is_copy = nearest.as_ref().is_some_and(|(_, similarity)| *similarity == 1.0);
         if nearest.is_none() || follow_chains && !is_copy {
             entries.push((&records[i], set));
@@ -226,4 +250,77 @@ fn killed_and_resumed(memory: &str) {
     }
     assert!(kills > 0);
     assert_same(&answers(&shop, "out.jsonl"), &expected, "resumed");
+}
+
+#[test]
+fn marked_pairs_are_treated_as_said_by_every_engine() {
+    let shop = Workshop::new();
+    let mut numbers = Numbers(34);
+    let records = corpus(&mut numbers, 700);
+    shop.write("in.jsonl", lines(&records));
+    shop.write("in.jsonl.zst", zstd::encode_all(lines(&records).as_bytes(), 3).unwrap());
+    let plain = reference(&[], &records, 0.8, Keep::First, false);
+    let mut marks = Marks::new();
+    for (record, answer) in records.iter().zip(&plain).filter(|(record, _)| !record.text.is_empty()) {
+        let other = &records[numbers.below(records.len() as u64) as usize];
+        match answer {
+            // Every third that would go is different from what it is near.
+            Some((of, _)) if numbers.below(3) == 0 => {
+                marks.insert((record.id.clone(), of.clone()), false);
+            }
+            // Some that have nothing in common are duplicates.
+            None if numbers.below(4) == 0 && !other.text.is_empty() && other.id != record.id => {
+                marks.insert((record.id.clone(), other.id.clone()), true);
+            }
+            _ => {}
+        }
+    }
+    // Either order is the same pair.
+    let mirrored: Vec<_> = marks.keys().filter(|(a, b)| marks.contains_key(&(b.clone(), a.clone()))).cloned().collect();
+    marks.retain(|key, _| !mirrored.contains(key));
+    let line =
+        |((a, b), said): (&(String, String), &bool)| format!("{{\"a\":\"{a}\",\"b\":\"{b}\",\"duplicate\":{said}}}\n");
+    let mut decisions: String = marks.iter().map(line).collect();
+    decisions += "{\"a\":\"r0\",\"b\":\"of no record\",\"duplicate\":true}\n";
+    shop.write("decisions.jsonl", decisions);
+    for (options, keep, follow_chains) in [
+        ("", Keep::First, false),
+        ("--chain", Keep::First, true),
+        ("--memory 20000", Keep::First, false),
+        ("--exhaustive --candidates 0.5", Keep::First, false),
+        ("--keep longest", Keep::Longest, false),
+        ("--keep max:rank", Keep::Max, false),
+    ] {
+        let expected = decided(&[], &records, 0.8, keep, follow_chains, &marks);
+        let differ =
+            expected.iter().zip(&reference(&[], &records, 0.8, keep, follow_chains)).filter(|(a, b)| a != b).count();
+        assert!(differ > 100, "{options}: the marks change {differ} answers");
+        for (input, threads) in [("in.jsonl", 1), ("in.jsonl.zst", 3)] {
+            let what = format!("{input} {options} --threads {threads}");
+            let said = shop
+                .ok(&format!("dedup {what} -o out.jsonl --annotate --decisions decisions.jsonl --max-fn 1e-9 --force"));
+            assert_same(&answers(&shop, "out.jsonl"), &expected, &what);
+            let said = said.stderr();
+            assert!(said.contains("pairs as decisions.jsonl says; 1 of its ids"), "{said}");
+        }
+    }
+    shop.ok("dedup in.jsonl --dry-run -q --removed removed.jsonl --decisions decisions.jsonl");
+    let marked = shop.text("removed.jsonl").lines().filter(|line| line.contains("marked as a duplicate")).count();
+    assert!(marked > 20, "{marked} removals name their reason");
+}
+
+#[test]
+fn a_marked_id_that_two_records_have_is_refused() {
+    let shop = Workshop::new();
+    let text = "one two three four five six seven";
+    let line = |id: &str| format!("{{\"id\":\"{id}\",\"text\":\"{text}\"}}\n");
+    shop.write("in.jsonl", line("a") + &line("b") + &line("a"));
+    shop.write("decisions.jsonl", "{\"a\":\"a\",\"b\":\"b\",\"duplicate\":false}");
+    for options in ["", "--keep longest", "--memory 20000"] {
+        let ran = shop.run(&format!("dedup in.jsonl -o out.jsonl {options} --decisions decisions.jsonl"));
+        let error = ran.stderr();
+        assert_eq!(ran.code(), 1, "{error}");
+        assert!(error.contains("the id \"a\" is marked, and two records have it"), "{error}");
+        assert!(!shop.path("out.jsonl").exists());
+    }
 }

@@ -16,7 +16,7 @@ use serde::Serialize;
 use super::alarm::{self, Alarm, Cause};
 use super::components::UnionFind;
 use super::pairs::Finder;
-use super::stars::{OwnSet, Placement, Stars};
+use super::stars::{Next, OwnSet, Placement, Stars};
 use super::stream::{self, Counts, Cutter};
 use super::texts::Texts;
 use super::{JoinOptions, JoinPlan};
@@ -131,13 +131,14 @@ fn stars(
         let mut joined = 0;
         stars.texts.cache.adopt(&cut.sets);
         let own_set = |i: usize| OwnSet::Adopted(cut.set_place(i), &cut.sets);
-        let proposals =
-            stars.propose(cut.documents.len(), options.join.threads, |i| Some((cut.keys(i), own_set(i), None)))?;
+        let proposals = stars.propose(cut.documents.len(), options.join.threads, |i| {
+            Some(Next { keys: cut.keys(i), set: own_set(i), place: None, mark: None })
+        })?;
         for (i, (document, proposal)) in cut.documents.iter().zip(proposals).enumerate() {
             let (record, id) = (document.record, &document.id);
             keys.read(cut.keys(i));
             let place = |texts: &mut Texts| texts.place(batch, record);
-            let Placement { near, entry } = stars.add(&keys, own_set(i), &proposal, place)?;
+            let Placement { near, entry } = stars.add(&keys, own_set(i), None, &proposal, place)?;
             match (near, entry) {
                 (Some((of, similarity)), _) => {
                     joined += 1;

@@ -18,7 +18,9 @@ mod alarm;
 mod cache;
 mod cluster;
 mod components;
+mod decisions;
 mod dedup;
+pub mod explore;
 mod in_memory;
 mod model;
 mod pairs;
@@ -37,6 +39,7 @@ use std::path::PathBuf;
 
 pub use alarm::{Alarm, Cause};
 pub use cluster::{ClusterOptions, ClusterSummary, cluster};
+pub use decisions::{Decisions, PairDecision};
 pub use dedup::{VerifiedDedup, VerifiedDedupOptions, VerifiedDedupSummary};
 pub use in_memory::{Near, TextComparison, TextCutter};
 pub use pairs::{PairsOptions, PairsSummary, pairs};

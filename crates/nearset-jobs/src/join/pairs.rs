@@ -133,14 +133,15 @@ impl Finder {
         Self { pairs, texts, near: cutter.spec.near, keys: ShingleKeys::default() }
     }
 
-    /// Takes document `i` of a batch, and tells the earlier ones near it. Records are numbered as they come.
+    /// Takes document `i` of a batch, tells the earlier ones near it, and returns its entry: none for a copy, or an empty text. Records are
+    /// numbered as they come.
     pub fn add(
         &mut self,
         batch: &nearset_records::input::Batch,
         cut: &stream::Cut,
         i: usize,
         mut found: impl FnMut(u32, Similarity) -> Result<(), RunError>,
-    ) -> Result<(), RunError> {
+    ) -> Result<Option<u32>, RunError> {
         let (record, set) = (cut.documents[i].record, cut.set(i));
         let (texts, near) = (&mut self.texts, self.near);
         texts.cache.adopt(&cut.sets);
@@ -158,7 +159,7 @@ impl Finder {
             let place = texts.place(batch, record)?;
             texts.push_adopted(place, cut.set_place(i));
         }
-        Ok(())
+        Ok(entry)
     }
 
     pub fn bytes(&self) -> u64 {

@@ -9,6 +9,7 @@ use nearset_records::{Fields, Source, StateFolder};
 
 use super::alarm::{self, Alarm, Cause};
 use super::cache::set_at;
+use super::decisions::{Decisions, Marked};
 use super::stream::Cutter;
 use super::texts::{Place, Reread, Texts};
 use crate::in_order::{in_parallel, share_out};
@@ -49,6 +50,17 @@ fn larger(a: Similarity, b: Similarity) -> Similarity {
     if a < b { b } else { a }
 }
 
+/// A record whose turn comes soon.
+pub(super) struct Next<'c> {
+    /// As [`ShingleKeys`] writes them.
+    pub keys: &'c [u64],
+    pub set: OwnSet<'c>,
+    /// Where it lies, if its set is not in memory.
+    pub place: Option<Place>,
+    /// Its number among marked records, if it is one.
+    pub mark: Option<u32>,
+}
+
 /// What one thread looks up and compares with.
 #[derive(Default)]
 struct Room {
@@ -65,6 +77,10 @@ pub(super) struct Stars {
     pub texts: Texts,
     /// The similarity from which on records are near; candidates may be looked up for a lower one.
     near: Similarity,
+    /// Whether a record goes that is near only a removed one.
+    follow_chains: bool,
+    /// What was said about pairs of records.
+    pub marked: Marked,
     /// How many are near each entry.
     pub members: Vec<u32>,
     /// Where the entries of each library end; those of the run itself come behind.
@@ -87,7 +103,14 @@ impl Stars {
         let clusters = StarClusters::new(&cutter.spec).following_chains(follow_chains);
         let texts = Texts::new(sources, fields, cutter, folder, scratch);
         let (members, libraries) = (Vec::new(), Vec::new());
-        Self { clusters, texts, near: cutter.spec.near, members, libraries, most_bytes: u64::MAX, rooms: Vec::new() }
+        let (near, marked, most_bytes) = (cutter.spec.near, Marked::default(), u64::MAX);
+        Self { clusters, texts, near, follow_chains, marked, members, libraries, most_bytes, rooms: Vec::new() }
+    }
+
+    /// The same, where some pairs are decided on.
+    pub fn with_decisions(mut self, decisions: &Decisions) -> Self {
+        self.marked = Marked::new(decisions.clone());
+        self
     }
 
     /// The same, where records are near from this similarity on.
@@ -140,13 +163,12 @@ impl Stars {
         self.libraries.last().copied().unwrap_or(0)
     }
 
-    /// Looks up and compares the next records, on so many threads: what is found spares [`Self::add`] most of its work, and changes nothing. For
-    /// each of them, `record` gives its keys, its set, and where it lies.
+    /// Looks up and compares the next records, on so many threads: what is found spares [`Self::add`] most of its work, and changes nothing.
     pub fn propose<'c>(
         &mut self,
         records: usize,
         threads: usize,
-        record: impl Fn(usize) -> Option<(&'c [u64], OwnSet<'c>, Option<Place>)> + Sync,
+        record: impl Fn(usize) -> Option<Next<'c>> + Sync,
     ) -> Result<Vec<Proposal>, RunError> {
         let mut proposals = vec![Proposal::default(); records];
         let threads = threads.min(records.div_ceil(AT_ONCE));
@@ -157,8 +179,9 @@ impl Stars {
         let parts = proposals.chunks_mut(AT_ONCE).enumerate();
         self.with_rooms(threads, parts, |stars, room, (part, proposals)| {
             for (i, proposal) in (part * AT_ONCE..).zip(proposals) {
-                let Some((keys, set, place)) = record(i) else { continue };
-                *proposal = stars.proposal(keys, set, place, room)?;
+                // What a marked record is near may depend on the records of this batch that it is marked with.
+                let Some(next) = record(i).filter(|next| next.mark.is_none()) else { continue };
+                *proposal = stars.proposal(next, room)?;
             }
             Ok(())
         })?;
@@ -188,13 +211,13 @@ impl Stars {
         &mut self,
         records: usize,
         threads: usize,
-        record: impl Fn(usize) -> Option<(&'c [u64], OwnSet<'c>, Option<Place>)> + Sync,
+        record: impl Fn(usize) -> Option<Next<'c>> + Sync,
     ) -> Result<(), RunError> {
         self.settle(threads);
         let mut wanted: Vec<Vec<u32>> = vec![Vec::new(); records.div_ceil(AT_ONCE)];
         self.with_rooms(threads, wanted.iter_mut().enumerate(), |stars, room, (part, wanted)| {
-            for (words, ..) in (part * AT_ONCE..records.min((part + 1) * AT_ONCE)).filter_map(&record) {
-                room.keys.read(words);
+            for next in (part * AT_ONCE..records.min((part + 1) * AT_ONCE)).filter_map(&record) {
+                room.keys.read(next.keys);
                 stars.clusters.propose(&mut room.keys, |entry, _| {
                     wanted.push(entry);
                     Ok::<_, RunError>(None)
@@ -216,13 +239,8 @@ impl Stars {
         self.clusters.settle(|tasks| drop(in_parallel(threads, tasks, |task| task())));
     }
 
-    fn proposal(
-        &self,
-        keys: &[u64],
-        mut set: OwnSet<'_>,
-        place: Option<Place>,
-        room: &mut Room,
-    ) -> Result<Proposal, RunError> {
+    fn proposal(&self, next: Next<'_>, room: &mut Room) -> Result<Proposal, RunError> {
+        let Next { keys, mut set, place, .. } = next;
         let Room { keys: read, reread } = room;
         read.read(keys);
         self.clusters.propose(read, |entry, least| {
@@ -236,6 +254,7 @@ impl Stars {
         &mut self,
         keys: &ShingleKeys,
         mut set: OwnSet<'_>,
+        mark: Option<u32>,
         proposal: &Proposal,
         place: impl Fn(&mut Texts) -> Result<Place, RunError>,
     ) -> Result<Placement, RunError> {
@@ -243,13 +262,27 @@ impl Stars {
             return Err(RunError::TooMany);
         }
         let (near, texts) = (self.near, &mut self.texts);
-        let placed = self.clusters.add(keys, proposal, |entry, least| {
+        let (forced, different) =
+            (mark.and_then(|mark| self.marked.duplicate_of(mark)), self.marked.different_from(mark));
+        let mut compare = |entry: u32, least: Similarity| {
             let set = set.get(|| {
                 let place = place(texts)?;
                 texts.set(place)
             })?;
-            texts.compare(entry, set, larger(least, near))
-        })?;
+            texts.compare(entry, set, least)
+        };
+        let placed = match forced {
+            Some(of) => {
+                let none = Similarity::jaccard(0.0).unwrap_or(near);
+                let similarity = compare(of, none)?.unwrap_or(none);
+                let is_entry = self.follow_chains && keys.size() > 0 && similarity.value() < 1.0;
+                let entry = is_entry.then(|| self.clusters.insert(keys));
+                Placed::Member { of, similarity, entry, compared: 1 }
+            }
+            None => self.clusters.add(keys, proposal, |entry, least| {
+                if different.contains(&entry) { Ok(None) } else { compare(entry, larger(least, near)) }
+            })?,
+        };
         let (near, entry) = match placed {
             Placed::Member { of, similarity, entry, compared } => {
                 self.members[of as usize] += 1;
@@ -270,6 +303,9 @@ impl Stars {
                 OwnSet::Unread => texts.push_unread(place),
             }
             self.members.push(0);
+        }
+        if let Some(mark) = mark {
+            self.marked.meet(mark, entry)?;
         }
         Ok(Placement { near, entry })
     }

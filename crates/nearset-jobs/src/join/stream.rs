@@ -14,6 +14,7 @@ use serde::Serialize;
 use nearset_records::{Batch, Cure, Extracted, Fields, ReadOptions, Reader, RecordError, RecordFault, Source};
 
 use super::cache::{Sets, set_at};
+use super::decisions::Decisions;
 use super::model;
 use crate::run::{Errors, OnError, Progress, RunError, Tally, Worker, record_bytes};
 use crate::scan::scan_while;
@@ -28,6 +29,8 @@ pub(super) struct Document {
     pub id: Box<str>,
     /// What stands in the id field, where that is asked for.
     pub field: Option<Box<str>>,
+    /// Its number among marked records, if it is one.
+    pub mark: Option<u32>,
     /// The filter built before that it is near something in, and how many bands hit there. It is not cut then.
     pub screened: Option<(usize, u32)>,
 }
@@ -42,12 +45,19 @@ pub(super) struct Cut {
     pub sets: Sets,
     /// Where the keys and the set of each end.
     ends: Vec<(usize, usize)>,
+    /// Whether each is looked up by its common part.
+    common: Vec<bool>,
 }
 
 impl Cut {
     /// The keys of a document, as [`ShingleKeys`] writes them.
     pub fn keys(&self, document: usize) -> &[u64] {
         &self.keys[self.start(document).0..self.ends[document].0]
+    }
+
+    /// Whether most of a document is shingles that many records share, so that it is looked up by those.
+    pub fn has_common_part(&self, document: usize) -> bool {
+        self.common[document]
     }
 
     /// The shingle set of a document.
@@ -85,6 +95,7 @@ pub(super) struct Cutter<'a> {
     pub model: CommonShingles,
     fields: Fields,
     against: &'a [Against<'a>],
+    decisions: Option<&'a Decisions>,
     pub wants_ids: bool,
     pub wants_field: bool,
 }
@@ -110,12 +121,19 @@ impl<'a> Cutter<'a> {
             None => model::learn(sources, fields, &shingler, progress)?,
         };
         let fields = fields.clone();
-        Ok(Self { shingler, spec, model, fields, against: &[], wants_ids: false, wants_field: false })
+        let (against, decisions) = (&[], None);
+        Ok(Self { shingler, spec, model, fields, against, decisions, wants_ids: false, wants_field: false })
     }
 
     /// The same, where texts are screened by filters built before.
     pub fn with_screen(mut self, against: &'a [Against<'a>]) -> Self {
         self.against = against;
+        self
+    }
+
+    /// The same, where some pairs of records are decided on.
+    pub fn with_decisions(mut self, decisions: &'a Decisions) -> Self {
+        self.decisions = Some(decisions).filter(|decisions| !decisions.is_empty());
         self
     }
 
@@ -145,6 +163,7 @@ impl<'a> Cutter<'a> {
             text_bytes: text.len(),
             id: if self.wants_ids { (*extracted.id(i)).into() } else { Box::default() },
             field: if self.wants_field { extracted.own_id(i).map(Into::into) } else { None },
+            mark: self.decisions.and_then(|decisions| decisions.number(&extracted.id(i))),
             screened,
         })
     }
@@ -188,6 +207,7 @@ impl Worker for Cutter<'_> {
         cut.documents.clear();
         cut.keys.clear();
         cut.ends.clear();
+        cut.common.clear();
         // Those that are still held elsewhere stay as they are.
         let mut sets = Arc::try_unwrap(std::mem::take(&mut cut.sets)).unwrap_or_default();
         sets.clear();
@@ -201,6 +221,7 @@ impl Worker for Cutter<'_> {
                     sets[at] = (sets.len() - at - 1) as u64;
                     room.keys.choose(&sets[at + 1..], &self.model, &self.spec);
                     room.keys.write(&mut cut.keys);
+                    cut.common.push(room.keys.has_common_part());
                     cut.ends.push((cut.keys.len(), sets.len()));
                     cut.documents.push(document);
                 }

@@ -71,6 +71,11 @@ impl Place {
         (self.source & STORED == 0).then_some(Origin { source: self.source, line: self.line })
     }
 
+    /// The source that it is in.
+    pub fn source(self) -> usize {
+        self.source as usize
+    }
+
     /// Where it lies in a library, if it does.
     fn stored(self) -> Option<StoredSet> {
         let Self { offset, line, bytes, source } = self;
@@ -378,6 +383,23 @@ impl Texts {
         let id = record.map(|batch| extract(&batch, &self.fields, &mut reread.arena).id(0).into_owned());
         self.reread = reread;
         id
+    }
+
+    /// Reads a record of the inputs once more, on any thread: its id, its file and line, and its text.
+    pub fn read_again<T>(
+        &self,
+        place: Place,
+        reread: &mut Reread,
+        take: impl FnOnce(&str, &str, &str) -> T,
+    ) -> Result<T, RunError> {
+        let batch = self.record(place, &mut reread.files)?;
+        let extracted = extract(&batch, &self.fields, &mut reread.arena);
+        let stands = format!("{}:{}", batch.name(), place.line);
+        match extracted.item(0) {
+            Ok(Item::Text(text)) => Ok(take(&extracted.id(0), &stands, text)),
+            Ok(_) => Err(again(&batch, place, "it holds no text")),
+            Err(error) => Err(again(&batch, place, error.fault.clone())),
+        }
     }
 
     /// Reads the text at a place once more. Of a library's records there is none.

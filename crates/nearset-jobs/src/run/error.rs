@@ -115,6 +115,10 @@ pub enum RunError {
     NoEvidenceInItem { name: Arc<str>, id: String },
     #[error("{}: {why}", path.display())]
     BadBenchmark { path: PathBuf, why: &'static str },
+    #[error("{}{}: {why}", path.display(), if *line > 0 { format!(":{line}") } else { String::new() })]
+    BadDecisions { path: PathBuf, line: u64, why: String },
+    #[error("the id {id:?} is marked, and two records have it: which one was meant? Name a field of unique ids")]
+    AmbiguousId { id: String },
     #[error("more than 2^32 - 2 records: split the corpus")]
     TooMany,
 }

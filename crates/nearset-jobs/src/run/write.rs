@@ -25,6 +25,8 @@ pub(crate) enum Manner {
     /// By comparing with another record; this is why it then goes.
     Compared {
         reason: &'static str,
+        /// The similarity from which on records are near; what is removed below it was marked.
+        near: f64,
         /// Names of filters built before, which compare nothing, and of libraries.
         against: Vec<String>,
         /// Whether what is kept is kept for later runs too, by its name.
@@ -270,6 +272,9 @@ impl Outputs {
             }
             (Verdict::NearTo { library: Some(library), .. }, Manner::Compared { against, .. }) => {
                 format!("near a record of {}", against[library])
+            }
+            (Verdict::NearTo { similarity, .. }, Manner::Compared { near, .. }) if similarity < *near => {
+                "marked as a duplicate of a kept record".to_owned()
             }
             (Verdict::NearTo { .. }, Manner::Compared { reason, .. }) => (*reason).to_owned(),
             (Verdict::Screened { near: true, .. }, Manner::Screened { filter, .. }) => format!("near {filter}"),

@@ -60,10 +60,10 @@ impl NearPairs {
     }
 
     /// Sets how many copies of one item are paired with others (the pairs of the rest are only counted), and how many items are listed
-    /// under one shingle.
+    /// under one shingle; `usize::MAX` lifts every limit, so that candidates depend on two items alone.
     pub fn with_limits(mut self, most_copies: usize, limit: usize) -> Self {
         self.most_copies = most_copies;
-        self.index = self.index.with_limit(limit);
+        self.index = if limit == usize::MAX { self.index.without_limits() } else { self.index.with_limit(limit) };
         self
     }
 

@@ -5,7 +5,8 @@ use nearset_records::{OutputFile, StateFolder};
 use serde::{Deserialize, Serialize};
 
 use super::super::cache::Sets;
-use super::super::stars::{OwnSet, Placement, Stars};
+use super::super::decisions::SavedMarks;
+use super::super::stars::{Next, OwnSet, Placement, Stars};
 use super::super::stream::Cut;
 use super::super::texts::Texts;
 use super::log::{Entry, Event, Log, replay};
@@ -47,6 +48,9 @@ pub(super) struct Saved {
     read_again: u64,
     /// How far the library has come.
     pub library: Option<Written>,
+    /// Marked records that were met.
+    #[serde(default)]
+    marked: SavedMarks,
 }
 
 impl InOrder {
@@ -95,6 +99,7 @@ impl InOrder {
             let is_known = items.iter().all(|&entry| entry < entries);
             is_known.then_some(FullList { key, listed, cut_short, items })
         });
+        is_damaged |= !stars.marked.restore(&saved.marked, entries);
         match full.collect::<Option<Vec<FullList>>>() {
             Some(full) if !is_damaged => stars.clusters.restore(full, saved.cut_short),
             _ => return Err(folder.damaged("it names records that were not kept").into()),
@@ -118,7 +123,8 @@ impl Decider for InOrder {
         let proposals = self.stars.propose(sound.len(), self.threads, |i| {
             let document = sound.start + i;
             let is_screened = part.piece.documents[document].screened.is_some();
-            (!is_screened).then(|| (part.piece.keys(document), own_set(document), None))
+            let mark = part.piece.documents[document].mark;
+            (!is_screened).then(|| Next { keys: part.piece.keys(document), set: own_set(document), place: None, mark })
         })?;
         for (document, proposal) in sound.zip(proposals) {
             let cut = &part.piece.documents[document];
@@ -131,7 +137,8 @@ impl Decider for InOrder {
             self.keys.read(keys);
             self.short += u64::from(self.keys.size() < VerifiedDedupSummary::FEW_SHINGLES);
             let place = |texts: &mut Texts| texts.place(part.batch, record);
-            let Placement { near, entry } = self.stars.add(&self.keys, own_set(document), &proposal, place)?;
+            let Placement { near, entry } =
+                self.stars.add(&self.keys, own_set(document), cut.mark, &proposal, place)?;
             let id = if self.wants_names { part.ids.get(record) } else { "" };
             let verdict = match near {
                 Some((of, similarity)) => {
@@ -197,6 +204,7 @@ impl Decider for InOrder {
             compared: texts.compared,
             read_again: texts.read_again,
             library: self.library.as_mut().map(LibraryWriter::sync).transpose()?,
+            marked: self.stars.marked.save(),
         };
         serde_json::to_value(saved).map_err(|cause| folder.damaged(cause).into())
     }

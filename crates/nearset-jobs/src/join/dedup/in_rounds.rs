@@ -16,7 +16,7 @@ use nearset::index::ShingleKeys;
 use nearset_records::{OutputError, OutputFile, Scratch, Source, StateFolder};
 use serde::{Deserialize, Serialize};
 
-use super::super::stars::{OwnSet, Placement, Stars};
+use super::super::stars::{Next, OwnSet, Placement, Stars};
 use super::super::stream::{self, Cutter};
 use super::super::texts::{Place, Texts};
 use super::ranked::states;
@@ -48,6 +48,8 @@ struct Waiting {
     keys_end: usize,
     /// The filter that it is near something in, and how many bands hit there. It is not compared then.
     screened: Option<(u32, u32)>,
+    /// Its number among marked records, if it is one.
+    mark: Option<u32>,
 }
 
 /// The records that are decided on next.
@@ -269,18 +271,19 @@ impl Deciding<'_> {
             let records = first..records.end.min(first + AT_ONCE);
             let record = |i: usize| {
                 let record = records.start + i;
-                let Waiting { place, screened, .. } = round.records[record];
-                screened.is_none().then(|| (round.keys(record), OwnSet::Unread, Some(place)))
+                let Waiting { place, screened, mark, .. } = round.records[record];
+                let (keys, set, place) = (round.keys(record), OwnSet::Unread, Some(place));
+                screened.is_none().then_some(Next { keys, set, place, mark })
             };
             stars.fetch(records.len(), *threads, record)?;
             let proposals = stars.propose(records.len(), *threads, record)?;
             for (record, proposal) in records.zip(&proposals) {
-                let Waiting { number, place, screened, .. } = round.records[record];
+                let Waiting { number, place, screened, mark, .. } = round.records[record];
                 let cause = if let Some((filter, hits)) = screened {
                     Caused::Screened { filter, hits }
                 } else {
                     keys.read(round.keys(record));
-                    let Placement { near, .. } = stars.add(&keys, OwnSet::Unread, proposal, |_| Ok(place))?;
+                    let Placement { near, .. } = stars.add(&keys, OwnSet::Unread, mark, proposal, |_| Ok(place))?;
                     let Some((of, similarity)) = near else { continue };
                     Caused::Near { of, similarity, place: stars.texts.place_of(of)? }
                 };
@@ -417,6 +420,7 @@ impl InRounds {
                     place,
                     keys_end: keys.len(),
                     screened: document.screened.map(|(filter, hits)| (filter as u32, hits)),
+                    mark: document.mark,
                 });
             }
             passed += batch.len() as u64;

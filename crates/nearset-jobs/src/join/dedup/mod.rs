@@ -26,6 +26,7 @@ use nearset_view::words::{bytes, count, percent, similarity};
 use serde::{Deserialize, Serialize};
 
 use super::alarm::Alarm;
+use super::decisions::Decisions;
 use super::rank::Keep;
 use super::stars::Stars;
 use super::stream::{self, Counts, Cutter};
@@ -64,6 +65,8 @@ pub struct VerifiedDedupOptions {
     pub exhaustive: bool,
     /// The similarity that candidates are looked up for, where it is below `near`: the same pairs are then compared whatever `near` is.
     pub candidates: Option<f64>,
+    /// What was said about pairs of records, which holds whatever their similarity.
+    pub decisions: Decisions,
 }
 
 impl VerifiedDedupOptions {
@@ -80,6 +83,7 @@ impl VerifiedDedupOptions {
             memory: None,
             exhaustive: false,
             candidates: None,
+            decisions: Decisions::default(),
         }
     }
 
@@ -104,6 +108,7 @@ impl VerifiedDedupOptions {
             memory: _,
             exhaustive,
             candidates,
+            decisions,
         } = self;
         let mut all = Fingerprint::new();
         let mut note = |name: &str, value: String| all.insert(name.to_owned(), value);
@@ -117,6 +122,9 @@ impl VerifiedDedupOptions {
         note("exhaustive", exhaustive.to_string());
         if let Some(candidates) = candidates {
             note("candidates", candidates.to_string());
+        }
+        if !decisions.is_empty() {
+            note("decisions", format!("{:016x}", decisions.digest()));
         }
         note("the library", named(saved.as_deref()));
         for (i, path) in (1..).zip(libraries) {
@@ -151,6 +159,8 @@ pub struct VerifiedDedupSummary {
     pub saved: Option<PathBuf>,
     /// Records that stayed and may be near another one, because a limit left some out that they were to be compared with.
     pub cut_short: u64,
+    /// Ids that decisions name, and no record has.
+    pub unknown_ids: u64,
     /// Records of fewer than [`Self::FEW_SHINGLES`] shingles, in which one changed word hides a copy.
     pub short: u64,
     /// Pairs of records that were compared.
@@ -183,6 +193,8 @@ struct Outcome {
     /// Records that were decided on.
     records: u64,
     cut_short: u64,
+    #[serde(default)]
+    unknown_ids: u64,
     short: u64,
     compared: u64,
     read_again: u64,
@@ -197,7 +209,8 @@ impl Outcome {
         let alarms = stars.alarms(records)?;
         let (compared, read_again) = (stars.texts.compared, stars.texts.read_again);
         let cut_short = stars.clusters.cut_short;
-        Ok(Self { records, cut_short, short, compared, read_again, index_bytes: stars.bytes(), alarms, library: None })
+        let (unknown_ids, index_bytes, library) = (stars.marked.unknown(), stars.bytes(), None);
+        Ok(Self { records, cut_short, unknown_ids, short, compared, read_again, index_bytes, alarms, library })
     }
 }
 
@@ -281,8 +294,8 @@ impl VerifiedDedup {
         {
             return Err(RunError::SameOutput { path: library.clone() });
         }
-        let manner =
-            Manner::Compared { reason, against, saves: options.library.is_some() || options.run.save.is_some() };
+        let saves = options.library.is_some() || options.run.save.is_some();
+        let manner = Manner::Compared { reason, near: options.wanted.near, against, saves };
         let (run, decisive) = (options.run.clone(), options.fingerprint(&plan));
         let start = Start::new(sources.into(), run, manner, decisive, &options.screen.filters)?;
         if options.keep != Keep::First {
@@ -321,7 +334,17 @@ impl VerifiedDedup {
             })?,
         };
         let Done { tally, outcome, report_seconds, .. } = done;
-        let Outcome { records: _, cut_short, short, compared, read_again, index_bytes, alarms, library: _ } = outcome;
+        let Outcome {
+            records: _,
+            cut_short,
+            unknown_ids,
+            short,
+            compared,
+            read_again,
+            index_bytes,
+            alarms,
+            library: _,
+        } = outcome;
         Ok(VerifiedDedupSummary {
             plan: self.plan,
             kept: tally.kept,
@@ -335,6 +358,7 @@ impl VerifiedDedup {
             saved: self.options.library.clone(),
             counts: tally.into(),
             cut_short,
+            unknown_ids,
             short,
             compared,
             read_again,
@@ -370,6 +394,8 @@ impl VerifiedDedup {
         let model = saved.as_ref().or_else(|| libraries.get(extended.unwrap_or(0)).map(Library::model));
         let cutter =
             Cutter::with_model(model, &start.sources, &options.layout(), fields, progress)?.with_screen(against);
+        // Records that are ranked are cut for another field than the id.
+        let cutter = if options.keep == Keep::First { cutter.with_decisions(&options.decisions) } else { cutter };
         let library = match lock {
             Some(lock) => {
                 let (promise, base) = ((&cutter.spec, options.follow_chains), extended.map(|at| &libraries[at]));
@@ -381,7 +407,8 @@ impl VerifiedDedup {
         let scratch = needs.map_or_else(std::env::temp_dir, |needs| needs.scratch.clone());
         let mut stars = Stars::new(&start.sources, fields, options.follow_chains, &cutter, start.folder(), scratch)
             .exhaustive(options.exhaustive)
-            .from(wanted.plan_join()?.near);
+            .from(wanted.plan_join()?.near)
+            .with_decisions(&options.decisions);
         stars.most_bytes = needs.and_then(|needs| needs.available).unwrap_or(u64::MAX);
         libraries.iter().try_for_each(|library| stars.add_library(library, &cutter))?;
         let read = ReadOptions::new(fields.clone());

@@ -11,7 +11,7 @@ use nearset_records::{Extracted, Fields, OutputError, OutputFile, RecordError, S
 use serde::{Deserialize, Serialize};
 
 use super::super::rank::{Keep, Rank};
-use super::super::stars::{OwnSet, Placement, Stars};
+use super::super::stars::{Next, OwnSet, Placement, Stars};
 use super::super::stream::{self, Cutter};
 use super::super::texts::{Place, Texts};
 use super::log::bytes;
@@ -31,8 +31,15 @@ type Removals = BTreeMap<u32, (u32, f64)>;
 /// By record: the filter that it is near something in, and how many bands hit there.
 type Screened = BTreeMap<u32, (usize, u32)>;
 
-/// A record that was read: how much it is wanted, where it lies, and where its keys are.
-type Candidate = (Rank, Place, Range<usize>);
+/// A record that was read.
+struct Candidate {
+    rank: Rank,
+    place: Place,
+    /// Where its keys are.
+    keys: Range<usize>,
+    /// Its number among marked records, if it is one.
+    mark: Option<u32>,
+}
 
 /// What became of all records.
 pub(super) struct Ranked {
@@ -130,8 +137,13 @@ impl Ranked {
                 short += u64::from(cut.set(next - 1).len() < VerifiedDedupSummary::FEW_SHINGLES);
                 let from = keys.len();
                 keys.extend_from_slice(cut.keys(next - 1));
-                let range = from..keys.len();
-                records.push(Some((rank, stars.texts.place(batch, i)?, range)));
+                let place = stars.texts.place(batch, i)?;
+                // The cutter reads another field in the place of the id.
+                let mark = match options.decisions.is_empty() {
+                    true => None,
+                    false => options.decisions.number(&stars.texts.id(place)?),
+                };
+                records.push(Some(Candidate { rank, place, keys: from..keys.len(), mark }));
             }
             let held = 8 * keys.len() + size_of_val(&records[..]);
             stars.expect_memory(held as u64, records.len() as u64)?;
@@ -143,7 +155,8 @@ impl Ranked {
         }
         let mut order: Vec<u32> = (0..u32::try_from(records.len()).map_err(|_| RunError::TooMany)?).collect();
         order.sort_by(|&a, &b| {
-            let rank = |record: u32| records[record as usize].as_ref().map_or(&Rank::Missing, |(rank, ..)| rank);
+            let rank =
+                |record: u32| records[record as usize].as_ref().map_or(&Rank::Missing, |candidate| &candidate.rank);
             options.keep.order(rank(a), rank(b)).then(a.cmp(&b))
         });
         let (mut removals, mut read) = (BTreeMap::new(), ShingleKeys::default());
@@ -153,13 +166,14 @@ impl Ranked {
             stars.expect_memory((8 * keys.len() + size_of_val(&records[..])) as u64, passed)?;
             let candidate = |record: u32| records[record as usize].as_ref();
             let proposals = stars.propose(records_at_once.len(), options.run.threads, |i| {
-                let (_, place, range) = candidate(records_at_once[i])?;
-                Some((&keys[range.clone()], OwnSet::Unread, Some(*place)))
+                let Candidate { place, keys: range, mark, .. } = candidate(records_at_once[i])?;
+                let (keys, set, place) = (&keys[range.clone()], OwnSet::Unread, Some(*place));
+                Some(Next { keys, set, place, mark: *mark })
             })?;
             for (&record, proposal) in records_at_once.iter().zip(&proposals) {
-                let Some((_, place, range)) = candidate(record) else { continue };
+                let Some(Candidate { place, keys: range, mark, .. }) = candidate(record) else { continue };
                 read.read(&keys[range.clone()]);
-                let Placement { near, entry } = stars.add(&read, OwnSet::Unread, proposal, |_| Ok(*place))?;
+                let Placement { near, entry } = stars.add(&read, OwnSet::Unread, *mark, proposal, |_| Ok(*place))?;
                 if let (Some(library), Some(_)) = (&mut library, entry) {
                     let (set, id) = (stars.texts.set(*place)?, stars.texts.id(*place)?);
                     library.push(&keys[range.clone()], &set, &id)?;

@@ -28,6 +28,11 @@ impl ShingleKeys {
         self.size as usize
     }
 
+    /// Returns whether the record's common shingles alone can make it near another.
+    pub fn has_common_part(&self) -> bool {
+        !self.common.is_empty()
+    }
+
     /// Returns what the record is listed under, as [`postings`](super::super::StarClusters::postings) tell it.
     pub fn codes(&self) -> impl Iterator<Item = u64> {
         self.rare.iter().map(|&key| posts::code(key))
