@@ -4,6 +4,7 @@
 
 test: check
 	cargo test --workspace --exclude nearset-valkey --quiet
+	crates/nearset-cli/test.sh
 	crates/nearset-valkey/test.sh
 	crates/nearset-python/test.sh
 	python3 -m unittest discover -s bench
@@ -21,6 +22,11 @@ bench:
 # A server with the module, on PORT; what is missing is installed.
 serve:
 	crates/nearset-valkey/start.sh
+
+# The pictures of docs/guide/explore.md, by Chromium.
+.PHONY: screenshots
+screenshots:
+	crates/nearset-cli/test.sh screenshots
 
 # Accuracy rather than speed: 200 random goals, each in 16 filters; about 2 minutes.
 characterise:

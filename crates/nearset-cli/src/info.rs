@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 use nearset::spec::{Construction, Terms, WhenFull};
-use nearset::{IndexSpec, Kind};
+use nearset::{Filter, Index, IndexSpec, Kind};
 use nearset_jobs::FilterFile;
 use nearset_jobs::decontaminate::{Benchmark, is_benchmark};
 use nearset_jobs::library::{Library, is_library};
@@ -58,13 +58,12 @@ fn extend(value: &mut serde_json::Value, fields: serde_json::Value) {
     }
 }
 
-/// Returns what an index is; it misses nothing or says how much, and has no curve to draw.
-fn of_index(args: &Args, file: &FilterFile) -> Result<ExitCode> {
-    let index = file.index()?;
-    if args.picture.plot.is_some() {
-        bail!("{}: an index answers with distances, and has no curve of acceptance to draw", args.filter.display());
-    }
-    let mut facts: Vec<(&str, String)> = vec![("kind", index.kind().to_owned())];
+/// What a filter or index is, by name.
+pub type Facts = Vec<(&'static str, String)>;
+
+/// Returns what an index is, by name.
+pub fn index_facts(index: &Index<'_>) -> Facts {
+    let mut facts: Facts = vec![("kind", index.kind().to_owned())];
     if let Some(metric) = index.metric() {
         facts.push(("metric", metric.to_string()));
     }
@@ -84,6 +83,16 @@ fn of_index(args: &Args, file: &FilterFile) -> Result<ExitCode> {
         }
         _ => {}
     }
+    facts
+}
+
+/// Returns what an index is; it misses nothing or says how much, and has no curve to draw.
+fn of_index(args: &Args, file: &FilterFile) -> Result<ExitCode> {
+    let index = file.index()?;
+    if args.picture.plot.is_some() {
+        bail!("{}: an index answers with distances, and has no curve of acceptance to draw", args.filter.display());
+    }
+    let mut facts = index_facts(&index);
     if args.json {
         let mut value = serde_json::json!({
             "kind": index.kind(), "metric": index.metric().map(|metric| metric.to_string()),
@@ -109,6 +118,62 @@ fn of_index(args: &Args, file: &FilterFile) -> Result<ExitCode> {
     let mut print = || facts.iter().try_for_each(|(name, fact)| writeln!(out, "{name:<10}{fact}"));
     print().context("cannot write to standard output")?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Returns what a filter is and how full, by name.
+pub fn filter_facts(filter: &Filter<'_>, file: &FilterFile) -> Facts {
+    let metric = filter.spec().metric();
+    let mut facts: Facts = vec![("kind", filter.kind().to_owned())];
+    if let Some(metric) = metric {
+        facts.push(("metric", metric.to_string()));
+    }
+    let generations = filter.generations().len();
+    if generations > 1 {
+        facts.push(("filters", format!("{generations} generations; of the newest:")));
+    }
+    let (spec, newest) = (filter.spec(), filter.generations().next_back());
+    let (fill, chance_hit) = newest.and_then(|newest| newest.fill.zip(newest.chance_hit)).unwrap_or_default();
+    if let Some(spec) = spec.near() {
+        facts.push(("seed", spec.seed.to_string()));
+        facts.push(("shape", format!("{} bands of {} rows", spec.rule.bands(), spec.rows)));
+        if let Some(threshold) = spec.rule.threshold_at(chance_hit) {
+            facts.push(("threshold", format!("{threshold} bands must hit at the present load")));
+        }
+        facts.push(("fill", show::percent(fill)));
+    }
+    if let Some(spec) = spec.exact() {
+        facts.push(("seed", spec.seed.to_string()));
+        let missed = match spec.construction {
+            Construction::SampledScan { .. } => "near ones may be missed",
+            _ => "of which none is missed",
+        };
+        facts.push(("radius", format!("{} bits, {missed}", spec.radius)));
+        facts.push(("structure", format!("{:?}", spec.construction)));
+    }
+    facts.push(("items", show::count(filter.len())));
+    let unrelated = filter.unrelated_acceptance();
+    let made_for = match filter.capacity() {
+        Some(capacity) => format!(" of the {} that it is made for", show::count(capacity)),
+        None => "; nothing says how many it is made for".to_owned(),
+    };
+    facts.push(("load", format!("about {} distinct items{made_for}", show::count(filter.load()))));
+    facts.push(("unrelated", format!("{} of unrelated items are called near", show::percent(unrelated))));
+    if let Err(cause) = filter.expect_not_overfull(0) {
+        facts.push(("warning", cause.to_string()));
+    }
+    if let (Some(terms), Some(metric), Some(errors)) = (spec.terms(), metric, filter.predicted_errors()) {
+        facts.push(("reserved", reserved_for(terms)));
+        let at = |distance| number(metric.own_unit(distance));
+        let promised = |missed, wrong| {
+            let (missed, wrong) = (show::percent(missed), show::percent(wrong));
+            format!("{missed} missed at {}, {wrong} accepted at {}", at(terms.near), at(terms.far))
+        };
+        facts.push(("promised", promised(terms.max_false_negative, terms.max_false_positive)));
+        facts.push(("expected", promised(errors.0, errors.1)));
+    }
+    facts.push(("memory", show::bytes(filter.bytes())));
+    facts.push(("file", show::bytes(file.bytes() as u64)));
+    facts
 }
 
 /// Returns what a filter was reserved for, and what happens beyond.
@@ -203,56 +268,11 @@ pub fn run(args: Args) -> Result<ExitCode> {
         let about = args.filter.to_string_lossy();
         args.picture.write(&filter_chart(&filter, metric).to_svg(), Some(&about))?;
     }
-    let mut facts: Vec<(&str, String)> = vec![("kind", filter.kind().to_owned())];
-    if let Some(metric) = metric {
-        facts.push(("metric", metric.to_string()));
-    }
+    let facts = filter_facts(&filter, &file);
     let generations = filter.generations().len();
-    if generations > 1 {
-        facts.push(("filters", format!("{generations} generations; of the newest:")));
-    }
     let (spec, newest) = (filter.spec(), filter.generations().next_back());
     let (fill, chance_hit) = newest.and_then(|newest| newest.fill.zip(newest.chance_hit)).unwrap_or_default();
-    if let Some(spec) = spec.near() {
-        facts.push(("seed", spec.seed.to_string()));
-        facts.push(("shape", format!("{} bands of {} rows", spec.rule.bands(), spec.rows)));
-        if let Some(threshold) = spec.rule.threshold_at(chance_hit) {
-            facts.push(("threshold", format!("{threshold} bands must hit at the present load")));
-        }
-        facts.push(("fill", show::percent(fill)));
-    }
-    if let Some(spec) = spec.exact() {
-        facts.push(("seed", spec.seed.to_string()));
-        let missed = match spec.construction {
-            Construction::SampledScan { .. } => "near ones may be missed",
-            _ => "of which none is missed",
-        };
-        facts.push(("radius", format!("{} bits, {missed}", spec.radius)));
-        facts.push(("structure", format!("{:?}", spec.construction)));
-    }
-    facts.push(("items", show::count(filter.len())));
     let unrelated = filter.unrelated_acceptance();
-    let made_for = match filter.capacity() {
-        Some(capacity) => format!(" of the {} that it is made for", show::count(capacity)),
-        None => "; nothing says how many it is made for".to_owned(),
-    };
-    facts.push(("load", format!("about {} distinct items{made_for}", show::count(filter.load()))));
-    facts.push(("unrelated", format!("{} of unrelated items are called near", show::percent(unrelated))));
-    if let Err(cause) = filter.expect_not_overfull(0) {
-        facts.push(("warning", cause.to_string()));
-    }
-    if let (Some(terms), Some(metric), Some(errors)) = (spec.terms(), metric, filter.predicted_errors()) {
-        facts.push(("reserved", reserved_for(terms)));
-        let at = |distance| number(metric.own_unit(distance));
-        let promised = |missed, wrong| {
-            let (missed, wrong) = (show::percent(missed), show::percent(wrong));
-            format!("{missed} missed at {}, {wrong} accepted at {}", at(terms.near), at(terms.far))
-        };
-        facts.push(("promised", promised(terms.max_false_negative, terms.max_false_positive)));
-        facts.push(("expected", promised(errors.0, errors.1)));
-    }
-    facts.push(("memory", show::bytes(filter.bytes())));
-    facts.push(("file", show::bytes(file.bytes() as u64)));
     if args.json {
         let mut value = serde_json::json!({
             "kind": filter.kind(),

@@ -9,6 +9,7 @@ mod cluster;
 mod cures;
 mod decontaminate;
 mod dedup;
+mod explore;
 mod goal;
 mod info;
 mod items;
@@ -47,6 +48,7 @@ enum Command {
     Merge(merge::Args),
     Info(info::Args),
     Check(check::Args),
+    Explore(explore::Args),
     Completions(shell::Completions),
     Man(shell::Man),
 }
@@ -64,6 +66,7 @@ fn main() -> ExitCode {
         Command::Merge(args) => ("merge", merge::run(args)),
         Command::Info(args) => ("info", info::run(args)),
         Command::Check(args) => ("check", check::run(args)),
+        Command::Explore(args) => ("explore", explore::run(args)),
         Command::Completions(args) => ("completions", shell::completions(&args)),
         Command::Man(args) => ("man", shell::man(&args)),
     };

@@ -8,7 +8,7 @@ use std::io::Write as _;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use nearset::plan::{PlanError, Request};
+use nearset::plan::{Plan, PlanError, Request};
 use nearset::{MetricName, Shape};
 use nearset_jobs::background::{PAIRS, Sampled};
 use nearset_records::Format;
@@ -18,7 +18,7 @@ use nearset_view::curves::plan_chart_beside_peers;
 use nearset_view::plan::{self as view, Sample, Wording};
 
 use crate::goal::{GoalOptions, explain_metric, metric_help, parse_count};
-use crate::options::Plot;
+use crate::options::{Plot, Usage};
 use crate::show;
 
 const EXAMPLES: &str = "\
@@ -103,25 +103,44 @@ pub struct Args {
     json: bool,
 }
 
-pub fn run(args: Args) -> Result<ExitCode> {
-    let (request, sampled) = args.request()?;
-    let outcome = request.plan_filter();
-    if let Err(PlanError::Request(error)) = outcome {
-        return Err(args.wanted.explain(args.metric, error).into());
+/// An answer to what was wanted.
+pub struct Answer {
+    pub request: Request,
+    outcome: Result<Plan, PlanError>,
+    sampled: Option<Sampled>,
+}
+
+impl Answer {
+    /// The filter, even one that is larger than its items.
+    pub fn plan(&self) -> Option<&Plan> {
+        match &self.outcome {
+            Ok(plan) => Some(plan),
+            Err(PlanError::LargerThanItems { plan, .. }) => Some(plan),
+            Err(_) => None,
+        }
     }
-    let filter = match &outcome {
-        Ok(plan) => Some(plan),
-        Err(PlanError::LargerThanItems { plan, .. }) => Some(&**plan),
-        Err(_) => None,
-    };
+
+    /// As one JSON object.
+    pub fn json(&self) -> serde_json::Value {
+        json::answer(&self.request, &self.outcome, self.sampled.as_ref())
+    }
+
+    /// In words, in lines of at most so many letters.
+    pub fn words(&self, args: &Args, width: usize) -> String {
+        let sample = self.sampled.as_ref().map(sample);
+        view::answer(&self.request, &self.outcome, sample.as_ref(), &args.wording(), width)
+    }
+}
+
+pub fn run(args: Args) -> Result<ExitCode> {
+    let planned = args.answer()?;
+    let filter = planned.plan();
     if let (Some(_), Some(plan)) = (&args.picture.plot, filter) {
         args.picture.write(&plan_chart_beside_peers(plan).to_svg(), args.wanted.sample.as_deref())?;
     }
     let answer = match args.json {
-        true => json::answer(&request, &outcome, sampled.as_ref()).to_string() + "\n",
-        false => {
-            view::answer(&request, &outcome, sampled.as_ref().map(sample).as_ref(), &args.wording(), show::width())
-        }
+        true => planned.json().to_string() + "\n",
+        false => planned.words(&args, show::width()),
     };
     std::io::stdout().lock().write_all(answer.as_bytes())?;
     if let (Some(path), Some(_), false) = (&args.picture.plot, filter, args.json) {
@@ -135,7 +154,37 @@ fn sample(sampled: &Sampled) -> Sample {
     Sample { records: sampled.records, items: sampled.items, most_pairs: PAIRS }
 }
 
+/// The arguments of the command by themselves.
+#[derive(clap::Parser)]
+#[command(no_binary_name = true, disable_help_flag = true)]
+struct Alone {
+    #[command(flatten)]
+    args: Args,
+}
+
 impl Args {
+    /// Reads arguments as they are typed.
+    ///
+    /// # Errors
+    /// What is wrong with them, as the command says it.
+    pub fn typed(arguments: impl IntoIterator<Item = String>) -> Result<Self> {
+        let read = <Alone as clap::Parser>::try_parse_from(arguments);
+        let said = |error: clap::Error| error.to_string().lines().next().unwrap_or_default().replacen("error: ", "", 1);
+        Ok(read.map_err(|error| Usage(said(error)))?.args)
+    }
+
+    /// Asks the planner.
+    ///
+    /// # Errors
+    /// If the request makes no sense; that nothing keeps its promises is an answer.
+    pub fn answer(&self) -> Result<Answer> {
+        let (request, sampled) = self.request()?;
+        match request.plan_filter() {
+            Err(PlanError::Request(error)) => Err(self.wanted.explain(self.metric, error).into()),
+            outcome => Ok(Answer { request, outcome, sampled }),
+        }
+    }
+
     fn request(&self) -> Result<(Request, Option<Sampled>)> {
         let shape = self.wanted.shape(self.metric, self.length)?;
         let sampled = self.wanted.sampled(self.metric, shape, self.field.as_deref(), self.format)?;

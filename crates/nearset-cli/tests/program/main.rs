@@ -2,6 +2,7 @@
 
 mod decontaminate;
 mod dedup;
+mod explore;
 mod failures;
 mod filters;
 mod formats;

@@ -128,6 +128,55 @@ fn shortened(name: &str) -> String {
     format!("{}\u{2026}{}", start.iter().collect::<String>(), end.iter().collect::<String>())
 }
 
+/// Draws how many pairs have which similarity, on a log scale.
+pub(super) fn histogram(bins: &[(f64, u64)], near: f64) -> String {
+    let (height, left, right, top, bottom) = (260.0, 76.0, 24.0, 34.0, 50.0);
+    let from = bins.first().map_or(0.0, |bin| bin.0);
+    // Copies are one more bin, at 1.
+    let step = bins.windows(2).next().map_or(0.01, |pair| pair[1].0 - pair[0].0);
+    let x = |similarity: f64| left + (similarity - from) / (1.0 + step - from) * (WIDTH - left - right);
+    let most = bins.iter().map(|bin| bin.1).max().unwrap_or(0);
+    let powers = (1..20).find(|&power| 10u64.pow(power) >= most).unwrap_or(1);
+    // A single pair must be seen, so that the axis begins below 1.
+    let y = |pairs: f64| top + (height - top - bottom) * (1.0 - (1.0 + pairs.log10()) / f64::from(powers + 1));
+    let mut svg = open(WIDTH, height, "histogram", "Pairs of records by their similarity, log scale");
+    for power in (0..=powers).step_by(powers.div_ceil(5) as usize) {
+        let at = y(10f64.powi(power as i32));
+        line(&mut svg, "grid", left, at, WIDTH - right, at);
+        text(&mut svg, "soft", "end", left - 8.0, at + 4.5, &count(10u64.pow(power)));
+    }
+    for &(low, pairs) in bins.iter().filter(|bin| bin.1 > 0) {
+        let (class, at) = (if low >= near - 1e-9 { "near" } else { "kept" }, y(pairs as f64));
+        let what = if low >= 1.0 { "the same shingles".to_owned() } else { format!("{low:.2} or more") };
+        let _ = write!(
+            svg,
+            "<rect class=\"{class}\" x=\"{:.1}\" y=\"{at:.1}\" width=\"{:.1}\" height=\"{:.1}\"><title>{what}: {} pairs</title></rect>",
+            x(low) + 0.5,
+            x(low + step) - x(low) - 1.0,
+            height - bottom - at,
+            count(pairs)
+        );
+    }
+    line(&mut svg, "axis", left, height - bottom, WIDTH - right, height - bottom);
+    for tenth in (from * 10.0).ceil() as u32..=10 {
+        let at = f64::from(tenth) / 10.0;
+        text(&mut svg, "soft", "middle", x(at), height - bottom + 20.0, &similarity(at));
+    }
+    line(&mut svg, "limit", x(near), top - 6.0, x(near), height - bottom);
+    text(&mut svg, "", "middle", x(near), top - 12.0, &format!("near {}", similarity(near)));
+    text(
+        &mut svg,
+        "soft",
+        "middle",
+        x(from.midpoint(1.0)),
+        height - 8.0,
+        "Jaccard similarity; the last bar has the same shingles",
+    );
+    text(&mut svg, "soft", "start", 8.0, 16.0, "pairs of records, log scale");
+    svg.push_str("</svg>");
+    svg
+}
+
 /// Returns the promised curve, and what was measured.
 pub(super) fn curve(report: &Report) -> String {
     let (width, height) = (WIDTH, 400.0);
@@ -231,6 +280,14 @@ mod tests {
         let svg = sources(&(0..100).map(source).collect::<Vec<_>>());
         assert!(svg.contains("part-014.jsonl") && !svg.contains("part-015.jsonl"));
         assert!(svg.contains(">85 more files<"));
+    }
+
+    #[test]
+    fn bars_from_the_threshold_on_are_set_off() {
+        let svg = histogram(&[(0.98, 1), (0.99, 10_000_000), (1.0, 7)], 0.99);
+        assert_eq!(svg.matches("class=\"near\"").count(), 2, "{svg}");
+        assert!(svg.contains("0.98 or more: 1 pairs") && svg.contains("the same shingles: 7 pairs"));
+        assert!(!histogram(&[], 0.8).contains("NaN"));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What a run did, as one HTML page that needs nothing but itself.
+//! What a run did, as one HTML page that needs nothing but itself; and the parts of it that the explorer shows, too.
 //!
 //! Claim: whatever the texts hold, the page shows it and never obeys it: every string is escaped on its one way into the page,
 //! which has no script and forbids any by its content security policy.
@@ -19,7 +19,8 @@ use crate::words::{caught, lost};
 use differences::{Stretch, differences, words};
 use markup::{bytes, count, escape, percent};
 
-const STYLE: &str = include_str!("style.css");
+/// The style sheet of pages, and of the parts that are made here.
+pub const STYLE: &str = include_str!("style.css");
 
 /// Words of a text that a side of a comparison shows.
 const SHOWN_WORDS: usize = 110;
@@ -220,9 +221,7 @@ fn removals(page: &mut String, report: &Report) {
                     page,
                     "<header><b>{similarity:.3}</b> <span class=\"soft\">exact Jaccard similarity</span></header><div>"
                 );
-                let (stretches, more) = differences(&removed.text, &kept.text);
-                side(page, "removed", removed, 0, &stretches, more[0]);
-                side(page, "kept", kept, 1, &stretches, more[1]);
+                sides(page, ("removed", removed), ("kept", kept));
             }
             None => {
                 if report.unchecked.is_none() {
@@ -239,6 +238,31 @@ fn removals(page: &mut String, report: &Report) {
         }
         page.push_str("</div></article>\n");
     }
+}
+
+/// Returns two records side by side, each under its heading; words that only one of them has are marked.
+pub fn pair(left: (&str, &Excerpt), right: (&str, &Excerpt)) -> String {
+    let mut part = String::from("<div>");
+    sides(&mut part, left, right);
+    part.push_str("</div>");
+    part
+}
+
+/// Returns the beginning of a text as a part of a page.
+pub fn excerpt(text: &str) -> String {
+    format!("<p class=\"text\" dir=\"auto\">{}</p>", escape(&beginning(text)))
+}
+
+/// Returns how many pairs have which similarity, as bars on a log scale: each begins at its first number and ends where the next begins. Those
+/// from `near` on are set off.
+pub fn histogram(bins: &[(f64, u64)], near: f64) -> String {
+    figures::histogram(bins, near)
+}
+
+fn sides(page: &mut String, left: (&str, &Excerpt), right: (&str, &Excerpt)) {
+    let (stretches, more) = differences(&left.1.text, &right.1.text);
+    side(page, left.0, left.1, 0, &stretches, more[0]);
+    side(page, right.0, right.1, 1, &stretches, more[1]);
 }
 
 /// The left or the right text of a comparison: long shared stretches are cut in their middle, on both sides alike, and the
