@@ -83,7 +83,7 @@ fn print_plan(args: &Args, unit: Unit, plan: &UnitPlan) {
 }
 
 fn print_summary(args: &Args, unit: Unit, summary: &UnitSummary) {
-    join::print_counts(&summary.counts, summary.seconds);
+    join::print_counts(&summary.counts, args.running.work.on_error, summary.seconds);
     let cuts = &summary.cuts;
     let part = |number: u64, of: u64| show::percent(number as f64 / of.max(1) as f64);
     let of_records = |number: u64| format!("{} ({})", show::count(number), part(number, summary.counts.records));

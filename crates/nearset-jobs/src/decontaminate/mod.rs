@@ -35,6 +35,7 @@ use crate::run::{
 
 pub use items::{BenchmarkItem, usual_fields};
 pub use measure::Thresholds;
+pub(crate) use places::char_start;
 pub use promise::Promise;
 pub use set::{Benchmark, BenchmarkOptions, Finder, FinderRoom, Finding, is_benchmark};
 
@@ -373,7 +374,7 @@ impl Judge<'_> {
 
 /// Cuts a text to what a page shows.
 fn shortened(text: &str) -> String {
-    text[..places::char_start(text, LONGEST_SHOWN)].to_owned()
+    text[..char_start(text, LONGEST_SHOWN)].to_owned()
 }
 
 impl Decider for Judge<'_> {

@@ -96,7 +96,7 @@ impl<'t> Places<'t> {
 }
 
 /// Returns where the character at a byte starts; the length of the text if it is beyond.
-pub(super) fn char_start(text: &str, at: usize) -> usize {
+pub(crate) fn char_start(text: &str, at: usize) -> usize {
     let mut at = at.min(text.len());
     while !text.is_char_boundary(at) {
         at -= 1;

@@ -28,6 +28,7 @@ use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_128;
 
 use crate::capacity::survey;
+use crate::decontaminate::char_start;
 use crate::join::Counts;
 use crate::memory;
 use crate::run::{
@@ -475,7 +476,7 @@ impl Cutter<'_> {
             self.frequent.extend(all);
         }
         let part = part.trim();
-        let text = part[..part.floor_char_boundary(Self::LONGEST)].to_owned();
+        let text = part[..char_start(part, Self::LONGEST)].to_owned();
         self.frequent.insert(hash, Frequent { times: 1, text });
     }
 
