@@ -41,6 +41,9 @@ const FIRST_SHARE: f64 = 0.9;
 /// How often a band of two texts agrees that are exactly `near`; from it the rows follow.
 const AGREEMENT: f64 = 0.33;
 
+/// More rows than this tell hardly more.
+const MOST_ROWS: f64 = 64.0;
+
 /// Beyond this the gap between near and far is too small for any filter worth having.
 const MOST_BANDS: u32 = 4096;
 
@@ -104,7 +107,9 @@ pub(super) fn plan(request: &Request) -> Result<Plan, PlanError> {
 /// has the same keys for all of them.
 fn layout(near: f64, far: f64, missed: f64, dropped: f64, generations: u32) -> Result<(f64, u32), PlanError> {
     let share = 1.0 / f64::from(generations.max(1));
-    let rows = libm::round(libm::log(AGREEMENT) / libm::log(near)).clamp(1.0, 64.0);
+    // Equal texts always agree, however many rows there are.
+    let rows = if near < 1.0 { libm::round(libm::log(AGREEMENT) / libm::log(near)) } else { MOST_ROWS };
+    let rows = rows.clamp(1.0, MOST_ROWS);
     let hit = |similarity: f64, fill: f64| 1.0 - (1.0 - libm::pow(similarity, rows)) * (1.0 - fill);
     // A threshold is a whole number, so what lies far passes more often just before the fill at which it rises.
     let fills = (90..=104).map(|percent| FILL * f64::from(percent) / 100.0);
@@ -141,7 +146,7 @@ mod tests {
     /// At every load up to a filter's capacity, and a little beyond.
     #[test]
     fn unrelated_texts_are_spared_whatever_is_near() {
-        for hundredths in (20..=99).chain([995, 999]) {
+        for hundredths in (20..=100).chain([995, 999]) {
             let near = f64::from(hundredths) / if hundredths > 100 { 1000.0 } else { 100.0 };
             for missed in [0.55, 0.02] {
                 let spec = spec(&Request { max_false_negative: Some(missed), ..texts(near) });
@@ -157,7 +162,7 @@ mod tests {
 
     #[test]
     fn promises_are_kept_at_near_and_far() {
-        for near in [0.5, 0.7, 0.8, 0.9, 0.95] {
+        for near in [0.5, 0.7, 0.8, 0.9, 0.95, 1.0] {
             for (missed, dropped) in [(0.5, 0.02), (0.02, 0.1), (0.1, 0.01)] {
                 let plan = texts(near).errors(missed, dropped).plan_dedup().unwrap();
                 let far = near - Request::DEDUP_GAP;
@@ -193,7 +198,7 @@ mod tests {
             change(&mut request);
             request.plan_dedup().unwrap_err().to_string()
         };
-        assert!(why(|request| request.near = 1.0).contains("between 0 and 1"));
+        assert!(why(|request| request.near = 1.01).contains("between 0 and 1"));
         assert!(why(|request| request.far = Some(0.9)).contains("between 0 and near"));
         assert!(why(|request| request.max_false_positive = Some(0.0)).contains("false-positive"));
         assert!(why(|request| request.far = Some(0.7999)).contains("too close"));
