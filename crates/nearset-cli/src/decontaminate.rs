@@ -71,7 +71,8 @@ pub struct Args {
     #[arg(long, value_name = "SET", conflicts_with = "against")]
     save: Option<PathBuf>,
 
-    /// Where records go, in the format of the input and compressed by its extension (.gz, .zst, .bz2, .xz); - for standard output
+    /// Where records go, in the format of the input and compressed by its extension (.gz, .zst, .bz2, .xz); a folder, or a name that ends in
+    /// /, has one file per input; - for standard output
     #[arg(short, long, value_name = "OUT")]
     output: Option<PathBuf>,
 

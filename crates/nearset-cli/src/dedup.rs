@@ -30,8 +30,8 @@ Examples:
   What would be removed, and was it right? A page to look at before anything is written:
     nearset dedup crawl.jsonl.zst --dry-run --report report.html
 
-  A folder of Parquet files, the text in column \"content\", stricter:
-    nearset dedup data/ -o clean.parquet --text-field content --near 0.9
+  A folder of Parquet files, each to a file of its name in clean/, the text in column \"content\", stricter:
+    nearset dedup data/ -o clean/ --text-field content --near 0.9
 
   Of each family, keep the newest:
     nearset dedup crawl.jsonl -o clean.jsonl --keep max:timestamp
@@ -68,8 +68,9 @@ pub struct Args {
     #[command(flatten)]
     input: Input,
 
-    /// Where kept records go, in the format of the input and compressed by its extension (.gz, .zst, .bz2, .xz); - for standard output.
-    /// Pipes and devices are written through, and take no --force
+    /// Where kept records go, in the format of the input and compressed by its extension (.gz, .zst, .bz2, .xz). A folder, or a name that
+    /// ends in /, has one file per input, each with its input's name and compression. - is standard output; pipes and devices are written
+    /// through, and take no --force
     #[arg(short, long, value_name = "OUT", required_unless_present = "dry_run")]
     output: Option<PathBuf>,
 

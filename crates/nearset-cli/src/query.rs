@@ -52,7 +52,7 @@ pub struct Args {
     #[command(flatten)]
     input: Input,
 
-    /// Where records go; - for standard output
+    /// Where records go; a folder, or a name that ends in /, has one file per input; - for standard output
     #[arg(short, long, value_name = "OUT")]
     output: Option<PathBuf>,
 

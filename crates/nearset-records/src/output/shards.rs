@@ -94,8 +94,8 @@ pub struct ShardWriter {
     /// The shard at hand; those before it are complete.
     current: Option<(usize, Box<AnyWriter>)>,
     is_finished: bool,
-    /// Locked while the run lasts: the shards that are complete are not.
-    _folder: File,
+    /// Locked while the run lasts, where folders can be: the shards that are complete are not.
+    _folder: Option<File>,
 }
 
 impl ShardWriter {
@@ -117,8 +117,8 @@ impl ShardWriter {
         }
         let failed = |cause| OutputError::from_io(folder, cause);
         fs::create_dir_all(folder).map_err(failed)?;
-        let lock = File::open(folder).map_err(failed)?;
-        if let Err(TryLockError::WouldBlock) = lock.try_lock() {
+        let lock = if cfg!(unix) { Some(File::open(folder).map_err(failed)?) } else { None };
+        if let Some(Err(TryLockError::WouldBlock)) = lock.as_ref().map(File::try_lock) {
             return Err(OutputError::Busy { path: folder.to_owned() });
         }
         let (sources, options) = (Arc::clone(sources), options.clone());
