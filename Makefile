@@ -1,6 +1,6 @@
-# `make test` is the README's test command and what CI runs.
+# `make test` is the README's test command and what CI runs. CONTRIBUTING.md says what each part needs.
 
-.PHONY: test check serve bench characterise bench-peers bench-held-out bench-index bench-pairs bench-hamming
+.PHONY: test quick check serve bench characterise bench-peers bench-held-out bench-index bench-pairs bench-hamming
 
 test: check
 	cargo test --workspace --exclude nearset-valkey --quiet
@@ -8,6 +8,18 @@ test: check
 	crates/nearset-valkey/test.sh
 	crates/nearset-python/test.sh
 	python3 -m unittest discover -s bench
+	.ci/package.sh
+	.ci/site.sh
+
+# What a change of the library, the formats, the runs or the program should pass before anything else; nothing is installed for it.
+quick:
+	cargo fmt --all --check
+	cargo clippy $(QUICK) --all-targets --quiet -- -D warnings
+	cargo test $(QUICK) --lib --bins --quiet
+	cargo test --package nearset-records --test files --quiet
+	cargo test --package nearset-cli --test docs --test program --quiet -- --skip killed --skip unfinished --skip resumed --skip ctrl_c
+
+QUICK = --package nearset-theory --package nearset --package nearset-view --package nearset-records --package nearset-jobs --package nearset-cli
 
 # The server's module needs clang: its own test.sh sees to that, and checks it.
 check:
@@ -15,6 +27,41 @@ check:
 	cargo clippy --workspace --exclude nearset-valkey --all-targets --quiet -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --exclude nearset-valkey --lib --no-deps --quiet
 	crates/nearset/public_items.py --most 350
+	.ci/licences.py
+
+# The oldest Rust that Cargo.toml promises, which rustup installs.
+.PHONY: msrv
+msrv:
+	.ci/msrv.sh
+
+# The crates as they would be published, in the order of their dependencies; a program is built of them and run. Nothing is uploaded.
+.PHONY: packages
+packages:
+	.ci/package.sh
+
+# The wheel for every Python from 3.9 on and the source distribution, each installed and run, in target/wheels. ARGS=--manylinux links by zig, for old systems.
+.PHONY: wheels
+wheels:
+	.ci/wheels.sh $(ARGS)
+
+# Images of the program and of a server with the module.
+.PHONY: images
+images:
+	docker build --tag nearset .
+	docker build --tag nearset-valkey --file crates/nearset-valkey/Dockerfile .
+
+# The documentation as a site, in target/site.
+.PHONY: site
+site:
+	.ci/site.sh
+
+# Manual pages and completions of shells, in target/man and target/completions.
+.PHONY: manuals
+manuals:
+	cargo build --release --quiet --package nearset-cli
+	target/release/nearset man target/man --force
+	mkdir -p target/completions
+	for shell in bash zsh fish elvish powershell; do target/release/nearset completions $$shell > target/completions/nearset.$$shell || exit 1; done
 
 bench:
 	cargo bench --workspace --exclude nearset-valkey

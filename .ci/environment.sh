@@ -7,7 +7,7 @@ environment() {
   local python=${PYTHON:-python3} venv=$target/$1/venv wanted
   wanted=$("$python" --version; cat "$2")
   if [ "$(cat "$venv/wanted" 2>/dev/null)" != "$wanted" ]; then
-    echo "$1: making a virtual environment in $venv"
+    echo "$1: making a virtual environment in $venv, and installing into it from PyPI: $(grep -v '^#' "$2" | tr '\n' ' ')"
     rm -rf "$venv"
     "$python" -m venv "$venv"
     "$venv/bin/pip" install --quiet --disable-pip-version-check -r "$2"
