@@ -104,6 +104,12 @@ bench-hamming:
 bench-pairs:
 	python3 bench/pairs.py $(ARGS)
 
+# How soon the explorer can be used on the licence texts, how fast its slider answers, and in how much memory.
+.PHONY: bench-explore
+bench-explore:
+	cargo build --release --quiet --package nearset-cli
+	python3 bench/explore.py
+
 # The wheel beside the program, rensa and datasketch, on texts that Python holds; ARGS=--quick for a sample.
 .PHONY: bench-python
 bench-python:

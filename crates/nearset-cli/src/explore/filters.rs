@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, bail};
 use nearset::family::{Form, Hashed};
 use nearset::item::ItemBuffer;
-use nearset::{Kind, Metric, Neighbour};
+use nearset::{Filter, Kind, Metric, Neighbour};
 use nearset_jobs::FilterFile;
 use nearset_view::curves::filter_chart;
 use serde::Deserialize;
@@ -80,7 +80,8 @@ pub fn ask(Question { path, item }: Question) -> Result<Value> {
     let filter = file.filter()?;
     let Some(metric) = filter.spec().metric() else { bail!("{}: its items cannot be typed", path.display()) };
     let buffer = parsed(metric, &item)?;
-    let found = filter.find(buffer.view(), &mut Hashed::default()).context("the item cannot be looked up")?;
+    let mut hashed = Hashed::default();
+    let found = filter.find(buffer.view(), &mut hashed).context("the item cannot be looked up")?;
     let newest = filter.generations().next_back().and_then(|newest| newest.chance_hit);
     let threshold = newest.zip(filter.spec().near().cloned()).and_then(|(hit, spec)| spec.rule.threshold_at(hit));
     Ok(json!({
@@ -88,8 +89,21 @@ pub fn ask(Question { path, item }: Question) -> Result<Value> {
         "hits": found.hits,
         "bands": found.bands,
         "threshold": threshold,
-        "unrelated": filter.acceptance_of_hits(found),
+        "by_band": hits_by_band(&filter, &hashed),
+        "likely": filter.acceptance_of_hits(found),
     }))
+}
+
+/// Which bands hit, in any generation: each is asked alone. Filters that probe neighbours can't be asked so.
+fn hits_by_band(filter: &Filter<'_>, hashed: &Hashed) -> Vec<bool> {
+    let mut alone = vec![None; hashed.keys.len()];
+    let hit = |(band, key): (usize, &Option<_>)| {
+        alone[band] = *key;
+        let found = filter.contains_keys(&alone).ok()?;
+        alone[band] = None;
+        Some(found.first()?.hits > 0)
+    };
+    hashed.keys.iter().enumerate().map(hit).collect::<Option<Vec<bool>>>().unwrap_or_default()
 }
 
 /// An item as it is typed.

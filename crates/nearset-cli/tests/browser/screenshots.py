@@ -28,7 +28,7 @@ def main() -> None:
         page.wait_for_selector("#filter-chart svg")
         page.fill("#ask-item", "Redistribution and use in source and binary forms, with or without modification, are permitted")
         page.click("text='Ask'")
-        page.wait_for_selector("#ask-answer meter")
+        page.wait_for_selector("#ask-answer .bands")
         page.locator("#ask-form").scroll_into_view_if_needed()
         page.screenshot(path=PICTURES / "filter.png", full_page=True)
         explorer.close()

@@ -150,6 +150,8 @@ class Explored(unittest.TestCase):
             page.fill("#ask-item", item)
             page.click("text='Ask'")
             page.wait_for_function("words => document.getElementById('ask-answer').textContent.includes(words)", arg=answer)
+            hit = page.locator("#ask-answer .bands .hit").count()
+            self.assertIn(f"{hit} of {page.locator('#ask-answer .bands span').count()} bands hit", page.text_content("#ask-answer"))
         page.fill("#filter-path", "damaged.nearset")
         page.click("text='Open'")
         page.wait_for_selector("#error:visible")

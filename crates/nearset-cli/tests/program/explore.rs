@@ -124,6 +124,21 @@ fn a_stranger_s_page_is_refused() {
 }
 
 #[test]
+fn without_files_it_shows_the_example_until_ctrl_c() {
+    let shop = Workshop::new();
+    let mut explorer = Explorer::start(&shop, "");
+    let session = explorer.session();
+    assert_eq!(explorer.wait(&session)["corpus"]["records"], 720);
+    let shown = explorer.ask(&session, "decide", json!({ "near": 0.8 })).unwrap();
+    let example = shown["command"].as_str().unwrap().split(' ').nth(2).unwrap().to_owned();
+    assert!(Path::new(&example).exists(), "{example}");
+    let pid = explorer.child.id().to_string();
+    assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
+    assert!(explorer.child.wait().unwrap().success());
+    assert!(!Path::new(&example).exists(), "the example goes with the program");
+}
+
+#[test]
 fn paths_name_files_of_the_page_and_nothing_on_the_disk() {
     let shop = Workshop::new();
     let explorer = Explorer::start(&shop, "");
@@ -250,6 +265,7 @@ fn plans_and_filters_are_those_of_the_commands() {
     assert_eq!(filter["items"], 100);
     let said = explorer.ask(&session, "ask", json!({ "path": "seen.nearset", "item": texts[0] })).unwrap();
     assert!(said["near"] == true && said["hits"] == said["bands"], "{said}");
+    assert_eq!(said["by_band"], json!(vec![true; said["bands"].as_u64().unwrap() as usize]));
     let mut bytes = shop.read("seen.nearset");
     let middle = bytes.len() / 2;
     bytes[middle] ^= 1;

@@ -45,8 +45,6 @@ pub(super) struct Cut {
     pub sets: Sets,
     /// Where the keys and the set of each end.
     ends: Vec<(usize, usize)>,
-    /// Whether each is looked up by its common part.
-    common: Vec<bool>,
 }
 
 impl Cut {
@@ -57,7 +55,8 @@ impl Cut {
 
     /// Whether most of a document is shingles that many records share, so that it is looked up by those.
     pub fn has_common_part(&self, document: usize) -> bool {
-        self.common[document]
+        let keys = self.keys(document);
+        keys.first().is_some_and(|&first| keys.len() as u64 > 1 + (first >> 32))
     }
 
     /// The shingle set of a document.
@@ -207,7 +206,6 @@ impl Worker for Cutter<'_> {
         cut.documents.clear();
         cut.keys.clear();
         cut.ends.clear();
-        cut.common.clear();
         // Those that are still held elsewhere stay as they are.
         let mut sets = Arc::try_unwrap(std::mem::take(&mut cut.sets)).unwrap_or_default();
         sets.clear();
@@ -221,7 +219,6 @@ impl Worker for Cutter<'_> {
                     sets[at] = (sets.len() - at - 1) as u64;
                     room.keys.choose(&sets[at + 1..], &self.model, &self.spec);
                     room.keys.write(&mut cut.keys);
-                    cut.common.push(room.keys.has_common_part());
                     cut.ends.push((cut.keys.len(), sets.len()));
                     cut.documents.push(document);
                 }

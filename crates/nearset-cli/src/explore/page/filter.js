@@ -55,12 +55,14 @@ const answer = latest(async (isLast) => {
   byId("ask-answer").replaceChildren(...(said.found ? neighbours(said) : hits(said)));
 });
 
-function hits({ near, hits, bands, threshold, unrelated }) {
+function hits({ near, hits, bands, threshold, by_band: byBand, likely }) {
   const verdict = element("p", { className: "count" }, near ? "Something near was seen." : "Nothing near was seen.");
   if (!bands) return [verdict];
   const needed = threshold === null ? "" : `, and ${threshold} must`;
-  const chance = `By chance so many of an unrelated item hit with probability ${unrelated.toPrecision(2)}.`;
-  return [verdict, element("p", {}, `${hits} of ${bands} bands hit${needed}. `, chance), element("meter", { min: 0, max: bands, value: hits, "aria-label": "Bands that hit" })];
+  const chance = `Where so many hit, ${(100 * likely).toPrecision(3)} % of all draws of hash functions call it near.`;
+  const band = (hit, i) => element("span", { className: hit ? "hit" : "", title: `band ${i + 1}: ${hit ? "hit" : "no hit"}` });
+  const picture = element("div", { className: "bands", role: "img", "aria-label": `${hits} of ${bands} bands hit` }, ...byBand.map(band));
+  return [verdict, element("p", {}, `${hits} of ${bands} bands hit${needed}. `, chance), picture];
 }
 
 function neighbours({ unit, found }) {

@@ -28,17 +28,13 @@ impl ShingleKeys {
         self.size as usize
     }
 
-    /// Returns whether the record's common shingles alone can make it near another.
-    pub fn has_common_part(&self) -> bool {
-        !self.common.is_empty()
-    }
-
     /// Returns what the record is listed under, as [`postings`](super::super::StarClusters::postings) tell it.
     pub fn codes(&self) -> impl Iterator<Item = u64> {
         self.rare.iter().map(|&key| posts::code(key))
     }
 
-    /// Appends the keys to a list of words, from which [`Self::read`] reads them.
+    /// Appends the keys to a list of words, from which [`Self::read`] reads them: the size in the lower half of a word and the number of rare shingles in
+    /// its upper half, the rare ones, and the common part if the record is looked up by it.
     pub fn write(&self, words: &mut Vec<u64>) {
         words.push(u64::from(self.size) | (self.rare.len() as u64) << 32);
         words.extend_from_slice(&self.rare);
