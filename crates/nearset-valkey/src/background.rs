@@ -16,7 +16,6 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::{self, ThreadId};
 use std::{io, ptr};
 
-use nearset::Filter;
 use redis_module::raw;
 
 use crate::allocator::touch_zeros;
@@ -133,8 +132,13 @@ fn among_tables<T: Send + 'static>(run: impl FnOnce() -> T + Send + 'static) -> 
     receiver.recv().ok()
 }
 
+/// Runs something on the thread that makes tables, when its turn comes.
+pub fn among_tables_later(run: impl FnOnce() + Send + 'static) {
+    TABLES.push(Box::new(run));
+}
+
 /// Runs something on the server's thread, and waits for it. Not under the server's lock, which that thread needs.
-fn on_main<T: Send + 'static>(run: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+pub fn on_main<T: Send + 'static>(run: impl FnOnce() -> T + Send + 'static) -> Option<T> {
     let (sender, receiver) = sync_channel(1);
     let task: Task = Box::new(move || drop(sender.send(run())));
     let task = Box::into_raw(Box::new(task)).cast();
@@ -342,16 +346,39 @@ impl Drop for Ending {
     }
 }
 
-/// Draws the functions of a filter on another thread, and lets commands wait for it that need them.
-pub fn draw(filter: Filter<'static>) -> Arc<Job> {
+/// Draws functions on another thread, and lets commands wait for it that need them.
+fn draw(draw: impl FnOnce() + Send + 'static) -> Arc<Job> {
     let job = Job::begin();
     let ending = Ending(Arc::clone(&job));
     PLANS.push(Box::new(move || {
-        drop(filter.hasher());
-        drop(filter);
+        draw();
         drop(ending);
     }));
     job
+}
+
+/// Lets a command that hashes items wait until functions of so many bytes are drawn, where that takes long. `drawing` is what was begun
+/// before, and `begin` gives what draws them.
+pub fn await_functions<D: FnOnce() + Send + 'static>(
+    call: &Call<'_>,
+    bytes: u64,
+    drawing: &mut Option<Arc<Job>>,
+    begin: impl FnOnce() -> D,
+) -> Outcome {
+    if bytes <= FEW_FUNCTIONS || !call.can_wait() {
+        return Ok(());
+    }
+    let under_way = drawing.as_ref().filter(|job| !job.is_over()).map(Arc::clone);
+    let job = match under_way {
+        Some(job) => job,
+        None => {
+            let need = Need { what: "the functions", total: 0, more: 0, passing: 2 * bytes };
+            drop(memory::allow(call, need)?);
+            draw(begin())
+        }
+    };
+    *drawing = Some(Arc::clone(&job));
+    Err(Refusal::Wait(job))
 }
 
 /// Carries out a command that was postponed.

@@ -1,7 +1,7 @@
 //! What is told of a filter, under the names that RESERVE, SPEC and INFO share.
 
 use nearset::spec::{Terms, WhenFull};
-use nearset::{Filter, FilterSpec};
+use nearset::{Filter, FilterSpec, Metric};
 
 use crate::server::Call;
 
@@ -39,10 +39,7 @@ pub fn reply(call: &Call<'_>, fields: &Fields) {
 pub fn promise(spec: &FilterSpec) -> Fields {
     let mut fields = Fields::new();
     if let Some(metric) = spec.metric() {
-        fields.push(("metric", Field::Text(metric.name().to_string())));
-        let shape = metric.shape();
-        fields.extend(shape.shingling.map(|shingling| ("shingle", Field::Text(shingling.to_string()))));
-        fields.extend(shape.length.map(|length| ("length", Field::Count(length.into()))));
+        fields.extend(metric_fields(metric));
         if let Some(terms) = spec.terms() {
             fields.push(("near", Field::Number(shortened(metric.own_unit(terms.near)))));
             fields.push(("far", Field::Number(shortened(metric.own_unit(terms.far)))));
@@ -62,10 +59,19 @@ pub fn promise(spec: &FilterSpec) -> Fields {
     fields
 }
 
+/// Returns what a metric is.
+pub fn metric_fields(metric: Metric) -> Fields {
+    let mut fields = vec![("metric", Field::Text(metric.name().to_string()))];
+    let shape = metric.shape();
+    fields.extend(shape.shingling.map(|shingling| ("shingle", Field::Text(shingling.to_string()))));
+    fields.extend(shape.length.map(|length| ("length", Field::Count(length.into()))));
+    fields
+}
+
 /// Without what a distance and back costs of the last digits: 0.7 rather than 0.7000000000000001.
-fn shortened(value: f64) -> f64 {
+pub fn shortened(value: f64) -> f64 {
     let short = (value * 1e12).round() / 1e12;
-    if (short - value).abs() <= 1e-12 * value.abs() { short } else { value }
+    if (short - value).abs() <= 4.0 * f64::EPSILON * value.abs().max(1.0) { short } else { value }
 }
 
 fn promised(terms: &Terms, fields: &mut Fields) {

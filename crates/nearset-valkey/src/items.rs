@@ -58,48 +58,101 @@ pub fn read_one<'r>(metric: Option<Metric>, arguments: Arguments<'r>, copies: &'
 /// Returns all items that the arguments say, in order.
 pub fn read_all<'r>(
     metric: Option<Metric>,
-    arguments: Arguments<'r>,
+    mut arguments: Arguments<'r>,
     copies: &'r mut ItemBuffer,
 ) -> Outcome<Vec<Item<'r>>> {
+    let form = form_of(metric)?;
+    copies.clear();
+    let mut placed = Vec::with_capacity(arguments.len());
+    for position in 0.. {
+        let Some(first) = arguments.next() else { break };
+        placed.push(take(form, first, &mut arguments, copies).map_err(|why| at(position, why))?);
+    }
+    lent(form, placed, copies)
+}
+
+/// Returns all items that the arguments say, each after its id.
+pub fn read_named<'r>(
+    metric: Option<Metric>,
+    mut arguments: Arguments<'r>,
+    copies: &'r mut ItemBuffer,
+) -> Outcome<Vec<(&'r str, Item<'r>)>> {
+    let form = form_of(metric)?;
+    copies.clear();
+    let (mut names, mut placed) = (Vec::new(), Vec::new());
+    for position in 0.. {
+        let Some(name) = arguments.next() else { break };
+        names.push(id(name).map_err(|why| at(position, why))?);
+        let first = arguments.next().ok_or(Refusal::Arity)?;
+        placed.push(take(form, first, &mut arguments, copies).map_err(|why| at(position, why))?);
+    }
+    Ok(names.into_iter().zip(lent(form, placed, copies)?).collect())
+}
+
+/// Returns the first item that the arguments say, and what follows it.
+pub fn read_first<'r>(
+    metric: Option<Metric>,
+    mut arguments: Arguments<'r>,
+    copies: &'r mut ItemBuffer,
+) -> Outcome<(Item<'r>, Arguments<'r>)> {
+    let form = form_of(metric)?;
+    copies.clear();
+    let first = arguments.next().ok_or(Refusal::Arity)?;
+    let placed = take(form, first, &mut arguments, copies).map_err(|why| at(0, why))?;
+    let item = lent(form, vec![placed], copies)?.pop().ok_or(Refusal::Arity)?;
+    Ok((item, arguments))
+}
+
+/// Returns an item's id: any text but an empty one.
+pub fn id(bytes: &[u8]) -> Result<&str, String> {
+    match std::str::from_utf8(bytes) {
+        Ok("") => Err("the id is empty".into()),
+        Ok(id) => Ok(id),
+        Err(error) => Err(format!("an id must be UTF-8: {error}")),
+    }
+}
+
+fn at(position: usize, why: String) -> Refusal {
+    Refusal::Because(format!("item {position}: {why}"))
+}
+
+fn form_of(metric: Option<Metric>) -> Outcome<Form> {
     let Some(metric) = metric else {
         return refuse!("items of this filter have no form here: hash them yourself, and send NEAR.ADDKEYS");
     };
-    let at = |position: usize, why: String| Refusal::Because(format!("item {position}: {why}"));
-    copies.clear();
-    match metric.form() {
-        Form::Set(_) | Form::Weighted(_) => arguments
-            .enumerate()
-            .map(|(position, bytes)| match std::str::from_utf8(bytes) {
-                Ok(text) => Ok(Item::Text(text)),
-                Err(error) => Err(at(position, format!("a text must be UTF-8: {error}"))),
-            })
-            .collect(),
-        Form::Symbols(_) => Ok(arguments.map(|bytes| Item::Symbols(Symbols::Bytes(bytes))).collect()),
-        Form::Bits(bits) => {
-            for (position, bytes) in arguments.enumerate() {
-                add_hash(copies, bytes, bits).map_err(|why| at(position, why))?;
-            }
-            let items = (0..copies.len()).filter_map(|i| copies.get(i));
-            let trimmed = |(position, item): (usize, Item<'r>)| match item {
-                // Bytes and digits may hold a few bits more than the metric has.
-                Item::Bits(all) => {
-                    let bits = Bits::new(all.words(), bits as usize);
-                    bits.map(Item::Bits).map_err(|error| at(position, error.to_string()))
-                }
-                other => Ok(other),
-            };
-            items.enumerate().map(trimmed).collect()
-        }
-        Form::Vector(dimension) => {
-            let mut arguments = arguments;
-            for position in 0.. {
-                let Some(first) = arguments.next() else { break };
-                add_vector(copies, first, &mut arguments, dimension).map_err(|why| at(position, why))?;
-            }
-            Ok((0..copies.len()).filter_map(|i| copies.get(i)).collect())
-        }
-        _ => refuse!("items of {metric} have no form here"),
+    Ok(metric.form())
+}
+
+/// Reads an item that begins with this argument: where it lies, or `None` for one that was copied.
+fn take<'r>(
+    form: Form,
+    first: &'r [u8],
+    rest: &mut Arguments<'r>,
+    copies: &mut ItemBuffer,
+) -> Result<Option<Item<'r>>, String> {
+    match form {
+        Form::Set(_) | Form::Weighted(_) => match std::str::from_utf8(first) {
+            Ok(text) => Ok(Some(Item::Text(text))),
+            Err(error) => Err(format!("a text must be UTF-8: {error}")),
+        },
+        Form::Symbols(_) => Ok(Some(Item::Symbols(Symbols::Bytes(first)))),
+        Form::Bits(bits) => add_hash(copies, first, bits).map(|()| None),
+        Form::Vector(dimension) => add_vector(copies, first, rest, dimension).map(|()| None),
+        _ => Err("items of this metric have no form here".into()),
     }
+}
+
+/// Returns items from where they lie. Bytes and digits may hold a few bits more than the metric has.
+fn lent<'r>(form: Form, placed: Vec<Option<Item<'r>>>, copies: &'r ItemBuffer) -> Outcome<Vec<Item<'r>>> {
+    let lend = |(position, placed): (usize, Option<Item<'r>>)| match (placed.or_else(|| copies.get(position)), form) {
+        (Some(Item::Bits(all)), Form::Bits(bits)) => {
+            let bits = Bits::new(all.words(), bits as usize);
+            bits.map(Item::Bits).map_err(|error| at(position, error.to_string()))
+        }
+        (Some(item), _) => Ok(item),
+        (None, _) => Err(at(position, "missing".into())),
+    };
+    placed.into_iter().enumerate().map(lend).collect()
 }
 
 fn add_hash(copies: &mut ItemBuffer, bytes: &[u8], bits: u32) -> Result<(), String> {

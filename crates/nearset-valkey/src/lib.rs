@@ -1,14 +1,14 @@
-//! Near filters inside Valkey and Redis.
+//! Near filters and indexes inside Valkey and Redis.
 //!
 //! Claim: one module file for Redis 7 and Valkey 8 and 9. Persistence, replication, clustering, access control and clients come
 //! from the server; every answer, plan, default and check comes from `nearset`. What is here reads arguments, writes replies and
-//! keeps filters in keys.
+//! keeps filters and indexes in keys.
 //! Invariants: a command that is refused leaves its key as it was; what is carried out on a primary is sent on in a form that can't
 //! fail on a replica, which plans nothing and has no limits; nothing is allocated for a client before it was held against
 //! `near.memory-limit`, `maxmemory` and what the system gives.
 //!
-//! `unsafe` is where the server's C functions are called, and nowhere else: `allocator`, `background`, `seed`, `server`, `data_type`, `config`,
-//! `commands::register`.
+//! `unsafe` is where the server's C functions are called, and nowhere else: `allocator`, `background`, `seed`, `server`, `data_type`, `stream`,
+//! `config`, `commands::register`.
 
 // Nothing is public but the functions that the server calls when it loads the module.
 #![allow(missing_docs)]
@@ -23,6 +23,7 @@ mod config;
 #[allow(unsafe_code)]
 mod data_type;
 mod fields;
+mod index;
 mod items;
 mod memory;
 mod options;
@@ -31,10 +32,12 @@ mod refusal;
 mod seed;
 #[allow(unsafe_code)]
 mod server;
+#[allow(unsafe_code)]
+mod stream;
 mod value;
 
 use allocator::ServerAllocator;
-use data_type::FILTER_TYPE;
+use data_type::{FILTER_TYPE, INDEX_TYPE};
 use redis_module::{Context, RedisString, Status, redis_module};
 
 /// The module's version as the server shows it: 10,000 major + 100 minor + patch.
@@ -61,6 +64,6 @@ redis_module! {
     name: "near",
     version: VERSION,
     allocator: (ServerAllocator, ServerAllocator),
-    data_types: [FILTER_TYPE],
+    data_types: [FILTER_TYPE, INDEX_TYPE],
     init: start,
 }

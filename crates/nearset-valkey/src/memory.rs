@@ -173,6 +173,18 @@ pub fn expect_room_here(what: &str, reply: usize) -> Outcome {
     Block::take(reply.saturating_add(UNFORESEEN as usize)).map(drop).ok_or_else(|| no_memory(what))
 }
 
+/// Counts memory as taken that another thread is about to take, if there is room for it beside what the server needs: for what a server
+/// may do without.
+pub fn promise(bytes: u64) -> Option<Floor> {
+    let promised = PROMISED.load(Ordering::Relaxed);
+    let has_room = |memory: ServerMemory| memory.used.saturating_add(promised).saturating_add(bytes) <= memory.most;
+    if !server::memory().is_none_or(has_room) {
+        return None;
+    }
+    drop(Floor::hold(bytes)?);
+    Some(Floor::none().promising(bytes))
+}
+
 /// Returns the refusal of what the system has no memory for.
 pub fn no_memory(what: impl std::fmt::Display) -> Refusal {
     Refusal::Memory(format!(

@@ -1,4 +1,4 @@
-//! What `NEAR.RESERVE` is told, as wishes that the library plans from.
+//! What `NEAR.RESERVE` and `NEAR.INDEX.RESERVE` are told, as wishes that the library plans from.
 //!
 //! Options come in any order and case, each once. What is left out is the library's default.
 
@@ -7,7 +7,7 @@ use std::str::FromStr;
 use nearset::family::WorkLimit;
 use nearset::plan::{FarModel, Minimise, PlanError, Request, RequestError};
 use nearset::spec::WhenFull;
-use nearset::{FilterSpec, MetricError, MetricName, Seed, Shape, Shingling};
+use nearset::{FilterSpec, HammingSpec, Index, Metric, MetricError, MetricName, Seed, Shape, Shingling};
 
 use crate::items::{number, shown};
 use crate::refusal::{Outcome, Refusal, refuse};
@@ -50,6 +50,32 @@ pub fn describe(mut arguments: Arguments<'_>, limit: WorkLimit) -> Outcome<Filte
         wishes.take(name, &mut arguments)?;
     }
     wishes.describe()
+}
+
+/// Returns the index that the options ask for, without items unless a description has some, and up to where items are near.
+pub fn describe_index(mut arguments: Arguments<'_>, limit: WorkLimit) -> Outcome<(Index<'static>, Option<f64>)> {
+    if let Some(first) = arguments.get(0)
+        && first.eq_ignore_ascii_case(b"DESCRIPTION")
+    {
+        let (Some(blob), 2 | 4) = (arguments.get(1), arguments.len()) else { return Err(Refusal::Arity) };
+        let index = Index::decode(blob, limit).map_err(Refusal::because)?.into_owned();
+        let mut near = None;
+        if let (Some(word), Some(text)) = (arguments.get(2), arguments.get(3)) {
+            if !word.eq_ignore_ascii_case(b"NEAR") {
+                return refuse!("{} stands where NEAR can", shown(word));
+            }
+            let own = real(text).map_err(|why| Refusal::Because(format!("NEAR: {why}")))?;
+            let metric = index.metric().ok_or_else(|| Refusal::because("items of this index have no form here"))?;
+            metric.distance(own).map_err(|error| Refusal::Because(format!("NEAR: {error}")))?;
+            near = Some(own);
+        }
+        return Ok((index, near));
+    }
+    let mut wishes = Wishes::default();
+    while let Some(name) = arguments.next() {
+        wishes.take(name, &mut arguments)?;
+    }
+    wishes.describe_index()
 }
 
 /// Returns the value of an option, by what reads it.
@@ -147,9 +173,51 @@ impl Wishes {
     }
 
     fn describe(self) -> Outcome<FilterSpec> {
+        let (name, metric, near) = self.metric()?;
+        let Some(capacity) = self.capacity else { return refuse!("{NO_CAPACITY}") };
+        let mut request = Request::new(metric, near).capacity(capacity).when_full(self.when_full(capacity)?);
+        request.max_false_positive = self.max_false_positive;
+        let plan = self.wished(request).plan_filter().map_err(|error| unplanned(name, error))?;
+        plan.spec.check(WorkLimit::Usual).map_err(Refusal::because)?;
+        Ok(plan.spec)
+    }
+
+    /// Bit strings are compared so fast that none needs to be missed; other items are found by a plan.
+    fn describe_index(self) -> Outcome<(Index<'static>, Option<f64>)> {
+        let (name, metric, near) = self.metric()?;
+        let verified = [
+            ("MAXFP", self.max_false_positive.is_some()),
+            ("WHENFULL", self.when_full.is_some()),
+            ("EXPIRE-AFTER", self.expire_after.is_some()),
+        ];
+        if let Some((option, _)) = verified.into_iter().find(|(_, given)| *given) {
+            return refuse!("{option} says nothing to an index, which compares what it finds and grows: leave it out");
+        }
+        let index = if let Metric::Hamming { bits } = metric {
+            let planned = [
+                ("FAR", self.far.is_some()),
+                ("MAXFN", self.max_false_negative.is_some()),
+                ("MINIMISE", self.minimise.is_some()),
+                ("BACKGROUND or WORSTCASE", self.far_model.is_some()),
+            ];
+            if let Some((option, _)) = planned.into_iter().find(|(_, given)| *given) {
+                return refuse!("{option} says nothing to an index of hashes, which misses none: leave it out");
+            }
+            let radius = metric.distance(near).map_err(|error| Refusal::Because(format!("NEAR: {error}")))?;
+            let seed = self.seed.unwrap_or_else(seed::of_server);
+            Index::new(HammingSpec::new(bits, radius.value() as u32, seed))
+        } else {
+            let Some(capacity) = self.capacity else { return refuse!("{NO_CAPACITY}") };
+            let request = self.wished(Request::new(metric, near).capacity(capacity));
+            Index::new(request.plan_index().map_err(|error| unplanned(name, error))?.spec)
+        };
+        Ok((index.map_err(Refusal::because)?, Some(near)))
+    }
+
+    /// Returns the metric with its name, and what is near.
+    fn metric(&self) -> Outcome<(MetricName, Metric, f64)> {
         let Some(name) = self.metric else { return refuse!("METRIC is missing: jaccard, hamming, cosine, …") };
         let Some(near) = self.near else { return refuse!("NEAR is missing: up to where are items near?") };
-        let Some(capacity) = self.capacity else { return refuse!("CAPACITY is missing: how many items are expected?") };
         let shape = Shape { length: self.length, shingling: self.shingling };
         let metric = name.with(shape).map_err(|error| match error {
             MetricError::NoLength { .. } => Refusal::Because(format!(
@@ -163,18 +231,17 @@ impl Wishes {
         if metric.shape().shingling.is_none() && self.shingling.is_some() {
             return refuse!("SHINGLE cuts texts, and {name} has none");
         }
-        let mut request = Request::new(metric, near).capacity(capacity).when_full(self.when_full(capacity)?);
+        Ok((name, metric, near))
+    }
+
+    /// Returns a request with what filters and indexes may both be wished to be.
+    fn wished(self, mut request: Request) -> Request {
         request.far = self.far;
-        (request.max_false_negative, request.max_false_positive) = (self.max_false_negative, self.max_false_positive);
+        request.max_false_negative = self.max_false_negative;
         request.minimise = self.minimise.unwrap_or(request.minimise);
         request.far_model = self.far_model;
         request.seed = self.seed.unwrap_or_else(seed::of_server);
-        let plan = request.plan_filter().map_err(|error| match error {
-            PlanError::Request(error) => explain(name, error),
-            other => Refusal::because(other),
-        })?;
-        plan.spec.check(WorkLimit::Usual).map_err(Refusal::because)?;
-        Ok(plan.spec)
+        request
     }
 
     fn when_full(&self, capacity: u64) -> Outcome<WhenFull> {
@@ -190,6 +257,15 @@ impl Wishes {
                 Ok(WhenFull::Forget { generations: full as u32 + 1 })
             }
         }
+    }
+}
+
+const NO_CAPACITY: &str = "CAPACITY is missing: how many items are expected?";
+
+fn unplanned(name: MetricName, error: PlanError) -> Refusal {
+    match error {
+        PlanError::Request(error) => explain(name, error),
+        other => Refusal::because(other),
     }
 }
 

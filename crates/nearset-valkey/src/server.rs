@@ -15,7 +15,7 @@ use redis_module::raw;
 #[cfg(debug_assertions)]
 use crate::allocator::tally;
 use crate::config;
-use crate::data_type::FILTER_TYPE;
+use crate::data_type::Stored;
 #[cfg(debug_assertions)]
 use crate::memory;
 use crate::refusal::{Outcome, Refusal};
@@ -198,6 +198,11 @@ impl<'a> Call<'a> {
         unsafe { api!(RedisModule_ReplyWithStringBuffer(self.ctx, bytes.as_ptr().cast::<c_char>(), bytes.len())) };
     }
 
+    pub fn null(&self) {
+        // SAFETY: as above.
+        unsafe { api!(RedisModule_ReplyWithNull(self.ctx)) };
+    }
+
     pub fn ok(&self) {
         // SAFETY: as above.
         unsafe { api!(RedisModule_ReplyWithSimpleString(self.ctx, c"OK".as_ptr())) };
@@ -283,7 +288,7 @@ impl<'a> Call<'a> {
     }
 
     /// Sends `command key word bytes` on in the command's place.
-    pub fn replicate_as(&self, command: &CStr, key: &Key<'_>, word: &CStr, bytes: &[u8]) {
+    pub fn replicate_as<V: Stored>(&self, command: &CStr, key: &Key<'_, V>, word: &CStr, bytes: &[u8]) {
         // SAFETY: as above; the format names a string of the server's, a C string and a buffer with its length, in this order.
         unsafe {
             api!(RedisModule_Replicate(
@@ -298,8 +303,35 @@ impl<'a> Call<'a> {
         };
     }
 
+    /// Sends `command key DESCRIPTION bytes` on in the command's place, with `NEAR near` at the end if it is known.
+    pub fn replicate_described<V: Stored>(
+        &self,
+        command: &CStr,
+        key: &Key<'_, V>,
+        description: &[u8],
+        near: Option<f64>,
+    ) {
+        let format = if near.is_some() { c"scbcb" } else { c"scb" };
+        let near = near.map_or_else(String::new, |near| near.to_string());
+        // SAFETY: as above; what the format does not name is not read.
+        unsafe {
+            api!(RedisModule_Replicate(
+                self.ctx,
+                command.as_ptr(),
+                format.as_ptr(),
+                key.name,
+                c"DESCRIPTION".as_ptr(),
+                description.as_ptr().cast::<c_char>(),
+                description.len(),
+                c"NEAR".as_ptr(),
+                near.as_ptr().cast::<c_char>(),
+                near.len()
+            ))
+        };
+    }
+
     /// Opens a key for reading; `None` if there is no such key.
-    pub fn read(&self, argument: usize) -> Outcome<Option<Key<'_>>> {
+    pub fn read<V: Stored>(&self, argument: usize) -> Outcome<Option<Key<'_, V>>> {
         let key = self.open(argument, raw::REDISMODULE_READ);
         if key.is_empty() {
             return Ok(None);
@@ -308,8 +340,8 @@ impl<'a> Call<'a> {
     }
 
     /// Opens a key for writing; it may hold nothing yet. The command waits if something is under way with it.
-    pub fn write(&self, argument: usize) -> Outcome<Key<'_>> {
-        let mut key = self.write_during(argument)?;
+    pub fn write<V: Stored>(&self, argument: usize) -> Outcome<Key<'_, V>> {
+        let mut key: Key<'_, V> = self.write_during(argument)?;
         if let Some(value) = key.value_mut() {
             value.wait(self)?;
         }
@@ -317,7 +349,7 @@ impl<'a> Call<'a> {
     }
 
     /// [`Self::write`] for what is under way itself.
-    pub fn write_during(&self, argument: usize) -> Outcome<Key<'_>> {
+    pub fn write_during<V: Stored>(&self, argument: usize) -> Outcome<Key<'_, V>> {
         let key = self.open(argument, raw::REDISMODULE_READ | raw::REDISMODULE_WRITE);
         if !key.is_empty() {
             key.expect_type()?;
@@ -325,7 +357,7 @@ impl<'a> Call<'a> {
         Ok(key)
     }
 
-    fn open(&self, argument: usize, mode: u32) -> Key<'_> {
+    fn open<V: Stored>(&self, argument: usize, mode: u32) -> Key<'_, V> {
         let name = self.arguments[argument];
         // SAFETY: the context is the command's own and the name one of its arguments.
         let key = unsafe { api!(RedisModule_OpenKey(self.ctx, name, mode as c_int)) };
@@ -360,16 +392,16 @@ impl<'a> Iterator for Arguments<'a> {
     }
 }
 
-/// An open key, which holds a filter or nothing.
-pub struct Key<'c> {
+/// An open key, which holds a value of one type or nothing.
+pub struct Key<'c, V: Stored = Value> {
     /// Null where a key that does not exist was opened for reading.
     key: *mut raw::RedisModuleKey,
     name: *mut raw::RedisModuleString,
     ctx: *mut raw::RedisModuleCtx,
-    call: PhantomData<&'c ()>,
+    call: PhantomData<(&'c (), V)>,
 }
 
-impl Key<'_> {
+impl<V: Stored> Key<'_, V> {
     fn is_empty(&self) -> bool {
         // SAFETY: the key is open; the server takes a null pointer for an empty one.
         self.key.is_null() || unsafe { api!(RedisModule_KeyType(self.key)) } == raw::REDISMODULE_KEYTYPE_EMPTY as c_int
@@ -378,10 +410,10 @@ impl Key<'_> {
     fn expect_type(&self) -> Outcome {
         // SAFETY: the key is open.
         let found = unsafe { api!(RedisModule_ModuleTypeGetType(self.key)) };
-        if found == *FILTER_TYPE.raw_type.borrow() { Ok(()) } else { Err(Refusal::WrongType) }
+        if found == *V::data_type().raw_type.borrow() { Ok(()) } else { Err(Refusal::WrongType) }
     }
 
-    fn pointer(&self) -> Option<*mut Value> {
+    fn pointer(&self) -> Option<*mut V> {
         if self.is_empty() {
             return None;
         }
@@ -389,22 +421,22 @@ impl Key<'_> {
         Some(unsafe { api!(RedisModule_ModuleTypeGetValue(self.key)) }.cast())
     }
 
-    pub fn value(&self) -> Option<&Value> {
-        // SAFETY: the value is a `Value` that only this thread touches. No other key of the command has it: where a command
+    pub fn value(&self) -> Option<&V> {
+        // SAFETY: the value is of this type, and only this thread touches it. No other key of the command has it: where a command
         // takes several, it leaves out those of equal name.
         self.pointer().map(|value| unsafe { &*value })
     }
 
-    pub fn value_mut(&mut self) -> Option<&mut Value> {
+    pub fn value_mut(&mut self) -> Option<&mut V> {
         // SAFETY: as above.
         self.pointer().map(|value| unsafe { &mut *value })
     }
 
     /// Puts a value into an empty key, or in place of what it holds.
-    pub fn set(&mut self, value: Value) {
+    pub fn set(&mut self, value: V) {
         let value = Box::into_raw(Box::new(value));
         // SAFETY: the key is open for writing, and the server now owns the value, which it frees by the type's `free`.
-        unsafe { api!(RedisModule_ModuleTypeSetValue(self.key, *FILTER_TYPE.raw_type.borrow(), value.cast())) };
+        unsafe { api!(RedisModule_ModuleTypeSetValue(self.key, *V::data_type().raw_type.borrow(), value.cast())) };
     }
 
     pub fn delete(&mut self) {
@@ -422,7 +454,7 @@ impl Key<'_> {
     }
 }
 
-impl Drop for Key<'_> {
+impl<V: Stored> Drop for Key<'_, V> {
     fn drop(&mut self) {
         // SAFETY: the key is open, and closed once; the server takes a null pointer.
         unsafe { api!(RedisModule_CloseKey(self.key)) };

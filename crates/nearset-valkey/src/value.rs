@@ -11,16 +11,23 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use nearset::DecodeError;
-use nearset::Filter;
 use nearset::family::WorkLimit;
+use nearset::{Filter, Index};
+use redis_module::native_types::RedisType;
 
 use crate::background::{self, Job};
+use crate::data_type::{FILTER_TYPE, Stored};
 use crate::memory;
 use crate::refusal::{Outcome, Refusal, refuse};
 use crate::server::Call;
+use crate::stream::{Digest, Journal, Part, Stream};
 
 /// So many bytes go into one string of the server's files, and are the most that saving a filter takes beside it.
 pub const PIECE: usize = 1 << 20;
+
+/// Bits of the parts of a value in a file.
+const FILTER: u64 = 1;
+const INCOMING: u64 = 2;
 
 pub struct Value {
     pub filter: Option<Filter<'static>>,
@@ -50,17 +57,6 @@ impl Value {
         Self { filter, incoming, is_copy: false, job: None, dump: None, drawing: None }
     }
 
-    /// Lets a command wait for what is under way, if it can; else what is under way will find that it is not any more.
-    pub fn wait(&mut self, call: &Call<'_>) -> Outcome {
-        match self.job.take() {
-            Some(job) if !job.is_over() && call.can_wait() => {
-                self.job = Some(Arc::clone(&job));
-                Err(Refusal::Wait(job))
-            }
-            _ => Ok(()),
-        }
-    }
-
     /// Returns the filter, unless it has not come in whole.
     pub fn filter(&self) -> Outcome<&Filter<'static>> {
         self.filter.as_ref().ok_or_else(|| not_yet(self.incoming.as_ref()))
@@ -70,19 +66,69 @@ impl Value {
         self.filter.as_mut().ok_or_else(|| not_yet(self.incoming.as_ref()))
     }
 
+    /// Calls `each` with each part's bit, and with what writes it.
+    fn parts(&self, mut each: impl FnMut(u64, Part<'_>)) {
+        if let Some(filter) = &self.filter {
+            each(FILTER, &|out| filter.encode(out));
+        }
+        if let Some(incoming) = &self.incoming {
+            each(INCOMING, &|out| incoming.encode(out));
+        }
+    }
+}
+
+impl Stored for Value {
+    fn data_type() -> &'static RedisType {
+        &FILTER_TYPE
+    }
+
+    /// Encoding 1 is a number whose bits say which parts follow, then the parts.
+    fn save(&self, to: &Stream) {
+        let mut present = 0;
+        self.parts(|bit, _| present |= bit);
+        to.put_count(present);
+        self.parts(|_, part| to.put_part(part));
+    }
+
+    fn load(from: &Stream) -> Result<Self, String> {
+        let present = from.count()?;
+        if present == 0 || present & !(FILTER | INCOMING) != 0 {
+            return Err(format!("it has parts {present}, which this module does not know: the data is damaged"));
+        }
+        let mut value = Value::loaded(None, None);
+        if present & FILTER != 0 {
+            value.filter = Some(from.part()?.decode(from.work_limit()).map_err(|error| error.to_string())?);
+        }
+        if present & INCOMING != 0 {
+            value.incoming = Some(from.part()?);
+        }
+        Ok(value)
+    }
+
+    fn rewrite(&self, journal: &Journal) {
+        self.parts(|_, part| journal.load(c"NEAR.LOAD", part, Some(c"REPLACE")));
+    }
+
+    fn digest(&self, digest: &Digest) {
+        self.parts(|_, part| {
+            Pieces::cut(part, |piece| digest.add(piece));
+            digest.end();
+        });
+    }
+
     /// Memory, both parts together. Functions count once they are drawn, and not for a copy, which shares them.
-    pub fn bytes(&self) -> u64 {
+    fn bytes(&self) -> u64 {
         let functions = |filter: &Filter<'_>| {
             let drawn = filter.spec().bytes_of_functions().saturating_sub(filter.bytes_to_prepare(0));
             if self.is_copy { 0 } else { drawn }
         };
         let filter = self.filter.as_ref().map_or(0, |filter| filter.bytes().saturating_add(functions(filter)));
-        let incoming = self.incoming.as_ref().map_or(0, |incoming| incoming.bytes.capacity() as u64);
+        let incoming = self.incoming.as_ref().map_or(0, Incoming::held);
         size_of::<Self>() as u64 + filter + incoming
     }
 
-    /// Returns a copy, as `COPY` makes it; an error if there is no memory for it. Large tables are shared until either changes.
-    pub fn copy(&mut self) -> Outcome<Self> {
+    /// Large tables are shared until either changes.
+    fn copy(&mut self) -> Outcome<Self> {
         let filter = self.filter.as_mut().map(|filter| {
             let shared = filter.share();
             if filter.bytes() > background::SMALL { Ok(shared) } else { shared.try_into_owned() }
@@ -90,6 +136,17 @@ impl Value {
         let filter = filter.transpose().map_err(|error| memory::refused("the copy", error))?;
         let incoming = self.incoming.as_ref().map(Incoming::copy).transpose()?;
         Ok(Self { filter, incoming, is_copy: true, job: None, dump: None, drawing: None })
+    }
+
+    /// Lets a command wait for what is under way, if it can; else what is under way will find that it is not any more.
+    fn wait(&mut self, call: &Call<'_>) -> Outcome {
+        match self.job.take() {
+            Some(job) if !job.is_over() && call.can_wait() => {
+                self.job = Some(Arc::clone(&job));
+                Err(Refusal::Wait(job))
+            }
+            _ => Ok(()),
+        }
     }
 }
 
@@ -212,7 +269,7 @@ impl Incoming {
         self.bytes.truncate(length);
     }
 
-    fn copy(&self) -> Outcome<Self> {
+    pub fn copy(&self) -> Outcome<Self> {
         let mut bytes = Vec::new();
         bytes.try_reserve_exact(self.bytes.len()).map_err(|_| memory::no_memory("the copy"))?;
         bytes.extend_from_slice(&self.bytes);
@@ -226,6 +283,16 @@ impl Incoming {
     /// Returns the filter, every byte checked, and its spec held against a limit on work.
     pub fn decode(&self, limit: WorkLimit) -> Result<Filter<'static>, DecodeError> {
         Ok(Filter::decode(&self.bytes, limit)?.try_into_owned()?)
+    }
+
+    /// Returns the index, as [`Self::decode`] does the filter.
+    pub fn decode_index(&self, limit: WorkLimit) -> Result<Index<'static>, DecodeError> {
+        Ok(Index::decode(&self.bytes, limit)?.into_owned())
+    }
+
+    /// Returns the bytes that are held for it.
+    pub fn held(&self) -> u64 {
+        self.bytes.capacity() as u64
     }
 
     /// What has come, as a file is written.

@@ -14,7 +14,7 @@ use crate::refusal::{Outcome, Refusal, refuse};
 use crate::server::{self, Arguments, Call};
 use crate::value::{bytes_to_copy, weight};
 
-const ITEM: Argument = Argument::one_of(
+pub const ITEM: Argument = Argument::one_of(
     c"item",
     &[
         Argument::text(c"text-or-bytes"),
@@ -134,7 +134,7 @@ pub fn hold_batch(call: &Call<'_>, filter: &Filter<'_>, arguments: Arguments<'_>
 
 /// Returns the bytes that reading and hashing take per byte of an item, at most: texts of one-byte letters have as many shingles as bytes,
 /// which take 26 bytes each, or 40 where they are counted; other items are copied.
-fn per_byte(metric: Option<Metric>) -> u64 {
+pub fn per_byte(metric: Option<Metric>) -> u64 {
     match metric.map(Metric::form) {
         Some(Form::Set(_)) => 32,
         Some(Form::Weighted(_)) => 48,
@@ -143,7 +143,7 @@ fn per_byte(metric: Option<Metric>) -> u64 {
 }
 
 /// The same per item, beside its keys: where it lies, the answer, and the server's reply.
-const PER_ITEM: u64 = 256;
+pub const PER_ITEM: u64 = 256;
 
 /// Holds a client's items against `near.batch-limit`; how many bytes they have.
 pub fn hold_bytes(call: &Call<'_>, items: Arguments<'_>) -> Outcome<u64> {

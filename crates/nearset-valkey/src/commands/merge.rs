@@ -8,6 +8,7 @@ use std::sync::Arc;
 use super::docs::{Argument, Command, Keys, entry};
 use super::expect;
 use crate::background::{self, Ending, Job};
+use crate::data_type::Stored;
 use crate::items::shown;
 use crate::memory::{self, Floor, Need};
 use crate::refusal::{Outcome, Refusal, refuse};

@@ -2,6 +2,7 @@
 
 mod band_keys;
 mod docs;
+mod index;
 mod items;
 mod merge;
 #[allow(unsafe_code)]
@@ -12,17 +13,14 @@ mod transfer;
 
 pub use register::register;
 
-use std::sync::Arc;
-
 use crate::background;
-use crate::memory::{self, Need};
 use crate::refusal::{Outcome, Refusal};
 use crate::server::{Call, Key};
 use crate::value::Value;
 use docs::Command;
 use nearset::Filter;
 
-const COMMANDS: [&Command; 15] = [
+const COMMANDS: [&Command; 23] = [
     &reserve::RESERVE,
     &reserve::INSERT,
     &items::ADD,
@@ -38,6 +36,14 @@ const COMMANDS: [&Command; 15] = [
     &merge::MERGE,
     &transfer::DUMP,
     &transfer::LOAD,
+    &index::RESERVE,
+    &index::ADD,
+    &index::SEARCH,
+    &index::GET,
+    &index::REM,
+    &index::CARD,
+    &index::INFO,
+    &index::LOAD,
 ];
 
 /// Returns the filter of a key that must have one.
@@ -58,20 +64,10 @@ fn expect_functions(call: &Call<'_>, key: Option<&mut Key<'_>>) -> Outcome {
     let Some(value) = key.and_then(Key::value_mut) else { return Ok(()) };
     let Some(filter) = value.filter.as_mut() else { return Ok(()) };
     let bytes = filter.bytes_to_prepare(0);
-    if bytes <= background::FEW_FUNCTIONS || !call.can_wait() {
-        return Ok(());
-    }
-    let under_way = value.drawing.as_ref().filter(|job| !job.is_over()).map(Arc::clone);
-    let job = match under_way {
-        Some(job) => job,
-        None => {
-            let need = Need { what: "the filter's functions", total: 0, more: 0, passing: 2 * bytes };
-            drop(memory::allow(call, need)?);
-            background::draw(filter.share())
-        }
-    };
-    value.drawing = Some(Arc::clone(&job));
-    Err(Refusal::Wait(job))
+    background::await_functions(call, bytes, &mut value.drawing, || {
+        let filter = filter.share();
+        move || drop(filter.hasher())
+    })
 }
 
 fn no_key() -> Refusal {

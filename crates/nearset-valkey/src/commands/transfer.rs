@@ -16,6 +16,7 @@ use super::docs::{Argument, Command, Keys, entry};
 use super::expect;
 use crate::background;
 use crate::config;
+use crate::data_type::Stored;
 use crate::items::{number, shown};
 use crate::memory::{self, Need};
 use crate::refusal::{Outcome, Refusal, refuse};
@@ -59,11 +60,11 @@ pub const LOAD: Command = Command {
     ],
 };
 
-fn cursor(text: &[u8]) -> Outcome<u64> {
+pub fn cursor(text: &[u8]) -> Outcome<u64> {
     number(text).ok_or_else(|| Refusal::Because(format!("{} is no cursor: begin with 0", shown(text))))
 }
 
-fn position(cursor: u64) -> u64 {
+pub fn position(cursor: u64) -> u64 {
     cursor & ((1 << POSITION_BITS) - 1)
 }
 
@@ -223,7 +224,7 @@ fn go_on(call: &Call<'_>, key: &mut Key<'_>, position: u64, chunk: &[u8]) -> Out
 }
 
 /// Takes a chunk, if there is room for it.
-fn take(call: &Call<'_>, incoming: &mut Incoming, chunk: &[u8]) -> Outcome {
+pub fn take(call: &Call<'_>, incoming: &mut Incoming, chunk: &[u8]) -> Outcome {
     let need = Need {
         what: "the filter's file",
         total: incoming.length() as u64,

@@ -165,14 +165,14 @@ impl<'a> Index<'a> {
         }
     }
 
-    fn labels(&self) -> &Labels<'a> {
+    pub(super) fn labels(&self) -> &Labels<'a> {
         match &self.0 {
             Structure::Hamming(index) => index.labels(),
             Structure::Lsh(index) => index.labels(),
         }
     }
 
-    fn labels_mut(&mut self) -> &mut Labels<'a> {
+    pub(super) fn labels_mut(&mut self) -> &mut Labels<'a> {
         match &mut self.0 {
             Structure::Hamming(index) => index.labels_mut(),
             Structure::Lsh(index) => index.labels_mut(),
@@ -202,14 +202,10 @@ impl<'a> Index<'a> {
         top: Option<usize>,
         within: Option<Distance>,
     ) -> Result<Vec<Neighbour>, IndexError> {
-        let mut found = match (&self.0, within) {
-            (Structure::Hamming(index), Some(within)) => index.within(item, within),
-            (Structure::Hamming(index), None) => index.nearest(item, top.unwrap_or(usize::MAX)),
-            (Structure::Lsh(index), Some(within)) => index.within(item, within),
-            (Structure::Lsh(index), None) => index.nearest(item, top.unwrap_or(usize::MAX)),
-        }?;
-        found.truncate(top.unwrap_or(usize::MAX));
-        Ok(found)
+        match &self.0 {
+            Structure::Hamming(index) => index.search(item, top, within),
+            Structure::Lsh(index) => index.search(item, top, within),
+        }
     }
 
     /// Finds what lies within a distance of each of many items, the nearest first: faster than one after the other.
@@ -225,7 +221,7 @@ impl<'a> Index<'a> {
             Structure::Hamming(index) => index.within_all(items, within),
             Structure::Lsh(index) => {
                 let items = items.into_iter().enumerate();
-                let found = items.map(|(position, item)| match index.within(item, within) {
+                let found = items.map(|(position, item)| match index.search(item, None, Some(within)) {
                     Err(IndexError::Item(source)) => Err(BatchError { position, source }.into()),
                     found => found,
                 });
@@ -242,7 +238,7 @@ impl<'a> Index<'a> {
     pub fn candidates<'i>(&self, item: impl Into<Item<'i>>) -> Result<Vec<u32>, IndexError> {
         match &self.0 {
             Structure::Hamming(index) => {
-                let found = index.within(item, Distance::from_count(index.spec().radius))?;
+                let found = index.search(item, None, Some(Distance::from_count(index.spec().radius)))?;
                 let mut ids: Vec<u32> = found.into_iter().map(|neighbour| neighbour.id).collect();
                 ids.sort_unstable();
                 Ok(ids)

@@ -43,6 +43,14 @@ impl<'a> Labels<'a> {
         self.ends.to_mut().push(last + name.len() as u64);
     }
 
+    /// Names an item of other labels as one is called here, or by its number where it has no name.
+    pub(crate) fn copy(&self, id: u32, others: &mut Labels<'_>, new: u32) {
+        match self.get(id) {
+            Some(name) => others.insert(new, name),
+            None => others.insert(new, &id.to_string()),
+        }
+    }
+
     /// Takes in the names of items that follow those of ids below `first`.
     pub(crate) fn append(&mut self, first: u32, others: &Labels<'_>) {
         for id in 0..others.len() as u32 {

@@ -10,7 +10,11 @@ mod cluster;
 pub(crate) mod hamming;
 mod labels;
 pub(crate) mod lsh;
+// The server's module alone uses it: what it needs is not part of the library's API.
+#[cfg_attr(not(feature = "server"), allow(dead_code, unused_imports))]
+mod named;
 mod pairs;
+mod removed;
 mod shingles;
 
 use std::cmp::Ordering;
@@ -21,7 +25,10 @@ pub use cluster::{Placed, Proposal, StarClusters};
 pub(crate) use hamming::HammingIndex;
 pub(crate) use labels::Labels;
 pub(crate) use lsh::LshIndex;
+#[cfg(feature = "server")]
+pub use named::{NamedIndex, NamedState, SegmentMerge};
 pub use pairs::{NearPairs, near_pairs};
+pub(crate) use removed::Removed;
 pub(crate) use shingles::Candidates;
 pub use shingles::{CommonShingles, FullList, ShingleIndex, ShingleKeys};
 
@@ -82,6 +89,15 @@ pub enum IndexError {
         /// Items that are in.
         items: u32,
     },
+    /// An item that could not be found by its name.
+    #[error("item {position} has no name: items of this index are found, replaced and removed by theirs")]
+    NoName {
+        /// Its place among those that were to be inserted.
+        position: usize,
+    },
+    /// Items that are to be left out, and are not there.
+    #[error("items are to be left out that are not there: the list is damaged, or of another index")]
+    LeftOut,
     /// There is no such index.
     #[error(transparent)]
     Spec(#[from] SpecError),

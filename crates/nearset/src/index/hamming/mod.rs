@@ -24,9 +24,9 @@ use self::{
     search::{Blocks, Lookup, Scratch, Step},
     table::MOST_ITEMS,
 };
-use super::{IndexError, Labels, Neighbour};
+use super::{IndexError, Labels, Neighbour, Removed};
 use crate::{
-    HammingSpec, MergeError,
+    Bits, HammingSpec, MergeError,
     item::{BatchError, Distance, Item, ItemError},
     simd::{hamming, scan_within, select_within},
 };
@@ -114,7 +114,8 @@ impl<'a> HammingIndex<'a> {
         self.blocks.cuts.iter().map(|cut| (cut.width, cut.radius))
     }
 
-    fn row_of<'i>(&self, item: impl Into<Item<'i>>) -> Result<&'i [u64], ItemError> {
+    /// The words of an item that fits in.
+    pub(crate) fn row_of<'i>(&self, item: impl Into<Item<'i>>) -> Result<&'i [u64], ItemError> {
         let bits = item.into().bits()?;
         bits.expect_len(self.spec.bits as usize)?;
         Ok(bits.words())
@@ -127,12 +128,16 @@ impl<'a> HammingIndex<'a> {
     /// If the item is no bit string of the right length, or the index is full; it is then unchanged.
     pub(crate) fn push<'i>(&mut self, item: impl Into<Item<'i>>) -> Result<u32, IndexError> {
         let row = self.row_of(item)?;
-        let id = self.rows.len();
-        if id == MOST_ITEMS {
+        if self.rows.len() == MOST_ITEMS {
             return Err(IndexError::Full);
         }
+        Ok(self.push_row(row))
+    }
+
+    /// Inserts the words of an item where there is room for it.
+    pub(crate) fn push_row(&mut self, row: &[u64]) -> u32 {
         self.rows.push(row);
-        Ok(id)
+        self.rows.len() - 1
     }
 
     /// Indexes all again when too many rows are not.
@@ -185,6 +190,31 @@ impl<'a> HammingIndex<'a> {
         self.blocks = Blocks::build(bits, radius, seed, &self.rows);
     }
 
+    /// An index of the items of others of as many bits, in their order and with their names or numbers, but for those in the rows beside
+    /// each; ids count from 0 on.
+    pub(crate) fn gather<'p>(
+        spec: HammingSpec,
+        parts: impl Iterator<Item = (&'p HammingIndex<'static>, &'p Removed)>,
+    ) -> HammingIndex<'static> {
+        let mut gathered = HammingIndex::of_checked(spec);
+        for (part, except) in parts {
+            for id in (0..part.rows.len()).filter(|&id| part.contains(id) && !except.contains(id)) {
+                part.labels.copy(id, &mut gathered.labels, gathered.rows.len());
+                gathered.rows.push(part.rows.row(id));
+            }
+        }
+        gathered.compact();
+        gathered
+    }
+
+    /// The item of this id.
+    pub(crate) fn item(&self, id: u32) -> Option<Item<'_>> {
+        if !self.contains(id) {
+            return None;
+        }
+        Bits::new(self.rows.row(id), self.spec.bits as usize).ok().map(Item::Bits)
+    }
+
     /// A copy that owns its memory, such as one of a memory-mapped index that is to grow.
     pub(crate) fn into_owned(self) -> HammingIndex<'static> {
         HammingIndex {
@@ -195,21 +225,44 @@ impl<'a> HammingIndex<'a> {
         }
     }
 
-    /// Every item within a distance of the query, the nearest first.
+    /// The items nearest to the query, up to `top` of them and none beyond `within`, the nearest first: of equally near ones those
+    /// inserted first. Fewer only where there are fewer.
     ///
     /// # Errors
     /// If the query is no bit string of the right length.
-    pub(crate) fn within<'i>(
+    pub(crate) fn search<'i>(
         &self,
         query: impl Into<Item<'i>>,
-        distance: Distance,
+        top: Option<usize>,
+        within: Option<Distance>,
     ) -> Result<Vec<Neighbour>, IndexError> {
-        let query = self.row_of(query)?;
-        let mut answers = self.rows_within(&[query], distance.value() as u32);
-        Ok(answers.pop().unwrap_or_default())
+        self.search_except(query, top, within, &Removed::default())
     }
 
-    /// [`Self::within`] of many queries.
+    /// [`Self::search`] among all rows but some.
+    pub(crate) fn search_except<'i>(
+        &self,
+        query: impl Into<Item<'i>>,
+        top: Option<usize>,
+        within: Option<Distance>,
+        except: &Removed,
+    ) -> Result<Vec<Neighbour>, IndexError> {
+        let (query, top) = (self.row_of(query)?, top.unwrap_or(usize::MAX));
+        if let Some(distance) = within {
+            let answers = self.rows_within(&[query], distance.value() as u32, except);
+            let mut found = answers.into_iter().next().unwrap_or_default();
+            found.truncate(top);
+            return Ok(found);
+        }
+        let is_in = |id| !self.rows.is_removed(id) && !except.contains(id);
+        let mut best = Best { top, found: Vec::new(), is_in: &is_in };
+        if top > 0 {
+            self.collect_nearest(query, &mut best);
+        }
+        Ok(neighbours(best.found))
+    }
+
+    /// All items within a distance of each of many queries, the nearest first.
     ///
     /// # Errors
     /// At the first query that is no bit string of the right length, whose position the error names.
@@ -223,24 +276,11 @@ impl<'a> HammingIndex<'a> {
             .enumerate()
             .map(|(position, query)| self.row_of(query).map_err(|error| in_batch(position, error.into())));
         let queries = queries.collect::<Result<Vec<_>, _>>()?;
-        Ok(queries.chunks(TOGETHER).flat_map(|queries| self.rows_within(queries, distance.value() as u32)).collect())
+        let (radius, none) = (distance.value() as u32, Removed::default());
+        Ok(queries.chunks(TOGETHER).flat_map(|queries| self.rows_within(queries, radius, &none)).collect())
     }
 
-    /// The `top` items nearest to the query, the nearest first: of equally near ones those inserted first. Fewer only where there
-    /// are fewer.
-    ///
-    /// # Errors
-    /// If the query is no bit string of the right length.
-    pub(crate) fn nearest<'i>(&self, query: impl Into<Item<'i>>, top: usize) -> Result<Vec<Neighbour>, IndexError> {
-        let query = self.row_of(query)?;
-        let mut best = Best { top, found: Vec::new() };
-        if top > 0 {
-            self.collect_nearest(query, &mut best);
-        }
-        Ok(neighbours(best.found))
-    }
-
-    fn rows_within(&self, queries: &[&[u64]], radius: u32) -> Vec<Vec<Neighbour>> {
+    fn rows_within(&self, queries: &[&[u64]], radius: u32, except: &Removed) -> Vec<Vec<Neighbour>> {
         let answers = queries.iter().zip(self.meet(queries, radius)).map(|(query, met)| {
             let (words, mut found) = (self.rows.words(), Vec::new());
             if let Some(ids) = &met {
@@ -248,7 +288,7 @@ impl<'a> HammingIndex<'a> {
             }
             let first = if met.is_some() { self.blocks.items } else { 0 };
             scan(query, &words[first as usize * query.len()..], first, radius, &mut found);
-            found.retain(|&(_, id)| !self.rows.is_removed(id));
+            found.retain(|&(_, id)| !self.rows.is_removed(id) && !except.contains(id));
             found.sort_unstable();
             // What is near in several blocks was met in each.
             found.dedup();
@@ -302,7 +342,7 @@ impl<'a> HammingIndex<'a> {
         met
     }
 
-    fn collect_nearest(&self, query: &[u64], best: &mut Best) {
+    fn collect_nearest(&self, query: &[u64], best: &mut Best<'_>) {
         let HammingSpec { bits, seed, .. } = self.spec;
         let items = f64::from(self.blocks.items);
         let (scan_cost, most) = (cut::scan_cost(bits, items), cut::most_candidates(bits, items));
@@ -320,7 +360,7 @@ impl<'a> HammingIndex<'a> {
             }
             done += steps.len();
             let radius = best.radius();
-            best.take(&self.rows, |found| select_within(query, self.rows.words(), &scratch.ids, radius, found));
+            best.take(|found| select_within(query, self.rows.words(), &scratch.ids, radius, found));
             // So many steps have met everything within one less.
             if (best.radius() as usize) < done {
                 return;
@@ -330,14 +370,14 @@ impl<'a> HammingIndex<'a> {
     }
 
     /// Compares all rows of a range, some at a time: the more of them are known, the fewer are near enough.
-    fn scan_nearest(&self, query: &[u64], rows: Range<u32>, best: &mut Best) {
+    fn scan_nearest(&self, query: &[u64], rows: Range<u32>, best: &mut Best<'_>) {
         const STRIDE: usize = 4096;
         let words = query.len();
         for first in rows.clone().step_by(STRIDE) {
             let end = rows.end.min(first.saturating_add(STRIDE as u32));
             let rows = &self.rows.words()[first as usize * words..end as usize * words];
             let radius = best.radius();
-            best.take(&self.rows, |found| scan(query, rows, first, radius, found));
+            best.take(|found| scan(query, rows, first, radius, found));
         }
     }
 }
@@ -361,18 +401,20 @@ fn scan(query: &[u64], rows: &[u64], first: u32, radius: u32, found: &mut Vec<(u
 }
 
 /// The nearest so far, as distances and ids.
-struct Best {
+struct Best<'r> {
     top: usize,
     found: Vec<(u32, u32)>,
+    /// Whether a row counts.
+    is_in: &'r dyn Fn(u32) -> bool,
 }
 
-impl Best {
+impl Best<'_> {
     /// Adds what `collect` appends, and keeps what is among the nearest.
-    fn take(&mut self, rows: &Rows<'_>, collect: impl FnOnce(&mut Vec<(u32, u32)>)) {
+    fn take(&mut self, collect: impl FnOnce(&mut Vec<(u32, u32)>)) {
         let before = self.found.len();
         collect(&mut self.found);
         if self.found.len() > before {
-            self.found.retain(|&(_, id)| !rows.is_removed(id));
+            self.found.retain(|&(_, id)| (self.is_in)(id));
             self.found.sort_unstable();
             self.found.dedup();
             self.found.truncate(self.top);

@@ -49,12 +49,16 @@ fn check(index: &HammingIndex<'_>, items: &[BitString], query: &BitString, radii
     let HammingSpec { bits, radius: planned, .. } = *index.spec();
     for &radius in radii {
         let end = all.partition_point(|neighbour| neighbour.distance <= Distance::from_count(radius));
-        let found = index.within(query, Distance::from_count(radius)).unwrap();
+        let found = index.search(query, None, Some(Distance::from_count(radius))).unwrap();
         assert_eq!(found, all[..end], "{bits} bits, {} items, radius {radius} of {planned}", items.len());
     }
     for top in [0, 1, 2, 10, items.len(), items.len() + 1] {
         let expected = &all[..top.min(all.len())];
-        assert_eq!(index.nearest(query, top).unwrap(), expected, "{bits} bits, nearest {top}, radius {planned}");
+        assert_eq!(
+            index.search(query, Some(top), None).unwrap(),
+            expected,
+            "{bits} bits, nearest {top}, radius {planned}"
+        );
     }
 }
 
@@ -152,7 +156,7 @@ fn queries_at_the_very_radius_are_answered_through_tables() {
             let id = rng.below(items.len() as u64) as u32;
             let query = turned(&items[id as usize], radius, &mut rng);
             assert!(index.meet(&[query.bits().words()], radius as u32)[0].is_some());
-            let found = index.within(&query, Distance::from_count(radius as u32)).unwrap();
+            let found = index.search(&query, None, Some(Distance::from_count(radius as u32))).unwrap();
             assert!(found.iter().any(|neighbour| neighbour.id == id), "{bits} bits, radius {radius}");
         }
         for query in items.iter().take(20) {
@@ -190,11 +194,11 @@ fn nothing_and_one_thing_can_be_searched() {
     index.compact();
     check(&index, std::slice::from_ref(&query), &query, &[0, 8, 64]);
     let far = BitString::zeros(64);
-    assert!(index.within(&far, Distance::from_count(8)).unwrap().is_empty());
-    assert_eq!(index.nearest(&far, 5).unwrap().len(), 1);
+    assert!(index.search(&far, None, Some(Distance::from_count(8))).unwrap().is_empty());
+    assert_eq!(index.search(&far, Some(5), None).unwrap().len(), 1);
     assert!(index.remove(0) && !index.remove(0) && !index.remove(7));
     assert!(index.len() == 0 && !index.contains(0));
-    assert!(index.nearest(&query, 5).unwrap().is_empty());
+    assert!(index.search(&query, Some(5), None).unwrap().is_empty());
 }
 
 #[test]
@@ -227,8 +231,8 @@ fn insertion_removal_and_merging_keep_answers_exact() {
             let kept = |neighbour: &Neighbour| removed.binary_search(&neighbour.id).is_err();
             let all: Vec<Neighbour> = by_the_book(&items, &query).into_iter().filter(kept).collect();
             let end = all.partition_point(|neighbour| neighbour.distance.value() <= 6.0);
-            assert_eq!(index.within(&query, Distance::from_count(6)).unwrap(), all[..end]);
-            assert_eq!(index.nearest(&query, 20).unwrap(), all[..20]);
+            assert_eq!(index.search(&query, None, Some(Distance::from_count(6))).unwrap(), all[..end]);
+            assert_eq!(index.search(&query, Some(20), None).unwrap(), all[..20]);
         }
         index.compact();
     }
@@ -242,7 +246,7 @@ fn many_queries_are_answered_like_each_one() {
     let index = index(&items, 100, 9);
     let queries: Vec<BitString> = items.iter().step_by(50).map(|item| turned(item, 9, &mut rng)).collect();
     let each: Vec<Vec<Neighbour>> =
-        queries.iter().map(|query| index.within(query, Distance::from_count(9)).unwrap()).collect();
+        queries.iter().map(|query| index.search(query, None, Some(Distance::from_count(9))).unwrap()).collect();
     assert_eq!(index.within_all(&queries, Distance::from_count(9)).unwrap(), each);
 }
 
@@ -254,7 +258,7 @@ fn what_does_not_belong_is_refused() {
     let error = index.insert(&short).unwrap_err();
     assert!(matches!(error, IndexError::Item(ItemError::WrongLength { expected: 64, found: 63, .. })), "{error}");
     assert!(matches!(index.insert("a text"), Err(IndexError::Item(ItemError::WrongKind { .. }))));
-    assert!(index.within(&short, Distance::ZERO).is_err() && index.nearest(&short, 1).is_err());
+    assert!(index.search(&short, None, Some(Distance::ZERO)).is_err() && index.search(&short, Some(1), None).is_err());
     let batch = index.within_all([&BitString::zeros(64), &short], Distance::ZERO).unwrap_err();
     assert!(matches!(batch, IndexError::Batch(BatchError { position: 1, .. })), "{batch}");
     assert_eq!(index.len(), 0);

@@ -123,7 +123,7 @@ fn a_planned_index_keeps_its_promise_with_the_candidates_that_it_expects() {
     assert!(mean <= 2.0 * plan.candidates && mean >= 0.05 * plan.candidates);
     for &query in queries.iter().step_by(10) {
         let item = Item::Vector(&words[query]);
-        let nearest = index.nearest(item, 3).unwrap();
+        let nearest = index.search(item, Some(3), None).unwrap();
         assert_eq!((nearest[0].id as usize, nearest[0].distance), (query, Distance::ZERO));
         for neighbour in nearest {
             let exact = plan.spec.family.distance(item, words[neighbour.id as usize].as_slice().into());

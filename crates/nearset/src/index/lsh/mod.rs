@@ -13,6 +13,7 @@
 //! merged with the one before while that is not [`FANOUT`] times larger. So an insertion costs `O(log n)` sequential steps a
 //! table, and a query looks into a few runs. Removed items are marked, and dropped once they are half of all.
 
+mod gather;
 #[cfg(test)]
 mod glove_tests;
 mod items;
@@ -28,10 +29,10 @@ use std::{
 
 use items::{Cosines, Prepared, prepare};
 pub(crate) use items::{Kept, Shape};
-use runs::{Buffer, entry, slot};
-pub(crate) use runs::{Run, addresses};
+use runs::Buffer;
+pub(crate) use runs::{Run, addresses, entry, slot};
 
-use super::{IndexError, Labels, Neighbour};
+use super::{IndexError, Labels, Neighbour, Removed};
 use crate::{
     Distance, Item, ItemError, LshSpec,
     family::{Functions, Hashed, Key, LshFamily, functions_seed},
@@ -50,8 +51,8 @@ const MOST_SPARSE_IDS: u32 = 1 << 20;
 #[derive(Clone)]
 pub(crate) struct LshIndex<'a> {
     spec: LshSpec,
-    /// Drawn when first needed: opening a small file must not take more memory than it has bytes.
-    functions: OnceLock<Arc<dyn Functions>>,
+    /// Drawn when first needed: opening a small file must not take more memory than it has bytes. Copies share them.
+    functions: Arc<OnceLock<Box<dyn Functions>>>,
     /// Mixed into keys, so that who lacks the seed can't aim at a bucket.
     salt: u64,
     /// The id of the next item.
@@ -66,29 +67,6 @@ pub(crate) struct LshIndex<'a> {
     buffer: Buffer,
 }
 
-/// Slots whose items were removed, as a bit each.
-#[derive(Clone, Default)]
-struct Removed {
-    bits: Vec<u64>,
-    count: u32,
-}
-
-impl Removed {
-    fn contains(&self, slot: u32) -> bool {
-        self.bits.get(slot as usize / 64).is_some_and(|word| word >> (slot % 64) & 1 == 1)
-    }
-
-    /// True if it was not in before.
-    fn insert(&mut self, slot: u32) -> bool {
-        let new = !self.contains(slot);
-        let word = slot as usize / 64;
-        self.bits.resize(self.bits.len().max(word + 1), 0);
-        self.bits[word] |= 1 << (slot % 64);
-        self.count += u32::from(new);
-        new
-    }
-}
-
 /// What a compact index consists of.
 pub(crate) struct Parts<'i, 'a> {
     pub(crate) next: u32,
@@ -99,7 +77,7 @@ pub(crate) struct Parts<'i, 'a> {
 }
 
 /// A query, hashed.
-struct Query<'i> {
+pub(crate) struct Query<'i> {
     item: Prepared<'i>,
     hashed: Hashed,
 }
@@ -172,14 +150,14 @@ impl<'a> LshIndex<'a> {
         debug_assert!(spec.check_possible().is_ok());
         let salt = spec.seed.derive("index", 0).words()[0];
         let kept = kept.or_else(|| spec.keeps_items.then(|| Kept::new(&spec.family)));
-        let (functions, removed, runs) = (OnceLock::new(), Removed::default(), run.into_iter().collect());
+        let (functions, removed, runs) = (Arc::default(), Removed::default(), run.into_iter().collect());
         Self { spec, functions, salt, next, ids, removed, kept, labels, runs, buffer: Buffer::default() }
     }
 
-    fn functions(&self) -> &Arc<dyn Functions> {
-        self.functions.get_or_init(|| {
+    fn functions(&self) -> &dyn Functions {
+        &**self.functions.get_or_init(|| {
             let drawn = self.spec.family.draw(functions_seed(self.spec.seed), self.spec.layout);
-            drawn.expect("the spec was checked when the index was made").into()
+            drawn.expect("the spec was checked when the index was made")
         })
     }
 
@@ -190,7 +168,7 @@ impl<'a> LshIndex<'a> {
 
     /// How many items are in.
     pub(crate) fn len(&self) -> u32 {
-        self.slots() - self.removed.count
+        self.slots() - self.removed.count()
     }
 
     /// Whether no item is in.
@@ -246,7 +224,8 @@ impl<'a> LshIndex<'a> {
         (mix(key.get() ^ self.salt) >> 32) as u32
     }
 
-    fn query<'i>(&self, item: Item<'i>) -> Result<Query<'i>, ItemError> {
+    /// An item hashed, for this index and those that share its functions.
+    pub(crate) fn query<'i>(&self, item: Item<'i>) -> Result<Query<'i>, ItemError> {
         let (item, mut hashed) = (prepare(&self.spec, item)?, Hashed::default());
         self.functions().hash(item.view(), &mut hashed)?;
         Ok(Query { item, hashed })
@@ -257,11 +236,17 @@ impl<'a> LshIndex<'a> {
     /// # Errors
     /// If the item is of a wrong kind or length, or has no hash, or no id is left; the index is then unchanged.
     pub(crate) fn insert<'i>(&mut self, item: impl Into<Item<'i>>) -> Result<u32, IndexError> {
-        let id = self.next;
-        let next = id.checked_add(1).ok_or(IndexError::Full)?;
-        let Query { item, hashed } = self.query(item.into())?;
-        let slot = self.slots();
-        self.next = next;
+        if self.next == u32::MAX {
+            return Err(IndexError::Full);
+        }
+        let query = self.query(item.into())?;
+        Ok(self.insert_query(&query))
+    }
+
+    /// Inserts an item that was hashed, where an id is left.
+    pub(crate) fn insert_query(&mut self, Query { item, hashed }: &Query<'_>) -> u32 {
+        let (id, slot) = (self.next, self.slots());
+        self.next += 1;
         self.ids.to_mut().push(id);
         if let Some(kept) = &mut self.kept {
             kept.push(item.view());
@@ -272,7 +257,7 @@ impl<'a> LshIndex<'a> {
         if self.buffer.items == Buffer::FULL {
             self.flush();
         }
-        Ok(id)
+        id
     }
 
     /// Makes a run of the buffer.
@@ -303,7 +288,7 @@ impl<'a> LshIndex<'a> {
     pub(crate) fn remove(&mut self, id: u32) -> bool {
         let Some(slot) = self.slot_of(id) else { return false };
         self.removed.insert(slot);
-        if 2 * u64::from(self.removed.count) > u64::from(self.slots()) {
+        if 2 * u64::from(self.removed.count()) > u64::from(self.slots()) {
             self.compact();
         }
         true
@@ -321,7 +306,7 @@ impl<'a> LshIndex<'a> {
             live += u32::from(!self.removed.contains(slot));
         }
         let runs = if live == 0 { Vec::new() } else { vec![self.merged_run(live, |slot| new[slot as usize])] };
-        if self.removed.count > 0 {
+        if self.removed.count() > 0 {
             let removed = std::mem::take(&mut self.removed);
             let keeps = |slot: u32| !removed.contains(slot);
             if let Some(kept) = &mut self.kept {
@@ -353,7 +338,7 @@ impl<'a> LshIndex<'a> {
     }
 
     fn is_compact(&self) -> bool {
-        self.removed.count == 0 && self.buffer.items == 0 && self.runs.len() <= 1
+        self.removed.count() == 0 && self.buffer.items == 0 && self.runs.len() <= 1
     }
 
     /// The parts of [`Self::from_parts`], if the index is compact.
@@ -455,28 +440,36 @@ impl<'a> LshIndex<'a> {
         Ok(slots.into_iter().filter_map(|slot| self.ids.get(slot as usize).copied()).collect())
     }
 
-    /// All candidates no farther than this, the nearest first.
+    /// The nearest candidates, up to `top` of them and none beyond `within`, the nearest first; of equally near ones those inserted
+    /// first.
     ///
     /// # Errors
     /// If the item is of a wrong kind or length, or has no hash, or items are not kept.
-    pub(crate) fn within<'i>(
+    pub(crate) fn search<'i>(
         &self,
         item: impl Into<Item<'i>>,
-        distance: Distance,
+        top: Option<usize>,
+        within: Option<Distance>,
     ) -> Result<Vec<Neighbour>, IndexError> {
-        let query = self.query(item.into())?;
-        let mut found = Verifier::new(self, &query)?.within(self.candidate_slots(&query.hashed), distance);
-        found.sort_unstable();
-        Ok(found)
+        self.search_query(&self.query(item.into())?, top, within, &Removed::default())
     }
 
-    /// The nearest candidates, up to `top`, the nearest first; of equally near ones those inserted first.
-    ///
-    /// # Errors
-    /// If the item is of a wrong kind or length, or has no hash, or items are not kept.
-    pub(crate) fn nearest<'i>(&self, item: impl Into<Item<'i>>, top: usize) -> Result<Vec<Neighbour>, IndexError> {
-        let query = self.query(item.into())?;
-        let mut found = Verifier::new(self, &query)?.nearest(self.candidate_slots(&query.hashed), top);
+    /// [`Self::search`] of a query that is hashed already, in all slots but some.
+    pub(crate) fn search_query(
+        &self,
+        query: &Query<'_>,
+        top: Option<usize>,
+        within: Option<Distance>,
+        except: &Removed,
+    ) -> Result<Vec<Neighbour>, IndexError> {
+        let verifier = Verifier::new(self, query)?;
+        let mut slots = self.candidate_slots(&query.hashed);
+        slots.retain(|&slot| !except.contains(slot));
+        let top = top.unwrap_or(usize::MAX);
+        let mut found = match within {
+            Some(distance) => verifier.within(slots, distance),
+            None => verifier.nearest(slots, top),
+        };
         found.sort_unstable();
         found.truncate(top);
         Ok(found)

@@ -114,13 +114,15 @@ fn some_items(count: usize, distance: f64, make: MakePair<'_>) -> Vec<ItemBuffer
 
 /// What the candidates are by definition: items with which the query shares a key in some band.
 struct Book {
-    functions: Arc<dyn Functions>,
+    functions: Box<dyn Functions>,
     keys: BTreeMap<u32, Vec<Option<Key>>>,
 }
 
 impl Book {
     fn new(index: &LshIndex<'_>) -> Self {
-        Self { functions: index.functions().clone(), keys: BTreeMap::new() }
+        let spec = index.spec();
+        let functions = spec.family.draw(functions_seed(spec.seed), spec.layout).unwrap();
+        Self { functions, keys: BTreeMap::new() }
     }
 
     fn hash(&self, item: &ItemBuffer) -> Hashed {
@@ -160,7 +162,7 @@ fn candidates_are_those_that_share_a_key_and_repeats_are_always_among_them() {
             let found = index.candidates(item.view()).unwrap();
             assert_eq!(found, book.candidates(item, spec.probes), "{spec:?}");
             assert!(found.contains(&id), "{spec:?}: item {id} does not find itself");
-            let first = &index.nearest(item.view(), 2).unwrap();
+            let first = &index.search(item.view(), Some(2), None).unwrap();
             assert_eq!(first[0].distance, Distance::ZERO, "{spec:?}");
         }
     }
@@ -189,7 +191,7 @@ fn removed_items_are_not_found_and_ids_stay() {
         book.insert(500, &items[0]);
         for item in &items {
             assert_eq!(index.candidates(item.view()).unwrap(), book.candidates(item, spec.probes));
-            for found in index.nearest(item.view(), 3).unwrap() {
+            for found in index.search(item.view(), Some(3), None).unwrap() {
                 let original = if found.id == 500 { &items[0] } else { &items[found.id as usize] };
                 assert_eq!(found.distance, spec.family.distance(item.view(), original.view()).unwrap());
             }
@@ -253,7 +255,7 @@ fn a_file_answers_as_the_index_that_wrote_it() {
                 assert!(ids(&opened).eq(ids(&index)));
                 for item in items.iter().step_by(20) {
                     assert_eq!(opened.candidates(item.view()), index.candidates(item.view()));
-                    assert_eq!(opened.nearest(item.view(), 5), index.nearest(item.view(), 5));
+                    assert_eq!(opened.search(item.view(), Some(5), None), index.search(item.view(), Some(5), None));
                 }
                 // It goes on where it was left.
                 let mut grown = opened.into_owned();
@@ -322,13 +324,13 @@ fn ties_and_repeats_are_all_returned_in_order() {
     for i in 0..300 {
         index.insert(if i % 3 == 0 { &near } else { &item }).unwrap();
     }
-    let found = index.nearest(&item, usize::MAX).unwrap();
+    let found = index.search(&item, Some(usize::MAX), None).unwrap();
     let expected = (0..300).filter(|i| i % 3 != 0).chain((0..300).step_by(3));
     assert!(found.iter().map(|neighbour| neighbour.id).eq(expected));
     assert!(found.is_sorted());
-    assert_eq!(index.nearest(&item, 7).unwrap(), found[..7]);
-    assert_eq!(index.within(&item, Distance::ZERO).unwrap(), found[..200]);
-    assert_eq!(index.nearest(&item, 0).unwrap(), []);
+    assert_eq!(index.search(&item, Some(7), None).unwrap(), found[..7]);
+    assert_eq!(index.search(&item, None, Some(Distance::ZERO)).unwrap(), found[..200]);
+    assert_eq!(index.search(&item, Some(0), None).unwrap(), []);
 }
 
 /// What is left out before exact distances are worked out was not wanted: angles of all sizes, and norms from one end to the other.
@@ -352,13 +354,16 @@ fn quick_cosines_lose_nothing() {
             let mut expected: Vec<Neighbour> = candidates.iter().map(exact).collect();
             expected.sort_unstable();
             for top in [0, 1, 10, 299, 300, 1000] {
-                assert_eq!(index.nearest(item.as_slice(), top).unwrap(), expected[..top.min(expected.len())]);
+                assert_eq!(
+                    index.search(item.as_slice(), Some(top), None).unwrap(),
+                    expected[..top.min(expected.len())]
+                );
             }
             for limit in [0, 10, 150, expected.len() - 1].map(|at| expected[at].distance) {
                 let inside = expected.iter().take_while(|neighbour| neighbour.distance <= limit).count();
-                assert_eq!(index.within(item.as_slice(), limit).unwrap(), expected[..inside]);
+                assert_eq!(index.search(item.as_slice(), None, Some(limit)).unwrap(), expected[..inside]);
             }
-            assert_eq!(index.within(item.as_slice(), distance(4.0)).unwrap(), expected);
+            assert_eq!(index.search(item.as_slice(), None, Some(distance(4.0))).unwrap(), expected);
         }
     }
 }
@@ -388,8 +393,8 @@ fn an_index_without_items_has_no_distances() {
     let item = BitString::zeros(64);
     index.insert(&item).unwrap();
     assert_eq!(index.candidates(&item), Ok(vec![0]));
-    assert_eq!(index.nearest(&item, 1), Err(IndexError::ItemsNotKept));
-    assert_eq!(index.within(&item, Distance::ZERO), Err(IndexError::ItemsNotKept));
+    assert_eq!(index.search(&item, Some(1), None), Err(IndexError::ItemsNotKept));
+    assert_eq!(index.search(&item, None, Some(Distance::ZERO)), Err(IndexError::ItemsNotKept));
     assert!(IndexError::ItemsNotKept.to_string().contains("build it with items kept"));
 }
 
@@ -450,8 +455,8 @@ fn a_text_and_the_set_of_its_shingles_are_one_item() {
     for family in [MinHash::default().into(), Family::from(WeightedMinHash::default())] {
         let mut index = LshIndex::of_checked(spec(family, 1, 40));
         index.insert(text).unwrap();
-        assert_eq!(index.nearest(text, 1).unwrap(), [Neighbour { id: 0, distance: Distance::ZERO }]);
-        let half = index.nearest("rain over the harbour kept boats at their ropes until dusk", 1).unwrap();
+        assert_eq!(index.search(text, Some(1), None).unwrap(), [Neighbour { id: 0, distance: Distance::ZERO }]);
+        let half = index.search("rain over the harbour kept boats at their ropes until dusk", Some(1), None).unwrap();
         let expected =
             family.distance(text.into(), "rain over the harbour kept boats at their ropes until dusk".into());
         assert_eq!(half[0].distance, expected.unwrap());

@@ -1,0 +1,77 @@
+//! Items of several indexes in one: what segments are made of.
+
+use std::sync::Arc;
+
+use super::{Kept, Labels, LshIndex, Removed, Run, entry, slot};
+use crate::{Item, family::LshFamily};
+
+impl<'a> LshIndex<'a> {
+    /// A compact index like this one of the items of others with its spec, in their order and with their names or numbers, but for those
+    /// in the slots beside each; ids count from 0 on. No item is hashed again.
+    pub(crate) fn gather(like: &LshIndex<'a>, parts: &[(&LshIndex<'a>, &Removed)]) -> LshIndex<'static> {
+        let spec = like.spec.clone();
+        let mut kept = spec.keeps_items.then(|| Kept::new(&spec.family));
+        let (mut labels, mut slots, mut live) = (Labels::default(), Vec::with_capacity(parts.len()), 0);
+        for (part, except) in parts {
+            let keeps = |slot: u32| !except.contains(slot) && !part.removed.contains(slot);
+            let mut new = Vec::with_capacity(part.ids.len());
+            for (slot, &id) in (0..).zip(&*part.ids) {
+                new.push(keeps(slot).then_some(live));
+                if keeps(slot) {
+                    part.labels.copy(id, &mut labels, live);
+                    live += 1;
+                }
+            }
+            if let (Some(ours), Some(theirs)) = (&mut kept, &part.kept) {
+                ours.extend(theirs, part.slots(), keeps);
+            }
+            slots.push(new);
+        }
+        let run = (live > 0).then(|| {
+            Run::new(like.bands(), live, |band, out| {
+                for ((part, _), new) in parts.iter().zip(&slots) {
+                    let bands = part.runs.iter().map(|run| run.band(band)).chain([part.buffer.band(band)]);
+                    // New slots keep the order of the old ones, so what was sorted stays so.
+                    let renumbered = |&old: &u64| {
+                        let new = new.get(slot(old) as usize).copied().flatten()?;
+                        Some(entry((old >> 32) as u32, new))
+                    };
+                    bands.for_each(|entries| out.extend(entries.iter().filter_map(renumbered)));
+                }
+            })
+        });
+        let mut gathered = LshIndex::from_parts(spec, live, (0..live).collect(), run, kept, labels);
+        gathered.share_functions(like);
+        gathered
+    }
+
+    /// Takes over the functions of an index of the same spec, drawn or not yet.
+    pub(crate) fn share_functions(&mut self, other: &LshIndex<'_>) {
+        self.functions = Arc::clone(&other.functions);
+    }
+
+    /// Bytes of the functions.
+    pub(crate) fn bytes_of_functions(&self) -> u64 {
+        self.spec.family.bytes_of_functions(self.spec.layout)
+    }
+
+    /// The item of this id as it is kept, if it is; `room` takes what can't be lent as it lies.
+    pub(crate) fn item<'k>(&'k self, id: u32, room: &'k mut Vec<(u64, f64)>) -> Option<Item<'k>> {
+        self.kept.as_ref()?.item(self.slot_of(id)?, room)
+    }
+
+    /// Whether ids are slots, without gaps, and everything lies in one run.
+    pub(crate) fn is_gathered(&self) -> bool {
+        self.is_compact() && self.next == self.slots()
+    }
+
+    /// Whether functions are drawn.
+    pub(crate) fn is_prepared(&self) -> bool {
+        self.functions.get().is_some()
+    }
+
+    /// Draws the functions, which the first item would else wait for.
+    pub(crate) fn prepare(&self) {
+        self.functions();
+    }
+}
