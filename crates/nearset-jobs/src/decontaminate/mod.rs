@@ -402,15 +402,11 @@ impl Decider for Judge<'_> {
             let benchmark = self.finder.benchmark();
             let surest = answer.findings.iter().fold(&answer.findings[0], |a, b| if b.score > a.score { b } else { a });
             let item = &benchmark.items()[surest.item];
-            let mut name = |text: &str| {
-                names.push(text);
-                names.len() as u32 - 1
-            };
             let verdict = Verdict::Leaks {
-                findings: name(&answer.json),
-                name: name(&format!("{}: {}", benchmark.files()[item.file], item.id)),
+                findings: names.push(&answer.json),
+                name: names.push(&format!("{}: {}", benchmark.files()[item.file], item.id)),
                 share: surest.share,
-                rest: answer.rest.as_deref().map(name),
+                rest: answer.rest.as_deref().map(|rest| names.push(rest)),
             };
             decisions.push(Decision { verdict, family: None });
         }

@@ -171,13 +171,16 @@ impl Ids {
         self.ends.clear();
     }
 
-    pub fn push(&mut self, id: &str) {
-        self.text.push_str(id);
-        self.ends.push(self.text.len());
+    /// Adds one, and says which it is.
+    pub fn push(&mut self, id: &str) -> u32 {
+        self.push_parts([id])
     }
 
-    pub fn len(&self) -> usize {
-        self.ends.len()
+    /// The same for one that is in parts.
+    pub fn push_parts<'p>(&mut self, parts: impl IntoIterator<Item = &'p str>) -> u32 {
+        self.text.extend(parts);
+        self.ends.push(self.text.len());
+        self.ends.len() as u32 - 1
     }
 
     /// Returns the memory that they take.

@@ -359,7 +359,9 @@ impl Start {
                     let worked = panic::catch_unwind(AssertUnwindSafe(|| {
                         let extracted = extract(batch, fields, arena);
                         if wants_ids {
-                            (0..extracted.len()).for_each(|i| ids.push(&extracted.id(i)));
+                            (0..extracted.len()).for_each(|i| {
+                                ids.push(&extracted.id(i));
+                            });
                         }
                         worker.work(room, &extracted, piece, faults);
                     }));

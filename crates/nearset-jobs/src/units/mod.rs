@@ -14,6 +14,7 @@ mod split;
 
 use std::collections::HashMap;
 use std::fmt;
+use std::hash::BuildHasherDefault;
 use std::ops::Range;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -35,7 +36,7 @@ use crate::run::{
     Decider, Decision, Done, Fingerprint, Ids, Manner, Part, Progress, RunError, RunOptions, Start, Tally, Verdict,
     Worker,
 };
-use seen::{BYTES_PER_HASH, Hashes, Saved, Seen};
+use seen::{AsItIs, BYTES_PER_HASH, Hashes, Saved, Seen};
 
 pub use split::Unit;
 
@@ -445,7 +446,7 @@ struct Cutter<'j> {
     /// New parts of the text that is looked at.
     met: Hashes,
     /// How often parts were cut, by their hash: the most frequent ones, and some others.
-    frequent: HashMap<u128, Frequent>,
+    frequent: HashMap<u128, Frequent, BuildHasherDefault<AsItIs>>,
 }
 
 impl Cutter<'_> {
@@ -467,22 +468,26 @@ impl Cutter<'_> {
     fn count(&mut self, hash: u128, part: &str) {
         if let Some(known) = self.frequent.get_mut(&hash) {
             known.times += 1;
+            if known.text.is_empty() {
+                let part = part.trim();
+                known.text = part[..char_start(part, Self::LONGEST)].to_owned();
+            }
             return;
         }
         if self.frequent.len() >= Self::COUNTED {
             let mut all: Vec<(u128, Frequent)> = self.frequent.drain().collect();
-            all.sort_unstable_by(|(a, one), (b, other)| other.times.cmp(&one.times).then(a.cmp(b)));
-            all.truncate(Self::COUNTED / 2);
+            let half = Self::COUNTED / 2;
+            all.select_nth_unstable_by(half, |(a, one), (b, other)| other.times.cmp(&one.times).then(a.cmp(b)));
+            all.truncate(half);
             self.frequent.extend(all);
         }
-        let part = part.trim();
-        let text = part[..char_start(part, Self::LONGEST)].to_owned();
-        self.frequent.insert(hash, Frequent { times: 1, text });
+        // Most are forgotten before they are met again, so texts are kept from the second time on.
+        self.frequent.insert(hash, Frequent { times: 1, text: String::new() });
     }
 
     /// The most frequent parts, by how often they were cut and then by their text.
     fn most_frequent(&self) -> Vec<Frequent> {
-        let mut all: Vec<Frequent> = self.frequent.values().cloned().collect();
+        let mut all: Vec<Frequent> = self.frequent.values().filter(|one| one.times > 1).cloned().collect();
         all.sort_unstable_by(|one, other| other.times.cmp(&one.times).then_with(|| one.text.cmp(&other.text)));
         all.truncate(Self::TOLD);
         all
@@ -537,30 +542,25 @@ impl Decider for Cutter<'_> {
             for (range, hash) in &repeated {
                 self.count(*hash, &text[range.clone()]);
             }
-            let rest = without(text, start..from, &repeated);
-            let is_empty = rest.trim().is_empty();
-            let rest = match (is_too_much, is_empty) {
+            let is_empty = rest(text, start..from, &repeated).all(|part| part.trim().is_empty());
+            let is_kept = match (is_too_much, is_empty) {
                 (true, _) => {
                     self.cuts.mostly_repeated += 1;
-                    None
+                    false
                 }
                 (_, true) => {
                     self.cuts.emptied += 1;
-                    (self.options.empty == Empty::Keep).then_some(rest)
+                    self.options.empty == Empty::Keep
                 }
                 _ => {
                     self.cuts.cut_records += 1;
-                    Some(rest)
+                    true
                 }
             };
-            let mut name = |text: &str| {
-                names.push(text);
-                names.len() as u32 - 1
-            };
             let RunOptions { annotate, removed, .. } = &self.options.run;
-            let spans = annotate.then(|| name(&spans(start, &repeated)));
-            let listed = removed.is_some().then(|| name(&listed(text, start, &repeated)));
-            let rest = rest.as_deref().map(name);
+            let spans = annotate.then(|| names.push(&spans(start, &repeated)));
+            let listed = removed.is_some().then(|| names.push(&listed(text, start, &repeated)));
+            let rest = is_kept.then(|| names.push_parts(rest(text, start..from, &repeated)));
             let verdict = Verdict::Repeats { spans, listed, share, rest, is_too_much };
             decisions.push(Decision { verdict, family: None });
         }
@@ -597,16 +597,11 @@ impl Decider for Cutter<'_> {
     }
 }
 
-/// A text without what is repeated.
-fn without(text: &str, of: Range<usize>, repeated: &[(Range<usize>, u128)]) -> String {
-    let mut rest = String::with_capacity(of.len());
-    let mut from = of.start;
-    for (range, _) in repeated {
-        rest.push_str(&text[from..range.start]);
-        from = range.end;
-    }
-    rest.push_str(&text[from..of.end]);
-    rest
+/// What is left of a text without what is repeated.
+fn rest<'t>(text: &'t str, of: Range<usize>, repeated: &'t [(Range<usize>, u128)]) -> impl Iterator<Item = &'t str> {
+    let ends = repeated.iter().map(|(range, _)| range.start).chain([of.end]);
+    let starts = [of.start].into_iter().chain(repeated.iter().map(|(range, _)| range.end));
+    starts.zip(ends).map(|(start, end)| &text[start..end])
 }
 
 /// Where repeated parts are, in bytes of their text, as JSON.

@@ -143,14 +143,14 @@ impl Decider for InOrder {
             let verdict = match near {
                 Some((of, similarity)) => {
                     let library = self.stars.library_of(of);
-                    match library {
+                    let name = match library {
                         Some(_) if self.wants_names => {
                             names.push(&self.stars.texts.id(self.stars.texts.place_of(of)?)?)
                         }
                         Some(_) => names.push(""),
                         None => names.push(self.names.get((of - self.stars.stored()) as usize)),
-                    }
-                    let (name, library) = (names.len() as u32 - 1, library.map(|library| self.filters + library));
+                    };
+                    let library = library.map(|library| self.filters + library);
                     let origin = self.stars.texts.place_of(of)?.origin();
                     Verdict::NearTo { name, similarity, library, origin }
                 }

@@ -457,13 +457,8 @@ impl Decider for InRounds {
                     Decision { verdict: Verdict::Against { filter: filter as usize, hits }, family: None }
                 }
                 Some(Caused::Near { of, similarity, place }) => {
-                    if self.wants_names {
-                        names.push(&self.texts.id(place)?);
-                    } else {
-                        names.push("");
-                    }
-                    let (name, origin) = (names.len() as u32 - 1, place.origin());
-                    let verdict = Verdict::NearTo { name, similarity, library: None, origin };
+                    let name = if self.wants_names { names.push(&self.texts.id(place)?) } else { names.push("") };
+                    let verdict = Verdict::NearTo { name, similarity, library: None, origin: place.origin() };
                     Decision { verdict, family: Some(of.into()) }
                 }
             });

@@ -310,17 +310,17 @@ impl Decider for Ranked {
                 decisions.push(Decision { verdict: Verdict::Kept, family: None });
                 continue;
             };
-            if self.wants_names {
+            let name = if self.wants_names {
                 if !self.names.contains_key(&of) {
                     self.names.insert(of, self.texts.id(self.places[&of])?);
                 }
-                names.push(&self.names[&of]);
+                names.push(&self.names[&of])
             } else {
-                names.push("");
-            }
+                names.push("")
+            };
             let library = self.stored.get(&of).map(|library| self.filters + library);
             let origin = self.places[&of].origin();
-            let verdict = Verdict::NearTo { name: names.len() as u32 - 1, similarity, library, origin };
+            let verdict = Verdict::NearTo { name, similarity, library, origin };
             decisions.push(Decision { verdict, family: Some(of.into()) });
         }
         Ok(())
