@@ -24,7 +24,7 @@ use nearset_jobs::join::JoinOptions;
 use nearset_jobs::join::explore::ExploreOptions;
 use nearset_records::{Format, ItemField};
 
-use crate::options::{Work, sources_of};
+use crate::options::{OnError, Work, sources_of};
 use api::Api;
 use duplicates::Corpus;
 use guard::Guard;
@@ -97,8 +97,8 @@ pub struct Args {
     no_open: bool,
 }
 
-/// What is shown where no files are given.
-const EXAMPLE: &[u8] = include_bytes!("../../../examples/licences.jsonl");
+/// What is shown where no files are given: a link, so that the crate's package holds it too.
+const EXAMPLE: &[u8] = include_bytes!("explore/example.jsonl");
 
 /// Connections that are answered at once.
 const MOST_CONNECTIONS: usize = 32;
@@ -165,7 +165,12 @@ impl Args {
         option("shingle", self.shingle.to_string(), Shingling::default().to_string());
         option("max-fn", self.max_fn.to_string(), JoinSpec::MAX_FALSE_NEGATIVE.to_string());
         option("seed", self.seed.to_string(), Seed::default().to_string());
-        option("on-error", if self.work.skips() { "skip".to_owned() } else { String::new() }, String::new());
+        let on_error = match self.work.on_error {
+            OnError::Fail => "",
+            OnError::Skip => "skip",
+            OnError::Keep => "keep",
+        };
+        option("on-error", on_error.to_owned(), String::new());
         typed.join(" ")
     }
 }

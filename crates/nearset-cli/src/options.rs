@@ -103,11 +103,6 @@ impl Work {
         }
     }
 
-    /// Returns whether records that cannot be read are left out.
-    pub fn skips(&self) -> bool {
-        self.on_error == OnError::Skip
-    }
-
     /// Returns how many threads there are to be.
     pub fn threads(&self) -> usize {
         self.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from))

@@ -8,7 +8,7 @@ use anyhow::{Context, Result, anyhow};
 use nearset_jobs::join::PairDecision;
 use nearset_jobs::join::explore::{ExploreOptions, Explored, Marks, Outcome, explore};
 use nearset_jobs::run::Progress;
-use nearset_records::Sources;
+use nearset_records::{Format, Sources};
 use nearset_view::page;
 use nearset_view::words::{bytes, count, percent};
 use serde::Deserialize;
@@ -28,6 +28,8 @@ pub struct Corpus {
     total_bytes: Option<u64>,
     /// What `nearset dedup` is given to do the same.
     typed: String,
+    /// Where it writes: other formats keep their own in a folder.
+    output: &'static str,
     explored: Arc<OnceLock<Result<Explored, String>>>,
     is_there: bool,
     marks: Mutex<Marks>,
@@ -64,6 +66,10 @@ impl Corpus {
             progress: Arc::new(Progress::new()),
             total_bytes: sources.as_ref().and_then(Sources::total_bytes),
             typed,
+            output: match &sources {
+                Some(sources) if sources.list.iter().any(|source| source.format != Format::Jsonl) => "kept/",
+                _ => "kept.jsonl",
+            },
             explored: Arc::new(OnceLock::new()),
             is_there: sources.is_some(),
             marks: Mutex::new(Marks::new()),
@@ -181,8 +187,8 @@ impl Corpus {
             "sources": sources,
             "svg": page::histogram(bins, outcome.near),
             "command": format!(
-                "nearset dedup {} --near {} --candidates {} --exhaustive{decisions} -o kept.jsonl --removed removed.jsonl",
-                self.typed, outcome.near, explored.candidates,
+                "nearset dedup {} --near {} --candidates {} --exhaustive{decisions} -o {} --removed removed.jsonl",
+                self.typed, outcome.near, explored.candidates, self.output,
             ),
         }))
     }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::support::{Workshop, corpus, jsonl};
+use crate::support::{Workshop, corpus, jsonl, parquet};
 
 /// A running explorer.
 struct Explorer {
@@ -240,6 +240,20 @@ fn the_shown_command_removes_the_shown_records() {
     assert!(command.contains("--decisions decisions.jsonl"), "{command}");
     in_a_shell(&shop, command);
     assert_eq!(shop.text("removed.jsonl").lines().count() as u64, after["removed"].as_u64().unwrap());
+}
+
+#[test]
+fn records_of_any_format_go_to_a_folder() {
+    let shop = Workshop::new();
+    let (texts, _) = corpus(100);
+    parquet(&shop.path("in.parquet"), &texts);
+    let explorer = Explorer::start(&shop, "in.parquet");
+    let session = explorer.session();
+    explorer.wait(&session);
+    let shown = explorer.ask(&session, "decide", json!({ "near": 0.8 })).unwrap();
+    in_a_shell(&shop, shown["command"].as_str().unwrap());
+    assert_eq!(shop.text("removed.jsonl").lines().count() as u64, shown["removed"].as_u64().unwrap());
+    assert!(shown["removed"].as_u64().unwrap() > 0 && shop.exists("kept/in.parquet"), "{:?}", shop.names());
 }
 
 #[test]

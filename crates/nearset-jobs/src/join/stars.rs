@@ -114,7 +114,7 @@ impl Stars {
     }
 
     /// The same, where records are near from this similarity on.
-    pub fn from(mut self, near: Similarity) -> Self {
+    pub fn near_from(mut self, near: Similarity) -> Self {
         self.near = near;
         self
     }

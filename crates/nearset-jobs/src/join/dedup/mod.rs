@@ -407,7 +407,7 @@ impl VerifiedDedup {
         let scratch = needs.map_or_else(std::env::temp_dir, |needs| needs.scratch.clone());
         let mut stars = Stars::new(&start.sources, fields, options.follow_chains, &cutter, start.folder(), scratch)
             .exhaustive(options.exhaustive)
-            .from(wanted.plan_join()?.near)
+            .near_from(wanted.plan_join()?.near)
             .with_decisions(&options.decisions);
         stars.most_bytes = needs.and_then(|needs| needs.available).unwrap_or(u64::MAX);
         libraries.iter().try_for_each(|library| stars.add_library(library, &cutter))?;
