@@ -4,6 +4,7 @@ set -euo pipefail
 . "$(dirname "$0")/environment.sh"
 environment site-tools "$root/.ci/site-requirements.txt"
 cd "$root"
-mkdocs build --quiet --strict --site-dir "$target/site"
+# Not --quiet, by which warnings would not count as failures.
+mkdocs build --strict --site-dir "$target/site"
 test -s "$target/site/index.html" -a -s "$target/site/guide/dedup.html" -a -s "$target/site/cookbook/training-data.html"
 echo "site: $target/site/index.html"
