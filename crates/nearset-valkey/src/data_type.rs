@@ -12,8 +12,9 @@ use redis_module::native_types::RedisType;
 use redis_module::raw;
 
 use crate::index::IndexValue;
+use crate::info::memory_is_over;
 use crate::refusal::Outcome;
-use crate::server::{Call, api, log, memory_is_over};
+use crate::server::{Call, api, log};
 use crate::stream::{Digest, Journal, Stream};
 use crate::value::Value;
 use crate::{background, memory, seed};

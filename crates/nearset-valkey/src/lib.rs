@@ -7,8 +7,8 @@
 //! fail on a replica, which plans nothing and has no limits; nothing is allocated for a client before it was held against
 //! `near.memory-limit`, `maxmemory` and what the system gives.
 //!
-//! `unsafe` is where the server's C functions are called, and nowhere else: `allocator`, `background`, `seed`, `server`, `data_type`, `stream`,
-//! `config`, `commands::register`.
+//! `unsafe` is where the server's C functions are called, and nowhere else: `allocator`, `background`, `seed`, `server`, `info`, `data_type`,
+//! `stream`, `config`, `commands::register`.
 
 // Nothing is public but the functions that the server calls when it loads the module.
 #![allow(missing_docs)]
@@ -24,6 +24,8 @@ mod config;
 mod data_type;
 mod fields;
 mod index;
+#[allow(unsafe_code)]
+mod info;
 mod items;
 mod memory;
 mod options;

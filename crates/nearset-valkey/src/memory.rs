@@ -17,8 +17,9 @@ use memmap2::MmapMut;
 use nearset::spec::SpecError;
 
 use crate::allocator::Block;
+use crate::info::{self, ServerMemory};
 use crate::refusal::{Outcome, Refusal, refuse};
-use crate::server::{self, Call, ServerMemory};
+use crate::server::{self, Call};
 use crate::{background, config};
 
 /// What a command leaves to the server for the commands, replies and replicas that come next: twice a chunk of `NEAR.DUMP`, which
@@ -149,7 +150,7 @@ pub fn allow_copy(bytes: u64) -> Outcome<Floor> {
         return Ok(Floor::none());
     }
     let need = Need { what: "the copy", total: bytes, more: bytes, passing: 0 };
-    hold_against_maxmemory(server::memory, need)?;
+    hold_against_maxmemory(info::memory, need)?;
     hold(need)
 }
 
@@ -178,7 +179,7 @@ pub fn expect_room_here(what: &str, reply: usize) -> Outcome {
 pub fn promise(bytes: u64) -> Option<Floor> {
     let promised = PROMISED.load(Ordering::Relaxed);
     let has_room = |memory: ServerMemory| memory.used.saturating_add(promised).saturating_add(bytes) <= memory.most;
-    if !server::memory().is_none_or(has_room) {
+    if !info::memory().is_none_or(has_room) {
         return None;
     }
     drop(Floor::hold(bytes)?);

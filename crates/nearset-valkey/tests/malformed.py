@@ -16,6 +16,12 @@ FILTERS = {
     b"exact": ("hamming", [*RESERVE["hamming-exact"][:7], "100", "LENGTH", "256", "MAXFN", "0"]),
     b"vector": ("cosine", RESERVE["cosine"]),
 }
+# Indexes, by the metric of their items.
+INDEXES = {
+    b"index:text": ("jaccard", ["METRIC", "jaccard", "NEAR", "0.6", "CAPACITY", "100"]),
+    b"index:hash": ("hamming", ["METRIC", "hamming", "NEAR", "20", "LENGTH", "256"]),
+    b"index:vector": ("cosine", RESERVE["cosine"]),
+}
 FOREIGN = [b"a-string", b"a-list", b"a-hash"]
 HALF = b"half-loaded"
 
@@ -30,6 +36,7 @@ READS = [
     b"NEAR.DUMP",
 ]
 WRITES = [b"NEAR.RESERVE", b"NEAR.ADD", b"NEAR.MADD", b"NEAR.ADDKEYS", b"NEAR.MERGE", b"NEAR.LOAD"]
+OF_INDEXES = [b"NEAR.INDEX." + name for name in (b"RESERVE", b"ADD", b"SEARCH", b"GET", b"REM", b"CARD", b"INFO", b"LOAD")]
 OF_ITEMS = [b"NEAR.ADD", b"NEAR.MADD", b"NEAR.EXISTS", b"NEAR.MEXISTS", b"NEAR.HITS"]
 NEED_A_KEY = [
     b"NEAR.ADD",
@@ -50,6 +57,15 @@ ARITY = {
     b"NEAR.INFO": (1, 2),
     b"NEAR.DUMP": (2, 4),
     b"NEAR.LOAD": (3, 4),
+    b"NEAR.INSERT": (7, None),
+    b"NEAR.INDEX.RESERVE": (3, None),
+    b"NEAR.INDEX.ADD": (3, None),
+    b"NEAR.INDEX.SEARCH": (2, None),
+    b"NEAR.INDEX.REM": (2, None),
+    b"NEAR.INDEX.GET": (2, 2),
+    b"NEAR.INDEX.CARD": (1, 1),
+    b"NEAR.INDEX.INFO": (1, 2),
+    b"NEAR.INDEX.LOAD": (3, 3),
 }
 
 NO_NUMBER = [
@@ -97,7 +113,8 @@ class Malformed:
     def __init__(self, seed: int) -> None:
         self.draw = random.Random(seed)
         draw = self.draw
-        self.items = {key: [item_of(name, draw) for _ in range(30)] for key, (name, _) in FILTERS.items()}
+        everything = FILTERS | INDEXES
+        self.items = {key: [item_of(name, draw) for _ in range(30)] for key, (name, _) in everything.items()}
         self.kinds = [
             (self.soup_on_what_is_no_filter, 15),
             (self.soup_on_what_is_being_loaded, 5),
@@ -109,6 +126,8 @@ class Malformed:
             (self.wrong_position, 7),
             (self.damaged_load, 5),
             (self.wrong_merge, 4),
+            (self.wrong_insert, 4),
+            (self.wrong_index, 25),
             (self.wrong_name, 1),
         ]
         self.weights = [weight for _, weight in self.kinds]
@@ -123,6 +142,10 @@ class Malformed:
             self.dumps[key] = dump(client, key)[0][1]
             self.descriptions.append(pairs(client.execute_command("NEAR.SPEC", key))["description"])
             self.bands[key] = promise.get("bands", 1)
+        for key, (_, options) in INDEXES.items():
+            client.execute_command("NEAR.INDEX.RESERVE", key, *options)
+            entries = [part for i, item in enumerate(self.items[key]) for part in (f"id {i}", item)]
+            client.execute_command("NEAR.INDEX.ADD", key, *entries)
         client.execute_command("NEAR.LOAD", HALF, 0, self.dumps[b"text"][:200])
         client.set(FOREIGN[0], "x")
         client.rpush(FOREIGN[1], "x")
@@ -144,7 +167,10 @@ class Malformed:
         return [draw.choice(piece)() for _ in range(draw.randrange(7))]
 
     def soup_on_what_is_no_filter(self) -> list[bytes]:
-        return [self.draw.choice(READS + WRITES), self.draw.choice(FOREIGN), *self.soup()]
+        draw = self.draw
+        if draw.random() < 0.3:
+            return [draw.choice(OF_INDEXES), draw.choice([*FOREIGN, HALF, *FILTERS]), *self.soup()]
+        return [draw.choice(READS + WRITES), draw.choice([*FOREIGN, *INDEXES]), *self.soup()]
 
     def soup_on_what_is_being_loaded(self) -> list[bytes]:
         return [self.draw.choice(READS + WRITES[:-1]), HALF, *self.soup()]
@@ -327,6 +353,61 @@ class Malformed:
             last,
         ]
 
+    def wrong_insert(self) -> list[bytes]:
+        """Into a filter that is there or would be made, unless an item or a wish is wrong, or there is no item."""
+        draw, key = self.draw, self.key()
+        wishes = list(map(str.encode, FILTERS[key][1]))
+        wrong = {b"text": self.no_text, b"vector": self.no_vector}.get(key, self.no_hash)()
+        roll = draw.random()
+        if roll < 0.2:
+            return [b"NEAR.INSERT", draw.choice([key, b"new"]), *wishes, *draw.choice([[], [b"ITEMS"]])]
+        if roll < 0.4:
+            return [b"NEAR.INSERT", b"new", *wishes, *draw.choice(NO_WISHES[:2]), b"ITEMS", self.items[key][0]]
+        good = draw.choices(self.items[key], k=draw.randrange(3))
+        # Planning takes most of the time.
+        return [b"NEAR.INSERT", b"new" if roll < 0.41 else key, *wishes, b"ITEMS", *good, *wrong]
+
+    def wrong_index(self) -> list[bytes]:
+        draw, key = self.draw, self.draw.choice(list(INDEXES))
+        roll = draw.random()
+        wrong = {b"index:text": self.no_text, b"index:vector": self.no_vector}.get(key, self.no_hash)()
+        good = draw.choice(self.items[key])
+        before = [part for i in range(draw.randrange(3)) for part in (b"new %d" % i, draw.choice(self.items[key]))]
+        after = [] if wrong[0] == b"VALUES" else [b"later", good]
+        if roll < 0.3:
+            return [b"NEAR.INDEX.ADD", key, *before, b"wrong", *wrong, *after]
+        if roll < 0.4:
+            return [b"NEAR.INDEX.ADD", key, *before, draw.choice([b"", b"\xff", b"\xc3\x28"]), good, *after]
+        if roll < 0.45:
+            return [b"NEAR.INDEX.ADD", key, *before, b"without an item"]
+        if roll < 0.6:
+            return [b"NEAR.INDEX.SEARCH", key, *wrong]
+        if roll < 0.75:
+            options = [
+                [b"K", draw.choice([*NO_COUNT, b"0", b"10001"])],
+                [b"WITHIN", draw.choice([b"", b"x", b"nan", b"inf", b"-inf", b"-2", b"257", b"\xff", b"9" * 400])],
+                [draw.choice([b"K", b"WITHIN", b"LIMIT"])],
+                [b"LIMIT", b"1"],
+                [b"K", b"1", b"K", b"1"],
+            ]
+            return [b"NEAR.INDEX.SEARCH", key, good, *draw.choice(options)]
+        if roll < 0.8:
+            return [b"NEAR.INDEX.INFO", draw.choice([key, b"absent"]), draw.choice([b"colour", b"", b"\xff"])]
+        if roll < 0.85:
+            return [draw.choice([b"NEAR.INDEX.GET", b"NEAR.INDEX.REM"]), key, draw.choice([b"", b"\xff"])]
+        if roll < 0.9:
+            return [b"NEAR.INDEX.ADD", b"absent", b"id", good]
+        if roll < 0.95:
+            damaged = [self.dumps[b"text"], draw.randbytes(draw.randrange(300)), self.damaged(self.dumps[b"hash"])]
+            if draw.random() < 0.5:
+                return [b"NEAR.INDEX.RESERVE", b"new", b"DESCRIPTION", draw.choice(damaged)]
+            return [b"NEAR.INDEX.LOAD", key, draw.choice([b"0", b"7", b"x", b"-1"]), draw.choice(damaged)]
+        wishes = list(map(str.encode, INDEXES[key][1]))
+        if draw.random() < 0.3:
+            return [b"NEAR.INDEX.RESERVE", key, *wishes]
+        more = [[b"MAXFP", b"0.1"], [b"WHENFULL", b"GROW"], [b"EXPIRE-AFTER", b"5"], [b"METRIC", b"l1"], *NO_WISHES[:2]]
+        return [b"NEAR.INDEX.RESERVE", b"new", *wishes, *draw.choice(more)]
+
     def wrong_name(self) -> list[bytes]:
         draw = self.draw
         return [
@@ -341,7 +422,9 @@ class Malformed:
         for _ in range(count):
             key = self.key()
             name = draw.choice(READS)
-            ends = draw.choice([[], [b"0"], [b"items"], [b"COUNT", b"99"]])
+            if draw.random() < 0.3:
+                key, name = draw.choice(list(INDEXES)), b"NEAR.INDEX." + draw.choice([b"SEARCH", b"GET", b"CARD", b"INFO"])
+            ends = draw.choice([[], [b"0"], [b"items"], [b"COUNT", b"99"], [b"K", b"3"], [b"WITHIN", b"0.5"]])
             parts = [name, key, *draw.choices(self.items[key], k=draw.randrange(4)), *ends]
             for _ in range(draw.randrange(1, 4)):
                 at = draw.randrange(1, len(parts)) if len(parts) > 1 else 0

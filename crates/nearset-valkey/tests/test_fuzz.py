@@ -13,7 +13,7 @@ import time
 import pytest
 import redis
 from filters import digest
-from malformed import FILTERS, FOREIGN, HALF, Malformed, encode
+from malformed import FILTERS, FOREIGN, HALF, INDEXES, Malformed, encode
 from servers import Server
 
 COMMANDS = int(os.environ.get("NEAR_FUZZ", 1_000_000))
@@ -70,7 +70,7 @@ def test_malformed_commands_change_nothing(start) -> None:
     client, lines = server.client(), [Line(server), Line(server)]
     malformed = Malformed(61)
     malformed.prepare(client)
-    keys = sorted([*FILTERS, *FOREIGN, HALF])
+    keys = sorted([*FILTERS, *INDEXES, *FOREIGN, HALF])
     assert sorted(client.keys()) == keys
     before, pid = client.execute_command("DEBUG", "DIGEST"), client.info("server")["process_id"]
     batches = -(-COMMANDS // BATCH)

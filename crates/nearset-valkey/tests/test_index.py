@@ -251,3 +251,22 @@ def test_a_description_makes_an_equal_index(client: redis.Redis, nearset_program
     client.execute_command("NEAR.INDEX.LOAD", "loaded", 0, file[:5000])
     client.execute_command("NEAR.INDEX.LOAD", "loaded", "ABANDON", "")
     assert "nothing is being loaded" in refusal(client, "NEAR.INDEX.LOAD", "loaded", 5000, file[5000:])
+
+
+def test_a_search_that_meets_very_many_holds_nobody_up(client: redis.Redis, shared_server) -> None:
+    """All of 120,000 texts of 20 words are candidates, which takes another thread; in a transaction the same is answered in place."""
+    reserve(client, "texts", "jaccard")
+    text = " ".join(WORDS[:20]).encode()
+    add(client, "texts", {f"t{i}": text for i in range(120_000)}, 1000)
+    expected = [(f"t{i}", 1.0) for i in range(10)]
+    assert found(client, "texts", text) == expected
+    with client.pipeline(transaction=True) as pipe:
+        pipe.execute_command("NEAR.INDEX.SEARCH", "texts", text)
+        assert [(name.decode(), float(value)) for name, value in pipe.execute()[0]] == expected
+    asking = shared_server.client()
+    asking.connection = asking.connection_pool.get_connection()
+    asking.connection.send_command("NEAR.INDEX.SEARCH", "texts", text)
+    # The others are answered before.
+    assert client.ping() and client.execute_command("NEAR.INDEX.REM", "texts", "t0") == 1
+    assert len(asking.connection.read_response()) == 10
+    asking.close()

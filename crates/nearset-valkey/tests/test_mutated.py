@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -24,7 +25,7 @@ def test_a_server_is_quick_about_every_file(client: redis.Redis) -> None:
         pytest.skip("NEARSET_MUTATED names no folder of changed files: run test.sh")
     files = sorted(Path(folder).glob("*.nearset"))
     assert len(files) >= 400
-    loaded = answered = 0
+    loaded = answered = indexed = 0
 
     def ask(path: Path, *command: object) -> object:
         started = time.monotonic()
@@ -41,6 +42,7 @@ def test_a_server_is_quick_about_every_file(client: redis.Redis) -> None:
         if isinstance(ask(path, "NEAR.LOAD", "mutated", 0, path.read_bytes()), redis.ResponseError):
             ask(path, "NEAR.RESERVE", "mutated", "DESCRIPTION", path.read_bytes())
         if not client.exists("mutated"):
+            indexed += as_index(path, ask)
             continue
         loaded += 1
         for item in ITEMS:
@@ -53,4 +55,22 @@ def test_a_server_is_quick_about_every_file(client: redis.Redis) -> None:
         if isinstance(dumped, bytes):
             ask(path, "RESTORE", "again", 0, dumped)
             ask(path, "NEAR.EXISTS", "again", ITEMS[0])
-    assert loaded >= 40 and answered >= 20, "the files must be of use"
+    assert loaded >= 40 and answered >= 20 and indexed >= 5, "the files must be of use"
+
+
+def as_index(path: Path, ask: Callable[..., object]) -> bool:
+    """Takes a file as an index, whole and by chunks, if it is one."""
+    file = path.read_bytes()
+    if isinstance(ask(path, "NEAR.INDEX.RESERVE", "mutated", "DESCRIPTION", file), redis.ResponseError):
+        return False
+    ask(path, "NEAR.INDEX.LOAD", "mutated", 0, file)
+    for item in ITEMS:
+        ask(path, "NEAR.INDEX.ADD", "mutated", "an id", item)
+        ask(path, "NEAR.INDEX.SEARCH", "mutated", item, "K", 10)
+    ask(path, "NEAR.INDEX.INFO", "mutated")
+    ask(path, "NEAR.INDEX.REM", "mutated", "0", "1", "2")
+    dumped = ask(path, "DUMP", "mutated")
+    if isinstance(dumped, bytes):
+        ask(path, "RESTORE", "again", 0, dumped)
+        ask(path, "NEAR.INDEX.SEARCH", "again", ITEMS[0])
+    return True

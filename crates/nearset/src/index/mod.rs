@@ -98,12 +98,24 @@ pub enum IndexError {
     /// Items that are to be left out, and are not there.
     #[error("items are to be left out that are not there: the list is damaged, or of another index")]
     LeftOut,
+    /// A search that would have to compare more than was allowed.
+    #[error("the search would have to compare more than was allowed")]
+    Budget,
     /// There is no such index.
     #[error(transparent)]
     Spec(#[from] SpecError),
     /// The indexes' tables mean different things.
     #[error(transparent)]
     Merge(#[from] MergeError),
+}
+
+/// Takes so many words to compare off what may be compared.
+///
+/// # Errors
+/// If that is less.
+pub(crate) fn spend(budget: &mut u64, words: u64) -> Result<(), IndexError> {
+    *budget = budget.checked_sub(words).ok_or(IndexError::Budget)?;
+    Ok(())
 }
 
 #[cfg(test)]

@@ -1,10 +1,11 @@
 //! `NEAR.INDEX.ADD`, `NEAR.INDEX.SEARCH`, `NEAR.INDEX.GET`, `NEAR.INDEX.REM`: items by id, and by what is near.
 
 use nearset::family::Form;
-use nearset::index::{IndexError, USUAL_TOP};
+use nearset::index::{IndexError, NamedIndex, USUAL_TOP};
 use nearset::{Distance, Item, Metric};
 
 use super::{IndexKey, expect, expect_mut};
+use crate::background;
 use crate::commands::docs::{Argument, Command, Keys, entry};
 use crate::commands::items::{ITEM, PER_ITEM, hold_bytes, per_byte};
 use crate::fields::shortened;
@@ -35,7 +36,7 @@ pub const SEARCH: Command = Command {
     flags: c"readonly",
     is_trusted: false,
     summary: c"The ids of the nearest items, each with its exact similarity or distance, the nearest first; none if there is no such key",
-    complexity: c"O(length of the item + tables + items that are compared)",
+    complexity: c"O(length of the item + tables + items that are compared), on another thread where these are many",
     arity: -3,
     keys: &[Keys::READ],
     arguments: &[
@@ -133,24 +134,50 @@ fn search(call: &Call<'_>) -> Outcome {
     let (metric, arguments) = (value.metric, call.arguments_from(2));
     let passing = hold_bytes(call, arguments)?.saturating_mul(per_byte(metric));
     memory::allow(call, Need { what: "the search", total: 0, more: 0, passing }).map(drop)?;
+    let near = value.near;
+    let index = value.index();
+    if find(call, &index, metric, near, QUICK)? {
+        return Ok(());
+    }
+    // All items may be met in every table, in room that doubles.
+    let passing = index.state().items.saturating_mul(12 * value.tables);
+    memory::allow(call, Need { what: "the search", total: 0, more: 0, passing }).map(drop)?;
+    if !call.can_wait() {
+        return find(call, &index, metric, near, u64::MAX).map(drop);
+    }
+    // Segments are shared, and the newest items are few.
+    let index = NamedIndex::clone(&index);
+    background::work(call, true, move |worker| {
+        worker.unlocked(|call| find(call, &index, metric, near, u64::MAX)).map(drop)
+    })
+}
+
+/// Words that are compared at once, at most, which takes a millisecond or two and no memory to speak of.
+const QUICK: u64 = 1 << 18;
+
+/// Replies with what a search finds. False if more than this would have to be compared.
+fn find(call: &Call<'_>, index: &NamedIndex, metric: Option<Metric>, near: Option<f64>, budget: u64) -> Outcome<bool> {
+    let arguments = call.arguments_from(2);
     with_room(arguments, |room| {
         let (item, options) = read_first(metric, arguments, &mut room.copies)?;
-        let (top, within) = search_options(value, metric, options)?;
-        let index = value.index();
-        let found = index.search(item, Some(top), within).map_err(Refusal::because)?;
+        let (top, within) = search_options(near, metric, options)?;
+        let found = match index.search(item, Some(top), within, budget) {
+            Err(IndexError::Budget) => return Ok(false),
+            found => found.map_err(Refusal::because)?,
+        };
         call.array(found.len());
         for (name, distance) in found {
             call.array(2);
             call.bulk(name.as_bytes());
             call.double(metric.map_or(distance.value(), |metric| shortened(metric.own_unit(distance))));
         }
-        Ok(())
+        Ok(true)
     })
 }
 
 /// Returns how many to find and up to where: what is near, unless something else is said.
 fn search_options(
-    value: &IndexValue,
+    near: Option<f64>,
     metric: Option<Metric>,
     mut options: Arguments<'_>,
 ) -> Outcome<(usize, Option<Distance>)> {
@@ -171,7 +198,7 @@ fn search_options(
             return refuse!("{} was given twice", shown(name));
         }
     }
-    let within = match (within.or(value.near), metric) {
+    let within = match (within.or(near), metric) {
         (Some(own), Some(metric)) => {
             Some(metric.distance(own).map_err(|error| Refusal::Because(format!("WITHIN: {error}")))?)
         }

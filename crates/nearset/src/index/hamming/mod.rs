@@ -24,7 +24,7 @@ use self::{
     search::{Blocks, Lookup, Scratch, Step},
     table::MOST_ITEMS,
 };
-use super::{IndexError, Labels, Neighbour, Removed};
+use super::{IndexError, Labels, Neighbour, Removed, spend};
 use crate::{
     Bits, HammingSpec, MergeError,
     item::{BatchError, Distance, Item, ItemError},
@@ -236,24 +236,33 @@ impl<'a> HammingIndex<'a> {
         top: Option<usize>,
         within: Option<Distance>,
     ) -> Result<Vec<Neighbour>, IndexError> {
-        self.search_except(query, top, within, &Removed::default())
+        self.search_except(query, top, within, &Removed::default(), &mut { u64::MAX })
     }
 
-    /// [`Self::search`] among all rows but some.
+    /// [`Self::search`] among all rows but some, comparing not more words than this.
     pub(crate) fn search_except<'i>(
         &self,
         query: impl Into<Item<'i>>,
         top: Option<usize>,
         within: Option<Distance>,
         except: &Removed,
+        budget: &mut u64,
     ) -> Result<Vec<Neighbour>, IndexError> {
         let (query, top) = (self.row_of(query)?, top.unwrap_or(usize::MAX));
+        // What is met may be near, and is then sorted.
+        const SORTED: usize = 8;
+        let each = query.len();
         if let Some(distance) = within {
-            let answers = self.rows_within(&[query], distance.value() as u32, except);
-            let mut found = answers.into_iter().next().unwrap_or_default();
+            let radius = distance.value() as u32;
+            let met = self.meet(&[query], radius).pop().flatten();
+            let rest = self.rows.len() - if met.is_some() { self.blocks.items } else { 0 };
+            let looked_up = met.as_ref().map_or(0, Vec::len) * (each + SORTED);
+            spend(budget, (looked_up + rest as usize * each) as u64)?;
+            let mut found = self.near_rows(query, met, radius, except);
             found.truncate(top);
             return Ok(found);
         }
+        spend(budget, self.rows.len() as u64 * each as u64)?;
         let is_in = |id| !self.rows.is_removed(id) && !except.contains(id);
         let mut best = Best { top, found: Vec::new(), is_in: &is_in };
         if top > 0 {
@@ -277,24 +286,26 @@ impl<'a> HammingIndex<'a> {
             .map(|(position, query)| self.row_of(query).map_err(|error| in_batch(position, error.into())));
         let queries = queries.collect::<Result<Vec<_>, _>>()?;
         let (radius, none) = (distance.value() as u32, Removed::default());
-        Ok(queries.chunks(TOGETHER).flat_map(|queries| self.rows_within(queries, radius, &none)).collect())
+        let answers = queries.chunks(TOGETHER).flat_map(|queries| {
+            let answers = queries.iter().zip(self.meet(queries, radius));
+            answers.map(|(query, met)| self.near_rows(query, met, radius, &none)).collect::<Vec<_>>()
+        });
+        Ok(answers.collect())
     }
 
-    fn rows_within(&self, queries: &[&[u64]], radius: u32, except: &Removed) -> Vec<Vec<Neighbour>> {
-        let answers = queries.iter().zip(self.meet(queries, radius)).map(|(query, met)| {
-            let (words, mut found) = (self.rows.words(), Vec::new());
-            if let Some(ids) = &met {
-                select_within(query, words, ids, radius, &mut found);
-            }
-            let first = if met.is_some() { self.blocks.items } else { 0 };
-            scan(query, &words[first as usize * query.len()..], first, radius, &mut found);
-            found.retain(|&(_, id)| !self.rows.is_removed(id) && !except.contains(id));
-            found.sort_unstable();
-            // What is near in several blocks was met in each.
-            found.dedup();
-            neighbours(found)
-        });
-        answers.collect()
+    /// Every row within the radius of a query, of those that it met, or of all.
+    fn near_rows(&self, query: &[u64], met: Option<Vec<u32>>, radius: u32, except: &Removed) -> Vec<Neighbour> {
+        let (words, mut found) = (self.rows.words(), Vec::new());
+        if let Some(ids) = &met {
+            select_within(query, words, ids, radius, &mut found);
+        }
+        let first = if met.is_some() { self.blocks.items } else { 0 };
+        scan(query, &words[first as usize * query.len()..], first, radius, &mut found);
+        found.retain(|&(_, id)| !self.rows.is_removed(id) && !except.contains(id));
+        found.sort_unstable();
+        // What is near in several blocks was met in each.
+        found.dedup();
+        neighbours(found)
     }
 
     /// The ids of everything indexed that might be within the radius of each query; `None` where a scan is better.

@@ -7,7 +7,7 @@ use crate::{Item, family::LshFamily};
 
 impl<'a> LshIndex<'a> {
     /// A compact index like this one of the items of others with its spec, in their order and with their names or numbers, but for those
-    /// in the slots beside each; ids count from 0 on. No item is hashed again.
+    /// in the slots beside each; ids count from 0 on. No item is hashed again. What is inserted into it afterwards is to be gathered soon.
     pub(crate) fn gather(like: &LshIndex<'a>, parts: &[(&LshIndex<'a>, &Removed)]) -> LshIndex<'static> {
         let spec = like.spec.clone();
         let mut kept = spec.keeps_items.then(|| Kept::new(&spec.family));
@@ -42,6 +42,7 @@ impl<'a> LshIndex<'a> {
         });
         let mut gathered = LshIndex::from_parts(spec, live, (0..live).collect(), run, kept, labels);
         gathered.share_functions(like);
+        gathered.is_brief = true;
         gathered
     }
 

@@ -180,6 +180,12 @@ impl<'a> Kept<'a> {
         self.words.get(from as usize..*self.ends.get(slot)? as usize)
     }
 
+    /// How many words the item in a slot has, and one for finding it.
+    pub(crate) fn words_of(&self, slot: u32) -> u64 {
+        let (words, halves) = self.shape.each();
+        1 + (self.varying(slot as usize).map_or(words, <[u64]>::len) + halves / 2) as u64
+    }
+
     /// The item in a slot, `None` if there is none; `room` takes what can't be lent as it lies.
     pub(crate) fn item<'k>(&'k self, slot: u32, room: &'k mut Vec<(u64, f64)>) -> Option<Item<'k>> {
         let slot = slot as usize;

@@ -32,7 +32,7 @@ pub(crate) use items::{Kept, Shape};
 use runs::Buffer;
 pub(crate) use runs::{Run, addresses, entry, slot};
 
-use super::{IndexError, Labels, Neighbour, Removed};
+use super::{IndexError, Labels, Neighbour, Removed, spend};
 use crate::{
     Distance, Item, ItemError, LshSpec,
     family::{Functions, Hashed, Key, LshFamily, functions_seed},
@@ -65,6 +65,8 @@ pub(crate) struct LshIndex<'a> {
     /// The oldest and largest first.
     runs: Vec<Run<'a>>,
     buffer: Buffer,
+    /// Whether runs are left as they are, because there will be few of them before they are gathered.
+    is_brief: bool,
 }
 
 /// What a compact index consists of.
@@ -151,7 +153,19 @@ impl<'a> LshIndex<'a> {
         let salt = spec.seed.derive("index", 0).words()[0];
         let kept = kept.or_else(|| spec.keeps_items.then(|| Kept::new(&spec.family)));
         let (functions, removed, runs) = (Arc::default(), Removed::default(), run.into_iter().collect());
-        Self { spec, functions, salt, next, ids, removed, kept, labels, runs, buffer: Buffer::default() }
+        Self {
+            spec,
+            functions,
+            salt,
+            next,
+            ids,
+            removed,
+            kept,
+            labels,
+            runs,
+            buffer: Buffer::default(),
+            is_brief: false,
+        }
     }
 
     fn functions(&self) -> &dyn Functions {
@@ -266,7 +280,9 @@ impl<'a> LshIndex<'a> {
         self.runs.push(Run::new(self.bands(), buffer.items, |band, out| out.extend_from_slice(buffer.band(band))));
         self.buffer = buffer;
         self.buffer.clear();
-        self.settle();
+        if !self.is_brief {
+            self.settle();
+        }
     }
 
     /// Merges runs until each is more than [`FANOUT`] times as large as the one after it.
@@ -417,17 +433,23 @@ impl<'a> LshIndex<'a> {
     }
 
     /// The slots of all candidates, ascending, each once.
-    fn candidate_slots(&self, hashed: &Hashed) -> Vec<u32> {
+    ///
+    /// # Errors
+    /// If more than `most` are in the buckets.
+    fn candidate_slots(&self, hashed: &Hashed, most: u64) -> Result<Vec<u32>, IndexError> {
         let mut slots = Vec::new();
-        let _: ControlFlow<()> = self.visit(hashed, |slot| {
+        let ended = self.visit(hashed, |slot| {
             slots.push(slot);
-            ControlFlow::Continue(())
+            if slots.len() as u64 > most { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });
+        if ended.is_break() {
+            return Err(IndexError::Budget);
+        }
         slots.sort_unstable();
         slots.dedup();
         // Tables that were not checked may say anything.
         slots.truncate(slots.partition_point(|&slot| slot < self.slots()));
-        slots
+        Ok(slots)
     }
 
     /// The ids of the items that share a bucket with the query in any table, ascending. Those at distance `d` are among them with
@@ -436,7 +458,7 @@ impl<'a> LshIndex<'a> {
     /// # Errors
     /// If the item is of a wrong kind or length, or has no hash.
     pub(crate) fn candidates<'i>(&self, item: impl Into<Item<'i>>) -> Result<Vec<u32>, IndexError> {
-        let slots = self.candidate_slots(&self.query(item.into())?.hashed);
+        let slots = self.candidate_slots(&self.query(item.into())?.hashed, u64::MAX)?;
         Ok(slots.into_iter().filter_map(|slot| self.ids.get(slot as usize).copied()).collect())
     }
 
@@ -451,20 +473,22 @@ impl<'a> LshIndex<'a> {
         top: Option<usize>,
         within: Option<Distance>,
     ) -> Result<Vec<Neighbour>, IndexError> {
-        self.search_query(&self.query(item.into())?, top, within, &Removed::default())
+        self.search_query(&self.query(item.into())?, top, within, &Removed::default(), &mut { u64::MAX })
     }
 
-    /// [`Self::search`] of a query that is hashed already, in all slots but some.
+    /// [`Self::search`] of a query that is hashed already, in all slots but some, comparing not more words than this.
     pub(crate) fn search_query(
         &self,
         query: &Query<'_>,
         top: Option<usize>,
         within: Option<Distance>,
         except: &Removed,
+        budget: &mut u64,
     ) -> Result<Vec<Neighbour>, IndexError> {
         let verifier = Verifier::new(self, query)?;
-        let mut slots = self.candidate_slots(&query.hashed);
+        let mut slots = self.candidate_slots(&query.hashed, *budget)?;
         slots.retain(|&slot| !except.contains(slot));
+        spend(budget, slots.iter().map(|&slot| verifier.kept.words_of(slot)).sum())?;
         let top = top.unwrap_or(usize::MAX);
         let mut found = match within {
             Some(distance) => verifier.within(slots, distance),
@@ -488,6 +512,7 @@ impl<'a> LshIndex<'a> {
             labels: self.labels.into_owned(),
             runs: self.runs.into_iter().map(Run::into_owned).collect(),
             buffer: self.buffer,
+            is_brief: self.is_brief,
         }
     }
 }

@@ -51,12 +51,17 @@ const fn address(fingerprint: u32, bits: u32) -> usize {
 /// Appends a band's `starts`.
 fn push_starts(entries: &[u64], items: u32, starts: &mut Vec<u32>) {
     let bits = address_bits(items);
-    let mut at = 0;
-    for bucket in 0..1usize << bits {
-        starts.push(at as u32);
-        at += entries[at..].iter().take_while(|&&entry| address(fingerprint(entry), bits) == bucket).count();
+    let first = starts.len();
+    starts.resize(first + addresses(items) as usize, 0);
+    let starts = &mut starts[first..];
+    for &entry in entries {
+        starts[address(fingerprint(entry), bits) + 1] += 1;
     }
-    starts.push(at as u32);
+    let mut before = 0;
+    for start in starts {
+        before += *start;
+        *start = before;
+    }
 }
 
 impl Run<'static> {

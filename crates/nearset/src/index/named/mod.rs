@@ -211,15 +211,17 @@ impl NamedIndex {
     /// Finds the nearest items, at most `top` of them and none beyond `within`, the nearest first; of equally near ones those
     /// inserted first.
     ///
-    /// Bit strings are never missed; other items are found as often as was planned. All distances are exact.
+    /// Bit strings are never missed; other items are found as often as was planned. All distances are exact. A search compares some
+    /// hundred million words per second, and not more than `budget` of them.
     ///
     /// # Errors
-    /// If the item is of a wrong kind or length, or the index keeps no items.
+    /// If the item is of a wrong kind or length, the index keeps no items, or the budget is too small.
     pub fn search<'i>(
         &self,
         item: impl Into<Item<'i>>,
         top: Option<usize>,
         within: Option<Distance>,
+        mut budget: u64,
     ) -> Result<Vec<(&str, Distance)>, IndexError> {
         let item = item.into();
         let none = Removed::default();
@@ -230,7 +232,12 @@ impl NamedIndex {
             Structure::Hamming(_) => {
                 for (at, (index, removed)) in all.clone().enumerate() {
                     if let Structure::Hamming(index) = &index.0 {
-                        found.extend(index.search_except(item, top, within, removed)?.into_iter().map(|one| (at, one)));
+                        found.extend(
+                            index
+                                .search_except(item, top, within, removed, &mut budget)?
+                                .into_iter()
+                                .map(|one| (at, one)),
+                        );
                     }
                 }
             }
@@ -238,8 +245,12 @@ impl NamedIndex {
                 let query = newest.query(item)?;
                 for (at, (index, removed)) in all.clone().enumerate() {
                     if let Structure::Lsh(index) = &index.0 {
-                        found
-                            .extend(index.search_query(&query, top, within, removed)?.into_iter().map(|one| (at, one)));
+                        found.extend(
+                            index
+                                .search_query(&query, top, within, removed, &mut budget)?
+                                .into_iter()
+                                .map(|one| (at, one)),
+                        );
                     }
                 }
             }

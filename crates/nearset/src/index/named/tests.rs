@@ -101,9 +101,12 @@ fn whatever_happens_to_it_a_named_index_is_a_list_of_hashes() {
             };
             let expected: Vec<(String, u32)> =
                 expected.into_iter().map(|(name, distance)| (name.to_owned(), distance)).collect();
-            assert_eq!(told(index.search(&query, Some(7), None).unwrap()), expected[..expected.len().min(7)]);
+            assert_eq!(told(index.search(&query, Some(7), None, u64::MAX).unwrap()), expected[..expected.len().min(7)]);
             let near = expected.partition_point(|(_, distance)| *distance <= 2);
-            assert_eq!(told(index.search(&query, None, Some(Distance::from_count(2))).unwrap()), expected[..near]);
+            assert_eq!(
+                told(index.search(&query, None, Some(Distance::from_count(2)), u64::MAX).unwrap()),
+                expected[..near]
+            );
         }
         let names: Vec<String> = listed.0.iter().map(|(name, _)| format!("{name} true")).collect();
         assert_eq!(all(&index), names);
@@ -131,7 +134,8 @@ fn texts_are_found_by_their_exact_similarity_in_every_segment() {
         for i in 0..400 {
             // 9 of 11 words are common to both.
             let words: Vec<String> = (1..10).map(|word| format!("w{}", 10 * i + word)).chain(["more".into()]).collect();
-            let found = index.search(words.join(" ").as_str(), Some(3), Some(metric.distance(0.6).unwrap())).unwrap();
+            let found =
+                index.search(words.join(" ").as_str(), Some(3), Some(metric.distance(0.6).unwrap()), u64::MAX).unwrap();
             let found: Vec<(&str, f64)> =
                 found.into_iter().map(|(name, distance)| (name, metric.own_unit(distance))).collect();
             if i == 77 || i == 5 {
@@ -183,7 +187,7 @@ fn an_index_of_a_file_is_taken_in_with_names_and_numbers() {
     insert(&mut index, "old", &hash(71));
     index.take_in(file, &[]).unwrap();
     assert_eq!(all(&index), ["old true", "0 true", "twice true", "4 true"]);
-    let found = index.search(&hash(3), Some(1), None).unwrap();
+    let found = index.search(&hash(3), Some(1), None, u64::MAX).unwrap();
     assert_eq!(found, [("twice", Distance::from_count(0))]);
     let mut told = 0;
     index.for_each(Some("twice"), |_, item| {
@@ -209,4 +213,26 @@ fn what_does_not_fit_changes_nothing() {
     assert_eq!(index.take_in(same, &[2]), Err(IndexError::LeftOut));
     assert_eq!(all(&index), ["one true"]);
     assert!(!index.remove("two") && index.remove("one") && !index.remove("one"));
+}
+
+#[test]
+fn a_search_ends_where_its_budget_does() {
+    let metric = MetricName::Jaccard.with(Shape { length: None, shingling: Some("words:1".parse().unwrap()) }).unwrap();
+    let plan = Request::new(metric, 0.6).capacity(1_000).plan_index().unwrap();
+    let mut texts = NamedIndex::from(Index::new(plan.spec).unwrap());
+    let mut hashes = empty_hamming(64);
+    let hash = BitString::from_bytes(&[1; 8]);
+    for i in 0..1000 {
+        insert(&mut texts, &i.to_string(), "one two three four");
+        insert(&mut hashes, &i.to_string(), &hash);
+    }
+    for within in [None, Some(Distance::ZERO)] {
+        // 1,000 sets of 4 words, and one word to find each; 1,000 hashes of a word.
+        assert_eq!(texts.search("one two three four", Some(1), within, 100), Err(IndexError::Budget));
+        assert_eq!(texts.search("one two three four", Some(1), within, 4_999), Err(IndexError::Budget));
+        assert_eq!(hashes.search(&hash, Some(1), within, 999), Err(IndexError::Budget));
+        assert_eq!(hashes.search(&hash, Some(1), within, 9_000).unwrap(), [("0", Distance::ZERO)]);
+        let most = 1_000 * 200;
+        assert_eq!(texts.search("one two three four", Some(1), within, most).unwrap(), [("0", Distance::ZERO)]);
+    }
 }
