@@ -25,6 +25,7 @@ from pathlib import Path
 
 import corpus
 import peers
+import service_index
 from environment import BENCH, ROOT, TARGET
 
 DATA = ROOT.parent / "shared" / "data"
@@ -183,6 +184,8 @@ def bloom(items: list[bytes]) -> list[Load]:
     ]
 
 
+INDEXED = 100_000
+"""Items of each index."""
 LARGE = 4_900_000
 """The capacity of filters of about 500 MB."""
 
@@ -309,6 +312,7 @@ def main() -> None:
     arguments.add_argument("--rounds", type=int, default=7, help="rounds; the least CPU time of each load counts (default 7)")
     arguments.add_argument("--server", default="", help="the server's program (default: redis-server or valkey-server)")
     arguments.add_argument("--latency", action="store_true", help="only what is answered beside large filters; writes no results")
+    arguments.add_argument("--index", action="store_true", help="only indexes; replaces their section in the results")
     arguments.add_argument("--bloom", default="", help="a module with BF.MADD, to be measured beside")
     options = arguments.parse_args()
     if absent := corpus.missing(DATA):
@@ -321,6 +325,12 @@ def main() -> None:
     rounds = 1 if options.quick else options.rounds
     WORK.mkdir(parents=True, exist_ok=True)
     subprocess.run(["cargo", "build", "--release", "--quiet", "--package", "nearset-valkey"], check=True, cwd=ROOT)
+    indexes = indexed(binary, rounds, 5_000 if options.quick else INDEXED)
+    if options.index:
+        print("\n".join(indexes))
+        if not options.quick:
+            replace_section(BENCH / "results" / "service.md", indexes)
+        return
     beside = latency(binary, rounds, LARGE // 50 if options.quick else LARGE)
     if options.latency:
         print("\n".join(latency_lines(*beside, rounds)))
@@ -349,7 +359,34 @@ def main() -> None:
             best = measure(server, loads, items, alone, rounds)
         finally:
             server.end()
-    report(loads, best, alone, goals, b" ".join(version.groups()).decode(), rounds, options, latency_lines(*beside, rounds))
+    report(loads, best, alone, goals, b" ".join(version.groups()).decode(), rounds, options, indexes + latency_lines(*beside, rounds))
+
+
+def made_by() -> str:
+    """Returns the date, the command, the machine and the versions."""
+    made = "make bench-service" + (" ARGS=" + repr(" ".join(sys.argv[1:])) if sys.argv[1:] else "")
+    told = lambda *words: subprocess.run(words, check=True, cwd=ROOT, stdout=subprocess.PIPE, text=True).stdout.strip()  # noqa: E731
+    versions = f"nearset {told('git', 'rev-parse', '--short', 'HEAD')}, {' '.join(told('rustc', '--version').split()[:2])}"
+    return f"{datetime.date.today().isoformat()}, `{made}`, on {peers.machine()}. {versions}"
+
+
+def replace_section(path: Path, section: list[str]) -> None:
+    """Puts a section in place of the one with its heading, or at the end."""
+    before, _, rest = path.read_text().partition(section[0] + "\n")
+    _, found, after = rest.partition("\n## ")
+    path.write_text(before.rstrip("\n") + "\n\n" + "\n".join([section[0], "", made_by() + ".", *section[1:]]).rstrip("\n") + "\n" + (found + after if found else ""))
+
+
+def indexed(binary: str, rounds: int, count: int) -> list[str]:
+    """Returns what is reported of indexes, which have a server of their own."""
+    with tempfile.TemporaryDirectory() as folder:
+        server = Server(binary, Path(folder), [str(MODULE)])
+        try:
+            ours = [service_index.measure(server, command, DATA, count) for _ in range(rounds)]
+            theirs = service_index.peer(server, WORK, DATA)
+        finally:
+            server.end()
+    return service_index.lines(ours, theirs, count)
 
 
 def described(server: Server, name: str, goal: str) -> bytes:
@@ -395,14 +432,11 @@ def report(loads: list[Load], best: dict[str, Run], alone: dict[str, Alone], goa
     add, ask, put, get = (next(name for name in by_name if name.startswith(verb)) for verb in ("`NEAR.MADD`", "`NEAR.MEXISTS`", "`SET`", "`GET`"))
     criteria += [["texts a CPU second, `NEAR.MADD` over `SET`", "", f"{by_name[add] / by_name[put]:.2f}"]]
     criteria += [["texts a CPU second, `NEAR.MEXISTS` over `GET`", "", f"{by_name[ask] / by_name[get]:.2f}"]]
-    made = "make bench-service" + (" ARGS=" + repr(" ".join(sys.argv[1:])) if sys.argv[1:] else "")
-    told = lambda *words: subprocess.run(words, check=True, cwd=ROOT, stdout=subprocess.PIPE, text=True).stdout.strip()  # noqa: E731
-    versions = f"{server}, nearset {told('git', 'rev-parse', '--short', 'HEAD')}, {' '.join(told('rustc', '--version').split()[:2])}"
     texts, size = next((load.items, load.payload / 1e6) for load in loads if load.name.startswith("`SET`"))
     lines = [
         "# The service beside the library",
         "",
-        f"{datetime.date.today().isoformat()}, `{made}`, on {peers.machine()}. {versions}.",
+        f"{made_by()}, {server}.",
         "",
         f"One server process with its default settings but for saving, which is off; one connection over loopback TCP. {texts:,} licence texts,",
         f"{size:.1f} MB, and {HASHES:,} random hashes of 256 bits. Filters are those of `NEAR.RESERVE … {goals['texts']}` and",
@@ -418,8 +452,9 @@ def report(loads: list[Load], best: dict[str, Run], alone: dict[str, Alone], goa
         "",
         *peers.markdown(["", "wanted", "reached"], criteria),
         "",
-        *beside,
         "`BF.MADD` " + ("is measured with the module that `--bloom` names." if options.bloom else "is not measured: no bloom module was found in Debian's packages or on PyPI (whose `redisbloom` is a client); `ARGS='--bloom PATH'` measures one beside."),
+        "",
+        *beside,
     ]
     folder = WORK if options.quick else BENCH / "results"
     (folder / "service.md").write_text("\n".join(lines) + "\n")
