@@ -56,6 +56,9 @@ def in_a_server(client: redis.Redis, other: valkey.Valkey, cluster: redis.RedisC
     nearset.valkey.NearFilter.load(client, "twin", local, replace=True).merge(seen)
     spread = nearset.valkey.SpreadFilter.reserve(cluster, "large", plan, slices=3)
     hit, bands = spread.hits("one")
+    index = nearset.valkey.NearIndex.reserve(client, "index", "jaccard", near=0.8, capacity=1000)
+    new_ids: int = index.add_all(["a", "b"], ["one", "two"]) + int(index.add("c", "three"))
+    found: list[nearset.valkey.Found] = index.search("one", 3) + index.search_all(["two"], within=0.5)[0]
 
 
 keys.insert(3)  # type: ignore[arg-type]

@@ -16,7 +16,7 @@ from typing import Any, NoReturn, Protocol, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from nearset._core import FilterSpec, FullError
+from nearset._core import FullError
 
 # What clients that decode replies leave as it is, where a reply is bytes.
 _AS_BYTES = {"NEVER_DECODE": True}
@@ -60,7 +60,7 @@ def fail(refusal: BaseException, key: str, first: int = 0) -> NoReturn:
     if "unknown command" in message:
         raise RuntimeError("the server does not know nearset's commands: it must load nearset's module") from refusal
     if message.startswith("WRONGTYPE"):
-        raise TypeError(f"the key {key} holds something else than a filter") from refusal
+        raise TypeError(f"the key {key} holds something else") from refusal
     if reason.startswith("the key does not exist"):
         raise KeyError(key) from refusal
     if reason.startswith("the filter is full"):
@@ -130,6 +130,11 @@ def argument(value: Any) -> Any:
     return int(plain) if isinstance(plain, float) and plain.is_integer() else plain
 
 
+def options(told: dict[str, Any]) -> list[Any]:
+    """Options with their values, without those that are left out."""
+    return [word for name, value in told.items() if value is not None for word in (name, argument(value))]
+
+
 def pieces(items: Any, size: int) -> Iterator[tuple[int, Any]]:
     """Items in pieces of at most `size`, each with the number of its first, read in place where they can be."""
     if isinstance(items, (str, bytes)):
@@ -158,9 +163,8 @@ def items_per_command(item_bytes: int) -> int:
     return max(1, min(_COMMAND_ITEMS, _COMMAND_BYTES // max(1, item_bytes)))
 
 
-def as_sent(spec: FilterSpec, item: Any, position: int) -> bytes:
+def as_sent(metric: str, length: int | None, item: Any, position: int) -> bytes:
     """An item as the server takes it."""
-    metric, length = spec.metric, spec.length or 0
     if item is None:
         raise ValueError(f"item {position} is missing (None or null)")
     try:
@@ -178,7 +182,7 @@ def as_sent(spec: FilterSpec, item: Any, position: int) -> bytes:
             if metric == "hamming" and isinstance(item, np.ndarray) and item.dtype == np.bool_:
                 return np.packbits(item, bitorder="little").tobytes()
             if metric == "hamming" and isinstance(item, np.ndarray) and item.dtype == np.uint64:
-                padding = 8 * item.size - -(-length // 8)
+                padding = 8 * item.size - -(-(length or 0) // 8)
                 data = item.astype("<u8").tobytes()
                 return data[:-padding] if 0 < padding < 8 else data
     except (TypeError, ValueError) as error:
@@ -191,12 +195,13 @@ def each(piece: Any) -> Iterable[Any]:
     return cast("Iterable[Any]", piece.to_pylist() if hasattr(piece, "to_pylist") else piece)
 
 
-def parts(sent: list[bytes]) -> Iterator[list[bytes]]:
-    """Items in parts that a command carries."""
+def parts(sent: list[bytes], most: int | None = None) -> Iterator[list[bytes]]:
+    """Items in parts that a command carries, of not more than so many."""
+    most = _COMMAND_ITEMS if most is None else most
     part: list[bytes] = []
     size = 0
     for item in sent:
-        if part and (len(part) == _COMMAND_ITEMS or size + len(item) > _COMMAND_BYTES):
+        if part and (len(part) == most or size + len(item) > _COMMAND_BYTES):
             yield part
             part, size = [], 0
         part.append(item)

@@ -1,6 +1,7 @@
-"""Near filters inside Valkey and Redis, by redis-py or valkey-py.
+"""Near filters and indexes inside Valkey and Redis, by redis-py or valkey-py.
 
 - `NearFilter`: a filter in a key of a server that has nearset's module, with the methods of `nearset.NearFilter`.
+- `NearIndex`: an index in a key, which says which items are near, and how near.
 - `SpreadFilter`: a filter that is too large for one key, spread over a cluster by its bands.
 
 Items are hashed here, by all cores, and only the keys of their bands travel; with `hash_on="server"` the items do. The answers are
@@ -27,8 +28,9 @@ from numpy.typing import NDArray
 from nearset import _core, _server
 from nearset._core import HammingFilter, Filter, FilterSpec, FullError, Plan
 from nearset._server import Client, Server
+from nearset._server_index import Found, NearIndex
 
-__all__ = ["FullError", "NearFilter", "SpreadFilter"]
+__all__ = ["Found", "FullError", "NearFilter", "NearIndex", "SpreadFilter"]
 
 _Path = Union[str, "os.PathLike[str]"]
 _Source = Union[bytes, _Path, Filter]
@@ -106,7 +108,7 @@ class NearFilter:
             "WHENFULL": when_full,
             "EXPIRE-AFTER": expire_after if generations is None else generations,
         }
-        told = [word for name, value in options.items() if value is not None for word in (name, _server.argument(value))]
+        told = _server.options(options)
         told += ["GENERATIONS"] if generations is not None else []
         told += ["WORSTCASE"] if worst_case else []
         filter = cls(client, key, hash_on=hash_on)
@@ -199,7 +201,7 @@ class NearFilter:
     def _sent(self, item: Any) -> bytes:
         if self._takes_keys():
             return self.spec.keys(item).astype("<u8").tobytes()
-        return _server.as_sent(self.spec, item, 0)
+        return _server.as_sent(self.spec.metric, self.spec.length, item, 0)
 
     def _ask(self, by_keys: str, by_items: str, item: Any) -> bool:
         (answer,) = self._server.call(by_keys if self._takes_keys() else by_items, self.key, self._sent(item))
@@ -213,7 +215,7 @@ class NearFilter:
             if command == by_keys:
                 sent = _server.rows(spec.keys_all(piece, threads=threads, first=first))
             else:
-                sent = [_server.as_sent(spec, item, first + i) for i, item in enumerate(_server.each(piece))]
+                sent = [_server.as_sent(spec.metric, spec.length, item, first + i) for i, item in enumerate(_server.each(piece))]
             parts = list(_server.parts(sent))
             firsts = accumulate((len(part) for part in parts), initial=first)
             for reply in self._server.call_all([(command, self.key, *part) for part in parts], firsts):
