@@ -143,7 +143,7 @@ def test_filters_and_indexes_are_different_types(client: redis.Redis) -> None:
         (["NEAR.INDEX.RESERVE", "new", "METRIC", "hamming", "NEAR", "6", "LENGTH", 64, "FAR", 20], "FAR says nothing"),
         (["NEAR.INDEX.RESERVE", "new", *RESERVE["jaccard"], "MAXFP", "0.1"], "MAXFP says nothing"),
         (["NEAR.INDEX.RESERVE", "new", *RESERVE["jaccard"], "WHENFULL", "GROW"], "WHENFULL says nothing"),
-        (["NEAR.INDEX.RESERVE", "new", "DESCRIPTION", "garbage"], "not a nearset file"),
+        (["NEAR.INDEX.RESERVE", "new", "DESCRIPTION", "garbage"], "neither a filter nor an index"),
         (["NEAR.INDEX.LOAD", "hashes", 5, "more"], "nothing is being loaded"),
         (["NEAR.INDEX.LOAD", "hashes", 0, "garbage"], ""),
         (["NEAR.INDEX.REM", "hashes", b"\xff"], "UTF-8"),
