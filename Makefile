@@ -100,6 +100,11 @@ bench-index:
 bench-hamming:
 	python3 bench/hamming.py $(ARGS)
 
+# Pairs of a million hashes and removal of word vectors, beside faiss; some 10 minutes of CPU. ARGS=--quick for less.
+.PHONY: bench-joins
+bench-joins:
+	python3 bench/joins.py $(ARGS)
+
 # All near pairs of the licence texts, by nearset and its peers; ARGS=--quick for a sample.
 bench-pairs:
 	python3 bench/pairs.py $(ARGS)

@@ -128,7 +128,7 @@ impl Args {
 pub fn run(args: Args) -> Result<ExitCode> {
     args.work.writes_no_records()?;
     let sources = args.input.sources(args.quiet)?;
-    let shape = args.wanted.shape(args.metric, None)?;
+    let shape = args.wanted.shape(args.metric)?;
     let metric = metric_of_inputs(args.metric, shape, &args.input, args.field.as_deref(), &sources)?;
     let fields = fields_for(&args.input, args.field.as_deref(), metric)?;
     let read = ReadOptions::new(fields.clone());

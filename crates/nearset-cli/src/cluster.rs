@@ -3,10 +3,10 @@
 use std::process::ExitCode;
 
 use anyhow::Result;
-use nearset_jobs::join::{ClusterOptions, ClusterSummary, cluster};
+use nearset_jobs::join::{Cluster, ClusterOptions, ClusterSummary};
 
 use crate::join::{self, Join};
-use crate::options::OnError;
+use crate::options::{OnError, Usage};
 use crate::show;
 
 const EXAMPLES: &str = "\
@@ -17,6 +17,9 @@ Examples:
   Sizes of the largest families:
     nearset cluster corpus.jsonl -q | tail -n +2 | cut -f2 | sort | uniq -c | sort -rn | head
 
+  Vectors whose cosine is .9 or more:
+    nearset cluster vectors.npy --metric cosine --near 0.9 -o clusters.tsv
+
   Families as chains of near pairs, whose ends may be strangers:
     nearset cluster corpus.jsonl --chain -o clusters.jsonl
 
@@ -25,7 +28,7 @@ Exit codes: 0 done, 1 failed (no output appears), 2 wrong command line.";
 /// Group records that are near each other
 ///
 /// Writes a row for each record, in order: its id, its cluster, which is the id of the cluster's first record (its centre), and
-/// its exact Jaccard similarity with that. A record joins the nearest centre that it is near to, or becomes a centre; so in a
+/// how near it is to that, exactly: the Jaccard similarity of texts, or what --metric names. A record joins the nearest centre that it is near to, or becomes a centre; so in a
 /// chain A ~ B ~ C whose ends are not near, C does not join A. An empty record is like nothing: it has a cluster of its own and
 /// no similarity. Memory and inputs are as for `nearset pairs`.
 #[derive(clap::Args)]
@@ -40,9 +43,17 @@ pub struct Args {
 }
 
 pub fn run(args: Args) -> Result<ExitCode> {
-    let mut options = ClusterOptions::new(args.join.options(), &args.join.output);
-    options.follow_chains = args.chain;
-    args.join.carry_out(|sources, progress| cluster(sources, &options, progress), print_summary)
+    if args.chain && args.join.is_contained() {
+        return Err(
+            Usage("--chain connects what is near both ways, and containment is not: leave it out".into()).into()
+        );
+    }
+    let prepare = |sources, join| {
+        let mut options = ClusterOptions::new(join, &args.join.output);
+        options.follow_chains = args.chain;
+        Cluster::prepare(sources, options)
+    };
+    args.join.carry_out(prepare, Cluster::plan, Cluster::run, print_summary)
 }
 
 fn print_summary(summary: &ClusterSummary) {

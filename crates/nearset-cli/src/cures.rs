@@ -118,9 +118,9 @@ fn option(command: &str, name: &str) -> String {
         "max false negative" => "max-fn",
         "max false positive" => "max-fp",
         "shingling" => "shingle",
-        "text field" | "id field" | "annotate" | "removed" | "save" | "report" | "near" | "seed" | "capacity"
-        | "against" | "verify" | "keep" | "chain" | "exhaustive" | "candidates" | "decisions" | "mask" | "share"
-        | "mass" => name,
+        "text field" | "id field" | "annotate" | "removed" | "save" | "report" | "near" | "metric" | "seed"
+        | "capacity" | "against" | "verify" | "keep" | "chain" | "exhaustive" | "candidates" | "decisions" | "mask"
+        | "share" | "mass" => name,
         _ => return name.to_owned(),
     };
     format!("--{}", flag.replace(' ', "-"))

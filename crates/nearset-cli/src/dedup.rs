@@ -8,17 +8,17 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
+use nearset::JoinSpec;
 use nearset::plan::Request;
-use nearset::{JoinSpec, Metric, Seed, Shingling};
 use nearset_jobs::join::Keep;
 use nearset_jobs::library::is_library;
 use nearset_jobs::run::{RunError, RunOptions};
 use nearset_jobs::screen::Screen;
-use nearset_records::ItemField;
+use nearset_records::{Fields, Sources};
 use serde::Serialize;
 
 use crate::goal::{parse_bytes, parse_count};
-use crate::join;
+use crate::join::{self, Measure};
 use crate::options::{self, Input, Opening, Running, Trust, Usage};
 use crate::show;
 
@@ -35,6 +35,9 @@ Examples:
 
   Of each family, keep the newest:
     nearset dedup crawl.jsonl -o clean.jsonl --keep max:timestamp
+
+  Pictures by their PDQ hashes: of those within 31 bits of each other, keep the best
+    nearset dedup hashes.jsonl -o clean.jsonl --metric hamming --near 31 --keep max:quality
 
   Remember what was kept for the next crawl, and extend that by the next crawl:
     nearset dedup monday.jsonl -o clean.jsonl --save seen.library
@@ -54,7 +57,7 @@ Exit codes: 0 done, 1 failed (no output appears), 2 wrong command line.";
 /// Remove the records of a corpus that are near another one
 ///
 /// Reads records in order and drops, or with --annotate marks, each that is near one kept before it: they were compared, and have
-/// the similarity --near or more, counted exactly over their shingles. Kept records come out byte for byte and in order; the
+/// the similarity --near or more, counted exactly over their shingles, or by another --metric the distance --near or less. Kept records come out byte for byte and in order; the
 /// same records give the same output for any number of threads. Texts are not held in memory but read again where they are
 /// compared, so that a kept document takes some 110 bytes and its id.
 ///
@@ -74,9 +77,8 @@ pub struct Args {
     #[arg(short, long, value_name = "OUT", required_unless_present = "dry_run")]
     output: Option<PathBuf>,
 
-    /// The Jaccard similarity from which on records are near
-    #[arg(long, value_name = "SIMILARITY", default_value_t = Request::NEAR)]
-    near: f64,
+    #[command(flatten)]
+    near: join::Nearness,
 
     #[arg(long, value_name = "RATE", help = format!("The most of what lies exactly at --near that may be missed [default: {}, \
         with --no-verify {}]", JoinSpec::MAX_FALSE_NEGATIVE, Request::MAX_FALSE_NEGATIVE))]
@@ -85,14 +87,6 @@ pub struct Args {
     #[arg(long, value_name = "RATE", requires = "no_verify", help = format!("With --no-verify, the most of what lies {} below \
         --near that may be dropped [default: {}]", Request::DEDUP_GAP, Request::MAX_FALSE_POSITIVE))]
     max_fp: Option<f64>,
-
-    /// How texts are cut into sets: words:N, chars:N or bytes:N
-    #[arg(long, value_name = "KIND:N", default_value_t = Shingling::default())]
-    shingle: Shingling,
-
-    /// The field or column of the text
-    #[arg(long, visible_alias = "field", value_name = "NAME", default_value = "text")]
-    text_field: String,
 
     #[command(flatten)]
     units: units::Units,
@@ -147,8 +141,8 @@ pub struct Args {
     #[arg(long, value_name = "FILE.html")]
     report: Option<PathBuf>,
 
-    /// Keep all records and add the fields near_duplicate, duplicate_of and similarity to each, with --no-verify near_duplicate and
-    /// hits. Those of an earlier run are replaced where they stand; other fields of these names are refused
+    /// Keep all records and add the fields near_duplicate, duplicate_of and similarity (or distance, by metric) to each, with --no-verify
+    /// near_duplicate and hits. Those of an earlier run are replaced where they stand; other fields of these names are refused
     #[arg(long)]
     annotate: bool,
 
@@ -160,10 +154,6 @@ pub struct Args {
     /// from a sample
     #[arg(long, value_name = "N", value_parser = parse_count, requires = "no_verify")]
     capacity: Option<u64>,
-
-    /// From which the hash functions are drawn: a number, or 32 hexadecimal digits that nobody can guess
-    #[arg(long, value_name = "SEED", default_value_t = Seed::default())]
-    seed: Seed,
 
     /// Compare each record with all that share a rare shingle with it, however many: giant families then take quadratic time
     #[arg(long, conflicts_with = "no_verify")]
@@ -195,11 +185,11 @@ pub struct Args {
 }
 
 impl Args {
-    /// What is near, and what may be missed.
-    fn wanted(&self) -> Request {
-        let mut wanted = Request::new(Metric::Jaccard { shingling: self.shingle }, self.near).seed(self.seed);
+    /// What is near, what may be missed, and what to read.
+    fn wanted(&self, sources: &Sources) -> Result<(Request, Fields)> {
+        let (mut wanted, fields) = self.near.wanted(&self.input, sources)?;
         wanted.max_false_negative = self.max_fn;
-        wanted
+        Ok((wanted, fields))
     }
 
     /// The filters to screen by, with a warning where one is believed that should not be.
@@ -220,8 +210,8 @@ impl Args {
     }
 
     /// What does not depend on how records are decided on.
-    fn run_options(&self) -> RunOptions {
-        let mut options = self.running.options(self.input.fields(&self.text_field, ItemField::Text));
+    fn run_options(&self, fields: Fields) -> RunOptions {
+        let mut options = self.running.options(fields);
         options.annotate = self.annotate;
         options.out = self.output.clone();
         options.removed = self.removed.clone();
@@ -260,6 +250,24 @@ pub fn run(args: Args) -> Result<ExitCode> {
     if args.dry_run && args.save.is_some() {
         let why = "--dry-run writes no records, and what --save keeps would make later runs leave them out: leave out one of the two";
         return Err(Usage(why.to_owned()).into());
+    }
+    if args.near.metric == Measure::Containment && (args.chain || args.keep != Keep::First) {
+        let why = "of texts inside each other the one with most shingles stays: leave out --keep and --chain";
+        return Err(Usage(why.to_owned()).into());
+    }
+    if !args.near.metric.is_usual() {
+        let given = [
+            ("--no-verify", args.no_verify, "its filters are planned for texts"),
+            ("--report", args.report.is_some(), "it shows texts"),
+            ("--save", args.save.is_some(), "a library holds texts"),
+            ("--against a library", args.against.iter().any(|path| is_library(path)), "it holds texts"),
+            ("--unit", args.units.unit.is_some(), "texts have units"),
+            ("--candidates", args.candidates.is_some(), "other items are found otherwise"),
+            ("--decisions", args.decisions.is_some(), "they are about texts"),
+        ];
+        if let Some((option, _, why)) = given.into_iter().find(|(_, given, _)| *given) {
+            return Err(Usage(format!("{option} is for texts by jaccard, not for {}: {why}", args.near.metric)).into());
+        }
     }
     match (args.units.unit, args.no_verify) {
         (Some(unit), _) => units::run(&args, unit),

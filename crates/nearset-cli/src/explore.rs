@@ -119,7 +119,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
     join.fields = nearset_records::Fields::new(&args.text_field, ItemField::Text).with_id(Some(args.id_field.clone()));
     join.on_error = args.work.on_error.into();
     join.threads = args.work.threads();
-    join.plan()?;
+    join.wanted.plan_join()?;
     let sources = match inputs.is_empty() {
         true => None,
         false => Some(sources_of(&inputs, args.format, false)?),

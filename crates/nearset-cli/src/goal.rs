@@ -27,6 +27,10 @@ pub struct GoalOptions {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub dimension: Option<u32>,
 
+    /// The length of strings, for symbols
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub length: Option<u32>,
+
     /// How texts are cut into sets: words:N, chars:N or bytes:N [default: words:5]
     #[arg(long, value_name = "KIND:N")]
     pub shingle: Option<Shingling>,
@@ -70,18 +74,9 @@ pub enum MinimiseArg {
 }
 
 impl GoalOptions {
-    /// Returns what the options say about items; an option that the metric has no use for is a mistake. `length` is that of strings.
-    pub fn shape(&self, metric: MetricName, length: Option<u32>) -> Result<Shape, Usage> {
-        let own = length_option(metric);
-        let lengths = [("--bits", self.bits), ("--dimension", self.dimension), ("--length", length)];
-        if let Some((option, _)) = lengths.iter().find(|(option, given)| given.is_some() && Some(*option) != own) {
-            let cure = own.map_or("--shingle says what its items are".to_owned(), |own| format!("give {own}"));
-            return Err(Usage(format!("{option} says nothing about {metric}: {cure}")));
-        }
-        if self.shingle.is_some() && own.is_some() {
-            return Err(Usage(format!("--shingle cuts texts, and {metric} has none: leave it out")));
-        }
-        Ok(Shape { length: lengths.iter().find_map(|(_, given)| *given), shingling: self.shingle })
+    /// Returns what the options say about items; an option that the metric has no use for is a mistake.
+    pub fn shape(&self, metric: MetricName) -> Result<Shape, Usage> {
+        shape(metric, [self.bits, self.dimension, self.length], self.shingle)
     }
 
     /// Returns what `--sample` says about unrelated items, if it is given.
@@ -209,6 +204,22 @@ impl GoalOptions {
         };
         given.into_iter().filter_map(typed).collect::<Vec<_>>().join(" ")
     }
+}
+
+/// Returns what options say about the items of a metric: `--bits`, `--dimension` and `--length`, and how texts are cut. One that the metric has no
+/// use for is a mistake.
+pub fn shape(metric: MetricName, lengths: [Option<u32>; 3], shingling: Option<Shingling>) -> Result<Shape, Usage> {
+    let own = length_option(metric);
+    let [bits, dimension, length] = lengths;
+    let lengths = [("--bits", bits), ("--dimension", dimension), ("--length", length)];
+    if let Some((option, _)) = lengths.iter().find(|(option, given)| given.is_some() && Some(*option) != own) {
+        let cure = own.map_or("--shingle says what its items are".to_owned(), |own| format!("give {own}"));
+        return Err(Usage(format!("{option} says nothing about {metric}: {cure}")));
+    }
+    if shingling.is_some() && own.is_some() {
+        return Err(Usage(format!("--shingle cuts texts, and {metric} has none: leave it out")));
+    }
+    Ok(Shape { length: lengths.iter().find_map(|(_, given)| *given), shingling })
 }
 
 /// Returns what `--metric` means, with the names that a command takes.

@@ -1,7 +1,7 @@
 //! Items of any metric out of the inputs, for the commands that work on one filter.
 
 use anyhow::{Context, Result, bail};
-use nearset::{Item, Metric, MetricName, Shape};
+use nearset::{Item, Metric, MetricName, Shape, Symbols};
 use nearset_jobs::run::RunError;
 use nearset_records::extract::item_field;
 use nearset_records::{Arena, Batch, Fields, ItemField, ReadOptions, Reader, RecordError, Sources, chain, extract};
@@ -12,7 +12,7 @@ use crate::options::{Input, OnError, Usage};
 /// Returns the field that a kind of item is usually in.
 pub fn usual_field(kind: ItemField) -> &'static str {
     match kind {
-        ItemField::Text => "text",
+        ItemField::Text | ItemField::Symbols => "text",
         ItemField::Hex => "hash",
         _ => "vector",
     }
@@ -50,6 +50,7 @@ pub fn metric_of_inputs(
         let length = (0..extracted.len()).find_map(|i| match extracted.item(i) {
             Ok(Item::Bits(bits)) => Some(bits.len()),
             Ok(Item::Vector(vector)) => Some(vector.len()),
+            Ok(Item::Symbols(Symbols::Wide(symbols))) => Some(symbols.len()),
             _ => None,
         });
         if let Some(length) = length {
@@ -61,6 +62,51 @@ pub fn metric_of_inputs(
         }
     }
     bail!("the inputs hold no item: there is nothing to build from")
+}
+
+/// Returns a word about inputs that plainly hold something else than texts: hashes in the text field, or no text but a hash.
+pub fn other_content(input: &Input, sources: &Sources, fields: &Fields) -> Option<String> {
+    /// Records that are looked at.
+    const LOOKED_AT: usize = 32;
+    /// Digits of the shortest hash.
+    const FEWEST_DIGITS: usize = 16;
+    if fields.kind != ItemField::Text || sources.list.iter().any(|source| source.bytes.is_none()) {
+        return None;
+    }
+    let first = |fields: &Fields| -> Option<Vec<Result<String, ()>>> {
+        let mut reader = Reader::new(sources.list.clone(), ReadOptions::new(fields.clone()));
+        let (mut batch, mut arena) = (Batch::new(), Arena::new());
+        // What can't be read the run itself will name.
+        reader.read_batch(&mut batch).ok().filter(|&is_there| is_there)?;
+        let extracted = extract(&batch, fields, &mut arena);
+        let text = |i: usize| match extracted.item(i) {
+            Ok(Item::Text(text)) => Ok(text.to_owned()),
+            _ => Err(()),
+        };
+        Some((0..extracted.len().min(LOOKED_AT)).map(text).collect())
+    };
+    let digits = |texts: &[Result<String, ()>]| {
+        let digits = |text: &Result<String, ()>| {
+            let text = text.as_ref().ok()?.trim();
+            let digits = text.strip_prefix("0x").unwrap_or(text);
+            digits.bytes().all(|byte| byte.is_ascii_hexdigit()).then_some(digits.len())
+        };
+        let length = texts.first().and_then(digits).filter(|&length| length >= FEWEST_DIGITS)?;
+        texts.iter().all(|text| digits(text) == Some(length)).then_some(length)
+    };
+    let texts = first(fields)?;
+    if let Some(digits) = digits(&texts) {
+        let (field, bits) = (&fields.item, 4 * digits);
+        return Some(format!(
+            "the texts look like hashes of {bits} bits: --metric hamming --near N --field {field} compares them by differing bits"
+        ));
+    }
+    let hashes = first(&input.fields(usual_field(ItemField::Hex), ItemField::Text))
+        .filter(|_| texts.iter().all(Result::is_err))?;
+    digits(&hashes).map(|digits| {
+        let field = usual_field(ItemField::Hex);
+        format!("the field {field:?} holds hashes of {} bits: --metric hamming --near N compares them", 4 * digits)
+    })
 }
 
 /// Counts records that cannot be read, or fails at the first.

@@ -1,20 +1,24 @@
 //! What `pairs`, `cluster` and `dedup` share: options, the plan, the run, and what is said about it.
 
+use std::fmt;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::str::FromStr;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use nearset::plan::Request;
-use nearset::{JoinSpec, Metric, Seed, Shingling};
+use nearset::{JoinSpec, MetricName, Seed, Shingling};
 use nearset_jobs::capacity::Known;
 use nearset_jobs::join::{Alarm, Cause, Counts, JoinOptions, JoinPlan};
 use nearset_jobs::run::{Progress, RunError, is_resumable};
 use nearset_records::input::Source;
-use nearset_records::{ItemField, output};
+use nearset_records::{Fields, Sources, output};
 use serde::Serialize;
 
-use crate::options::{Input, OnError, Work, missing_outputs, print_json};
+use crate::goal::{metric_help, readable, shape};
+use crate::items::{fields_for, metric_of_inputs, other_content};
+use crate::options::{Input, OnError, Usage, Work, missing_outputs, print_json};
 use crate::show::{self, ALARM, NOTE, ProgressLine};
 
 /// Options of `pairs` and `cluster`.
@@ -27,28 +31,15 @@ pub struct Join {
     #[arg(short, long, value_name = "OUT", default_value = "-")]
     pub output: PathBuf,
 
-    /// The Jaccard similarity from which on records are near
-    #[arg(long, value_name = "SIMILARITY", default_value_t = Request::NEAR)]
-    near: f64,
+    #[command(flatten)]
+    near: Nearness,
 
-    /// The most of the pairs at exactly --near that may be missed
+    /// The most of the pairs at exactly --near that may be missed; of hashes by hamming none is
     #[arg(long, value_name = "RATE", default_value_t = JoinSpec::MAX_FALSE_NEGATIVE)]
     max_fn: f64,
 
-    /// How texts are cut into sets: words:N, chars:N or bytes:N
-    #[arg(long, value_name = "KIND:N", default_value_t = Shingling::default())]
-    shingle: Shingling,
-
-    /// The field or column of the text
-    #[arg(long, visible_alias = "field", value_name = "NAME", default_value = "text")]
-    text_field: String,
-
     #[command(flatten)]
     work: Work,
-
-    /// From which the hash functions are drawn: a number, or 32 hexadecimal digits that nobody can guess
-    #[arg(long, value_name = "SEED", default_value_t = Seed::default())]
-    seed: Seed,
 
     /// Replace an existing output
     #[arg(long)]
@@ -65,19 +56,25 @@ pub struct Join {
 
 impl Join {
     /// Prints the plan, does the work, and prints what came of it.
-    pub fn carry_out<S: Serialize>(
+    pub fn carry_out<J, S: Serialize>(
         &self,
-        work: impl FnOnce(Vec<Source>, &Progress) -> Result<S, RunError>,
+        prepare: impl FnOnce(Vec<Source>, JoinOptions) -> Result<J, RunError>,
+        plan: impl FnOnce(&J) -> &JoinPlan,
+        work: impl FnOnce(J, &Progress) -> Result<S, RunError>,
         print_summary: impl FnOnce(&S),
     ) -> Result<ExitCode> {
         self.work.writes_no_records()?;
-        let plan = self.options().plan()?;
         let sources = self.input.sources(self.quiet)?;
-        if !self.quiet {
-            print_plan(&plan);
-        }
         let total = sources.total_bytes();
-        let summary = watched(total, self.quiet, |progress| work(sources.list, progress))??;
+        let options = self.options(&sources)?;
+        if !self.quiet {
+            self.near.print_doubts(&self.input, &sources, &options.fields);
+        }
+        let job = prepare(sources.list, options)?;
+        if !self.quiet {
+            print_plan(plan(&job));
+        }
+        let summary = watched(total, self.quiet, |progress| work(job, progress))??;
         if !self.quiet {
             print_summary(&summary);
         }
@@ -88,16 +85,140 @@ impl Join {
         Ok(ExitCode::SUCCESS)
     }
 
+    /// Whether near is how much of a text is in another.
+    pub fn is_contained(&self) -> bool {
+        self.near.metric == Measure::Containment
+    }
+
     /// In the library's terms.
-    pub fn options(&self) -> JoinOptions {
-        let mut wanted = Request::new(Metric::Jaccard { shingling: self.shingle }, self.near).seed(self.seed);
+    fn options(&self, sources: &Sources) -> Result<JoinOptions> {
+        let (mut wanted, fields) = self.near.wanted(&self.input, sources)?;
         wanted.max_false_negative = Some(self.max_fn);
         let mut options = JoinOptions::new(wanted);
-        options.fields = self.input.fields(&self.text_field, ItemField::Text);
+        options.containment = self.is_contained();
+        options.fields = fields;
         options.on_error = self.work.on_error.into();
         options.threads = self.work.threads();
         options.force = self.force;
-        options
+        Ok(options)
+    }
+}
+
+/// What near means to a command that compares, and what it compares.
+#[derive(clap::Args)]
+pub struct Nearness {
+    #[arg(long, value_name = "METRIC", default_value_t = Measure::Metric(MetricName::Jaccard), help = measure_help())]
+    pub metric: Measure,
+
+    #[arg(long, value_name = "NUMBER", allow_negative_numbers = true, help = format!("From where on records are near: a similarity or \
+        cosine, differing bits, or a distance [default: {} for similarities of texts]", Request::NEAR))]
+    near: Option<f64>,
+
+    /// The length of hashes, for hamming; otherwise that of the first
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    bits: Option<u32>,
+
+    /// Components of a vector, for cosine, l1 and l2; otherwise those of the first
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    dimension: Option<u32>,
+
+    /// The length of strings, for symbols; otherwise that of the first
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    length: Option<u32>,
+
+    #[arg(long, value_name = "KIND:N", help = format!("How texts are cut into sets: words:N, chars:N or bytes:N [default: {}]", Shingling::default()))]
+    shingle: Option<Shingling>,
+
+    /// The field or column of the item [default: text, hash or vector, by metric]
+    #[arg(long, visible_alias = "field", value_name = "NAME")]
+    text_field: Option<String>,
+
+    /// From which the hash functions are drawn: a number, or 32 hexadecimal digits that nobody can guess
+    #[arg(long, value_name = "SEED", default_value_t = Seed::default())]
+    seed: Seed,
+}
+
+/// How records are measured against each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Measure {
+    /// By a metric, which is the same both ways.
+    Metric(MetricName),
+    /// By how much of one text is in the other.
+    Containment,
+}
+
+const CONTAINMENT: &str = "containment";
+
+impl Measure {
+    /// Whether it is the one that every option is for.
+    pub fn is_usual(self) -> bool {
+        self == Measure::Metric(MetricName::Jaccard)
+    }
+
+    /// Returns the metric; containment is counted over the shingles of Jaccard's.
+    pub fn metric(self) -> MetricName {
+        match self {
+            Measure::Metric(name) => name,
+            Measure::Containment => MetricName::Jaccard,
+        }
+    }
+}
+
+impl fmt::Display for Measure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Measure::Metric(name) => name.fmt(f),
+            Measure::Containment => f.pad(CONTAINMENT),
+        }
+    }
+}
+
+impl FromStr for Measure {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text.eq_ignore_ascii_case(CONTAINMENT) {
+            return Ok(Measure::Containment);
+        }
+        match text.parse() {
+            Ok(name) => Ok(Measure::Metric(name)),
+            Err(error) => Err(format!("{error}, or {CONTAINMENT}")),
+        }
+    }
+}
+
+fn measure_help() -> String {
+    format!("{}; or {CONTAINMENT}, how much of a text is in another", metric_help(readable()))
+}
+
+impl Nearness {
+    /// Returns what is wanted, and what to read for it.
+    pub fn wanted(&self, input: &Input, sources: &Sources) -> Result<(Request, Fields)> {
+        let name = self.metric.metric();
+        let shape = shape(name, [self.bits, self.dimension, self.length], self.shingle)?;
+        let field = self.text_field.as_deref();
+        let metric = metric_of_inputs(name, shape, input, field, sources)?;
+        let near = match self.near {
+            Some(near) => near,
+            None if metric.shape().shingling.is_some() => Request::NEAR,
+            None => {
+                let unit = metric.unit();
+                return Err(Usage(format!("--near is needed for {}: how many {unit} is near?", self.metric)).into());
+            }
+        };
+        Ok((Request::new(metric, near).seed(self.seed), fields_for(input, field, metric)?))
+    }
+
+    /// Prints a word about inputs that plainly hold something else than what is compared.
+    pub fn print_doubts(&self, input: &Input, sources: &Sources, fields: &Fields) {
+        if let Some(word) = other_content(input, sources, fields) {
+            eprintln!("note: {word}");
+        }
+    }
+
+    /// Returns how texts are cut.
+    pub fn shingling(&self) -> Shingling {
+        self.shingle.unwrap_or_default()
     }
 }
 
@@ -142,18 +263,38 @@ pub fn print_resumed(records: u64) {
 
 /// Prints what will be done.
 pub fn print_plan(plan: &JoinPlan) {
-    eprintln!("plan      near {} by Jaccard similarity of {} shingles, compared exactly", plan.near, plan.shingling);
-    eprintln!(
-        "promise   nothing below {0} is taken for near; {1} missed at exactly {0}",
-        plan.near,
-        show::percent(plan.missed)
-    );
-    eprintln!(
-        "memory    about {} bytes and its id for each record that others are compared with ({} keys), and a cache of {}",
-        plan.bytes_per_record,
-        plan.keys,
-        show::bytes(plan.cache_bytes)
-    );
+    let (near, metric) = (plan.near, plan.metric);
+    match &plan.shingling {
+        Some(shingling) if plan.containment => {
+            eprintln!("plan      near if {near} of a text's {shingling} shingles are in another, compared exactly");
+        }
+        Some(shingling) => {
+            let title = metric.name().title();
+            eprintln!("plan      near {near} by {title} of {shingling} shingles, compared exactly");
+        }
+        None => eprintln!("plan      near {near} {} by {metric}, compared exactly", metric.unit()),
+    }
+    let beyond = if metric.larger_is_nearer() { "below" } else { "beyond" };
+    let missed = match plan.missed {
+        0.0 => "nothing is missed".to_owned(),
+        missed => format!("{} missed at exactly {near}", show::percent(missed)),
+    };
+    eprintln!("promise   nothing {beyond} {near} is taken for near; {missed}");
+    if plan.reads_again() {
+        eprintln!(
+            "memory    about {} bytes and its id for each record that others are compared with ({} keys), and a cache of {}",
+            plan.bytes_per_record,
+            plan.keys,
+            show::bytes(plan.cache_bytes)
+        );
+    } else {
+        let what = if plan.containment { "keys" } else { "tables" };
+        let tables = if plan.keys > 0 { format!(" ({} {what})", plan.keys) } else { String::new() };
+        eprintln!(
+            "memory    about {} bytes and its id for each record that others are compared with{tables}: items are held",
+            plan.bytes_per_record
+        );
+    }
     let Some(needs) = &plan.needs else { return };
     let records = show::count(needs.records.records);
     let available =
@@ -211,10 +352,12 @@ pub fn print_limited(cut_short: u64, whom: &str) {
     }
 }
 
-/// Prints what was compared, and in how much memory.
-pub fn print_work(compared: u64, read_again: u64, index_bytes: u64) {
-    let (compared, again) = (show::count(compared), show::count(read_again));
-    eprintln!("compared  {compared} pairs of records; {again} texts were read again for it");
+/// Prints what was compared, where that was counted, and in how much memory.
+pub fn print_work(compared: Option<u64>, read_again: u64, index_bytes: u64) {
+    if let Some(compared) = compared {
+        let (compared, again) = (show::count(compared), show::count(read_again));
+        eprintln!("compared  {compared} pairs of records; {again} texts were read again for it");
+    }
     eprintln!("index     {}", show::bytes(index_bytes));
 }
 
@@ -223,9 +366,11 @@ pub fn print_alarms(alarms: &[Alarm]) {
     for alarm in alarms {
         let what = match alarm.cause {
             Cause::Cluster => "records are near one",
+            Cause::Copies if alarm.excerpt.is_empty() => "records are equal",
             Cause::Copies => "records have the same shingles",
             _ => "records or more share a shingle, so that some near pairs among them may be missing",
         };
-        anstream::eprintln!("{ALARM}     {} {what}: {} \"{}\"", show::count(alarm.records), alarm.id, alarm.excerpt);
+        let quoted = if alarm.excerpt.is_empty() { String::new() } else { format!(" \"{}\"", alarm.excerpt) };
+        anstream::eprintln!("{ALARM}     {} {what}: {}{quoted}", show::count(alarm.records), alarm.id);
     }
 }

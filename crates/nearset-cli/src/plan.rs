@@ -79,10 +79,6 @@ pub struct Args {
     #[arg(long, value_name = "N", value_parser = parse_count)]
     capacity: u64,
 
-    /// The length of strings, for symbols
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    length: Option<u32>,
-
     /// The field or column of the sample's items [default: text, hash or vector, by the metric]
     #[arg(long, visible_alias = "text-field", value_name = "NAME", requires = "sample")]
     field: Option<String>,
@@ -186,7 +182,7 @@ impl Args {
     }
 
     fn request(&self) -> Result<(Request, Option<Sampled>)> {
-        let shape = self.wanted.shape(self.metric, self.length)?;
+        let shape = self.wanted.shape(self.metric)?;
         let sampled = self.wanted.sampled(self.metric, shape, self.field.as_deref(), self.format)?;
         let metric = match &sampled {
             Some(sampled) => sampled.metric,

@@ -11,7 +11,7 @@ use nearset::Rng;
 use nearset::item::ItemBuffer;
 use nearset::plan::Background;
 use nearset::spec::SpecError;
-use nearset::{Distance, Item, ItemError, Metric, MetricError, MetricName, Seed, Shape, Shingler};
+use nearset::{Distance, Item, ItemError, Metric, MetricError, MetricName, Seed, Shape, Shingler, Symbols};
 
 use crate::measure::Keeper;
 use nearset_records::error::{InputError, RecordError};
@@ -129,6 +129,7 @@ fn length(item: Item<'_>) -> Option<u32> {
     let length = match item {
         Item::Bits(bits) => bits.len(),
         Item::Vector(vector) => vector.len(),
+        Item::Symbols(Symbols::Wide(symbols)) => symbols.len(),
         _ => return None,
     };
     u32::try_from(length).ok()

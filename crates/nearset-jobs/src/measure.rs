@@ -27,7 +27,7 @@ impl Keeper {
         Some(match (item, &self.shingler) {
             (Item::Text(text), Some(shingler)) if self.weighted => Item::Weighted(&shingler.bag(text)).into(),
             (Item::Text(text), Some(shingler)) => Item::Set(&shingler.shingle_set(text)).into(),
-            (Item::Text(_) | Item::Bits(_) | Item::Vector(_), _) => item.into(),
+            (Item::Text(_) | Item::Bits(_) | Item::Vector(_) | Item::Symbols(_), _) => item.into(),
             _ => return None,
         })
     }

@@ -52,7 +52,6 @@ impl Neighbour {
 fn failed(cause: &IndexError) -> PyErr {
     match cause {
         IndexError::Item(cause) => error::item(cause),
-        IndexError::Batch(cause) => error::batch(cause),
         IndexError::Spec(cause) => error::spec(cause),
         _ => error::value(cause),
     }

@@ -42,8 +42,10 @@ fn every_needle_of_the_pdq_sample_is_found() {
         assert_eq!(index.search(needle, Some(1), None).unwrap(), found[..1]);
     }
     // Each pair is found from both sides, and each hash finds itself.
-    let all = index.search_all(&haystack, Distance::from_count(31)).unwrap();
-    let found: usize = all.iter().map(Vec::len).sum();
+    let prepared: Vec<_> = haystack.iter().map(|hash| index.prepare(hash).unwrap()).collect();
+    let prepared: Vec<_> = prepared.iter().collect();
+    let all = index.search_prepared(&prepared, 0, Distance::from_count(31), usize::MAX).unwrap();
+    let found = all.unwrap().len();
     assert_eq!((found - haystack.len()) / 2, 857, "pairs within 31 bits, as the sample's description says");
 }
 
@@ -65,7 +67,8 @@ fn what_is_near_a_distorted_picture_is_what_comparing_with_all_finds() {
         let queries: Vec<BitString> = rows.iter().filter(|row| row[1] != "orig").step_by(7).map(of).collect();
         assert_eq!(originals.len(), 6_967);
         let index = index(bits, radius, &originals);
-        let all = index.search_all(&queries, Distance::from_count(radius)).unwrap();
+        let search = |query: &BitString| index.search(query, None, Some(Distance::from_count(radius))).unwrap();
+        let all: Vec<Vec<Neighbour>> = queries.iter().map(search).collect();
         for (query, found) in queries.iter().zip(&all) {
             assert_eq!(*found, compared(&originals, query, radius), "{bits} bits, radius {radius}");
         }

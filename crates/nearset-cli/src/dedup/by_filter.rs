@@ -18,13 +18,13 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
         let library = library.display();
         return Err(Usage(format!("--against {library} is a library, to compare with. Leave out --no-verify")).into());
     }
-    let mut wanted = args.wanted();
+    let sources = args.input.sources(args.running.quiet)?;
+    let (mut wanted, fields) = args.wanted(&sources)?;
     wanted.max_false_positive = args.max_fp;
     let mut options = DedupOptions::new(wanted);
-    options.run = args.run_options();
+    options.run = args.run_options(fields);
     options.capacity = args.capacity;
     options.screen = args.screen()?;
-    let sources = args.input.sources(args.running.quiet)?;
     let total = sources.total_bytes();
     let dedup = Dedup::prepare(sources.list, options)?;
     if !args.running.quiet {

@@ -14,13 +14,19 @@ use crate::options::Usage;
 use crate::show::{self, ALARM};
 
 pub(super) fn run(args: &Args) -> Result<ExitCode> {
-    let mut options = VerifiedDedupOptions::new(args.wanted());
-    options.run = args.run_options();
+    let sources = args.input.sources(args.running.quiet)?;
+    let (wanted, fields) = args.wanted(&sources)?;
+    if !args.running.quiet {
+        args.near.print_doubts(&args.input, &sources, &fields);
+    }
+    let near = wanted.near;
+    let mut options = VerifiedDedupOptions::new(wanted);
+    options.run = args.run_options(fields);
+    options.containment = args.near.metric == join::Measure::Containment;
     options.keep = args.keep.clone();
     options.follow_chains = args.chain;
     options.exhaustive = args.exhaustive;
-    if let Some(candidates) = args.candidates.filter(|&candidates| candidates > args.near) {
-        let near = args.near;
+    if let Some(candidates) = args.candidates.filter(|&candidates| candidates > near) {
         return Err(
             Usage(format!("--candidates {candidates} is above --near {near}: what is near would be missed")).into()
         );
@@ -34,7 +40,6 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     options.screen = args.screen()?;
     options.library = library_name(args)?;
     options.libraries = args.against.iter().filter(|path| is_library(path)).cloned().collect();
-    let sources = args.input.sources(args.running.quiet)?;
     let total = sources.total_bytes();
     let dedup = VerifiedDedup::prepare(sources.list, options)?;
     if !args.running.quiet {
@@ -91,7 +96,7 @@ fn print_summary(summary: &VerifiedDedupSummary, args: &Args) {
     }
     join::print_limited(summary.cut_short, &format!("of those {kept}"));
     if summary.is_mostly_short() {
-        let advice = match args.shingle {
+        let advice = match args.near.shingling() {
             Shingling::Words(_) => "--shingle chars:8 --near 0.6 sees such edits",
             _ => "a shorter --shingle or a lower --near sees such edits",
         };

@@ -39,15 +39,16 @@ pub(super) fn run(args: &Args, unit: Unit) -> Result<ExitCode> {
         return Err(Usage(format!("--max-share {max_share}: it must be from 0 to 1")).into());
     }
     let mut options = UnitOptions::new(unit);
-    options.run = args.run_options();
-    options.shingling = args.shingle;
+    let sources = args.input.sources(args.running.quiet)?;
+    let (wanted, fields) = args.wanted(&sources)?;
+    options.run = args.run_options(fields);
+    options.shingling = args.near.shingling();
     (options.min_words, options.max_share, options.empty) = (min_words, max_share, empty);
     options.by_filter = args.no_verify;
     options.capacity = args.capacity;
     options.max_false_positive = args.max_fp.unwrap_or(UnitOptions::MAX_FALSE_POSITIVE);
     options.memory = args.memory;
-    options.seed = args.seed;
-    let sources = args.input.sources(args.running.quiet)?;
+    options.seed = wanted.seed;
     let total = sources.total_bytes();
     let dedup = DedupUnits::prepare(sources.list, options)?;
     if !args.running.quiet {
@@ -62,7 +63,7 @@ pub(super) fn run(args: &Args, unit: Unit) -> Result<ExitCode> {
 }
 
 fn print_plan(args: &Args, unit: Unit, plan: &UnitPlan) {
-    let equal = match args.shingle {
+    let equal = match args.near.shingling() {
         nearset::Shingling::Bytes(_) => "bytes",
         _ => "words",
     };

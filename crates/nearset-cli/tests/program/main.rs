@@ -1,5 +1,6 @@
 //! The real program on real files.
 
+mod containment;
 mod decontaminate;
 mod dedup;
 mod explore;
@@ -9,6 +10,7 @@ mod formats;
 mod habits;
 mod join;
 mod library;
+mod metrics;
 mod outputs;
 mod plan;
 mod reference;

@@ -48,6 +48,13 @@ pub struct Alarm {
     pub excerpt: String,
 }
 
+impl Alarm {
+    /// An alarm about records that are no texts, so that nothing can be quoted.
+    pub(super) fn named(cause: Cause, id: &str, records: u64) -> Self {
+        Self { cause, records, id: id.to_owned(), excerpt: String::new() }
+    }
+}
+
 /// The largest of these families, if worth an alarm, largest first and then oldest first.
 pub(super) fn worth_an_alarm(families: impl Iterator<Item = (u32, u64)>, records: u64) -> Vec<(u32, u64)> {
     let least = SMALLEST.max((PART * records as f64) as u64);

@@ -7,21 +7,24 @@
 //!                                no longer holds are read again
 //! ```
 //!
-//! Claim: a similarity stated here is the exact Jaccard similarity of two records' shingle sets, and what comes out is a
-//! function of the records, their order and the options: the same for any number of threads.
-//! Invariant: texts are not held. A record that others may be compared with leaves its keys and its place in the input;
+//! Claim: a similarity or distance stated here is exact, of texts by default the Jaccard similarity of their shingle sets, and what comes
+//! out is a function of the records, their order and the options: the same for any number of threads.
+//! Invariant: texts that are compared by Jaccard similarity are not held. A record that others may be compared with leaves its keys and its place in the input;
 //! beyond that, a cache of fixed size (`cache::CACHE_BYTES`) and a bounded number of batches is all there is in memory. What
-//! cannot be read again at its place (compressed files, Parquet, pipes) is copied to scratch space.
+//! cannot be read again at its place (compressed files, Parquet, pipes) is copied to scratch space. Items of other metrics are held ([`items`]).
 //! Not here: who is a candidate (`nearset::index`), and how to print anything.
 
 mod alarm;
 mod cache;
 mod cluster;
 mod components;
+mod containment;
 mod decisions;
 mod dedup;
 pub mod explore;
 mod in_memory;
+mod inside;
+mod items;
 mod model;
 mod pairs;
 mod rank;
@@ -32,25 +35,27 @@ mod texts;
 use std::path::Path;
 use std::sync::Arc;
 
+use nearset::Metric;
 use nearset::index::ShingleIndex;
-use nearset::plan::{PlanError, Request};
-use serde::Serialize;
+use nearset::plan::Request;
+use serde::{Serialize, Serializer};
 use std::path::PathBuf;
 
 pub use alarm::{Alarm, Cause};
-pub use cluster::{ClusterOptions, ClusterSummary, cluster};
+pub use cluster::{Cluster, ClusterOptions, ClusterSummary};
 pub use decisions::{Decisions, PairDecision};
 pub use dedup::{VerifiedDedup, VerifiedDedupOptions, VerifiedDedupSummary};
 pub use in_memory::{Near, TextComparison, TextCutter};
-pub use pairs::{PairsOptions, PairsSummary, pairs};
+pub use pairs::{Pairs, PairsOptions, PairsSummary};
 pub use rank::{Keep, KeepError};
 pub use stream::Counts;
 
-use crate::capacity::Capacity;
+use crate::capacity::{Capacity, estimate};
 use crate::run::{OnError, Progress, RunError};
-use nearset_records::Source;
+use items::ItemPlan;
 use nearset_records::extract::{Fields, ItemField};
 use nearset_records::output::{OutputOptions, TableFile};
+use nearset_records::{ReadOptions, Source};
 use stream::Cutter;
 
 /// What is near, and how to read.
@@ -59,6 +64,8 @@ use stream::Cutter;
 pub struct JoinOptions {
     /// What is near, and what may be missed.
     pub wanted: Request,
+    /// Whether near is how much of a text is in another, rather than how much both have in common. The metric then only says how texts are cut.
+    pub containment: bool,
     /// What a record's text and id are called.
     pub fields: Fields,
     /// What to do with a record that cannot be read.
@@ -74,6 +81,7 @@ impl JoinOptions {
     pub fn new(wanted: Request) -> Self {
         Self {
             wanted,
+            containment: false,
             fields: Fields::new("text", ItemField::Text),
             on_error: OnError::Fail,
             threads: std::thread::available_parallelism().map_or(1, usize::from),
@@ -81,24 +89,24 @@ impl JoinOptions {
         }
     }
 
-    /// What will be done.
-    ///
-    /// # Errors
-    /// If the promise can't be made.
-    pub fn plan(&self) -> Result<JoinPlan, PlanError> {
-        JoinPlan::new(&self.wanted, &self.wanted)
+    /// Plans, for these sources.
+    fn plan(&self, sources: &Arc<[Source]>) -> Result<Planned, RunError> {
+        Planned::new(sources, (&self.wanted, &self.wanted), self.containment, &self.fields)
     }
 
-    /// Starts a table of results, and makes ready to cut texts for it.
-    fn begin(
+    /// Starts a table of results.
+    fn table(
         &self,
-        sources: &Arc<[Source]>,
+        sources: &[Source],
         (out, columns): (&Path, &'static [&'static str]),
-        progress: &Progress,
-    ) -> Result<(TableFile, Cutter<'static>), RunError> {
+    ) -> Result<TableFile, RunError> {
         let output = OutputOptions::protecting(sources).with_force(self.force);
-        let table = TableFile::create(out, columns, &output)?;
-        Ok((table, Cutter::new(sources, &self.wanted, &self.fields, progress)?.with_ids(true)))
+        Ok(TableFile::create(out, columns, &output)?)
+    }
+
+    /// Makes ready to cut texts.
+    fn cutter(&self, sources: &[Source], progress: &Progress) -> Result<Cutter<'static>, RunError> {
+        Ok(Cutter::new(sources, &self.wanted, &self.fields, progress)?.with_ids(true))
     }
 
     fn reading(&self) -> (usize, OnError) {
@@ -110,15 +118,20 @@ impl JoinOptions {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct JoinPlan {
-    /// The similarity from which on texts are near.
+    /// What distance means.
+    #[serde(serialize_with = "as_words")]
+    pub metric: Metric,
+    /// Whether near is how much of a text is in another; the metric then only says how texts are cut.
+    pub containment: bool,
+    /// From where on records are near, in the metric's own unit.
     pub near: f64,
     /// What may be missed of the pairs at exactly `near`, at most.
     pub max_false_negative: f64,
     /// What is expected to be missed there.
     pub missed: f64,
-    /// How texts are cut.
-    pub shingling: String,
-    /// Shingles under which a record is looked up, if none of its own is common.
+    /// How texts are cut, where records are texts.
+    pub shingling: Option<String>,
+    /// Shingles under which a record is looked up, if none of its own is common; tables of other items, or 0 where nothing is missed.
     pub keys: usize,
     /// Memory that each record takes that others are compared with, its id aside.
     pub bytes_per_record: u64,
@@ -126,6 +139,26 @@ pub struct JoinPlan {
     pub cache_bytes: u64,
     /// What all records would take, where that was asked for.
     pub needs: Option<Needs>,
+}
+
+fn as_words<S: Serializer>(metric: &Metric, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(metric)
+}
+
+impl JoinPlan {
+    /// Whether records are texts that are read again where they are compared, rather than held.
+    pub fn reads_again(&self) -> bool {
+        matches!(self.metric, Metric::Jaccard { .. }) && !self.containment
+    }
+
+    /// What a number that says how near two records are is called.
+    pub fn measure(&self) -> &'static str {
+        match (self.containment, self.metric.larger_is_nearer()) {
+            (true, _) => "containment",
+            (false, true) => "similarity",
+            (false, false) => "distance",
+        }
+    }
 }
 
 /// What a run takes if it keeps all records.
@@ -146,21 +179,51 @@ pub struct Needs {
     pub scratch: PathBuf,
 }
 
-impl JoinPlan {
-    /// What is near as `wanted` says, among candidates that are looked up as `layout` says.
-    fn new(wanted: &Request, layout: &Request) -> Result<Self, PlanError> {
-        let near = wanted.plan_join()?.near;
-        let spec = layout.plan_join()?;
-        let index = ShingleIndex::expected_bytes(spec.keys());
-        Ok(Self {
+/// A plan, and how it is carried out: `items` is `None` for texts by Jaccard similarity.
+struct Planned {
+    plan: JoinPlan,
+    items: Option<ItemPlan>,
+}
+
+impl Planned {
+    /// What is near as `wanted` says; texts among candidates that are looked up as `layout` says.
+    fn new(
+        sources: &Arc<[Source]>,
+        (wanted, layout): (&Request, &Request),
+        containment: bool,
+        fields: &Fields,
+    ) -> Result<Self, RunError> {
+        let shingling = wanted.metric.shape().shingling.map(|shingling| shingling.to_string());
+        let plan = |max_false_negative, missed, keys, bytes_per_record, cache_bytes| JoinPlan {
+            metric: wanted.metric,
+            containment,
             near: wanted.near,
-            max_false_negative: spec.max_false_negative,
-            missed: 1.0 - spec.success_probability(near),
-            shingling: spec.shingling.to_string(),
-            keys: spec.keys(),
-            bytes_per_record: index + texts::BYTES_A_RECORD,
-            cache_bytes: cache::CACHE_BYTES as u64,
+            max_false_negative,
+            missed,
+            shingling,
+            keys,
+            bytes_per_record,
+            cache_bytes,
             needs: None,
-        })
+        };
+        if containment {
+            let spec = wanted.plan_join()?;
+            let missed = 1.0 - spec.success_probability(spec.near);
+            // A shingle for each word or two, at 8 bytes, and what it is looked up by.
+            let records = estimate(sources, &ReadOptions::new(fields.clone()));
+            let bytes = 2 * records.mean_bytes.unwrap_or(0.0) as u64 + 40 * spec.keys() as u64 + 80;
+            return Ok(Self { plan: plan(spec.max_false_negative, missed, spec.keys(), bytes, 0), items: None });
+        }
+        if let Metric::Jaccard { .. } = wanted.metric {
+            let (near, spec) = (wanted.plan_join()?.near, layout.plan_join()?);
+            let bytes = ShingleIndex::expected_bytes(spec.keys()) + texts::BYTES_A_RECORD;
+            let missed = 1.0 - spec.success_probability(near);
+            let plan = plan(spec.max_false_negative, missed, spec.keys(), bytes, cache::CACHE_BYTES as u64);
+            return Ok(Self { plan, items: None });
+        }
+        let records = estimate(sources, &ReadOptions::new(fields.clone()));
+        let items = ItemPlan::new(sources, wanted, fields, records)?;
+        let plan = plan(items.max_false_negative, items.missed, items.tables, items.bytes_per_record, 0);
+        Ok(Self { plan, items: Some(items) })
     }
 }

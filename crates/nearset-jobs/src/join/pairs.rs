@@ -10,16 +10,21 @@ use nearset::index::{NearPairs, ShingleIndex, ShingleKeys};
 use serde::Serialize;
 
 use super::alarm::{self, Alarm, Cause};
+use super::containment;
+use super::items::{Arrival, Families, Preparer};
 use super::stream::{self, Counts, Cutter};
 use super::texts::Texts;
-use super::{JoinOptions, JoinPlan};
+use super::{JoinOptions, JoinPlan, Planned};
 use crate::run::{Ids, Progress, RunError};
 use nearset_records::input::Source;
-use nearset_records::output::Value;
+use nearset_records::output::{TableFile, Value};
 use nearset_records::scratch_folder;
 
-/// The columns of the output.
-const COLUMNS: &[&str] = &["a", "b", "similarity"];
+/// The columns of the output, by what the metric's numbers are.
+const SIMILARITIES: [&str; 3] = ["a", "b", "similarity"];
+const DISTANCES: [&str; 3] = ["a", "b", "distance"];
+/// How much of each is in the other.
+const SHARES: [&str; 4] = ["a", "b", "a_in_b", "b_in_a"];
 
 /// How to find pairs.
 #[derive(Debug, Clone)]
@@ -59,8 +64,8 @@ pub struct PairsSummary {
     pub cut_short: u64,
     /// Records that have the same shingles as an earlier one.
     pub copies: u64,
-    /// Pairs of records that were compared.
-    pub compared: u64,
+    /// Pairs of records that were compared, where that was counted.
+    pub compared: Option<u64>,
     /// Texts that were read again for it.
     pub read_again: u64,
     /// Memory of what records are compared with, ids and cache aside.
@@ -71,51 +76,154 @@ pub struct PairsSummary {
     pub seconds: f64,
 }
 
-/// Finds all near pairs, each once, the earlier record first, in the order of the later one.
-///
-/// # Errors
-/// If an input or output fails, or a record is faulty and none may be; no output has appeared then.
-pub fn pairs(
-    sources: impl Into<Arc<[Source]>>,
-    options: &PairsOptions,
-    progress: &Progress,
-) -> Result<PairsSummary, RunError> {
-    let (sources, started) = (sources.into(), Instant::now());
-    let plan = options.join.plan()?;
-    let (mut table, cutter) = options.join.begin(&sources, (&options.out, COLUMNS), progress)?;
-    let mut finder = Finder::new(&sources, &options.join, &cutter, options.most_copies);
-    finder.pairs = finder.pairs.with_limits(options.most_copies, options.bucket_limit);
-    let mut ids = Ids::default();
-    let mut written = 0;
-    let counts = stream::read(&sources, options.join.reading(), &cutter, progress, |batch, cut| {
-        let before = written;
-        for i in 0..cut.documents.len() {
-            let id = std::mem::take(&mut cut.documents[i].id);
-            finder.add(batch, cut, i, |earlier, similarity| {
-                written += 1;
-                let row = [Value::Text(ids.get(earlier as usize)), Value::Text(&id), Value::Number(similarity.value())];
-                Ok(table.row(&row)?)
-            })?;
-            ids.push(&id);
+impl PairsSummary {
+    fn new(plan: JoinPlan) -> Self {
+        Self {
+            plan,
+            counts: Counts::default(),
+            pairs: 0,
+            pairs_left_out: 0,
+            cut_short: 0,
+            copies: 0,
+            compared: None,
+            read_again: 0,
+            index_bytes: 0,
+            alarms: Vec::new(),
+            seconds: 0.0,
         }
-        progress.filter_bytes.store(finder.bytes(), Ordering::Relaxed);
-        Ok(written - before)
-    })?;
-    let alarms = finder.alarms(counts.records)?;
-    table.finish()?;
-    Ok(PairsSummary {
-        plan,
-        counts,
-        pairs: written,
-        pairs_left_out: finder.pairs.left_out,
-        cut_short: finder.pairs.cut_short,
-        copies: finder.pairs.copied_entries().map(|(_, count)| count).sum(),
-        compared: finder.texts.compared,
-        read_again: finder.texts.read_again,
-        index_bytes: finder.bytes(),
-        alarms,
-        seconds: started.elapsed().as_secs_f64(),
-    })
+    }
+}
+
+/// A run that is about to start.
+pub struct Pairs {
+    sources: Arc<[Source]>,
+    options: PairsOptions,
+    planned: Planned,
+}
+
+impl Pairs {
+    /// Plans, and changes nothing.
+    ///
+    /// # Errors
+    /// If the promise can't be made.
+    pub fn prepare(sources: impl Into<Arc<[Source]>>, options: PairsOptions) -> Result<Self, RunError> {
+        let sources = sources.into();
+        let planned = options.join.plan(&sources)?;
+        Ok(Self { sources, options, planned })
+    }
+
+    /// What will be done.
+    pub fn plan(&self) -> &JoinPlan {
+        &self.planned.plan
+    }
+
+    /// Finds all near pairs, each once, the earlier record first, in the order of the later one.
+    ///
+    /// # Errors
+    /// If an input or output fails, or a record is faulty and none may be; no output has appeared then.
+    pub fn run(self, progress: &Progress) -> Result<PairsSummary, RunError> {
+        let started = Instant::now();
+        let columns = match self.plan().measure() {
+            "distance" => &DISTANCES[..],
+            "containment" => &SHARES,
+            _ => &SIMILARITIES,
+        };
+        let table = self.options.join.table(&self.sources, (&self.options.out, columns))?;
+        let mut summary = match self.planned.items {
+            Some(_) => self.of_items(table, progress)?,
+            None if self.options.join.containment => self.of_contained(table, progress)?,
+            None => self.of_texts(table, progress)?,
+        };
+        summary.seconds = started.elapsed().as_secs_f64();
+        Ok(summary)
+    }
+
+    fn of_texts(self, mut table: TableFile, progress: &Progress) -> Result<PairsSummary, RunError> {
+        let Self { sources, options, planned } = self;
+        let cutter = options.join.cutter(&sources, progress)?;
+        let mut finder = Finder::new(&sources, &options.join, &cutter, options.most_copies);
+        finder.pairs = finder.pairs.with_limits(options.most_copies, options.bucket_limit);
+        let mut ids = Ids::default();
+        let mut written = 0;
+        let reading = options.join.reading();
+        let counts = stream::read(&sources, reading, (&cutter, &cutter.fields), progress, |batch, cut| {
+            let before = written;
+            for i in 0..cut.documents.len() {
+                let id = std::mem::take(&mut cut.documents[i].id);
+                finder.add(batch, cut, i, |earlier, similarity| {
+                    written += 1;
+                    let near = Value::Number(similarity.value());
+                    Ok(table.row(&[Value::Text(ids.get(earlier as usize)), Value::Text(&id), near])?)
+                })?;
+                ids.push(&id);
+            }
+            progress.filter_bytes.store(finder.bytes(), Ordering::Relaxed);
+            Ok(written - before)
+        })?;
+        let alarms = finder.alarms(counts.records)?;
+        table.finish()?;
+        Ok(PairsSummary {
+            counts,
+            pairs: written,
+            pairs_left_out: finder.pairs.left_out,
+            cut_short: finder.pairs.cut_short,
+            copies: finder.pairs.copied_entries().map(|(_, count)| count).sum(),
+            compared: Some(finder.texts.compared),
+            read_again: finder.texts.read_again,
+            index_bytes: finder.bytes(),
+            alarms,
+            ..PairsSummary::new(planned.plan)
+        })
+    }
+
+    fn of_contained(self, table: TableFile, progress: &Progress) -> Result<PairsSummary, RunError> {
+        let Self { sources, options, planned } = self;
+        let mut summary = PairsSummary::new(planned.plan);
+        containment::pairs(&sources, &options.join, options.most_copies, table, &mut summary, progress)?;
+        Ok(summary)
+    }
+
+    fn of_items(self, mut table: TableFile, progress: &Progress) -> Result<PairsSummary, RunError> {
+        let Self { sources, options: PairsOptions { join, most_copies, .. }, planned } = self;
+        let Some(items) = planned.items else { return Err(RunError::STOPPED) };
+        let preparer = Preparer::new(&items, &join.fields)?.with_ids(true);
+        let mut families = Families::new(&items, most_copies);
+        let mut ids = Ids::default();
+        let mut written = 0;
+        let mut add = |arrivals: &mut Vec<Arrival>, is_last| {
+            let before = written;
+            families.add(arrivals, is_last, join.threads, |arrival, near| {
+                for &(earlier, distance) in near {
+                    let near = Value::Number(items.metric.own_unit(distance));
+                    table.row(&[Value::Text(ids.get(earlier as usize)), Value::Text(&arrival.id), near])?;
+                }
+                written += near.len() as u64;
+                ids.push(&arrival.id);
+                Ok(())
+            })?;
+            progress.filter_bytes.store(families.bytes(), Ordering::Relaxed);
+            Ok(written - before)
+        };
+        let of = (&preparer, &join.fields);
+        let counts = stream::read(&sources, join.reading(), of, progress, |_, arrivals| add(arrivals, false))?;
+        add(&mut Vec::new(), true)?;
+        let copied = families.copied().map(|(entry, copies)| (entry, copies + 1));
+        let large = alarm::worth_an_alarm(copied, counts.records);
+        let alarm = |(entry, size): (u32, u64)| {
+            Alarm::named(Cause::Copies, ids.get(families.first[entry as usize] as usize), size)
+        };
+        let alarms = large.into_iter().map(alarm).collect();
+        table.finish()?;
+        Ok(PairsSummary {
+            counts,
+            pairs: written,
+            pairs_left_out: families.left_out,
+            copies: families.copied().map(|(_, count)| count).sum(),
+            index_bytes: families.bytes(),
+            alarms,
+            ..PairsSummary::new(planned.plan)
+        })
+    }
 }
 
 /// Finds, for each record, the earlier ones near it.
@@ -195,11 +303,14 @@ mod tests {
         std::fs::write(&path, lines).unwrap();
         let sources = resolve(&[path.to_str().unwrap()], None).unwrap().list;
         let mut options = PairsOptions::new(JoinOptions::new(Request::default()), folder.path().join("pairs.tsv"));
-        let all = pairs(sources.clone(), &options, &Progress::new()).unwrap();
+        let pairs = |options: &PairsOptions| {
+            Pairs::prepare(sources.clone(), options.clone()).unwrap().run(&Progress::new()).unwrap()
+        };
+        let all = pairs(&options);
         assert_eq!((all.pairs, all.alarms.len()), (300 * 299 / 2, 0));
         options.bucket_limit = 20;
         options.join.force = true;
-        let some = pairs(sources, &options, &Progress::new()).unwrap();
+        let some = pairs(&options);
         // Each is compared with the oldest of every list it is in, some of which differ.
         assert!((300 * 20 - 210..all.pairs).contains(&some.pairs), "{} pairs", some.pairs);
         let alarm = &some.alarms[0];

@@ -92,7 +92,7 @@ pub(super) struct Cutter<'a> {
     pub shingler: Shingler,
     pub spec: JoinSpec,
     pub model: CommonShingles,
-    fields: Fields,
+    pub fields: Fields,
     against: &'a [Against<'a>],
     decisions: Option<&'a Decisions>,
     pub wants_ids: bool,
@@ -255,31 +255,31 @@ impl From<Tally> for Counts {
     }
 }
 
-/// Reads all sources and hands their batches over in order.
-pub(super) fn read(
+/// Reads all sources and hands their batches over in order, with what a worker makes of them.
+pub(super) fn read<W: Worker>(
     sources: &Arc<[Source]>,
     (threads, on_error): (usize, OnError),
-    cutter: &Cutter<'_>,
+    (worker, fields): (&W, &Fields),
     progress: &Progress,
-    mut each: impl FnMut(&Batch, &mut Cut) -> Result<u64, RunError>,
+    mut each: impl FnMut(&Batch, &mut W::Piece) -> Result<u64, RunError>,
 ) -> Result<Counts, RunError> {
     let mut counts = Counts::default();
     let mut errors = Errors::default();
     counts.sources = sources.iter().map(|source| SourceSummary::new(&*source.name)).collect();
-    let reader = Reader::new(Arc::clone(sources), ReadOptions::new(cutter.fields.clone()));
+    let reader = Reader::new(Arc::clone(sources), ReadOptions::new(fields.clone()));
     scan_while(
         reader,
-        &cutter.fields,
+        fields,
         threads,
         |extracted, _| {
-            let (mut cut, mut faults) = (Cut::default(), Vec::new());
-            cutter.work(&mut cutter.room(), extracted, &mut cut, &mut faults);
-            (cut, faults)
+            let (mut piece, mut faults) = (W::Piece::default(), Vec::new());
+            worker.work(&mut worker.room(), extracted, &mut piece, &mut faults);
+            (piece, faults)
         },
         || progress.go_on(),
         |batch, result| {
-            let (mut cut, faults) = match result {
-                Ok(cut) => cut,
+            let (mut piece, faults) = match result {
+                Ok(piece) => piece,
                 Err(error) if on_error == OnError::Fail => return Err(error.into()),
                 Err(error) => {
                     errors.push(&error);
@@ -299,7 +299,7 @@ pub(super) fn read(
             counts.records += batch.len() as u64;
             counts.faulty += faults.len() as u64;
             faults.iter().for_each(|(_, error)| errors.push(error));
-            let found = each(&batch, &mut cut)?;
+            let found = each(&batch, &mut piece)?;
             progress.removed.fetch_add(found, Ordering::Relaxed);
             progress.records.store(counts.records, Ordering::Relaxed);
             progress.bytes.store(counts.bytes, Ordering::Relaxed);

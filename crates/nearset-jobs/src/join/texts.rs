@@ -28,7 +28,7 @@ pub(super) const BYTES_A_RECORD: u64 = (size_of::<Place>() + size_of::<u32>()) a
 const MOST_FILES: usize = 64;
 
 /// Where a record lies: in its source, or if that can't be read at any place in the temporary file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Place {
     offset: u64,
     line: u64,

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use nearset::InsertError;
 use nearset::plan::PlanError;
 use nearset::spec::SpecError;
-use nearset::{DecodeError, ItemError};
+use nearset::{DecodeError, ItemError, Metric};
 use nearset_records::{Cure, InputError, OutputError, RecordError};
 
 use nearset_view::words;
@@ -119,6 +119,8 @@ pub enum RunError {
     BadDecisions { path: PathBuf, line: u64, why: String },
     #[error("the id {id:?} is marked, and two records have it: which one was meant? Name a field of unique ids")]
     AmbiguousId { id: String },
+    #[error("{what} is for texts that are compared by their Jaccard similarity, not for {metric}")]
+    TextsOnly { what: &'static str, metric: Metric },
     #[error("more than 2^32 - 2 records: split the corpus")]
     TooMany,
 }

@@ -27,6 +27,8 @@ pub(crate) enum Manner {
         reason: &'static str,
         /// The similarity from which on records are near; what is removed below it was marked.
         near: f64,
+        /// What the number that says how near they are is called.
+        measure: &'static str,
         /// Names of filters built before, which compare nothing, and of libraries.
         against: Vec<String>,
         /// Whether what is kept is kept for later runs too, by its name.
@@ -49,11 +51,9 @@ impl Manner {
         let fields = match self {
             _ if !annotate => &[][..],
             Manner::Filter { .. } => &[("near_duplicate", AddedKind::Bool), ("hits", AddedKind::Integer)],
-            Manner::Compared { .. } => &[
-                ("near_duplicate", AddedKind::Bool),
-                ("duplicate_of", AddedKind::Text),
-                ("similarity", AddedKind::Number),
-            ],
+            Manner::Compared { measure, .. } => {
+                &[("near_duplicate", AddedKind::Bool), ("duplicate_of", AddedKind::Text), (*measure, AddedKind::Number)]
+            }
             Manner::Screened { .. } => &[("near", AddedKind::Bool), ("hits", AddedKind::Integer)],
             Manner::Leaks { .. } => {
                 &[("contaminated", AddedKind::Bool), ("leak_of", AddedKind::Text), ("leak_share", AddedKind::Number)]
@@ -233,10 +233,12 @@ impl Outputs {
         if let Some((hits, bands)) = counted {
             line.extend_from_slice(format!(",\"hits\":{hits},\"bands\":{bands}").as_bytes());
         }
-        if let Verdict::NearTo { name, similarity, origin, .. } = verdict {
+        if let (Verdict::NearTo { name, similarity, origin, .. }, Manner::Compared { measure, .. }) =
+            (verdict, &self.manner)
+        {
             line.extend_from_slice(b",\"near\":");
             json_string(job.names.get(name as usize), line);
-            line.extend_from_slice(format!(",\"similarity\":{similarity}").as_bytes());
+            line.extend_from_slice(format!(",\"{measure}\":{similarity}").as_bytes());
             if let Some((origin, source)) = origin.zip(origin.and_then(|of| self.sources.get(of.source as usize))) {
                 line.extend_from_slice(b",\"near_file\":");
                 json_string(&source.name, line);
@@ -273,7 +275,9 @@ impl Outputs {
             (Verdict::NearTo { library: Some(library), .. }, Manner::Compared { against, .. }) => {
                 format!("near a record of {}", against[library])
             }
-            (Verdict::NearTo { similarity, .. }, Manner::Compared { near, .. }) if similarity < *near => {
+            (Verdict::NearTo { similarity, .. }, Manner::Compared { near, measure: "similarity", .. })
+                if similarity < *near =>
+            {
                 "marked as a duplicate of a kept record".to_owned()
             }
             (Verdict::NearTo { .. }, Manner::Compared { reason, .. }) => (*reason).to_owned(),

@@ -28,8 +28,10 @@ pub enum ItemField {
     Text,
     /// A text, a number, or texts and numbers in lists and objects of JSON or a list in Parquet: all of them, one per line.
     Texts,
-    /// A bit string in hexadecimal digits.
+    /// A bit string in hexadecimal digits, with or without `0x` before them, or in Base64.
     Hex,
+    /// A string, each character of which is a symbol.
+    Symbols,
     /// Numbers: an array in JSON, a list in Parquet, numbers between commas or spaces in other texts.
     Vector,
 }
@@ -40,6 +42,7 @@ pub fn item_field(form: Form) -> Option<ItemField> {
         Form::Bits(_) => Some(ItemField::Hex),
         Form::Set(_) | Form::Weighted(_) => Some(ItemField::Text),
         Form::Vector(_) => Some(ItemField::Vector),
+        Form::Symbols(_) => Some(ItemField::Symbols),
         _ => None,
     }
 }
@@ -50,13 +53,14 @@ impl ItemField {
         match self {
             ItemField::Text | ItemField::Texts => "texts",
             ItemField::Hex => "hashes in hexadecimal digits",
+            ItemField::Symbols => "strings of symbols",
             ItemField::Vector => "vectors",
         }
     }
 
     pub(crate) fn wanted(self) -> &'static str {
         match self {
-            ItemField::Text => "a string",
+            ItemField::Text | ItemField::Symbols => "a string",
             ItemField::Texts => "a string, or strings in an array",
             ItemField::Hex => "a string of hexadecimal digits",
             ItemField::Vector => "an array of numbers",
@@ -326,14 +330,33 @@ impl<'a, 'b> Decoder<'a, 'b> {
             &String::from_utf8_lossy(&decoded)
         };
         let place = match self.fields.kind {
-            ItemField::Hex => {
-                let pushed = self.arena.others.push_hex(text);
-                pushed.map_err(|cause| RecordFault::BadHex { field: self.fields.item.clone(), cause })?;
-                self.last_item()
-            }
+            ItemField::Hex => self.hash(text)?,
+            ItemField::Symbols => self.symbols(text),
             _ => self.numbers(text)?,
         };
         Ok(place)
+    }
+
+    /// Returns a bit string. What has other characters than hexadecimal digits may be Base64, whose padding or letters then tell.
+    fn hash(&mut self, text: &str) -> Result<Place, RecordFault> {
+        let text = text.trim();
+        let digits = text.strip_prefix("0x").or(text.strip_prefix("0X")).unwrap_or(text);
+        match (self.arena.others.push_hex(digits), base64(text)) {
+            (Ok(()), _) => {}
+            (Err(_), Some(bytes)) => self.arena.others.push_bit_bytes(&bytes),
+            (Err(cause), None) => return Err(RecordFault::BadHex { field: self.fields.item.clone(), cause }),
+        }
+        Ok(self.last_item())
+    }
+
+    /// Returns the characters of a text as symbols.
+    pub fn symbols(&mut self, text: &str) -> Place {
+        let filled: Result<(), Infallible> = self.arena.others.fill(|symbols: &mut Vec<u32>| {
+            symbols.extend(text.chars().map(u32::from));
+            Ok(())
+        });
+        let Ok(()) = filled;
+        self.last_item()
     }
 
     /// Returns a string where it stands, or decoded into the arena.
@@ -417,6 +440,33 @@ impl<'a, 'b> Decoder<'a, 'b> {
         let Ok(()) = filled;
         self.last_item()
     }
+}
+
+/// Returns the bytes of a text in Base64 (RFC 4648), by either alphabet and padded to whole groups; `None` if it is none.
+fn base64(text: &str) -> Option<Vec<u8>> {
+    let padding = text.bytes().rev().take_while(|&byte| byte == b'=').count();
+    if text.is_empty() || !text.len().is_multiple_of(4) || padding > 2 {
+        return None;
+    }
+    let (mut bytes, mut bits, mut held) = (Vec::with_capacity(text.len() / 4 * 3), 0u32, 0);
+    for byte in text[..text.len() - padding].bytes() {
+        let value = match byte {
+            b'A'..=b'Z' => byte - b'A',
+            b'a'..=b'z' => byte - b'a' + 26,
+            b'0'..=b'9' => byte - b'0' + 52,
+            b'+' | b'-' => 62,
+            b'/' | b'_' => 63,
+            _ => return None,
+        };
+        (bits, held) = (bits << 6 | u32::from(value), held + 6);
+        if held >= 8 {
+            held -= 8;
+            bytes.push((bits >> held) as u8);
+            bits &= (1 << held) - 1;
+        }
+    }
+    // What is left over of the last group is nothing.
+    (bits == 0).then_some(bytes)
 }
 
 fn decode(record: &str, raw: Raw, escapes: &[usize], out: &mut Vec<u8>) -> Result<(), RecordFault> {

@@ -213,7 +213,7 @@ fn sequences(
     sequence: Vec<Range<usize>>,
 ) -> Extraction {
     let kind = decoder.fields().kind;
-    if kind != ItemField::Text {
+    if !matches!(kind, ItemField::Text | ItemField::Symbols) {
         let (field, wanted) = (decoder.fields().item.clone(), kind.wanted());
         return Err(RecordFault::WrongType { field, found: "a sequence", wanted });
     }
@@ -222,5 +222,9 @@ fn sequences(
     let start = header.start + 1 + (name.len() - name.trim_start().len());
     let length = name.trim_start().find(char::is_whitespace).unwrap_or(name.trim_start().len());
     let id = (length > 0).then(|| decoder.text(i, record, std::slice::from_ref(&(start..start + length))));
-    Ok((decoder.text(i, record, &sequence), id))
+    let item = match kind {
+        ItemField::Symbols => decoder.symbols(&sequence.into_iter().map(|line| &record[line]).collect::<String>()),
+        _ => decoder.text(i, record, &sequence),
+    };
+    Ok((item, id))
 }

@@ -36,7 +36,9 @@ impl Layout for Jsonl {
             return Err(RecordFault::MissingField { field: field.clone(), found: json::keys(record) });
         };
         let place = match (item.kind, fields.kind) {
-            (json::Kind::String, ItemField::Text | ItemField::Hex) => decoder.item(i, record, item.into())?,
+            (json::Kind::String, ItemField::Text | ItemField::Hex | ItemField::Symbols) => {
+                decoder.item(i, record, item.into())?
+            }
             (json::Kind::String | json::Kind::Number, ItemField::Texts) => decoder.item(i, record, item.into())?,
             (json::Kind::Array | json::Kind::Object, ItemField::Texts) => decoder.texts(&record[item.range])?,
             (json::Kind::Array, ItemField::Vector) => decoder.numbers(&record[item.range])?,

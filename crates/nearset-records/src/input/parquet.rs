@@ -86,7 +86,7 @@ impl ParquetRows {
         let leaf = schema.column(item);
         let max_definition = leaf.max_def_level();
         let (fits, wanted) = match options.fields.kind {
-            ItemField::Text | ItemField::Hex => {
+            ItemField::Text | ItemField::Hex | ItemField::Symbols => {
                 (leaf.physical_type() == Type::BYTE_ARRAY && leaf.max_rep_level() == 0, "a string")
             }
             ItemField::Texts => {

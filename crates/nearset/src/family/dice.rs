@@ -6,11 +6,12 @@
 use super::{
     Functions, Layout, LshFamily, MinHash, WorkBound,
     member::{Member, minima_of_shingles},
+    minhash::set_distance,
 };
 use crate::{
     Seed,
     error::SpecError,
-    item::{Distance, Item, ItemError, Shingling},
+    item::{self, Distance, Item, ItemError, Shingling},
 };
 
 /// MinHash of sets and of texts, whose distance is that of Dice.
@@ -45,8 +46,7 @@ impl LshFamily for DiceMinHash {
     }
 
     fn distance(&self, a: Item<'_>, b: Item<'_>) -> Result<Distance, ItemError> {
-        let jaccard = 1.0 - self.functions().distance(a, b)?.value();
-        Distance::new(exchanged(jaccard))
+        set_distance(self.shingling, a, b, item::dice)
     }
 
     fn draw(&self, seed: Seed, layout: Layout) -> Result<Box<dyn Functions>, SpecError> {
@@ -91,7 +91,7 @@ mod tests {
     fn distances_are_by_definition() {
         let dice = |a: &[u64], b: &[u64]| DiceMinHash::default().distance(a.into(), b.into()).unwrap().value();
         // 2 * 2 / (3 + 4).
-        assert!((dice(&[1, 2, 3], &[2, 3, 4, 5]) - (1.0 - 4.0 / 7.0)).abs() < 1e-15);
+        assert_eq!(dice(&[1, 2, 3], &[2, 3, 4, 5]), 1.0 - 4.0 / 7.0);
         assert_eq!((dice(&[1, 2], &[2, 1, 1]), dice(&[1], &[2])), (0.0, 1.0));
         assert_eq!(dice(&[], &[]), 1.0, "what is empty is near nothing");
     }

@@ -1,12 +1,12 @@
 //! The index, of whichever structure suits its metric.
 
 use super::{HammingIndex, IndexError, Labels, LshIndex, Neighbour};
-use crate::{Distance, Item, MergeError, Metric, error::SpecError, item::BatchError, spec::IndexSpec};
+use crate::{Distance, Item, MergeError, Metric, error::SpecError, spec::IndexSpec};
 
 /// A set of items that are kept, and found again by what is near them.
 ///
 /// ```
-/// use nearset::{Index, Metric, Similarity, plan::Request};
+/// use nearset::{Index, Metric, plan::Request};
 ///
 /// // Texts that are 70 % alike or more, for up to a thousand of them.
 /// let metric = Metric::Jaccard { shingling: "words:2".parse()? };
@@ -87,6 +87,7 @@ impl<'a> Index<'a> {
     }
 
     /// Returns how many items are in it, repeats included, removed ones not.
+    #[allow(clippy::len_without_is_empty)]
     pub fn len(&self) -> u64 {
         match &self.0 {
             Structure::Hamming(index) => u64::from(index.len()),
@@ -94,8 +95,7 @@ impl<'a> Index<'a> {
         }
     }
 
-    /// Returns whether nothing is in it.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
@@ -205,28 +205,6 @@ impl<'a> Index<'a> {
         match &self.0 {
             Structure::Hamming(index) => index.search(item, top, within),
             Structure::Lsh(index) => index.search(item, top, within),
-        }
-    }
-
-    /// Finds what lies within a distance of each of many items, the nearest first: faster than one after the other.
-    ///
-    /// # Errors
-    /// At the first item that is of a wrong kind or length, whose position the error names; or if the index keeps no items.
-    pub fn search_all<'i, I>(&self, items: I, within: Distance) -> Result<Vec<Vec<Neighbour>>, IndexError>
-    where
-        I: IntoIterator,
-        I::Item: Into<Item<'i>>,
-    {
-        match &self.0 {
-            Structure::Hamming(index) => index.within_all(items, within),
-            Structure::Lsh(index) => {
-                let items = items.into_iter().enumerate();
-                let found = items.map(|(position, item)| match index.search(item, None, Some(within)) {
-                    Err(IndexError::Item(source)) => Err(BatchError { position, source }.into()),
-                    found => found,
-                });
-                found.collect()
-            }
         }
     }
 

@@ -14,6 +14,7 @@ pub(crate) mod lsh;
 #[cfg_attr(not(feature = "server"), allow(dead_code, unused_imports))]
 mod named;
 mod pairs;
+mod prepared;
 mod removed;
 mod shingles;
 
@@ -27,7 +28,8 @@ pub(crate) use labels::Labels;
 pub(crate) use lsh::LshIndex;
 #[cfg(feature = "server")]
 pub use named::{NamedIndex, NamedState, SegmentMerge};
-pub use pairs::{NearPairs, near_pairs};
+pub use pairs::NearPairs;
+pub use prepared::PreparedItem;
 pub(crate) use removed::Removed;
 pub(crate) use shingles::Candidates;
 pub use shingles::{CommonShingles, FullList, ShingleIndex, ShingleKeys};
@@ -76,6 +78,9 @@ pub enum IndexError {
     /// Distances of items that are not there.
     #[error("this index keeps no items, so it knows no distances: ask for candidates, or build it with items kept")]
     ItemsNotKept,
+    /// A prepared item of another form or with other keys.
+    #[error("the item was prepared for an index of another spec: prepare it with this one")]
+    PreparedForAnother,
     /// No id is left.
     #[error("the index has given all of its ids: start another one")]
     Full,

@@ -6,10 +6,10 @@
 //! cost a thousand verifications and not half a million, and a pair of families costs one.
 //! Not here: reading texts, which may be too many for memory. [`NearPairs`] asks its caller to compare.
 
-use std::{collections::BTreeMap, convert::Infallible};
+use std::collections::BTreeMap;
 
-use super::{Candidates, CommonShingles, ShingleIndex, ShingleKeys};
-use crate::{JoinSpec, Similarity, item::SortedSet};
+use super::{Candidates, ShingleIndex, ShingleKeys};
+use crate::{JoinSpec, Similarity};
 
 /// Earlier items, with their similarities.
 type Near<'p> = &'p [(u32, Similarity)];
@@ -134,38 +134,30 @@ impl NearPairs {
     }
 }
 
-/// Calls `pair` for every near pair of sets, the earlier first, in the order of the later one.
-///
-/// ```
-/// use nearset::{index::near_pairs, item::SortedSet, plan::Request};
-///
-/// let sets: Vec<SortedSet> = [0..50, 1000..1050, 1..51].map(|range| SortedSet::from(Vec::from_iter(range))).into();
-/// let mut pairs = Vec::new();
-/// near_pairs(&sets, &Request::default().plan_join()?, |a, b, similarity| pairs.push((a, b, similarity.value())));
-/// assert_eq!(pairs, [(0, 2, 49.0 / 51.0)]);
-/// # Ok::<(), nearset::plan::PlanError>(())
-/// ```
-pub fn near_pairs(sets: &[SortedSet], join: &JoinSpec, mut pair: impl FnMut(usize, usize, Similarity)) {
-    let common = CommonShingles::of_sample(sets.iter().map(SortedSet::as_slice), sets.len());
-    let mut pairs = NearPairs::new(join).with_limits(usize::MAX, usize::MAX);
-    let (mut keys, mut entries) = (ShingleKeys::default(), Vec::new());
-    for (i, set) in sets.iter().enumerate() {
-        let set = set.as_slice();
-        keys.choose(set, &common, join);
-        let compare =
-            |entry: u32| Ok::<_, Infallible>(join.similarity_at_least(set, entries[entry as usize], join.near));
-        let Ok((entry, near)) = pairs.add(&keys, compare);
-        near.iter().for_each(|&(earlier, similarity)| pair(earlier as usize, i, similarity));
-        if entry.is_some() {
-            entries.push(set);
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::convert::Infallible;
+
     use super::*;
-    use crate::{Seed, hash::Rng, plan::Request};
+    use crate::{Seed, hash::Rng, index::CommonShingles, item::SortedSet, plan::Request};
+
+    /// Calls `pair` for every near pair of sets, the earlier first, in the order of the later one.
+    fn near_pairs(sets: &[SortedSet], join: &JoinSpec, mut pair: impl FnMut(usize, usize, Similarity)) {
+        let common = CommonShingles::of_sample(sets.iter().map(SortedSet::as_slice), sets.len());
+        let mut pairs = NearPairs::new(join).with_limits(usize::MAX, usize::MAX);
+        let (mut keys, mut entries) = (ShingleKeys::default(), Vec::new());
+        for (i, set) in sets.iter().enumerate() {
+            let set = set.as_slice();
+            keys.choose(set, &common, join);
+            let compare =
+                |entry: u32| Ok::<_, Infallible>(join.similarity_at_least(set, entries[entry as usize], join.near));
+            let Ok((entry, near)) = pairs.add(&keys, compare);
+            near.iter().for_each(|&(earlier, similarity)| pair(earlier as usize, i, similarity));
+            if entry.is_some() {
+                entries.push(set);
+            }
+        }
+    }
 
     /// Families of sets: copies with some elements exchanged, and some exact copies.
     fn families(seed: u64, count: usize) -> Vec<SortedSet> {

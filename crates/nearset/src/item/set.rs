@@ -15,6 +15,12 @@ pub(crate) fn jaccard(a: &[u64], b: &[u64]) -> Similarity {
     fraction(overlap.both, overlap.a + overlap.b - overlap.both)
 }
 
+/// Returns the Dice similarity of two sets, `2 |A ∩ B| / (|A| + |B|)`, or 0 if both are empty.
+pub(crate) fn dice(a: &[u64], b: &[u64]) -> Similarity {
+    let overlap = Overlap::of(a, b);
+    fraction(2 * overlap.both, overlap.a + overlap.b)
+}
+
 /// A set of distinct 64-bit hashes in ascending order.
 ///
 /// ```

@@ -61,6 +61,59 @@ pub(crate) fn select_within(query: &[u64], rows: &[u64], numbers: &[u32], radius
     select_rows(query, rows, numbers, radius, found);
 }
 
+/// Appends to `found` the numbers of each query and row that differ in at most `radius` bits, and in how many, in the order of queries
+/// and then of rows. Both hold strings of `words` words, one after the other.
+///
+/// # Panics
+/// If strings have no words.
+pub(crate) fn cross_within(queries: &[u64], rows: &[u64], words: usize, radius: u32, found: &mut Vec<(u32, u32, u32)>) {
+    assert!(words > 0, "a row must have at least one word");
+    #[cfg(target_arch = "x86_64")]
+    if Level::current() >= Level::Avx2 {
+        // SAFETY: the level says that the CPU has these features.
+        return unsafe { avx2::cross_within(queries, rows, words, radius, found) };
+    }
+    cross_rows(queries, rows, words, radius, found);
+}
+
+/// The definition of a comparison of all with all. Halves are compared first: what is far is far in them too.
+#[inline(always)]
+fn cross_rows(queries: &[u64], rows: &[u64], words: usize, radius: u32, found: &mut Vec<(u32, u32, u32)>) {
+    match words {
+        1 => cross_known::<1>(queries, rows, radius, found),
+        2 => cross_known::<2>(queries, rows, radius, found),
+        4 => cross_known::<4>(queries, rows, radius, found),
+        _ => {
+            for (i, query) in (0..).zip(queries.chunks_exact(words)) {
+                for (j, row) in (0..).zip(rows.chunks_exact(words)) {
+                    let distance = distance(query, row);
+                    if distance <= radius {
+                        found.push((i, j, distance));
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[inline(always)]
+fn cross_known<const WORDS: usize>(queries: &[u64], rows: &[u64], radius: u32, found: &mut Vec<(u32, u32, u32)>) {
+    let rows = rows.as_chunks::<WORDS>().0;
+    for (i, query) in (0..).zip(queries.as_chunks::<WORDS>().0) {
+        for (j, row) in (0..).zip(rows) {
+            let (first, last) = (&row[..WORDS.div_ceil(2)], &row[WORDS.div_ceil(2)..]);
+            let half = distance(&query[..WORDS.div_ceil(2)], first);
+            if half > radius {
+                continue;
+            }
+            let distance = half + distance(&query[WORDS.div_ceil(2)..], last);
+            if distance <= radius {
+                found.push((i, j, distance));
+            }
+        }
+    }
+}
+
 /// How many rows are on their way from memory while one is compared.
 const AHEAD: usize = 16;
 
@@ -215,7 +268,7 @@ mod avx512 {
 mod avx2 {
     use std::arch::x86_64::*;
 
-    use super::{distance, push_set, scan_rows, select_rows};
+    use super::{cross_rows, distance, push_set, scan_rows, select_rows};
 
     #[target_feature(enable = "popcnt,avx2")]
     pub(super) fn hamming(a: &[u64], b: &[u64]) -> u32 {
@@ -232,6 +285,18 @@ mod avx2 {
         found: &mut Vec<(u32, u32)>,
     ) {
         select_rows(query, rows, numbers, radius, found);
+    }
+
+    /// The same.
+    #[target_feature(enable = "popcnt,avx2")]
+    pub(super) fn cross_within(
+        queries: &[u64],
+        rows: &[u64],
+        words: usize,
+        radius: u32,
+        found: &mut Vec<(u32, u32, u32)>,
+    ) {
+        cross_rows(queries, rows, words, radius, found);
     }
 
     #[target_feature(enable = "popcnt,avx2")]
@@ -332,6 +397,12 @@ mod tests {
                 let with_distance = numbers.iter().map(|&number| (distances[number as usize], number));
                 let expected: Vec<(u32, u32)> = with_distance.filter(|(distance, _)| *distance <= radius).collect();
                 assert_eq!(selected, expected, "{level:?}, {} words, radius {radius}", query.len());
+                let mut crossed = Vec::new();
+                cross_within(&[query, query].concat(), rows, query.len(), radius, &mut crossed);
+                let near = (0..).zip(&distances).filter(|(_, distance)| **distance <= radius);
+                let expected: Vec<(u32, u32, u32)> =
+                    (0..2).flat_map(|i| near.clone().map(move |(j, &distance)| (i, j, distance))).collect();
+                assert_eq!(crossed, expected, "{level:?}, {} words, radius {radius}", query.len());
             });
         }
     }

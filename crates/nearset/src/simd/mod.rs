@@ -15,7 +15,7 @@ pub(crate) mod ranked;
 pub(crate) mod sketch;
 pub(crate) mod text;
 
-pub(crate) use hamming::{hamming, scan_within, select_within};
+pub(crate) use hamming::{cross_within, hamming, scan_within, select_within};
 
 /// A set of instructions for which kernels are written, ordered from the plainest up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

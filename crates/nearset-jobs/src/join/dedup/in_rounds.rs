@@ -408,7 +408,7 @@ impl InRounds {
             rounds: 0,
         };
         let (reading, mut passed) = ((options.run.threads, options.run.on_error), 0);
-        let counts = stream::read(&start.sources, reading, cutter, progress, |batch, cut| {
+        let counts = stream::read(&start.sources, reading, (cutter, &cutter.fields), progress, |batch, cut| {
             for (i, document) in cut.documents.iter().enumerate() {
                 let is_screened = document.screened.is_some();
                 deciding.short += u64::from(!is_screened && cut.set(i).len() < VerifiedDedupSummary::FEW_SHINGLES);

@@ -5,12 +5,15 @@
 //! Records are decided on in the order in which they are wanted, the most wanted first, and each is compared with those kept
 //! before it. Where the first is kept, that is the order of reading, and one pass decides and writes ([`in_order`]); if memory is too small
 //! for that, a first pass decides in rounds that fit, and a second one writes ([`in_rounds`]). Otherwise a
-//! first pass reads how much each is wanted, and a second one writes ([`ranked`]).
+//! first pass reads how much each is wanted, and a second one writes ([`ranked`]). Items other than texts are held and compared ([`of_items`]).
 //! Not here: reading, writing and checkpoints (`run`), and how to print anything.
 
+mod decided;
 mod in_order;
 mod in_rounds;
 mod log;
+mod of_contained;
+mod of_items;
 mod ranked;
 
 use std::path::{Path, PathBuf};
@@ -27,10 +30,11 @@ use serde::{Deserialize, Serialize};
 
 use super::alarm::Alarm;
 use super::decisions::Decisions;
+use super::items::ItemPlan;
 use super::rank::Keep;
 use super::stars::Stars;
 use super::stream::{self, Counts, Cutter};
-use super::{JoinPlan, Needs};
+use super::{JoinPlan, Needs, Planned};
 use crate::capacity::{Known, Survey, survey};
 use crate::library::{self, Library, LibraryLock, LibraryWriter, Pending, Written};
 use crate::memory;
@@ -67,6 +71,8 @@ pub struct VerifiedDedupOptions {
     pub candidates: Option<f64>,
     /// What was said about pairs of records, which holds whatever their similarity.
     pub decisions: Decisions,
+    /// Whether a text goes for how much of it is in another, rather than for how much both have in common: the longest text is decided on first.
+    pub containment: bool,
 }
 
 impl VerifiedDedupOptions {
@@ -84,6 +90,7 @@ impl VerifiedDedupOptions {
             exhaustive: false,
             candidates: None,
             decisions: Decisions::default(),
+            containment: false,
         }
     }
 
@@ -109,13 +116,16 @@ impl VerifiedDedupOptions {
             exhaustive,
             candidates,
             decisions,
+            containment,
         } = self;
         let mut all = Fingerprint::new();
         let mut note = |name: &str, value: String| all.insert(name.to_owned(), value);
         note("verify", "true".to_owned());
         note("near", wanted.near.to_string());
         note("max false negative", plan.max_false_negative.to_string());
-        note("shingling", plan.shingling.clone());
+        note("metric", if *containment { "containment".to_owned() } else { plan.metric.name().to_string() });
+        note("the length of items", format!("{:?}", plan.metric.shape().length));
+        note("shingling", plan.shingling.clone().unwrap_or_default());
         note("seed", wanted.seed.to_string());
         note("keep", format!("{keep:?}"));
         note("chain", follow_chains.to_string());
@@ -163,8 +173,8 @@ pub struct VerifiedDedupSummary {
     pub unknown_ids: u64,
     /// Records of fewer than [`Self::FEW_SHINGLES`] shingles, in which one changed word hides a copy.
     pub short: u64,
-    /// Pairs of records that were compared.
-    pub compared: u64,
+    /// Pairs of records that were compared, where that was counted.
+    pub compared: Option<u64>,
     /// Texts that were read again for it.
     pub read_again: u64,
     /// Memory of what records are compared with, ids and cache aside.
@@ -196,7 +206,7 @@ struct Outcome {
     #[serde(default)]
     unknown_ids: u64,
     short: u64,
-    compared: u64,
+    compared: Option<u64>,
     read_again: u64,
     index_bytes: u64,
     alarms: Vec<Alarm>,
@@ -207,7 +217,7 @@ struct Outcome {
 impl Outcome {
     fn of(stars: &mut Stars, records: u64, short: u64) -> Result<Self, RunError> {
         let alarms = stars.alarms(records)?;
-        let (compared, read_again) = (stars.texts.compared, stars.texts.read_again);
+        let (compared, read_again) = (Some(stars.texts.compared), stars.texts.read_again);
         let cut_short = stars.clusters.cut_short;
         let (unknown_ids, index_bytes, library) = (stars.marked.unknown(), stars.bytes(), None);
         Ok(Self { records, cut_short, unknown_ids, short, compared, read_again, index_bytes, alarms, library })
@@ -217,6 +227,8 @@ impl Outcome {
 /// What a run takes if it keeps all records, unless that is more than there is.
 fn needs(start: &Start, options: &VerifiedDedupOptions, plan: &JoinPlan) -> Result<Needs, RunError> {
     let Survey { capacity, copied_bytes } = survey(&start.sources, &ReadOptions::new(options.run.fields.clone()));
+    // What is held need not be read again.
+    let copied_bytes = if plan.reads_again() { copied_bytes } else { 0 };
     let named = if start.wants_names() { BYTES_PER_NAME } else { 0 };
     let stored =
         options.libraries.iter().map(|path| Ok(Library::open(path)?.records())).sum::<Result<u64, RunError>>()?;
@@ -239,7 +251,10 @@ fn needs(start: &Start, options: &VerifiedDedupOptions, plan: &JoinPlan) -> Resu
     let is_new = start.resumed_records() == 0;
     let mut spilled_bytes = 0;
     if let Some(available) = available.filter(|&available| capacity.known != Known::Guessed && bytes > available) {
-        let in_rounds = options.keep == Keep::First && options.libraries.is_empty() && options.library.is_none();
+        let in_rounds = plan.reads_again()
+            && options.keep == Keep::First
+            && options.libraries.is_empty()
+            && options.library.is_none();
         let is_file = |source: &Source| source.bytes.is_some();
         if in_rounds && start.sources.iter().all(is_file) {
             spilled_bytes = capacity.records.saturating_mul(BYTES_SPILLED + 16 * plan.keys as u64);
@@ -276,6 +291,8 @@ pub struct VerifiedDedup {
     start: Start,
     options: VerifiedDedupOptions,
     plan: JoinPlan,
+    /// How other items than texts are found.
+    items: Option<ItemPlan>,
 }
 
 impl VerifiedDedup {
@@ -285,7 +302,12 @@ impl VerifiedDedup {
     /// If the promise can't be made, two outputs are one file, the records can't go to one output of this name, a pipe would have to be read
     /// twice, or the run to be resumed was another one.
     pub fn prepare(sources: impl Into<Arc<[Source]>>, options: VerifiedDedupOptions) -> Result<Self, RunError> {
-        let mut plan = JoinPlan::new(&options.wanted, &options.layout())?;
+        let sources = sources.into();
+        let Planned { mut plan, items } =
+            Planned::new(&sources, (&options.wanted, &options.layout()), options.containment, &options.run.fields)?;
+        if !plan.reads_again() {
+            of_items::check(&options)?;
+        }
         let reason = if options.follow_chains { "near an earlier record" } else { "near a kept record" };
         let mut against = options.screen.names();
         against.extend(options.libraries.iter().map(|path| path.display().to_string()));
@@ -295,15 +317,16 @@ impl VerifiedDedup {
             return Err(RunError::SameOutput { path: library.clone() });
         }
         let saves = options.library.is_some() || options.run.save.is_some();
-        let manner = Manner::Compared { reason, near: options.wanted.near, against, saves };
+        let (near, measure) = (options.wanted.near, plan.measure());
+        let manner = Manner::Compared { reason, near, measure, against, saves };
         let (run, decisive) = (options.run.clone(), options.fingerprint(&plan));
-        let start = Start::new(sources.into(), run, manner, decisive, &options.screen.filters)?;
-        if options.keep != Keep::First {
+        let start = Start::new(sources, run, manner, decisive, &options.screen.filters)?;
+        if options.keep != Keep::First || options.containment {
             let why = "what is kept is known only after all was read";
             stream::check_files(&start.sources, why, Cure::SaveToFileOrKeepFirst)?;
         }
         plan.needs = Some(needs(&start, &options, &plan)?);
-        Ok(Self { start, options, plan })
+        Ok(Self { start, options, plan, items })
     }
 
     /// What will be done.
@@ -377,6 +400,12 @@ impl VerifiedDedup {
     ) -> Result<Done<Outcome>, RunError> {
         let Self { start, options, .. } = self;
         let (wanted, fields) = (&options.wanted, &options.run.fields);
+        if options.containment {
+            return of_contained::compare((start, options), &self.plan, outputs, against, progress);
+        }
+        if let Some(items) = &self.items {
+            return of_items::compare((start, options), (items, &self.plan), outputs, against, progress);
+        }
         // Before the library is read that is extended, so that nobody else extends it meanwhile.
         let is_extended =
             |path: &PathBuf| options.library.as_ref().is_some_and(|library| is_same_output(library, path));
@@ -476,7 +505,7 @@ impl VerifiedDedup {
 
     /// The page about the run, when all records are decided on; the inputs are read once more.
     fn page(&self, tally: &Tally, outcome: &Outcome, progress: &Progress) -> Result<String, RunError> {
-        let Self { start, options, plan } = self;
+        let Self { start, options, plan, .. } = self;
         let wanted = &options.wanted;
         let spec = options.layout().plan_join()?;
         let found =
@@ -500,17 +529,17 @@ impl VerifiedDedup {
                 Ok::<_, RunError>(found(similarity))
             })?,
             plan: vec![
-                Fact::new("shingles", &plan.shingling),
+                Fact::new("shingles", spec.shingling),
                 Fact::new("keys per record", plan.keys),
                 Fact::new("memory", bytes(outcome.index_bytes)),
-                Fact::new("pairs compared", count(outcome.compared)),
+                Fact::new("pairs compared", count(outcome.compared.unwrap_or(0))),
                 Fact::new(format!("caught at {}", similarity(plan.near)), percent(1.0 - plan.missed)),
             ],
             facts: vec![
                 Fact::new("verify", true),
                 Fact::new("near", wanted.near),
                 Fact::new("max false negative", plan.max_false_negative),
-                Fact::new("shingling", &plan.shingling),
+                Fact::new("shingling", spec.shingling),
                 Fact::new("keep", &options.keep),
                 Fact::new("chain", options.follow_chains),
             ],

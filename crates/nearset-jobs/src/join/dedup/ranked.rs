@@ -115,7 +115,7 @@ impl Ranked {
         let mut short = 0;
         let mut is_field_there = options.keep.field().is_none();
         let reading = (options.run.threads, options.run.on_error);
-        let counts = stream::read(&start.sources, reading, cutter, progress, |batch, cut| {
+        let counts = stream::read(&start.sources, reading, (cutter, &cutter.fields), progress, |batch, cut| {
             let mut next = 0;
             for i in 0..batch.len() {
                 let Some(document) = cut.documents.get(next).filter(|document| document.record == i) else {

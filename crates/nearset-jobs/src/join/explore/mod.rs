@@ -96,7 +96,7 @@ pub fn explore(
     let mut rows = Rows { lowest: wanted.near, most: options.most_pairs.max(1), ..Rows::default() };
     let (mut entry_of, mut places, mut templates) = (Vec::new(), Vec::new(), Vec::new());
     let mut copies = std::collections::BTreeMap::<u32, Vec<u32>>::new();
-    let counts = stream::read(&sources, options.join.reading(), &cutter, progress, |batch, cut| {
+    let counts = stream::read(&sources, options.join.reading(), (&cutter, &cutter.fields), progress, |batch, cut| {
         let before = rows.earlier.len();
         for i in 0..cut.documents.len() {
             rows.row.clear();
@@ -134,7 +134,7 @@ pub fn explore(
     rows.earlier.shrink_to_fit();
     rows.similarities.shrink_to_fit();
     Ok(Explored {
-        plan: options.join.plan()?,
+        plan: options.join.plan(&sources)?.plan,
         counts,
         candidates: wanted.near,
         lowest: rows.lowest,

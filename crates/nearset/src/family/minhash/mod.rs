@@ -30,7 +30,7 @@ use super::{
 use crate::{
     MergeError, Seed,
     error::SpecError,
-    item::{self, Distance, Item, ItemError, Shingler, Shingling, kind},
+    item::{self, Distance, Item, ItemError, Shingler, Shingling, Similarity, kind},
     simd::sketch as kernel,
 };
 
@@ -74,7 +74,7 @@ impl LshFamily for MinHash {
     }
 
     fn distance(&self, a: Item<'_>, b: Item<'_>) -> Result<Distance, ItemError> {
-        set_distance(self.shingling, a, b)
+        set_distance(self.shingling, a, b, item::jaccard)
     }
 
     fn draw(&self, seed: Seed, layout: Layout) -> Result<Box<dyn Functions>, SpecError> {
@@ -117,12 +117,20 @@ fn elements(shingler: &Shingler, item: Item<'_>, out: &mut Vec<u64>) -> Result<(
 }
 
 /// Returns the Jaccard distance of two sets or texts; hashes of shingles under one seed stand for the shingles.
-fn set_distance(shingling: Shingling, a: Item<'_>, b: Item<'_>) -> Result<Distance, ItemError> {
+pub(super) fn set_distance(
+    shingling: Shingling,
+    a: Item<'_>,
+    b: Item<'_>,
+    similarity: fn(&[u64], &[u64]) -> Similarity,
+) -> Result<Distance, ItemError> {
+    if let (Item::Set(a), Item::Set(b)) = (a, b) {
+        return Ok(similarity(a, b).jaccard_distance());
+    }
     let shingler = Shingler::new(shingling, Seed::default())?;
     let (mut set_a, mut set_b) = (Vec::new(), Vec::new());
     elements(&shingler, a, &mut set_a)?;
     elements(&shingler, b, &mut set_b)?;
-    Ok(item::jaccard(&set_a, &set_b).jaccard_distance())
+    Ok(similarity(&set_a, &set_b).jaccard_distance())
 }
 
 /// A way to make signatures.

@@ -34,7 +34,7 @@ impl LshFamily for PermutationMinHash {
     }
 
     fn distance(&self, a: Item<'_>, b: Item<'_>) -> Result<Distance, ItemError> {
-        set_distance(self.shingling, a, b)
+        set_distance(self.shingling, a, b, crate::item::jaccard)
     }
 
     fn draw(&self, seed: Seed, layout: Layout) -> Result<Box<dyn Functions>, SpecError> {

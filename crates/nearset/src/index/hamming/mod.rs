@@ -11,6 +11,7 @@
 //! looked up at growing distances (`search`), and what is met there is compared whole.
 
 pub(crate) mod cut;
+mod join;
 pub(crate) mod rows;
 pub(crate) mod search;
 pub(crate) mod table;
@@ -27,7 +28,7 @@ use self::{
 use super::{IndexError, Labels, Neighbour, Removed, spend};
 use crate::{
     Bits, HammingSpec, MergeError,
-    item::{BatchError, Distance, Item, ItemError},
+    item::{Distance, Item, ItemError},
     simd::{hamming, scan_within, select_within},
 };
 
@@ -258,7 +259,7 @@ impl<'a> HammingIndex<'a> {
             let rest = self.rows.len() - if met.is_some() { self.blocks.items } else { 0 };
             let looked_up = met.as_ref().map_or(0, Vec::len) * (each + SORTED);
             spend(budget, (looked_up + rest as usize * each) as u64)?;
-            let mut found = self.near_rows(query, met, radius, except);
+            let mut found = self.near_rows(query, met, 0, radius, except);
             found.truncate(top);
             return Ok(found);
         }
@@ -271,41 +272,47 @@ impl<'a> HammingIndex<'a> {
         Ok(neighbours(best.found))
     }
 
-    /// All items within a distance of each of many queries, the nearest first.
-    ///
-    /// # Errors
-    /// At the first query that is no bit string of the right length, whose position the error names.
-    pub(crate) fn within_all<'i, I>(&self, queries: I, distance: Distance) -> Result<Vec<Vec<Neighbour>>, IndexError>
-    where
-        I: IntoIterator,
-        I::Item: Into<Item<'i>>,
-    {
-        let queries = queries
-            .into_iter()
-            .enumerate()
-            .map(|(position, query)| self.row_of(query).map_err(|error| in_batch(position, error.into())));
-        let queries = queries.collect::<Result<Vec<_>, _>>()?;
-        let (radius, none) = (distance.value() as u32, Removed::default());
-        let answers = queries.chunks(TOGETHER).flat_map(|queries| {
-            let answers = queries.iter().zip(self.meet(queries, radius));
-            answers.map(|(query, met)| self.near_rows(query, met, radius, &none)).collect::<Vec<_>>()
-        });
-        Ok(answers.collect())
+    /// All items from an id on that are within a radius of each of some queries, the nearest first.
+    fn rows_within(&self, queries: &[&[u64]], from: u32, radius: u32, except: &Removed) -> Vec<Vec<Neighbour>> {
+        // Rows behind those that are indexed are compared one by one anyway.
+        let is_indexed = from < self.blocks.items;
+        let met = if is_indexed { self.meet(queries, radius) } else { vec![None; queries.len()] };
+        let answers = queries.iter().zip(met);
+        answers.map(|(query, met)| self.near_rows(query, met, from, radius, except)).collect()
     }
 
-    /// Every row within the radius of a query, of those that it met, or of all.
-    fn near_rows(&self, query: &[u64], met: Option<Vec<u32>>, radius: u32, except: &Removed) -> Vec<Neighbour> {
+    /// Every row from an id on within the radius of a query, of those that it met, or of all.
+    fn near_rows(
+        &self,
+        query: &[u64],
+        met: Option<Vec<u32>>,
+        from: u32,
+        radius: u32,
+        except: &Removed,
+    ) -> Vec<Neighbour> {
         let (words, mut found) = (self.rows.words(), Vec::new());
         if let Some(ids) = &met {
             select_within(query, words, ids, radius, &mut found);
         }
-        let first = if met.is_some() { self.blocks.items } else { 0 };
+        let first = if met.is_some() { self.blocks.items } else { from.min(self.rows.len()) };
         scan(query, &words[first as usize * query.len()..], first, radius, &mut found);
-        found.retain(|&(_, id)| !self.rows.is_removed(id) && !except.contains(id));
+        found.retain(|&(_, id)| id >= from && !self.rows.is_removed(id) && !except.contains(id));
         found.sort_unstable();
         // What is near in several blocks was met in each.
         found.dedup();
         neighbours(found)
+    }
+
+    /// What a query within a radius costs, about.
+    fn lookup_cost(&self, radius: u32) -> f64 {
+        let HammingSpec { bits, seed, .. } = self.spec;
+        let [indexed, others] = [self.blocks.items, self.rows.len() - self.blocks.items].map(f64::from);
+        let scan = cut::scan_cost(bits, indexed);
+        let steps = match radius <= self.spec.radius && !self.blocks.cuts.is_empty() {
+            true => self.blocks.search(bits, seed).steps[radius as usize].cost,
+            false => scan,
+        };
+        steps.min(scan) + cut::scan_cost(bits, others)
     }
 
     /// The ids of everything indexed that might be within the radius of each query; `None` where a scan is better.
@@ -390,14 +397,6 @@ impl<'a> HammingIndex<'a> {
             let radius = best.radius();
             best.take(|found| scan(query, rows, first, radius, found));
         }
-    }
-}
-
-/// The error of one item among many.
-fn in_batch(position: usize, error: IndexError) -> IndexError {
-    match error {
-        IndexError::Item(source) => BatchError { position, source }.into(),
-        other => other,
     }
 }
 

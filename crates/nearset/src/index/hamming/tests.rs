@@ -245,9 +245,15 @@ fn many_queries_are_answered_like_each_one() {
     let items = mixed(100, 5_000, &mut rng);
     let index = index(&items, 100, 9);
     let queries: Vec<BitString> = items.iter().step_by(50).map(|item| turned(item, 9, &mut rng)).collect();
-    let each: Vec<Vec<Neighbour>> =
-        queries.iter().map(|query| index.search(query, None, Some(Distance::from_count(9))).unwrap()).collect();
-    assert_eq!(index.within_all(&queries, Distance::from_count(9)).unwrap(), each);
+    let mut each = Vec::new();
+    for (number, query) in (0..).zip(&queries) {
+        let mut near = index.search(query, None, Some(Distance::from_count(9))).unwrap();
+        near.sort_by_key(|near| near.id);
+        each.extend(near.into_iter().map(|near| (number, near)));
+    }
+    let rows: Vec<&[u64]> = queries.iter().map(|query| query.bits().words()).collect();
+    assert_eq!(index.look_up_all(&rows, 0, 9, usize::MAX).as_ref(), Some(&each));
+    assert_eq!(index.join(&rows, 0, 9, usize::MAX), Some(each));
 }
 
 #[test]
@@ -259,8 +265,6 @@ fn what_does_not_belong_is_refused() {
     assert!(matches!(error, IndexError::Item(ItemError::WrongLength { expected: 64, found: 63, .. })), "{error}");
     assert!(matches!(index.insert("a text"), Err(IndexError::Item(ItemError::WrongKind { .. }))));
     assert!(index.search(&short, None, Some(Distance::ZERO)).is_err() && index.search(&short, Some(1), None).is_err());
-    let batch = index.within_all([&BitString::zeros(64), &short], Distance::ZERO).unwrap_err();
-    assert!(matches!(batch, IndexError::Batch(BatchError { position: 1, .. })), "{batch}");
     assert_eq!(index.len(), 0);
     let other = HammingIndex::of_checked(HammingSpec { bits: 63, ..spec });
     assert!(index.merge(&other).is_err());

@@ -209,10 +209,7 @@ impl<'a> Kept<'a> {
     /// The exact distance of the item in a slot from a prepared one; `None` where there is none, as a damaged file may have it.
     pub(crate) fn distance(&self, family: &Family, query: Item<'_>, slot: u32) -> Option<Distance> {
         let mut room = Vec::new();
-        match (query, self.item(slot, &mut room)?) {
-            (Item::Set(query), Item::Set(item)) => Some(item::jaccard(query, item).jaccard_distance()),
-            (query, item) => family.distance(query, item).ok(),
-        }
+        family.distance(query, self.item(slot, &mut room)?).ok()
     }
 
     /// Appends other items, those left out for which `keeps` is false.

@@ -20,6 +20,7 @@ mod items;
 mod runs;
 #[cfg(test)]
 mod tests;
+mod verify;
 
 use std::{
     borrow::Cow,
@@ -27,10 +28,11 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use items::{Cosines, Prepared, prepare};
 pub(crate) use items::{Kept, Shape};
+use items::{Prepared, prepare};
 use runs::Buffer;
 pub(crate) use runs::{Run, addresses, entry, slot};
+use verify::Verifier;
 
 use super::{IndexError, Labels, Neighbour, Removed, spend};
 use crate::{
@@ -80,56 +82,8 @@ pub(crate) struct Parts<'i, 'a> {
 
 /// A query, hashed.
 pub(crate) struct Query<'i> {
-    item: Prepared<'i>,
-    hashed: Hashed,
-}
-
-/// What candidates are verified by.
-struct Verifier<'i> {
-    index: &'i LshIndex<'i>,
-    kept: &'i Kept<'i>,
-    query: &'i Query<'i>,
-    cosines: Option<Cosines>,
-}
-
-impl<'i> Verifier<'i> {
-    fn new(index: &'i LshIndex<'i>, query: &'i Query<'i>) -> Result<Self, IndexError> {
-        let kept = index.kept.as_ref().ok_or(IndexError::ItemsNotKept)?;
-        Ok(Self { index, kept, query, cosines: Cosines::new(&index.spec.family, query.item.view()) })
-    }
-
-    /// The item in a slot with its exact distance.
-    fn neighbour(&self, slot: u32) -> Option<Neighbour> {
-        let id = *self.index.ids.get(slot as usize)?;
-        let distance = self.kept.distance(&self.index.spec.family, self.query.item.view(), slot)?;
-        Some(Neighbour { id, distance })
-    }
-
-    /// The part of the slots whose items are no farther than this, with their distances.
-    fn within(&self, mut slots: Vec<u32>, distance: Distance) -> Vec<Neighbour> {
-        if let Some(cosines) = &self.cosines {
-            let at_most = cosines.at_most(self.kept, &slots);
-            retain(&mut slots, &at_most, cosines.at(distance));
-        }
-        let found = slots.into_iter().filter_map(|slot| self.neighbour(slot));
-        found.filter(|neighbour| neighbour.distance <= distance).collect()
-    }
-
-    /// The `top` nearest of the slots' items, and a few that are hardly farther.
-    fn nearest(&self, mut slots: Vec<u32>, top: usize) -> Vec<Neighbour> {
-        if let Some(cosines) = &self.cosines {
-            let at_most = cosines.at_most(self.kept, &slots);
-            let least = cosines.of_top(&mut at_most.clone(), top);
-            retain(&mut slots, &at_most, least);
-        }
-        slots.into_iter().filter_map(|slot| self.neighbour(slot)).collect()
-    }
-}
-
-/// Leaves out the slots of which less than `least` was said.
-fn retain(slots: &mut Vec<u32>, said: &[f32], least: f32) {
-    let mut said = said.iter();
-    slots.retain(|_| said.next().is_some_and(|said| *said >= least));
+    pub(crate) item: Prepared<'i>,
+    pub(crate) hashed: Hashed,
 }
 
 impl LshIndex<'static> {
@@ -259,11 +213,27 @@ impl<'a> LshIndex<'a> {
 
     /// Inserts an item that was hashed, where an id is left.
     pub(crate) fn insert_query(&mut self, Query { item, hashed }: &Query<'_>) -> u32 {
+        self.insert_view(item.view(), hashed)
+    }
+
+    /// Inserts an item that was prepared and hashed by an index of this spec.
+    ///
+    /// # Errors
+    /// If it was not, or no id is left; the index is then unchanged.
+    pub(crate) fn insert_hashed(&mut self, item: Item<'_>, hashed: &Hashed) -> Result<u32, IndexError> {
+        if self.next == u32::MAX {
+            return Err(IndexError::Full);
+        }
+        self.expect_prepared(item, hashed)?;
+        Ok(self.insert_view(item, hashed))
+    }
+
+    fn insert_view(&mut self, item: Item<'_>, hashed: &Hashed) -> u32 {
         let (id, slot) = (self.next, self.slots());
         self.next += 1;
         self.ids.to_mut().push(id);
         if let Some(kept) = &mut self.kept {
-            kept.push(item.view());
+            kept.push(item);
         }
         let salt = self.salt;
         let fingerprint = |key: &Option<Key>| key.map(|key| (mix(key.get() ^ salt) >> 32) as u32);
@@ -432,14 +402,16 @@ impl<'a> LshIndex<'a> {
         ControlFlow::Continue(())
     }
 
-    /// The slots of all candidates, ascending, each once.
+    /// The slots of all candidates from a slot on, ascending, each once.
     ///
     /// # Errors
     /// If more than `most` are in the buckets.
-    fn candidate_slots(&self, hashed: &Hashed, most: u64) -> Result<Vec<u32>, IndexError> {
+    fn candidate_slots(&self, hashed: &Hashed, first: u32, most: u64) -> Result<Vec<u32>, IndexError> {
         let mut slots = Vec::new();
         let ended = self.visit(hashed, |slot| {
-            slots.push(slot);
+            if slot >= first {
+                slots.push(slot);
+            }
             if slots.len() as u64 > most { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });
         if ended.is_break() {
@@ -458,7 +430,7 @@ impl<'a> LshIndex<'a> {
     /// # Errors
     /// If the item is of a wrong kind or length, or has no hash.
     pub(crate) fn candidates<'i>(&self, item: impl Into<Item<'i>>) -> Result<Vec<u32>, IndexError> {
-        let slots = self.candidate_slots(&self.query(item.into())?.hashed, u64::MAX)?;
+        let slots = self.candidate_slots(&self.query(item.into())?.hashed, 0, u64::MAX)?;
         Ok(slots.into_iter().filter_map(|slot| self.ids.get(slot as usize).copied()).collect())
     }
 
@@ -476,6 +448,37 @@ impl<'a> LshIndex<'a> {
         self.search_query(&self.query(item.into())?, top, within, &Removed::default(), &mut { u64::MAX })
     }
 
+    /// The candidates of an item that was prepared and hashed by an index of this spec that are no farther than this and whose id is `from` or
+    /// more, the nearest first.
+    ///
+    /// # Errors
+    /// If it was not, or items are not kept.
+    pub(crate) fn within_from(
+        &self,
+        item: Item<'_>,
+        hashed: &Hashed,
+        from: u32,
+        distance: Distance,
+    ) -> Result<Vec<Neighbour>, IndexError> {
+        self.expect_prepared(item, hashed)?;
+        let first = self.ids.partition_point(|&id| id < from) as u32;
+        let mut found = Verifier::new(self, item)?.within(self.candidate_slots(hashed, first, u64::MAX)?, distance);
+        found.sort_unstable();
+        Ok(found)
+    }
+
+    /// Checks that an item was prepared and hashed for an index like this one.
+    fn expect_prepared(&self, item: Item<'_>, hashed: &Hashed) -> Result<(), IndexError> {
+        let is_of_form = match (Shape::of(&self.spec.family), item) {
+            (Shape::Bits(bits), Item::Bits(item)) => item.len() == bits,
+            (Shape::Symbols(length), Item::Symbols(item)) => item.len() == length,
+            (Shape::Vector(dimension), Item::Vector(item)) => item.len() == dimension,
+            (Shape::Set, Item::Set(_)) | (Shape::Weighted, Item::Weighted(_)) => true,
+            _ => false,
+        };
+        if is_of_form && hashed.keys.len() == self.bands() { Ok(()) } else { Err(IndexError::PreparedForAnother) }
+    }
+
     /// [`Self::search`] of a query that is hashed already, in all slots but some, comparing not more words than this.
     pub(crate) fn search_query(
         &self,
@@ -485,8 +488,8 @@ impl<'a> LshIndex<'a> {
         except: &Removed,
         budget: &mut u64,
     ) -> Result<Vec<Neighbour>, IndexError> {
-        let verifier = Verifier::new(self, query)?;
-        let mut slots = self.candidate_slots(&query.hashed, *budget)?;
+        let verifier = Verifier::new(self, query.item.view())?;
+        let mut slots = self.candidate_slots(&query.hashed, 0, *budget)?;
         slots.retain(|&slot| !except.contains(slot));
         spend(budget, slots.iter().map(|&slot| verifier.kept.words_of(slot)).sum())?;
         let top = top.unwrap_or(usize::MAX);

@@ -8,7 +8,8 @@ use super::*;
 use crate::{
     Check, Family, Layout, Seed,
     family::{
-        BitSampling, CrossPolytope, Hyperplane, MinHash, Minutiae, PStable, Stable, SymbolSampling, WeightedMinHash,
+        BitSampling, CrossPolytope, DiceMinHash, Hyperplane, MinHash, Minutiae, PStable, Stable, SymbolSampling,
+        WeightedMinHash,
         laws::{ItemBuffer, MakePair, bit_pair},
         pairs,
     },
@@ -535,4 +536,13 @@ proptest! {
             prop_assert_eq!(index.candidates(item(byte).view()).unwrap(), book.candidates(&item(byte), 1));
         }
     }
+}
+
+#[test]
+fn an_index_by_dice_states_distances_by_dice() {
+    let mut index = LshIndex::of_checked(spec(DiceMinHash::default(), 1, 40));
+    index.insert(&[1u64, 2, 3, 4][..]).unwrap();
+    let found = index.search(&[2u64, 3, 4, 5][..], None, Some(distance(0.25))).unwrap();
+    // 2 * 3 / (4 + 4); by Jaccard the similarity would be .6, and too little.
+    assert_eq!(found, [Neighbour { id: 0, distance: distance(0.25) }]);
 }

@@ -117,11 +117,12 @@ impl NamedIndex {
         &mut self,
         items: impl IntoIterator<Item = (&'i str, Item<'i>)>,
     ) -> Result<Vec<bool>, IndexError> {
-        let hashed = items.into_iter().enumerate().map(|(position, (name, item))| match self.newest.prepare(item) {
-            _ if name.is_empty() => Err(IndexError::NoName { position }),
-            Ok(prepared) => Ok((name, prepared)),
-            Err(source) => Err(BatchError { position, source }.into()),
-        });
+        let hashed =
+            items.into_iter().enumerate().map(|(position, (name, item))| match self.newest.prepare_query(item) {
+                _ if name.is_empty() => Err(IndexError::NoName { position }),
+                Ok(prepared) => Ok((name, prepared)),
+                Err(source) => Err(BatchError { position, source }.into()),
+            });
         let hashed = hashed.collect::<Result<Vec<_>, _>>()?;
         Ok(hashed.into_iter().map(|(name, item)| self.insert_prepared(name, item)).collect())
     }

@@ -121,7 +121,7 @@ pub(super) fn gather(like: &Index<'static>, parts: &[(&Index<'static>, &Removed)
 
 impl Index<'static> {
     /// Checks and hashes an item.
-    pub(super) fn prepare<'i>(&self, item: Item<'i>) -> Result<PreparedItem<'i>, ItemError> {
+    pub(super) fn prepare_query<'i>(&self, item: Item<'i>) -> Result<PreparedItem<'i>, ItemError> {
         match &self.0 {
             Structure::Hamming(index) => index.row_of(item).map(PreparedItem::Hamming),
             Structure::Lsh(index) => index.query(item).map(|query| PreparedItem::Lsh(Box::new(query))),
