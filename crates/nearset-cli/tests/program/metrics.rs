@@ -27,7 +27,10 @@ struct Case {
     name: &'static str,
     field: &'static str,
     near: f64,
+    far: f64,
     options: &'static str,
+    /// What `plan` has to be told about items that it does not see.
+    length: &'static str,
     /// What of a pair its users state; `None` for what is near nothing.
     between: fn(&Item, &Item) -> Option<f64>,
     larger_is_nearer: bool,
@@ -59,7 +62,9 @@ const CASES: &[Case] = &[
         name: "hamming",
         field: "hash",
         near: 9.0,
+        far: 40.0,
         options: "",
+        length: "--bits 128",
         between: |a, b| match (a, b) {
             (Item::Hash(a), Item::Hash(b)) => Some(a.iter().zip(b).map(|(a, b)| f64::from((a ^ b).count_ones())).sum()),
             _ => None,
@@ -78,7 +83,9 @@ const CASES: &[Case] = &[
         name: "symbols",
         field: "text",
         near: 4.0,
+        far: 25.0,
         options: "",
+        length: "--length 40",
         between: |a, b| match (a, b) {
             (Item::Text(a), Item::Text(b)) => Some(a.chars().zip(b.chars()).filter(|(a, b)| a != b).count() as f64),
             _ => None,
@@ -98,7 +105,9 @@ const CASES: &[Case] = &[
         name: "cosine",
         field: "vector",
         near: 0.95,
+        far: 0.4,
         options: "",
+        length: "--dimension 24",
         between: |a, b| {
             let dot = |a: &Item, b: &Item| pairs_of(a, b).map(|(a, b)| a * b).sum::<f64>();
             Some(dot(a, b) / (dot(a, a) * dot(b, b)).sqrt())
@@ -111,7 +120,9 @@ const CASES: &[Case] = &[
         name: "l2",
         field: "vector",
         near: 0.6,
+        far: 4.0,
         options: "",
+        length: "--dimension 24",
         between: |a, b| Some(pairs_of(a, b).map(|(a, b)| (a - b) * (a - b)).sum::<f64>().sqrt()),
         larger_is_nearer: false,
         item: vector,
@@ -121,7 +132,9 @@ const CASES: &[Case] = &[
         name: "l1",
         field: "vector",
         near: 2.0,
+        far: 14.0,
         options: "",
+        length: "--dimension 24",
         between: |a, b| Some(pairs_of(a, b).map(|(a, b)| (a - b).abs()).sum()),
         larger_is_nearer: false,
         item: vector,
@@ -131,7 +144,9 @@ const CASES: &[Case] = &[
         name: "dice",
         field: "text",
         near: 0.8,
+        far: 0.3,
         options: "--shingle words:1",
+        length: "",
         between: |a, b| {
             let (a, b) = (bag(a), bag(b));
             let both = a.keys().filter(|word| b.contains_key(*word)).count() as f64;
@@ -145,7 +160,9 @@ const CASES: &[Case] = &[
         name: "weighted-jaccard",
         field: "text",
         near: 0.7,
+        far: 0.2,
         options: "--shingle words:1",
+        length: "",
         between: |a, b| {
             let (a, b) = (bag(a), bag(b));
             let words: BTreeSet<&String> = a.keys().chain(b.keys()).collect();
@@ -398,4 +415,34 @@ fn hashes_that_are_taken_for_texts_are_named() {
     assert!(ran.code() == 1 && ran.stderr().contains("\"hash\" holds hashes of 64 bits"), "{}", ran.stderr());
     shop.write("words.txt", "deadbeef\nfacade and decade\n");
     assert!(!shop.ok("dedup words.txt -o out2.txt").stderr().contains("note:"));
+}
+
+/// What people type first for a metric works in every command that has metrics.
+#[test]
+fn every_metric_is_planned_built_asked_and_searched() {
+    let shop = Workshop::new();
+    let mut numbers = Numbers(9);
+    for case in CASES {
+        let Case { name, near, far, options, length, .. } = case;
+        let items = corpus(case, &mut numbers, 200);
+        shop.write("in.jsonl", lines(case, &items, &vec![0; items.len()]));
+        let wanted = format!("--metric {name} --near {near} --far {far} {options}");
+        // Where nothing is known about unrelated items, the sample tells.
+        let said =
+            shop.ok(&format!("plan {wanted} {length} --capacity 200 --sample in.jsonl --max-fp 0.1")).stdout().to_vec();
+        assert!(!said.is_empty(), "{name}");
+        let sampled = if matches!(*name, "l1" | "l2") { "--worst-case --max-fp 0.1" } else { "--max-fp 0.1" };
+        shop.ok(&format!("build in.jsonl -o seen.nearset {wanted} --capacity 200 {sampled} -q --force"));
+        let asked = shop.run("query seen.nearset in.jsonl --keep near -o near.jsonl -q --force");
+        // An empty text is near nothing, itself included.
+        let there = items.iter().filter(|item| **item != Item::Text(String::new())).count();
+        assert_eq!((asked.code(), shop.text("near.jsonl").lines().count()), (10, there), "{name}: {}", asked.stderr());
+        let exact = if *name == "hamming" { format!("--metric hamming --near {near}") } else { wanted };
+        shop.ok(&format!("build in.jsonl --index -o index.nearset {exact} -q --force"));
+        shop.ok(&format!("search index.nearset in.jsonl --within {near} -o found.tsv -q --force"));
+        let found = shop.text("found.tsv");
+        let itself = found.lines().skip(1).filter(|row| row.split('\t').next() == row.split('\t').nth(1)).count();
+        assert_eq!(itself, there, "{name}");
+        assert!(found.lines().count() > there + 50, "{name}");
+    }
 }
