@@ -1,4 +1,4 @@
-//! Near pairs of texts that are in memory, found as [`pairs`](crate::join::pairs) finds those of files.
+//! Near pairs of texts that are in memory, found as [`Pairs`](crate::join::Pairs) finds those of files.
 //!
 //! Limit: all shingle sets are held, 8 bytes per shingle.
 

@@ -11,7 +11,7 @@
 //! out is a function of the records, their order and the options: the same for any number of threads.
 //! Invariant: texts that are compared by Jaccard similarity are not held. A record that others may be compared with leaves its keys and its place in the input;
 //! beyond that, a cache of fixed size (`cache::CACHE_BYTES`) and a bounded number of batches is all there is in memory. What
-//! cannot be read again at its place (compressed files, Parquet, pipes) is copied to scratch space. Items of other metrics are held ([`items`]).
+//! cannot be read again at its place (compressed files, Parquet, pipes) is copied to scratch space. Items of other metrics are held (`items`).
 //! Not here: who is a candidate (`nearset::index`), and how to print anything.
 
 mod alarm;

@@ -53,8 +53,7 @@ impl Decider for Decided {
                 (Some(&(filter, hits)), _) => (Verdict::Against { filter, hits }, None),
                 (None, None) => (Verdict::Kept, None),
                 (None, Some(&(of, similarity))) => {
-                    names.push(all.get(of as usize));
-                    let name = names.len() as u32 - 1;
+                    let name = names.push(all.get(of as usize));
                     (Verdict::NearTo { name, similarity, library: None, origin: None }, Some(of.into()))
                 }
             };

@@ -24,7 +24,9 @@ pub(super) fn compare(
     let (held, counts) = Held::read(&start.sources, (run.threads, run.on_error), &cutter, most_bytes, progress)?;
     let holders = held.holders(run.threads, progress)?;
     let mut names = Ids::default();
-    held.texts.first.iter().for_each(|&record| names.push(held.ids.get(record as usize)));
+    for &record in &held.texts.first {
+        names.push(held.ids.get(record as usize));
+    }
     let number = |(record, removal): (usize, (u32, f64))| (held.numbers[record], removal);
     let removals = held.removals(&holders).map(number).collect();
     let outcome = Outcome {

@@ -238,8 +238,7 @@ fn decision(arrival: &Arrival, near: Option<(u32, f64)>, name: &str, names: &mut
         return Decision { verdict: Verdict::Against { filter, hits }, family: None };
     }
     let Some((of, similarity)) = near else { return Decision { verdict: Verdict::Kept, family: None } };
-    names.push(name);
-    let verdict = Verdict::NearTo { name: names.len() as u32 - 1, similarity, library: None, origin: None };
+    let verdict = Verdict::NearTo { name: names.push(name), similarity, library: None, origin: None };
     Decision { verdict, family: Some(of.into()) }
 }
 
@@ -319,7 +318,9 @@ fn names_of(
         Ok(0)
     })?;
     let mut all = Ids::default();
-    names.iter().for_each(|name| all.push(name));
+    for name in names {
+        all.push(&name);
+    }
     Ok(all)
 }
 
