@@ -38,7 +38,7 @@ impl<'a> Filter<'a> {
     }
 
     /// Makes room for all generations and folds of the others, as if each had an empty filter there: [`Self::merge`] of every one
-    /// of them then allocates nothing, and can't fail half way. They must be mergeable, as [`Self::room_to_merge`] says.
+    /// of them then allocates nothing, and can't fail half way. They must be such as [`Self::merge`] takes.
     ///
     /// # Errors
     /// If memory can't be had; the filter is then unchanged.

@@ -38,7 +38,7 @@ impl Filter<'_> {
     ///
     /// # Errors
     /// If it can't be merged: those of [`Self::merge`].
-    #[cfg(feature = "server")]
+    #[cfg(any(test, feature = "server"))]
     pub fn room_to_merge(&self, other: &Filter<'_>) -> Result<u64, MergeError> {
         self.expect_mergeable(other)?;
         let Matching { matched, copied, .. } = self.matching(other, self.terms.as_ref().or(other.terms.as_ref()));
