@@ -226,7 +226,7 @@ def test_a_new_replica_gets_every_index_and_goes_on_when_it_is_promoted(start, h
 
 
 def test_transactions_and_scripts_are_replicated(start) -> None:
-    primary, replica = start(appendonly="yes"), start()
+    primary, replica = start(appendonly="yes", appendfsync="always"), start()
     client, mirror = primary.client(), follow(replica, primary)
     with client.pipeline(transaction=True) as pipe:
         pipe.execute_command("NEAR.INDEX.RESERVE", "index", *RESERVE["jaccard"])

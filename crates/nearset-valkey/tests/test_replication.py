@@ -241,7 +241,7 @@ def test_what_was_waited_for_is_on_the_replica(start) -> None:
 
 
 def test_transactions_and_scripts_are_replicated(start) -> None:
-    primary, replica = start(appendonly="yes"), start()
+    primary, replica = start(appendonly="yes", appendfsync="always"), start()
     client, mirror = primary.client(), follow(replica, primary)
     draw = random.Random(35)
     with client.pipeline(transaction=True) as pipe:
