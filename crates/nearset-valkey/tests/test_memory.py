@@ -120,6 +120,7 @@ def test_a_merge_that_the_system_has_no_memory_for_copies_no_shared_tables(start
     before = digest(client, "a")
     try:
         client.execute_command("NEAR.MERGE", "a", "b")
+        assert "valkey" in client.info("server").get("server_name", "redis")
     except OutOfMemoryError as error:
         assert NO_MEMORY + "the merged filter" in str(error) and digest(client, "a") == before
     assert digest(client, "copy") == before
@@ -364,10 +365,10 @@ class Twins:
     def expect_equal(self, *keys: object) -> None:
         assert digest(self.small, *keys) == digest(self.free, *keys), keys
 
-    def expect_all_equal(self, least_refusals: int) -> None:
+    def expect_all_equal(self, least_refusals: int, least_done: int = 301) -> None:
         """In the end, when many commands were refused for want of memory and many were not."""
         refusals = self.refusals()
-        assert refusals >= least_refusals and self.done > 300, (refusals, self.errors, self.done)
+        assert refusals >= least_refusals and self.done >= least_done, (refusals, self.errors, self.done)
         assert set(self.small.keys()) == set(self.free.keys())
         self.expect_equal(*sorted(self.kinds))
 
@@ -428,6 +429,15 @@ def test_random_commands_where_the_system_refuses_memory(start) -> None:
             break
         twins.step()
     twins.expect_all_equal(least_refusals=50)
+
+
+def test_random_commands_where_hardly_anything_fits(start) -> None:
+    """An allocator that keeps address space by thread may come to refuse nearly all."""
+    twins = Twins(start(), start())
+    twins.servers[0].limit_memory(HEADROOM)
+    for _ in range(1000):
+        twins.step()
+    twins.expect_all_equal(least_refusals=50, least_done=100)
 
 
 @pytest.mark.parametrize("policy", ["noeviction", "allkeys-lru"])

@@ -77,7 +77,10 @@ fn print_plan(args: &Args, unit: Unit, plan: &UnitPlan) {
         ),
         (Some(bytes), false) => eprintln!("memory    up to {} for {about}", show::bytes(bytes)),
         (None, _) => {
-            eprintln!("memory    up to 39 bytes for each different {unit}; a pipe does not tell how many there are")
+            eprintln!(
+                "memory    up to {} bytes for each different {unit}; a pipe does not tell how many there are",
+                UnitOptions::BYTES_PER_UNIT
+            )
         }
     }
     join::print_resumed(plan.resumed_records);

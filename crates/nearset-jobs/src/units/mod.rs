@@ -104,6 +104,9 @@ impl UnitOptions {
     /// The usual rate at which a filter may take a new part for one that was seen.
     pub const MAX_FALSE_POSITIVE: f64 = 1e-6;
 
+    /// Bytes of memory that a different part takes at most, unless a filter tells what was seen.
+    pub const BYTES_PER_UNIT: u64 = BYTES_PER_HASH;
+
     /// The usual options for a kind of part.
     pub fn new(unit: Unit) -> Self {
         Self {

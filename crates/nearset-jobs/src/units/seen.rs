@@ -33,8 +33,11 @@ impl Hasher for AsItIs {
 
 pub(super) type Hashes = HashSet<u128, BuildHasherDefault<AsItIs>>;
 
-/// Bytes that a hash takes at most: its place, at the least load that a table has, which is half the greatest.
-pub(super) const BYTES_PER_HASH: u64 = 17 * 16 / 7;
+/// Bytes of a place for a hash: the hash, and what tells that it is taken.
+const PLACE: u64 = 17;
+
+/// Bytes that a hash takes at most: while a table grows, its own places, of which 7 of 8 are taken, and twice as many new ones.
+pub(super) const BYTES_PER_HASH: u64 = (3 * PLACE * 8).div_ceil(7);
 
 const LOG: &str = "units.log";
 
@@ -161,7 +164,7 @@ impl Seen {
 
 /// Bytes of a table with room for so many: 7 of 8 places may be taken.
 fn place_bytes(capacity: usize) -> u64 {
-    17 * (capacity as u64 * 8).div_ceil(7).next_power_of_two()
+    PLACE * (capacity as u64 * 8).div_ceil(7).next_power_of_two()
 }
 
 /// A hash of 64 bits, which is what a filter takes.
