@@ -7,6 +7,7 @@
 use std::ffi::CStr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::{Duration, Instant};
 
 use nearset::index::{NamedIndex, SegmentMerge};
 use nearset::{Bits, IndexSpec, Item, Metric, Symbols};
@@ -37,13 +38,21 @@ pub struct IndexValue {
     pub incoming: Option<Incoming>,
     /// What was held against the limits and is not used yet.
     credit: u64,
-    /// Whether segments are being merged.
-    is_merging: Arc<AtomicBool>,
-    /// How many segments there were when there was no memory to merge some.
-    refused_at: usize,
+    merging: Arc<Merging>,
     /// The drawing of its functions.
     drawing: Option<Arc<Job>>,
 }
+
+/// How the merging of an index's segments is.
+#[derive(Default)]
+struct Merging {
+    is_under_way: AtomicBool,
+    /// When there was no memory to merge some.
+    refused: Mutex<Option<Instant>>,
+}
+
+/// How long nothing is tried again for which there was no memory.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 impl IndexValue {
     pub fn of(index: NamedIndex, near: Option<f64>) -> Self {
@@ -60,8 +69,7 @@ impl IndexValue {
             near,
             incoming: None,
             credit: 0,
-            is_merging: Arc::default(),
-            refused_at: 0,
+            merging: Arc::default(),
             drawing: None,
         }
     }
@@ -103,45 +111,59 @@ impl IndexValue {
 
     /// Begins to merge segments on another thread, if that is due and there is memory.
     pub fn merge_if_due(&mut self) {
-        if self.is_merging.load(Ordering::Acquire) {
+        if self.merging.is_under_way.load(Ordering::Acquire) {
             return;
         }
-        let index = self.index();
-        let segments = index.state().segments;
-        if segments == self.refused_at {
-            return;
+        let Some(due) = self.merging.due(&self.index()) else { return };
+        self.merging.is_under_way.store(true, Ordering::Release);
+        let (index, merging) = (Arc::downgrade(&self.index), Arc::clone(&self.merging));
+        background::among_tables_later(move || {
+            merge_all(&index, &merging, due);
+            merging.is_under_way.store(false, Ordering::Release);
+        });
+    }
+}
+
+/// A merge that may begin.
+type Due = (SegmentMerge, Floor);
+
+impl Merging {
+    /// What is to be merged next, unless there is no memory for it, or was none just now.
+    fn due(&self, index: &NamedIndex) -> Option<Due> {
+        let refused = *self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        if refused.is_some_and(|when| when.elapsed() < PATIENCE) {
+            return None;
         }
-        let Some(merge) = index.merge_due() else { return };
-        drop(index);
-        match memory::promise(merge.bytes) {
-            Some(floor) => {
-                self.refused_at = 0;
-                self.is_merging.store(true, Ordering::Release);
-                let (index, is_merging) = (Arc::downgrade(&self.index), Arc::clone(&self.is_merging));
-                background::among_tables_later(move || {
-                    merge_all(&index, merge, floor);
-                    is_merging.store(false, Ordering::Release);
-                });
-            }
-            None => self.refused_at = segments,
+        let merge = index.merge_due()?;
+        let floor = memory::promise(merge.bytes);
+        if floor.is_none() {
+            self.refuse();
         }
+        Some((merge, floor?))
+    }
+
+    fn refuse(&self) {
+        *self.refused.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
     }
 }
 
 /// Merges segments as long as that is due and there is memory.
-fn merge_all(index: &Weak<Mutex<NamedIndex>>, first: SegmentMerge, floor: Floor) {
-    let mut next = Some((first, floor));
+fn merge_all(index: &Weak<Mutex<NamedIndex>>, merging: &Arc<Merging>, first: Due) {
+    let mut next = Some(first);
     while let Some((mut merge, floor)) = next.take() {
-        merge.run();
+        let merged = memory::expect_room_here("a merge", 0).is_ok_and(|()| merge.run().is_ok());
         drop(floor);
-        let index = Weak::clone(index);
+        if !merged {
+            return merging.refuse();
+        }
+        let (index, merging) = (Weak::clone(index), Arc::clone(merging));
         let placed = background::on_main(move || {
             let index = index.upgrade()?;
             let mut locked = index.lock().unwrap_or_else(PoisonError::into_inner);
             locked.put_in_place(&merge);
-            let next = locked.merge_due().and_then(|next| Some((memory::promise(next.bytes)?, next)));
+            let next = merging.due(&locked);
             drop(locked);
-            Some((merge, next.map(|(floor, next)| (next, floor)), index))
+            Some((merge, next, index))
         });
         // What was replaced is dropped here, and the index too, if its key is gone.
         let Some((_merge, due, _index)) = placed.flatten() else { return };

@@ -27,6 +27,7 @@ pub mod index;
 pub mod item;
 mod merge;
 pub mod plan;
+mod room;
 mod simd;
 pub mod spec;
 

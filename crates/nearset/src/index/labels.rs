@@ -1,6 +1,6 @@
 //! What people call the items: a name an id, all in one text.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, collections::TryReserveError};
 
 /// Names of items, by id. Those that were not named have none.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -30,6 +30,12 @@ impl<'a> Labels<'a> {
         std::str::from_utf8(name).ok().filter(|name| !name.is_empty())
     }
 
+    /// Makes room for so many names of so many bytes.
+    pub(crate) fn reserve(&mut self, names: usize, bytes: usize) -> Result<(), TryReserveError> {
+        self.ends.to_mut().try_reserve_exact(names)?;
+        self.text.to_mut().try_reserve_exact(bytes)
+    }
+
     /// Names an item; those between it and the last one named stay without a name.
     ///
     /// # Panics
@@ -49,6 +55,12 @@ impl<'a> Labels<'a> {
             Some(name) => others.insert(new, name),
             None => others.insert(new, &id.to_string()),
         }
+    }
+
+    /// Bytes of the name that [`Self::copy`] gives.
+    pub(crate) fn bytes_of_copy(&self, id: u32) -> usize {
+        let digits = || id.checked_ilog10().unwrap_or(0) as usize + 1;
+        self.get(id).map_or_else(digits, str::len)
     }
 
     /// Takes in the names of items that follow those of ids below `first`.

@@ -18,7 +18,7 @@ mod prepared;
 mod removed;
 mod shingles;
 
-use std::cmp::Ordering;
+use std::{cmp::Ordering, collections::TryReserveError};
 
 pub use any::Index;
 pub(crate) use any::Structure;
@@ -106,6 +106,9 @@ pub enum IndexError {
     /// A search that would have to compare more than was allowed.
     #[error("the search would have to compare more than was allowed")]
     Budget,
+    /// What the system refused.
+    #[error("there is no memory for the items")]
+    Memory(#[source] TryReserveError),
     /// There is no such index.
     #[error(transparent)]
     Spec(#[from] SpecError),

@@ -4,6 +4,7 @@
 //! the last chunk, each in place of the item that has its name; until then the index answers as before.
 
 use nearset::DecodeError;
+use nearset::index::IndexError;
 use nearset::spec::SpecError;
 
 use super::{IndexKey, expect_mut};
@@ -108,7 +109,10 @@ fn finish(call: &Call<'_>, value: &mut IndexValue, incoming: &Incoming) -> Resul
         }
         damage => Unfinished::Damaged(Refusal::because(damage)),
     })?;
-    value.index().take_in(index, &[]).map_err(|error| Unfinished::Damaged(Refusal::because(error)))
+    value.index().take_in(index, &[]).map_err(|error| match error {
+        IndexError::Memory(_) => Unfinished::NotTaken(memory::no_memory("the file's items")),
+        damage => Unfinished::Damaged(Refusal::because(damage)),
+    })
 }
 
 /// Lets go of what has come so far, here and on replicas.

@@ -18,7 +18,7 @@ pub(crate) mod table;
 #[cfg(test)]
 mod tests;
 
-use std::ops::Range;
+use std::{collections::TryReserveError, ops::Range};
 
 use self::{
     rows::Rows,
@@ -29,6 +29,7 @@ use super::{IndexError, Labels, Neighbour, Removed, spend};
 use crate::{
     Bits, HammingSpec, MergeError,
     item::{Distance, Item, ItemError},
+    room,
     simd::{hamming, scan_within, select_within},
 };
 
@@ -187,25 +188,35 @@ impl<'a> HammingIndex<'a> {
 
     /// Makes the tables anew, for the items that are there now: after many insertions or removals, searches are faster then.
     pub(crate) fn compact(&mut self) {
+        room::expect(self.try_compact());
+    }
+
+    fn try_compact(&mut self) -> Result<(), TryReserveError> {
         let HammingSpec { bits, radius, seed } = self.spec;
-        self.blocks = Blocks::build(bits, radius, seed, &self.rows);
+        self.blocks = Blocks::build(bits, radius, seed, &self.rows)?;
+        Ok(())
     }
 
     /// An index of the items of others of as many bits, in their order and with their names or numbers, but for those in the rows beside
     /// each; ids count from 0 on.
     pub(crate) fn gather<'p>(
         spec: HammingSpec,
-        parts: impl Iterator<Item = (&'p HammingIndex<'static>, &'p Removed)>,
-    ) -> HammingIndex<'static> {
+        parts: impl Iterator<Item = (&'p HammingIndex<'static>, &'p Removed)> + Clone,
+    ) -> Result<HammingIndex<'static>, TryReserveError> {
         let mut gathered = HammingIndex::of_checked(spec);
-        for (part, except) in parts {
-            for id in (0..part.rows.len()).filter(|&id| part.contains(id) && !except.contains(id)) {
-                part.labels.copy(id, &mut gathered.labels, gathered.rows.len());
-                gathered.rows.push(part.rows.row(id));
-            }
+        let kept = parts.flat_map(|(part, except)| {
+            let is_in = move |&id: &u32| part.contains(id) && !except.contains(id);
+            (0..part.rows.len()).filter(is_in).map(move |id| (part, id))
+        });
+        gathered.rows.reserve(kept.clone().count())?;
+        let bytes_of_names = kept.clone().map(|(part, id)| part.labels.bytes_of_copy(id)).sum();
+        gathered.labels.reserve(kept.clone().count(), bytes_of_names)?;
+        for (part, id) in kept {
+            part.labels.copy(id, &mut gathered.labels, gathered.rows.len());
+            gathered.rows.push(part.rows.row(id));
         }
-        gathered.compact();
-        gathered
+        gathered.try_compact()?;
+        Ok(gathered)
     }
 
     /// The item of this id.

@@ -3,7 +3,7 @@
 //! Claim: rows of 2, 4 or 8 words never straddle cache lines, so that comparing one costs one access to memory.
 //! Invariant: a row stays where it is, so that its number can be its id; removing marks it.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, collections::TryReserveError};
 
 use crate::simd::line::Line;
 
@@ -58,6 +58,13 @@ impl<'a> Rows<'a> {
     pub(super) fn row(&self, id: u32) -> &[u64] {
         let start = self.words * id as usize;
         &bytemuck::cast_slice(&self.lines)[start..start + self.words]
+    }
+
+    /// Makes room for so many rows more.
+    pub(super) fn reserve(&mut self, rows: usize) -> Result<(), TryReserveError> {
+        let lines = (self.words * (self.count as usize + rows)).div_ceil(LINE_WORDS);
+        let more = lines - self.lines.len();
+        self.lines.to_mut().try_reserve_exact(more)
     }
 
     pub(super) fn push(&mut self, row: &[u64]) {

@@ -4,14 +4,17 @@
 //! distance in its block were done before, adds one to `Σ(rad_i + 1)`: so after `s` steps everything within `s - 1` has been met, and one
 //! list of steps serves every radius up to the planned one, and nearest neighbours too.
 
-use std::sync::{Arc, OnceLock};
+use std::{
+    collections::TryReserveError,
+    sync::{Arc, OnceLock},
+};
 
 use super::{
     cut::{self, Cut},
     rows::Rows,
     table::Table,
 };
-use crate::{Seed, hash::Rng, simd::ranked::Hit};
+use crate::{Seed, hash::Rng, room, simd::ranked::Hit};
 
 /// Ways to turn over bits of a key above its lowest six, by how many are turned.
 pub(super) struct Turns {
@@ -196,22 +199,32 @@ impl<'a> Blocks<'a> {
     }
 
     /// Blocks of all rows but the removed.
-    pub(super) fn build(bits: u32, radius: u32, seed: Seed, rows: &Rows<'_>) -> Blocks<'static> {
+    pub(super) fn build(
+        bits: u32,
+        radius: u32,
+        seed: Seed,
+        rows: &Rows<'_>,
+    ) -> Result<Blocks<'static>, TryReserveError> {
         Self::build_as(cut::cheapest(bits, radius, rows.len()), bits, seed, rows)
     }
 
-    pub(super) fn build_as(cuts: Vec<Cut>, bits: u32, seed: Seed, rows: &Rows<'_>) -> Blocks<'static> {
+    pub(super) fn build_as(
+        cuts: Vec<Cut>,
+        bits: u32,
+        seed: Seed,
+        rows: &Rows<'_>,
+    ) -> Result<Blocks<'static>, TryReserveError> {
         let items = rows.len();
         let search = Search::new(bits, seed, &cuts, items);
-        let mut pairs: Vec<u64> = Vec::new();
+        let mut pairs = room::of(if cuts.is_empty() { 0 } else { items as usize })?;
         let tables = cuts.iter().zip(&search.blocks).map(|(&cut, block)| {
             let kept = (0..items).filter(|&id| !rows.is_removed(id));
             pairs.clear();
             pairs.extend(kept.map(|id| u64::from(block.key(rows.row(id))) << 32 | u64::from(id)));
             Table::build(cut, &mut pairs)
         });
-        let tables = tables.collect();
-        Blocks { cuts, tables, items, search: Arc::new(search).into() }
+        let tables = tables.collect::<Result<_, _>>()?;
+        Ok(Blocks { cuts, tables, items, search: Arc::new(search).into() })
     }
 
     pub(super) fn search(&self, bits: u32, seed: Seed) -> &Search {

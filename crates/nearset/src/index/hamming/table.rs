@@ -5,12 +5,15 @@
 //! Invariant: the `i`-th set bit of `occupied`, counted by `ranks`, belongs to `entries[i]`, which is the bucket's only id, or
 //! with its top bit set the place in `lists` where its ids stand in ascending order, the last one with its top bit set.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, collections::TryReserveError};
 
 use super::{cut::Cut, search::Turns};
-use crate::simd::{
-    line::{Line, prefetch},
-    ranked::{Hit, prefetch_words, ranks_of, set_among},
+use crate::{
+    room,
+    simd::{
+        line::{Line, prefetch},
+        ranked::{Hit, prefetch_words, ranks_of, set_among},
+    },
 };
 
 /// Set in an entry that is a place in the lists, and in the last id of a list.
@@ -48,11 +51,15 @@ static AT_DISTANCE: [[u64; 64]; 7] = {
 
 impl<'a> Table<'a> {
     /// The buckets of items with these keys; each pair is a key above an id of 32 bits. They are left sorted.
-    pub(super) fn build(cut: Cut, pairs: &mut [u64]) -> Table<'static> {
+    pub(super) fn build(cut: Cut, pairs: &mut [u64]) -> Result<Table<'static>, TryReserveError> {
         pairs.sort_unstable();
-        let mut occupied = vec![Line::EMPTY; lines_for(cut.address) as usize];
-        let (mut entries, mut lists) = (Vec::new(), Vec::new());
-        for bucket in pairs.chunk_by(|a, b| a >> 32 == b >> 32) {
+        let lines = lines_for(cut.address) as usize;
+        let mut occupied = room::of(lines)?;
+        occupied.resize(lines, Line::EMPTY);
+        let buckets = || pairs.chunk_by(|a, b| a >> 32 == b >> 32);
+        let mut entries = room::of(buckets().count())?;
+        let mut lists = room::of(buckets().map(<[u64]>::len).filter(|&length| length > 1).sum())?;
+        for bucket in buckets() {
             let key = (bucket[0] >> 32) as usize;
             occupied[key / 512].0[key / 64 % 8] |= 1 << (key % 64);
             if let &[only] = bucket {
@@ -63,8 +70,9 @@ impl<'a> Table<'a> {
                 *lists.last_mut().expect("no bucket is empty") |= MARK;
             }
         }
-        let ranks = ranks(&occupied).collect();
-        Table { occupied: occupied.into(), ranks, entries: entries.into(), lists: lists.into() }
+        let mut set_before = room::of(lines)?;
+        set_before.extend(ranks(&occupied));
+        Ok(Table { occupied: occupied.into(), ranks: set_before.into(), entries: entries.into(), lists: lists.into() })
     }
 
     /// What is wrong with a table that was read from a file, if anything is, for ids below `items`.

@@ -78,7 +78,7 @@ fn index(items: &[BitString], bits: usize, radius: u32) -> HammingIndex<'static>
 fn with_cuts(items: &[BitString], bits: usize, radius: u32, cuts: Vec<cut::Cut>) -> HammingIndex<'static> {
     let mut index = HammingIndex::of_checked(HammingSpec { bits: bits as u32, radius, seed: Seed::new(5) });
     push_all(&mut index, items);
-    index.blocks = Blocks::build_as(cuts, bits as u32, index.spec.seed, &index.rows);
+    index.blocks = Blocks::build_as(cuts, bits as u32, index.spec.seed, &index.rows).unwrap();
     index
 }
 

@@ -3,7 +3,7 @@
 //! Invariant: a text is kept as the set (or bag) of its shingles' hashes, ascending, under the seed that its keys come from; so a
 //! query is cut into shingles once.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, collections::TryReserveError};
 
 use crate::{
     Distance, Family, Metric, Shingler, Symbols,
@@ -210,6 +210,22 @@ impl<'a> Kept<'a> {
     pub(crate) fn distance(&self, family: &Family, query: Item<'_>, slot: u32) -> Option<Distance> {
         let mut room = Vec::new();
         family.distance(query, self.item(slot, &mut room)?).ok()
+    }
+
+    /// Makes room for items in slots of others.
+    pub(crate) fn reserve<'k>(
+        &mut self,
+        items: impl Iterator<Item = (&'k Kept<'k>, u32)>,
+    ) -> Result<(), TryReserveError> {
+        let (mut count, mut varying) = (0, 0);
+        for (other, slot) in items {
+            count += 1;
+            varying += other.varying(slot as usize).map_or(0, <[u64]>::len);
+        }
+        let (words, halves) = self.shape.each();
+        self.ends.to_mut().try_reserve_exact(if self.shape.varies() { count } else { 0 })?;
+        self.words.to_mut().try_reserve_exact(if self.shape.varies() { varying } else { count * words })?;
+        self.halves.to_mut().try_reserve_exact(count * halves)
     }
 
     /// Appends other items, those left out for which `keeps` is false.

@@ -8,7 +8,9 @@
 //! A fingerprint is 32 bits of the band's key under the index's seed. Two different keys share one with probability 2^-32, so
 //! among a million items one query in 4,000 meets one candidate too many in a table; verification rejects it.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, collections::TryReserveError};
+
+use crate::room;
 
 /// Entries of items in all bands, sorted.
 #[derive(Clone, Default)]
@@ -66,19 +68,37 @@ fn push_starts(entries: &[u64], items: u32, starts: &mut Vec<u32>) {
 
 impl Run<'static> {
     /// A run of `items` items; `fill(band, out)` appends the band's entries in any order, sorted runs of them by choice.
-    pub(crate) fn new(bands: usize, items: u32, mut fill: impl FnMut(usize, &mut Vec<u64>)) -> Self {
-        let mut ends = Vec::with_capacity(bands);
-        let mut starts = Vec::with_capacity(bands * addresses(items) as usize);
-        let mut entries = Vec::with_capacity(bands * items as usize);
+    pub(crate) fn new(bands: usize, items: u32, fill: impl FnMut(usize, &mut Vec<u64>)) -> Self {
+        // The stable sort finds sorted runs and merges them.
+        room::expect(Self::sorted_by(<[u64]>::sort, bands, items, fill))
+    }
+
+    /// The same where memory may be refused: the sort needs none, and takes twice as long.
+    pub(crate) fn try_new(
+        bands: usize,
+        items: u32,
+        fill: impl FnMut(usize, &mut Vec<u64>),
+    ) -> Result<Self, TryReserveError> {
+        Self::sorted_by(<[u64]>::sort_unstable, bands, items, fill)
+    }
+
+    fn sorted_by(
+        sort: fn(&mut [u64]),
+        bands: usize,
+        items: u32,
+        mut fill: impl FnMut(usize, &mut Vec<u64>),
+    ) -> Result<Self, TryReserveError> {
+        let mut ends = room::of(bands)?;
+        let mut starts = room::of(bands * addresses(items) as usize)?;
+        let mut entries = room::of(bands * items as usize)?;
         for band in 0..bands {
             let from = entries.len();
             fill(band, &mut entries);
-            // The stable sort finds sorted runs and merges them.
-            entries[from..].sort();
+            sort(&mut entries[from..]);
             push_starts(&entries[from..], items, &mut starts);
             ends.push(entries.len() as u64);
         }
-        Self { items, ends: ends.into(), starts: starts.into(), entries: entries.into() }
+        Ok(Self { items, ends: ends.into(), starts: starts.into(), entries: entries.into() })
     }
 }
 

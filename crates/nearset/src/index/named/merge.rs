@@ -1,6 +1,6 @@
 //! Merging segments, which takes long: begun by who has the index, carried out anywhere, put in place by who has it.
 
-use std::sync::Arc;
+use std::{collections::TryReserveError, sync::Arc};
 
 use super::{
     FANOUT, NamedIndex,
@@ -11,7 +11,7 @@ use crate::{Index, hash::ByteHash, index::Removed};
 /// Segments of an index, and what becomes of them: see [`NamedIndex::merge_due`].
 #[non_exhaustive]
 pub struct SegmentMerge {
-    /// Bytes that it takes until the segments that it replaces are dropped.
+    /// Bytes that it takes until the segments that it replaces are dropped, about.
     pub bytes: u64,
     like: Index<'static>,
     names: ByteHash,
@@ -22,9 +22,13 @@ pub struct SegmentMerge {
 
 impl SegmentMerge {
     /// Merges the segments. This takes a few microseconds per item, and memory.
-    pub fn run(&mut self) {
+    ///
+    /// # Errors
+    /// If there is no memory for the new one. There is nothing to be put in place then, and the index goes on as it is.
+    pub fn run(&mut self) -> Result<(), TryReserveError> {
         let parts: Vec<_> = self.old.iter().map(|placed| (&placed.segment.index, &placed.removed)).collect();
-        self.new = Some(Arc::new(Segment::new(gather(&self.like, &parts), self.names)));
+        self.new = Some(Arc::new(Segment::new(gather(&self.like, &parts)?, self.names)?));
+        Ok(())
     }
 }
 
@@ -33,7 +37,7 @@ impl NamedIndex {
     /// [put in place](Self::put_in_place). One at a time is enough.
     pub fn merge_due(&self) -> Option<SegmentMerge> {
         let old = self.segments_to_merge()?.to_vec();
-        let bytes = old.iter().map(Placed::bytes).sum();
+        let bytes = old.iter().map(Placed::bytes_of_live).sum();
         Some(SegmentMerge { bytes, like: self.newest.emptied(), names: self.names, old, new: None })
     }
 

@@ -15,12 +15,15 @@ mod segment;
 #[cfg(test)]
 mod tests;
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, TryReserveError},
+    sync::Arc,
+};
 
 pub use self::merge::SegmentMerge;
 use self::segment::{Placed, PreparedItem, Segment, gather};
 use super::{Index, IndexError, Neighbour, Removed, Structure};
-use crate::{Distance, Item, hash::ByteHash, item::BatchError};
+use crate::{Distance, Item, hash::ByteHash, item::BatchError, room};
 
 /// Insertions after which the newest items become a segment: few enough to be sorted within a few milliseconds.
 const FULL_ITEMS: u32 = 4096;
@@ -74,7 +77,7 @@ impl From<Index<'static>> for NamedIndex {
         let newest = index.emptied();
         let mut named =
             Self { newest, ids: BTreeMap::new(), bytes_of_names: 0, inserted: 0, segments: Vec::new(), names, len: 0 };
-        named.append(index, Removed::default());
+        room::expect(named.append(index, Removed::default()));
         named
     }
 }
@@ -140,7 +143,8 @@ impl NamedIndex {
         self.len += u64::from(!was_in);
         self.inserted += 1;
         if self.inserted >= FULL_ITEMS || self.newest.bytes() >= FULL_BYTES {
-            self.seal();
+            // Where there is no memory for a segment, they wait for the next insertion.
+            let _ = self.seal();
         }
         !was_in
     }
@@ -164,19 +168,22 @@ impl NamedIndex {
     }
 
     /// Makes a segment of the newest items.
-    fn seal(&mut self) {
-        let gathered = self.gathered();
-        self.newest = gathered.emptied();
+    ///
+    /// # Errors
+    /// If there is no memory for it; nothing has changed then.
+    fn seal(&mut self) -> Result<(), TryReserveError> {
+        let segment = Segment::new(self.gathered()?, self.names)?;
+        self.newest = segment.index.emptied();
         self.ids.clear();
         (self.inserted, self.bytes_of_names) = (0, 0);
-        if !gathered.is_empty() {
-            let segment = Arc::new(Segment::new(gathered, self.names));
-            self.segments.push(Placed { segment, removed: Removed::default() });
+        if segment.len() > 0 {
+            self.segments.push(Placed { segment: Arc::new(segment), removed: Removed::default() });
         }
+        Ok(())
     }
 
     /// The newest items alone, with ids that have no gaps.
-    fn gathered(&self) -> Index<'static> {
+    fn gathered(&self) -> Result<Index<'static>, TryReserveError> {
         gather(&self.newest, &[(&self.newest, &Removed::default())])
     }
 
@@ -270,7 +277,7 @@ impl NamedIndex {
             each(&segment.index, removed.words());
         }
         if !self.ids.is_empty() || self.segments.is_empty() {
-            each(&self.gathered(), &[]);
+            each(&room::expect(self.gathered()), &[]);
         }
     }
 
@@ -278,27 +285,26 @@ impl NamedIndex {
     /// by their number.
     ///
     /// # Errors
-    /// If the specs differ, or items are to be left out that are not there; the index is then unchanged.
+    /// If the specs differ, items are to be left out that are not there, or there is no memory; the items of the index are then the same.
     pub fn take_in(&mut self, index: Index<'static>, left_out: &[u64]) -> Result<(), IndexError> {
         self.newest.expect_alike(&index)?;
         let items = if index.is_gathered() { index.len() as u32 } else { 0 };
         let left_out = Removed::from_words(left_out, items).ok_or(IndexError::LeftOut)?;
-        self.append(index, left_out);
-        Ok(())
+        self.append(index, left_out).map_err(IndexError::Memory)
     }
 
-    fn append(&mut self, index: Index<'static>, mut removed: Removed) {
+    fn append(&mut self, index: Index<'static>, mut removed: Removed) -> Result<(), TryReserveError> {
         if index.is_empty() {
-            return;
+            return Ok(());
         }
-        self.seal();
+        self.seal()?;
         let fits = index.spec() == self.newest.spec() && index.is_gathered() && index.is_named();
         let index = if fits {
             index.with_functions_of(&self.newest)
         } else {
-            gather(&self.newest, &[(&index, &std::mem::take(&mut removed))])
+            gather(&self.newest, &[(&index, &std::mem::take(&mut removed))])?
         };
-        let segment = Segment::new(index, self.names);
+        let segment = Segment::new(index, self.names)?;
         segment.repeats(|slot| {
             removed.insert(slot);
         });
@@ -310,5 +316,6 @@ impl NamedIndex {
         let placed = Placed { segment: Arc::new(segment), removed };
         self.len += u64::from(placed.live());
         self.segments.push(placed);
+        Ok(())
     }
 }

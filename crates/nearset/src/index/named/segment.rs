@@ -1,6 +1,6 @@
 //! Segments: indexes that don't change, with a way from names to items.
 
-use std::sync::Arc;
+use std::{collections::TryReserveError, sync::Arc};
 
 use super::FANOUT;
 use crate::{
@@ -10,6 +10,7 @@ use crate::{
         HammingIndex, LshIndex, Removed, Structure,
         lsh::{Query, Run, entry, slot},
     },
+    room,
     spec::IndexSpec,
 };
 
@@ -34,11 +35,11 @@ pub(super) fn hash_of(names: ByteHash, name: &str) -> u32 {
 }
 
 impl Segment {
-    pub(super) fn new(index: Index<'static>, names: ByteHash) -> Self {
+    pub(super) fn new(index: Index<'static>, names: ByteHash) -> Result<Self, TryReserveError> {
         let items = index.len() as u32;
         let entries = (0..items).map(|slot| entry(hash_of(names, index.label(slot)), slot));
-        let names = Run::new(1, items, |_, out| out.extend(entries.clone()));
-        Self { index, names }
+        let names = Run::try_new(1, items, |_, out| out.extend(entries.clone()))?;
+        Ok(Self { index, names })
     }
 
     pub(super) fn len(&self) -> u32 {
@@ -74,6 +75,12 @@ impl Placed {
         self.segment.bytes() + self.removed.bytes()
     }
 
+    /// What it would take without those that were removed, about.
+    pub(super) fn bytes_of_live(&self) -> u64 {
+        let share = f64::from(self.live()) / f64::from(self.segment.len().max(1));
+        (self.segment.bytes() as f64 * share).ceil() as u64
+    }
+
     /// The slot of a name, if it is in.
     pub(super) fn find(&self, name: &str, hash: u32) -> Option<u32> {
         let mut slots = self.segment.names.bucket(0, hash).iter().map(|&entry| slot(entry));
@@ -100,23 +107,29 @@ pub(super) enum PreparedItem<'i> {
 
 /// An index like this one of the items of others, in their order, but for those in the slots beside each. Who has no name gets its
 /// number for one.
-pub(super) fn gather(like: &Index<'static>, parts: &[(&Index<'static>, &Removed)]) -> Index<'static> {
-    Index(match &like.0 {
+///
+/// # Errors
+/// If there is no memory for it.
+pub(super) fn gather(
+    like: &Index<'static>,
+    parts: &[(&Index<'static>, &Removed)],
+) -> Result<Index<'static>, TryReserveError> {
+    Ok(Index(match &like.0 {
         Structure::Hamming(like) => {
             let parts = parts.iter().filter_map(|(index, except)| match &index.0 {
                 Structure::Hamming(index) => Some((index, *except)),
                 Structure::Lsh(_) => None,
             });
-            Structure::Hamming(HammingIndex::gather(*like.spec(), parts))
+            Structure::Hamming(HammingIndex::gather(*like.spec(), parts)?)
         }
         Structure::Lsh(like) => {
             let parts = parts.iter().filter_map(|(index, except)| match &index.0 {
                 Structure::Lsh(index) => Some((index, *except)),
                 Structure::Hamming(_) => None,
             });
-            Structure::Lsh(LshIndex::gather(like, &parts.collect::<Vec<_>>()))
+            Structure::Lsh(LshIndex::gather(like, &parts.collect::<Vec<_>>())?)
         }
-    })
+    }))
 }
 
 impl Index<'static> {
@@ -148,7 +161,7 @@ impl Index<'static> {
 
     /// An index of the same spec without items.
     pub(super) fn emptied(&self) -> Index<'static> {
-        gather(self, &[])
+        room::expect(gather(self, &[]))
     }
 
     /// The item's name; every item of a segment has one.

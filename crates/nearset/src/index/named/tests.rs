@@ -23,7 +23,7 @@ impl<T> Listed<T> {
 /// Merges everything that is due.
 fn settle(index: &mut NamedIndex) {
     while let Some(mut merge) = index.merge_due() {
-        merge.run();
+        merge.run().unwrap();
         assert!(index.put_in_place(&merge));
     }
 }
@@ -76,11 +76,11 @@ fn whatever_happens_to_it_a_named_index_is_a_list_of_hashes() {
                     assert_eq!(is_new, listed.insert(&name, hash), "{seed}, {step}");
                 }
                 10..14 => assert_eq!(index.remove(&name), listed.remove(&name), "{seed}, {step}"),
-                14..16 => index.seal(),
+                14..16 => index.seal().unwrap(),
                 16 => under_way = under_way.or_else(|| index.merge_due()),
                 17 => {
                     if let Some(mut merge) = under_way.take() {
-                        merge.run();
+                        merge.run().unwrap();
                         index.put_in_place(&merge);
                     }
                 }
@@ -125,7 +125,7 @@ fn texts_are_found_by_their_exact_similarity_in_every_segment() {
         let words: Vec<String> = (0..10).map(|word| format!("w{}", 10 * i + word)).collect();
         assert!(insert(&mut index, &format!("text {i}"), words.join(" ").as_str()));
         if i % 40 == 39 {
-            index.seal();
+            index.seal().unwrap();
         }
     }
     index.remove("text 77");
