@@ -33,7 +33,7 @@ const IOTA: usize = 240;
 const SHORT: usize = 16;
 
 /// Computes the forms of segments.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Segments {
     /// The marks on a letter, by their combining classes.
     marks: Vec<Marks>,
@@ -89,13 +89,15 @@ struct Luck {
     found: i32,
 }
 
+impl Default for Luck {
+    fn default() -> Self {
+        Self { asked: 0, found: Self::MOST }
+    }
+}
+
 impl Luck {
     /// The number of misses after which few are looked up.
     const MOST: i32 = 64;
-
-    const fn new() -> Self {
-        Self { asked: 0, found: Self::MOST }
-    }
 
     #[inline(always)]
     fn tries(&mut self) -> bool {
@@ -114,18 +116,6 @@ impl Luck {
 impl Segments {
     /// Bytes of the longest segment that is remembered.
     pub(super) const LONGEST_KNOWN: usize = SHORT - 1;
-
-    pub(super) const fn new() -> Self {
-        Self {
-            marks: Vec::new(),
-            classes: [0; 4],
-            known: Vec::new(),
-            unknown: 0,
-            luck: Luck::new(),
-            looked_up: false,
-            capacity: 0,
-        }
-    }
 
     /// Returns the number of bytes allocated for marks.
     pub(super) fn capacity(&self) -> usize {

@@ -36,7 +36,7 @@ pub(super) trait Sink {
 pub(super) fn tokenise(text: &str, sink: &mut impl Sink) {
     let bytes = text.as_bytes();
     let mut room = Spans::new();
-    let mut forms = FORMS.take();
+    let mut forms = FORMS.take().unwrap_or_default();
     let mut start = 0;
     while start < bytes.len() {
         let end = bytes.len().min(start + CHUNK);
@@ -58,13 +58,14 @@ pub(super) fn tokenise(text: &str, sink: &mut impl Sink) {
         };
     }
     if forms.bytes.capacity() + forms.segments.capacity() <= MOST_KEPT {
-        FORMS.set(forms);
+        FORMS.set(Some(forms));
     }
 }
 
 thread_local! {
-    /// Kept from text to text: touching new memory costs more than computing a long word in it.
-    static FORMS: Cell<Forms> = const { Cell::new(Forms::new()) };
+    /// Kept from text to text: touching new memory costs more than computing a long word in it. Boxed, since moving it costs more than
+    /// cutting a line of a few words.
+    static FORMS: Cell<Option<Box<Forms>>> = const { Cell::new(None) };
 }
 
 /// Returns whether a character from U+0300 to U+0344 is next: the most common marks.
@@ -265,6 +266,7 @@ impl Word {
 }
 
 /// Scratch space for the form of one word and for computing it.
+#[derive(Default)]
 struct Forms {
     bytes: Vec<u8>,
     segments: Segments,
@@ -272,17 +274,7 @@ struct Forms {
     words: usize,
 }
 
-impl Default for Forms {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
 impl Forms {
-    const fn new() -> Self {
-        Self { bytes: Vec::new(), segments: Segments::new(), words: 0 }
-    }
-
     /// Writes at `at` the form of the segment that begins at `text[from]` and goes on from `next` on, in a span that
     /// ends at `to`, and of segments that follow without a gap in the same word. Returns where the form ends, and where
     /// the next character begins.
