@@ -22,6 +22,7 @@ use crate::allocator::touch_zeros;
 use crate::memory::{self, Floor, Need};
 use crate::refusal::{Outcome, Refusal};
 use crate::server::{self, Call, Run, api};
+use crate::stats;
 
 /// What takes about this many bytes of memory to be read or written is done in place: a millisecond or two.
 pub const SMALL: u64 = 8 << 20;
@@ -260,6 +261,7 @@ fn work_in(
     if !is_long || !call.can_wait() {
         return work(&Worker::Command(call));
     }
+    stats::ON_THREADS.add(1);
     // SAFETY: the context is the command's own, and its client can be blocked. The arguments are kept beyond the command.
     let waiting = unsafe {
         let client = api!(RedisModule_BlockClient(call.context(), None, None, None, 0));

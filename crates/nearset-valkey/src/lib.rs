@@ -8,7 +8,7 @@
 //! `near.memory-limit`, `maxmemory` and what the system gives.
 //!
 //! `unsafe` is where the server's C functions are called, and nowhere else: `allocator`, `background`, `seed`, `server`, `info`, `data_type`,
-//! `stream`, `config`, `commands::register`.
+//! `stats`, `stream`, `config`, `commands::register`.
 
 // Nothing is public but the functions that the server calls when it loads the module.
 #![allow(missing_docs)]
@@ -23,6 +23,7 @@ mod config;
 #[allow(unsafe_code)]
 mod data_type;
 mod fields;
+mod fill;
 mod index;
 #[allow(unsafe_code)]
 mod info;
@@ -34,6 +35,8 @@ mod refusal;
 mod seed;
 #[allow(unsafe_code)]
 mod server;
+#[allow(unsafe_code)]
+mod stats;
 #[allow(unsafe_code)]
 mod stream;
 mod value;
@@ -59,6 +62,7 @@ fn start(context: &Context, _arguments: &[RedisString]) -> Status {
         return Status::Err;
     }
     server::announce(ctx);
+    stats::register(ctx);
     Status::Ok
 }
 

@@ -20,6 +20,7 @@ use crate::info::{self, ServerMemory};
 #[cfg(debug_assertions)]
 use crate::memory;
 use crate::refusal::{Outcome, Refusal};
+use crate::stats;
 use crate::value::Value;
 
 /// Calls a function of the module API, which is there from version 7 of the server on.
@@ -63,6 +64,7 @@ fn answer_as(
     argc: c_int,
     run: Run,
 ) -> c_int {
+    stats::COMMANDS.add(is_first.into());
     // SAFETY: the server passes `argc` arguments that live until the command ends.
     let arguments = unsafe { slice::from_raw_parts(argv, argc as usize) };
     let call = Call { ctx, arguments, is_first };
@@ -133,6 +135,7 @@ impl<'a> Call<'a> {
 
     /// Answers with a refusal or a panic, if there was one.
     pub fn end(&self, outcome: std::thread::Result<Outcome>) {
+        stats::REFUSED.add(u64::from(!matches!(outcome, Ok(Ok(())))));
         match outcome {
             Ok(Ok(())) => {}
             Ok(Err(Refusal::Arity)) => {
@@ -448,8 +451,14 @@ impl<V: Stored> Key<'_, V> {
     /// Tells transactions and clients that watch this key what happened to it.
     pub fn changed(&self, event: &CStr) {
         // SAFETY: context and name are the command's own.
+        unsafe { api!(RedisModule_SignalModifiedKey(self.ctx, self.name)) };
+        self.publish(event);
+    }
+
+    /// Tells clients that listen what else a change came to.
+    pub fn publish(&self, event: &CStr) {
+        // SAFETY: as above.
         unsafe {
-            api!(RedisModule_SignalModifiedKey(self.ctx, self.name));
             api!(RedisModule_NotifyKeyspaceEvent(self.ctx, raw::REDISMODULE_NOTIFY_MODULE, event.as_ptr(), self.name));
         }
     }

@@ -34,6 +34,8 @@ pub mod spec;
 pub use bloom::BloomFilter;
 pub use codec::{Check, DecodeError, Kind, Opening, length_of};
 pub use family::{Family, Layout, Metric, MetricError, MetricName, Shape};
+#[cfg(feature = "server")]
+pub use filter::Progress;
 pub use filter::{Filter, GenerationState, InsertError, Match, Overfull};
 pub use hash::{Rng, Seed};
 pub use index::{Index, Neighbour};

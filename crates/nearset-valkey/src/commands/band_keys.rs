@@ -7,7 +7,7 @@ use nearset::family::Key as BandKey;
 use nearset::{InsertError, Match};
 
 use super::docs::{Argument, Command, Keys, entry};
-use super::items::{hold_bytes, inserted, reply_all, reserve_room};
+use super::items::{asked, counted, hold_bytes, inserted, reply_all, reserve_room};
 use super::{expect, expect_mut};
 use crate::items::with_room;
 use crate::memory::{self, Need};
@@ -82,18 +82,18 @@ fn add(call: &Call<'_>) -> Outcome {
     let (counting, items) = parse(call)?;
     let mut key = call.write(1)?;
     let filter = expect_mut(&mut key)?;
-    with_room(items, |room| {
+    let change = with_room(items, |room| {
         read(call, filter, items, &mut room.keys)?;
         reserve_room(call, filter, items.len())?;
-        let found = filter.insert_keys(&room.keys).map_err(Refusal::because)?;
+        let (found, change) = counted(filter, items.len(), |filter| filter.insert_keys(&room.keys))?;
         if counting {
             reply_counted(call, &found);
         } else {
             reply_all(call, found.iter().map(|found| !found.near));
         }
-        Ok(())
+        Ok(change)
     })?;
-    inserted(call, &key);
+    inserted(call, &key, change);
     Ok(())
 }
 
@@ -107,7 +107,7 @@ fn exist(call: &Call<'_>) -> Outcome {
     let filter = expect(&key)?;
     with_room(items, |room| {
         read(call, filter, items, &mut room.keys)?;
-        let found = filter.contains_keys(&room.keys).map_err(Refusal::because)?;
+        let found = asked(items.len(), || filter.contains_keys(&room.keys))?;
         if counting {
             reply_counted(call, &found);
         } else {

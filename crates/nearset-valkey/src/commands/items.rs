@@ -8,10 +8,12 @@ use super::docs::{Argument, Command, Keys, entry};
 use super::{expect, expect_functions, expect_mut};
 use crate::background;
 use crate::config;
+use crate::fill::{Before, Change};
 use crate::items::{read_all, read_one, with_room};
 use crate::memory::{self, Need};
 use crate::refusal::{Outcome, Refusal, refuse};
 use crate::server::{self, Arguments, Call};
+use crate::stats;
 use crate::value::{bytes_to_copy, weight};
 
 pub const ITEM: Argument = Argument::one_of(
@@ -157,9 +159,29 @@ pub fn hold_bytes(call: &Call<'_>, items: Arguments<'_>) -> Outcome<u64> {
     )
 }
 
-pub fn inserted(call: &Call<'_>, key: &server::Key<'_>) {
+/// Inserts so many items into a filter, and counts them.
+pub fn counted<T>(
+    filter: &mut Filter<'_>,
+    items: usize,
+    insert: impl FnOnce(&mut Filter<'_>) -> Result<T, InsertError>,
+) -> Outcome<(T, Change)> {
+    let before = Before::of(filter);
+    let new = stats::hashing(|| insert(filter)).map_err(Refusal::because)?;
+    stats::ADDED.add(items as u64);
+    Ok((new, before.and_now(filter, items)))
+}
+
+/// Looks so many items up, and counts them.
+pub fn asked<T, E: std::fmt::Display>(items: usize, look: impl FnOnce() -> Result<T, E>) -> Outcome<T> {
+    let found = stats::hashing(look).map_err(Refusal::because)?;
+    stats::ASKED.add(items as u64);
+    Ok(found)
+}
+
+pub fn inserted(call: &Call<'_>, key: &server::Key<'_>, change: Change) {
     call.replicate();
     key.changed(c"near.add");
+    change.publish(key);
 }
 
 fn add(call: &Call<'_>) -> Outcome {
@@ -167,13 +189,13 @@ fn add(call: &Call<'_>) -> Outcome {
     expect_functions(call, Some(&mut key))?;
     let filter = expect_mut(&mut key)?;
     let arguments = call.arguments_from(2);
-    let new = with_room(arguments, |room| {
+    let (new, change) = with_room(arguments, |room| {
         hold_batch(call, filter, arguments)?;
         let item = read_one(filter.spec().metric(), arguments, &mut room.copies)?;
         reserve_room(call, filter, 1)?;
-        filter.insert(item, &mut room.hashed).map_err(Refusal::because)
+        counted(filter, 1, |filter| filter.insert(item, &mut room.hashed))
     })?;
-    inserted(call, &key);
+    inserted(call, &key, change);
     call.integer(new.into());
     Ok(())
 }
@@ -187,23 +209,24 @@ pub fn add_items(call: &Call<'_>, key: &mut server::Key<'_>, first: usize) -> Ou
     expect_functions(call, Some(key))?;
     let filter = expect_mut(key)?;
     let arguments = call.arguments_from(first);
-    let new = with_room(arguments, |room| {
+    let (new, change) = with_room(arguments, |room| {
         hold_batch(call, filter, arguments)?;
         let items = read_all(filter.spec().metric(), arguments, &mut room.copies)?;
         reserve_room(call, filter, items.len())?;
-        filter.insert_all(items).map_err(Refusal::because)
+        counted(filter, items.len(), |filter| filter.insert_all(items))
     })?;
     call.replicate_items(MADD.name, first);
     key.changed(c"near.add");
+    change.publish(key);
     reply_all(call, new);
     Ok(())
 }
 
 /// Adds items to a filter that no key has yet.
-pub fn add_to(filter: &mut Filter<'_>, arguments: Arguments<'_>) -> Outcome<Vec<bool>> {
+pub fn add_to(filter: &mut Filter<'_>, arguments: Arguments<'_>) -> Outcome<(Vec<bool>, Change)> {
     with_room(arguments, |room| {
         let items = read_all(filter.spec().metric(), arguments, &mut room.copies)?;
-        filter.insert_all(items).map_err(Refusal::because)
+        counted(filter, items.len(), |filter| filter.insert_all(items))
     })
 }
 
@@ -220,7 +243,7 @@ fn exists(call: &Call<'_>) -> Outcome {
     let near = with_room(arguments, |room| {
         hold_batch(call, filter, arguments)?;
         let item = read_one(filter.spec().metric(), arguments, &mut room.copies)?;
-        filter.contains_near(item, &mut room.hashed).map_err(Refusal::because)
+        asked(1, || filter.contains_near(item, &mut room.hashed))
     })?;
     call.integer(near.into());
     Ok(())
@@ -238,7 +261,7 @@ fn exist(call: &Call<'_>) -> Outcome {
     let near = with_room(arguments, |room| {
         hold_batch(call, filter, arguments)?;
         let items = read_all(filter.spec().metric(), arguments, &mut room.copies)?;
-        filter.contains_all(items).map_err(Refusal::because)
+        asked(items.len(), || filter.contains_all(items))
     })?;
     reply_all(call, near);
     Ok(())
@@ -252,7 +275,7 @@ fn hits(call: &Call<'_>) -> Outcome {
     let found = with_room(arguments, |room| {
         hold_batch(call, filter, arguments)?;
         let item = read_one(filter.spec().metric(), arguments, &mut room.copies)?;
-        filter.find(item, &mut room.hashed).map_err(Refusal::because)
+        asked(1, || filter.find(item, &mut room.hashed))
     })?;
     if filter.bytes() <= background::SMALL || !call.can_wait() {
         reply_hits(call, filter, found);

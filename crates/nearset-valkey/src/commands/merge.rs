@@ -9,6 +9,7 @@ use super::docs::{Argument, Command, Keys, entry};
 use super::expect;
 use crate::background::{self, Ending, Job};
 use crate::data_type::Stored;
+use crate::fill::{Before, Change};
 use crate::items::shown;
 use crate::memory::{self, Floor, Need};
 use crate::refusal::{Outcome, Refusal, refuse};
@@ -60,11 +61,13 @@ fn merge(call: &Call<'_>) -> Outcome {
         };
         return merge_later(call, floor, &mut destination, &mut opened);
     }
-    match target {
+    let change = match target {
         Some(filter) => {
             let floor = check(call, filter, &sources, 0, bytes_to_copy(filter, u64::MAX))?;
+            let before = Before::of(filter);
             merge_all(filter, &sources)?;
             drop(floor);
+            before.and_now(filter, 0)
         }
         None => {
             let floor = check(call, first, rest, weight(first), 0)?;
@@ -74,10 +77,13 @@ fn merge(call: &Call<'_>) -> Outcome {
             let sources = opened.iter().map(expect).collect::<Outcome<Vec<_>>>()?;
             merge_all(&mut filter, &sources[1..])?;
             drop(floor);
+            let change = Before::NOTHING.and_now(&filter, 0);
             destination.set(Value::of(filter));
+            change
         }
-    }
-    merged(call, &destination);
+    };
+    merged(call, &destination, change);
+    call.ok();
     Ok(())
 }
 
@@ -135,7 +141,7 @@ fn merge_shared(mut filters: Vec<Filter<'static>>) -> Outcome<Filter<'static>> {
 
 /// Puts the merged filter into its place, if nothing happened to any of them in between; returns what was there before. Where there
 /// was no memory for another one, the filter that is there takes in the others, which takes none unless copies of it share its tables.
-fn put(call: &Call<'_>, job: &Arc<Job>, merged: Outcome<Filter<'static>>) -> Outcome<Option<Filter<'static>>> {
+fn put(call: &Call<'_>, job: &Arc<Job>, made: Outcome<Filter<'static>>) -> Outcome<Option<Filter<'static>>> {
     let is_marked = |value: Option<&Value>| {
         value.is_some_and(|value| value.job.as_ref().is_some_and(|found| Arc::ptr_eq(found, job)))
     };
@@ -146,7 +152,8 @@ fn put(call: &Call<'_>, job: &Arc<Job>, merged: Outcome<Filter<'static>>) -> Out
     if !(is_new || is_marked(destination.value())) || !all.all(is_marked) {
         return refuse!("one of the keys was changed while they were merged: send the command again");
     }
-    let old = match (destination.value_mut(), merged) {
+    let before = destination.value().and_then(|value| value.filter.as_ref()).map_or(Before::NOTHING, Before::of);
+    let old = match (destination.value_mut(), made) {
         (Some(value), Ok(merged)) => value.filter.replace(merged),
         (Some(value), Err(refusal @ Refusal::Memory(_))) => {
             let filter = value.filter_mut()?;
@@ -162,8 +169,9 @@ fn put(call: &Call<'_>, job: &Arc<Job>, merged: Outcome<Filter<'static>>) -> Out
         }
         (_, Err(refusal)) => return Err(refusal),
     };
-    call.replicate();
-    destination.changed(c"near.merge");
+    let now = destination.value().map_or_else(|| Err(super::no_key()), Value::filter)?;
+    let change = before.and_now(now, 0);
+    merged(call, &destination, change);
     Ok(old)
 }
 
@@ -197,8 +205,8 @@ fn merge_all(filter: &mut Filter<'static>, sources: &[&Filter<'static>]) -> Outc
     sources.iter().try_for_each(|source| filter.merge(source)).map_err(Refusal::because)
 }
 
-fn merged(call: &Call<'_>, key: &Key<'_>) {
+fn merged(call: &Call<'_>, key: &Key<'_>, change: Change) {
     call.replicate();
     key.changed(c"near.merge");
-    call.ok();
+    change.publish(key);
 }

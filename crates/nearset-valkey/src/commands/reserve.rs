@@ -113,7 +113,7 @@ fn insert(call: &Call<'_>) -> Outcome {
         let description = worker.unlocked(|call| options::describe(call.arguments(2..items - 1), limit))?;
         let mut filter = make(worker, &description)?;
         worker.locked(|call| hold_batch(call, &filter, call.arguments_from(items)))?;
-        let new = worker.unlocked(|call| add_to(&mut filter, call.arguments_from(items)))?;
+        let (new, change) = worker.unlocked(|call| add_to(&mut filter, call.arguments_from(items)))?;
         worker.locked(|call| {
             let mut key = call.write_during(1)?;
             // Another client was faster.
@@ -125,6 +125,7 @@ fn insert(call: &Call<'_>) -> Outcome {
             call.replicate_items(MADD.name, items);
             key.changed(c"near.reserve");
             key.changed(c"near.add");
+            change.publish(&key);
             reply_all(call, new);
             Ok(())
         })

@@ -219,6 +219,18 @@ impl<'a> Generation<'a> {
         }
     }
 
+    /// Whether [`Self::load`] is known without a look at all tables.
+    #[cfg(any(test, feature = "server"))]
+    pub(crate) fn counts_load(&self) -> bool {
+        match self {
+            Generation::Near(filter) => filter.tables().counts_ones(),
+            Generation::Exact(filter) => match filter.store() {
+                Store::Keys(tables) => tables.counts_ones(),
+                Store::Folds(_) => true,
+            },
+        }
+    }
+
     /// The most that [`Self::load`] can be after so many more items: were all their bits new.
     pub(crate) fn most_load_with(&self, items: u64) -> f64 {
         match self {

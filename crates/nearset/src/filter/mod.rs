@@ -24,6 +24,8 @@ mod generation;
 pub(crate) mod laws;
 mod merge;
 pub(crate) mod near;
+#[cfg(any(test, feature = "server"))]
+mod progress;
 pub(crate) mod tables;
 #[cfg(test)]
 mod tests;
@@ -35,6 +37,8 @@ pub(crate) use exact::ExactNearFilter;
 pub(crate) use generation::Generation;
 pub use generation::GenerationState;
 pub(crate) use near::NearFilter;
+#[cfg(feature = "server")]
+pub use progress::Progress;
 
 use std::collections::VecDeque;
 

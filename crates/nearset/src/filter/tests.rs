@@ -208,6 +208,26 @@ fn a_window_knows_the_last_ones_and_no_older_ones() {
 }
 
 #[test]
+fn progress_is_by_distinct_items_where_these_are_counted_along_and_not_forgotten() {
+    let items = strings(CAPACITY as usize, 31);
+    each(|name, mut filter| {
+        let half = CAPACITY as usize / 2;
+        filter.insert_all(&items[..half]).unwrap();
+        filter.insert_all(&items[..half]).unwrap();
+        let progress = filter.progress().unwrap();
+        assert_eq!((progress.generations, progress.items, progress.capacity), (1, 2 * half as u64, CAPACITY), "{name}");
+        let forgets = matches!(filter.terms().unwrap().when_full, WhenFull::Forget { .. });
+        assert_eq!(progress.ends_by_load, !forgets, "{name}");
+        let is_told = !forgets && filter.newest().counts_load();
+        let expected = if is_told { 0.5 } else { 1.0 };
+        // Loads are estimates: six sigma of some 50 items in tables of 500 bits.
+        assert!((progress.fill - expected).abs() < 0.1, "{name}: {progress:?}");
+        assert_eq!(progress.fill == 1.0, !is_told, "{name}: {progress:?}");
+    });
+    assert_eq!(Filter::new(&specs()[0].1).unwrap().progress(), None);
+}
+
+#[test]
 fn repeats_and_what_it_was_made_for_do_not_fill_a_filter() {
     let items = strings(120, 4);
     for (name, spec) in specs() {

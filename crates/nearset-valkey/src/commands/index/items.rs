@@ -14,6 +14,7 @@ use crate::items::{id, number, read_first, read_named, shown, with_room};
 use crate::memory::{self, Need};
 use crate::refusal::{Outcome, Refusal, refuse};
 use crate::server::{Arguments, Call};
+use crate::stats;
 
 /// The most ids that a search gives.
 const MOST_FOUND: usize = 10_000;
@@ -95,8 +96,9 @@ fn add(call: &Call<'_>) -> Outcome {
     hold(call, value, metric, arguments)?;
     let new = with_room(arguments, |room| {
         let items = read_named(metric, arguments, &mut room.copies)?;
-        value.index().insert(items).map_err(refused)
+        stats::hashing(|| value.index().insert(items)).map_err(refused)
     })?;
+    stats::ADDED.add(new.len() as u64);
     value.merge_if_due();
     call.replicate();
     key.changed(c"near.index.add");
@@ -161,10 +163,11 @@ fn find(call: &Call<'_>, index: &NamedIndex, metric: Option<Metric>, near: Optio
     with_room(arguments, |room| {
         let (item, options) = read_first(metric, arguments, &mut room.copies)?;
         let (top, within) = search_options(near, metric, options)?;
-        let found = match index.search(item, Some(top), within, budget) {
+        let found = match stats::hashing(|| index.search(item, Some(top), within, budget)) {
             Err(IndexError::Budget) => return Ok(false),
             found => found.map_err(Refusal::because)?,
         };
+        stats::ASKED.add(1);
         call.array(found.len());
         for (name, distance) in found {
             call.array(2);
