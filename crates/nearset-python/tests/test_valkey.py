@@ -266,6 +266,11 @@ def test_filters_grow_refuse_and_forget(client):
     assert near[-200:].all() and not near[:600].any() and forgetting.spec.when_full == "forget"
     assert reserve(client, "two", small, generations=2).info()["generations-kept"] == 2
 
+    for key, kept, options in (("day", 5, {}), ("items", 3, {"expire_after": 200}), ("many", 24, {"generations": 24})):
+        timed = reserve(client, key, small, seconds=86_400.5, **options)
+        assert timed.insert_all(distinct(50)).all() and timed.contains_all(distinct(50)).all()
+        assert timed.info()["seconds-kept"] == 86_400.5 and timed.info()["generations-kept"] == kept
+
 
 def test_filters_are_made_by_specs(client, texts):
     planned = reserve(client, "planned", {**GOAL, "capacity": 100}, when_full="grow")

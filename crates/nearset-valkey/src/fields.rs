@@ -4,6 +4,7 @@ use nearset::spec::{Terms, WhenFull};
 use nearset::{Filter, FilterSpec, Metric};
 
 use crate::server::Call;
+use crate::window::Window;
 
 /// A value that is told.
 pub enum Field {
@@ -57,6 +58,11 @@ pub fn promise(spec: &FilterSpec) -> Fields {
         None => fields.push(("structure", Field::Text("exact".into()))),
     }
     fields
+}
+
+/// Returns how long a filter remembers, if not by the number of items alone.
+pub fn window_field(window: Option<Window>) -> Option<(&'static str, Field)> {
+    window.map(|window| ("seconds-kept", Field::Number(window.lasts as f64 / 1000.0)))
 }
 
 /// Returns what a metric is.
@@ -128,11 +134,12 @@ pub fn counts(wanted: Option<&[u8]>) -> bool {
 
 /// Returns what a filter promised and how it is now: all fields, or the one of this name, if there is one. Only what is told is
 /// worked out.
-pub fn told(filter: &Filter<'_>, wanted: Option<&[u8]>) -> Fields {
+pub fn told(filter: &Filter<'_>, window: Option<Window>, wanted: Option<&[u8]>) -> Fields {
     let is_wanted = |name: &str| wanted.is_none_or(|wanted| wanted.eq_ignore_ascii_case(name.as_bytes()));
     let now = STATE.iter().filter(|telling| is_wanted(telling.name));
     let now: Fields = now.filter_map(|telling| Some((telling.name, (telling.tell)(filter)?))).collect();
     let mut fields = promise(&filter.spec());
+    fields.extend(window_field(window));
     // A filter that has grown is made for more than what was reserved.
     fields.retain(|(name, _)| is_wanted(name) && now.iter().all(|(told, _)| told != name));
     fields.extend(now);
@@ -140,8 +147,8 @@ pub fn told(filter: &Filter<'_>, wanted: Option<&[u8]>) -> Fields {
 }
 
 /// Returns the names of all fields that there may be.
-pub fn names(spec: &FilterSpec) -> Vec<&'static str> {
-    let mut names: Vec<&str> = promise(spec).into_iter().map(|(name, _)| name).collect();
+pub fn names(spec: &FilterSpec, window: Option<Window>) -> Vec<&'static str> {
+    let mut names: Vec<&str> = promise(spec).into_iter().chain(window_field(window)).map(|(name, _)| name).collect();
     names.retain(|name| STATE.iter().all(|telling| telling.name != *name));
     names.extend(STATE.map(|telling| telling.name));
     names

@@ -23,6 +23,18 @@ pub struct Change {
 }
 
 impl Change {
+    /// Returns that generations were added and forgotten by time, and counts it.
+    pub fn aged(grown: u64, forgotten: u64) -> Self {
+        Self { is_nearly_full: false, grown, forgotten }.counted()
+    }
+
+    fn counted(self) -> Self {
+        stats::NEARLY_FULL.add(self.is_nearly_full.into());
+        stats::GROWN.add(self.grown);
+        stats::FORGOTTEN.add(self.forgotten);
+        self
+    }
+
     /// Publishes it, after the change itself.
     pub fn publish(self, key: &Key<'_>) {
         let events = [
@@ -44,11 +56,7 @@ impl Before {
 
     /// Returns what became of the filter by so many items, and counts it.
     pub fn and_now(&self, filter: &Filter<'_>, items: usize) -> Change {
-        let change = self.change(filter.progress(), items as u64);
-        stats::NEARLY_FULL.add(change.is_nearly_full.into());
-        stats::GROWN.add(change.grown);
-        stats::FORGOTTEN.add(change.forgotten);
-        change
+        self.change(filter.progress(), items as u64).counted()
     }
 
     fn change(&self, now: Option<Progress>, items: u64) -> Change {

@@ -40,6 +40,7 @@ mod stats;
 #[allow(unsafe_code)]
 mod stream;
 mod value;
+mod window;
 
 use allocator::ServerAllocator;
 use data_type::{FILTER_TYPE, INDEX_TYPE};

@@ -12,6 +12,7 @@ use nearset::{FilterSpec, HammingSpec, Index, Metric, MetricError, MetricName, S
 use crate::items::{number, shown};
 use crate::refusal::{Outcome, Refusal, refuse};
 use crate::server::Arguments;
+use crate::window::{self, USUAL_GENERATIONS};
 use crate::{config, seed};
 
 #[derive(Default)]
@@ -27,6 +28,7 @@ struct Wishes {
     seed: Option<Seed>,
     when_full: Option<WhenFull>,
     expire_after: Option<Expiry>,
+    lasts: Option<u64>,
     minimise: Option<Minimise>,
     far_model: Option<FarModel>,
 }
@@ -37,13 +39,21 @@ enum Expiry {
     Generations(u32),
 }
 
-/// Returns the filter that the options ask for, nothing of it allocated; a description is held against a limit on work.
-pub fn describe(mut arguments: Arguments<'_>, limit: WorkLimit) -> Outcome<FilterSpec> {
+/// A filter that is asked for, nothing of it allocated.
+pub struct Reservation {
+    pub spec: FilterSpec,
+    /// How many milliseconds it remembers, if not by the number of items alone.
+    pub lasts: Option<u64>,
+}
+
+/// Returns the filter that the options ask for; a description is held against a limit on work.
+pub fn describe(mut arguments: Arguments<'_>, limit: WorkLimit) -> Outcome<Reservation> {
     if let Some(first) = arguments.get(0)
         && first.eq_ignore_ascii_case(b"DESCRIPTION")
     {
         let (Some(blob), 2) = (arguments.get(1), arguments.len()) else { return Err(Refusal::Arity) };
-        return FilterSpec::decode(blob, limit).map_err(Refusal::because);
+        let spec = FilterSpec::decode(blob, limit).map_err(Refusal::because)?;
+        return Ok(Reservation { spec, lasts: None });
     }
     let mut wishes = Wishes::default();
     while let Some(name) = arguments.next() {
@@ -135,6 +145,11 @@ impl Wishes {
                 once("WHENFULL", &mut self.when_full, value("WHENFULL", rest, |text| word(text, &words))?)
             }
             b"EXPIRE-AFTER" => {
+                if rest.get(1).is_some_and(|unit| unit.eq_ignore_ascii_case(b"SECONDS")) {
+                    let lasts = value("EXPIRE-AFTER", rest, |text| real(text).and_then(window::milliseconds))?;
+                    rest.next();
+                    return once("EXPIRE-AFTER … SECONDS", &mut self.lasts, lasts);
+                }
                 let expiry = Self::expiry(rest)?;
                 once("EXPIRE-AFTER", &mut self.expire_after, expiry)
             }
@@ -172,14 +187,15 @@ impl Wishes {
         Ok(Expiry::Items(count))
     }
 
-    fn describe(self) -> Outcome<FilterSpec> {
+    fn describe(self) -> Outcome<Reservation> {
         let (name, metric, near) = self.metric()?;
         let Some(capacity) = self.capacity else { return refuse!("{NO_CAPACITY}") };
-        let mut request = Request::new(metric, near).capacity(capacity).when_full(self.when_full(capacity)?);
+        let (when_full, lasts) = (self.when_full(capacity)?, self.lasts);
+        let mut request = Request::new(metric, near).capacity(capacity).when_full(when_full);
         request.max_false_positive = self.max_false_positive;
         let plan = self.wished(request).plan_filter().map_err(|error| unplanned(name, error))?;
         plan.spec.check(WorkLimit::Usual).map_err(Refusal::because)?;
-        Ok(plan.spec)
+        Ok(Reservation { spec: plan.spec, lasts })
     }
 
     /// Bit strings are compared so fast that none needs to be missed; other items are found by a plan.
@@ -188,7 +204,7 @@ impl Wishes {
         let verified = [
             ("MAXFP", self.max_false_positive.is_some()),
             ("WHENFULL", self.when_full.is_some()),
-            ("EXPIRE-AFTER", self.expire_after.is_some()),
+            ("EXPIRE-AFTER", self.expire_after.is_some() || self.lasts.is_some()),
         ];
         if let Some((option, _)) = verified.into_iter().find(|(_, given)| *given) {
             return refuse!("{option} says nothing to an index, which compares what it finds and grows: leave it out");
@@ -245,7 +261,11 @@ impl Wishes {
     }
 
     fn when_full(&self, capacity: u64) -> Outcome<WhenFull> {
-        match (&self.expire_after, self.when_full) {
+        let usual = self.lasts.map(|_| Expiry::Generations(USUAL_GENERATIONS));
+        match (self.expire_after.as_ref().or(usual.as_ref()), self.when_full) {
+            (Some(Expiry::Generations(..=1)), _) if self.lasts.is_some() => {
+                refuse!("EXPIRE-AFTER: to remember for a time, a filter has 2 generations or more")
+            }
             (Some(_), Some(_)) => {
                 refuse!("EXPIRE-AFTER says already what happens when the filter is full: leave WHENFULL out")
             }

@@ -334,6 +334,25 @@ impl<'a> Call<'a> {
         };
     }
 
+    /// Sends `command key seconds AT next ROTATE generations` on, before or in place of the command.
+    pub fn replicate_window(&self, command: &CStr, key: &Key<'_>, seconds: &str, next: u64, generations: u64) {
+        // SAFETY: as above; the format names a string of the server's, a buffer with its length, and a C string and a number, twice.
+        unsafe {
+            api!(RedisModule_Replicate(
+                self.ctx,
+                command.as_ptr(),
+                c"sbclcl".as_ptr(),
+                key.name,
+                seconds.as_ptr().cast::<c_char>(),
+                seconds.len(),
+                c"AT".as_ptr(),
+                next as c_longlong,
+                c"ROTATE".as_ptr(),
+                generations as c_longlong
+            ))
+        };
+    }
+
     /// Opens a key for reading; `None` if there is no such key.
     pub fn read<V: Stored>(&self, argument: usize) -> Outcome<Option<Key<'_, V>>> {
         let key = self.open(argument, raw::REDISMODULE_READ);
@@ -450,9 +469,14 @@ impl<V: Stored> Key<'_, V> {
 
     /// Tells transactions and clients that watch this key what happened to it.
     pub fn changed(&self, event: &CStr) {
+        self.signal();
+        self.publish(event);
+    }
+
+    /// Tells transactions that watch this key that it is another.
+    pub fn signal(&self) {
         // SAFETY: context and name are the command's own.
         unsafe { api!(RedisModule_SignalModifiedKey(self.ctx, self.name)) };
-        self.publish(event);
     }
 
     /// Tells clients that listen what else a change came to.
@@ -469,6 +493,12 @@ impl<V: Stored> Drop for Key<'_, V> {
         // SAFETY: the key is open, and closed once; the server takes a null pointer.
         unsafe { api!(RedisModule_CloseKey(self.key)) };
     }
+}
+
+/// Returns the time, in milliseconds since 1970.
+pub fn now() -> u64 {
+    // SAFETY: the function takes nothing.
+    u64::try_from(unsafe { api!(RedisModule_Milliseconds()) }).unwrap_or(0)
 }
 
 /// Something that is looked after from time to time; true as long as it is to be looked after again.

@@ -161,6 +161,23 @@ impl Journal {
         };
     }
 
+    /// Writes `command key seconds AT next`.
+    pub fn window(&self, command: &CStr, seconds: &str, next: u64) {
+        // SAFETY: as above, with a buffer, a C string and a number.
+        unsafe {
+            api!(RedisModule_EmitAOF(
+                self.io,
+                command.as_ptr(),
+                c"sbcl".as_ptr(),
+                self.key,
+                seconds.as_ptr().cast::<c_char>(),
+                seconds.len(),
+                c"AT".as_ptr(),
+                next as c_longlong
+            ))
+        };
+    }
+
     /// Writes `command key bytes`.
     pub fn write(&self, command: &CStr, bytes: &[u8]) {
         // SAFETY: as above, with one buffer.

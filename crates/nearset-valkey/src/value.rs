@@ -21,6 +21,7 @@ use crate::memory;
 use crate::refusal::{Outcome, Refusal, refuse};
 use crate::server::Call;
 use crate::stream::{Digest, Journal, Part, Stream};
+use crate::window::{Window, expect_window, seconds};
 
 /// So many bytes go into one string of the server's files, and are the most that saving a filter takes beside it.
 pub const PIECE: usize = 1 << 20;
@@ -28,10 +29,13 @@ pub const PIECE: usize = 1 << 20;
 /// Bits of the parts of a value in a file.
 const FILTER: u64 = 1;
 const INCOMING: u64 = 2;
+const WINDOW: u64 = 4;
 
 pub struct Value {
     pub filter: Option<Filter<'static>>,
     pub incoming: Option<Incoming>,
+    /// How long the filter remembers, if not by the number of items alone.
+    pub window: Option<Window>,
     /// Whether `COPY` made it.
     is_copy: bool,
     /// What is under way with it.
@@ -47,6 +51,12 @@ impl Value {
         Self::loaded(Some(filter), None)
     }
 
+    /// The same, with a filter that remembers for so long.
+    pub fn lasting(mut self, window: Option<Window>) -> Self {
+        self.window = window;
+        self
+    }
+
     /// What has come so far of a filter.
     pub fn begun(incoming: Incoming) -> Self {
         Self::loaded(None, Some(incoming))
@@ -54,7 +64,7 @@ impl Value {
 
     /// What a file of the server's holds.
     pub fn loaded(filter: Option<Filter<'static>>, incoming: Option<Incoming>) -> Self {
-        Self { filter, incoming, is_copy: false, job: None, dump: None, drawing: None }
+        Self { filter, incoming, window: None, is_copy: false, job: None, dump: None, drawing: None }
     }
 
     /// Returns the filter, unless it has not come in whole.
@@ -64,6 +74,12 @@ impl Value {
 
     pub fn filter_mut(&mut self) -> Outcome<&mut Filter<'static>> {
         self.filter.as_mut().ok_or_else(|| not_yet(self.incoming.as_ref()))
+    }
+
+    /// Returns the filter as it is now for another thread, with how long it remembers.
+    pub fn shared(&mut self) -> Outcome<Self> {
+        let window = self.window;
+        Ok(Self::of(self.filter_mut()?.share()).lasting(window))
     }
 
     /// Calls `each` with each part's bit, and with what writes it.
@@ -82,17 +98,21 @@ impl Stored for Value {
         &FILTER_TYPE
     }
 
-    /// Encoding 1 is a number whose bits say which parts follow, then the parts.
+    /// Encoding 1 is a number whose bits say which parts follow, then the parts; of a window two numbers.
     fn save(&self, to: &Stream) {
-        let mut present = 0;
+        let mut present = if self.window.is_some() { WINDOW } else { 0 };
         self.parts(|bit, _| present |= bit);
         to.put_count(present);
         self.parts(|_, part| to.put_part(part));
+        if let Some(Window { lasts, next }) = self.window {
+            to.put_count(lasts);
+            to.put_count(next);
+        }
     }
 
     fn load(from: &Stream) -> Result<Self, String> {
         let present = from.count()?;
-        if present == 0 || present & !(FILTER | INCOMING) != 0 {
+        if present & (FILTER | INCOMING) == 0 || present & !(FILTER | INCOMING | WINDOW) != 0 {
             return Err(format!("it has parts {present}, which this module does not know: the data is damaged"));
         }
         let mut value = Value::loaded(None, None);
@@ -102,11 +122,22 @@ impl Stored for Value {
         if present & INCOMING != 0 {
             value.incoming = Some(from.part()?);
         }
+        if present & WINDOW != 0 {
+            let window = Window { lasts: from.count()?, next: from.count()? };
+            let forgets = value.filter.as_ref().is_some_and(|filter| expect_window(filter).is_ok());
+            if !forgets || !window.is_possible() {
+                return Err("its window is none that a filter can have: the data is damaged".into());
+            }
+            value.window = Some(window);
+        }
         Ok(value)
     }
 
     fn rewrite(&self, journal: &Journal) {
         self.parts(|_, part| journal.load(c"NEAR.LOAD", part, Some(c"REPLACE")));
+        if let Some(Window { lasts, next }) = self.window {
+            journal.window(c"NEAR.WINDOW", &seconds(lasts), next);
+        }
     }
 
     fn digest(&self, digest: &Digest) {
@@ -114,6 +145,10 @@ impl Stored for Value {
             Pieces::cut(part, |piece| digest.add(piece));
             digest.end();
         });
+        if let Some(Window { lasts, next }) = self.window {
+            [lasts, next].iter().for_each(|number| digest.add(&number.to_le_bytes()));
+            digest.end();
+        }
     }
 
     /// Memory, both parts together. Functions count once they are drawn, and not for a copy, which shares them.
@@ -135,7 +170,7 @@ impl Stored for Value {
         });
         let filter = filter.transpose().map_err(|error| memory::refused("the copy", error))?;
         let incoming = self.incoming.as_ref().map(Incoming::copy).transpose()?;
-        Ok(Self { filter, incoming, is_copy: true, job: None, dump: None, drawing: None })
+        Ok(Self { filter, incoming, is_copy: true, ..Self::loaded(None, None) }.lasting(self.window))
     }
 
     /// Lets a command wait for what is under way, if it can; else what is under way will find that it is not any more.

@@ -35,7 +35,7 @@ READS = [
     b"NEAR.SPEC",
     b"NEAR.DUMP",
 ]
-WRITES = [b"NEAR.RESERVE", b"NEAR.ADD", b"NEAR.MADD", b"NEAR.ADDKEYS", b"NEAR.MERGE", b"NEAR.LOAD"]
+WRITES = [b"NEAR.RESERVE", b"NEAR.WINDOW", b"NEAR.ADD", b"NEAR.MADD", b"NEAR.ADDKEYS", b"NEAR.MERGE", b"NEAR.LOAD"]
 OF_INDEXES = [b"NEAR.INDEX." + name for name in (b"RESERVE", b"ADD", b"SEARCH", b"GET", b"REM", b"CARD", b"INFO", b"LOAD")]
 OF_ITEMS = [b"NEAR.ADD", b"NEAR.MADD", b"NEAR.EXISTS", b"NEAR.MEXISTS", b"NEAR.HITS"]
 NEED_A_KEY = [
@@ -47,11 +47,13 @@ NEED_A_KEY = [
     b"NEAR.DUMP",
     b"NEAR.ADDKEYS",
     b"NEAR.MERGE",
+    b"NEAR.WINDOW",
 ]
 # The fewest arguments after the name, and the most where there is such a number.
 ARITY = {
     **{name: (2, None) for name in [*OF_ITEMS, b"NEAR.ADDKEYS", b"NEAR.EXISTSKEYS", b"NEAR.MERGE"]},
     b"NEAR.RESERVE": (6, None),
+    b"NEAR.WINDOW": (2, 6),
     b"NEAR.CARD": (1, 1),
     b"NEAR.SPEC": (1, 1),
     b"NEAR.INFO": (1, 2),

@@ -18,6 +18,7 @@ COMMANDS = {
     "NEAR.MADD": ({"write", "denyoom"}, ["k", "item", "item"], ["k"]),
     "NEAR.ADDKEYS": ({"write", "denyoom"}, ["k", "HITS", "keys"], ["k"]),
     "NEAR.MERGE": ({"write", "denyoom"}, ["k", "a", "b", "c"], ["k", "a", "b", "c"]),
+    "NEAR.WINDOW": ({"write", "denyoom"}, ["k", "60", "AT", "1", "ROTATE", "0"], ["k"]),
     "NEAR.LOAD": ({"write", "denyoom"}, ["k", "0", "chunk", "REPLACE"], ["k"]),
     "NEAR.EXISTS": ({"readonly", "fast"}, ["k", "item"], ["k"]),
     "NEAR.MEXISTS": ({"readonly"}, ["k", "item", "item"], ["k"]),

@@ -417,7 +417,7 @@ def test_every_command_has_its_help(client: redis.Redis) -> None:
     docs = pairs(client.execute_command("COMMAND DOCS"))
     ours = {name.upper(): pairs(doc) for name, doc in docs.items() if name.lower().startswith("near.")}
     commands = {"RESERVE", "INSERT", "ADD", "MADD", "EXISTS", "MEXISTS", "HITS", "ADDKEYS", "EXISTSKEYS", "CARD", "INFO", "SPEC",
-                "MERGE", "DUMP", "LOAD"}
+                "MERGE", "DUMP", "LOAD", "WINDOW"}
     commands |= {f"INDEX.{name}" for name in ("RESERVE", "ADD", "SEARCH", "GET", "REM", "CARD", "INFO", "LOAD")}
     assert set(ours) == {f"NEAR.{name}" for name in commands}
     for name, doc in ours.items():

@@ -11,7 +11,7 @@ from filters import RESERVE, digest, dump, item_of, reserve
 from servers import Server
 
 # Beside the metrics: filters of several generations, half of one, and one that answers while its successor comes.
-SHAPES = [*RESERVE, "grown", "window", "half-loaded", "being-replaced"]
+SHAPES = [*RESERVE, "grown", "window", "timed", "half-loaded", "being-replaced"]
 
 
 def fill(client: redis.Redis) -> dict[str, list[bytes]]:
@@ -25,11 +25,12 @@ def fill(client: redis.Redis) -> dict[str, list[bytes]]:
     small = [*RESERVE["hamming"][:7], "100", "LENGTH", "256"]
     client.execute_command("NEAR.RESERVE", "grown", *small)
     client.execute_command("NEAR.RESERVE", "window", *small, "EXPIRE-AFTER", "3", "GENERATIONS")
+    client.execute_command("NEAR.RESERVE", "timed", *small, "EXPIRE-AFTER", "3", "GENERATIONS", "EXPIRE-AFTER", "86400", "SECONDS")
     many = [item_of("hamming", draw) for _ in range(1050)]
-    for key in ("grown", "window"):
+    for key in ("grown", "window", "timed"):
         client.execute_command("NEAR.MADD", key, *many)
     assert client.execute_command("NEAR.INFO", "grown", "generations") > 2
-    items |= {"grown": many, "window": many[800:]}
+    items |= {"grown": many, "window": many[800:], "timed": many[800:]}
     chunks = dump(client, "grown", 2000)
     assert len(chunks) > 3
     client.execute_command("NEAR.LOAD", "half-loaded", *chunks[0])
@@ -46,7 +47,8 @@ def check(client: redis.Redis, items: dict[str, list[bytes]]) -> None:
     """That every key answers as `fill` left it, and that the rest of their chunks makes half-loaded ones whole."""
     for key, wanted in items.items():
         assert client.execute_command("NEAR.MEXISTS", key, *wanted) == [1] * len(wanted), key
-    assert client.execute_command("NEAR.CARD", "window") == 250
+    assert client.execute_command("NEAR.CARD", "window") == client.execute_command("NEAR.CARD", "timed") == 250
+    assert float(client.execute_command("NEAR.INFO", "timed", "seconds-kept")) == 86400
     chunks = dump(client, "grown", 2000)
     for key, come in (("half-loaded", 2), ("being-replaced", 1)):
         client.execute_command("COPY", key, "whole", "REPLACE")
@@ -116,7 +118,7 @@ def test_keys_are_dumped_restored_and_copied(client: redis.Redis) -> None:
     # A copy shares nothing with what it was made from.
     draw = random.Random(14)
     for key in items:
-        client.execute_command("NEAR.ADD", f"copy:{key}", item_of("hamming" if key in SHAPES[-4:] else key, draw))
+        client.execute_command("NEAR.ADD", f"copy:{key}", item_of("hamming" if key not in RESERVE else key, draw))
         client.rename(key, f"moved:{key}")
     assert digest(client, *(f"moved:{key}" for key in items)) == [before[SHAPES.index(key)] for key in items]
     changed = digest(client, *(f"copy:{key}" for key in items))

@@ -222,7 +222,9 @@ def test_a_promoted_replica_goes_on(start) -> None:
     for server in (client, mirror):
         for key in ("window", "grown", "hamming"):
             server.execute_command("NEAR.MADD", key, *more)
-    assert digest(mirror, *SHAPES) == digest(client, *SHAPES)
+    # Its time began later.
+    timeless = [key for key in SHAPES if key != "timed"]
+    assert digest(mirror, *timeless) == digest(client, *timeless)
     with pytest.raises(redis.ResponseError, match="near.memory-limit"):
         mirror.config_set("near.memory-limit", "1kb")
         mirror.execute_command("NEAR.RESERVE", "new", *RESERVE["hamming"])

@@ -80,6 +80,7 @@ class NearFilter:
         when_full: Optional[Literal["grow", "refuse"]] = None,
         expire_after: Optional[float] = None,
         generations: Optional[int] = None,
+        seconds: Optional[float] = None,
         hash_on: Literal["client", "server"] = "client",
     ) -> NearFilter:
         """Makes a filter in a key that is not there yet, planned by the server; what is left out is its default.
@@ -91,6 +92,8 @@ class NearFilter:
             expire_after: Remember at least this many of the last items, and forget older ones a generation of `capacity` items
                 at a time.
             generations: The same, said by the number of generations that are kept.
+            seconds: Remember for at least this long, unless more items come than the generations hold, and forget a generation at a
+                time; beside one of the two above, or alone.
         """
         if expire_after is not None and generations is not None:
             raise ValueError("expire_after and generations say the same: leave one out")
@@ -110,6 +113,7 @@ class NearFilter:
         }
         told = _server.options(options)
         told += ["GENERATIONS"] if generations is not None else []
+        told += ["EXPIRE-AFTER", seconds, "SECONDS"] if seconds is not None else []
         told += ["WORSTCASE"] if worst_case else []
         filter = cls(client, key, hash_on=hash_on)
         filter._server.call("NEAR.RESERVE", key, "METRIC", metric, *told)

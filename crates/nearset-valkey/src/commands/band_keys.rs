@@ -7,12 +7,13 @@ use nearset::family::Key as BandKey;
 use nearset::{InsertError, Match};
 
 use super::docs::{Argument, Command, Keys, entry};
+use super::expect_mut;
 use super::items::{asked, counted, hold_bytes, inserted, reply_all, reserve_room};
-use super::{expect, expect_mut};
 use crate::items::with_room;
 use crate::memory::{self, Need};
 use crate::refusal::{Outcome, Refusal, refuse};
 use crate::server::{Arguments, Call};
+use crate::window::{known, move_on};
 
 const ARGUMENTS: &[Argument] =
     &[Argument::KEY, Argument::word(c"hits", c"HITS").optional(), Argument::text(c"keys").several()];
@@ -81,6 +82,7 @@ fn read(call: &Call<'_>, filter: &Filter<'_>, items: Arguments<'_>, keys: &mut V
 fn add(call: &Call<'_>) -> Outcome {
     let (counting, items) = parse(call)?;
     let mut key = call.write(1)?;
+    move_on(call, &mut key)?;
     let filter = expect_mut(&mut key)?;
     let change = with_room(items, |room| {
         read(call, filter, items, &mut room.keys)?;
@@ -99,12 +101,12 @@ fn add(call: &Call<'_>) -> Outcome {
 
 fn exist(call: &Call<'_>) -> Outcome {
     let (counting, items) = parse(call)?;
-    let key = call.read(1)?;
+    let mut key = call.read(1)?;
     if key.is_none() && !counting {
         reply_all(call, vec![false; items.len()]);
         return Ok(());
     }
-    let filter = expect(&key)?;
+    let filter = known(&mut key)?;
     with_room(items, |room| {
         read(call, filter, items, &mut room.keys)?;
         let found = asked(items.len(), || filter.contains_keys(&room.keys))?;

@@ -5,7 +5,7 @@ use nearset::family::{Form, Key};
 use nearset::{Filter, Match, Metric};
 
 use super::docs::{Argument, Command, Keys, entry};
-use super::{expect, expect_functions, expect_mut};
+use super::{expect_functions, expect_mut};
 use crate::background;
 use crate::config;
 use crate::fill::{Before, Change};
@@ -15,6 +15,7 @@ use crate::refusal::{Outcome, Refusal, refuse};
 use crate::server::{self, Arguments, Call};
 use crate::stats;
 use crate::value::{bytes_to_copy, weight};
+use crate::window::{known, move_on};
 
 pub const ITEM: Argument = Argument::one_of(
     c"item",
@@ -187,6 +188,7 @@ pub fn inserted(call: &Call<'_>, key: &server::Key<'_>, change: Change) {
 fn add(call: &Call<'_>) -> Outcome {
     let mut key = call.write(1)?;
     expect_functions(call, Some(&mut key))?;
+    move_on(call, &mut key)?;
     let filter = expect_mut(&mut key)?;
     let arguments = call.arguments_from(2);
     let (new, change) = with_room(arguments, |room| {
@@ -207,6 +209,7 @@ fn add_many(call: &Call<'_>) -> Outcome {
 /// Adds the items that the arguments from one on say to the filter of a key.
 pub fn add_items(call: &Call<'_>, key: &mut server::Key<'_>, first: usize) -> Outcome {
     expect_functions(call, Some(key))?;
+    move_on(call, key)?;
     let filter = expect_mut(key)?;
     let arguments = call.arguments_from(first);
     let (new, change) = with_room(arguments, |room| {
@@ -238,7 +241,7 @@ fn exists(call: &Call<'_>) -> Outcome {
         call.integer(0);
         return Ok(());
     }
-    let filter = expect(&key)?;
+    let filter = known(&mut key)?;
     let arguments = call.arguments_from(2);
     let near = with_room(arguments, |room| {
         hold_batch(call, filter, arguments)?;
@@ -256,7 +259,7 @@ fn exist(call: &Call<'_>) -> Outcome {
         reply_all(call, vec![false; call.count() - 2]);
         return Ok(());
     }
-    let filter = expect(&key)?;
+    let filter = known(&mut key)?;
     let arguments = call.arguments_from(2);
     let near = with_room(arguments, |room| {
         hold_batch(call, filter, arguments)?;
@@ -270,7 +273,7 @@ fn exist(call: &Call<'_>) -> Outcome {
 fn hits(call: &Call<'_>) -> Outcome {
     let mut key = call.read(1)?;
     expect_functions(call, key.as_mut())?;
-    let filter = expect(&key)?;
+    let filter = known(&mut key)?;
     let arguments = call.arguments_from(2);
     let found = with_room(arguments, |room| {
         hold_batch(call, filter, arguments)?;

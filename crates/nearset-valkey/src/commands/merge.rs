@@ -15,6 +15,7 @@ use crate::memory::{self, Floor, Need};
 use crate::refusal::{Outcome, Refusal, refuse};
 use crate::server::{Call, Key};
 use crate::value::{Value, bytes_to_copy, weight};
+use crate::window::{Window, move_on};
 use nearset::Filter;
 use nearset::spec::SpecError;
 use redis_module::raw;
@@ -44,6 +45,10 @@ fn merge(call: &Call<'_>) -> Outcome {
         if let Some(value) = source.as_mut().and_then(Key::value_mut) {
             value.wait(call)?;
         }
+    }
+    // Windows are matched from the newest generation, so that none may lag behind.
+    for key in std::iter::once(&mut destination).chain(opened.iter_mut().flatten()) {
+        move_on(call, key)?;
     }
     let sources = opened.iter().map(expect).collect::<Outcome<Vec<_>>>()?;
     let target = destination.value_mut().map(Value::filter_mut).transpose()?;
@@ -78,13 +83,18 @@ fn merge(call: &Call<'_>) -> Outcome {
             merge_all(&mut filter, &sources[1..])?;
             drop(floor);
             let change = Before::NOTHING.and_now(&filter, 0);
-            destination.set(Value::of(filter));
+            destination.set(Value::of(filter).lasting(window_of(&opened)));
             change
         }
     };
     merged(call, &destination, change);
     call.ok();
     Ok(())
+}
+
+/// Returns how long a filter remembers that is made of these: as the first one does.
+fn window_of(sources: &[Option<Key<'_>>]) -> Option<Window> {
+    sources.first()?.as_ref()?.value()?.window
 }
 
 /// Opens all sources but the destination, which has all its own items already.
@@ -164,7 +174,7 @@ fn put(call: &Call<'_>, job: &Arc<Job>, made: Outcome<Filter<'static>>) -> Outco
             None
         }
         (None, Ok(merged)) => {
-            destination.set(Value::of(merged));
+            destination.set(Value::of(merged).lasting(window_of(&sources)));
             None
         }
         (_, Err(refusal)) => return Err(refusal),

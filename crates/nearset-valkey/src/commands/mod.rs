@@ -10,8 +10,10 @@ mod register;
 mod reserve;
 mod tell;
 mod transfer;
+mod window;
 
 pub use register::register;
+pub use window::WINDOW;
 
 use crate::background;
 use crate::refusal::{Outcome, Refusal};
@@ -20,7 +22,7 @@ use crate::value::Value;
 use docs::Command;
 use nearset::Filter;
 
-const COMMANDS: [&Command; 23] = [
+const COMMANDS: [&Command; 24] = [
     &reserve::RESERVE,
     &reserve::INSERT,
     &items::ADD,
@@ -34,6 +36,7 @@ const COMMANDS: [&Command; 23] = [
     &tell::INFO,
     &tell::SPEC,
     &merge::MERGE,
+    &window::WINDOW,
     &transfer::DUMP,
     &transfer::LOAD,
     &index::RESERVE,
@@ -70,6 +73,6 @@ fn expect_functions(call: &Call<'_>, key: Option<&mut Key<'_>>) -> Outcome {
     })
 }
 
-fn no_key() -> Refusal {
+pub fn no_key() -> Refusal {
     Refusal::because("the key does not exist: make it with NEAR.RESERVE")
 }

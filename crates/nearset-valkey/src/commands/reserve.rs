@@ -3,13 +3,16 @@
 use nearset::family::WorkLimit;
 use nearset::{Filter, FilterSpec};
 
+use super::WINDOW;
 use super::docs::{Argument, Command, Keys, entry};
 use super::items::{MADD, add_items, add_to, hold_batch, reply_all};
 use crate::background::{self, Worker};
 use crate::memory::{self, Need};
+use crate::options::Reservation;
 use crate::refusal::{Outcome, refuse};
 use crate::server::{Call, Key};
 use crate::value::Value;
+use crate::window::{Window, seconds};
 use crate::{fields, options};
 
 /// What is wanted of a filter.
@@ -45,6 +48,8 @@ const GOAL: &[Argument] = &[
         ],
     )
     .optional(),
+    Argument::block(c"time", &[Argument::real(c"seconds").after(c"EXPIRE-AFTER"), Argument::word(c"unit", c"SECONDS")])
+        .optional(),
     Argument::one_of(c"minimise", &[Argument::word(c"bytes", c"BYTES"), Argument::word(c"time", c"TIME")])
         .after(c"MINIMISE")
         .optional(),
@@ -110,8 +115,8 @@ fn insert(call: &Call<'_>) -> Outcome {
     }
     let limit = call.work_limit();
     background::plan(call, true, move |worker| {
-        let description = worker.unlocked(|call| options::describe(call.arguments(2..items - 1), limit))?;
-        let mut filter = make(worker, &description)?;
+        let reserved = worker.unlocked(|call| options::describe(call.arguments(2..items - 1), limit))?;
+        let mut filter = make(worker, &reserved.spec)?;
         worker.locked(|call| hold_batch(call, &filter, call.arguments_from(items)))?;
         let (new, change) = worker.unlocked(|call| add_to(&mut filter, call.arguments_from(items)))?;
         worker.locked(|call| {
@@ -120,8 +125,7 @@ fn insert(call: &Call<'_>) -> Outcome {
             if key.value().is_some() {
                 return add_items(call, &mut key, items);
             }
-            key.set(Value::of(filter));
-            call.replicate_as(RESERVE.name, &key, c"DESCRIPTION", &description.encode());
+            set(call, &mut key, &reserved, filter)?;
             call.replicate_items(MADD.name, items);
             key.changed(c"near.reserve");
             key.changed(c"near.add");
@@ -137,16 +141,16 @@ fn reserve(call: &Call<'_>) -> Outcome {
     let limit = call.work_limit();
     let is_described = call.argument(2).eq_ignore_ascii_case(b"DESCRIPTION");
     let described = if is_described { Some(options::describe(call.arguments_from(2), limit)?) } else { None };
-    let is_long = described.as_ref().is_none_or(|description| {
-        description.bytes() > background::SMALL || description.bytes_of_functions() > background::FEW_FUNCTIONS
+    let is_long = described.as_ref().is_none_or(|Reservation { spec, .. }| {
+        spec.bytes() > background::SMALL || spec.bytes_of_functions() > background::FEW_FUNCTIONS
     });
     background::plan(call, is_long, move |worker| {
-        let description = match described {
-            Some(description) => description,
+        let reserved = match described {
+            Some(reserved) => reserved,
             None => worker.unlocked(|call| options::describe(call.arguments_from(2), limit))?,
         };
-        let filter = make(worker, &description)?;
-        worker.locked(|call| put(call, &description, filter))
+        let filter = make(worker, &reserved.spec)?;
+        worker.locked(|call| put(call, &reserved, filter))
     })
 }
 
@@ -187,15 +191,26 @@ fn make(worker: &Worker<'_>, description: &FilterSpec) -> Outcome<Filter<'static
     Ok(filter)
 }
 
-fn put(call: &Call<'_>, description: &FilterSpec, filter: Filter<'static>) -> Outcome {
+/// Puts a filter into a key, here and on replicas. Its time begins now.
+fn set(call: &Call<'_>, key: &mut Key<'_>, reserved: &Reservation, filter: Filter<'static>) -> Outcome {
+    let window = reserved.lasts.map(|lasts| Window::begin(lasts, &filter)).transpose()?;
+    key.set(Value::of(filter).lasting(window));
+    call.replicate_as(RESERVE.name, key, c"DESCRIPTION", &reserved.spec.encode());
+    if let Some(Window { lasts, next }) = window {
+        call.replicate_window(WINDOW.name, key, &seconds(lasts), next, 0);
+    }
+    Ok(())
+}
+
+fn put(call: &Call<'_>, reserved: &Reservation, filter: Filter<'static>) -> Outcome {
     let mut key = call.write_during(1)?;
     expect_absent(&key)?;
-    let bytes = if filter.bytes() == 0 { bytes(description) } else { filter.bytes() };
-    key.set(Value::of(filter));
-    call.replicate_as(RESERVE.name, &key, c"DESCRIPTION", &description.encode());
+    let bytes = if filter.bytes() == 0 { bytes(&reserved.spec) } else { filter.bytes() };
+    set(call, &mut key, reserved, filter)?;
     key.changed(c"near.reserve");
 
-    let mut promise = fields::promise(description);
+    let mut promise = fields::promise(&reserved.spec);
+    promise.extend(fields::window_field(key.value().and_then(|value| value.window)));
     promise.push(("bytes", fields::Field::Count(bytes)));
     fields::reply(call, &promise);
     Ok(())

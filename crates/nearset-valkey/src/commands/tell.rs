@@ -7,6 +7,7 @@ use crate::fields::{self, Field};
 use crate::items::shown;
 use crate::refusal::{Outcome, Refusal, refuse};
 use crate::server::{Call, Key};
+use crate::window::{Window, known};
 use nearset::Filter;
 
 pub const CARD: Command = Command {
@@ -49,8 +50,8 @@ fn card(call: &Call<'_>) -> Outcome {
     if call.count() != 2 {
         return Err(Refusal::Arity);
     }
-    let key = call.read(1)?;
-    let items = if key.is_none() { 0 } else { expect(&key)?.len() };
+    let mut key = call.read(1)?;
+    let items = if key.is_none() { 0 } else { known(&mut key)?.len() };
     call.count_reply(items);
     Ok(())
 }
@@ -61,22 +62,25 @@ fn info(call: &Call<'_>) -> Outcome {
     }
     let mut key = call.read(1)?;
     let is_long = expect(&key)?.bytes() > background::SMALL && fields::counts(call.arguments_from(2).next());
+    let Some(value) = key.as_mut().and_then(Key::value_mut) else { return Err(super::no_key()) };
+    value.hide_old();
+    let window = value.window;
     if !is_long || !call.can_wait() {
-        return tell(call, expect(&key)?);
+        return tell(call, value.filter()?, window);
     }
-    let filter = key.as_mut().and_then(Key::value_mut).and_then(|value| value.filter.as_mut()).map(Filter::share);
-    let Some(filter) = filter else { return Err(super::no_key()) };
-    background::work(call, true, move |worker| worker.unlocked(|call| tell(call, &filter)))
+    let mut shared = value.shared()?;
+    shared.hide_old();
+    background::work(call, true, move |worker| worker.unlocked(|call| tell(call, shared.filter()?, window)))
 }
 
-fn tell(call: &Call<'_>, filter: &Filter<'_>) -> Outcome {
+fn tell(call: &Call<'_>, filter: &Filter<'_>, window: Option<Window>) -> Outcome {
     let wanted = call.arguments_from(2).next();
-    let all = fields::told(filter, wanted);
+    let all = fields::told(filter, window, wanted);
     match (wanted, &all[..]) {
         (None, _) => fields::reply(call, &all),
         (Some(_), [(_, field)]) => field.reply(call),
         (Some(wanted), _) => {
-            let names = fields::names(&filter.spec()).join(", ");
+            let names = fields::names(&filter.spec(), window).join(", ");
             return refuse!("{} is no field of this filter: there are {names}", shown(wanted));
         }
     }

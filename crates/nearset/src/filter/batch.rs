@@ -184,12 +184,12 @@ impl Filter<'_> {
         Ok(match self.hash_all(items, true)? {
             Hashes::Flat(keys) => self.count(&keys).into_iter().map(|found| found.near).collect(),
             Hashes::Each(all) => {
-                let near = |hashed| near_filters(&self.filters).any(|filter| filter.contains_hashed(hashed));
+                let near = |hashed| near_filters(self.known()).any(|filter| filter.contains_hashed(hashed));
                 all.iter().map(near).collect()
             }
             Hashes::Items(items) => {
                 let mut answers = vec![false; items.len()];
-                for filter in &self.filters {
+                for filter in self.known() {
                     let Generation::Exact(filter) = filter else { unreachable!("all generations are of one kind") };
                     let near = filter.contains_all(items.iter().copied())?;
                     answers.iter_mut().zip(near).for_each(|(answer, near)| *answer |= near);
@@ -246,7 +246,11 @@ impl Filter<'_> {
 
     fn count(&self, keys: &[Option<Key>]) -> Vec<Match> {
         let mut answers = Vec::new();
-        for filter in near_filters(&self.filters).rev() {
+        if self.known().is_empty() {
+            let bands = self.bands();
+            answers.resize(keys.len() / bands as usize, Match { near: false, hits: 0, bands, set_bits: Some(0) });
+        }
+        for filter in near_filters(self.known()).rev() {
             if answers.is_empty() {
                 let (bands, set_bits) = (filter.spec().rule.bands(), set_bits(filter));
                 filter.contains_keys(keys, |near, hits| answers.push(Match { near, hits, bands, set_bits }));

@@ -80,6 +80,8 @@ pub struct Filter<'a> {
     filters: Vec<Generation<'a>>,
     /// Empty generations for the insertion that comes next: see [`Self::reserve`].
     ahead: VecDeque<Generation<'a>>,
+    /// How many of the oldest generations are not asked any more: see [`Self::hide`].
+    hidden: usize,
 }
 
 impl Filter<'static> {
@@ -112,7 +114,7 @@ impl<'a> Filter<'a> {
     /// Generations that fit together.
     pub(crate) fn with_terms(filters: Vec<Generation<'a>>, terms: Option<Terms>) -> Self {
         debug_assert!(!filters.is_empty() && (terms.is_some() || filters.len() == 1));
-        Self { terms, filters, ahead: VecDeque::new() }
+        Self { terms, filters, ahead: VecDeque::new(), hidden: 0 }
     }
 
     /// What the filter is, without its items.
@@ -135,6 +137,11 @@ impl<'a> Filter<'a> {
 
     pub(crate) fn filters(&self) -> &[Generation<'a>] {
         &self.filters
+    }
+
+    /// Those that are asked.
+    fn known(&self) -> &[Generation<'a>] {
+        &self.filters[self.hidden..]
     }
 
     fn newest(&self) -> &Generation<'a> {
@@ -162,7 +169,7 @@ impl<'a> Filter<'a> {
 
     /// Items inserted and not forgotten, repeats included.
     pub fn len(&self) -> u64 {
-        self.filters.iter().map(Generation::len).fold(0, u64::saturating_add)
+        self.known().iter().map(Generation::len).fold(0, u64::saturating_add)
     }
 
     /// Whether nothing is in it.
@@ -181,7 +188,7 @@ impl<'a> Filter<'a> {
     /// Where a key is several bits they are counted, which takes a look at all tables.
     pub fn load(&self) -> u64 {
         let load = |filter: &Generation<'_>| (libm::round(filter.load()) as u64).min(filter.len());
-        self.filters.iter().map(load).fold(0, u64::saturating_add)
+        self.known().iter().map(load).fold(0, u64::saturating_add)
     }
 
     /// How many distinct items it is made for as it is now, all generations together; `None` if nothing was said.
@@ -310,9 +317,12 @@ impl<'a> Filter<'a> {
         match &self.filters[0] {
             Generation::Near(filter) => {
                 filter.hash(item, room)?;
-                Ok(near_filters(&self.filters).any(|filter| filter.contains_hashed(room)))
+                Ok(near_filters(self.known()).any(|filter| filter.contains_hashed(room)))
             }
-            Generation::Exact(_) => any(&self.filters, |filter| filter.contains_near(item)),
+            Generation::Exact(filter) => {
+                filter.bits_of(item)?;
+                any(self.known(), |filter| filter.contains_near(item))
+            }
         }
     }
 
@@ -336,11 +346,20 @@ impl<'a> Filter<'a> {
     /// Looks up an item that its [`Self::hasher`] hashed. Exact near filters have none, and find nothing this way.
     pub fn find_hashed(&self, hashed: &Hashed) -> Match {
         let mut found = Match { near: false, hits: 0, bands: 0, set_bits: None };
-        for filter in near_filters(&self.filters).rev() {
+        for filter in near_filters(self.known()).rev() {
             let (near, hits) = filter.find_hashed(hashed);
             found.add(near, hits, filter);
         }
+        found.bands = self.bands();
         found
+    }
+
+    /// How many bands an item has; an exact near filter has none.
+    fn bands(&self) -> u32 {
+        match &self.filters[0] {
+            Generation::Near(filter) => filter.spec().rule.bands(),
+            Generation::Exact(_) => 0,
+        }
     }
 
     /// How likely an item is accepted whose bands hit as often as this one's did: the part of all draws of functions that would

@@ -227,6 +227,68 @@ fn progress_is_by_distinct_items_where_these_are_counted_along_and_not_forgotten
     assert_eq!(Filter::new(&specs()[0].1).unwrap().progress(), None);
 }
 
+/// A window that has had so many generations, the last one half full.
+fn aged(spec: &FilterSpec, generations: u32, items: &[BitString]) -> Filter<'static> {
+    let mut window = made(spec, terms(WhenFull::Forget { generations }));
+    window.insert_all(items).unwrap();
+    window
+}
+
+#[test]
+fn ending_a_generation_is_as_if_it_had_been_full() {
+    let items = strings(260, 32);
+    for (name, spec) in specs() {
+        for ended in 0..6 {
+            let mut window = aged(&spec, 4, &items[..210]);
+            assert_eq!(window.filters().len(), 3, "{name}");
+            let room = window.room_to_age(ended);
+            let before = window.bytes();
+            let (added, forgotten) = window.age(ended).unwrap();
+            assert_eq!((added, forgotten), (ended.min(1), ended.min(4).saturating_sub(1)), "{name}: {ended}");
+            assert_eq!(window.bytes(), if name == "scan" { window.bytes() } else { before + room }, "{name}: {ended}");
+            // What each generation holds now, the oldest first.
+            let lens: Vec<u64> = window.filters().iter().map(Generation::len).collect();
+            let mut expected = vec![100, 100, 10];
+            expected.extend(std::iter::repeat_n(0, ended.min(4)));
+            assert_eq!(lens, expected[expected.len().saturating_sub(4)..], "{name}: {ended}");
+            // A file of it goes on as it does.
+            let written = bytes(&window);
+            let mut read = Filter::decode(&written, Check::Everything).unwrap().into_owned();
+            assert_eq!(read.insert_all(&items[210..]).unwrap(), window.insert_all(&items[210..]).unwrap(), "{name}");
+            assert!(bytes(&read) == bytes(&window), "{name}: {ended}");
+        }
+    }
+}
+
+#[test]
+fn hidden_generations_are_not_asked_and_not_lost() {
+    let (items, mut room) = (strings(210, 33), Hashed::default());
+    for (name, spec) in specs() {
+        let mut window = aged(&spec, 4, &items);
+        let written = bytes(&window);
+        for ended in [1, 2, 3, 4, 9, 0] {
+            window.hide(ended);
+            let mut expected = aged(&spec, 4, &items);
+            expected.age(ended).unwrap();
+            assert_eq!(window.contains_all(&items).unwrap(), expected.contains_all(&items).unwrap(), "{name}: {ended}");
+            assert_eq!(window.len(), expected.len(), "{name}: {ended}");
+            for item in items.iter().step_by(9) {
+                let found = window.find(item, &mut room).unwrap();
+                assert_eq!(found.near, expected.find(item, &mut room).unwrap().near, "{name}: {ended}");
+                assert_eq!(found.near, window.contains_near(item, &mut room).unwrap(), "{name}: {ended}");
+                assert_eq!(found.bands, expected.find(item, &mut room).unwrap().bands, "{name}: {ended}");
+            }
+            let wrong = BitString::zeros(BITS as usize + 1);
+            assert!(window.contains_near(&wrong, &mut room).is_err() && window.contains_all([&wrong]).is_err());
+            assert!(bytes(&window) == written, "{name}: {ended}");
+        }
+    }
+    let mut grows = made(&specs()[0].1, terms(WhenFull::Grow));
+    grows.insert_all(&items).unwrap();
+    grows.hide(9);
+    assert_eq!((grows.age(9).unwrap(), grows.window(), grows.len()), ((0, 0), 0, 210));
+}
+
 #[test]
 fn repeats_and_what_it_was_made_for_do_not_fill_a_filter() {
     let items = strings(120, 4);
