@@ -339,6 +339,17 @@ impl Job {
     }
 }
 
+/// Lets a command wait for what is under way with a value, if it can; else what is under way will find that it is not any more.
+pub fn wait(under_way: &mut Option<Arc<Job>>, call: &Call<'_>) -> Outcome {
+    match under_way.take() {
+        Some(job) if !job.is_over() && call.can_wait() => {
+            *under_way = Some(Arc::clone(&job));
+            Err(Refusal::Wait(job))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Ends a job when it is dropped, whatever became of the work.
 pub struct Ending(pub Arc<Job>);
 

@@ -2,7 +2,7 @@
 //!
 //! Claim: a command takes a bounded time, however many items there are. Segments are merged on another thread while commands go on, and
 //! put in place between two of them; answers, replicas and files don't depend on when.
-//! Invariant: the lock is taken on the server's thread only, so that nobody holds it when the server forks.
+//! Invariant: the lock is taken on the server's thread, or by who has the server's own lock, so that nobody holds it when the server forks.
 
 use std::ffi::CStr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,7 +22,7 @@ use crate::stream::{Digest, Journal, Stream};
 use crate::value::Incoming;
 
 /// What grows, as errors name it.
-const GROWN: &str = "the index, grown,";
+pub const GROWN: &str = "the index, grown,";
 
 /// Bytes that are held against the limits at once, for as many small commands as they last.
 const CREDIT: u64 = 1 << 20;
@@ -39,6 +39,8 @@ pub struct IndexValue {
     /// What was held against the limits and is not used yet.
     credit: u64,
     merging: Arc<Merging>,
+    /// What is under way with it, beside merges of segments, which may go on.
+    pub job: Option<Arc<Job>>,
     /// The drawing of its functions.
     drawing: Option<Arc<Job>>,
 }
@@ -70,6 +72,7 @@ impl IndexValue {
             incoming: None,
             credit: 0,
             merging: Arc::default(),
+            job: None,
             drawing: None,
         }
     }
@@ -282,6 +285,10 @@ impl Stored for IndexValue {
         let functions = if state.is_prepared { state.bytes_of_functions } else { 0 };
         let incoming = self.incoming.as_ref().map_or(0, Incoming::held);
         size_of::<Self>() as u64 + state.bytes.saturating_add(functions) + incoming
+    }
+
+    fn wait(&mut self, call: &Call<'_>) -> Outcome {
+        background::wait(&mut self.job, call)
     }
 
     /// Segments are shared, being immutable.

@@ -5,10 +5,10 @@
 //! opened everywhere.
 //! Invariant: a key holds at least one of the two.
 
-use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
+use std::{io, ptr};
 
 use nearset::DecodeError;
 use nearset::family::WorkLimit;
@@ -173,15 +173,8 @@ impl Stored for Value {
         Ok(Self { filter, incoming, is_copy: true, ..Self::loaded(None, None) }.lasting(self.window))
     }
 
-    /// Lets a command wait for what is under way, if it can; else what is under way will find that it is not any more.
     fn wait(&mut self, call: &Call<'_>) -> Outcome {
-        match self.job.take() {
-            Some(job) if !job.is_over() && call.can_wait() => {
-                self.job = Some(Arc::clone(&job));
-                Err(Refusal::Wait(job))
-            }
-            _ => Ok(()),
-        }
+        background::wait(&mut self.job, call)
     }
 }
 
@@ -254,7 +247,10 @@ impl Dump {
 
 /// A file of which the first bytes have come.
 pub struct Incoming {
-    bytes: Vec<u8>,
+    /// Shared with a thread that looks at the whole file.
+    bytes: Arc<Vec<u8>>,
+    /// How many of them have come for good: what replicas have, and files of the server's.
+    come: usize,
     length: usize,
 }
 
@@ -263,12 +259,12 @@ impl Incoming {
     pub fn begin(first: &[u8]) -> Result<Self, DecodeError> {
         let length = nearset::length_of(first)?;
         let length = usize::try_from(length).map_err(|_| DecodeError::Truncated { expected: length, found: 0 })?;
-        Ok(Self { bytes: Vec::new(), length })
+        Ok(Self { bytes: Arc::default(), come: 0, length })
     }
 
     /// Returns how many bytes have arrived.
     pub fn len(&self) -> usize {
-        self.bytes.len()
+        self.come
     }
 
     /// Returns how many bytes the whole has.
@@ -279,50 +275,70 @@ impl Incoming {
     /// Returns how many bytes are allocated when `chunk` bytes come next. They are allocated as they arrive, so that a header can't claim
     /// memory; everything is copied where it can't be extended in place.
     pub fn room_for(&self, chunk: usize) -> usize {
-        let after = self.bytes.len().saturating_add(chunk);
+        let after = self.come.saturating_add(chunk);
         if after <= self.bytes.capacity() { 0 } else { after.saturating_mul(2).min(self.length.max(after)) }
     }
 
     /// Takes the next bytes, or changes nothing.
     pub fn push(&mut self, chunk: &[u8]) -> Outcome {
-        let after = self.bytes.len() + chunk.len();
+        let after = self.come + chunk.len();
         if after > self.length {
             let length = self.length;
             return refuse!("the file has {length} bytes, and {after} would be in: the dump is damaged");
         }
         let room = self.room_for(chunk.len());
+        let Some(bytes) = Arc::get_mut(&mut self.bytes) else {
+            return refuse!("the last chunk is being checked: wait for its answer");
+        };
+        bytes.truncate(self.come);
         if room > 0 {
-            let more = room - self.bytes.len();
-            self.bytes.try_reserve_exact(more).map_err(|_| memory::no_memory("the next bytes of the file"))?;
+            let more = room - bytes.len();
+            bytes.try_reserve_exact(more).map_err(|_| memory::no_memory("the next bytes of the file"))?;
         }
-        self.bytes.extend_from_slice(chunk);
+        bytes.extend_from_slice(chunk);
+        self.come = after;
         Ok(())
     }
 
-    /// Lets go of all bytes but the first.
+    /// Lets go of all bytes but the first, as soon as nobody looks at them.
     pub fn truncate(&mut self, length: usize) {
-        self.bytes.truncate(length);
+        self.come = self.come.min(length);
+    }
+
+    /// Returns all bytes for another thread.
+    pub fn share(&self) -> Arc<Vec<u8>> {
+        Arc::clone(&self.bytes)
+    }
+
+    /// Returns whether these are the bytes that [`Self::share`] gave.
+    pub fn is_of(&self, bytes: &Weak<Vec<u8>>) -> bool {
+        ptr::eq(Arc::as_ptr(&self.bytes), bytes.as_ptr())
     }
 
     pub fn copy(&self) -> Outcome<Self> {
         let mut bytes = Vec::new();
-        bytes.try_reserve_exact(self.bytes.len()).map_err(|_| memory::no_memory("the copy"))?;
-        bytes.extend_from_slice(&self.bytes);
-        Ok(Self { bytes, length: self.length })
+        bytes.try_reserve_exact(self.come).map_err(|_| memory::no_memory("the copy"))?;
+        bytes.extend_from_slice(self.bytes());
+        Ok(Self { bytes: Arc::new(bytes), come: self.come, length: self.length })
     }
 
     pub fn is_whole(&self) -> bool {
-        self.bytes.len() == self.length
+        self.come == self.length
+    }
+
+    /// Returns what has come.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes[..self.come]
     }
 
     /// Returns the filter, every byte checked, and its spec held against a limit on work.
     pub fn decode(&self, limit: WorkLimit) -> Result<Filter<'static>, DecodeError> {
-        Ok(Filter::decode(&self.bytes, limit)?.try_into_owned()?)
+        decode(self.bytes(), limit)
     }
 
     /// Returns the index, as [`Self::decode`] does the filter.
     pub fn decode_index(&self, limit: WorkLimit) -> Result<Index<'static>, DecodeError> {
-        Ok(Index::decode(&self.bytes, limit)?.into_owned())
+        decode_index(self.bytes(), limit)
     }
 
     /// Returns the bytes that are held for it.
@@ -332,8 +348,18 @@ impl Incoming {
 
     /// What has come, as a file is written.
     pub fn encode(&self, out: &mut dyn io::Write) -> io::Result<()> {
-        out.write_all(&self.bytes)
+        out.write_all(self.bytes())
     }
+}
+
+/// Returns the filter of a file, every byte checked, and its spec held against a limit on work.
+pub fn decode(file: &[u8], limit: WorkLimit) -> Result<Filter<'static>, DecodeError> {
+    Ok(Filter::decode(file, limit)?.try_into_owned()?)
+}
+
+/// Returns the index of a file, as [`decode`] does the filter.
+pub fn decode_index(file: &[u8], limit: WorkLimit) -> Result<Index<'static>, DecodeError> {
+    Ok(Index::decode(file, limit)?.into_owned())
 }
 
 /// Passes what is written on in pieces of [`PIECE`] bytes, the last one shorter.

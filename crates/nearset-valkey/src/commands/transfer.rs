@@ -9,22 +9,26 @@
 use std::io;
 use std::sync::Arc;
 
+use nearset::family::WorkLimit;
 use nearset::spec::SpecError;
 use nearset::{DecodeError, Filter};
 
 use super::docs::{Argument, Command, Keys, entry};
 use super::expect;
-use crate::background;
+use crate::background::{self, Worker};
 use crate::config;
 use crate::data_type::Stored;
 use crate::items::{number, shown};
 use crate::memory::{self, Need};
 use crate::refusal::{Outcome, Refusal, refuse};
 use crate::server::{Call, Key, look_after};
-use crate::value::{Dump, Incoming, Value, weight};
+use crate::value::{Dump, Incoming, Value, decode, weight};
 
 /// The most that DUMP gives at once, and what it gives unless it is asked for less.
 const CHUNK: usize = 16 << 20;
+
+/// What is loaded, as errors name it.
+const FILE: &str = "the filter's file";
 
 /// Bits of a cursor that are the position.
 const POSITION_BITS: u32 = 48;
@@ -49,7 +53,7 @@ pub const LOAD: Command = Command {
     flags: c"write deny-oom",
     is_trusted: false,
     summary: c"Takes the chunks of a filter's file in order; with the last one the filter is checked and there",
-    complexity: c"O(bytes of the chunk), and of the filter for the last one",
+    complexity: c"O(bytes of the chunk), and of the filter for the last one, on another thread where it is large",
     arity: -4,
     keys: &[Keys::ADD],
     arguments: &[
@@ -180,14 +184,28 @@ fn load(call: &Call<'_>) -> Outcome {
     if position == 0 { begin(call, &mut key, chunk, replace) } else { go_on(call, &mut key, position, chunk) }
 }
 
-fn begin(call: &Call<'_>, key: &mut Key<'_>, chunk: &[u8], replace: bool) -> Outcome {
+/// Checks that a file may be begun with.
+fn expect_free(key: &Key<'_>, replace: bool) -> Outcome {
     if !replace && key.value().is_some_and(|value| value.filter.is_some()) {
         return refuse!("the key exists: DEL it first, or say REPLACE");
     }
+    Ok(())
+}
+
+fn begin(call: &Call<'_>, key: &mut Key<'_>, chunk: &[u8], replace: bool) -> Outcome {
+    expect_free(key, replace)?;
     let mut incoming = Incoming::begin(chunk).map_err(Refusal::because)?;
+    if chunk.len() == incoming.length() && is_long(call, chunk.len()) {
+        memory::hold_against_limit(call, chunk.len() as u64, FILE)?;
+        // As if the command came when the filter is there.
+        return check_later(call, None, move |call| {
+            let key = call.write_during(1)?;
+            expect_free(&key, replace).map(|()| key)
+        });
+    }
     take(call, &mut incoming, chunk)?;
     if incoming.is_whole() {
-        let filter = finish(call, &incoming);
+        let filter = finish(&Worker::Command(call), Rules::of(call), incoming.bytes());
         return loaded(call, key, filter);
     }
     match key.value_mut() {
@@ -212,21 +230,57 @@ fn go_on(call: &Call<'_>, key: &mut Key<'_>, position: u64, chunk: &[u8]) -> Out
         return refuse!("the chunk is empty");
     }
     take(call, incoming, chunk)?;
-    if incoming.is_whole() {
-        let filter = finish(call, incoming);
-        if let Err(Unfinished::NoRoom(_)) = &filter {
-            incoming.truncate(before);
-        }
-        return loaded(call, key, filter);
+    if !incoming.is_whole() {
+        taken(call, key);
+        return Ok(());
     }
-    taken(call, key);
-    Ok(())
+    if is_long(call, incoming.length()) {
+        // Replicas and files of the server's have all but the last chunk, until it is sent on.
+        incoming.truncate(before);
+        let file = incoming.share();
+        let known = Arc::downgrade(&file);
+        return check_later(call, Some(file), move |call| {
+            let key: Key<'_> = call.write_during(1)?;
+            let incoming = key.value().and_then(|value| value.incoming.as_ref());
+            if incoming.is_some_and(|incoming| incoming.is_of(&known) && incoming.len() == before) {
+                return Ok(key);
+            }
+            refuse!("the file was let go, or begun anew, while its last chunk was checked: begin again with cursor 0")
+        });
+    }
+    let filter = finish(&Worker::Command(call), Rules::of(call), incoming.bytes());
+    if let Err(Unfinished::NoRoom(_)) = &filter {
+        incoming.truncate(before);
+    }
+    loaded(call, key, filter)
+}
+
+/// Returns whether a file of so many bytes is better checked on another thread.
+pub fn is_long(call: &Call<'_>, bytes: usize) -> bool {
+    bytes as u64 > background::SMALL && call.can_wait()
+}
+
+/// Checks a file on another thread, the command's chunk if it is whole, and puts the filter into the key that `key` finds then.
+fn check_later(
+    call: &Call<'_>,
+    file: Option<Arc<Vec<u8>>>,
+    key: impl for<'c> FnOnce(&'c Call<'c>) -> Outcome<Key<'c>> + Send + 'static,
+) -> Outcome {
+    let rules = Rules::of(call);
+    background::work(call, true, move |worker| {
+        let filter = match &file {
+            Some(file) => finish(worker, rules, file),
+            None => worker.unlocked(|call| finish(worker, rules, call.argument(3))),
+        };
+        drop(file);
+        worker.locked(|call| loaded(call, &mut key(call)?, filter))
+    })
 }
 
 /// Takes a chunk, if there is room for it.
 pub fn take(call: &Call<'_>, incoming: &mut Incoming, chunk: &[u8]) -> Outcome {
     let need = Need {
-        what: "the filter's file",
+        what: FILE,
         total: incoming.length() as u64,
         more: incoming.room_for(chunk.len()) as u64,
         passing: call.bytes_to_send_on(),
@@ -245,23 +299,38 @@ enum Unfinished {
     Damaged(Refusal),
 }
 
-/// Returns the filter that has come in whole.
-fn finish(call: &Call<'_>, incoming: &Incoming) -> Result<Filter<'static>, Unfinished> {
-    let length = incoming.length() as u64;
-    let need = Need { what: "the filter", total: length, more: length, passing: call.bytes_to_send_on() };
-    let _floor = memory::allow(call, need).map_err(Unfinished::NoRoom)?;
-    let filter = incoming.decode(call.work_limit()).map_err(|error| match error {
+/// What a file is held against.
+#[derive(Clone, Copy)]
+struct Rules {
+    limit: WorkLimit,
+    may_be_overfull: bool,
+}
+
+impl Rules {
+    fn of(call: &Call<'_>) -> Self {
+        Self { limit: call.work_limit(), may_be_overfull: !call.limits_apply() || config::allows_overfull() }
+    }
+}
+
+/// Returns the filter of a file that has come in whole.
+fn finish(worker: &Worker<'_>, rules: Rules, file: &[u8]) -> Result<Filter<'static>, Unfinished> {
+    let length = file.len() as u64;
+    let passing = worker.unlocked(|call| call.bytes_to_send_on());
+    let need = Need { what: "the filter", total: length, more: length, passing };
+    let _floor = worker.allow(need).map_err(Unfinished::NoRoom)?;
+    let filter = decode(file, rules.limit).map_err(|error| match error {
         DecodeError::Memory { .. } => Unfinished::NoRoom(memory::no_memory("the filter")),
         DecodeError::Spec(error @ SpecError::Memory { .. }) => Unfinished::NoRoom(memory::refused("the filter", error)),
         damage => Unfinished::Damaged(Refusal::because(damage)),
     })?;
-    if call.limits_apply() && !config::allows_overfull() {
+    if !rules.may_be_overfull {
         let cure =
             |cause| Refusal::Because(format!("{cause}, or CONFIG SET near.allow-overfull yes to take it as it is"));
         filter.expect_not_overfull(0).map_err(|cause| Unfinished::Damaged(cure(cause)))?;
     }
     // Its functions come on top of what the file has.
-    memory::hold_against_limit(call, weight(&filter), "the filter").map_err(Unfinished::NoRoom)?;
+    let held = worker.locked(|call| memory::hold_against_limit(call, weight(&filter), "the filter"));
+    held.map_err(Unfinished::NoRoom)?;
     Ok(filter)
 }
 

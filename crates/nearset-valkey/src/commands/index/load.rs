@@ -1,20 +1,26 @@
 //! `NEAR.INDEX.LOAD`: all items of an index's file, in chunks.
 //!
 //! The file is that of `nearset build --index`, or a segment that the server wrote into its own append-only file. Its items come in with
-//! the last chunk, each in place of the item that has its name; until then the index answers as before.
+//! the last chunk, each in place of the item that has its name; until then the index answers as before. A large file is checked and its
+//! items are taken in on another thread, by a copy that shares all segments. What would change the index meanwhile waits.
+
+use std::sync::Arc;
 
 use nearset::DecodeError;
-use nearset::index::IndexError;
+use nearset::family::WorkLimit;
+use nearset::index::{IndexError, NamedIndex};
 use nearset::spec::SpecError;
 
 use super::{IndexKey, expect_mut};
+use crate::background::{self, Ending, Job, Worker};
 use crate::commands::docs::{Argument, Command, Keys, entry};
-use crate::commands::transfer::{cursor, position, take};
-use crate::index::IndexValue;
-use crate::memory;
+use crate::commands::transfer::{cursor, is_long, position, take};
+use crate::data_type::Stored;
+use crate::index::GROWN;
+use crate::memory::{self, Need};
 use crate::refusal::{Outcome, Refusal, refuse};
 use crate::server::Call;
-use crate::value::Incoming;
+use crate::value::{Incoming, decode_index};
 
 pub const LOAD: Command = Command {
     name: c"NEAR.INDEX.LOAD",
@@ -22,7 +28,7 @@ pub const LOAD: Command = Command {
     flags: c"write deny-oom",
     is_trusted: false,
     summary: c"Takes the chunks of an index's file in order; with the last one its items are checked and added, each in place of the item of its name",
-    complexity: c"O(bytes of the chunk), and of the file for the last one",
+    complexity: c"O(bytes of the chunk), and of the file for the last one, on another thread where it is large",
     arity: 4,
     keys: &[Keys::ADD],
     arguments: &[
@@ -44,75 +50,125 @@ fn load(call: &Call<'_>) -> Outcome {
         return Ok(());
     }
     let (position, chunk) = (position(cursor(call.argument(2))?), call.argument(3));
-    let mut incoming = match value.incoming.take() {
+    let mut incoming = match &mut value.incoming {
         _ if position == 0 => Incoming::begin(chunk).map_err(Refusal::because)?,
-        Some(incoming) => incoming,
+        Some(_) => value.incoming.take().ok_or(Refusal::Arity)?,
         None => return refuse!("nothing is being loaded into this key: begin with cursor 0"),
     };
     let before = incoming.len();
-    let taken = next_chunk(call, &mut incoming, position, chunk).and_then(|()| match incoming.is_whole() {
-        true => finish(call, value, &incoming).map(|()| true),
-        false => Ok(false),
-    });
-    match taken {
-        Ok(true) => {}
-        Ok(false) => value.incoming = Some(incoming),
+    if let Err(why) = next_chunk(call, &mut incoming, position, chunk) {
+        if before > 0 {
+            value.incoming = Some(incoming);
+        }
+        return Err(why);
+    }
+    if !incoming.is_whole() {
+        value.incoming = Some(incoming);
+        taken(call, &key);
+        call.ok();
+        return Ok(());
+    }
+    let is_long = is_long(call, incoming.length());
+    // Replicas and files of the server's have all but the last chunk, until it is sent on.
+    let file = incoming.share();
+    incoming.truncate(before);
+    if before > 0 {
+        value.incoming = Some(incoming);
+    }
+    let limit = call.work_limit();
+    // Beside the work, so that it ends where there is not even room to begin.
+    let ending = Ending(Job::begin());
+    if is_long {
+        value.job = Some(Arc::clone(&ending.0));
+    }
+    let bytes = value.bytes();
+    let index = NamedIndex::clone(&value.index());
+    drop(key);
+    background::work(call, is_long, move |worker| {
+        let made = finish(worker, index, bytes, limit, &file);
+        drop(file);
+        let old = worker.locked(|call| put(call, worker.is_thread().then_some(&ending.0), made))?;
+        drop(ending);
+        worker.unlocked(|call| call.ok());
+        drop(old);
+        Ok(())
+    })
+}
+
+/// Puts the index with the file's items in its place, if nothing happened to it in between; returns what was there before.
+fn put(call: &Call<'_>, job: Option<&Arc<Job>>, made: Result<NamedIndex, Unfinished>) -> Outcome<NamedIndex> {
+    let mut key: IndexKey<'_> = call.write_during(1)?;
+    let value = expect_mut(&mut key)?;
+    if let Some(job) = job
+        && !value.job.as_ref().is_some_and(|found| Arc::ptr_eq(found, job))
+    {
+        return refuse!("the key was changed while the file was checked: send the last chunk again");
+    }
+    let index = match made {
+        Ok(index) => index,
+        Err(Unfinished::NotTaken(why)) => return Err(why),
         Err(Unfinished::Damaged(why)) => {
-            // Replicas have all but the last chunk.
-            value.incoming = (before > 0).then_some(incoming);
             abandon(call, &mut key);
             return Err(why);
         }
-        Err(Unfinished::NotTaken(why)) => {
-            incoming.truncate(before);
-            value.incoming = (before > 0).then_some(incoming);
-            return Err(why);
-        }
-    }
+    };
+    let old = std::mem::replace(&mut *value.index(), index);
+    value.incoming = None;
     value.merge_if_due();
-    call.replicate();
-    key.changed(c"near.index.load");
-    call.ok();
-    Ok(())
+    taken(call, &key);
+    Ok(old)
 }
 
-/// Why a chunk or a file is not taken.
+fn taken(call: &Call<'_>, key: &IndexKey<'_>) {
+    call.replicate();
+    key.changed(c"near.index.load");
+}
+
+/// Why the items of a file that has come in whole are not taken.
 enum Unfinished {
-    /// The chunk is not the next one, or there is no room for it now.
+    /// There is no room, and there may be later: the last chunk can be sent again.
     NotTaken(Refusal),
     /// The file is damaged or does not fit, and what has come of it is let go.
     Damaged(Refusal),
 }
 
-fn next_chunk(call: &Call<'_>, incoming: &mut Incoming, position: u64, chunk: &[u8]) -> Result<(), Unfinished> {
+fn next_chunk(call: &Call<'_>, incoming: &mut Incoming, position: u64, chunk: &[u8]) -> Outcome {
     let before = incoming.len();
-    let out_of_order = if position != before as u64 {
-        refuse!("the chunk at {before} is next, not that at {position}: send chunks in order, or begin again with 0")
-    } else if chunk.is_empty() {
-        refuse!("the chunk is empty")
-    } else {
-        take(call, incoming, chunk)
-    };
-    out_of_order.map_err(Unfinished::NotTaken)
+    if position != before as u64 {
+        return refuse!(
+            "the chunk at {before} is next, not that at {position}: send chunks in order, or begin again with 0"
+        );
+    }
+    if chunk.is_empty() {
+        return refuse!("the chunk is empty");
+    }
+    take(call, incoming, chunk)
 }
 
-fn finish(call: &Call<'_>, value: &mut IndexValue, incoming: &Incoming) -> Result<(), Unfinished> {
-    let length = incoming.length() as u64;
+/// Returns the index, of so many bytes, with the items of a file.
+fn finish(
+    worker: &Worker<'_>,
+    mut index: NamedIndex,
+    bytes: u64,
+    limit: WorkLimit,
+    file: &[u8],
+) -> Result<NamedIndex, Unfinished> {
+    const ITEMS: &str = "the file's items";
     // The tables and names of the file are copied once, and names are put in order.
-    value
-        .hold_growth(call, 2 * length, length.saturating_add(call.bytes_to_send_on()))
-        .map_err(Unfinished::NotTaken)?;
-    let index = incoming.decode_index(call.work_limit()).map_err(|error| match error {
-        DecodeError::Memory { .. } => Unfinished::NotTaken(memory::no_memory("the file's items")),
-        DecodeError::Spec(error @ SpecError::Memory { .. }) => {
-            Unfinished::NotTaken(memory::refused("the file's items", error))
-        }
+    let (length, more) = (file.len() as u64, 2 * file.len() as u64);
+    let passing = length.saturating_add(worker.unlocked(|call| call.bytes_to_send_on()));
+    let need = Need { what: GROWN, total: bytes.saturating_add(more), more, passing };
+    drop(worker.allow(need).map_err(Unfinished::NotTaken)?);
+    let loaded = decode_index(file, limit).map_err(|error| match error {
+        DecodeError::Memory { .. } => Unfinished::NotTaken(memory::no_memory(ITEMS)),
+        DecodeError::Spec(error @ SpecError::Memory { .. }) => Unfinished::NotTaken(memory::refused(ITEMS, error)),
         damage => Unfinished::Damaged(Refusal::because(damage)),
     })?;
-    value.index().take_in(index, &[]).map_err(|error| match error {
-        IndexError::Memory(_) => Unfinished::NotTaken(memory::no_memory("the file's items")),
+    index.take_in(loaded, &[]).map_err(|error| match error {
+        IndexError::Memory(_) => Unfinished::NotTaken(memory::no_memory(ITEMS)),
         damage => Unfinished::Damaged(Refusal::because(damage)),
-    })
+    })?;
+    Ok(index)
 }
 
 /// Lets go of what has come so far, here and on replicas.
