@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use nearset::index::{NamedIndex, SegmentMerge};
-use nearset::{Bits, IndexSpec, Item, Metric, Symbols};
+use nearset::{Bits, Index, IndexSpec, Item, Metric, Symbols};
 use redis_module::native_types::RedisType;
 
 use crate::background::{self, Job};
@@ -19,7 +19,7 @@ use crate::memory::{self, Floor, Need};
 use crate::refusal::Outcome;
 use crate::server::Call;
 use crate::stream::{Digest, Journal, Stream};
-use crate::value::Incoming;
+use crate::value::{Dump, Incoming};
 
 /// What grows, as errors name it.
 pub const GROWN: &str = "the index, grown,";
@@ -41,6 +41,8 @@ pub struct IndexValue {
     merging: Arc<Merging>,
     /// What is under way with it, beside merges of segments, which may go on.
     pub job: Option<Arc<Job>>,
+    /// All items as they were when its last dump began.
+    pub dump: Option<Arc<Dump<Index<'static>>>>,
     /// The drawing of its functions.
     drawing: Option<Arc<Job>>,
 }
@@ -73,6 +75,7 @@ impl IndexValue {
             credit: 0,
             merging: Arc::default(),
             job: None,
+            dump: None,
             drawing: None,
         }
     }

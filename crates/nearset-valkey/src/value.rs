@@ -41,7 +41,7 @@ pub struct Value {
     /// What is under way with it.
     pub job: Option<Arc<Job>>,
     /// The filter as it was when its last dump began.
-    pub dump: Option<Arc<Dump>>,
+    pub dump: Option<Arc<Dump<Filter<'static>>>>,
     /// The drawing of its functions.
     pub drawing: Option<Arc<Job>>,
 }
@@ -195,47 +195,62 @@ fn not_yet(incoming: Option<&Incoming>) -> Refusal {
     ))
 }
 
-/// A filter as it was when a dump of it began, until its last chunk was given or none was wanted for a while.
-pub struct Dump {
+/// A filter or index as it was when a dump of it began, until its last chunk was given or none was wanted for a while.
+pub struct Dump<T: Send + Sync + 'static> {
     /// What its cursors have in their upper bits; never 0.
     pub mark: u64,
-    state: Mutex<Option<(Arc<Filter<'static>>, Instant)>>,
+    /// Bytes of it.
+    bytes: u64,
+    state: Mutex<Option<Dumped<T>>>,
 }
 
-impl Dump {
+struct Dumped<T> {
+    /// `None` until another thread has made it.
+    whole: Option<Arc<T>>,
+    used: Instant,
+}
+
+impl<T: Send + Sync + 'static> Dump<T> {
     /// After so long without a question for the next chunk nobody is taken to want it.
     pub const PATIENCE: Duration = Duration::from_secs(60);
 
     /// Different from one dump to the next; cursors have 15 bits for it.
     const MARKS: u64 = 0x7fff;
 
-    pub fn begin(filter: Filter<'static>) -> Self {
+    /// Begins a dump of so many bytes, which is [made](Self::make) when there is something to dump.
+    pub fn begin(bytes: u64) -> Self {
         static BEGUN: AtomicU64 = AtomicU64::new(0);
         let mark = BEGUN.fetch_add(1, Ordering::Relaxed) % Self::MARKS + 1;
-        Self { mark, state: Mutex::new(Some((Arc::new(filter), Instant::now()))) }
+        Self { mark, bytes, state: Mutex::new(Some(Dumped { whole: None, used: Instant::now() })) }
     }
 
-    /// Returns the filter, if the dump is still under way.
-    pub fn filter(&self) -> Option<Arc<Filter<'static>>> {
+    /// Says what is dumped.
+    pub fn make(&self, whole: T) -> Arc<T> {
+        let whole = Arc::new(whole);
+        if let Some(state) = self.state.lock().unwrap_or_else(PoisonError::into_inner).as_mut() {
+            *state = Dumped { whole: Some(Arc::clone(&whole)), used: Instant::now() };
+        }
+        whole
+    }
+
+    /// Returns what is dumped, if the dump is still under way.
+    pub fn whole(&self) -> Option<Arc<T>> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let (filter, used) = state.as_mut()?;
-        *used = Instant::now();
-        Some(Arc::clone(filter))
+        let state = state.as_mut()?;
+        state.used = Instant::now();
+        state.whole.as_ref().map(Arc::clone)
     }
 
-    /// Lets go of the filter.
+    /// Lets go of it.
     pub fn end(&self) {
         let ended = self.state.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some((filter, _)) = ended {
-            let bytes = filter.bytes();
-            background::discard(filter, bytes);
-        }
+        background::discard(ended, self.bytes);
     }
 
     /// Ends a dump that nobody wants more of. True while it is under way.
     pub fn end_if_idle(&self) -> bool {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let used = state.as_ref().map(|(_, used)| *used);
+        let used = state.as_ref().map(|state| state.used);
         drop(state);
         let idle = used.is_some_and(|used| used.elapsed() >= Self::PATIENCE);
         if idle {

@@ -36,7 +36,7 @@ READS = [
     b"NEAR.DUMP",
 ]
 WRITES = [b"NEAR.RESERVE", b"NEAR.WINDOW", b"NEAR.ADD", b"NEAR.MADD", b"NEAR.ADDKEYS", b"NEAR.MERGE", b"NEAR.LOAD"]
-OF_INDEXES = [b"NEAR.INDEX." + name for name in (b"RESERVE", b"ADD", b"SEARCH", b"GET", b"REM", b"CARD", b"INFO", b"LOAD")]
+OF_INDEXES = [b"NEAR.INDEX." + name for name in (b"RESERVE", b"ADD", b"SEARCH", b"GET", b"REM", b"CARD", b"INFO", b"LOAD", b"DUMP")]
 OF_ITEMS = [b"NEAR.ADD", b"NEAR.MADD", b"NEAR.EXISTS", b"NEAR.MEXISTS", b"NEAR.HITS"]
 NEED_A_KEY = [
     b"NEAR.ADD",
@@ -68,6 +68,7 @@ ARITY = {
     b"NEAR.INDEX.CARD": (1, 1),
     b"NEAR.INDEX.INFO": (1, 2),
     b"NEAR.INDEX.LOAD": (3, 3),
+    b"NEAR.INDEX.DUMP": (2, 4),
 }
 
 NO_NUMBER = [

@@ -32,13 +32,14 @@ COMMANDS = {
     "NEAR.INDEX.ADD": ({"write", "denyoom"}, ["k", "id", "item"], ["k"]),
     "NEAR.INDEX.REM": ({"write", "fast"}, ["k", "id"], ["k"]),
     "NEAR.INDEX.LOAD": ({"write", "denyoom"}, ["k", "0", "chunk"], ["k"]),
+    "NEAR.INDEX.DUMP": ({"readonly"}, ["k", "0", "COUNT", "10"], ["k"]),
     "NEAR.INDEX.SEARCH": ({"readonly"}, ["k", "item", "K", "3"], ["k"]),
     "NEAR.INDEX.GET": ({"readonly", "fast"}, ["k", "id"], ["k"]),
     "NEAR.INDEX.CARD": ({"readonly", "fast"}, ["k"], ["k"]),
     "NEAR.INDEX.INFO": ({"readonly", "fast"}, ["k", "items"], ["k"]),
 }
 # Commands for clients that may know a filter's seed.
-TRUSTED = ["NEAR.ADDKEYS", "NEAR.HITS", "NEAR.EXISTSKEYS", "NEAR.SPEC", "NEAR.DUMP"]
+TRUSTED = ["NEAR.ADDKEYS", "NEAR.HITS", "NEAR.EXISTSKEYS", "NEAR.SPEC", "NEAR.DUMP", "NEAR.INDEX.DUMP"]
 WRITES = [name for name, (flags, _, _) in COMMANDS.items() if "write" in flags]
 READS = [name for name in COMMANDS if name not in WRITES]
 

@@ -418,7 +418,7 @@ def test_every_command_has_its_help(client: redis.Redis) -> None:
     ours = {name.upper(): pairs(doc) for name, doc in docs.items() if name.lower().startswith("near.")}
     commands = {"RESERVE", "INSERT", "ADD", "MADD", "EXISTS", "MEXISTS", "HITS", "ADDKEYS", "EXISTSKEYS", "CARD", "INFO", "SPEC",
                 "MERGE", "DUMP", "LOAD", "WINDOW"}
-    commands |= {f"INDEX.{name}" for name in ("RESERVE", "ADD", "SEARCH", "GET", "REM", "CARD", "INFO", "LOAD")}
+    commands |= {f"INDEX.{name}" for name in ("RESERVE", "ADD", "SEARCH", "GET", "REM", "CARD", "INFO", "LOAD", "DUMP")}
     assert set(ours) == {f"NEAR.{name}" for name in commands}
     for name, doc in ours.items():
         assert doc["summary"] and doc["complexity"] and doc["since"] == b"0.1.0" and doc["arguments"], name

@@ -22,7 +22,7 @@ use crate::value::Value;
 use docs::Command;
 use nearset::Filter;
 
-const COMMANDS: [&Command; 24] = [
+const COMMANDS: [&Command; 25] = [
     &reserve::RESERVE,
     &reserve::INSERT,
     &items::ADD,
@@ -47,6 +47,7 @@ const COMMANDS: [&Command; 24] = [
     &index::CARD,
     &index::INFO,
     &index::LOAD,
+    &index::DUMP,
 ];
 
 /// Returns the filter of a key that must have one.

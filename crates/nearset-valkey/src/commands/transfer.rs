@@ -96,42 +96,64 @@ impl io::Write for Window {
     }
 }
 
-fn dump(call: &Call<'_>) -> Outcome {
-    let mut room = CHUNK;
-    if call.count() > 3 {
-        if call.count() != 5 || !call.argument(3).eq_ignore_ascii_case(b"COUNT") {
-            return Err(Refusal::Arity);
+/// What a command asks for that dumps.
+#[derive(Clone, Copy)]
+pub struct Asked {
+    pub cursor: u64,
+    /// Bytes that are wanted, at most.
+    room: usize,
+    /// Bytes that the chunk takes, at most.
+    chunk: u64,
+}
+
+impl Asked {
+    /// Reads what is asked of a key whose file has little beside so many bytes.
+    pub fn of(call: &Call<'_>, bytes: u64) -> Outcome<Self> {
+        let mut room = CHUNK;
+        if call.count() > 3 {
+            if call.count() != 5 || !call.argument(3).eq_ignore_ascii_case(b"COUNT") {
+                return Err(Refusal::Arity);
+            }
+            let wanted = number(call.argument(4)).filter(|count| (1..=CHUNK).contains(count));
+            let Some(wanted) = wanted else {
+                return refuse!("COUNT is {}: it must be from 1 to {CHUNK} bytes", shown(call.argument(4)));
+            };
+            room = wanted;
         }
-        let wanted = number(call.argument(4)).filter(|count| (1..=CHUNK).contains(count));
-        let Some(wanted) = wanted else {
-            return refuse!("COUNT is {}: it must be from 1 to {CHUNK} bytes", shown(call.argument(4)));
-        };
-        room = wanted;
+        let cursor = cursor(call.argument(2))?;
+        Ok(Self { cursor, room, chunk: (room as u64).min(bytes.saturating_add(memory::UNFORESEEN)) })
     }
-    let cursor = cursor(call.argument(2))?;
-    let position = position(cursor);
-    let mut key = call.read(1)?;
-    let bytes = expect(&key)?.bytes();
-    // A chunk is at most the file, which has little beside the tables; the server makes a copy of it.
-    let chunk = (room as u64).min(bytes.saturating_add(memory::UNFORESEEN));
-    let floor = memory::allow(call, Need { what: "the chunk", total: 0, more: 0, passing: 2 * chunk })?;
-    drop(floor);
-    let Some(value) = key.as_mut().and_then(Key::value_mut) else { return Err(super::no_key()) };
-    let dump = state_to_dump(call, value, cursor >> POSITION_BITS)?;
-    let Some(filter) = dump.filter() else { return over() };
-    background::work(call, bytes > background::SMALL, move |worker| {
+
+    /// Bytes for a moment: the server makes a copy of the chunk.
+    pub fn passing(self) -> u64 {
+        2 * self.chunk
+    }
+
+    pub fn mark(self) -> u64 {
+        self.cursor >> POSITION_BITS
+    }
+
+    /// Replies with the chunk of what `encode` writes from a position on, and ends the dump after the last one.
+    pub fn reply<T: Send + Sync>(
+        self,
+        worker: &Worker<'_>,
+        dump: &Dump<T>,
+        whole: Arc<T>,
+        encode: impl FnOnce(&T, u64, &mut dyn io::Write) -> io::Result<()>,
+    ) -> Outcome {
+        let (cursor, position) = (self.cursor, position(self.cursor));
         let mut part = Vec::new();
-        part.try_reserve_exact(chunk as usize).map_err(|_| memory::no_memory("the chunk"))?;
-        let mut window = Window { room, part, more: false };
+        part.try_reserve_exact(self.chunk as usize).map_err(|_| memory::no_memory("the chunk"))?;
+        let mut window = Window { room: self.room, part, more: false };
         // The only error is that the window is full.
-        let _ = filter.encode_from(position, &mut window);
+        let _ = encode(&whole, position, &mut window);
         let is_beyond = window.part.is_empty();
         let next = if window.more { dump.mark << POSITION_BITS | (position + window.part.len() as u64) } else { 0 };
         if worker.is_thread() {
             memory::expect_room_here("the chunk", window.part.len())?;
         }
         if next == 0 {
-            drop(filter);
+            drop(whole);
             dump.end();
         }
         if is_beyond {
@@ -143,29 +165,51 @@ fn dump(call: &Call<'_>) -> Outcome {
             call.bulk(&window.part);
         });
         Ok(())
+    }
+}
+
+fn dump(call: &Call<'_>) -> Outcome {
+    let mut key = call.read(1)?;
+    let bytes = expect(&key)?.bytes();
+    let asked = Asked::of(call, bytes)?;
+    let floor = memory::allow(call, Need { what: "the chunk", total: 0, more: 0, passing: asked.passing() })?;
+    drop(floor);
+    let Some(value) = key.as_mut().and_then(Key::value_mut) else { return Err(super::no_key()) };
+    let dump = match asked.mark() {
+        0 => {
+            let dump = begun(call, &mut value.dump, bytes);
+            dump.make(value.filter_mut()?.share());
+            dump
+        }
+        mark => under_way(&value.dump, mark)?,
+    };
+    let Some(filter) = dump.whole() else { return over() };
+    background::work(call, bytes > background::SMALL, move |worker| {
+        asked.reply(worker, &dump, filter, |filter, position, out| filter.encode_from(position, out))
     })
 }
 
-fn over<T>() -> Outcome<T> {
+pub fn over<T>() -> Outcome<T> {
     refuse!("the dump of this cursor is over, or another one of this key began: begin again with cursor 0")
 }
 
-/// Returns the state that a dump with this mark began with; without one, the present state.
-fn state_to_dump(call: &Call<'_>, value: &mut Value, mark: u64) -> Outcome<Arc<Dump>> {
-    if mark != 0 {
-        let known = value.dump.as_ref().filter(|dump| dump.mark == mark);
-        return known.map_or_else(over, |dump| Ok(Arc::clone(dump)));
-    }
-    let dump = Arc::new(Dump::begin(value.filter_mut()?.share()));
-    value.dump = Some(Arc::clone(&dump));
+/// Returns the dump that has this mark.
+pub fn under_way<T: Send + Sync>(dump: &Option<Arc<Dump<T>>>, mark: u64) -> Outcome<Arc<Dump<T>>> {
+    dump.as_ref().filter(|dump| dump.mark == mark).map_or_else(over, |dump| Ok(Arc::clone(dump)))
+}
+
+/// Begins a dump in the place of the key's last one.
+pub fn begun<T: Send + Sync>(call: &Call<'_>, last: &mut Option<Arc<Dump<T>>>, bytes: u64) -> Arc<Dump<T>> {
+    let dump = Arc::new(Dump::begin(bytes));
+    *last = Some(Arc::clone(&dump));
     let watched = Arc::downgrade(&dump);
-    let milliseconds = Dump::PATIENCE.as_millis() as i64;
+    let milliseconds = Dump::<T>::PATIENCE.as_millis() as i64;
     look_after(
         call.context(),
         milliseconds,
         Box::new(move || watched.upgrade().is_some_and(|dump| dump.end_if_idle())),
     );
-    Ok(dump)
+    dump
 }
 
 fn load(call: &Call<'_>) -> Outcome {

@@ -2,6 +2,8 @@
 
 use std::io;
 
+#[cfg(any(test, feature = "server"))]
+use super::encode_from;
 use super::{DecodeError, Kind, Opening};
 use crate::{
     Index,
@@ -29,6 +31,18 @@ impl<'a> Index<'a> {
         match &self.0 {
             Structure::Hamming(index) => index.encode(out),
             Structure::Lsh(index) => index.encode(out),
+        }
+    }
+
+    /// [`Self::encode`] from a position in the file on, at no cost for what stands before it.
+    ///
+    /// # Errors
+    /// What the writer reports.
+    #[cfg(any(test, feature = "server"))]
+    pub fn encode_from(&self, from: u64, out: &mut dyn io::Write) -> io::Result<()> {
+        match &self.0 {
+            Structure::Hamming(index) => encode_from(index, from, out),
+            Structure::Lsh(index) => index.encode_from(from, out),
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::{
-    Body, Check, DecodeError, Frame, Kind, Opening, Reader, Writer, encode,
+    Body, Check, DecodeError, Frame, Kind, Opening, Reader, Writer, encode, encode_from,
     frame::to_bytes,
     spec::{COUNTS, SPEC, read_counts, read_family, unknown, write_family},
 };
@@ -85,12 +85,21 @@ impl<'a> LshIndex<'a> {
     /// # Errors
     /// What the writer reports.
     pub(crate) fn encode(&self, out: &mut dyn std::io::Write) -> std::io::Result<()> {
+        self.encode_from(0, out)
+    }
+
+    /// [`Self::encode`] from a position in the file on.
+    ///
+    /// # Errors
+    /// What the writer reports.
+    pub(crate) fn encode_from(&self, from: u64, out: &mut dyn std::io::Write) -> std::io::Result<()> {
         if let Some(parts) = self.parts() {
-            return encode(&Compact { spec: self.spec(), parts }, out);
+            let compact = Compact { spec: self.spec(), parts };
+            return if from == 0 { encode(&compact, out) } else { encode_from(&compact, from, out) };
         }
         let mut compact = self.clone();
         compact.compact();
-        compact.encode(out)
+        compact.encode_from(from, out)
     }
 
     /// Opens a file's bytes. Tables and items that lie 64-byte aligned in them, as in a memory map, are used in place.

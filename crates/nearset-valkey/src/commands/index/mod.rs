@@ -1,10 +1,12 @@
 //! `NEAR.INDEX.*`: which items are near, and how near.
 
+mod dump;
 mod items;
 mod load;
 mod reserve;
 mod tell;
 
+pub use dump::DUMP;
 pub use items::{ADD, GET, REM, SEARCH};
 pub use load::LOAD;
 pub use reserve::RESERVE;

@@ -21,7 +21,7 @@ use std::{
 };
 
 pub use self::merge::SegmentMerge;
-use self::segment::{Placed, PreparedItem, Segment, gather};
+use self::segment::{HashedItem, Placed, Segment, gather};
 use super::{Index, IndexError, Neighbour, Removed, Structure};
 use crate::{Distance, Item, hash::ByteHash, item::BatchError, room};
 
@@ -130,7 +130,7 @@ impl NamedIndex {
         Ok(hashed.into_iter().map(|(name, item)| self.insert_prepared(name, item)).collect())
     }
 
-    fn insert_prepared(&mut self, name: &str, item: PreparedItem<'_>) -> bool {
+    fn insert_prepared(&mut self, name: &str, item: HashedItem<'_>) -> bool {
         let id = self.newest.push_prepared(item, name);
         let was_in = match self.ids.get_mut(name) {
             Some(known) => self.newest.remove(std::mem::replace(known, id)),
@@ -185,6 +185,16 @@ impl NamedIndex {
     /// The newest items alone, with ids that have no gaps.
     fn gathered(&self) -> Result<Index<'static>, TryReserveError> {
         gather(&self.newest, &[(&self.newest, &Removed::default())])
+    }
+
+    /// Returns one index of all items in the order of insertion, such as a file has.
+    ///
+    /// # Errors
+    /// If there is no memory for it.
+    pub fn gather(&self) -> Result<Index<'static>, TryReserveError> {
+        let none = Removed::default();
+        let segments = self.segments.iter().map(|placed| (&placed.segment.index, &placed.removed));
+        gather(&self.newest, &segments.chain([(&self.newest, &none)]).collect::<Vec<_>>())
     }
 
     /// Calls `each` with the name of every item in the order of insertion, or of the one of this name, if it is in; and with the item as

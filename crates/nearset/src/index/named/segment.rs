@@ -100,7 +100,7 @@ impl Placed {
 }
 
 /// An item that was checked and hashed, to be inserted.
-pub(super) enum PreparedItem<'i> {
+pub(super) enum HashedItem<'i> {
     Hamming(&'i [u64]),
     Lsh(Box<Query<'i>>),
 }
@@ -134,18 +134,18 @@ pub(super) fn gather(
 
 impl Index<'static> {
     /// Checks and hashes an item.
-    pub(super) fn prepare_query<'i>(&self, item: Item<'i>) -> Result<PreparedItem<'i>, ItemError> {
+    pub(super) fn prepare_query<'i>(&self, item: Item<'i>) -> Result<HashedItem<'i>, ItemError> {
         match &self.0 {
-            Structure::Hamming(index) => index.row_of(item).map(PreparedItem::Hamming),
-            Structure::Lsh(index) => index.query(item).map(|query| PreparedItem::Lsh(Box::new(query))),
+            Structure::Hamming(index) => index.row_of(item).map(HashedItem::Hamming),
+            Structure::Lsh(index) => index.query(item).map(|query| HashedItem::Lsh(Box::new(query))),
         }
     }
 
     /// Inserts an item that this index prepared, under a name.
-    pub(super) fn push_prepared(&mut self, item: PreparedItem<'_>, name: &str) -> u32 {
+    pub(super) fn push_prepared(&mut self, item: HashedItem<'_>, name: &str) -> u32 {
         let id = match (&mut self.0, item) {
-            (Structure::Hamming(index), PreparedItem::Hamming(row)) => index.push_row(row),
-            (Structure::Lsh(index), PreparedItem::Lsh(query)) => index.insert_query(&query),
+            (Structure::Hamming(index), HashedItem::Hamming(row)) => index.push_row(row),
+            (Structure::Lsh(index), HashedItem::Lsh(query)) => index.insert_query(&query),
             _ => unreachable!("an item is prepared by the index that it is inserted into"),
         };
         self.labels_mut().insert(id, name);
