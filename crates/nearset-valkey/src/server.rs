@@ -31,6 +31,32 @@ macro_rules! api {
 }
 pub(crate) use api;
 
+/// Sends `command key DESCRIPTION bytes`, with `NEAR near` at the end if it is known, by a function that takes a format and what it names.
+macro_rules! described {
+    ($send:ident($to:expr), $command:expr, $key:expr, $description:expr, $near:expr) => {{
+        let (description, near): (&[u8], Option<f64>) = ($description, $near);
+        let format = if near.is_some() { c"scbcb" } else { c"scb" };
+        let near = near.map_or_else(String::new, |near| near.to_string());
+        // SAFETY: the place is the server's own, and so is the key's name. The format names a string of the server's, and a C string and
+        // a buffer with its length, perhaps twice; what it does not name is not read.
+        unsafe {
+            api!($send(
+                $to,
+                $command.as_ptr(),
+                format.as_ptr(),
+                $key,
+                c"DESCRIPTION".as_ptr(),
+                description.as_ptr().cast::<c_char>(),
+                description.len(),
+                c"NEAR".as_ptr(),
+                near.as_ptr().cast::<c_char>(),
+                near.len()
+            ))
+        };
+    }};
+}
+pub(crate) use described;
+
 /// One command that a client sent.
 pub struct Call<'a> {
     ctx: *mut raw::RedisModuleCtx,
@@ -315,23 +341,7 @@ impl<'a> Call<'a> {
         description: &[u8],
         near: Option<f64>,
     ) {
-        let format = if near.is_some() { c"scbcb" } else { c"scb" };
-        let near = near.map_or_else(String::new, |near| near.to_string());
-        // SAFETY: as above; what the format does not name is not read.
-        unsafe {
-            api!(RedisModule_Replicate(
-                self.ctx,
-                command.as_ptr(),
-                format.as_ptr(),
-                key.name,
-                c"DESCRIPTION".as_ptr(),
-                description.as_ptr().cast::<c_char>(),
-                description.len(),
-                c"NEAR".as_ptr(),
-                near.as_ptr().cast::<c_char>(),
-                near.len()
-            ))
-        };
+        described!(RedisModule_Replicate(self.ctx), command, key.name, description, near);
     }
 
     /// Sends `command key seconds AT next ROTATE generations` on, before or in place of the command.

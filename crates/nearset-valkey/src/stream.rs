@@ -9,7 +9,7 @@ use nearset::family::WorkLimit;
 use redis_module::raw;
 
 use crate::config;
-use crate::server::api;
+use crate::server::{api, described};
 use crate::value::{Incoming, Pieces};
 
 /// What writes a part.
@@ -142,23 +142,7 @@ impl Journal {
 
     /// Writes `command key DESCRIPTION bytes`, with `NEAR near` at the end if it is known.
     pub fn reserve(&self, command: &CStr, description: &[u8], near: Option<f64>) {
-        let format = if near.is_some() { c"scbcb" } else { c"scb" };
-        let near = near.map_or_else(String::new, |near| near.to_string());
-        // SAFETY: as above, with a C string and a buffer, perhaps twice.
-        unsafe {
-            api!(RedisModule_EmitAOF(
-                self.io,
-                command.as_ptr(),
-                format.as_ptr(),
-                self.key,
-                c"DESCRIPTION".as_ptr(),
-                description.as_ptr().cast::<c_char>(),
-                description.len(),
-                c"NEAR".as_ptr(),
-                near.as_ptr().cast::<c_char>(),
-                near.len()
-            ))
-        };
+        described!(RedisModule_EmitAOF(self.io), command, self.key, description, near);
     }
 
     /// Writes `command key seconds AT next`.

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from importlib import import_module
 from itertools import islice, repeat
-from typing import Any, NoReturn, Protocol, cast
+from typing import Any, NoReturn, Optional, Protocol, Union, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -133,6 +133,35 @@ def argument(value: Any) -> Any:
 def options(told: dict[str, Any]) -> list[Any]:
     """Options with their values, without those that are left out."""
     return [word for name, value in told.items() if value is not None for word in (name, argument(value))]
+
+
+def goal(
+    metric: str,
+    near: float,
+    far: Optional[float],
+    capacity: Optional[float],
+    length: Optional[int],
+    shingling: Optional[str],
+    max_false_negative: Optional[float],
+    minimise: Optional[str],
+    background: Optional[float],
+    worst_case: bool,
+    seed: Union[int, str, bytes, None],
+) -> list[Any]:
+    """What filters and indexes are both reserved by."""
+    wishes = {
+        "METRIC": metric,
+        "NEAR": near,
+        "FAR": far,
+        "CAPACITY": capacity,
+        "LENGTH": length,
+        "SHINGLE": shingling,
+        "MAXFN": max_false_negative,
+        "MINIMISE": minimise,
+        "BACKGROUND": background,
+        "SEED": seed.hex() if isinstance(seed, bytes) else seed,
+    }
+    return options(wishes) + (["WORSTCASE"] if worst_case else [])
 
 
 def pieces(items: Any, size: int) -> Iterator[tuple[int, Any]]:

@@ -66,19 +66,11 @@ class NearIndex:
             metric: As for `nearset.plan_index`, and so are `near` to `seed`. Of hashes none is missed, so that they need `near`
                 and `length` alone; all others need the `capacity`.
         """
-        options = {
-            "NEAR": near,
-            "FAR": far,
-            "CAPACITY": capacity,
-            "LENGTH": length,
-            "SHINGLE": shingling,
-            "MAXFN": max_false_negative,
-            "MINIMISE": minimise,
-            "BACKGROUND": background,
-            "SEED": seed.hex() if isinstance(seed, bytes) else seed,
-        }
+        told = _server.goal(
+            metric, near, far, capacity, length, shingling, max_false_negative, minimise, background, worst_case, seed
+        )
         index = cls(client, key)
-        index._server.call("NEAR.INDEX.RESERVE", key, "METRIC", metric, *_server.options(options), *(["WORSTCASE"] if worst_case else []))
+        index._server.call("NEAR.INDEX.RESERVE", key, *told)
         return index
 
     @property

@@ -97,26 +97,15 @@ class NearFilter:
         """
         if expire_after is not None and generations is not None:
             raise ValueError("expire_after and generations say the same: leave one out")
-        options = {
-            "NEAR": near,
-            "FAR": far,
-            "CAPACITY": capacity,
-            "LENGTH": length,
-            "SHINGLE": shingling,
-            "MAXFN": max_false_negative,
-            "MAXFP": max_false_positive,
-            "MINIMISE": minimise,
-            "BACKGROUND": background,
-            "SEED": seed.hex() if isinstance(seed, bytes) else seed,
-            "WHENFULL": when_full,
-            "EXPIRE-AFTER": expire_after if generations is None else generations,
-        }
-        told = _server.options(options)
-        told += ["GENERATIONS"] if generations is not None else []
+        told = _server.goal(
+            metric, near, far, capacity, length, shingling, max_false_negative, minimise, background, worst_case, seed
+        )
+        told += _server.options({"MAXFP": max_false_positive, "WHENFULL": when_full})
         told += ["EXPIRE-AFTER", seconds, "SECONDS"] if seconds is not None else []
-        told += ["WORSTCASE"] if worst_case else []
+        told += _server.options({"EXPIRE-AFTER": expire_after if generations is None else generations})
+        told += ["GENERATIONS"] if generations is not None else []
         filter = cls(client, key, hash_on=hash_on)
-        filter._server.call("NEAR.RESERVE", key, "METRIC", metric, *told)
+        filter._server.call("NEAR.RESERVE", key, *told)
         return filter
 
     @classmethod

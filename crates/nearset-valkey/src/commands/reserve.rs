@@ -15,17 +15,45 @@ use crate::value::Value;
 use crate::window::{Window, seconds};
 use crate::{fields, options};
 
+/// What filters and indexes may both be wished to be.
+pub mod wish {
+    use super::Argument;
+
+    pub const METRIC: Argument = Argument::text(c"metric").after(c"METRIC");
+    pub const NEAR: Argument = Argument::real(c"near").after(c"NEAR");
+    pub const FAR: Argument = Argument::real(c"far").after(c"FAR").optional();
+    pub const CAPACITY: Argument = Argument::whole(c"capacity").after(c"CAPACITY");
+    pub const MAXFN: Argument = Argument::real(c"max-false-negative").after(c"MAXFN").optional();
+    pub const LENGTH: Argument = Argument::whole(c"length").after(c"LENGTH").optional();
+    pub const SHINGLE: Argument = Argument::text(c"shingle").after(c"SHINGLE").optional();
+    pub const SEED: Argument = Argument::text(c"seed").after(c"SEED").optional();
+    pub const MINIMISE: Argument =
+        Argument::one_of(c"minimise", &[Argument::word(c"bytes", c"BYTES"), Argument::word(c"time", c"TIME")])
+            .after(c"MINIMISE")
+            .optional();
+    pub const UNRELATED: Argument = Argument::one_of(
+        c"unrelated",
+        &[Argument::real(c"background").after(c"BACKGROUND"), Argument::word(c"worst-case", c"WORSTCASE")],
+    )
+    .optional();
+}
+
+/// Returns why nothing is reserved in a key that holds something.
+pub fn key_exists<T>() -> Outcome<T> {
+    refuse!("the key exists: DEL it first, or take another name")
+}
+
 /// What is wanted of a filter.
 const GOAL: &[Argument] = &[
-    Argument::text(c"metric").after(c"METRIC"),
-    Argument::real(c"near").after(c"NEAR"),
-    Argument::real(c"far").after(c"FAR").optional(),
-    Argument::whole(c"capacity").after(c"CAPACITY"),
-    Argument::real(c"max-false-negative").after(c"MAXFN").optional(),
+    wish::METRIC,
+    wish::NEAR,
+    wish::FAR,
+    wish::CAPACITY,
+    wish::MAXFN,
     Argument::real(c"max-false-positive").after(c"MAXFP").optional(),
-    Argument::whole(c"length").after(c"LENGTH").optional(),
-    Argument::text(c"shingle").after(c"SHINGLE").optional(),
-    Argument::text(c"seed").after(c"SEED").optional(),
+    wish::LENGTH,
+    wish::SHINGLE,
+    wish::SEED,
     Argument::one_of(
         c"when-full",
         &[
@@ -50,14 +78,8 @@ const GOAL: &[Argument] = &[
     .optional(),
     Argument::block(c"time", &[Argument::real(c"seconds").after(c"EXPIRE-AFTER"), Argument::word(c"unit", c"SECONDS")])
         .optional(),
-    Argument::one_of(c"minimise", &[Argument::word(c"bytes", c"BYTES"), Argument::word(c"time", c"TIME")])
-        .after(c"MINIMISE")
-        .optional(),
-    Argument::one_of(
-        c"unrelated",
-        &[Argument::real(c"background").after(c"BACKGROUND"), Argument::word(c"worst-case", c"WORSTCASE")],
-    )
-    .optional(),
+    wish::MINIMISE,
+    wish::UNRELATED,
 ];
 
 pub const RESERVE: Command = Command {
@@ -157,7 +179,7 @@ fn reserve(call: &Call<'_>) -> Outcome {
 fn expect_absent(key: &Key<'_>) -> Outcome {
     let Some(value) = key.value() else { return Ok(()) };
     value.filter()?;
-    refuse!("the key exists: DEL it first, or take another name")
+    key_exists()
 }
 
 /// Returns bytes that the filter may come to, if that is bounded; else those that it begins with.

@@ -7,30 +7,25 @@ use super::IndexKey;
 use super::tell::told;
 use crate::background::{self, Worker};
 use crate::commands::docs::{Argument, Command, Keys, entry};
+use crate::commands::reserve::{key_exists, wish};
 use crate::index::IndexValue;
 use crate::memory::Need;
-use crate::refusal::{Outcome, refuse};
+use crate::refusal::Outcome;
 use crate::server::Call;
 use crate::{fields, options};
 
 /// What is wanted of an index.
 const GOAL: &[Argument] = &[
-    Argument::text(c"metric").after(c"METRIC"),
-    Argument::real(c"near").after(c"NEAR"),
-    Argument::real(c"far").after(c"FAR").optional(),
-    Argument::whole(c"capacity").after(c"CAPACITY").optional(),
-    Argument::real(c"max-false-negative").after(c"MAXFN").optional(),
-    Argument::whole(c"length").after(c"LENGTH").optional(),
-    Argument::text(c"shingle").after(c"SHINGLE").optional(),
-    Argument::text(c"seed").after(c"SEED").optional(),
-    Argument::one_of(c"minimise", &[Argument::word(c"bytes", c"BYTES"), Argument::word(c"time", c"TIME")])
-        .after(c"MINIMISE")
-        .optional(),
-    Argument::one_of(
-        c"unrelated",
-        &[Argument::real(c"background").after(c"BACKGROUND"), Argument::word(c"worst-case", c"WORSTCASE")],
-    )
-    .optional(),
+    wish::METRIC,
+    wish::NEAR,
+    wish::FAR,
+    wish::CAPACITY.optional(),
+    wish::MAXFN,
+    wish::LENGTH,
+    wish::SHINGLE,
+    wish::SEED,
+    wish::MINIMISE,
+    wish::UNRELATED,
 ];
 
 pub const RESERVE: Command = Command {
@@ -90,10 +85,7 @@ fn prepared(worker: &Worker<'_>, index: Index<'static>) -> Outcome<NamedIndex> {
 }
 
 fn expect_absent(key: &IndexKey<'_>) -> Outcome {
-    if key.value().is_none() {
-        return Ok(());
-    }
-    refuse!("the key exists: DEL it first, or take another name")
+    if key.value().is_none() { Ok(()) } else { key_exists() }
 }
 
 fn put(call: &Call<'_>, index: NamedIndex, near: Option<f64>) -> Outcome {
