@@ -108,6 +108,11 @@ bench-hamming:
 bench-joins:
 	python3 bench/joins.py $(ARGS)
 
+# Texts that are few edits apart, beside all pairs by the same comparison; some 5 minutes of CPU.
+.PHONY: bench-edits
+bench-edits:
+	python3 bench/edits.py $(ARGS)
+
 # All near pairs of the licence texts, by nearset and its peers; ARGS=--quick for a sample.
 bench-pairs:
 	python3 bench/pairs.py $(ARGS)

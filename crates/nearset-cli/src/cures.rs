@@ -37,7 +37,8 @@ pub fn is_senseless(error: &anyhow::Error) -> bool {
         RunError::Wanted(error) => Some(error),
         _ => None,
     });
-    matches!(of_run.or(error.downcast_ref()), Some(PlanError::Request(_)))
+    let is_not_near = matches!(error.downcast_ref(), Some(RunError::NotNear { .. }));
+    is_not_near || matches!(of_run.or(error.downcast_ref()), Some(PlanError::Request(_)))
 }
 
 /// Returns what to type so that it works.

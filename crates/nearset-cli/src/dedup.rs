@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 use nearset::JoinSpec;
 use nearset::plan::Request;
-use nearset_jobs::join::Keep;
+use nearset_jobs::join::{Keep, TextMeasure};
 use nearset_jobs::library::is_library;
 use nearset_jobs::run::{RunError, RunOptions};
 use nearset_jobs::screen::Screen;
@@ -38,6 +38,9 @@ Examples:
 
   Pictures by their PDQ hashes: of those within 31 bits of each other, keep the best
     nearset dedup hashes.jsonl -o clean.jsonl --metric hamming --near 31 --keep max:quality
+
+  Records that at most two typing errors tell apart:
+    nearset dedup people.csv -o clean.csv --metric edit --near 2 --text-field name
 
   Remember what was kept for the next crawl, and extend that by the next crawl:
     nearset dedup monday.jsonl -o clean.jsonl --save seen.library
@@ -251,7 +254,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
         let why = "--dry-run writes no records, and what --save keeps would make later runs leave them out: leave out one of the two";
         return Err(Usage(why.to_owned()).into());
     }
-    if args.near.metric == Measure::Containment && (args.chain || args.keep != Keep::First) {
+    if args.near.metric == Measure::Text(TextMeasure::Containment) && (args.chain || args.keep != Keep::First) {
         let why = "of texts inside each other the one with most shingles stays: leave out --keep and --chain";
         return Err(Usage(why.to_owned()).into());
     }

@@ -10,7 +10,7 @@ use anyhow::{Context, Result};
 use nearset::plan::Request;
 use nearset::{JoinSpec, MetricName, Seed, Shingling};
 use nearset_jobs::capacity::Known;
-use nearset_jobs::join::{Alarm, Cause, Counts, JoinOptions, JoinPlan};
+use nearset_jobs::join::{Alarm, Cause, Counts, JoinOptions, JoinPlan, TextMeasure};
 use nearset_jobs::run::{Progress, RunError, is_resumable};
 use nearset_records::input::Source;
 use nearset_records::{Fields, Sources, output};
@@ -34,7 +34,7 @@ pub struct Join {
     #[command(flatten)]
     near: Nearness,
 
-    /// The most of the pairs at exactly --near that may be missed; of hashes by hamming none is
+    /// The most of the pairs at exactly --near that may be missed; of hashes by hamming and of texts by edits none is
     #[arg(long, value_name = "RATE", default_value_t = JoinSpec::MAX_FALSE_NEGATIVE)]
     max_fn: f64,
 
@@ -87,7 +87,7 @@ impl Join {
 
     /// Whether near is how much of a text is in another.
     pub fn is_contained(&self) -> bool {
-        self.near.metric == Measure::Containment
+        self.near.metric == Measure::Text(TextMeasure::Containment)
     }
 
     /// In the library's terms.
@@ -95,7 +95,7 @@ impl Join {
         let (mut wanted, fields) = self.near.wanted(&self.input, sources)?;
         wanted.max_false_negative = Some(self.max_fn);
         let mut options = JoinOptions::new(wanted);
-        options.containment = self.is_contained();
+        options.text_measure = self.near.metric.text_measure();
         options.fields = fields;
         options.on_error = self.work.on_error.into();
         options.threads = self.work.threads();
@@ -111,7 +111,7 @@ pub struct Nearness {
     pub metric: Measure,
 
     #[arg(long, value_name = "NUMBER", allow_negative_numbers = true, help = format!("From where on records are near: a similarity or \
-        cosine, differing bits, or a distance [default: {} for similarities of texts]", Request::NEAR))]
+        cosine, differing bits, edits, or a distance [default: {} for similarities of texts]", Request::NEAR))]
     near: Option<f64>,
 
     /// The length of hashes, for hamming; otherwise that of the first
@@ -143,11 +143,9 @@ pub struct Nearness {
 pub enum Measure {
     /// By a metric, which is the same both ways.
     Metric(MetricName),
-    /// By how much of one text is in the other.
-    Containment,
+    /// By what is no metric.
+    Text(TextMeasure),
 }
-
-const CONTAINMENT: &str = "containment";
 
 impl Measure {
     /// Whether it is the one that every option is for.
@@ -159,7 +157,15 @@ impl Measure {
     pub fn metric(self) -> MetricName {
         match self {
             Measure::Metric(name) => name,
-            Measure::Containment => MetricName::Jaccard,
+            Measure::Text(_) => MetricName::Jaccard,
+        }
+    }
+
+    /// Returns how texts are measured, where that is no metric.
+    pub fn text_measure(self) -> Option<TextMeasure> {
+        match self {
+            Measure::Metric(_) => None,
+            Measure::Text(measure) => Some(measure),
         }
     }
 }
@@ -168,7 +174,7 @@ impl fmt::Display for Measure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Measure::Metric(name) => name.fmt(f),
-            Measure::Containment => f.pad(CONTAINMENT),
+            Measure::Text(measure) => f.pad(measure.as_str()),
         }
     }
 }
@@ -177,29 +183,49 @@ impl FromStr for Measure {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        if text.eq_ignore_ascii_case(CONTAINMENT) {
-            return Ok(Measure::Containment);
+        if let Some(measure) = TextMeasure::ALL.into_iter().find(|measure| text.eq_ignore_ascii_case(measure.as_str()))
+        {
+            return Ok(Measure::Text(measure));
         }
-        match text.parse() {
-            Ok(name) => Ok(Measure::Metric(name)),
-            Err(error) => Err(format!("{error}, or {CONTAINMENT}")),
-        }
+        text.parse()
+            .map(Measure::Metric)
+            .map_err(|error| format!("{error}, or {}", TextMeasure::ALL.map(TextMeasure::as_str).join(", ")))
     }
 }
 
 fn measure_help() -> String {
-    format!("{}; or {CONTAINMENT}, how much of a text is in another", metric_help(readable()))
+    let [containment, edit, similarity] = TextMeasure::ALL.map(TextMeasure::as_str);
+    let metrics = metric_help(readable());
+    format!(
+        "{metrics}; {containment}, how much of a text is in another; {edit}, characters inserted, deleted or replaced; or {similarity}, 1 less \
+         those per character of the longer text"
+    )
 }
 
 impl Nearness {
     /// Returns what is wanted, and what to read for it.
     pub fn wanted(&self, input: &Input, sources: &Sources) -> Result<(Request, Fields)> {
         let name = self.metric.metric();
+        let is_by_edits = matches!(self.metric, Measure::Text(TextMeasure::Edit | TextMeasure::EditSimilarity));
+        if self.shingle.is_some() && is_by_edits {
+            return Err(
+                Usage(format!("--shingle cuts texts, and {} compares them whole: leave it out", self.metric)).into()
+            );
+        }
         let shape = shape(name, [self.bits, self.dimension, self.length], self.shingle)?;
         let field = self.text_field.as_deref();
         let metric = metric_of_inputs(name, shape, input, field, sources)?;
         let near = match self.near {
+            Some(near) if self.metric == Measure::Text(TextMeasure::Edit) && near > 0.0 && near < 1.0 => {
+                return Err(Usage(format!(
+                    "--near {near}: edits are whole; --metric edit-similarity takes a similarity"
+                ))
+                .into());
+            }
             Some(near) => near,
+            None if self.metric == Measure::Text(TextMeasure::Edit) => {
+                return Err(Usage("--near is needed for edit: how many edits is near?".into()).into());
+            }
             None if metric.shape().shingling.is_some() => Request::NEAR,
             None => {
                 let unit = metric.unit();
@@ -265,8 +291,16 @@ pub fn print_resumed(records: u64) {
 pub fn print_plan(plan: &JoinPlan) {
     let (near, metric) = (plan.near, plan.metric);
     match &plan.shingling {
-        Some(shingling) if plan.containment => {
+        Some(shingling) if plan.text_measure.is_some() => {
             eprintln!("plan      near if {near} of a text's {shingling} shingles are in another, compared exactly");
+        }
+        None if plan.text_measure == Some(TextMeasure::Edit) => {
+            eprintln!("plan      near if at most {near} edits turn one text into the other, compared exactly");
+        }
+        None if plan.text_measure == Some(TextMeasure::EditSimilarity) => {
+            eprintln!(
+                "plan      near if 1 less the edits per character of the longer text is {near} or more, compared exactly"
+            );
         }
         Some(shingling) => {
             let title = metric.name().title();
@@ -274,7 +308,7 @@ pub fn print_plan(plan: &JoinPlan) {
         }
         None => eprintln!("plan      near {near} {} by {metric}, compared exactly", metric.unit()),
     }
-    let beyond = if metric.larger_is_nearer() { "below" } else { "beyond" };
+    let beyond = if plan.larger_is_nearer() { "below" } else { "beyond" };
     let missed = match plan.missed {
         0.0 => "nothing is missed".to_owned(),
         missed => format!("{} missed at exactly {near}", show::percent(missed)),
@@ -288,7 +322,7 @@ pub fn print_plan(plan: &JoinPlan) {
             show::bytes(plan.cache_bytes)
         );
     } else {
-        let what = if plan.containment { "keys" } else { "tables" };
+        let what = if plan.text_measure.is_some() { "keys" } else { "tables" };
         let tables = if plan.keys > 0 { format!(" ({} {what})", plan.keys) } else { String::new() };
         eprintln!(
             "memory    about {} bytes and its id for each record that others are compared with{tables}: items are held",

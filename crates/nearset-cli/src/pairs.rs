@@ -21,6 +21,9 @@ Examples:
   Pictures by their PDQ hashes, none within 31 bits missed:
     nearset pairs hashes.jsonl --metric hamming --near 31 -o pairs.tsv
 
+  Names with at most two typing errors, none missed:
+    nearset pairs people.csv --text-field name --metric edit --near 2 -o pairs.tsv
+
   Looser, of short texts, by characters:
     nearset pairs titles.csv --text-field title --shingle chars:4 --near 0.6 -o pairs.jsonl
 

@@ -22,7 +22,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     let near = wanted.near;
     let mut options = VerifiedDedupOptions::new(wanted);
     options.run = args.run_options(fields);
-    options.containment = args.near.metric == join::Measure::Containment;
+    options.text_measure = args.near.metric.text_measure();
     options.keep = args.keep.clone();
     options.follow_chains = args.chain;
     options.exhaustive = args.exhaustive;

@@ -27,7 +27,8 @@ struct Case {
     name: &'static str,
     field: &'static str,
     near: f64,
-    far: f64,
+    /// `None` where no filter and no index has it.
+    far: Option<f64>,
     options: &'static str,
     /// What `plan` has to be told about items that it does not see.
     length: &'static str,
@@ -62,7 +63,7 @@ const CASES: &[Case] = &[
         name: "hamming",
         field: "hash",
         near: 9.0,
-        far: 40.0,
+        far: Some(40.0),
         options: "",
         length: "--bits 128",
         between: |a, b| match (a, b) {
@@ -83,7 +84,7 @@ const CASES: &[Case] = &[
         name: "symbols",
         field: "text",
         near: 4.0,
-        far: 25.0,
+        far: Some(25.0),
         options: "",
         length: "--length 40",
         between: |a, b| match (a, b) {
@@ -105,7 +106,7 @@ const CASES: &[Case] = &[
         name: "cosine",
         field: "vector",
         near: 0.95,
-        far: 0.4,
+        far: Some(0.4),
         options: "",
         length: "--dimension 24",
         between: |a, b| {
@@ -120,7 +121,7 @@ const CASES: &[Case] = &[
         name: "l2",
         field: "vector",
         near: 0.6,
-        far: 4.0,
+        far: Some(4.0),
         options: "",
         length: "--dimension 24",
         between: |a, b| Some(pairs_of(a, b).map(|(a, b)| (a - b) * (a - b)).sum::<f64>().sqrt()),
@@ -132,7 +133,7 @@ const CASES: &[Case] = &[
         name: "l1",
         field: "vector",
         near: 2.0,
-        far: 14.0,
+        far: Some(14.0),
         options: "",
         length: "--dimension 24",
         between: |a, b| Some(pairs_of(a, b).map(|(a, b)| (a - b).abs()).sum()),
@@ -144,7 +145,7 @@ const CASES: &[Case] = &[
         name: "dice",
         field: "text",
         near: 0.8,
-        far: 0.3,
+        far: Some(0.3),
         options: "--shingle words:1",
         length: "",
         between: |a, b| {
@@ -160,7 +161,7 @@ const CASES: &[Case] = &[
         name: "weighted-jaccard",
         field: "text",
         near: 0.7,
-        far: 0.2,
+        far: Some(0.2),
         options: "--shingle words:1",
         length: "",
         between: |a, b| {
@@ -174,6 +175,30 @@ const CASES: &[Case] = &[
         larger_is_nearer: true,
         item: text,
         changed: edited,
+    },
+    Case {
+        name: "edit",
+        field: "text",
+        near: 3.0,
+        far: None,
+        options: "",
+        length: "",
+        between: |a, b| edits(a, b).map(|(edits, _)| edits as f64),
+        larger_is_nearer: false,
+        item: name,
+        changed: mistyped,
+    },
+    Case {
+        name: "edit-similarity",
+        field: "text",
+        near: 0.8,
+        far: None,
+        options: "",
+        length: "",
+        between: |a, b| edits(a, b).map(|(edits, longer)| 1.0 - edits as f64 / longer as f64),
+        larger_is_nearer: true,
+        item: name,
+        changed: mistyped,
     },
 ];
 
@@ -217,6 +242,42 @@ fn edited(numbers: &mut Numbers, item: &Item) -> Item {
         }
     }
     Item::Text(words.join(" "))
+}
+
+/// A text of a few or of many characters, or of none.
+fn name(numbers: &mut Numbers) -> Item {
+    let length = [0, 3, 6, 11, 18, 30, 70, 150][numbers.below(8) as usize];
+    Item::Text((0..length).map(|_| ['a', 'b', 'E', ' ', 'é', '語', '🦀', 'z'][numbers.below(8) as usize]).collect())
+}
+
+fn mistyped(numbers: &mut Numbers, item: &Item) -> Item {
+    let Item::Text(text) = item else { return item.clone() };
+    let mut chars: Vec<char> = text.chars().collect();
+    for _ in 0..numbers.below(4).min(chars.len() as u64 / 3) {
+        let at = numbers.below(chars.len() as u64) as usize;
+        match numbers.below(3) {
+            0 => chars.insert(at, 'x'),
+            1 => drop(chars.remove(at)),
+            _ => chars[at] = 'ü',
+        }
+    }
+    Item::Text(chars.into_iter().collect())
+}
+
+/// The edits between two texts, and the characters of the longer one; an empty text is near nothing.
+fn edits(a: &Item, b: &Item) -> Option<(usize, usize)> {
+    let (Item::Text(a), Item::Text(b)) = (a, b) else { return None };
+    let [a, b] = [a, b].map(|text| text.chars().collect::<Vec<char>>());
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, a) in a.iter().enumerate() {
+        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
+        for (j, b) in b.iter().enumerate() {
+            let replaced = diagonal + usize::from(a != b);
+            diagonal = row[j + 1];
+            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    (!a.is_empty() && !b.is_empty()).then_some((row[b.len()], a.len().max(b.len())))
 }
 
 fn bag(item: &Item) -> BTreeMap<String, u32> {
@@ -423,7 +484,7 @@ fn every_metric_is_planned_built_asked_and_searched() {
     let shop = Workshop::new();
     let mut numbers = Numbers(9);
     for case in CASES {
-        let Case { name, near, far, options, length, .. } = case;
+        let Case { name, near, far: Some(far), options, length, .. } = case else { continue };
         let items = corpus(case, &mut numbers, 200);
         shop.write("in.jsonl", lines(case, &items, &vec![0; items.len()]));
         let wanted = format!("--metric {name} --near {near} --far {far} {options}");

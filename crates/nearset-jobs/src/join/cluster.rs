@@ -18,11 +18,12 @@ use serde::Serialize;
 use super::alarm::{self, Alarm, Cause};
 use super::components::UnionFind;
 use super::containment;
+use super::edit;
 use super::pairs::Finder;
 use super::stars::{Next, OwnSet, Placement, Stars};
 use super::stream::{self, Counts, Cutter};
 use super::texts::Texts;
-use super::{JoinOptions, JoinPlan, Planned};
+use super::{Comparison, JoinOptions, JoinPlan, Planned};
 use crate::run::{Ids, Progress, RunError};
 use nearset_records::Cure;
 use nearset_records::input::Source;
@@ -97,7 +98,7 @@ impl Cluster {
     pub fn prepare(sources: impl Into<Arc<[Source]>>, options: ClusterOptions) -> Result<Self, RunError> {
         let sources = sources.into();
         let planned = options.join.plan(&sources)?;
-        if options.follow_chains && !options.join.containment {
+        if options.follow_chains && options.join.text_measure.is_none() {
             stream::check_files(&sources, "what chains connect is known only after all was read", Cure::SaveToFile)?;
         }
         Ok(Self { sources, options, planned })
@@ -115,7 +116,7 @@ impl Cluster {
     /// If an input or output fails, or a record is faulty and none may be; no output has appeared then.
     pub fn run(self, progress: &Progress) -> Result<ClusterSummary, RunError> {
         let started = Instant::now();
-        let Self { sources, options, planned: Planned { plan, items } } = self;
+        let Self { sources, options, planned: Planned { plan, comparison } } = self;
         let columns = match plan.measure() {
             "distance" => &DISTANCES,
             "containment" => &SHARES,
@@ -135,15 +136,21 @@ impl Cluster {
             alarms: Vec::new(),
             seconds: 0.0,
         };
-        match (items, options.follow_chains) {
-            (Some(items), false) => of_items::stars(&sources, &options, &items, progress, table, &mut summary)?,
-            (Some(items), true) => of_items::chains(&sources, &options, &items, progress, table, &mut summary)?,
-            (None, _) if options.join.containment => {
+        match comparison {
+            Comparison::Items(items) if options.follow_chains => {
+                of_items::chains(&sources, &options, &items, progress, table, &mut summary)?;
+            }
+            Comparison::Items(items) => of_items::stars(&sources, &options, &items, progress, table, &mut summary)?,
+            Comparison::Contained => {
                 containment::cluster(&sources, &options.join, table, &mut summary, progress)?;
             }
-            (None, follow_chains) => {
+            Comparison::Edits(limit) => {
+                let join = (&options.join, limit);
+                edit::cluster(&sources, join, options.follow_chains, table, &mut summary, progress)?;
+            }
+            Comparison::Texts => {
                 let cutter = options.join.cutter(&sources, progress)?;
-                let cluster = if follow_chains { chains } else { stars };
+                let cluster = if options.follow_chains { chains } else { stars };
                 cluster(&sources, &options, &cutter, progress, table, &mut summary)?;
             }
         }

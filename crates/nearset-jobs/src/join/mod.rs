@@ -21,6 +21,7 @@ mod components;
 mod containment;
 mod decisions;
 mod dedup;
+mod edit;
 pub mod explore;
 mod in_memory;
 mod inside;
@@ -52,11 +53,39 @@ pub use stream::Counts;
 
 use crate::capacity::{Capacity, estimate};
 use crate::run::{OnError, Progress, RunError};
+use edit::Limit;
 use items::ItemPlan;
 use nearset_records::extract::{Fields, ItemField};
 use nearset_records::output::{OutputOptions, TableFile};
 use nearset_records::{ReadOptions, Source};
 use stream::Cutter;
+
+/// How texts are measured against each other by what is no metric of the library.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum TextMeasure {
+    /// By how much of a text is in another, rather than how much both have in common.
+    Containment,
+    /// By how many characters are inserted, deleted or replaced to turn one into the other.
+    Edit,
+    /// By how much those leave: 1 less the edits per character of the longer text.
+    EditSimilarity,
+}
+
+impl TextMeasure {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Containment, Self::Edit, Self::EditSimilarity];
+
+    /// Returns its name.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Containment => "containment",
+            Self::Edit => "edit",
+            Self::EditSimilarity => "edit-similarity",
+        }
+    }
+}
 
 /// What is near, and how to read.
 #[derive(Debug, Clone)]
@@ -64,8 +93,8 @@ use stream::Cutter;
 pub struct JoinOptions {
     /// What is near, and what may be missed.
     pub wanted: Request,
-    /// Whether near is how much of a text is in another, rather than how much both have in common. The metric then only says how texts are cut.
-    pub containment: bool,
+    /// How texts are measured where the metric does not say it. The metric then only says how texts are cut, if they are.
+    pub text_measure: Option<TextMeasure>,
     /// What a record's text and id are called.
     pub fields: Fields,
     /// What to do with a record that cannot be read.
@@ -81,7 +110,7 @@ impl JoinOptions {
     pub fn new(wanted: Request) -> Self {
         Self {
             wanted,
-            containment: false,
+            text_measure: None,
             fields: Fields::new("text", ItemField::Text),
             on_error: OnError::Fail,
             threads: std::thread::available_parallelism().map_or(1, usize::from),
@@ -91,7 +120,7 @@ impl JoinOptions {
 
     /// Plans, for these sources.
     fn plan(&self, sources: &Arc<[Source]>) -> Result<Planned, RunError> {
-        Planned::new(sources, (&self.wanted, &self.wanted), self.containment, &self.fields)
+        Planned::new(sources, (&self.wanted, &self.wanted), self.text_measure, &self.fields)
     }
 
     /// Starts a table of results.
@@ -121,8 +150,8 @@ pub struct JoinPlan {
     /// What distance means.
     #[serde(serialize_with = "as_words")]
     pub metric: Metric,
-    /// Whether near is how much of a text is in another; the metric then only says how texts are cut.
-    pub containment: bool,
+    /// How texts are measured where the metric does not say it; the metric then only says how texts are cut.
+    pub text_measure: Option<TextMeasure>,
     /// From where on records are near, in the metric's own unit.
     pub near: f64,
     /// What may be missed of the pairs at exactly `near`, at most.
@@ -148,15 +177,23 @@ fn as_words<S: Serializer>(metric: &Metric, serializer: S) -> Result<S::Ok, S::E
 impl JoinPlan {
     /// Whether records are texts that are read again where they are compared, rather than held.
     pub fn reads_again(&self) -> bool {
-        matches!(self.metric, Metric::Jaccard { .. }) && !self.containment
+        matches!(self.metric, Metric::Jaccard { .. }) && self.text_measure.is_none()
     }
 
     /// What a number that says how near two records are is called.
     pub fn measure(&self) -> &'static str {
-        match (self.containment, self.metric.larger_is_nearer()) {
-            (true, _) => "containment",
-            (false, true) => "similarity",
-            (false, false) => "distance",
+        match self.text_measure {
+            Some(TextMeasure::Containment) => "containment",
+            _ if self.larger_is_nearer() => "similarity",
+            _ => "distance",
+        }
+    }
+
+    /// Whether nearer records have the larger number.
+    pub fn larger_is_nearer(&self) -> bool {
+        match self.text_measure {
+            Some(measure) => measure != TextMeasure::Edit,
+            None => self.metric.larger_is_nearer(),
         }
     }
 }
@@ -179,10 +216,22 @@ pub struct Needs {
     pub scratch: PathBuf,
 }
 
-/// A plan, and how it is carried out: `items` is `None` for texts by Jaccard similarity.
+/// A plan, and how it is carried out.
 struct Planned {
     plan: JoinPlan,
-    items: Option<ItemPlan>,
+    comparison: Comparison,
+}
+
+/// How records are compared.
+enum Comparison {
+    /// Texts by Jaccard similarity, which are read again.
+    Texts,
+    /// Texts by what is inside what.
+    Contained,
+    /// Texts by edits.
+    Edits(Limit),
+    /// Other items, which are held.
+    Items(Box<ItemPlan>),
 }
 
 impl Planned {
@@ -190,13 +239,14 @@ impl Planned {
     fn new(
         sources: &Arc<[Source]>,
         (wanted, layout): (&Request, &Request),
-        containment: bool,
+        text_measure: Option<TextMeasure>,
         fields: &Fields,
     ) -> Result<Self, RunError> {
-        let shingling = wanted.metric.shape().shingling.map(|shingling| shingling.to_string());
+        let is_by_edits = matches!(text_measure, Some(TextMeasure::Edit | TextMeasure::EditSimilarity));
+        let shingling = wanted.metric.shape().shingling.filter(|_| !is_by_edits).map(|shingling| shingling.to_string());
         let plan = |max_false_negative, missed, keys, bytes_per_record, cache_bytes| JoinPlan {
             metric: wanted.metric,
-            containment,
+            text_measure,
             near: wanted.near,
             max_false_negative,
             missed,
@@ -206,24 +256,35 @@ impl Planned {
             cache_bytes,
             needs: None,
         };
-        if containment {
+        if let Some(measure) = text_measure.filter(|_| is_by_edits) {
+            let is_similarity = measure == TextMeasure::EditSimilarity;
+            let limit =
+                edit::limit(measure, wanted.near).ok_or(RunError::NotNear { near: wanted.near, is_similarity })?;
+            let records = estimate(sources, &ReadOptions::new(fields.clone()));
+            let bytes = edit::bytes_per_record(records.mean_bytes.unwrap_or(0.0) as u64);
+            return Ok(Self { plan: plan(0.0, 0.0, 0, bytes, 0), comparison: Comparison::Edits(limit) });
+        }
+        if text_measure == Some(TextMeasure::Containment) {
             let spec = wanted.plan_join()?;
             let missed = 1.0 - spec.success_probability(spec.near);
             // A shingle for each word or two, at 8 bytes, and what it is looked up by.
             let records = estimate(sources, &ReadOptions::new(fields.clone()));
             let bytes = 2 * records.mean_bytes.unwrap_or(0.0) as u64 + 40 * spec.keys() as u64 + 80;
-            return Ok(Self { plan: plan(spec.max_false_negative, missed, spec.keys(), bytes, 0), items: None });
+            return Ok(Self {
+                plan: plan(spec.max_false_negative, missed, spec.keys(), bytes, 0),
+                comparison: Comparison::Contained,
+            });
         }
         if let Metric::Jaccard { .. } = wanted.metric {
             let (near, spec) = (wanted.plan_join()?.near, layout.plan_join()?);
             let bytes = ShingleIndex::expected_bytes(spec.keys()) + texts::BYTES_A_RECORD;
             let missed = 1.0 - spec.success_probability(near);
             let plan = plan(spec.max_false_negative, missed, spec.keys(), bytes, cache::CACHE_BYTES as u64);
-            return Ok(Self { plan, items: None });
+            return Ok(Self { plan, comparison: Comparison::Texts });
         }
         let records = estimate(sources, &ReadOptions::new(fields.clone()));
         let items = ItemPlan::new(sources, wanted, fields, records)?;
         let plan = plan(items.max_false_negative, items.missed, items.tables, items.bytes_per_record, 0);
-        Ok(Self { plan, items: Some(items) })
+        Ok(Self { plan, comparison: Comparison::Items(Box::new(items)) })
     }
 }

@@ -11,10 +11,11 @@ use serde::Serialize;
 
 use super::alarm::{self, Alarm, Cause};
 use super::containment;
-use super::items::{Arrival, Families, Preparer};
+use super::edit;
+use super::items::{Arrival, Families, ItemPlan, Preparer};
 use super::stream::{self, Counts, Cutter};
 use super::texts::Texts;
-use super::{JoinOptions, JoinPlan, Planned};
+use super::{Comparison, JoinOptions, JoinPlan, Planned};
 use crate::run::{Ids, Progress, RunError};
 use nearset_records::input::Source;
 use nearset_records::output::{TableFile, Value};
@@ -129,101 +130,102 @@ impl Pairs {
             _ => &SIMILARITIES,
         };
         let table = self.options.join.table(&self.sources, (&self.options.out, columns))?;
-        let mut summary = match self.planned.items {
-            Some(_) => self.of_items(table, progress)?,
-            None if self.options.join.containment => self.of_contained(table, progress)?,
-            None => self.of_texts(table, progress)?,
-        };
+        let Self { sources, options, planned: Planned { plan, comparison } } = self;
+        let mut summary = PairsSummary::new(plan);
+        match comparison {
+            Comparison::Texts => of_texts(&sources, &options, table, &mut summary, progress)?,
+            Comparison::Items(items) => of_items(&sources, &options, &items, table, &mut summary, progress)?,
+            Comparison::Contained => {
+                containment::pairs(&sources, &options.join, options.most_copies, table, &mut summary, progress)?;
+            }
+            Comparison::Edits(limit) => {
+                let join = (&options.join, limit);
+                edit::pairs(&sources, join, options.most_copies, table, &mut summary, progress)?;
+            }
+        }
         summary.seconds = started.elapsed().as_secs_f64();
         Ok(summary)
     }
+}
 
-    fn of_texts(self, mut table: TableFile, progress: &Progress) -> Result<PairsSummary, RunError> {
-        let Self { sources, options, planned } = self;
-        let cutter = options.join.cutter(&sources, progress)?;
-        let mut finder = Finder::new(&sources, &options.join, &cutter, options.most_copies);
-        finder.pairs = finder.pairs.with_limits(options.most_copies, options.bucket_limit);
-        let mut ids = Ids::default();
-        let mut written = 0;
-        let reading = options.join.reading();
-        let counts = stream::read(&sources, reading, (&cutter, &cutter.fields), progress, |batch, cut| {
-            let before = written;
-            for i in 0..cut.documents.len() {
-                let id = std::mem::take(&mut cut.documents[i].id);
-                finder.add(batch, cut, i, |earlier, similarity| {
-                    written += 1;
-                    let near = Value::Number(similarity.value());
-                    Ok(table.row(&[Value::Text(ids.get(earlier as usize)), Value::Text(&id), near])?)
-                })?;
-                ids.push(&id);
-            }
-            progress.filter_bytes.store(finder.bytes(), Ordering::Relaxed);
-            Ok(written - before)
-        })?;
-        let alarms = finder.alarms(counts.records)?;
-        table.finish()?;
-        Ok(PairsSummary {
-            counts,
-            pairs: written,
-            pairs_left_out: finder.pairs.left_out,
-            cut_short: finder.pairs.cut_short,
-            copies: finder.pairs.copied_entries().map(|(_, count)| count).sum(),
-            compared: Some(finder.texts.compared),
-            read_again: finder.texts.read_again,
-            index_bytes: finder.bytes(),
-            alarms,
-            ..PairsSummary::new(planned.plan)
-        })
-    }
-
-    fn of_contained(self, table: TableFile, progress: &Progress) -> Result<PairsSummary, RunError> {
-        let Self { sources, options, planned } = self;
-        let mut summary = PairsSummary::new(planned.plan);
-        containment::pairs(&sources, &options.join, options.most_copies, table, &mut summary, progress)?;
-        Ok(summary)
-    }
-
-    fn of_items(self, mut table: TableFile, progress: &Progress) -> Result<PairsSummary, RunError> {
-        let Self { sources, options: PairsOptions { join, most_copies, .. }, planned } = self;
-        let Some(items) = planned.items else { return Err(RunError::STOPPED) };
-        let preparer = Preparer::new(&items, &join.fields)?.with_ids(true);
-        let mut families = Families::new(&items, most_copies);
-        let mut ids = Ids::default();
-        let mut written = 0;
-        let mut add = |arrivals: &mut Vec<Arrival>, is_last| {
-            let before = written;
-            families.add(arrivals, is_last, join.threads, |arrival, near| {
-                for &(earlier, distance) in near {
-                    let near = Value::Number(items.metric.own_unit(distance));
-                    table.row(&[Value::Text(ids.get(earlier as usize)), Value::Text(&arrival.id), near])?;
-                }
-                written += near.len() as u64;
-                ids.push(&arrival.id);
-                Ok(())
+fn of_texts(
+    sources: &Arc<[Source]>,
+    options: &PairsOptions,
+    mut table: TableFile,
+    summary: &mut PairsSummary,
+    progress: &Progress,
+) -> Result<(), RunError> {
+    let cutter = options.join.cutter(sources, progress)?;
+    let mut finder = Finder::new(sources, &options.join, &cutter, options.most_copies);
+    finder.pairs = finder.pairs.with_limits(options.most_copies, options.bucket_limit);
+    let mut ids = Ids::default();
+    let mut written = 0;
+    let reading = options.join.reading();
+    let counts = stream::read(sources, reading, (&cutter, &cutter.fields), progress, |batch, cut| {
+        let before = written;
+        for i in 0..cut.documents.len() {
+            let id = std::mem::take(&mut cut.documents[i].id);
+            finder.add(batch, cut, i, |earlier, similarity| {
+                written += 1;
+                let near = Value::Number(similarity.value());
+                Ok(table.row(&[Value::Text(ids.get(earlier as usize)), Value::Text(&id), near])?)
             })?;
-            progress.filter_bytes.store(families.bytes(), Ordering::Relaxed);
-            Ok(written - before)
-        };
-        let of = (&preparer, &join.fields);
-        let counts = stream::read(&sources, join.reading(), of, progress, |_, arrivals| add(arrivals, false))?;
-        add(&mut Vec::new(), true)?;
-        let copied = families.copied().map(|(entry, copies)| (entry, copies + 1));
-        let large = alarm::worth_an_alarm(copied, counts.records);
-        let alarm = |(entry, size): (u32, u64)| {
-            Alarm::named(Cause::Copies, ids.get(families.first[entry as usize] as usize), size)
-        };
-        let alarms = large.into_iter().map(alarm).collect();
-        table.finish()?;
-        Ok(PairsSummary {
-            counts,
-            pairs: written,
-            pairs_left_out: families.left_out,
-            copies: families.copied().map(|(_, count)| count).sum(),
-            index_bytes: families.bytes(),
-            alarms,
-            ..PairsSummary::new(planned.plan)
-        })
-    }
+            ids.push(&id);
+        }
+        progress.filter_bytes.store(finder.bytes(), Ordering::Relaxed);
+        Ok(written - before)
+    })?;
+    summary.alarms = finder.alarms(counts.records)?;
+    summary.pairs = written;
+    summary.pairs_left_out = finder.pairs.left_out;
+    summary.cut_short = finder.pairs.cut_short;
+    summary.copies = finder.pairs.copied_entries().map(|(_, count)| count).sum();
+    (summary.compared, summary.read_again) = (Some(finder.texts.compared), finder.texts.read_again);
+    summary.index_bytes = finder.bytes();
+    summary.counts = counts;
+    Ok(table.finish()?)
+}
+
+fn of_items(
+    sources: &Arc<[Source]>,
+    PairsOptions { join, most_copies, .. }: &PairsOptions,
+    items: &ItemPlan,
+    mut table: TableFile,
+    summary: &mut PairsSummary,
+    progress: &Progress,
+) -> Result<(), RunError> {
+    let preparer = Preparer::new(items, &join.fields)?.with_ids(true);
+    let mut families = Families::new(items, *most_copies);
+    let mut ids = Ids::default();
+    let mut written = 0;
+    let mut add = |arrivals: &mut Vec<Arrival>, is_last| {
+        let before = written;
+        families.add(arrivals, is_last, join.threads, |arrival, near| {
+            for &(earlier, distance) in near {
+                let near = Value::Number(items.metric.own_unit(distance));
+                table.row(&[Value::Text(ids.get(earlier as usize)), Value::Text(&arrival.id), near])?;
+            }
+            written += near.len() as u64;
+            ids.push(&arrival.id);
+            Ok(())
+        })?;
+        progress.filter_bytes.store(families.bytes(), Ordering::Relaxed);
+        Ok(written - before)
+    };
+    let of = (&preparer, &join.fields);
+    let counts = stream::read(sources, join.reading(), of, progress, |_, arrivals| add(arrivals, false))?;
+    add(&mut Vec::new(), true)?;
+    let copied = families.copied().map(|(entry, copies)| (entry, copies + 1));
+    let large = alarm::worth_an_alarm(copied, counts.records);
+    let alarm =
+        |(entry, size): (u32, u64)| Alarm::named(Cause::Copies, ids.get(families.first[entry as usize] as usize), size);
+    summary.alarms = large.into_iter().map(alarm).collect();
+    summary.pairs = written;
+    summary.pairs_left_out = families.left_out;
+    summary.copies = families.copied().map(|(_, count)| count).sum();
+    summary.index_bytes = families.bytes();
+    summary.counts = counts;
+    Ok(table.finish()?)
 }
 
 /// Finds, for each record, the earlier ones near it.

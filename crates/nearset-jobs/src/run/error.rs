@@ -8,7 +8,7 @@ use std::sync::Arc;
 use nearset::InsertError;
 use nearset::plan::PlanError;
 use nearset::spec::SpecError;
-use nearset::{DecodeError, ItemError, Metric};
+use nearset::{DecodeError, ItemError};
 use nearset_records::{Cure, InputError, OutputError, RecordError};
 
 use nearset_view::words;
@@ -120,7 +120,9 @@ pub enum RunError {
     #[error("the id {id:?} is marked, and two records have it: which one was meant? Name a field of unique ids")]
     AmbiguousId { id: String },
     #[error("{what} is for texts that are compared by their Jaccard similarity, not for {metric}")]
-    TextsOnly { what: &'static str, metric: Metric },
+    TextsOnly { what: &'static str, metric: String },
+    #[error("near {near}: {}", if *is_similarity { "a similarity is above 0 and at most 1" } else { "edits are counted in whole numbers" })]
+    NotNear { near: f64, is_similarity: bool },
     #[error("more than 2^32 - 2 records: split the corpus")]
     TooMany,
 }

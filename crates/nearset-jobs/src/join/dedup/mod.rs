@@ -13,6 +13,7 @@ mod in_order;
 mod in_rounds;
 mod log;
 mod of_contained;
+mod of_edits;
 mod of_items;
 mod ranked;
 
@@ -30,11 +31,10 @@ use serde::{Deserialize, Serialize};
 
 use super::alarm::Alarm;
 use super::decisions::Decisions;
-use super::items::ItemPlan;
 use super::rank::Keep;
 use super::stars::Stars;
 use super::stream::{self, Counts, Cutter};
-use super::{JoinPlan, Needs, Planned};
+use super::{Comparison, JoinPlan, Needs, Planned, TextMeasure};
 use crate::capacity::{Known, Survey, survey};
 use crate::library::{self, Library, LibraryLock, LibraryWriter, Pending, Written};
 use crate::memory;
@@ -71,8 +71,8 @@ pub struct VerifiedDedupOptions {
     pub candidates: Option<f64>,
     /// What was said about pairs of records, which holds whatever their similarity.
     pub decisions: Decisions,
-    /// Whether a text goes for how much of it is in another, rather than for how much both have in common: the longest text is decided on first.
-    pub containment: bool,
+    /// How texts are measured where the metric does not say it. By containment the longest text is decided on first.
+    pub text_measure: Option<TextMeasure>,
 }
 
 impl VerifiedDedupOptions {
@@ -90,7 +90,7 @@ impl VerifiedDedupOptions {
             exhaustive: false,
             candidates: None,
             decisions: Decisions::default(),
-            containment: false,
+            text_measure: None,
         }
     }
 
@@ -116,14 +116,17 @@ impl VerifiedDedupOptions {
             exhaustive,
             candidates,
             decisions,
-            containment,
+            text_measure,
         } = self;
         let mut all = Fingerprint::new();
         let mut note = |name: &str, value: String| all.insert(name.to_owned(), value);
         note("verify", "true".to_owned());
         note("near", wanted.near.to_string());
         note("max false negative", plan.max_false_negative.to_string());
-        note("metric", if *containment { "containment".to_owned() } else { plan.metric.name().to_string() });
+        note(
+            "metric",
+            text_measure.map_or_else(|| plan.metric.name().to_string(), |measure| measure.as_str().to_owned()),
+        );
         note("the length of items", format!("{:?}", plan.metric.shape().length));
         note("shingling", plan.shingling.clone().unwrap_or_default());
         note("seed", wanted.seed.to_string());
@@ -291,8 +294,7 @@ pub struct VerifiedDedup {
     start: Start,
     options: VerifiedDedupOptions,
     plan: JoinPlan,
-    /// How other items than texts are found.
-    items: Option<ItemPlan>,
+    comparison: Comparison,
 }
 
 impl VerifiedDedup {
@@ -303,8 +305,8 @@ impl VerifiedDedup {
     /// twice, or the run to be resumed was another one.
     pub fn prepare(sources: impl Into<Arc<[Source]>>, options: VerifiedDedupOptions) -> Result<Self, RunError> {
         let sources = sources.into();
-        let Planned { mut plan, items } =
-            Planned::new(&sources, (&options.wanted, &options.layout()), options.containment, &options.run.fields)?;
+        let Planned { mut plan, comparison } =
+            Planned::new(&sources, (&options.wanted, &options.layout()), options.text_measure, &options.run.fields)?;
         if !plan.reads_again() {
             of_items::check(&options)?;
         }
@@ -321,12 +323,12 @@ impl VerifiedDedup {
         let manner = Manner::Compared { reason, near, measure, against, saves };
         let (run, decisive) = (options.run.clone(), options.fingerprint(&plan));
         let start = Start::new(sources, run, manner, decisive, &options.screen.filters)?;
-        if options.keep != Keep::First || options.containment {
+        if options.keep != Keep::First || options.text_measure.is_some() {
             let why = "what is kept is known only after all was read";
             stream::check_files(&start.sources, why, Cure::SaveToFileOrKeepFirst)?;
         }
         plan.needs = Some(needs(&start, &options, &plan)?);
-        Ok(Self { start, options, plan, items })
+        Ok(Self { start, options, plan, comparison })
     }
 
     /// What will be done.
@@ -400,11 +402,12 @@ impl VerifiedDedup {
     ) -> Result<Done<Outcome>, RunError> {
         let Self { start, options, .. } = self;
         let (wanted, fields) = (&options.wanted, &options.run.fields);
-        if options.containment {
-            return of_contained::compare((start, options), &self.plan, outputs, against, progress);
-        }
-        if let Some(items) = &self.items {
-            return of_items::compare((start, options), (items, &self.plan), outputs, against, progress);
+        let (of, plan) = ((start, options), &self.plan);
+        match &self.comparison {
+            Comparison::Contained => return of_contained::compare(of, plan, outputs, against, progress),
+            Comparison::Edits(limit) => return of_edits::compare(of, (*limit, plan), outputs, against, progress),
+            Comparison::Items(items) => return of_items::compare(of, (items, plan), outputs, against, progress),
+            Comparison::Texts => {}
         }
         // Before the library is read that is extended, so that nobody else extends it meanwhile.
         let is_extended =

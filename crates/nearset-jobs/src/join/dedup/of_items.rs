@@ -25,7 +25,10 @@ use crate::screen::Against;
 
 /// Refuses what is for texts only.
 pub(super) fn check(options: &VerifiedDedupOptions) -> Result<(), RunError> {
-    let metric = options.wanted.metric;
+    let metric = match options.text_measure {
+        Some(measure) => measure.as_str().to_owned(),
+        None => options.wanted.metric.to_string(),
+    };
     let given = [
         ("a library", options.library.is_some() || !options.libraries.is_empty()),
         ("a report", options.run.report.is_some()),
@@ -299,7 +302,7 @@ fn ranked(
 }
 
 /// What these records are called, by one more reading.
-fn names_of(
+pub(super) fn names_of(
     records: &[u64],
     start: &Start,
     options: &VerifiedDedupOptions,

@@ -1,0 +1,702 @@
+//! Which texts are within so many edits of another: all of them.
+//!
+//! Claim: [`EditIndex::near`] misses no text within the limit, and says of each how many edits it takes.
+//! Reference: `k` edits leave one of `k + 1` disjoint chunks of a text as it is (Wu & Manber 1992). Counted from the left there is one before which
+//! exactly as many edits fall as chunks, so that it can be shifted by no more than that (Li, Deng & Feng 2011, multi-match-aware).
+//! Which chunks is free, so the rarest are taken (Deng, Li & Feng 2014). Texts whose characters differ too much are not compared (Kahveci & Singh 2001). Short texts are found by what is left of both when up to `k` characters are
+//! deleted (Mor & Fraenkel 1982; Bocek, Hunt & Stiller 2007).
+//! Invariant: texts are numbered by their length, so that those of a range of lengths are a range.
+
+use std::ops::Range;
+
+use super::distance::{Chars, Pattern};
+
+/// Chunks of fewer characters are shared by many, and deletions find less.
+const SHORT_CHUNK: usize = 4;
+
+/// Chunks of so many characters may be halved, to have a choice.
+const LONG_CHUNK: usize = 16;
+
+/// What is left of a text by deletions, at most.
+const MOST_LEFT: usize = 256;
+
+/// So little is better than any chunks.
+const FEW_LEFT: usize = 32;
+
+/// The same of one that is looked up; where there are more, all texts that have been taken apart so are compared.
+const MOST_LEFT_OF_ONE: usize = 4096;
+
+/// The lengths of chunks. Each is looked up at every place of a text, so there are few.
+const CHUNKS: [usize; 10] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32];
+
+/// Counters of chunks, at most.
+const MOST_COUNTERS: usize = 1 << 24;
+
+/// From where on texts are near.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Limit {
+    /// So many edits at most.
+    Edits(usize),
+    /// So much is left at least: one less the edits for each character of the longer text.
+    Similarity(f64),
+}
+
+impl Limit {
+    /// Returns the most edits of near texts, the longer of which has so many characters.
+    pub fn edits(self, longer: usize) -> usize {
+        match self {
+            Limit::Edits(most) => most,
+            Limit::Similarity(near) => {
+                // Rounding may put the product off by one; the similarity itself decides.
+                let mut edits = ((1.0 - near) * longer as f64) as usize + 1;
+                while edits > 0 && (edits > longer || similarity(edits, longer) < near) {
+                    edits -= 1;
+                }
+                edits
+            }
+        }
+    }
+
+    /// Returns the length of the longest text that one of this length can be near to, among those up to `longest`.
+    fn longest_near(self, length: usize, longest: usize) -> usize {
+        let most = match self {
+            Limit::Edits(most) => length.saturating_add(most),
+            Limit::Similarity(near) => (length as f64 / near) as usize + 1,
+        };
+        let mut longer = most.min(longest).max(length);
+        while longer - length > self.edits(longer) {
+            longer -= 1;
+        }
+        longer
+    }
+}
+
+/// How alike two texts are that are so many edits apart, the longer of which has so many characters.
+pub fn similarity(edits: usize, longer: usize) -> f64 {
+    1.0 - edits as f64 / longer as f64
+}
+
+/// Different texts by their characters, in the order in which they came.
+#[derive(Debug, Default)]
+pub(super) struct Texts {
+    narrow: Vec<u8>,
+    wide: Vec<u32>,
+    /// Where each starts, how long it is, and whether it is narrow.
+    spans: Vec<(usize, u32, bool)>,
+}
+
+impl Texts {
+    pub fn push(&mut self, text: &str) {
+        let is_narrow = text.is_ascii() || text.chars().all(|char| u32::from(char) < 256);
+        let start = if is_narrow { self.narrow.len() } else { self.wide.len() };
+        let length = if is_narrow {
+            self.narrow.extend(text.chars().map(|char| u32::from(char) as u8));
+            self.narrow.len() - start
+        } else {
+            self.wide.extend(text.chars().map(u32::from));
+            self.wide.len() - start
+        };
+        self.spans.push((start, length as u32, is_narrow));
+    }
+
+    pub fn count(&self) -> usize {
+        self.spans.len()
+    }
+
+    pub fn chars(&self, text: u32) -> Chars<'_> {
+        let (start, length, is_narrow) = self.spans[text as usize];
+        let end = start + length as usize;
+        if is_narrow { Chars::Narrow(&self.narrow[start..end]) } else { Chars::Wide(&self.wide[start..end]) }
+    }
+
+    /// Characters of a text.
+    pub fn length(&self, text: u32) -> usize {
+        self.spans[text as usize].1 as usize
+    }
+
+    pub fn bytes(&self) -> u64 {
+        (self.narrow.len() + 4 * self.wide.len() + size_of_val(&self.spans[..])) as u64
+    }
+}
+
+/// How texts of a length are found.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Way {
+    /// By what is left when up to so many characters are deleted.
+    Deletions(usize),
+    /// By so many chunks of this length.
+    Chunks { length: usize, count: usize },
+    /// Nothing is left of them by as many edits, so that all are compared.
+    All,
+}
+
+impl Way {
+    fn new(length: usize, limit: Limit, longest: usize) -> Self {
+        let edits = limit.edits(limit.longest_near(length, longest));
+        let whole = length / (edits + 1);
+        let most = if whole < SHORT_CHUNK { MOST_LEFT } else { FEW_LEFT };
+        if left(length, edits) <= most {
+            return Way::Deletions(edits);
+        }
+        let chunk = if whole >= LONG_CHUNK { whole / 2 } else { whole };
+        match CHUNKS.iter().rev().find(|&&one| one <= chunk) {
+            Some(&chunk) => Way::Chunks { length: chunk, count: edits + 1 },
+            None => Way::All,
+        }
+    }
+}
+
+/// In how many ways up to so many of some characters can be deleted, or more than are counted.
+fn left(length: usize, deletions: usize) -> usize {
+    let (mut ways, mut all) = (1usize, 1usize);
+    for i in 0..deletions.min(length) {
+        ways = ways * (length - i) / (i + 1);
+        all += ways;
+        if all > MOST_LEFT_OF_ONE {
+            break;
+        }
+    }
+    all
+}
+
+/// How often the characters of each of some classes stand in a text, up to 255 times.
+struct Census([u8; 32]);
+
+impl Census {
+    fn new(chars: Chars<'_>) -> Self {
+        let mut counts = [0u8; 32];
+        chars.for_each(|char| {
+            let count = &mut counts[char as usize % 32];
+            *count = count.saturating_add(1);
+        });
+        Self(counts)
+    }
+
+    /// Edits that two texts are apart at least: one takes away a character, and adds one.
+    fn fewest_edits(&self, other: &Self) -> usize {
+        let (mut more, mut fewer) = (0u32, 0u32);
+        for (a, b) in self.0.iter().zip(&other.0) {
+            more += u32::from(a.saturating_sub(*b));
+            fewer += u32::from(b.saturating_sub(*a));
+        }
+        more.max(fewer) as usize
+    }
+}
+
+/// Texts of one length.
+#[derive(Debug)]
+struct Length {
+    length: usize,
+    /// Their numbers.
+    numbers: Range<u32>,
+    way: Way,
+}
+
+/// Finds texts within a limit of each other.
+pub(super) struct EditIndex {
+    limit: Limit,
+    texts: Texts,
+    /// By number, which goes by length, the text, and the other way round.
+    order: Vec<u32>,
+    number_of: Vec<u32>,
+    lengths: Vec<Length>,
+    /// By chunk: the number of its text, and where in it the chunk starts. Those of a text come from left to right.
+    chunks: Vec<(u32, u32)>,
+    /// By number: the first chunk.
+    first_chunk: Vec<u32>,
+    by_chunk: Table,
+    by_deletion: Table,
+    /// By number.
+    census: Vec<Census>,
+}
+
+/// What one thread works with.
+#[derive(Default)]
+pub(super) struct Room {
+    pattern: Pattern,
+    candidates: Vec<u32>,
+    keys: Vec<u32>,
+    /// Pairs that were compared.
+    pub compared: u64,
+}
+
+impl EditIndex {
+    /// Makes all of these texts ready to be found; `None` if there are too many.
+    pub fn new(texts: Texts, limit: Limit) -> Option<Self> {
+        let mut order: Vec<u32> = (0..u32::try_from(texts.count()).ok()?).collect();
+        order.sort_by_key(|&text| (texts.length(text), text));
+        let mut number_of = vec![0; order.len()];
+        (0..).zip(&order).for_each(|(number, &text)| number_of[text as usize] = number);
+        let longest = order.last().map_or(0, |&text| texts.length(text));
+        let mut lengths: Vec<Length> = Vec::new();
+        for same in order.chunk_by(|&a, &b| texts.length(a) == texts.length(b)) {
+            let (start, length) = (lengths.last().map_or(0, |last| last.numbers.end), texts.length(same[0]));
+            let numbers = start..start + same.len() as u32;
+            lengths.push(Length { length, numbers, way: Way::new(length, limit, longest) });
+        }
+        let mut index = Self {
+            limit,
+            texts,
+            order,
+            number_of,
+            lengths,
+            chunks: Vec::new(),
+            first_chunk: Vec::new(),
+            by_chunk: Table::default(),
+            by_deletion: Table::default(),
+            census: Vec::new(),
+        };
+        index.census = index.each().map(|(.., chars)| Census::new(chars)).collect();
+        index.cut()?;
+        index.delete();
+        Some(index)
+    }
+
+    pub fn texts(&self) -> &Texts {
+        &self.texts
+    }
+
+    pub fn bytes(&self) -> u64 {
+        let tables = self.by_chunk.bytes() + self.by_deletion.bytes();
+        self.texts.bytes() + tables + (8 * self.chunks.len() + (12 + size_of::<Census>()) * self.order.len()) as u64
+    }
+
+    /// The way and the characters of every text, by number.
+    fn each(&self) -> impl Iterator<Item = (u32, Way, Chars<'_>)> {
+        let numbers = |length: &Length| length.numbers.clone().map(|number| (number, length.way)).collect::<Vec<_>>();
+        let text = |(number, way)| (number, way, self.texts.chars(self.order[number as usize]));
+        self.lengths.iter().flat_map(numbers).map(text)
+    }
+
+    /// Cuts texts into chunks, of which the rarest are kept.
+    fn cut(&mut self) -> Option<()> {
+        let lengths = self.lengths.iter().filter_map(|length| match length.way {
+            Way::Chunks { length: chunk, .. } => Some(length.numbers.len() * (length.length / chunk)),
+            _ => None,
+        });
+        let counters = lengths.sum::<usize>().next_power_of_two().min(MOST_COUNTERS);
+        let mut counts = vec![0u32; counters];
+        let mut keys: Vec<u32> = Vec::new();
+        for (_, way, chars) in self.each() {
+            let Way::Chunks { length, .. } = way else { continue };
+            chunk_keys(chars, length, |start, key| {
+                if start % length == 0 {
+                    counts[key as usize % counters] += 1;
+                }
+            });
+        }
+        let (mut chunks, mut first_chunk, mut entries) = (Vec::new(), Vec::new(), Vec::new());
+        let mut rarest: Vec<usize> = Vec::new();
+        for (number, way, chars) in self.each() {
+            first_chunk.push(u32::try_from(chunks.len()).ok()?);
+            let Way::Chunks { length, count } = way else { continue };
+            keys.clear();
+            chunk_keys(chars, length, |start, key| {
+                if start % length == 0 {
+                    keys.push(key);
+                }
+            });
+            rarest.clear();
+            rarest.extend(0..keys.len());
+            rarest.sort_by_key(|&chunk| (counts[keys[chunk] as usize % counters], chunk));
+            rarest.truncate(count);
+            rarest.sort_unstable();
+            for &chunk in &rarest {
+                entries.push(entry(keys[chunk], chunks.len() as u32));
+                chunks.push((number, (chunk * length) as u32));
+            }
+        }
+        first_chunk.push(u32::try_from(chunks.len()).ok()?);
+        (self.chunks, self.first_chunk, self.by_chunk) = (chunks, first_chunk, Table::new(entries)?);
+        Some(())
+    }
+
+    /// Takes short texts apart.
+    fn delete(&mut self) {
+        let (mut entries, mut keys) = (Vec::new(), Vec::new());
+        for (number, way, chars) in self.each() {
+            let Way::Deletions(deletions) = way else { continue };
+            deletion_keys(chars, deletions, &mut keys);
+            entries.extend(keys.iter().map(|&key| entry(key, number)));
+        }
+        self.by_deletion = Table::new(entries).unwrap_or_default();
+    }
+
+    /// Returns the other texts near one, with their edits, in no order; if `shorter`, those only that are shorter, or as long and came earlier, so
+    /// that each pair is found once.
+    pub fn near(&self, text: u32, shorter: bool, room: &mut Room) -> Vec<(u32, u32)> {
+        let Room { pattern, candidates, keys, compared } = room;
+        let (own, chars) = (self.number_of[text as usize], self.texts.chars(text));
+        let length = chars.len();
+        let longest = self.lengths.last().map_or(0, |last| last.length);
+        let shortest = length - self.limit.edits(length).min(length);
+        let longest = if shorter { length } else { self.limit.longest_near(length, longest) };
+        let from = self.lengths.partition_point(|one| one.length < shortest);
+        let to = self.lengths.partition_point(|one| one.length <= longest);
+        let lengths = &self.lengths[from..to];
+        let end = if shorter { own } else { lengths.last().map_or(0, |last| last.numbers.end) };
+        let numbers = lengths.first().map_or(0, |first| first.numbers.start).min(end)..end;
+        candidates.clear();
+        self.find_chunks(chars, lengths, &numbers, candidates);
+        self.find_deletions(chars, lengths, &numbers, keys, candidates);
+        for one in lengths.iter().filter(|one| one.way == Way::All) {
+            candidates.extend(one.numbers.start..one.numbers.end.min(numbers.end));
+        }
+        candidates.sort_unstable();
+        candidates.dedup();
+        if candidates.is_empty() {
+            return Vec::new();
+        }
+        pattern.set(chars);
+        let mut found = Vec::new();
+        for &number in candidates.iter().filter(|&&number| number != own) {
+            let other = self.order[number as usize];
+            let most = self.limit.edits(length.max(self.texts.length(other)));
+            if self.census[own as usize].fewest_edits(&self.census[number as usize]) > most {
+                continue;
+            }
+            *compared += 1;
+            found.extend(pattern.within(self.texts.chars(other), most).map(|edits| (other, edits as u32)));
+        }
+        found
+    }
+
+    fn find_chunks(&self, chars: Chars<'_>, lengths: &[Length], numbers: &Range<u32>, candidates: &mut Vec<u32>) {
+        let length = chars.len();
+        let range = self.first_chunk[numbers.start as usize]..self.first_chunk[numbers.end as usize];
+        if range.is_empty() {
+            return;
+        }
+        for chunk in CHUNKS {
+            if !lengths.iter().any(|one| matches!(one.way, Way::Chunks { length, .. } if length == chunk)) {
+                continue;
+            }
+            chunk_keys(chars, chunk, |start, key| {
+                for found in self.by_chunk.with(key, &range) {
+                    let (number, place) = self.chunks[found as usize];
+                    let other = self.texts.length(self.order[number as usize]);
+                    // As many edits fall before it as there are chunks to its left, and the rest behind it.
+                    let before = (found - self.first_chunk[number as usize]) as usize;
+                    let edits = self.limit.edits(length.max(other));
+                    let shift = start as isize - place as isize;
+                    let rest = length as isize - other as isize - shift;
+                    if before <= edits && shift.unsigned_abs() <= before && rest.unsigned_abs() <= edits - before {
+                        candidates.push(number);
+                    }
+                }
+            });
+        }
+    }
+
+    fn find_deletions(
+        &self,
+        chars: Chars<'_>,
+        lengths: &[Length],
+        numbers: &Range<u32>,
+        keys: &mut Vec<u32>,
+        candidates: &mut Vec<u32>,
+    ) {
+        let by_deletion = |one: &&Length| matches!(one.way, Way::Deletions(_));
+        let Some(longest) = lengths.iter().rev().find(by_deletion) else { return };
+        let deletions = self.limit.edits(longest.length.max(chars.len()));
+        if left(chars.len(), deletions) > MOST_LEFT_OF_ONE {
+            for one in lengths.iter().filter(by_deletion) {
+                candidates.extend(one.numbers.start..one.numbers.end.min(numbers.end));
+            }
+            return;
+        }
+        deletion_keys(chars, deletions, keys);
+        keys.iter().for_each(|&key| candidates.extend(self.by_deletion.with(key, numbers)));
+    }
+}
+
+/// Odd, and otherwise any: the golden ratio.
+const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// Mixes a sum of powers, salted, to a key: the last step of SplitMix64.
+fn key(sum: u64, salt: usize) -> u32 {
+    let mut z = sum ^ (salt as u64).wrapping_mul(0xd6e8_feb8_6659_fd93);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    ((z ^ (z >> 31)) >> 32) as u32
+}
+
+/// Calls `each` with the start and the key of every run of so many characters.
+fn chunk_keys(chars: Chars<'_>, length: usize, each: impl FnMut(usize, u32)) {
+    match chars {
+        Chars::Narrow(chars) => roll(chars, length, each),
+        Chars::Wide(chars) => roll(chars, length, each),
+    }
+}
+
+fn roll<C: Copy + Into<u64>>(chars: &[C], length: usize, mut each: impl FnMut(usize, u32)) {
+    let Some((first, _)) = chars.split_at_checked(length) else { return };
+    let number = |&char: &C| char.into() + 1;
+    let mut sum = first.iter().fold(0u64, |sum, char| sum.wrapping_mul(FACTOR).wrapping_add(number(char)));
+    each(0, key(sum, length));
+    // What the first of them has become when it goes.
+    let power = FACTOR.wrapping_pow(length as u32);
+    for (start, (gone, next)) in (1..).zip(chars.iter().zip(&chars[length..])) {
+        sum = sum.wrapping_mul(FACTOR).wrapping_add(number(next)).wrapping_sub(power.wrapping_mul(number(gone)));
+        each(start, key(sum, length));
+    }
+}
+
+/// Sets `keys` to those of what is left of a text when up to so many characters are deleted, each once.
+fn deletion_keys(chars: Chars<'_>, deletions: usize, keys: &mut Vec<u32>) {
+    keys.clear();
+    let mut all: Vec<u64> = Vec::with_capacity(chars.len());
+    chars.for_each(|char| all.push(u64::from(char) + 1));
+    // The sums of what follows, and what they are moved by.
+    let mut rest = vec![(0u64, 1u64); all.len() + 1];
+    for at in (0..all.len()).rev() {
+        let (sum, power) = rest[at + 1];
+        rest[at] = (all[at].wrapping_mul(power).wrapping_add(sum), power.wrapping_mul(FACTOR));
+    }
+    fn go(all: &[u64], rest: &[(u64, u64)], start: usize, sum: u64, deletions: usize, keys: &mut Vec<u32>) {
+        let (tail, power) = rest[start];
+        keys.push(key(sum.wrapping_mul(power).wrapping_add(tail), 0));
+        if deletions == 0 {
+            return;
+        }
+        let mut sum = sum;
+        for at in start..all.len() {
+            go(all, rest, at + 1, sum, deletions - 1, keys);
+            sum = sum.wrapping_mul(FACTOR).wrapping_add(all[at]);
+        }
+    }
+    go(&all, &rest, 0, 0, deletions, keys);
+    keys.sort_unstable();
+    keys.dedup();
+}
+
+/// A key and a number.
+fn entry(key: u32, number: u32) -> u64 {
+    u64::from(key) << 32 | u64::from(number)
+}
+
+/// Numbers by their keys.
+#[derive(Debug, Default)]
+struct Table {
+    /// Sorted.
+    entries: Vec<u64>,
+    /// Where entries whose keys begin with given bits start, and where the last ones end.
+    starts: Vec<u32>,
+    bits: u32,
+}
+
+impl Table {
+    /// `None` if there are too many.
+    fn new(unsorted: Vec<u64>) -> Option<Self> {
+        u32::try_from(unsorted.len()).ok()?;
+        let bits = unsorted.len().next_power_of_two().ilog2().clamp(1, 28);
+        let bucket = |entry: u64| (entry >> (64 - bits)) as usize;
+        let mut starts = vec![0u32; (1 << bits) + 1];
+        unsorted.iter().for_each(|&entry| starts[bucket(entry) + 1] += 1);
+        for i in 1..starts.len() {
+            starts[i] += starts[i - 1];
+        }
+        // Each to its bucket, which has few: keys are as if drawn at random.
+        let (mut entries, mut next) = (vec![0u64; unsorted.len()], starts.clone());
+        for &entry in &unsorted {
+            let place = &mut next[bucket(entry)];
+            entries[*place as usize] = entry;
+            *place += 1;
+        }
+        for range in starts.windows(2) {
+            entries[range[0] as usize..range[1] as usize].sort_unstable();
+        }
+        Some(Self { entries, starts, bits })
+    }
+
+    /// Returns the numbers of a range that are under a key.
+    fn with(&self, key: u32, numbers: &Range<u32>) -> impl Iterator<Item = u32> {
+        let found = if self.entries.is_empty() {
+            &[][..]
+        } else {
+            let bucket = (key >> (32 - self.bits)) as usize;
+            &self.entries[self.starts[bucket] as usize..self.starts[bucket + 1] as usize]
+        };
+        let found = &found[found.partition_point(|&one| one < entry(key, numbers.start))..];
+        let found = &found[..found.partition_point(|&one| one < entry(key, numbers.end))];
+        found.iter().map(|&one| one as u32)
+    }
+
+    fn bytes(&self) -> u64 {
+        (8 * self.entries.len() + 4 * self.starts.len()) as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use nearset::{Item, Rng, Seed};
+    use nearset_records::{Arena, Batch, Fields, Format, ItemField, ReadOptions, Reader, extract, resolve};
+
+    use super::super::distance::tests::{ALPHABETS, by_definition, edited};
+    use super::*;
+
+    /// Different texts of these lengths, in families of texts that are a few edits apart.
+    fn families(rng: &mut Rng, count: usize, lengths: &[usize], alphabet: &[u32]) -> Vec<Vec<u32>> {
+        let mut texts: BTreeSet<Vec<u32>> = BTreeSet::new();
+        while texts.len() < count {
+            let length = lengths[rng.below(lengths.len() as u64) as usize];
+            let edits = rng.below(2 + length as u64 / 5) as usize;
+            texts.extend(edited(rng, length, alphabet, edits).into_iter().filter(|text| !text.is_empty()));
+        }
+        let mut texts: Vec<Vec<u32>> = texts.into_iter().collect();
+        // Not by length.
+        texts.sort_by_key(|text| text.iter().fold(0u32, |sum, &char| sum.wrapping_mul(31).wrapping_add(char)));
+        texts
+    }
+
+    fn index_of(texts: &[Vec<u32>], limit: Limit) -> EditIndex {
+        let mut all = Texts::default();
+        for text in texts {
+            all.push(&text.iter().map(|&char| char::from_u32(char).unwrap()).collect::<String>());
+        }
+        EditIndex::new(all, limit).unwrap()
+    }
+
+    /// Checks the index against all pairs, and returns how many are near.
+    fn check(texts: &[Vec<u32>], limit: Limit) -> usize {
+        let index = index_of(texts, limit);
+        let mut expected: Vec<Vec<(u32, u32)>> = vec![Vec::new(); texts.len()];
+        for a in 0..texts.len() {
+            for b in 0..a {
+                let (edits, longer) = (by_definition(&texts[a], &texts[b]), texts[a].len().max(texts[b].len()));
+                let near = match limit {
+                    Limit::Edits(most) => edits <= most,
+                    Limit::Similarity(near) => similarity(edits, longer) >= near,
+                };
+                if near {
+                    expected[a].push((b as u32, edits as u32));
+                    expected[b].push((a as u32, edits as u32));
+                }
+            }
+        }
+        let mut room = Room::default();
+        let mut once = 0;
+        for (text, expected) in (0..).zip(&mut expected) {
+            let mut found = index.near(text, false, &mut room);
+            found.sort_unstable();
+            expected.sort_unstable();
+            assert_eq!(found, *expected, "{limit:?}: near {:?}", texts[text as usize]);
+            once += index.near(text, true, &mut room).len();
+        }
+        assert_eq!(2 * once, expected.iter().map(Vec::len).sum::<usize>(), "each pair once");
+        once
+    }
+
+    #[test]
+    fn nothing_within_so_many_edits_is_missed() {
+        let mut rng = Rng::new(Seed::new(1));
+        let mut near = 0;
+        for alphabet in ALPHABETS {
+            for edits in [0, 1, 2, 3, 5, 12] {
+                for lengths in [&[1, 2, 3, 4, 5, 6, 7, 8, 9, 10][..], &[14, 17, 20, 23, 40], &[60, 64, 80, 130]] {
+                    near += check(&families(&mut rng, 60, lengths, alphabet), Limit::Edits(edits));
+                }
+            }
+        }
+        assert!(near > 5000, "{near}");
+    }
+
+    #[test]
+    fn nothing_of_so_much_similarity_is_missed() {
+        let mut rng = Rng::new(Seed::new(2));
+        let mut near = 0;
+        for alphabet in ALPHABETS {
+            for least in [1.0, 0.95, 0.9, 0.8, 2.0 / 3.0, 0.5, 0.1] {
+                for lengths in [&[1, 3, 5, 6, 7, 8, 9, 10, 11][..], &[14, 17, 20, 30, 40], &[60, 90, 130]] {
+                    near += check(&families(&mut rng, 50, lengths, alphabet), Limit::Similarity(least));
+                }
+            }
+        }
+        assert!(near > 5000, "{near}");
+    }
+
+    #[test]
+    fn few_are_compared_where_few_are_near() {
+        let mut rng = Rng::new(Seed::new(3));
+        let letters: Vec<u32> = (97..123).collect();
+        for (length, limit) in [(8, Limit::Edits(2)), (60, Limit::Edits(3)), (60, Limit::Similarity(0.9))] {
+            let texts = families(&mut rng, 2000, &[length], &letters);
+            let index = index_of(&texts, limit);
+            let mut room = Room::default();
+            let found: usize = (0..2000).map(|text| index.near(text, true, &mut room).len()).sum();
+            assert!(room.compared < 2 * found as u64 + 2000, "{limit:?}: {} compared for {found}", room.compared);
+        }
+    }
+
+    #[test]
+    fn the_similarity_itself_is_near() {
+        for near in [0.9, 0.8, 0.7, 1.0 / 3.0, 0.999, 1.0] {
+            let limit = Limit::Similarity(near);
+            for longer in 1..1000 {
+                let edits = limit.edits(longer);
+                assert!(similarity(edits, longer) >= near, "{edits} of {longer} at {near}");
+                assert!(edits == longer || similarity(edits + 1, longer) < near, "{edits} of {longer} at {near}");
+                let longest = limit.longest_near(longer, 5000);
+                assert!(longest == 5000 || longest + 1 - longer > limit.edits(longest + 1));
+            }
+        }
+    }
+
+    /// Different real texts, each made of a line of a table or of a sequence; none where the data is not there.
+    fn real(name: &str, most: usize, text: impl Fn(&str) -> String) -> Vec<Vec<u32>> {
+        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data").join(name);
+        let format = if name.ends_with("csv") { Format::Text } else { Format::Fasta };
+        let Ok(sources) = resolve(&[path.to_str().unwrap()], Some(format)) else {
+            eprintln!("{} is not there: nothing is checked with it", path.display());
+            return Vec::new();
+        };
+        let fields = Fields::new("text", ItemField::Text);
+        let mut reader = Reader::new(sources.list, ReadOptions::new(fields.clone()));
+        let (mut batch, mut arena, mut texts) = (Batch::new(), Arena::new(), BTreeSet::new());
+        while texts.len() < most && reader.read_batch(&mut batch).unwrap() {
+            let extracted = extract(&batch, &fields, &mut arena);
+            for i in 0..extracted.len() {
+                if let Ok(Item::Text(line)) = extracted.item(i) {
+                    texts.insert(text(line).chars().map(u32::from).collect::<Vec<u32>>());
+                }
+            }
+        }
+        texts.into_iter().filter(|text| !text.is_empty()).take(most).collect()
+    }
+
+    /// Checks the index against all pairs by the same comparison.
+    fn check_real(texts: &[Vec<u32>], limit: Limit) {
+        let index = index_of(texts, limit);
+        let (mut pattern, mut room) = (Pattern::default(), Room::default());
+        for text in 0..texts.len() as u32 {
+            pattern.set(index.texts.chars(text));
+            let mut expected: Vec<(u32, u32)> = Vec::new();
+            for other in (0..texts.len() as u32).filter(|&other| other != text) {
+                let most = limit.edits(index.texts.length(text).max(index.texts.length(other)));
+                expected.extend(pattern.within(index.texts.chars(other), most).map(|edits| (other, edits as u32)));
+            }
+            let mut found = index.near(text, false, &mut room);
+            found.sort_unstable();
+            assert_eq!(found, expected, "{limit:?}");
+        }
+    }
+
+    #[test]
+    fn nothing_is_missed_of_real_names_records_and_amplicons() {
+        let column = |column: usize| move |line: &str| line.split(',').nth(column).unwrap_or("").trim().to_owned();
+        for number in [1, 2, 4, 6] {
+            check_real(&real("febrl/dataset4b.csv", 3000, column(number)), Limit::Edits(2));
+        }
+        let whole =
+            real("febrl/dataset1.csv", 1000, |line| line.split_once(',').map_or("", |(_, rest)| rest).to_owned());
+        for limit in [Limit::Edits(2), Limit::Edits(6), Limit::Similarity(0.9), Limit::Similarity(0.75)] {
+            check_real(&whole, limit);
+        }
+        let amplicons = real("dna/BioMarKs50k.fsa.gz", 1500, str::to_owned);
+        for limit in [Limit::Edits(2), Limit::Similarity(0.97)] {
+            check_real(&amplicons, limit);
+        }
+    }
+}
