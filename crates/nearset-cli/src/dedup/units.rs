@@ -65,6 +65,7 @@ pub(super) fn run(args: &Args, unit: Unit) -> Result<ExitCode> {
 fn print_plan(args: &Args, unit: Unit, plan: &UnitPlan) {
     let equal = match args.near.shingling() {
         nearset::Shingling::Bytes(_) => "bytes",
+        nearset::Shingling::Code(_) => "tokens",
         _ => "words",
     };
     eprintln!("plan      {unit}s go whose {equal} were there before, in the same text or an earlier one");

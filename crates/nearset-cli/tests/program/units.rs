@@ -169,6 +169,10 @@ fn bytes_are_compared_as_they_are() {
     shop.ok("dedup in.txt --format text -o words.txt --unit line");
     shop.ok("dedup in.txt --format text -o bytes.txt --unit line --shingle bytes:1");
     assert_eq!((shop.text("words.txt"), shop.text("bytes.txt")), ("a+b\n".to_owned(), "a+b\na-b\nA+B\n".to_owned()));
+    shop.write("code.txt", "a+b\na-b\n\ta + b\nA+B\n}\n}\n");
+    let said = shop.ok("dedup code.txt --format text -o code.out.txt --unit line --shingle code:1").stderr();
+    assert_eq!(shop.text("code.out.txt"), "a+b\na-b\nA+B\n}\n");
+    assert!(said.contains("whose tokens were there before"), "{said}");
 }
 
 #[test]

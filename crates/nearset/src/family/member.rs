@@ -207,6 +207,7 @@ impl Parameters {
             Shingling::Words(length) => (0, length),
             Shingling::Chars(length) => (1, length),
             Shingling::Bytes(length) => (2, length),
+            Shingling::Code(length) => (3, length),
         };
         self.u8(unit).0.extend(length.to_le_bytes());
         self
@@ -261,6 +262,7 @@ impl Stored<'_> {
             0 => Ok(Shingling::Words(length)),
             1 => Ok(Shingling::Chars(length)),
             2 => Ok(Shingling::Bytes(length)),
+            3 => Ok(Shingling::Code(length)),
             found => Err(BadParameter::Unknown { what: "shingle unit", found }),
         }
     }

@@ -308,6 +308,7 @@ pub fn all() -> Vec<Sample> {
             near(Ok(Spec::by_rule(family, rows, rule, table, seed())))
         }),
         ("near-minhash-sets", SETS, || plain(MinHash { shingling: Shingling::Bytes(5) }, 2, 8, 3, LINES)),
+        ("near-minhash-code", TEXTS, || plain(MinHash { shingling: Shingling::Code(2) }, 2, 8, 3, LINES)),
         ("near-dice", TEXTS, || plain(DiceMinHash { shingling: Shingling::Words(2) }, 1, 12, 3, Table::Bits(90))),
         ("near-weighted-minhash", WEIGHTED, || {
             plain(WeightedMinHash { shingling: Shingling::Words(1) }, 2, 8, 3, Table::Bits(100))

@@ -18,6 +18,8 @@
 //! - `chars:n`: the byte hash of `n` consecutive characters of the normalised words, joined by one space. Between two
 //!   letters of scripts without spaces there is none.
 //! - `bytes:n`: the byte hash of `n` consecutive bytes of the unchanged text.
+//! - `code:n`: as `words:n` over tokens, whose case counts: runs of letters, digits, underscores and all that is not ASCII; and every other
+//!   character but white space alone. So `a+b` and `a-b` differ, as do `C`, `C#` and `C++`, and layout does not count.
 //!
 //! Each kind has its own key, so that equal bytes do not make equal shingles of different kinds.
 
@@ -42,6 +44,8 @@ use crate::{
 
 const BASE: u64 = 0x9fb2_1c65_1e98_df2b;
 const WHOLE: u64 = 0x2545_f491_4f6c_dd1d;
+/// White space that `u8::is_ascii_whitespace` leaves out.
+const VERTICAL_TAB: u8 = 0x0b;
 const COUNT: u64 = 0xe703_7ed1_a0b4_28db;
 
 /// Cuts texts into hashed shingles.
@@ -72,6 +76,7 @@ impl Shingler {
             Shingling::Words(_) => 0,
             Shingling::Chars(_) => 1,
             Shingling::Bytes(_) => 2,
+            Shingling::Code(_) => 3,
         };
         Ok(Self { shingling, hash: ByteHash::new(seed.derive("shingle", kind)) })
     }
@@ -88,16 +93,27 @@ impl Shingler {
             Shingling::Words(length) => self.word_shingles(text, length.into(), out),
             Shingling::Chars(length) => self.char_shingles(text, length.into(), out),
             Shingling::Bytes(length) => self.windows(text.as_bytes(), length.into(), out),
+            Shingling::Code(length) => self.code_shingles(text, length.into(), out),
         }
     }
 
     /// Overwrites `out` with what of a text is cut: its words in the form in which they are hashed, joined by single spaces (but not
-    /// where their script has none); for shingles of bytes, the text itself.
+    /// where their script has none); for shingles of code its tokens, joined in the same way; for shingles of bytes, the text itself.
     pub fn normalise(&self, text: &str, out: &mut Vec<u8>) {
         out.clear();
         match self.shingling {
             Shingling::Bytes(_) => out.extend_from_slice(text.as_bytes()),
-            _ => tokenise(text, &mut JoinWords { bytes: out, after_lone: false }),
+            Shingling::Code(_) => {
+                for token in tokens(text) {
+                    if !out.is_empty() {
+                        out.push(b' ');
+                    }
+                    out.extend_from_slice(token);
+                }
+            }
+            Shingling::Words(_) | Shingling::Chars(_) => {
+                tokenise(text, &mut JoinWords { bytes: out, after_lone: false })
+            }
         }
     }
 
@@ -125,15 +141,13 @@ impl Shingler {
     fn word_shingles(&self, text: &str, length: usize, out: &mut Vec<u64>) {
         let mut sink = HashWords { hash: self.hash, length, out, rolled: 0 };
         tokenise(text, &mut sink);
-        sink.roll();
-        let whole = sink.rolled;
-        if whole > 0 {
-            out.truncate(whole);
-        } else if !out.is_empty() {
-            let shingle = polynomial(out.len()).of(out);
-            out.clear();
-            out.push(shingle);
-        }
+        sink.finish();
+    }
+
+    fn code_shingles(&self, text: &str, length: usize, out: &mut Vec<u64>) {
+        let mut sink = HashWords { hash: self.hash, length, out, rolled: 0 };
+        tokens(text).for_each(|token| sink.long(token, false));
+        sink.finish();
     }
 
     fn char_shingles(&self, text: &str, length: usize, out: &mut Vec<u64>) {
@@ -158,6 +172,23 @@ impl Shingler {
     }
 }
 
+/// Returns the tokens of source code: names and numbers, and every other character that is no white space.
+fn tokens(text: &str) -> impl Iterator<Item = &[u8]> {
+    let is_name = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_' || !byte.is_ascii();
+    let mut rest = text.as_bytes();
+    std::iter::from_fn(move || {
+        loop {
+            let first = *rest.first()?;
+            let name = rest.iter().take_while(|byte| is_name(byte)).count();
+            let (token, behind) = rest.split_at(name.max(1));
+            rest = behind;
+            if !first.is_ascii_whitespace() && first != VERTICAL_TAB {
+                return Some(token);
+            }
+        }
+    })
+}
+
 /// Returns the hash of a shingle of `words` words.
 fn polynomial(words: usize) -> Polynomial {
     Polynomial { base: BASE, offset: COUNT.wrapping_mul(words as u64) }
@@ -175,6 +206,18 @@ struct HashWords<'a> {
 impl HashWords<'_> {
     fn roll(&mut self) {
         self.rolled += roll(&mut self.out[self.rolled..], self.length, polynomial(self.length));
+    }
+
+    /// Leaves the shingles; words that are too few for one are one together.
+    fn finish(mut self) {
+        self.roll();
+        if self.rolled > 0 {
+            self.out.truncate(self.rolled);
+        } else if !self.out.is_empty() {
+            let shingle = polynomial(self.out.len()).of(self.out);
+            self.out.clear();
+            self.out.push(shingle);
+        }
     }
 }
 

@@ -20,13 +20,18 @@ pub enum Shingling {
     Chars(u16),
     /// This many consecutive bytes of the unchanged text.
     Bytes(u16),
+    /// This many consecutive tokens of source code: names and numbers, and every other character that is no white space.
+    Code(u16),
 }
 
 impl Shingling {
-    /// Returns the number of words, characters or bytes in a shingle.
+    /// Returns the number of words, characters, bytes or tokens in a shingle.
     pub(crate) const fn length(self) -> u16 {
         match self {
-            Shingling::Words(length) | Shingling::Chars(length) | Shingling::Bytes(length) => length,
+            Shingling::Words(length)
+            | Shingling::Chars(length)
+            | Shingling::Bytes(length)
+            | Shingling::Code(length) => length,
         }
     }
 
@@ -52,6 +57,7 @@ impl fmt::Display for Shingling {
             Shingling::Words(length) => write!(f, "words:{length}"),
             Shingling::Chars(length) => write!(f, "chars:{length}"),
             Shingling::Bytes(length) => write!(f, "bytes:{length}"),
+            Shingling::Code(length) => write!(f, "code:{length}"),
         }
     }
 }
@@ -68,6 +74,7 @@ impl FromStr for Shingling {
             "words" => Shingling::Words(length),
             "chars" => Shingling::Chars(length),
             "bytes" => Shingling::Bytes(length),
+            "code" => Shingling::Code(length),
             _ => return Err(unknown()),
         };
         shingling.check()?;
@@ -81,7 +88,7 @@ mod tests {
 
     #[test]
     fn display_and_parse_are_inverse() {
-        for shingling in [Shingling::Words(1), Shingling::Chars(255), Shingling::Bytes(13)] {
+        for shingling in [Shingling::Words(1), Shingling::Chars(255), Shingling::Bytes(13), Shingling::Code(4)] {
             assert_eq!(shingling.to_string().parse(), Ok(shingling));
         }
     }

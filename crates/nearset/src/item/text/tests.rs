@@ -20,10 +20,7 @@ fn by_definition(shingling: Shingling, seed: Seed, text: &str) -> Vec<u64> {
     match shingling {
         Shingling::Words(_) => {
             let hashes: Vec<u64> = words(text).iter().map(|word| hash(0).hash(word.text.as_bytes())).collect();
-            windows_or_whole(&hashes, length, |window| {
-                let sum = window.iter().fold(0u64, |sum, word| sum.wrapping_mul(BASE).wrapping_add(*word));
-                mix(sum.wrapping_add((window.len() as u64).wrapping_mul(COUNT)))
-            })
+            windows_or_whole(&hashes, length, rolled)
         }
         Shingling::Chars(_) => {
             let words = words(text);
@@ -37,7 +34,28 @@ fn by_definition(shingling: Shingling, seed: Seed, text: &str) -> Vec<u64> {
             windows_or_whole(&joined, length, |window| hash(1).hash(String::from_iter(window).as_bytes()))
         }
         Shingling::Bytes(_) => windows_or_whole(text.as_bytes(), length, |window| hash(2).hash(window)),
+        Shingling::Code(_) => {
+            let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_' || !c.is_ascii();
+            let mut tokens: Vec<String> = Vec::new();
+            let mut before = None;
+            for c in text.chars() {
+                let is_space = matches!(c, ' ' | '\t' | '\n' | '\x0b' | '\x0c' | '\r');
+                match tokens.last_mut() {
+                    Some(token) if is_name(c) && before.is_some_and(is_name) => token.push(c),
+                    _ if is_space => {}
+                    _ => tokens.push(c.to_string()),
+                }
+                before = Some(c);
+            }
+            let hashes: Vec<u64> = tokens.iter().map(|token| hash(3).hash(token.as_bytes())).collect();
+            windows_or_whole(&hashes, length, rolled)
+        }
     }
+}
+
+fn rolled(window: &[u64]) -> u64 {
+    let sum = window.iter().fold(0u64, |sum, word| sum.wrapping_mul(BASE).wrapping_add(*word));
+    mix(sum.wrapping_add((window.len() as u64).wrapping_mul(COUNT)))
 }
 
 fn windows_or_whole<T>(units: &[T], length: usize, hash: impl Fn(&[T]) -> u64) -> Vec<u64> {
@@ -48,7 +66,7 @@ fn windows_or_whole<T>(units: &[T], length: usize, hash: impl Fn(&[T]) -> u64) -
     }
 }
 
-const SHINGLINGS: [Shingling; 9] = [
+const SHINGLINGS: [Shingling; 11] = [
     Shingling::Words(1),
     Shingling::Words(5),
     Shingling::Words(40),
@@ -58,6 +76,8 @@ const SHINGLINGS: [Shingling; 9] = [
     Shingling::Bytes(1),
     Shingling::Bytes(13),
     Shingling::Bytes(20),
+    Shingling::Code(1),
+    Shingling::Code(7),
 ];
 
 fn check(text: &str) {
@@ -314,4 +334,29 @@ proptest! {
     )) {
         check(&pieces.concat());
     }
+}
+
+#[test]
+fn code_is_cut_at_every_sign_and_its_layout_does_not_count() {
+    let shingler = Shingler::new(Shingling::Code(2), Seed::new(1)).unwrap();
+    let set = |text: &str| shingler.shingle_set(text);
+    assert_eq!(set("if (a+b>1) {\n\tf_1(x);\n}"), set("if ( a + b > 1 ) { f_1 ( x ) ; }"));
+    let different =
+        ["a+b", "a-b", "A+b", "a b", "ab", "C", "C++", "C#", "na\u{ef}ve", "naive", "a\u{b}b_", "a=b", "a==b"];
+    for (i, one) in different.iter().enumerate() {
+        assert!(different[..i].iter().all(|other| set(one) != set(other)), "{one}");
+    }
+    assert_eq!(set("x = y"), set("x\u{b}=\r\ny "));
+    let mut shingles = Vec::new();
+    shingler.shingles("a->b", &mut shingles);
+    assert_eq!(shingles.len(), 3, "a-, ->, >b");
+    shingler.shingles("name", &mut shingles);
+    assert_eq!(shingles.len(), 1, "a text shorter than a shingle is one");
+    assert!(set(" \n\t").is_empty());
+    let mut normal = Vec::new();
+    shingler.normalise("\tif(C++ >na\u{ef}ve)\n", &mut normal);
+    assert_eq!(normal, "if ( C + + > na\u{ef}ve )".as_bytes());
+    // Words make the same of these.
+    let words = Shingler::new(Shingling::Words(2), Seed::new(1)).unwrap();
+    assert_eq!(words.shingle_set("a+b"), words.shingle_set("a-b"));
 }
