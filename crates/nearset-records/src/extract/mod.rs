@@ -70,7 +70,8 @@ impl ItemField {
 
 /// What a record's item and id are called. Lines of plain text and rows of arrays have no names and ignore them.
 ///
-/// In JSON and Parquet `meta.text` also means the field `text` of `meta`.
+/// In JSON and Parquet `meta.text` also means the field `text` of `meta`. In JSON and tables `name,street` also means the texts of both fields, joined
+/// by a space; what is empty is left out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Fields {
@@ -86,6 +87,12 @@ impl Fields {
     /// Names the item's field and its kind; the id is called `id`.
     pub fn new(item: impl Into<String>, kind: ItemField) -> Self {
         Self { item: item.into(), id: Some("id".to_owned()), kind }
+    }
+
+    /// Returns the names of the fields that are joined, where no single field has the item's name; none if that names one field.
+    pub(crate) fn joined(&self) -> impl Iterator<Item = &str> {
+        let is_joined = self.kind == ItemField::Text && self.item.contains(',');
+        self.item.split(',').filter(move |_| is_joined)
     }
 
     /// Returns the same with another id field.
@@ -215,7 +222,11 @@ pub fn extract<'a>(batch: &'a Batch, fields: &Fields, arena: &'a mut Arena) -> E
     let layout = batch.format().layout();
     let text = layout.is_text(fields.kind).then(|| simdutf8::basic::from_utf8(batch.bytes()).ok()).flatten();
     let position = |name: &str| batch.preamble().columns.iter().position(|column| column == name);
-    let columns = (position(&fields.item), fields.id.as_deref().and_then(position));
+    let item = position(&fields.item).map_or_else(
+        || fields.joined().filter_map(|name| column(&batch.preamble().columns, name)).collect(),
+        |column| vec![column],
+    );
+    let columns = (item, fields.id.as_deref().and_then(position));
     let mut decoder = Decoder { batch, fields, text, columns, arena };
     let mut faults = batch.faults.iter().peekable();
     for i in 0..batch.len() {
@@ -247,8 +258,8 @@ pub(crate) struct Decoder<'a, 'b> {
     batch: &'a Batch,
     fields: &'b Fields,
     text: Option<&'a str>,
-    /// The item's and the id's column, for tables.
-    columns: (Option<usize>, Option<usize>),
+    /// The item's columns and the id's, for tables.
+    columns: (Vec<usize>, Option<usize>),
     arena: &'b mut Arena,
 }
 
@@ -291,9 +302,9 @@ impl<'a, 'b> Decoder<'a, 'b> {
         self.fields
     }
 
-    /// Returns the item's and the id's column, for tables.
-    pub fn columns(&self) -> (Option<usize>, Option<usize>) {
-        self.columns
+    /// Returns the item's columns and the id's, for tables.
+    pub fn columns(&self) -> (&[usize], Option<usize>) {
+        (&self.columns.0, self.columns.1)
     }
 
     /// Returns what stands before the source's first record.
@@ -374,6 +385,27 @@ impl<'a, 'b> Decoder<'a, 'b> {
         Ok(Place::Arena(start..self.arena.text.len()))
     }
 
+    /// Returns where the next text starts that is joined of several.
+    pub fn join_start(&self) -> usize {
+        self.arena.text.len()
+    }
+
+    /// Adds a string to the text that started there.
+    pub fn join(&mut self, start: usize, record: &str, raw: Raw) -> Result<(), RecordFault> {
+        if raw.range.is_empty() {
+            return Ok(());
+        }
+        if self.arena.text.len() > start {
+            self.arena.text.push(b' ');
+        }
+        decode(record, raw, &self.arena.escapes, &mut self.arena.text)
+    }
+
+    /// Returns the text that started there.
+    pub fn joined(&self, start: usize) -> Place {
+        Place::Arena(start..self.arena.text.len())
+    }
+
     /// Returns all strings and numbers of a JSON value, one per line.
     pub fn texts(&mut self, value: &str) -> Result<Place, RecordFault> {
         fn append(value: &serde_json::Value, start: usize, out: &mut Vec<u8>) {
@@ -440,6 +472,12 @@ impl<'a, 'b> Decoder<'a, 'b> {
         let Ok(()) = filled;
         self.last_item()
     }
+}
+
+/// Returns the column of a name; a space before or behind it is no part of the name unless the table says so.
+pub(crate) fn column(columns: &[String], name: &str) -> Option<usize> {
+    let position = |name: &str| columns.iter().position(|column| column == name);
+    position(name).or_else(|| columns.iter().position(|column| column.trim() == name.trim()))
 }
 
 /// Returns the bytes of a text in Base64 (RFC 4648), by either alphabet and padded to whole groups; `None` if it is none.

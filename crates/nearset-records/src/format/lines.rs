@@ -2,7 +2,7 @@
 
 use super::layout::{Adding, Extraction, Layout, Taken};
 use crate::error::RecordFault;
-use crate::extract::{Decoder, ItemField, Raw, json, strip_line_end};
+use crate::extract::{Decoder, ItemField, Place, Raw, json, strip_line_end};
 use crate::format::Format;
 use crate::input::{Preamble, Span};
 
@@ -33,7 +33,7 @@ impl Layout for Jsonl {
         }
         let [item, id] = json::find(record.as_bytes(), [Some(field), fields.id.as_deref()], decoder.escapes())?;
         let Some(item) = item else {
-            return Err(RecordFault::MissingField { field: field.clone(), found: json::keys(record) });
+            return self.joined(decoder, i, record);
         };
         let place = match (item.kind, fields.kind) {
             (json::Kind::String, ItemField::Text | ItemField::Hex | ItemField::Symbols) => {
@@ -47,14 +47,7 @@ impl Layout for Jsonl {
                 return Err(RecordFault::WrongType { field: field.clone(), found, wanted });
             }
         };
-        let id = match id {
-            Some(id) if matches!(id.kind, json::Kind::String | json::Kind::Number) => {
-                Some(decoder.string(i, record, id.into())?)
-            }
-            // An id that is null or a structure names nothing.
-            _ => None,
-        };
-        Ok((place, id))
+        Ok((place, id_of(decoder, i, record, id)?))
     }
 
     fn is_one_line(&self) -> bool {
@@ -64,6 +57,43 @@ impl Layout for Jsonl {
     fn adding(&self) -> Adding {
         Adding::Object
     }
+}
+
+impl Jsonl {
+    /// Joins the texts and numbers of several fields, one of which at least must be there.
+    fn joined(&self, decoder: &mut Decoder<'_, '_>, i: usize, record: &str) -> Extraction {
+        let fields = decoder.fields();
+        let (start, mut is_there) = (decoder.join_start(), false);
+        for name in fields.joined() {
+            let [found, _] = json::find(record.as_bytes(), [Some(name.trim()), None], decoder.escapes())?;
+            match found.map(|value| (value.kind, value)) {
+                None | Some((json::Kind::Null, _)) => continue,
+                Some((json::Kind::String | json::Kind::Number, value)) => decoder.join(start, record, value.into())?,
+                Some((found, _)) => {
+                    let (field, found, wanted) = (name.to_owned(), found.name(), fields.kind.wanted());
+                    return Err(RecordFault::WrongType { field, found, wanted });
+                }
+            }
+            is_there = true;
+        }
+        if !is_there {
+            return Err(RecordFault::MissingField { field: fields.item.clone(), found: json::keys(record) });
+        }
+        let text = decoder.joined(start);
+        let [_, id] = json::find(record.as_bytes(), [None, fields.id.as_deref()], decoder.escapes())?;
+        Ok((text, id_of(decoder, i, record, id)?))
+    }
+}
+
+/// Decodes an id; one that is null or a structure names nothing.
+fn id_of(
+    decoder: &mut Decoder<'_, '_>,
+    i: usize,
+    record: &str,
+    id: Option<json::Value>,
+) -> Result<Option<Place>, RecordFault> {
+    let is_name = |id: &json::Value| matches!(id.kind, json::Kind::String | json::Kind::Number);
+    id.filter(is_name).map(|id| decoder.string(i, record, id.into())).transpose()
 }
 
 /// A document per line; an empty line is an empty document.

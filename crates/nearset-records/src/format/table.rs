@@ -6,7 +6,7 @@ use memchr::{memchr, memchr2};
 
 use super::layout::{Adding, Extraction, Layout, Taken};
 use crate::error::{InputError, RecordFault};
-use crate::extract::{Cell, Cells, Decoder, Raw, row_cells};
+use crate::extract::{Cell, Cells, Decoder, Raw, column, row_cells};
 use crate::input::{Head, Preamble, ReadOptions, Source, Span};
 
 /// Rows with this byte between two cells.
@@ -48,12 +48,22 @@ impl Layout for Table {
         preamble.raw.extend_from_slice(header);
         preamble.columns =
             row_cells(header, self.delimiter).map_err(|cause| InputError::BadHeader { name: name(), cause })?;
-        let column = &options.fields.item;
-        if !preamble.columns.contains(column) {
-            let found = std::mem::take(&mut preamble.columns);
-            return Err(InputError::MissingColumn { name: name(), column: column.clone(), found });
+        let item = &options.fields.item;
+        if preamble.columns.contains(item) {
+            return Ok(preamble);
         }
-        Ok(preamble)
+        let mut joined = options.fields.joined().peekable();
+        let missing = match joined.peek() {
+            None => Some(item.as_str()),
+            Some(_) => joined.find(|name| column(&preamble.columns, name).is_none()),
+        };
+        match missing {
+            None => Ok(preamble),
+            Some(missing) => {
+                let found = std::mem::take(&mut preamble.columns);
+                Err(InputError::MissingColumn { name: name(), column: missing.to_owned(), found })
+            }
+        }
     }
 
     /// Splits at line feeds outside of quotes; blank lines are no records.
@@ -75,10 +85,17 @@ impl Layout for Table {
 
     fn extract(&self, decoder: &mut Decoder<'_, '_>, i: usize) -> Extraction {
         let record = decoder.record_text(i)?;
-        let (item_column, id_column) = decoder.columns();
+        let (item_columns, id_column) = decoder.columns();
+        let last = item_columns.iter().copied().max();
+        let item_column = if let [column] = item_columns { Some(*column) } else { None };
+        // Several are joined in the order in which they were named.
+        let mut joined = if item_column.is_some() { Vec::new() } else { vec![None; item_columns.len()] };
         let (mut item, mut id, mut cells) = (None, None, 0);
         for cell in Cells::new(record.as_bytes(), self.delimiter) {
             let cell = cell?;
+            for (joined, _) in joined.iter_mut().zip(item_columns).filter(|(_, column)| **column == cells) {
+                *joined = Some(cell.clone());
+            }
             if Some(cells) == item_column {
                 item = Some(cell.clone());
             }
@@ -93,11 +110,21 @@ impl Layout for Table {
             return Err(RecordFault::ExtraCells { found: cells, columns });
         }
         let raw = |cell: Cell| if cell.escaped { Raw::doubled_quotes(cell.range) } else { Raw::plain(cell.range) };
-        let Some(item) = item else {
-            let (column, wanted) = (decoder.fields().item.clone(), item_column.map_or(0, |column| column + 1));
-            return Err(RecordFault::MissingCell { column, wanted, found: cells });
+        let joined: Option<Vec<Cell>> = joined.into_iter().collect();
+        let item = match (item, joined) {
+            (Some(item), _) => decoder.item(i, record, raw(item))?,
+            (None, Some(joined)) if !joined.is_empty() => {
+                let start = decoder.join_start();
+                for cell in joined {
+                    decoder.join(start, record, raw(cell))?;
+                }
+                decoder.joined(start)
+            }
+            _ => {
+                let (column, wanted) = (decoder.fields().item.clone(), last.map_or(0, |column| column + 1));
+                return Err(RecordFault::MissingCell { column, wanted, found: cells });
+            }
         };
-        let item = decoder.item(i, record, raw(item))?;
         let id = id.filter(|id| !id.range.is_empty()).map(|id| decoder.string(i, record, raw(id))).transpose()?;
         Ok((item, id))
     }

@@ -131,6 +131,34 @@ fn texts_in_lists_and_objects_are_joined_by_lines() {
 }
 
 #[test]
+fn several_fields_are_joined_unless_one_has_that_name() {
+    assert_eq!(text_at(r#"{"city":"Bath","name":"A\u00efda","no":12}"#, "name,no,city").unwrap(), "A\u{ef}da 12 Bath");
+    // What is empty, null or absent is left out, but something must be there.
+    assert_eq!(text_at(r#"{"name":"A","street":"","city":"B","x":null}"#, "name, street,x,y,city").unwrap(), "A B");
+    assert_eq!(text_at(r#"{"name":""}"#, "name,street").unwrap(), "");
+    assert_eq!(text_at(r#"{"at":{"city":"B"},"a":"x"}"#, "a,at.city").unwrap(), "x B");
+    assert_eq!(text_at(r#"{"a,b":"both","a":"x","b":"y"}"#, "a,b").unwrap(), "both");
+    assert!(text_at(r#"{"text":"t"}"#, "name,street").unwrap_err().contains("\"name,street\""));
+    assert!(text_at(r#"{"name":["A"],"street":"s"}"#, "name,street").unwrap_err().contains("\"name\" is an array"));
+
+    let folder = Folder::new();
+    let joined = |name: &str, bytes: &str, field: &str| {
+        let fields = Fields::new(field, ItemField::Text);
+        let path = folder.write(name, bytes);
+        records(&read(&path, &fields), &fields)
+    };
+    let table = "id,name,street,city\n1,\"A \"\"B\"\"\",,Bath\n2,C,\"D, E\",F\n3,,,\n";
+    let found = joined("a.csv", table, "city,name,street");
+    let expected = [("1", "Bath A \"B\""), ("2", "F C D, E"), ("3", "")];
+    assert_eq!(found, expected.map(|(id, text)| Ok((id.to_owned(), text.to_owned()))));
+    // A header with a space behind each comma.
+    let found = joined("b.csv", "id, name, city\n7,A,B\n", "name,city");
+    assert_eq!(found, [Ok(("7".to_owned(), "A B".to_owned()))]);
+    let found = joined("c.tsv", "id\ta,b\ta\tb\n1\tboth\tx\ty\n", "a,b");
+    assert_eq!(found, [Ok(("1".to_owned(), "both".to_owned()))]);
+}
+
+#[test]
 fn nesting_is_bounded() {
     let nested = |depth: usize| format!("{{\"text\":\"t\",\"x\":{}{}}}", "[".repeat(depth), "]".repeat(depth));
     assert!(text(&nested(100)).is_ok());
