@@ -31,7 +31,7 @@ pub struct GoalOptions {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub length: Option<u32>,
 
-    /// How texts are cut into sets: words:N, chars:N, bytes:N or code:N [default: words:5]
+    /// How texts are cut into sets: words:N, chars:N, bytes:N, code:N or kmers:N [default: words:5]
     #[arg(long, value_name = "KIND:N")]
     pub shingle: Option<Shingling>,
 
@@ -321,7 +321,7 @@ mod tests {
                 format!("(hamming and symbols) [default: {}]", Request::MAX_FALSE_NEGATIVE),
                 format!("that may be called near [default: {}]", Request::MAX_FALSE_POSITIVE),
                 format!("it lies {} below --near", Request::DEDUP_GAP),
-                format!("code:N [default: {}]", Shingling::default()),
+                format!("kmers:N [default: {}]", Shingling::default()),
             ] {
                 assert!(help.contains(&stated), "{stated}: {help}");
             }

@@ -126,7 +126,7 @@ pub struct Nearness {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     length: Option<u32>,
 
-    #[arg(long, value_name = "KIND:N", help = format!("How texts are cut into sets: words:N, chars:N, bytes:N or code:N [default: {}]", Shingling::default()))]
+    #[arg(long, value_name = "KIND:N", help = format!("How texts are cut into sets: words:N, chars:N, bytes:N, code:N or kmers:N [default: {}]", Shingling::default()))]
     shingle: Option<Shingling>,
 
     /// The field or column of the item [default: text, hash or vector, by metric]

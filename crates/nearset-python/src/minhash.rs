@@ -16,7 +16,7 @@ use crate::options::{self, SeedArgument, Whole, seed_to_python};
 ///
 /// Args:
 ///     slots: Values in a signature: the error of an estimate is about ``0.5 / slots ** 0.5``.
-///     shingling: How texts are cut: ``words:N``, ``chars:N``, ``bytes:N`` or ``code:N``.
+///     shingling: How texts are cut: ``words:N``, ``chars:N``, ``bytes:N``, ``code:N`` or ``kmers:N``.
 ///     seed: From which the functions are drawn. Only signatures of one seed can be compared.
 ///
 /// >>> import nearset

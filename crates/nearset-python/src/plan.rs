@@ -242,7 +242,7 @@ impl Plan {
 ///     far: How far is far. Only ``jaccard`` can do without: the filter is that of :class:`Request` then.
 ///     capacity: How many distinct items are expected.
 ///     length: Bits, symbols or components of an item, for metrics whose items have one length.
-///     shingling: How texts are cut: ``words:N``, ``chars:N``, ``bytes:N`` or ``code:N``.
+///     shingling: How texts are cut: ``words:N``, ``chars:N``, ``bytes:N``, ``code:N`` or ``kmers:N``.
 ///     max_false_negative: The most that may be missed; 0 for none at all (``hamming``, ``symbols``).
 ///     max_false_positive: The most that may be called near wrongly.
 ///     minimise: ``bytes`` or ``time``.

@@ -16,7 +16,7 @@ use crate::{error, filter};
 ///     far: The similarity below which they are not; 0.2 below ``near`` unless given, or half of it below 0.4.
 ///     max_false_negative: The most of what lies at exactly ``near`` that may be missed.
 ///     max_false_positive: The most of what lies at exactly ``far`` that may be dropped.
-///     shingling: How texts are cut into sets: ``words:N``, ``chars:N``, ``bytes:N`` or ``code:N``.
+///     shingling: How texts are cut into sets: ``words:N``, ``chars:N``, ``bytes:N``, ``code:N`` or ``kmers:N``.
 ///     seed: From which the hash functions are drawn.
 ///
 /// What is left out is what the program takes, too.

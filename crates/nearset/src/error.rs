@@ -41,7 +41,7 @@ pub enum SpecError {
         found: u16,
     },
     /// A text names no shingling.
-    #[error("{found:?} is no shingling: write words:N, chars:N, bytes:N or code:N, such as words:5")]
+    #[error("{found:?} is no shingling: write words:N, chars:N, bytes:N, code:N or kmers:N, such as words:5")]
     UnknownShingling {
         /// The text.
         found: String,

@@ -66,6 +66,7 @@ fn print_plan(args: &Args, unit: Unit, plan: &UnitPlan) {
     let equal = match args.near.shingling() {
         nearset::Shingling::Bytes(_) => "bytes",
         nearset::Shingling::Code(_) => "tokens",
+        nearset::Shingling::Kmers(_) => "letters",
         _ => "words",
     };
     eprintln!("plan      {unit}s go whose {equal} were there before, in the same text or an earlier one");

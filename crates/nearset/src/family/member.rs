@@ -208,6 +208,7 @@ impl Parameters {
             Shingling::Chars(length) => (1, length),
             Shingling::Bytes(length) => (2, length),
             Shingling::Code(length) => (3, length),
+            Shingling::Kmers(length) => (4, length),
         };
         self.u8(unit).0.extend(length.to_le_bytes());
         self
@@ -263,6 +264,7 @@ impl Stored<'_> {
             1 => Ok(Shingling::Chars(length)),
             2 => Ok(Shingling::Bytes(length)),
             3 => Ok(Shingling::Code(length)),
+            4 => Ok(Shingling::Kmers(length)),
             found => Err(BadParameter::Unknown { what: "shingle unit", found }),
         }
     }

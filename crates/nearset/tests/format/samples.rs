@@ -261,6 +261,16 @@ const TEXTS: Makes = Makes {
     },
 };
 
+const SEQUENCES: Makes = Makes {
+    new: |rng| Item::Text((0..60).map(|_| BASES[rng.below(4) as usize]).collect()),
+    change: |item, rng| {
+        let Item::Text(text) = item else { unreachable!() };
+        text.push(BASES[rng.below(4) as usize]);
+    },
+};
+
+const BASES: [char; 4] = ['A', 'C', 'G', 'T'];
+
 /// Minutiae: 20 of 64 squares are occupied.
 const PRINTS: Makes = Makes {
     new: |rng| {
@@ -309,6 +319,7 @@ pub fn all() -> Vec<Sample> {
         }),
         ("near-minhash-sets", SETS, || plain(MinHash { shingling: Shingling::Bytes(5) }, 2, 8, 3, LINES)),
         ("near-minhash-code", TEXTS, || plain(MinHash { shingling: Shingling::Code(2) }, 2, 8, 3, LINES)),
+        ("near-minhash-kmers", SEQUENCES, || plain(MinHash { shingling: Shingling::Kmers(7) }, 2, 8, 3, LINES)),
         ("near-dice", TEXTS, || plain(DiceMinHash { shingling: Shingling::Words(2) }, 1, 12, 3, Table::Bits(90))),
         ("near-weighted-minhash", WEIGHTED, || {
             plain(WeightedMinHash { shingling: Shingling::Words(1) }, 2, 8, 3, Table::Bits(100))

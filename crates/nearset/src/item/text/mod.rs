@@ -20,6 +20,9 @@
 //! - `bytes:n`: the byte hash of `n` consecutive bytes of the unchanged text.
 //! - `code:n`: as `words:n` over tokens, whose case counts: runs of letters, digits, underscores and all that is not ASCII; and every other
 //!   character but white space alone. So `a+b` and `a-b` differ, as do `C`, `C#` and `C++`, and layout does not count.
+//! - `kmers:n`: the byte hash of `n` consecutive bases, or of their reverse complement, whichever comes first in the alphabet. Bases are `A`, `C`, `G` and
+//!   `T` of either case, `U` is `T`, white space between them does not count, and anything else ends a run. Of a text without a run of `n` bases the
+//!   longest run is one shingle.
 //!
 //! Each kind has its own key, so that equal bytes do not make equal shingles of different kinds.
 
@@ -77,6 +80,7 @@ impl Shingler {
             Shingling::Chars(_) => 1,
             Shingling::Bytes(_) => 2,
             Shingling::Code(_) => 3,
+            Shingling::Kmers(_) => 4,
         };
         Ok(Self { shingling, hash: ByteHash::new(seed.derive("shingle", kind)) })
     }
@@ -94,11 +98,13 @@ impl Shingler {
             Shingling::Chars(length) => self.char_shingles(text, length.into(), out),
             Shingling::Bytes(length) => self.windows(text.as_bytes(), length.into(), out),
             Shingling::Code(length) => self.code_shingles(text, length.into(), out),
+            Shingling::Kmers(length) => self.kmer_shingles(text, length.into(), out),
         }
     }
 
     /// Overwrites `out` with what of a text is cut: its words in the form in which they are hashed, joined by single spaces (but not
-    /// where their script has none); for shingles of code its tokens, joined in the same way; for shingles of bytes, the text itself.
+    /// where their script has none); for shingles of code its tokens, joined in the same way; for k-mers the text in upper case
+    /// without white space; for shingles of bytes, the text itself.
     pub fn normalise(&self, text: &str, out: &mut Vec<u8>) {
         out.clear();
         match self.shingling {
@@ -110,6 +116,10 @@ impl Shingler {
                     }
                     out.extend_from_slice(token);
                 }
+            }
+            Shingling::Kmers(_) => {
+                let letters = text.bytes().filter(|byte| !is_space(*byte));
+                out.extend(letters.map(|byte| byte.to_ascii_uppercase()));
             }
             Shingling::Words(_) | Shingling::Chars(_) => {
                 tokenise(text, &mut JoinWords { bytes: out, after_lone: false })
@@ -150,6 +160,32 @@ impl Shingler {
         sink.finish();
     }
 
+    fn kmer_shingles(&self, text: &str, length: usize, out: &mut Vec<u64>) {
+        let (mut run, mut complement, mut longest) = (Vec::new(), Vec::new(), Vec::new());
+        // A character that is no base ends the last run, too.
+        for byte in text.bytes().chain([0]).filter(|&byte| !is_space(byte)) {
+            if let Some(base) = base(byte) {
+                run.push(base);
+                continue;
+            }
+            complement.clear();
+            complement.extend(run.iter().rev().map(|&base| opposite(base)));
+            let ends = (length..=run.len()).rev();
+            out.extend(run.windows(length).zip(ends).map(|(bases, end)| {
+                // The same bases, read on the other strand.
+                self.hash.hash(bases.min(&complement[end - length..end]))
+            }));
+            if run.len() > longest.len() && out.is_empty() {
+                longest.clear();
+                longest.extend_from_slice(run.as_slice().min(&complement));
+            }
+            run.clear();
+        }
+        if out.is_empty() && !longest.is_empty() {
+            out.push(self.hash.hash(&longest));
+        }
+    }
+
     fn char_shingles(&self, text: &str, length: usize, out: &mut Vec<u64>) {
         let mut bytes = Vec::with_capacity(text.len() + 16);
         self.normalise(text, &mut bytes);
@@ -182,11 +218,34 @@ fn tokens(text: &str) -> impl Iterator<Item = &[u8]> {
             let name = rest.iter().take_while(|byte| is_name(byte)).count();
             let (token, behind) = rest.split_at(name.max(1));
             rest = behind;
-            if !first.is_ascii_whitespace() && first != VERTICAL_TAB {
+            if !is_space(first) {
                 return Some(token);
             }
         }
     })
+}
+
+fn is_space(byte: u8) -> bool {
+    byte.is_ascii_whitespace() || byte == VERTICAL_TAB
+}
+
+/// Returns the base that a letter stands for.
+fn base(letter: u8) -> Option<u8> {
+    match letter.to_ascii_uppercase() {
+        base @ (b'A' | b'C' | b'G' | b'T') => Some(base),
+        b'U' => Some(b'T'),
+        _ => None,
+    }
+}
+
+/// Returns the base that pairs with one.
+fn opposite(base: u8) -> u8 {
+    match base {
+        b'A' => b'T',
+        b'C' => b'G',
+        b'G' => b'C',
+        _ => b'A',
+    }
 }
 
 /// Returns the hash of a shingle of `words` words.

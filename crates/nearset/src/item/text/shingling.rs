@@ -22,16 +22,19 @@ pub enum Shingling {
     Bytes(u16),
     /// This many consecutive tokens of source code: names and numbers, and every other character that is no white space.
     Code(u16),
+    /// This many consecutive bases of DNA or RNA, or their reverse complement.
+    Kmers(u16),
 }
 
 impl Shingling {
-    /// Returns the number of words, characters, bytes or tokens in a shingle.
+    /// Returns the number of words, characters, bytes, tokens or bases in a shingle.
     pub(crate) const fn length(self) -> u16 {
         match self {
             Shingling::Words(length)
             | Shingling::Chars(length)
             | Shingling::Bytes(length)
-            | Shingling::Code(length) => length,
+            | Shingling::Code(length)
+            | Shingling::Kmers(length) => length,
         }
     }
 
@@ -58,6 +61,7 @@ impl fmt::Display for Shingling {
             Shingling::Chars(length) => write!(f, "chars:{length}"),
             Shingling::Bytes(length) => write!(f, "bytes:{length}"),
             Shingling::Code(length) => write!(f, "code:{length}"),
+            Shingling::Kmers(length) => write!(f, "kmers:{length}"),
         }
     }
 }
@@ -75,6 +79,7 @@ impl FromStr for Shingling {
             "chars" => Shingling::Chars(length),
             "bytes" => Shingling::Bytes(length),
             "code" => Shingling::Code(length),
+            "kmers" => Shingling::Kmers(length),
             _ => return Err(unknown()),
         };
         shingling.check()?;
@@ -88,7 +93,9 @@ mod tests {
 
     #[test]
     fn display_and_parse_are_inverse() {
-        for shingling in [Shingling::Words(1), Shingling::Chars(255), Shingling::Bytes(13), Shingling::Code(4)] {
+        for shingling in
+            [Shingling::Words(1), Shingling::Chars(255), Shingling::Bytes(13), Shingling::Code(4), Shingling::Kmers(21)]
+        {
             assert_eq!(shingling.to_string().parse(), Ok(shingling));
         }
     }

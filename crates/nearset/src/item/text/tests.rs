@@ -50,7 +50,25 @@ fn by_definition(shingling: Shingling, seed: Seed, text: &str) -> Vec<u64> {
             let hashes: Vec<u64> = tokens.iter().map(|token| hash(3).hash(token.as_bytes())).collect();
             windows_or_whole(&hashes, length, rolled)
         }
+        Shingling::Kmers(_) => {
+            let spaces = [' ', '\t', '\n', '\x0b', '\x0c', '\r'];
+            let letters = text.replace(spaces, "").to_ascii_uppercase().replace('U', "T");
+            let runs: Vec<&str> = letters.split(|c| !"ACGT".contains(c)).collect();
+            let kmer = |start: &str| start.get(..length).map(canonical);
+            let kmers: Vec<String> =
+                runs.iter().flat_map(|run| (0..run.len()).filter_map(|at| kmer(&run[at..]))).collect();
+            // The first of the longest.
+            let longest = runs.iter().rev().max_by_key(|run| run.len()).filter(|run| !run.is_empty());
+            let all = if kmers.is_empty() { longest.map(|run| canonical(run)).into_iter().collect() } else { kmers };
+            all.iter().map(|kmer| hash(4).hash(kmer.as_bytes())).collect()
+        }
     }
+}
+
+fn canonical(bases: &str) -> String {
+    let opposite = |base: char| "TGCA".chars().nth("ACGT".find(base).unwrap()).unwrap();
+    let complement: String = bases.chars().rev().map(opposite).collect();
+    complement.min(bases.to_owned())
 }
 
 fn rolled(window: &[u64]) -> u64 {
@@ -66,7 +84,7 @@ fn windows_or_whole<T>(units: &[T], length: usize, hash: impl Fn(&[T]) -> u64) -
     }
 }
 
-const SHINGLINGS: [Shingling; 11] = [
+const SHINGLINGS: [Shingling; 13] = [
     Shingling::Words(1),
     Shingling::Words(5),
     Shingling::Words(40),
@@ -78,6 +96,8 @@ const SHINGLINGS: [Shingling; 11] = [
     Shingling::Bytes(20),
     Shingling::Code(1),
     Shingling::Code(7),
+    Shingling::Kmers(1),
+    Shingling::Kmers(4),
 ];
 
 fn check(text: &str) {
@@ -333,6 +353,24 @@ proptest! {
         0..60,
     )) {
         check(&pieces.concat());
+    }
+}
+
+#[test]
+fn both_strands_have_the_same_kmers() {
+    let shingler = Shingler::new(Shingling::Kmers(5), Seed::new(1)).unwrap();
+    let set = |text: &str| shingler.shingle_set(text);
+    assert_eq!(set("ACGTTGCAACG"), set("CGTTGCAACGT"));
+    assert_eq!(set("acguugc\r\n AACG"), set("ACGTTGCAACG"));
+    assert_eq!(set("ACGTANACGTA").len(), 1, "N is no base, and ends a run");
+    assert_eq!(set("ACG"), set("CGT"), "a text shorter than a shingle is one");
+    assert_ne!(set("ACG"), set("ACC"));
+    assert!(set("--- NN").is_empty());
+    let mut shingles = Vec::new();
+    shingler.shingles("GATTACAGATTACA", &mut shingles);
+    assert_eq!(shingles.len(), 10);
+    for text in ["ACGT", "ACG TNNACGUACG\nTTTx\u{e9}GGGGGA", "nacgtn", "UUUUU", "A", "AxCGxT"] {
+        check(text);
     }
 }
 
