@@ -113,6 +113,11 @@ bench-joins:
 bench-edits:
 	python3 bench/edits.py $(ARGS)
 
+# Recall and precision on made-up persons with typing errors.
+.PHONY: bench-records
+bench-records:
+	python3 bench/records.py $(ARGS)
+
 # All near pairs of the licence texts, by nearset and its peers; ARGS=--quick for a sample.
 bench-pairs:
 	python3 bench/pairs.py $(ARGS)
