@@ -52,8 +52,10 @@ pub fn append_sorted(hashes: &[u64], sets: &mut Vec<u64>) {
     let from = sets.len();
     sets.resize(from + hashes.len(), 0);
     sort_into(hashes, &mut sets[from..], 0);
-    let mut distinct = from;
-    for at in from..sets.len() {
+    let Some(first) = sets[from..].windows(2).position(|two| two[0] == two[1]) else { return };
+    let first = from + first;
+    let mut distinct = first;
+    for at in first..sets.len() {
         let hash = sets[at];
         sets[distinct] = hash;
         // One that the next equals is written over.
@@ -81,57 +83,88 @@ pub(crate) fn sorted(hashes: &[u64]) -> Vec<u64> {
 fn sort_into(hashes: &[u64], sorted: &mut [u64], shared: u32) {
     const FEWEST: usize = 32;
     /// More hashes than this are distributed twice, at first to so few places that all stay in the CPU's caches.
-    const MOST_AT_ONCE: usize = 1 << 18;
+    const MOST_AT_ONCE: usize = u16::MAX as usize;
     const FIRST_BITS: u32 = 8;
-    /// As long as the counts stay in a cache, there are more places than hashes, so that few hashes share one: the
-    /// branches of insertion can't be predicted.
-    const MORE_BITS: u32 = 2;
-    const MOST_BITS: u32 = 16;
-    /// Insertion is quadratic. If more hashes share a place, which takes repeats or poor hashes, they are sorted by
-    /// comparison.
-    const MOST_INSERTED: u32 = 64;
 
     if hashes.len() < FEWEST || u32::try_from(hashes.len()).is_err() {
         sorted.copy_from_slice(hashes);
         return sorted.sort_unstable();
     }
-    let is_last = hashes.len() <= MOST_AT_ONCE;
-    let fewest_bits = hashes.len().ilog2();
-    let bits = if is_last { fewest_bits.max(MOST_BITS.min(fewest_bits + MORE_BITS)) } else { FIRST_BITS };
-    let place = |hash: u64| (hash << shared >> (64 - bits)) as usize;
-    let mut ends = vec![0u32; 1 << bits];
+    if hashes.len() <= MOST_AT_ONCE {
+        return sort_few_into(hashes, sorted, shared);
+    }
+    let place = |hash: u64| (hash << shared >> (64 - FIRST_BITS)) as usize;
+    let mut ends = [0; 1 << FIRST_BITS];
     hashes.iter().for_each(|&hash| ends[place(hash)] += 1);
-    let (mut end, mut most) = (0, 0);
+    let mut end = 0;
     for count in &mut ends {
-        most = most.max(*count);
         end += *count;
         *count = end;
     }
     for &hash in hashes {
         let end = &mut ends[place(hash)];
         *end -= 1;
-        sorted[*end as usize] = hash;
+        sorted[*end] = hash;
     }
-    if !is_last || most > MOST_INSERTED {
-        let mut room = Vec::new();
+    let (mut room, mut rest) = (Vec::new(), sorted);
+    // What was the end of each place has become its start.
+    for (start, end) in ends.iter().zip(ends[1..].iter().chain([&end])) {
+        let (at_place, others) = rest.split_at_mut(end - start);
+        rest = others;
+        // Repeats, or poor hashes.
+        if at_place.len() > hashes.len() >> (FIRST_BITS - 2) {
+            at_place.sort_unstable();
+        } else {
+            room.clear();
+            room.extend_from_slice(at_place);
+            sort_into(&room, at_place, shared + FIRST_BITS);
+        }
+    }
+}
+
+/// [`sort_into`] for at most 65,535 hashes, so that two bytes count them.
+fn sort_few_into(hashes: &[u64], sorted: &mut [u64], shared: u32) {
+    /// As long as the counts stay in a cache, there are more places than hashes, so that few hashes share one: the
+    /// branches of insertion can't be predicted.
+    const MORE_BITS: u32 = 2;
+    const MOST_BITS: u32 = 16;
+    /// Insertion is quadratic. If as many hashes share a place, which takes repeats or poor hashes, they are sorted by
+    /// comparison.
+    const MANY: u16 = 64;
+    /// In each of the four parts of a word.
+    const ONES: u64 = u64::MAX / u16::MAX as u64;
+
+    let bits = MOST_BITS.min(hashes.len().ilog2() + MORE_BITS);
+    let place = |hash: u64| (hash << shared >> (64 - bits)) as usize;
+    let mut ends = vec![0u16; 1 << bits];
+    hashes.iter().for_each(|&hash| ends[place(hash)] += 1);
+    let (mut end, mut many) = (0, 0);
+    // Four counts at once: a product with ones adds to each part those below it.
+    for counts in ends.as_chunks_mut::<4>().0 {
+        let [a, b, c, d] = counts.map(u64::from);
+        let word = a | b << 16 | c << 32 | d << 48;
+        many |= word;
+        let sums = word.wrapping_mul(ONES).wrapping_add(end * ONES);
+        end = sums >> 48;
+        *counts = [sums as u16, (sums >> 16) as u16, (sums >> 32) as u16, end as u16];
+    }
+    for &hash in hashes {
+        let end = &mut ends[place(hash)];
+        *end -= 1;
+        sorted[usize::from(*end)] = hash;
+    }
+    if many & !(ONES * u64::from(MANY - 1)) != 0 {
         let mut rest = &mut *sorted;
         // What was the end of each place has become its start.
-        for (start, end) in ends.iter().zip(ends[1..].iter().chain([&end])) {
-            let (at_place, others) = rest.split_at_mut((end - start) as usize);
+        for (start, end) in ends.iter().zip(ends[1..].iter().chain([&(hashes.len() as u16)])) {
+            let (at_place, others) = rest.split_at_mut(usize::from(end - start));
             rest = others;
-            let is_crowded = at_place.len() > hashes.len() >> (FIRST_BITS - 2);
-            if is_last && at_place.len() > MOST_INSERTED as usize || !is_last && is_crowded {
+            if at_place.len() >= usize::from(MANY) {
                 at_place.sort_unstable();
-            } else if !is_last {
-                room.clear();
-                room.extend_from_slice(at_place);
-                sort_into(&room, at_place, shared + bits);
             }
         }
     }
-    if is_last {
-        insert_each(sorted);
-    }
+    insert_each(sorted);
 }
 
 /// Sorts elements that are nearly in order: only those of one place, usually one or two, can be out of order.
@@ -384,7 +417,7 @@ mod tests {
         #[test]
         fn large_sets_are_sorted_with_and_without_repeats(
             seed in any::<u64>(),
-            count in (1usize << 18) - 2..1 << 19,
+            count in prop_oneof![(1usize << 16) - 4..(1 << 16) + 4, (1usize << 18) - 2..1 << 19],
             distinct in prop_oneof![1usize..4, 100usize..5000, Just(1 << 19)],
             shift in prop_oneof![Just(0u32), 1u32..64],
         ) {
