@@ -357,8 +357,8 @@ mod tests {
         }
     }
 
-    /// The last page is short.
-    const SEVERAL_PAGES: usize = 150;
+    /// Three leaves of pages: the last leaf is short, and so is its last page.
+    const SEVERAL_PAGES: usize = 16_534;
 
     fn owned_lines() -> BitArray<'static> {
         BitArray::from_lines(counting_bytes(SEVERAL_PAGES)).unwrap()
@@ -372,14 +372,14 @@ mod tests {
     fn who_shares_lines_sees_them_as_they_were() {
         let (before, mut live) = (owned_lines(), owned_lines());
         let first = live.share();
-        for line in [0, 63, 64, SEVERAL_PAGES - 1] {
+        for line in [0, 63, 64, 9000, SEVERAL_PAGES - 1] {
             set(&mut live, line);
         }
         let second = live.share();
         set(&mut live, 1);
         set(&mut live, 100);
         let mut flat = owned_lines();
-        for line in [0, 63, 64, SEVERAL_PAGES - 1] {
+        for line in [0, 63, 64, 9000, SEVERAL_PAGES - 1] {
             set(&mut flat, line);
         }
         assert_eq!(first, before);
