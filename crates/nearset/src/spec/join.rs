@@ -59,11 +59,11 @@ impl JoinSpec {
     /// ```
     pub fn similarity_at_least(&self, a: &[u64], b: &[u64], least: Similarity) -> Option<Similarity> {
         let near = self.near.value();
-        let few = libm::log(CHECKS.len() as f64 / self.given_up());
         item::similarity_at_least(a, b, least, |seen, both| {
-            if !CHECKS.contains(&seen) || least < self.near {
+            if !CHECKS.contains(&seen) || least < self.near || both as f64 >= seen as f64 * near {
                 return true;
             }
+            let few = libm::log(CHECKS.len() as f64 / self.given_up());
             let seen = seen as f64;
             let off = few / 3.0 + libm::sqrt(few * few / 9.0 + 2.0 * seen * near * (1.0 - near) * few);
             both as f64 >= seen * near - off
