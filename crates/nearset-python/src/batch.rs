@@ -59,7 +59,7 @@ impl From<Fault> for PyErr {
     fn from(fault: Fault) -> Self {
         match fault {
             Fault::Missing { position } => PyValueError::new_err(format!("item {position} is missing (None or null)")),
-            Fault::Item { position, cause } => error::batch(&nearset::item::BatchError { position, source: cause }),
+            Fault::Item { position, cause } => error::batch(&nearset::item::BatchError { position, cause }),
             Fault::Other(error) => error,
         }
     }

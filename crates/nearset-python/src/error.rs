@@ -37,7 +37,7 @@ pub fn item(error: &ItemError) -> PyErr {
 
 /// The same, where the message says which item.
 pub fn batch(error: &BatchError) -> PyErr {
-    at_kind(&error.source, error)
+    at_kind(&error.cause, error)
 }
 
 /// What Python said of an item of many, with the position of that item.

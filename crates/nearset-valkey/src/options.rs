@@ -292,9 +292,7 @@ fn unplanned(name: MetricName, error: PlanError) -> Refusal {
 /// Returns what is wrong with a request, in terms of options.
 fn explain(name: MetricName, error: RequestError) -> Refusal {
     match error {
-        RequestError::OutOfRange { what, source } => {
-            Refusal::Because(format!("{}: {source}", what.to_ascii_uppercase()))
-        }
+        RequestError::OutOfRange { what, cause } => Refusal::Because(format!("{}: {cause}", what.to_ascii_uppercase())),
         RequestError::NoFar { .. } => {
             Refusal::Because(format!("FAR is missing: from where on are items of {name} not near?"))
         }

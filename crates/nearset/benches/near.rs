@@ -64,7 +64,7 @@ fn measure(items: u64) {
     }
     drop(peer);
 
-    println!("\n{items:e} items, {BANDS} bands: ns an item, and in look-ups of sbbf-rs-safe at {look_up:.1} ns");
+    println!("\n{items:e} items, {BANDS} bands: ns per item, and in look-ups of sbbf-rs-safe at {look_up:.1} ns");
     let lines = Table::Lines { lines: (items * BITS_PER_KEY).div_ceil(512), hashes: 8 };
     near_filter("any band of Bloom tables", items, lines, 1, look_up);
     // Half full: 1 / ln 2 bits per key.

@@ -49,7 +49,9 @@ fn sources(folder: &Path) -> Vec<PathBuf> {
 
 /// A file without comments and without what is compiled for tests only, which may look at everything.
 fn code(path: &Path) -> String {
-    if path.file_name().is_some_and(|name| name == "tests.rs" || name == "laws.rs") {
+    let is_test = |part: &std::ffi::OsStr| part == "tests" || part == "tests.rs" || part == "laws.rs";
+    let below = path.strip_prefix(Path::new(env!("CARGO_MANIFEST_DIR")).join("src")).unwrap_or(path);
+    if below.iter().any(is_test) {
         return String::new();
     }
     let text = fs::read_to_string(path).unwrap();

@@ -77,8 +77,7 @@ impl Dedup {
         let terms = plan.terms();
         let spec = plan.spec.near().expect("a filter of texts has bands");
         let caught = |similarity| {
-            plan.accepted(similarity)
-                .map_err(|source| PlanError::from(RequestError::OutOfRange { what: "near", source }))
+            plan.accepted(similarity).map_err(|cause| PlanError::from(RequestError::OutOfRange { what: "near", cause }))
         };
         let curve = similarities(terms)
             .map(|similarity| Ok(CurvePoint::new(similarity, caught(similarity)?)))

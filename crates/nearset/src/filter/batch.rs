@@ -52,7 +52,7 @@ impl Filter<'_> {
         I::Item: Into<Item<'i>>,
     {
         let items = items.into_iter().map(Into::into).enumerate();
-        let at = |position: usize| move |source: ItemError| BatchError { position, source };
+        let at = |position: usize| move |cause: ItemError| BatchError { position, cause };
         Ok(match &self.filters[0] {
             Generation::Near(filter) if filter.spec().probing.is_none() || !answers => {
                 let (mut room, mut keys) = (Hashed::default(), Vec::new());

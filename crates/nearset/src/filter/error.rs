@@ -51,7 +51,13 @@ pub enum InsertError {
     },
     /// There is no memory for a new generation, or none can be so large.
     #[error("no room to grow: {0}")]
-    Spec(#[from] SpecError),
+    Spec(SpecError),
+}
+
+impl From<SpecError> for InsertError {
+    fn from(error: SpecError) -> Self {
+        InsertError::Spec(error)
+    }
 }
 
 /// A filter that holds more than it is made for.

@@ -229,10 +229,10 @@ impl From<SpecError> for ItemError {
 
 /// The error for an item of a batch that has no hash.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
-#[error("item {position} of the batch: {source}")]
+#[error("item {position} of the batch: {cause}")]
 pub struct BatchError {
     /// Its position in the batch, counted from 0.
     pub position: usize,
     /// Why it has no hash.
-    pub source: ItemError,
+    pub cause: ItemError,
 }

@@ -272,7 +272,7 @@ impl fmt::Display for Plan {
         writeln!(f, "{:<16}{missed} missed at {near} {unit} ({})", "near", most(self.terms().max_false_negative))?;
         writeln!(f, "{:<16}{wrong} accepted at {far} {unit} ({})", "far", most(self.terms().max_false_positive))?;
         let (from, to) = (own(self.grey_zone.start), own(self.grey_zone.end));
-        writeln!(f, "{:<16}{from} to {to} {unit}: neither promise speaks", "grey zone")?;
+        writeln!(f, "{:<16}{from} to {to} {unit}: may be called near or not", "grey zone")?;
         for (i, runner) in self.runners_up.iter().enumerate() {
             let label = if i == 0 { "instead of" } else { "" };
             let name = format!("{} over {}", runner.structure, runner.family);

@@ -212,7 +212,7 @@ impl Request {
     }
 
     fn distance(&self, what: &'static str, own: f64) -> Result<Distance, RequestError> {
-        self.metric.distance(own).map_err(|source| RequestError::OutOfRange { what, source })
+        self.metric.distance(own).map_err(|cause| RequestError::OutOfRange { what, cause })
     }
 }
 
@@ -250,7 +250,7 @@ impl Goal {
             FarModel::Random if self.metric.farthest().is_none() => Err(RequestError::NoRandomItems),
             FarModel::Background(own) => match self.metric.distance(own) {
                 Ok(_) => Ok(()),
-                Err(source) => Err(RequestError::OutOfRange { what: "background", source }),
+                Err(cause) => Err(RequestError::OutOfRange { what: "background", cause }),
             },
             _ => Ok(()),
         }
@@ -403,12 +403,12 @@ impl fmt::Debug for Background {
 #[non_exhaustive]
 pub enum RequestError {
     /// A number that the metric has not.
-    #[error("{what}: {source}")]
+    #[error("{what}: {cause}")]
     OutOfRange {
         /// Which: `near`, `far` or `background`.
         what: &'static str,
         /// Why.
-        source: MetricError,
+        cause: MetricError,
     },
     /// Near and far exchanged or equal.
     #[error(

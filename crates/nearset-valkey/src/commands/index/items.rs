@@ -121,7 +121,7 @@ fn hold(call: &Call<'_>, value: &mut IndexValue, metric: Option<Metric>, argumen
 /// Returns why items are not taken, in the words of other commands.
 fn refused(error: IndexError) -> Refusal {
     match error {
-        IndexError::Batch(error) => Refusal::Because(format!("item {}: {}", error.position, error.source)),
+        IndexError::Batch(error) => Refusal::Because(format!("item {}: {}", error.position, error.cause)),
         other => Refusal::because(other),
     }
 }

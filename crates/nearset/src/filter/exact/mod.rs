@@ -480,8 +480,8 @@ where
     loop {
         let (mut sketched, mut outcome) = (0, Ok(()));
         for (sketch, (position, item)) in sketches.iter_mut().zip(&mut items) {
-            if let Err(source) = filter.filter().sketch(item.into(), sketch) {
-                outcome = Err(BatchError { position, source });
+            if let Err(cause) = filter.filter().sketch(item.into(), sketch) {
+                outcome = Err(BatchError { position, cause });
                 break;
             }
             filter.filter().prefetch(sketch);

@@ -124,7 +124,7 @@ impl NamedIndex {
             items.into_iter().enumerate().map(|(position, (name, item))| match self.newest.prepare_query(item) {
                 _ if name.is_empty() => Err(IndexError::NoName { position }),
                 Ok(prepared) => Ok((name, prepared)),
-                Err(source) => Err(BatchError { position, source }.into()),
+                Err(cause) => Err(BatchError { position, cause }.into()),
             });
         let hashed = hashed.collect::<Result<Vec<_>, _>>()?;
         Ok(hashed.into_iter().map(|(name, item)| self.insert_prepared(name, item)).collect())
