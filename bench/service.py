@@ -311,7 +311,7 @@ def main() -> None:
     arguments.add_argument("--quick", action="store_true", help="3,500 texts and one round; writes no results")
     arguments.add_argument("--rounds", type=int, default=7, help="rounds; the least CPU time of each load counts (default 7)")
     arguments.add_argument("--server", default="", help="the server's program (default: redis-server or valkey-server)")
-    arguments.add_argument("--latency", action="store_true", help="only what is answered beside large filters; writes no results")
+    arguments.add_argument("--latency", action="store_true", help="only what is answered beside large filters; replaces that section in the results")
     arguments.add_argument("--index", action="store_true", help="only indexes; replaces their section in the results")
     arguments.add_argument("--bloom", default="", help="a module with BF.MADD, to be measured beside")
     options = arguments.parse_args()
@@ -325,15 +325,12 @@ def main() -> None:
     rounds = 1 if options.quick else options.rounds
     WORK.mkdir(parents=True, exist_ok=True)
     subprocess.run(["cargo", "build", "--release", "--quiet", "--package", "nearset-valkey"], check=True, cwd=ROOT)
-    indexes = indexed(binary, rounds, 5_000 if options.quick else INDEXED)
-    if options.index:
-        print("\n".join(indexes))
+    indexes = [] if options.latency else indexed(binary, rounds, 5_000 if options.quick else INDEXED)
+    beside = [] if options.index else latency_lines(*latency(binary, rounds, LARGE // 50 if options.quick else LARGE), rounds)
+    if options.index or options.latency:
+        print("\n".join(indexes + beside))
         if not options.quick:
-            replace_section(BENCH / "results" / "service.md", indexes)
-        return
-    beside = latency(binary, rounds, LARGE // 50 if options.quick else LARGE)
-    if options.latency:
-        print("\n".join(latency_lines(*beside, rounds)))
+            replace_section(BENCH / "results" / "service.md", indexes + beside)
         return
     subprocess.run(["cargo", "bench", "--quiet", "-p", "nearset", "--bench", "service", "--no-run"], check=True, cwd=ROOT)
 
@@ -359,7 +356,7 @@ def main() -> None:
             best = measure(server, loads, items, alone, rounds)
         finally:
             server.end()
-    report(loads, best, alone, goals, b" ".join(version.groups()).decode(), rounds, options, indexes + latency_lines(*beside, rounds))
+    report(loads, best, alone, goals, b" ".join(version.groups()).decode(), rounds, options, indexes + beside)
 
 
 def made_by() -> str:

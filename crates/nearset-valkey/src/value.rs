@@ -270,6 +270,9 @@ pub struct Incoming {
 }
 
 impl Incoming {
+    /// Bytes that are copied at most when there are to be more of them: a few milliseconds.
+    const MOST_COPIED: usize = 8 << 20;
+
     /// Begins with a file's first bytes, of which the header says how many there are to be.
     pub fn begin(first: &[u8]) -> Result<Self, DecodeError> {
         let length = nearset::length_of(first)?;
@@ -287,11 +290,15 @@ impl Incoming {
         self.length
     }
 
-    /// Returns how many bytes are allocated when `chunk` bytes come next. They are allocated as they arrive, so that a header can't claim
-    /// memory; everything is copied where it can't be extended in place.
+    /// Returns how many bytes are allocated when `chunk` bytes come next. The first ones are allocated as they arrive, so that a header
+    /// alone can't claim memory; everything is copied where it can't be extended in place, and so the rest is allocated in one go.
     pub fn room_for(&self, chunk: usize) -> usize {
         let after = self.come.saturating_add(chunk);
-        if after <= self.bytes.capacity() { 0 } else { after.saturating_mul(2).min(self.length.max(after)) }
+        match after {
+            _ if after <= self.bytes.capacity() => 0,
+            ..=Self::MOST_COPIED => after.saturating_mul(2).min(Self::MOST_COPIED).min(self.length.max(after)),
+            _ => self.length.max(after),
+        }
     }
 
     /// Takes the next bytes, or changes nothing.

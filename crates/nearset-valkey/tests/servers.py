@@ -46,6 +46,18 @@ def free_port() -> int:
                 continue
 
 
+def memory_at_rest(client: redis.Redis) -> int:
+    """What a server uses once it has been the same for a second, within 64 KiB: segments of indexes are merged and memory is freed in
+    the background, and buffers of a client that sent much are made smaller after a while."""
+    deadline, since, used = time.monotonic() + 60, time.monotonic(), client.info("memory")["used_memory"]
+    while time.monotonic() < since + 1:
+        assert time.monotonic() < deadline, "the server's memory changes all the time"
+        time.sleep(0.05)
+        if abs((now := client.info("memory")["used_memory"]) - used) > 1 << 16:
+            since, used = time.monotonic(), now
+    return used
+
+
 class Server:
     """A server of ours. Options are the server's own, without dashes: ``Server(binary, path, appendonly="yes")``."""
 

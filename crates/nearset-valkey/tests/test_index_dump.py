@@ -10,7 +10,7 @@ import pytest
 import redis
 from filters import digest
 from indexes import RESERVE, add, found, item_of, reserve
-from servers import Server
+from servers import Server, memory_at_rest
 from test_replication import caught_up, follow
 
 
@@ -119,7 +119,7 @@ def test_a_dump_that_there_is_no_memory_for_is_refused(start: Callable[..., Serv
     client = start().client()
     reserve(client, "hashes", "hamming")
     add(client, "hashes", items_of("hamming", 20_000))
-    client.config_set("maxmemory", client.info("memory")["used_memory"] + (1 << 19))
+    client.config_set("maxmemory", memory_at_rest(client) + (1 << 19))
     with pytest.raises(redis.exceptions.OutOfMemoryError, match="the dump"):
         client.execute_command("NEAR.INDEX.DUMP", "hashes", 0)
     client.config_set("maxmemory", 0)

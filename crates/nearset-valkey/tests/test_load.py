@@ -66,22 +66,20 @@ class Sent:
             self.client.close()
 
 
-def test_the_last_chunk_does_not_hold_the_server(start: Callable[..., Server], filter_file: bytes, index_file: tuple[bytes, list[str]]) -> None:
+def test_no_chunk_holds_the_server(start: Callable[..., Server], filter_file: bytes, index_file: tuple[bytes, list[str]]) -> None:
     server = start(**{"near.memory-limit": "1gb"})
     client = server.client()
     reserve_index(client, "index")
     held: dict[str, float] = {}
     for command, key, file in (("NEAR.LOAD", "filter", filter_file), ("NEAR.INDEX.LOAD", "index", index_file[0])):
-        chunks = pieces(file)
-        for cursor, chunk in chunks[:-1]:
+        for cursor, chunk in pieces(file):
+            before = main_thread(server)
             assert client.execute_command(command, key, cursor, chunk) == b"OK"
-        before = main_thread(server)
-        assert client.execute_command(command, key, *chunks[-1]) == b"OK"
-        client.ping()
-        held[command] = main_thread(server) - before
+            client.ping()
+            held[command] = max(held.get(command, 0), main_thread(server) - before)
     assert client.execute_command("NEAR.CARD", "filter") == 20
     assert client.execute_command("NEAR.INDEX.CARD", "index") == 120_000
-    # Some tenths of a second where they are checked in place.
+    # Some tenths of a second where the last one is checked in place, and 26 ms where the first 32 MB are copied for more room.
     assert all(seconds < 0.010 for seconds in held.values()), held
 
 
