@@ -224,7 +224,16 @@ pub(super) struct Room {
     stretches: Vec<(u32, u32, u32)>,
     /// Grams of one passage in the text: where, and which of the passage's.
     own: Vec<(u32, u32)>,
+    sliding: Sliding,
+}
+
+/// What a window that slides over the grams of one passage knows.
+#[derive(Debug, Default)]
+struct Sliding {
+    /// How often each of the passage's grams is in the window.
     counts: Vec<u32>,
+    /// By place in `own`: where the same gram stands next.
+    next: Vec<u32>,
 }
 
 impl Passages {
@@ -357,7 +366,7 @@ impl Passages {
     /// next one begins behind it.
     pub fn find(&self, room: &mut Room, hits: &mut Vec<Hit>) {
         hits.clear();
-        let Room { grams, seen, listed, stretches, own, counts } = room;
+        let Room { grams, seen, listed, stretches, own, sliding } = room;
         seen.clear();
         let mask = self.bits.len() as u64 * 64 - 1;
         // Positions are counted in 32 bits, and a text of so many words is beyond what a record may have.
@@ -405,7 +414,7 @@ impl Passages {
                     }
                 }
             }
-            self.heavy_windows(passage, own, counts, hits);
+            self.heavy_windows(passage, own, sliding, hits);
         }
     }
 
@@ -440,64 +449,59 @@ impl Passages {
     }
 
     /// Adds where the grams of a passage in a text are heavy enough.
-    fn heavy_windows(&self, number: u32, own: &[(u32, u32)], counts: &mut Vec<u32>, hits: &mut Vec<Hit>) {
+    fn heavy_windows(&self, number: u32, own: &[(u32, u32)], sliding: &mut Sliding, hits: &mut Vec<Hit>) {
         let passage = &self.passages[number as usize];
         let (grams, width) = (self.own(number), passage.width());
         let weight = |which: u32| self.weight_of(grams[which as usize]);
+        let Sliding { counts, next } = sliding;
+        counts.clear();
+        counts.resize(grams.len(), u32::MAX);
+        next.clear();
+        next.resize(own.len(), u32::MAX);
+        for (place, &(at, which)) in own.iter().enumerate().rev() {
+            next[place] = std::mem::replace(&mut counts[which as usize], at);
+        }
+        counts.fill(0);
         let mut start = 0;
         while start < own.len() {
-            counts.clear();
-            counts.resize(grams.len(), 0);
-            let (mut head, mut sum) = (start, 0);
+            let (mut tail, mut head, mut sum) = (start, start, 0);
+            // Where the window has all of its weight: the last place at which one of its grams stands first.
+            let mut extent = 0;
             // The weight, the length and the start of the best one, and where windows begin that are no longer looked at.
             let mut best: Option<(u64, u32, u32)> = None;
             let mut until = u32::MAX;
-            for tail in start..own.len() {
-                let first = own[tail].0;
-                if first >= until {
-                    break;
-                }
+            while tail < own.len() && own[tail].0 < until {
+                let (first, leaving) = own[tail];
                 while head < own.len() && own[head].0 - first < width {
-                    let which = own[head].1;
-                    if counts[which as usize] == 0 {
+                    let (at, which) = own[head];
+                    if counts[which as usize] == 0 && weight(which) > 0 {
                         sum += weight(which);
+                        extent = at;
                     }
                     counts[which as usize] += 1;
                     head += 1;
                 }
                 if sum >= passage.needed && best.is_none_or(|(heaviest, ..)| sum >= heaviest) {
                     until = until.min(first.saturating_add(width));
-                    let length = self.extent(own, tail, head, sum, grams) - first;
+                    let length = extent - first;
                     if best.is_none_or(|(heaviest, shortest, _)| sum > heaviest || length < shortest) {
                         best = Some((sum, length, first));
                     }
                 }
-                let which = own[tail].1;
-                counts[which as usize] -= 1;
-                if counts[which as usize] == 0 {
-                    sum -= weight(which);
+                counts[leaving as usize] -= 1;
+                if counts[leaving as usize] == 0 {
+                    sum -= weight(leaving);
+                } else if weight(leaving) > 0 {
+                    extent = extent.max(next[tail]);
                 }
+                tail += 1;
             }
+            own[tail..head].iter().for_each(|&(_, which)| counts[which as usize] = 0);
             let Some((matched, length, first)) = best else { return };
             let last = first + length + GRAM as u32 - 1;
             hits.push(Hit { passage: number, matched, first, last });
             start = own.partition_point(|&(at, _)| at <= last);
         }
-    }
-
-    /// Returns where the window from `tail` on has all of its weight.
-    fn extent(&self, own: &[(u32, u32)], tail: usize, head: usize, sum: u64, grams: &[u32]) -> u32 {
-        let mut seen = vec![false; grams.len()];
-        let mut left = sum;
-        for &(at, which) in &own[tail..head] {
-            if !std::mem::replace(&mut seen[which as usize], true) {
-                left -= u64::from(self.weights[grams[which as usize] as usize]);
-                if left == 0 {
-                    return at;
-                }
-            }
-        }
-        own[head - 1].0
     }
 }
 
