@@ -15,9 +15,9 @@ import time
 import urllib.request
 from pathlib import Path
 
-BENCH = Path(__file__).resolve().parent
-ROOT = BENCH.parent
-TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
+from environment import BENCH, ROOT, TARGET
+from peers import machine
+
 NEARSET = os.environ.get("NEARSET", str(TARGET / "release/nearset"))
 DATA = ROOT / "../shared/data/scancode-licenses/licenses.jsonl.xz"
 WORK = TARGET / "bench-explore"
@@ -79,7 +79,7 @@ def main() -> None:
     explorer.process.wait()
     table = f"""# The explorer on {state['records']:,} licence texts
 
-Written by `make bench-explore` on {datetime.date.today()}, {os.cpu_count()} cores.
+{datetime.date.today().isoformat()}, `make bench-explore`, on {machine()}.
 
 | | |
 |---|---|
