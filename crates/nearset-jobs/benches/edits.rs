@@ -15,8 +15,10 @@ use nearset_records::{Arena, Batch, Fields, Format, ItemField, ReadOptions, Read
 #[path = "../src/join/edit/distance.rs"]
 mod distance;
 #[allow(dead_code, unused_imports)]
-#[path = "../src/join/edit/index.rs"]
+#[path = "../src/join/edit/index/mod.rs"]
 mod index;
+#[path = "../src/join/edit/keys.rs"]
+mod keys;
 
 use distance::Pattern;
 use index::{EditIndex, Limit, Room, Texts};

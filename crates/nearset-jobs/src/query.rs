@@ -139,26 +139,21 @@ impl Worker for Asking<'_> {
         Hashed::default()
     }
 
-    fn work(
+    fn clear(&self, _: &mut Hashed, answers: &mut Vec<Match>) {
+        answers.clear();
+    }
+
+    fn add(
         &self,
         room: &mut Hashed,
         extracted: &Extracted<'_>,
+        i: usize,
         answers: &mut Vec<Match>,
-        faults: &mut Vec<(usize, RecordError)>,
-    ) {
-        answers.clear();
-        for i in 0..extracted.len() {
-            let unhashable =
-                |cause| extracted.error(i, RecordFault::Unhashable { field: self.field.to_owned(), cause });
-            let answer = match extracted.item(i) {
-                Ok(item) => self.filter.find(item, room).map_err(unhashable),
-                Err(error) => Err(error.clone()),
-            };
-            match answer {
-                Ok(found) => answers.push(found),
-                Err(error) => faults.push((i, error)),
-            }
-        }
+    ) -> Result<(), RecordError> {
+        let unhashable = |cause| extracted.error(i, RecordFault::Unhashable { field: self.field.to_owned(), cause });
+        let item = extracted.item(i).map_err(Clone::clone)?;
+        answers.push(self.filter.find(item, room).map_err(unhashable)?);
+        Ok(())
     }
 }
 

@@ -252,12 +252,20 @@ pub fn _find<'py>(
 
 /// What is in a text, by characters: Python counts those and not bytes.
 fn in_characters(finder: &Finder, text: &str, room: &mut nearset_jobs::decontaminate::FinderRoom) -> Vec<Found> {
-    let characters = |bytes: usize| text[..bytes].chars().count();
-    let findings = finder.find(text, room).into_iter();
-    findings
-        .map(|found| {
-            let (start, end) = (characters(found.bytes.start), characters(found.bytes.end));
-            (found.item, found.field, found.share, found.score, start, end)
-        })
+    let findings = finder.find(text, room);
+    let mut places: Vec<usize> = findings.iter().flat_map(|found| [found.bytes.start, found.bytes.end]).collect();
+    places.sort_unstable();
+    places.dedup();
+    let (mut from, mut before) = (0, 0);
+    let counted = |&place: &usize| {
+        before += text[from..place].chars().count();
+        from = place;
+        before
+    };
+    let characters: Vec<usize> = places.iter().map(counted).collect();
+    let at = |bytes: usize| characters[places.partition_point(|&place| place < bytes)];
+    let found = findings.into_iter();
+    found
+        .map(|found| (found.item, found.field, found.share, found.score, at(found.bytes.start), at(found.bytes.end)))
         .collect()
 }

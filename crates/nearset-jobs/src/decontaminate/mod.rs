@@ -175,21 +175,22 @@ impl Worker for Searching<'_> {
         FinderRoom::default()
     }
 
-    fn work(
+    fn clear(&self, _: &mut FinderRoom, answers: &mut Vec<Answer>) {
+        answers.clear();
+    }
+
+    fn add(
         &self,
         room: &mut FinderRoom,
         extracted: &Extracted<'_>,
+        i: usize,
         answers: &mut Vec<Answer>,
-        faults: &mut Vec<(usize, RecordError)>,
-    ) {
-        answers.clear();
-        for i in 0..extracted.len() {
-            match extracted.item(i) {
-                Ok(Item::Text(text)) => answers.push(self.answer(text, room)),
-                Ok(_) => answers.push(Answer::default()),
-                Err(error) => faults.push((i, error.clone())),
-            }
-        }
+    ) -> Result<(), RecordError> {
+        answers.push(match extracted.item(i).map_err(Clone::clone)? {
+            Item::Text(text) => self.answer(text, room),
+            _ => Answer::default(),
+        });
+        Ok(())
     }
 }
 

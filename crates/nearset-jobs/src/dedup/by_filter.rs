@@ -63,31 +63,23 @@ impl<'w> Worker for Sketching<'w> {
         TextSketcher::new(self.hasher.clone(), self.against)
     }
 
-    fn work(
+    fn clear(&self, _: &mut TextSketcher<'w>, Sketches { keys, against }: &mut Sketches) {
+        keys.clear();
+        against.clear();
+    }
+
+    fn add(
         &self,
         sketcher: &mut TextSketcher<'w>,
         extracted: &Extracted<'_>,
+        i: usize,
         Sketches { keys, against }: &mut Sketches,
-        faults: &mut Vec<(usize, RecordError)>,
-    ) {
-        keys.clear();
-        against.clear();
-        for i in 0..extracted.len() {
-            let item = match extracted.item(i) {
-                Ok(item) => item,
-                Err(error) => {
-                    faults.push((i, error.clone()));
-                    continue;
-                }
-            };
-            match sketcher.sketch(item, keys) {
-                Ok(screened) => against.extend(screened.map(|(filter, hits)| (i, filter, hits))),
-                Err(cause) => {
-                    let fault = RecordFault::Unhashable { field: self.field.to_owned(), cause };
-                    faults.push((i, extracted.error(i, fault)));
-                }
-            }
-        }
+    ) -> Result<(), RecordError> {
+        let unhashable = |cause| extracted.error(i, RecordFault::Unhashable { field: self.field.to_owned(), cause });
+        let item = extracted.item(i).map_err(Clone::clone)?;
+        let screened = sketcher.sketch(item, keys).map_err(unhashable)?;
+        against.extend(screened.map(|(filter, hits)| (i, filter, hits)));
+        Ok(())
     }
 }
 

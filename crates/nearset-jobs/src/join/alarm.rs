@@ -48,11 +48,15 @@ pub struct Alarm {
     pub excerpt: String,
 }
 
-impl Alarm {
-    /// An alarm about records that are no texts, so that nothing can be quoted.
-    pub(super) fn named(cause: Cause, id: &str, records: u64) -> Self {
-        Self { cause, records, id: id.to_owned(), excerpt: String::new() }
-    }
+/// Alarms about families of records that are not quoted, each named by its first one.
+pub(super) fn named<'n>(
+    cause: Cause,
+    families: impl Iterator<Item = (u32, u64)>,
+    records: u64,
+    name: impl Fn(u32) -> &'n str,
+) -> Vec<Alarm> {
+    let alarm = |(family, records)| Alarm { cause, records, id: name(family).to_owned(), excerpt: String::new() };
+    worth_an_alarm(families, records).into_iter().map(alarm).collect()
 }
 
 /// The largest of these families, if worth an alarm, largest first and then oldest first.

@@ -10,7 +10,8 @@ use nearset::index::CommonShingles;
 use nearset_records::output::{TableFile, Value};
 use nearset_records::{Fields, Source};
 
-use super::alarm::{Alarm, Cause, worth_an_alarm};
+use super::alarm::{self, Alarm, Cause};
+use super::copies::Copies;
 use super::inside::{Inside, Keys, Texts};
 use super::stream::{self, Counts, Cutter};
 use super::{ClusterSummary, JoinOptions, PairsSummary};
@@ -127,8 +128,7 @@ impl Held {
         let mut sizes = BTreeMap::<u32, u64>::new();
         removals.for_each(|holder| *sizes.entry(holder).or_insert(1) += 1);
         let name = |text: u32| self.ids.get(self.texts.first[text as usize] as usize);
-        let alarm = |(text, size): (u32, u64)| Alarm::named(Cause::Cluster, name(text), size);
-        worth_an_alarm(sizes.into_iter(), records).into_iter().map(alarm).collect()
+        alarm::named(Cause::Cluster, sizes.into_iter(), records, name)
     }
 }
 
@@ -156,8 +156,7 @@ pub(super) fn pairs(
     near.sort_unstable();
     // Each may be inside the other.
     near.dedup();
-    let mut listed: Vec<Vec<u32>> = vec![Vec::new(); all.len()];
-    let mut counted = vec![0u64; all.len()];
+    let mut copies = Copies::new(most_copies);
     let mut rows: Vec<(u32, f64, f64)> = Vec::new();
     for (record, text) in (0..).zip(&texts.of) {
         let Some(text) = *text else { continue };
@@ -165,8 +164,8 @@ pub(super) fn pairs(
         rows.clear();
         for &(_, other, both) in near[start..].iter().take_while(|&&(one, ..)| one == text) {
             let (of_other, of_own) = (texts.share(other, both), texts.share(text, both));
-            rows.extend(listed[other as usize].iter().map(|&earlier| (earlier, of_other, of_own)));
-            summary.pairs_left_out += counted[other as usize] - listed[other as usize].len() as u64;
+            let each = |earlier| rows.push((earlier, of_other, of_own));
+            copies.before(other, texts.first[other as usize], record, each);
         }
         rows.sort_unstable_by_key(|&(earlier, ..)| earlier);
         for &(earlier, of_other, of_own) in &rows {
@@ -174,13 +173,12 @@ pub(super) fn pairs(
             table.row(&[ids[0], ids[1], Value::Number(of_other), Value::Number(of_own)])?;
         }
         summary.pairs += rows.len() as u64;
-        counted[text as usize] += 1;
-        if listed[text as usize].len() <= most_copies {
-            listed[text as usize].push(record);
-        }
+        copies.note(text, texts.first[text as usize], record);
     }
     table.finish()?;
-    summary.copies = counted.iter().map(|count| count - 1).sum();
+    let name = |text: u32| held.ids.get(texts.first[text as usize] as usize);
+    summary.alarms = alarm::named(Cause::Copies, copies.families(), counts.records, name);
+    (summary.copies, summary.pairs_left_out) = (copies.count(), copies.left_out);
     summary.cut_short = held.keys.cut_short;
     summary.index_bytes = held.bytes();
     summary.counts = counts;

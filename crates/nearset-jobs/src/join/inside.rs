@@ -6,11 +6,9 @@
 //! text that holds the share `c` with probability `c`, however long that is, and all `k` of them are missing with `(1 - c)^k`.
 //! Invariant: equal texts are one. Limit: the shingles of all texts are held.
 
-use std::collections::HashMap;
-use std::hash::{DefaultHasher, Hash, Hasher};
-
 use nearset::JoinSpec;
 
+use super::equal::Equal;
 use crate::in_order::in_parallel;
 
 /// Different texts that may share a key. One of more is common, and nothing is looked up by it.
@@ -42,7 +40,7 @@ pub(super) struct Texts {
     pub of: Vec<Option<u32>>,
     /// The first record of each text.
     pub first: Vec<u32>,
-    equal: HashMap<u128, u32>,
+    equal: Equal,
 }
 
 /// Texts by their keys.
@@ -64,7 +62,7 @@ impl Texts {
             ends: Vec::new(),
             of: Vec::new(),
             first: Vec::new(),
-            equal: HashMap::new(),
+            equal: Equal::default(),
         }
     }
 
@@ -74,29 +72,24 @@ impl Texts {
         if shingles.is_empty() {
             return self.of.push(None);
         }
-        let halves = [0u8, 1].map(|half| {
-            let mut hasher = DefaultHasher::new();
-            (half, shingles).hash(&mut hasher);
-            hasher.finish()
-        });
-        let same = u128::from(halves[0]) << 64 | u128::from(halves[1]);
-        let text = *self.equal.entry(same).or_insert_with(|| {
+        let next = self.ends.len() as u32;
+        let is_equal = |text| set_of(&self.shingles, &self.ends, text) == shingles;
+        let text = self.equal.number(shingles, is_equal, next);
+        if text == next {
             self.shingles.extend_from_slice(shingles);
             self.ends.push(self.shingles.len());
             self.first.push(record);
-            self.first.len() as u32 - 1
-        });
+        }
         self.of.push(Some(text));
     }
 
     pub fn bytes(&self) -> u64 {
-        (8 * self.shingles.len() + 60 * self.ends.len() + 8 * self.of.len()) as u64
+        let each = Equal::BYTES_EACH + 12;
+        8 * (self.shingles.len() + self.of.len()) as u64 + each * self.ends.len() as u64
     }
 
     pub fn set(&self, text: u32) -> &[u64] {
-        let text = text as usize;
-        let start = text.checked_sub(1).map_or(0, |before| self.ends[before]);
-        &self.shingles[start..self.ends[text]]
+        set_of(&self.shingles, &self.ends, text)
     }
 
     /// Returns what texts are looked up by, when all are there.
@@ -159,6 +152,13 @@ impl Texts {
     pub fn share(&self, text: u32, both: usize) -> f64 {
         both as f64 / self.set(text).len() as f64
     }
+}
+
+/// The shingles of a text, which end where this says.
+fn set_of<'s>(shingles: &'s [u64], ends: &[usize], text: u32) -> &'s [u64] {
+    let text = text as usize;
+    let start = text.checked_sub(1).map_or(0, |before| ends[before]);
+    &shingles[start..ends[text]]
 }
 
 impl Keys {

@@ -215,14 +215,11 @@ fn of_items(
     let of = (&preparer, &join.fields);
     let counts = stream::read(sources, join.reading(), of, progress, |_, arrivals| add(arrivals, false))?;
     add(&mut Vec::new(), true)?;
-    let copied = families.copied().map(|(entry, copies)| (entry, copies + 1));
-    let large = alarm::worth_an_alarm(copied, counts.records);
-    let alarm =
-        |(entry, size): (u32, u64)| Alarm::named(Cause::Copies, ids.get(families.first[entry as usize] as usize), size);
-    summary.alarms = large.into_iter().map(alarm).collect();
+    let name = |entry: u32| ids.get(families.first[entry as usize] as usize);
+    summary.alarms = alarm::named(Cause::Copies, families.copies.families(), counts.records, name);
     summary.pairs = written;
-    summary.pairs_left_out = families.left_out;
-    summary.copies = families.copied().map(|(_, count)| count).sum();
+    summary.pairs_left_out = families.copies.left_out;
+    summary.copies = families.copies.count();
     summary.index_bytes = families.bytes();
     summary.counts = counts;
     Ok(table.finish()?)

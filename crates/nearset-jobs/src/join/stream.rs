@@ -196,37 +196,39 @@ impl Worker for Cutter<'_> {
         CutterRoom { shingles: Vec::new(), keys: ShingleKeys::default(), hashed: Hashed::default(), words: 0 }
     }
 
-    fn work(
-        &self,
-        room: &mut CutterRoom,
-        extracted: &Extracted<'_>,
-        cut: &mut Cut,
-        faults: &mut Vec<(usize, RecordError)>,
-    ) {
+    fn clear(&self, room: &mut CutterRoom, cut: &mut Cut) {
         cut.documents.clear();
         cut.keys.clear();
         cut.ends.clear();
         // Those that are still held elsewhere stay as they are.
-        let mut sets = Arc::try_unwrap(std::mem::take(&mut cut.sets)).unwrap_or_default();
+        if Arc::get_mut(&mut cut.sets).is_none() {
+            cut.sets = Arc::default();
+        }
+        let sets = Arc::make_mut(&mut cut.sets);
         sets.clear();
         sets.reserve(room.words);
-        for i in 0..extracted.len() {
-            match self.document(extracted, i, room) {
-                Ok(document) => {
-                    let at = sets.len();
-                    sets.push(0);
-                    append_sorted(&room.shingles, &mut sets);
-                    sets[at] = (sets.len() - at - 1) as u64;
-                    room.keys.choose(&sets[at + 1..], &self.model, &self.spec);
-                    room.keys.write(&mut cut.keys);
-                    cut.ends.push((cut.keys.len(), sets.len()));
-                    cut.documents.push(document);
-                }
-                Err(error) => faults.push((i, error)),
-            }
-        }
+    }
+
+    fn add(
+        &self,
+        room: &mut CutterRoom,
+        extracted: &Extracted<'_>,
+        i: usize,
+        cut: &mut Cut,
+    ) -> Result<(), RecordError> {
+        let document = self.document(extracted, i, room)?;
+        // Nobody else holds them since they were cleared.
+        let sets = Arc::make_mut(&mut cut.sets);
+        let at = sets.len();
+        sets.push(0);
+        append_sorted(&room.shingles, sets);
+        sets[at] = (sets.len() - at - 1) as u64;
+        room.keys.choose(&sets[at + 1..], &self.model, &self.spec);
+        room.keys.write(&mut cut.keys);
+        cut.ends.push((cut.keys.len(), sets.len()));
+        cut.documents.push(document);
         room.words = room.words.max(sets.len());
-        cut.sets = Arc::new(sets);
+        Ok(())
     }
 }
 
@@ -256,7 +258,7 @@ impl From<Tally> for Counts {
 }
 
 /// Reads all sources and hands their batches over in order, with what a worker makes of them.
-pub(super) fn read<W: Worker>(
+pub(crate) fn read<W: Worker>(
     sources: &Arc<[Source]>,
     (threads, on_error): (usize, OnError),
     (worker, fields): (&W, &Fields),
@@ -280,7 +282,8 @@ pub(super) fn read<W: Worker>(
         |batch, result| {
             let (mut piece, faults) = match result {
                 Ok(piece) => piece,
-                Err(error) if on_error == OnError::Fail => return Err(error.into()),
+                // What can't be reached now is not damaged.
+                Err(error) if on_error == OnError::Fail || error.is_remote() => return Err(error.into()),
                 Err(error) => {
                     errors.push(&error);
                     if let Some(source) = counts.sources.iter_mut().find(|source| *source.name == **batch.name()) {

@@ -50,7 +50,8 @@ use state::{Phase, State};
 
 pub use error::RunError;
 pub(crate) use job::{Decision, Ids, Origin, Part, Verdict};
-pub(crate) use options::{Fingerprint, named, of_file};
+pub(crate) use nearset_records::input::state_of_file as of_file;
+pub(crate) use options::{Fingerprint, named};
 pub use options::{OnError, RunOptions};
 pub use progress::Progress;
 pub(crate) use samples::{LONGEST, Place, SAMPLED, Samples};
@@ -69,6 +70,18 @@ pub(crate) trait Worker: Sync {
 
     fn room(&self) -> Self::Room;
 
+    /// Clears what is known of other records.
+    fn clear(&self, room: &mut Self::Room, piece: &mut Self::Piece);
+
+    /// Adds what is known of record `i`, or says what is wrong with it.
+    fn add(
+        &self,
+        room: &mut Self::Room,
+        extracted: &Extracted<'_>,
+        i: usize,
+        piece: &mut Self::Piece,
+    ) -> Result<(), RecordError>;
+
     /// Overwrites `piece` with what is known of the records, and adds those that are faulty to `faults`, in order.
     fn work(
         &self,
@@ -76,7 +89,11 @@ pub(crate) trait Worker: Sync {
         extracted: &Extracted<'_>,
         piece: &mut Self::Piece,
         faults: &mut Vec<(usize, RecordError)>,
-    );
+    ) {
+        self.clear(room, piece);
+        let fault = |i| self.add(room, extracted, i, piece).err().map(|error| (i, error));
+        faults.extend((0..extracted.len()).filter_map(fault));
+    }
 }
 
 /// Decides, in order, which records stay.
@@ -454,8 +471,7 @@ pub fn is_resumable(out: &Path) -> bool {
 /// Returns the output, if a run over these sources can be resumed: a pipe can't be read or written twice, and Parquet files and arrays are written
 /// from their ends.
 fn resumable_output<'o>(options: &'o RunOptions, sources: &[Source]) -> Option<&'o Path> {
-    let files =
-        sources.iter().all(|source| source.bytes.is_some() && source.path().is_some() && source.format.is_resumable());
+    let files = sources.iter().all(|source| source.bytes.is_some() && source.format.is_resumable());
     let pipes = options.outputs().any(|path| is_written_through(path));
     options.out.as_deref().filter(|_| files && !pipes)
 }

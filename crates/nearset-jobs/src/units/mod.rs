@@ -392,35 +392,33 @@ impl Worker for Cutting<'_> {
         Room::default()
     }
 
-    fn work(
-        &self,
-        room: &mut Room,
-        extracted: &Extracted<'_>,
-        Pieces { text: texts, parts, ends }: &mut Pieces,
-        faults: &mut Vec<(usize, RecordError)>,
-    ) {
+    fn clear(&self, _: &mut Room, Pieces { text: texts, parts, ends }: &mut Pieces) {
         texts.clear();
         parts.clear();
         ends.clear();
-        for i in 0..extracted.len() {
-            let text = match extracted.item(i) {
-                Ok(Item::Text(text)) => text,
-                Ok(_) => "",
-                Err(error) => {
-                    faults.push((i, error.clone()));
-                    continue;
-                }
-            };
-            self.options.unit.split(text, &mut room.parts);
-            let own = std::mem::take(&mut room.parts);
-            for part in &own {
-                let key = key(self.options, self.shingler, &text[part.clone()], room);
-                parts.push((texts.len() + part.end, key));
-            }
-            room.parts = own;
-            texts.push_str(text);
-            ends.push(parts.len());
+    }
+
+    fn add(
+        &self,
+        room: &mut Room,
+        extracted: &Extracted<'_>,
+        i: usize,
+        Pieces { text: texts, parts, ends }: &mut Pieces,
+    ) -> Result<(), RecordError> {
+        let text = match extracted.item(i).map_err(Clone::clone)? {
+            Item::Text(text) => text,
+            _ => "",
+        };
+        self.options.unit.split(text, &mut room.parts);
+        let own = std::mem::take(&mut room.parts);
+        for part in &own {
+            let key = key(self.options, self.shingler, &text[part.clone()], room);
+            parts.push((texts.len() + part.end, key));
         }
+        room.parts = own;
+        texts.push_str(text);
+        ends.push(parts.len());
+        Ok(())
     }
 }
 

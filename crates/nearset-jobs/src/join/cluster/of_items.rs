@@ -9,7 +9,7 @@ use nearset::index::PreparedItem;
 use nearset_records::Source;
 use nearset_records::output::{TableFile, Value};
 
-use super::super::alarm::{Alarm, Cause, worth_an_alarm};
+use super::super::alarm::{self, Cause};
 use super::super::components::UnionFind;
 use super::super::items::{AT_ONCE, Arrival, Centres, Families, ItemPlan, Preparer};
 use super::super::stars::Placement;
@@ -59,8 +59,8 @@ pub(super) fn stars(
         Ok(joined)
     })?;
     let sizes = centres.copied().map(|(entry, members)| (entry, members + 1));
-    let alarm = |(entry, size): (u32, u64)| Alarm::named(Cause::Cluster, ids.get(entry as usize), size);
-    summary.alarms = worth_an_alarm(sizes, summary.counts.records).into_iter().map(alarm).collect();
+    let name = |entry: u32| ids.get(entry as usize);
+    summary.alarms = alarm::named(Cause::Cluster, sizes, summary.counts.records, name);
     table.finish()?;
     summary.note_sizes(centres.members.iter().map(|&members| u64::from(members) + 1).chain((0..empty).map(|_| 1)));
     summary.index_bytes = centres.bytes();
@@ -133,8 +133,7 @@ pub(super) fn chains(
     if record != records || counts.bytes != summary.counts.bytes {
         return Err(RunError::InputChanged);
     }
-    let alarm =
-        |(first, size): (u32, u64)| Alarm::named(Cause::Cluster, firsts.get(&first).map_or("", |(id, _)| id), size);
-    summary.alarms = worth_an_alarm(sizes.into_iter(), summary.counts.records).into_iter().map(alarm).collect();
+    let name = |first: u32| firsts.get(&first).map_or("", |(id, _)| &**id);
+    summary.alarms = alarm::named(Cause::Cluster, sizes.into_iter(), summary.counts.records, name);
     Ok(table.finish()?)
 }

@@ -102,13 +102,17 @@ impl<W: Worker> Worker for Sound<'_, W> {
         (self.0.room(), W::Piece::default())
     }
 
-    fn work(
+    fn clear(&self, (room, piece): &mut Self::Room, (): &mut ()) {
+        self.0.clear(room, piece);
+    }
+
+    fn add(
         &self,
         (room, piece): &mut Self::Room,
         extracted: &Extracted<'_>,
+        i: usize,
         (): &mut (),
-        faults: &mut Vec<(usize, RecordError)>,
-    ) {
-        self.0.work(room, extracted, piece, faults);
+    ) -> Result<(), RecordError> {
+        self.0.add(room, extracted, i, piece)
     }
 }

@@ -10,7 +10,7 @@ use nearset::index::PreparedItem;
 use nearset_records::{Extracted, OutputFile, ReadOptions, RecordError, StateFolder};
 use serde::{Deserialize, Serialize};
 
-use super::super::alarm::{Alarm, Cause, worth_an_alarm};
+use super::super::alarm::{self, Cause};
 use super::super::items::{AT_ONCE, Arrival, Centres, ItemPlan, Preparer, for_each_word, from_words};
 use super::super::rank::{Keep, Rank};
 use super::super::stars::Placement;
@@ -113,7 +113,6 @@ impl Kept {
 
     fn outcome(&self, records: u64) -> Outcome {
         let sizes = self.centres.copied().map(|(entry, members)| (entry, members + 1));
-        let alarm = |(entry, size): (u32, u64)| Alarm::named(Cause::Cluster, self.names.get(entry as usize), size);
         Outcome {
             records,
             cut_short: 0,
@@ -122,7 +121,7 @@ impl Kept {
             compared: None,
             read_again: 0,
             index_bytes: self.centres.bytes(),
-            alarms: worth_an_alarm(sizes, records).into_iter().map(alarm).collect(),
+            alarms: alarm::named(Cause::Cluster, sizes, records, |entry| self.names.get(entry as usize)),
             library: None,
         }
     }
@@ -336,8 +335,18 @@ impl Worker for Naming {
 
     fn room(&self) {}
 
-    fn work(&self, (): &mut (), extracted: &Extracted<'_>, ids: &mut Vec<Box<str>>, _: &mut Vec<(usize, RecordError)>) {
+    fn clear(&self, (): &mut (), ids: &mut Vec<Box<str>>) {
         ids.clear();
-        ids.extend((0..extracted.len()).map(|i| Box::from(&*extracted.id(i))));
+    }
+
+    fn add(
+        &self,
+        (): &mut (),
+        extracted: &Extracted<'_>,
+        i: usize,
+        ids: &mut Vec<Box<str>>,
+    ) -> Result<(), RecordError> {
+        ids.push(Box::from(&*extracted.id(i)));
+        Ok(())
     }
 }

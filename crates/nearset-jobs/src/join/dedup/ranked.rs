@@ -17,7 +17,7 @@ use super::super::texts::{Place, Texts};
 use super::log::bytes;
 use super::{Outcome, VerifiedDedupOptions, VerifiedDedupSummary, write_copies};
 use crate::library::{LibraryWriter, Written};
-use crate::run::{Decider, Decision, Ids, Part, Progress, RunError, Start, Tally, Verdict, Worker, of_file};
+use crate::run::{Decider, Decision, Ids, Part, Progress, RunError, Start, Tally, Verdict, Worker};
 
 /// The decisions of a run that can be resumed.
 const FILE: &str = "decisions.bin";
@@ -289,7 +289,7 @@ fn stored_of(stars: &Stars, entries: &BTreeSet<u32>) -> BTreeMap<u32, usize> {
 
 /// The size of each file and when it changed.
 pub(super) fn states(sources: &[Source]) -> Vec<String> {
-    sources.iter().map(|source| source.path().map(of_file).unwrap_or_default()).collect()
+    sources.iter().map(|source| source.state()).collect()
 }
 
 impl Decider for Ranked {
@@ -394,8 +394,9 @@ impl Worker for Naming<'_> {
 
     fn room(&self) {}
 
-    fn work(&self, (): &mut (), extracted: &Extracted<'_>, (): &mut (), faults: &mut Vec<(usize, RecordError)>) {
-        let fault = |i: usize| stream::text_of(extracted, i, self.fields).err().map(|error| (i, error));
-        faults.extend((0..extracted.len()).filter_map(fault));
+    fn clear(&self, (): &mut (), (): &mut ()) {}
+
+    fn add(&self, (): &mut (), extracted: &Extracted<'_>, i: usize, (): &mut ()) -> Result<(), RecordError> {
+        stream::text_of(extracted, i, self.fields).map(|_| ())
     }
 }

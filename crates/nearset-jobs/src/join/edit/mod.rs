@@ -5,9 +5,9 @@
 
 mod distance;
 mod index;
+mod keys;
 
-use std::collections::{BTreeMap, HashMap};
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -15,8 +15,10 @@ use nearset::family::Hashed;
 use nearset_records::output::{TableFile, Value};
 use nearset_records::{Extracted, Fields, RecordError, Source};
 
-use super::alarm::{Alarm, Cause, worth_an_alarm};
+use super::alarm::{self, Alarm, Cause};
 use super::components::UnionFind;
+use super::copies::Copies;
+use super::equal::Equal;
 use super::rank::{Keep, Rank};
 use super::stream::{self, Counts, text_of};
 use super::{ClusterSummary, JoinOptions, PairsSummary, TextMeasure};
@@ -103,20 +105,19 @@ impl Worker for Reader<'_> {
         Hashed::default()
     }
 
-    fn work(
+    fn clear(&self, _: &mut Hashed, arrivals: &mut Vec<Arrival>) {
+        arrivals.clear();
+    }
+
+    fn add(
         &self,
         room: &mut Hashed,
         extracted: &Extracted<'_>,
+        i: usize,
         arrivals: &mut Vec<Arrival>,
-        faults: &mut Vec<(usize, RecordError)>,
-    ) {
-        arrivals.clear();
-        for i in 0..extracted.len() {
-            match self.arrival(extracted, i, room) {
-                Ok(arrival) => arrivals.push(arrival),
-                Err(error) => faults.push((i, error)),
-            }
-        }
+    ) -> Result<(), RecordError> {
+        arrivals.push(self.arrival(extracted, i, room)?);
+        Ok(())
     }
 }
 
@@ -159,7 +160,7 @@ impl Held {
         most_bytes: u64,
         progress: &Progress,
     ) -> Result<(Self, Counts), RunError> {
-        let (mut texts, mut equal) = (Texts::default(), HashMap::<u128, u32>::new());
+        let (mut texts, mut equal) = (Texts::default(), Equal::default());
         let (mut of, mut ids, mut ranks) = (Vec::new(), Ids::default(), Vec::new());
         let (mut screened, mut numbers, mut first) = (BTreeMap::new(), Vec::new(), 0);
         let mut is_field_there = keep.field().is_none();
@@ -175,13 +176,16 @@ impl Held {
                 }
                 ids.push(&arrival.id);
                 numbers.push(number);
-                let text = (!arrival.text.is_empty()).then(|| {
-                    *equal.entry(fingerprint(&arrival.text)).or_insert_with(|| {
-                        texts.push(&arrival.text);
-                        texts.count() as u32 - 1
-                    })
-                });
-                of.push(text);
+                if arrival.text.is_empty() {
+                    of.push(None);
+                    continue;
+                }
+                let next = texts.count() as u32;
+                let text = equal.number(&arrival.text, |text| texts.is(text, &arrival.text), next);
+                if text == next {
+                    texts.push(&arrival.text);
+                }
+                of.push(Some(text));
             }
             first += batch.len() as u64;
             let taken = texts.bytes() + ids.bytes() + texts.count() as u64 * (KEY_BYTES_PER_TEXT + BYTES_PER_TEXT);
@@ -322,19 +326,8 @@ impl Held {
     pub fn alarms(names: &Ids, removals: impl Iterator<Item = u32>, records: u64) -> Vec<Alarm> {
         let mut sizes = BTreeMap::<u32, u64>::new();
         removals.for_each(|text| *sizes.entry(text).or_insert(1) += 1);
-        let alarm = |(text, size): (u32, u64)| Alarm::named(Cause::Cluster, names.get(text as usize), size);
-        worth_an_alarm(sizes.into_iter(), records).into_iter().map(alarm).collect()
+        alarm::named(Cause::Cluster, sizes.into_iter(), records, |text| names.get(text as usize))
     }
-}
-
-/// A number that equal texts share, and others hardly ever.
-fn fingerprint(text: &str) -> u128 {
-    let [low, high] = [0u8, 1].map(|half| {
-        let mut hasher = DefaultHasher::new();
-        (half, text).hash(&mut hasher);
-        hasher.finish()
-    });
-    u128::from(high) << 64 | u128::from(low)
 }
 
 /// Writes every near pair.
@@ -354,8 +347,7 @@ pub(super) fn pairs(
     let mut near: Vec<(u32, u32, u32)> = (0..texts as u32).map(|text| (text, text, 0)).collect();
     near.extend(pairs.into_iter().flat_map(|(a, b, edits)| [(a, b, edits), (b, a, edits)]));
     near.sort_unstable();
-    let mut listed: Vec<Vec<u32>> = vec![Vec::new(); texts];
-    let mut counted = vec![0u64; texts];
+    let mut copies = Copies::new(most_copies);
     let mut rows: Vec<(u32, f64)> = Vec::new();
     for (record, text) in (0..).zip(&held.of) {
         let Some(text) = *text else { continue };
@@ -363,8 +355,7 @@ pub(super) fn pairs(
         rows.clear();
         for &(_, other, edits) in near[start..].iter().take_while(|&&(one, ..)| one == text) {
             let stated = held.stated(text, other, edits);
-            rows.extend(listed[other as usize].iter().map(|&earlier| (earlier, stated)));
-            summary.pairs_left_out += counted[other as usize] - listed[other as usize].len() as u64;
+            copies.before(other, held.first[other as usize], record, |earlier| rows.push((earlier, stated)));
         }
         rows.sort_unstable_by_key(|&(earlier, _)| earlier);
         for &(earlier, stated) in &rows {
@@ -372,16 +363,12 @@ pub(super) fn pairs(
             table.row(&[a, b, Value::Number(stated)])?;
         }
         summary.pairs += rows.len() as u64;
-        counted[text as usize] += 1;
-        if listed[text as usize].len() <= most_copies {
-            listed[text as usize].push(record);
-        }
+        copies.note(text, held.first[text as usize], record);
     }
     table.finish()?;
-    summary.copies = counted.iter().map(|count| count - 1).sum();
-    let large = worth_an_alarm((0..).zip(counted), counts.records);
     let name = |text: u32| held.ids.get(held.first[text as usize] as usize);
-    summary.alarms = large.into_iter().map(|(text, size)| Alarm::named(Cause::Copies, name(text), size)).collect();
+    summary.alarms = alarm::named(Cause::Copies, copies.families(), counts.records, name);
+    (summary.copies, summary.pairs_left_out) = (copies.count(), copies.left_out);
     summary.compared = Some(held.compared);
     summary.index_bytes = held.bytes();
     summary.counts = counts;
@@ -427,8 +414,8 @@ pub(super) fn cluster(
     }
     table.finish()?;
     summary.note_sizes(sizes.values().copied());
-    let alarm = |(centre, size): (u32, u64)| Alarm::named(Cause::Cluster, held.ids.get(centre as usize), size);
-    summary.alarms = worth_an_alarm(sizes.into_iter(), counts.records).into_iter().map(alarm).collect();
+    let name = |centre: u32| held.ids.get(centre as usize);
+    summary.alarms = alarm::named(Cause::Cluster, sizes.into_iter(), counts.records, name);
     summary.compared = Some(held.compared);
     summary.index_bytes = held.bytes();
     summary.counts = counts;

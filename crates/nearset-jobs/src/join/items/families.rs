@@ -1,12 +1,13 @@
 //! Which earlier records are near each next one: all of them.
 //!
-//! Invariant: equal items are one entry. A thousand copies are found by the first of them, and their pairs are listed up to a limit.
+//! Invariant: equal items are one entry.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
 use nearset::index::{IndexError, Neighbour, PreparedItem};
 use nearset::{Distance, Index, IndexSpec};
 
+use super::super::copies::Copies;
 use super::entries::unsearchable;
 use super::{AT_ONCE, Arrival, ItemPlan, fingerprint};
 use crate::in_order::in_parallel;
@@ -49,19 +50,10 @@ pub(in super::super) struct Families {
     equal: HashMap<u128, u32>,
     /// The record that each entry stands for, the first of its copies.
     pub first: Vec<u32>,
-    copies: BTreeMap<u32, Copies>,
-    most_copies: usize,
+    pub copies: Copies,
     records: u32,
     /// Records whose turn comes when there are enough of them.
     waiting: Vec<Arrival>,
-    /// Pairs with copies beyond those that are listed: near, and not told.
-    pub left_out: u64,
-}
-
-#[derive(Default)]
-struct Copies {
-    listed: Vec<u32>,
-    count: u64,
 }
 
 impl Families {
@@ -72,11 +64,9 @@ impl Families {
             within: plan.within,
             equal: HashMap::new(),
             first: Vec::new(),
-            copies: BTreeMap::new(),
-            most_copies,
+            copies: Copies::new(most_copies),
             records: 0,
             waiting: Vec::new(),
-            left_out: 0,
         }
     }
 
@@ -119,9 +109,10 @@ impl Families {
                 let record = first + done as u32;
                 if let Some(entry) = entries[done] {
                     while let Some((_, near)) = pairs.next_if(|(item, _)| *item == number) {
-                        self.collect(near, record, &mut found);
+                        let each = |earlier| found.push((earlier, near.distance));
+                        self.copies.before(near.id, self.first[near.id as usize], record, each);
                     }
-                    self.note_copy(entry, record);
+                    self.copies.note(entry, self.first[entry as usize], record);
                     (number, count) = (number + 1, count - 1);
                 }
                 found.sort_unstable_by_key(|&(earlier, _)| earlier);
@@ -142,36 +133,6 @@ impl Families {
         self.equal.insert(same, entry);
         self.first.push(record);
         Ok(entry)
-    }
-
-    /// Adds the records of an entry that come before one.
-    fn collect(&mut self, near: Neighbour, record: u32, found: &mut Vec<(u32, Distance)>) {
-        let first = self.first[near.id as usize];
-        if first >= record {
-            return;
-        }
-        found.push((first, near.distance));
-        if let Some(copies) = self.copies.get(&near.id) {
-            found.extend(copies.listed.iter().map(|&copy| (copy, near.distance)));
-            self.left_out += copies.count - copies.listed.len() as u64;
-        }
-    }
-
-    /// Notes that a record is of an entry, if it is not the first.
-    fn note_copy(&mut self, entry: u32, record: u32) {
-        if self.first[entry as usize] == record {
-            return;
-        }
-        let copies = self.copies.entry(entry).or_default();
-        copies.count += 1;
-        if copies.listed.len() < self.most_copies {
-            copies.listed.push(record);
-        }
-    }
-
-    /// Entries that have copies, with how many.
-    pub fn copied(&self) -> impl Iterator<Item = (u32, u64)> {
-        self.copies.iter().map(|(&entry, copies)| (entry, copies.count))
     }
 
     pub fn bytes(&self) -> u64 {

@@ -158,20 +158,19 @@ impl Worker for Preparer<'_> {
         Room::default()
     }
 
-    fn work(
+    fn clear(&self, _: &mut Room, arrivals: &mut Vec<Arrival>) {
+        arrivals.clear();
+    }
+
+    fn add(
         &self,
         room: &mut Room,
         extracted: &Extracted<'_>,
+        i: usize,
         arrivals: &mut Vec<Arrival>,
-        faults: &mut Vec<(usize, RecordError)>,
-    ) {
-        arrivals.clear();
-        for i in 0..extracted.len() {
-            match self.arrival(extracted, i, room) {
-                Ok(arrival) => arrivals.push(arrival),
-                Err(error) => faults.push((i, error)),
-            }
-        }
+    ) -> Result<(), RecordError> {
+        arrivals.push(self.arrival(extracted, i, room)?);
+        Ok(())
     }
 }
 

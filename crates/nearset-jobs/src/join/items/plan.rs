@@ -45,8 +45,8 @@ impl ItemPlan {
     /// Plans for so many records.
     pub fn new(sources: &[Source], wanted: &Request, fields: &Fields, records: Capacity) -> Result<Self, RunError> {
         let metric = wanted.metric;
-        let within = metric.distance(wanted.near).map_err(|source| {
-            nearset::plan::PlanError::from(nearset::plan::RequestError::OutOfRange { what: "near", source })
+        let within = metric.distance(wanted.near).map_err(|cause| {
+            nearset::plan::PlanError::from(nearset::plan::RequestError::OutOfRange { what: "near", cause })
         })?;
         if let Metric::Hamming { bits } = metric {
             let empty = Index::new(HammingSpec::new(bits, within.value() as u32, wanted.seed))?;

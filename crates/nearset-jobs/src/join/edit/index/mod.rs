@@ -7,9 +7,13 @@
 //! deleted (Mor & Fraenkel 1982; Bocek, Hunt & Stiller 2007).
 //! Invariant: texts are numbered by their length, so that those of a range of lengths are a range.
 
+#[cfg(test)]
+mod tests;
+
 use std::ops::Range;
 
 use super::distance::{Chars, Pattern};
+use super::keys::{Table, chunk_keys, deletion_keys, entry};
 
 /// Chunks of fewer characters are shared by many, and deletions find less.
 const SHORT_CHUNK: usize = 4;
@@ -101,6 +105,14 @@ impl Texts {
 
     pub fn count(&self) -> usize {
         self.spans.len()
+    }
+
+    /// Whether one is the same as this.
+    pub fn is(&self, text: u32, other: &str) -> bool {
+        match self.chars(text) {
+            Chars::Narrow(chars) => chars.iter().map(|&char| char::from(char)).eq(other.chars()),
+            Chars::Wide(chars) => chars.iter().copied().eq(other.chars().map(u32::from)),
+        }
     }
 
     pub fn chars(&self, text: u32) -> Chars<'_> {
@@ -407,296 +419,5 @@ impl EditIndex {
         }
         deletion_keys(chars, deletions, keys);
         keys.iter().for_each(|&key| candidates.extend(self.by_deletion.with(key, numbers)));
-    }
-}
-
-/// Odd, and otherwise any: the golden ratio.
-const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
-
-/// Mixes a sum of powers, salted, to a key: the last step of SplitMix64.
-fn key(sum: u64, salt: usize) -> u32 {
-    let mut z = sum ^ (salt as u64).wrapping_mul(0xd6e8_feb8_6659_fd93);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    ((z ^ (z >> 31)) >> 32) as u32
-}
-
-/// Calls `each` with the start and the key of every run of so many characters.
-fn chunk_keys(chars: Chars<'_>, length: usize, each: impl FnMut(usize, u32)) {
-    match chars {
-        Chars::Narrow(chars) => roll(chars, length, each),
-        Chars::Wide(chars) => roll(chars, length, each),
-    }
-}
-
-fn roll<C: Copy + Into<u64>>(chars: &[C], length: usize, mut each: impl FnMut(usize, u32)) {
-    let Some((first, _)) = chars.split_at_checked(length) else { return };
-    let number = |&char: &C| char.into() + 1;
-    let mut sum = first.iter().fold(0u64, |sum, char| sum.wrapping_mul(FACTOR).wrapping_add(number(char)));
-    each(0, key(sum, length));
-    // What the first of them has become when it goes.
-    let power = FACTOR.wrapping_pow(length as u32);
-    for (start, (gone, next)) in (1..).zip(chars.iter().zip(&chars[length..])) {
-        sum = sum.wrapping_mul(FACTOR).wrapping_add(number(next)).wrapping_sub(power.wrapping_mul(number(gone)));
-        each(start, key(sum, length));
-    }
-}
-
-/// Sets `keys` to those of what is left of a text when up to so many characters are deleted, each once.
-fn deletion_keys(chars: Chars<'_>, deletions: usize, keys: &mut Vec<u32>) {
-    keys.clear();
-    let mut all: Vec<u64> = Vec::with_capacity(chars.len());
-    chars.for_each(|char| all.push(u64::from(char) + 1));
-    // The sums of what follows, and what they are moved by.
-    let mut rest = vec![(0u64, 1u64); all.len() + 1];
-    for at in (0..all.len()).rev() {
-        let (sum, power) = rest[at + 1];
-        rest[at] = (all[at].wrapping_mul(power).wrapping_add(sum), power.wrapping_mul(FACTOR));
-    }
-    fn go(all: &[u64], rest: &[(u64, u64)], start: usize, sum: u64, deletions: usize, keys: &mut Vec<u32>) {
-        let (tail, power) = rest[start];
-        keys.push(key(sum.wrapping_mul(power).wrapping_add(tail), 0));
-        if deletions == 0 {
-            return;
-        }
-        let mut sum = sum;
-        for at in start..all.len() {
-            go(all, rest, at + 1, sum, deletions - 1, keys);
-            sum = sum.wrapping_mul(FACTOR).wrapping_add(all[at]);
-        }
-    }
-    go(&all, &rest, 0, 0, deletions, keys);
-    keys.sort_unstable();
-    keys.dedup();
-}
-
-/// A key and a number.
-fn entry(key: u32, number: u32) -> u64 {
-    u64::from(key) << 32 | u64::from(number)
-}
-
-/// Numbers by their keys.
-#[derive(Debug, Default)]
-struct Table {
-    /// Sorted.
-    entries: Vec<u64>,
-    /// Where entries whose keys begin with given bits start, and where the last ones end.
-    starts: Vec<u32>,
-    bits: u32,
-}
-
-impl Table {
-    /// `None` if there are too many.
-    fn new(unsorted: Vec<u64>) -> Option<Self> {
-        u32::try_from(unsorted.len()).ok()?;
-        let bits = unsorted.len().next_power_of_two().ilog2().clamp(1, 28);
-        let bucket = |entry: u64| (entry >> (64 - bits)) as usize;
-        let mut starts = vec![0u32; (1 << bits) + 1];
-        unsorted.iter().for_each(|&entry| starts[bucket(entry) + 1] += 1);
-        for i in 1..starts.len() {
-            starts[i] += starts[i - 1];
-        }
-        // Each to its bucket, which has few: keys are as if drawn at random.
-        let (mut entries, mut next) = (vec![0u64; unsorted.len()], starts.clone());
-        for &entry in &unsorted {
-            let place = &mut next[bucket(entry)];
-            entries[*place as usize] = entry;
-            *place += 1;
-        }
-        for range in starts.windows(2) {
-            entries[range[0] as usize..range[1] as usize].sort_unstable();
-        }
-        Some(Self { entries, starts, bits })
-    }
-
-    /// Returns the numbers of a range that are under a key.
-    fn with(&self, key: u32, numbers: &Range<u32>) -> impl Iterator<Item = u32> {
-        let found = if self.entries.is_empty() {
-            &[][..]
-        } else {
-            let bucket = (key >> (32 - self.bits)) as usize;
-            &self.entries[self.starts[bucket] as usize..self.starts[bucket + 1] as usize]
-        };
-        let found = &found[found.partition_point(|&one| one < entry(key, numbers.start))..];
-        let found = &found[..found.partition_point(|&one| one < entry(key, numbers.end))];
-        found.iter().map(|&one| one as u32)
-    }
-
-    fn bytes(&self) -> u64 {
-        (8 * self.entries.len() + 4 * self.starts.len()) as u64
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::collections::BTreeSet;
-
-    use nearset::{Item, Rng, Seed};
-    use nearset_records::{Arena, Batch, Fields, Format, ItemField, ReadOptions, Reader, extract, resolve};
-
-    use super::super::distance::tests::{ALPHABETS, by_definition, edited};
-    use super::*;
-
-    /// Different texts of these lengths, in families of texts that are a few edits apart.
-    fn families(rng: &mut Rng, count: usize, lengths: &[usize], alphabet: &[u32]) -> Vec<Vec<u32>> {
-        let mut texts: BTreeSet<Vec<u32>> = BTreeSet::new();
-        while texts.len() < count {
-            let length = lengths[rng.below(lengths.len() as u64) as usize];
-            let edits = rng.below(2 + length as u64 / 5) as usize;
-            texts.extend(edited(rng, length, alphabet, edits).into_iter().filter(|text| !text.is_empty()));
-        }
-        let mut texts: Vec<Vec<u32>> = texts.into_iter().collect();
-        // Not by length.
-        texts.sort_by_key(|text| text.iter().fold(0u32, |sum, &char| sum.wrapping_mul(31).wrapping_add(char)));
-        texts
-    }
-
-    fn index_of(texts: &[Vec<u32>], limit: Limit) -> EditIndex {
-        let mut all = Texts::default();
-        for text in texts {
-            all.push(&text.iter().map(|&char| char::from_u32(char).unwrap()).collect::<String>());
-        }
-        EditIndex::new(all, limit).unwrap()
-    }
-
-    /// Checks the index against all pairs, and returns how many are near.
-    fn check(texts: &[Vec<u32>], limit: Limit) -> usize {
-        let index = index_of(texts, limit);
-        let mut expected: Vec<Vec<(u32, u32)>> = vec![Vec::new(); texts.len()];
-        for a in 0..texts.len() {
-            for b in 0..a {
-                let (edits, longer) = (by_definition(&texts[a], &texts[b]), texts[a].len().max(texts[b].len()));
-                let near = match limit {
-                    Limit::Edits(most) => edits <= most,
-                    Limit::Similarity(near) => similarity(edits, longer) >= near,
-                };
-                if near {
-                    expected[a].push((b as u32, edits as u32));
-                    expected[b].push((a as u32, edits as u32));
-                }
-            }
-        }
-        let mut room = Room::default();
-        let mut once = 0;
-        for (text, expected) in (0..).zip(&mut expected) {
-            let mut found = index.near(text, false, &mut room);
-            found.sort_unstable();
-            expected.sort_unstable();
-            assert_eq!(found, *expected, "{limit:?}: near {:?}", texts[text as usize]);
-            once += index.near(text, true, &mut room).len();
-        }
-        assert_eq!(2 * once, expected.iter().map(Vec::len).sum::<usize>(), "each pair once");
-        once
-    }
-
-    #[test]
-    fn nothing_within_so_many_edits_is_missed() {
-        let mut rng = Rng::new(Seed::new(1));
-        let mut near = 0;
-        for alphabet in ALPHABETS {
-            for edits in [0, 1, 2, 3, 5, 12] {
-                for lengths in [&[1, 2, 3, 4, 5, 6, 7, 8, 9, 10][..], &[14, 17, 20, 23, 40], &[60, 64, 80, 130]] {
-                    near += check(&families(&mut rng, 60, lengths, alphabet), Limit::Edits(edits));
-                }
-            }
-        }
-        assert!(near > 5000, "{near}");
-    }
-
-    #[test]
-    fn nothing_of_so_much_similarity_is_missed() {
-        let mut rng = Rng::new(Seed::new(2));
-        let mut near = 0;
-        for alphabet in ALPHABETS {
-            for least in [1.0, 0.95, 0.9, 0.8, 2.0 / 3.0, 0.5, 0.1] {
-                for lengths in [&[1, 3, 5, 6, 7, 8, 9, 10, 11][..], &[14, 17, 20, 30, 40], &[60, 90, 130]] {
-                    near += check(&families(&mut rng, 50, lengths, alphabet), Limit::Similarity(least));
-                }
-            }
-        }
-        assert!(near > 5000, "{near}");
-    }
-
-    #[test]
-    fn few_are_compared_where_few_are_near() {
-        let mut rng = Rng::new(Seed::new(3));
-        let letters: Vec<u32> = (97..123).collect();
-        for (length, limit) in [(8, Limit::Edits(2)), (60, Limit::Edits(3)), (60, Limit::Similarity(0.9))] {
-            let texts = families(&mut rng, 2000, &[length], &letters);
-            let index = index_of(&texts, limit);
-            let mut room = Room::default();
-            let found: usize = (0..2000).map(|text| index.near(text, true, &mut room).len()).sum();
-            assert!(room.compared < 2 * found as u64 + 2000, "{limit:?}: {} compared for {found}", room.compared);
-        }
-    }
-
-    #[test]
-    fn the_similarity_itself_is_near() {
-        for near in [0.9, 0.8, 0.7, 1.0 / 3.0, 0.999, 1.0] {
-            let limit = Limit::Similarity(near);
-            for longer in 1..1000 {
-                let edits = limit.edits(longer);
-                assert!(similarity(edits, longer) >= near, "{edits} of {longer} at {near}");
-                assert!(edits == longer || similarity(edits + 1, longer) < near, "{edits} of {longer} at {near}");
-                let longest = limit.longest_near(longer, 5000);
-                assert!(longest == 5000 || longest + 1 - longer > limit.edits(longest + 1));
-            }
-        }
-    }
-
-    /// Different real texts, each made of a line of a table or of a sequence; none where the data is not there.
-    fn real(name: &str, most: usize, text: impl Fn(&str) -> String) -> Vec<Vec<u32>> {
-        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data").join(name);
-        let format = if name.ends_with("csv") { Format::Text } else { Format::Fasta };
-        let Ok(sources) = resolve(&[path.to_str().unwrap()], Some(format)) else {
-            eprintln!("{} is not there: nothing is checked with it", path.display());
-            return Vec::new();
-        };
-        let fields = Fields::new("text", ItemField::Text);
-        let mut reader = Reader::new(sources.list, ReadOptions::new(fields.clone()));
-        let (mut batch, mut arena, mut texts) = (Batch::new(), Arena::new(), BTreeSet::new());
-        while texts.len() < most && reader.read_batch(&mut batch).unwrap() {
-            let extracted = extract(&batch, &fields, &mut arena);
-            for i in 0..extracted.len() {
-                if let Ok(Item::Text(line)) = extracted.item(i) {
-                    texts.insert(text(line).chars().map(u32::from).collect::<Vec<u32>>());
-                }
-            }
-        }
-        texts.into_iter().filter(|text| !text.is_empty()).take(most).collect()
-    }
-
-    /// Checks the index against all pairs by the same comparison.
-    fn check_real(texts: &[Vec<u32>], limit: Limit) {
-        let index = index_of(texts, limit);
-        let (mut pattern, mut room) = (Pattern::default(), Room::default());
-        for text in 0..texts.len() as u32 {
-            pattern.set(index.texts.chars(text));
-            let mut expected: Vec<(u32, u32)> = Vec::new();
-            for other in (0..texts.len() as u32).filter(|&other| other != text) {
-                let most = limit.edits(index.texts.length(text).max(index.texts.length(other)));
-                expected.extend(pattern.within(index.texts.chars(other), most).map(|edits| (other, edits as u32)));
-            }
-            let mut found = index.near(text, false, &mut room);
-            found.sort_unstable();
-            assert_eq!(found, expected, "{limit:?}");
-        }
-    }
-
-    #[test]
-    fn nothing_is_missed_of_real_names_records_and_amplicons() {
-        let column = |column: usize| move |line: &str| line.split(',').nth(column).unwrap_or("").trim().to_owned();
-        for number in [1, 2, 4, 6] {
-            check_real(&real("febrl/dataset4b.csv", 3000, column(number)), Limit::Edits(2));
-        }
-        let whole =
-            real("febrl/dataset1.csv", 1000, |line| line.split_once(',').map_or("", |(_, rest)| rest).to_owned());
-        for limit in [Limit::Edits(2), Limit::Edits(6), Limit::Similarity(0.9), Limit::Similarity(0.75)] {
-            check_real(&whole, limit);
-        }
-        let amplicons = real("dna/BioMarKs50k.fsa.gz", 1500, str::to_owned);
-        for limit in [Limit::Edits(2), Limit::Similarity(0.97)] {
-            check_real(&amplicons, limit);
-        }
     }
 }
