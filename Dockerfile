@@ -7,6 +7,8 @@ COPY . .
 RUN cargo build --release --locked --package nearset-cli
 
 FROM debian:bookworm-slim
+# Whom to trust where files are read from https:// and stores.
+RUN apt-get update && apt-get install --yes --no-install-recommends ca-certificates && rm -rf /var/lib/apt/lists/*
 COPY --from=build /build/target/release/nearset /usr/local/bin/nearset
 COPY LICENSE-MIT LICENSE-APACHE /usr/share/doc/nearset/
 RUN nearset man /usr/local/share/man/man1

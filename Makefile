@@ -5,6 +5,7 @@
 test: check
 	cargo test --workspace --exclude nearset-valkey --quiet
 	crates/nearset-cli/test.sh
+	crates/nearset-records/test.sh
 	crates/nearset-valkey/test.sh
 	crates/nearset-python/test.sh
 	python3 -m unittest discover -s bench
@@ -19,13 +20,15 @@ quick:
 	cargo test --package nearset-records --test files --quiet
 	cargo test --package nearset-cli --test docs --test program --quiet -- --skip killed --skip unfinished --skip resumed --skip ctrl_c
 
-QUICK = --package nearset-theory --package nearset --package nearset-view --package nearset-records --package nearset-jobs --package nearset-cli
+QUICK = --package nearset-theory --package nearset --package nearset-view --package nearset-pictures --package nearset-records --package nearset-jobs --package nearset-cli
 
 # The server's module needs clang: its own test.sh sees to that, and checks it.
+# Records are built once more without the feature `remote`, which the program has.
 # Of the library 350 items are public at most, and 24 more with the feature that only servers turn on.
 check:
 	cargo fmt --all --check
 	cargo clippy --workspace --exclude nearset-valkey --all-targets --quiet -- -D warnings
+	cargo clippy --package nearset-records --all-targets --quiet -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --exclude nearset-valkey --lib --no-deps --quiet
 	crates/nearset/public_items.py --most 350
 	cargo doc --package nearset --features server --lib --no-deps --quiet --target-dir target/doc-server
@@ -118,6 +121,11 @@ bench-edits:
 bench-records:
 	python3 bench/records.py $(ARGS)
 
+# Pictures and distorted copies of them, by PDQ, beside pdqhash; some 15 minutes. ARGS=--quick for a sample.
+.PHONY: bench-pictures
+bench-pictures:
+	python3 bench/pictures.py $(ARGS)
+
 # All near pairs of the licence texts, by nearset and its peers; ARGS=--quick for a sample.
 bench-pairs:
 	python3 bench/pairs.py $(ARGS)
@@ -147,6 +155,11 @@ bench-service:
 .PHONY: bench-templates
 bench-templates:
 	python3 bench/templates.py $(ARGS)
+
+# Four shards from a web server on this machine, beside the same as files; some 5 minutes. nginx is installed where it is missing.
+.PHONY: bench-remote
+bench-remote:
+	python3 bench/remote.py $(ARGS)
 
 # A library that is extended batch by batch: what each batch costs.
 .PHONY: bench-library

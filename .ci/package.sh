@@ -4,7 +4,7 @@
 set -euo pipefail
 . "$(dirname "$0")/environment.sh"
 cd "$root"
-crates=(nearset-theory nearset nearset-view nearset-records nearset-jobs nearset-cli)
+crates=(nearset-theory nearset-pictures nearset nearset-view nearset-records nearset-jobs nearset-cli)
 version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
 grep -q "^## $version" CHANGELOG.md || { echo "CHANGELOG.md does not tell about $version" >&2; exit 1; }
 

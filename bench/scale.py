@@ -76,7 +76,7 @@ def memory_of(text: str) -> float:
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--documents", type=int, default=3_000_000, help="how many (default 3,000,000)")
-    arguments.add_argument("--memory", default="", help="the budget (default: a third of 108 bytes a document)")
+    arguments.add_argument("--memory", default="", help="the budget (default: a third of 108 bytes per document)")
     options = arguments.parse_args()
     build = ["cargo", "build", "--release", "--quiet", "-p", "nearset-cli", "-p", "bench-texts"]
     subprocess.run(build, cwd=ROOT, check=True)

@@ -86,7 +86,7 @@ fn in_flags(cure: Cure) -> String {
         Cure::ChangeBack => "change it back, or start again without --resume, with --force".into(),
         Cure::SaveToFileOrKeepFirst => "save it to a file first, or use --keep first".into(),
         Cure::MakeRoom => {
-            "make room there, name another folder by --scratch, or unpack the inputs first, which are then read in place".into()
+            "make room there, name another folder by --scratch, or unpack or fetch the inputs first, which are then read in place".into()
         }
         Cure::LessMemory => {
             "use a machine with more memory, say by --memory how much the run may take, split the corpus, or decide by a filter alone with \

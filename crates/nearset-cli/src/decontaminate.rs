@@ -140,7 +140,7 @@ impl Args {
         if !self.background.is_empty() {
             options.background = sources_of(&self.background, self.input.format, self.running.quiet)?.list;
         }
-        let paths = |sources: &[Source]| sources.iter().filter_map(|source| source.path().map(PathBuf::from)).collect();
+        let paths = |sources: &[Source]| sources.iter().filter_map(Source::place).collect();
         let mut protected: Vec<PathBuf> = paths(&items);
         protected.extend(paths(&options.background));
         Ok((Benchmark::read(&items, options)?, protected))
@@ -216,7 +216,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
     };
     let total = sources.total_bytes();
     let mut not_replaced = protected.clone();
-    not_replaced.extend(sources.list.iter().filter_map(|source| source.path().map(PathBuf::from)));
+    not_replaced.extend(sources.list.iter().filter_map(Source::place));
     let saving = args.saving(finder.benchmark(), not_replaced)?;
     let run = Decontaminate::prepare(sources.list, &finder, args.options(protected))?;
     if !args.running.quiet {

@@ -76,7 +76,7 @@ pub struct Args {
 
     /// Where kept records go, in the format of the input and compressed by its extension (.gz, .zst, .bz2, .xz). A folder, or a name that
     /// ends in /, has one file per input, each with its input's name and compression. - is standard output; pipes and devices are written
-    /// through, and take no --force
+    /// through, and take no --force. An object such as s3://BUCKET/KEY appears when all of it was sent; such a run can't be resumed
     #[arg(short, long, value_name = "OUT", required_unless_present = "dry_run")]
     output: Option<PathBuf>,
 

@@ -138,7 +138,7 @@ impl GoalOptions {
             RequestError::NearNotBelowFar { near, far, .. } => Usage(format!(
                 "--near {near} must be smaller than --far {far}: {metric} counts distance, and what is nearer is less distant"
             )),
-            RequestError::OutOfRange { what, source } => Usage(format!("--{what}: {source}")),
+            RequestError::OutOfRange { what, cause } => Usage(format!("--{what}: {cause}")),
             RequestError::NoFar { metric } => {
                 Usage(format!("--far is needed for {metric}: from where on are items not near?"))
             }

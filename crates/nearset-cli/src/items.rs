@@ -4,7 +4,9 @@ use anyhow::{Context, Result, bail};
 use nearset::{Item, Metric, MetricName, Shape, Symbols};
 use nearset_jobs::run::RunError;
 use nearset_records::extract::item_field;
-use nearset_records::{Arena, Batch, Fields, ItemField, ReadOptions, Reader, RecordError, Sources, chain, extract};
+use nearset_records::{
+    Arena, Batch, Fields, InputError, ItemField, ReadOptions, Reader, RecordError, Sources, chain, extract,
+};
 
 use crate::goal::length_option;
 use crate::options::{Input, OnError, Usage};
@@ -26,6 +28,9 @@ pub fn fields_for(input: &Input, field: Option<&str>, metric: Metric) -> Result<
     Ok(input.fields(field.unwrap_or(usual_field(kind)), kind))
 }
 
+/// Records that are looked at for one that tells how long items are.
+const LOOKED_AT: usize = 1000;
+
 /// Returns the metric over the inputs' items, whose length the first item tells where `shape` does not.
 pub fn metric_of_inputs(
     name: MetricName,
@@ -45,7 +50,8 @@ pub fn metric_of_inputs(
     }
     let mut reader = Reader::new(sources.list.clone(), ReadOptions::new(fields.clone()));
     let (mut batch, mut arena) = (Batch::new(), Arena::new());
-    while reader.read_batch(&mut batch)? {
+    let (mut looked_at, mut first_error) = (0, None);
+    while looked_at < LOOKED_AT && reader.read_batch(&mut batch)? {
         let extracted = extract(&batch, &fields, &mut arena);
         let length = (0..extracted.len()).find_map(|i| match extracted.item(i) {
             Ok(Item::Bits(bits)) => Some(bits.len()),
@@ -57,9 +63,13 @@ pub fn metric_of_inputs(
             let length = u32::try_from(length).context("items of more than 2^32 components")?;
             return Ok(name.with(Shape { length: Some(length), ..shape })?);
         }
+        looked_at += extracted.len();
         if let Some(Err(error)) = (!extracted.is_empty()).then(|| extracted.item(0)) {
-            return Err(error.clone().into());
+            first_error.get_or_insert_with(|| error.clone());
         }
+    }
+    if let Some(error) = first_error {
+        return Err(error.into());
     }
     bail!("the inputs hold no item: there is nothing to build from")
 }
@@ -67,7 +77,7 @@ pub fn metric_of_inputs(
 /// Returns a word about inputs that plainly hold something else than texts: hashes in the text field, or no text but a hash.
 pub fn other_content(input: &Input, sources: &Sources, fields: &Fields) -> Option<String> {
     /// Records that are looked at.
-    const LOOKED_AT: usize = 32;
+    const FEW: usize = 32;
     /// Digits of the shortest hash.
     const FEWEST_DIGITS: usize = 16;
     if fields.kind != ItemField::Text || sources.list.iter().any(|source| source.bytes.is_none()) {
@@ -83,7 +93,7 @@ pub fn other_content(input: &Input, sources: &Sources, fields: &Fields) -> Optio
             Ok(Item::Text(text)) => Ok(text.to_owned()),
             _ => Err(()),
         };
-        Some((0..extracted.len().min(LOOKED_AT)).map(text).collect())
+        Some((0..extracted.len().min(FEW)).map(text).collect())
     };
     let digits = |texts: &[Result<String, ()>]| {
         let digits = |text: &Result<String, ()>| {
@@ -132,7 +142,9 @@ impl Faults {
 
     /// Takes note of any error.
     pub fn note(&mut self, error: anyhow::Error) -> Result<()> {
-        if self.on_error == OnError::Fail {
+        // What can't be reached now is not damaged.
+        let is_remote = error.downcast_ref().is_some_and(InputError::is_remote);
+        if self.on_error == OnError::Fail || is_remote {
             return Err(error);
         }
         self.count += 1;

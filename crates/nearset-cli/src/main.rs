@@ -11,6 +11,7 @@ mod decontaminate;
 mod dedup;
 mod explore;
 mod goal;
+mod hash;
 mod info;
 mod items;
 mod join;
@@ -41,6 +42,7 @@ enum Command {
     Decontaminate(decontaminate::Args),
     Pairs(pairs::Args),
     Cluster(cluster::Args),
+    Hash(hash::Args),
     Plan(plan::Args),
     Build(build::Args),
     Query(query::Args),
@@ -59,6 +61,7 @@ fn main() -> ExitCode {
         Command::Decontaminate(args) => ("decontaminate", decontaminate::run(args)),
         Command::Pairs(args) => ("pairs", pairs::run(args)),
         Command::Cluster(args) => ("cluster", cluster::run(args)),
+        Command::Hash(args) => ("hash", hash::run(args)),
         Command::Plan(args) => ("plan", plan::run(args)),
         Command::Build(args) => ("build", build::run(args)),
         Command::Query(args) => ("query", query::run(args)),

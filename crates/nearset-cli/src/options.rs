@@ -9,7 +9,7 @@ use nearset::family::WorkLimit;
 use nearset_jobs::run::RunOptions;
 use nearset_jobs::{FilterFile, FilterFileError};
 use nearset_records::format::known_formats;
-use nearset_records::input::expect_id_field;
+use nearset_records::input::{expect_id_field, name_by_file};
 use nearset_records::{Fields, Format, ItemField, OutputFile, OutputOptions, Sources, chain, output, resolve};
 
 use crate::show::{self, NOTE, WARNING};
@@ -17,7 +17,7 @@ use crate::show::{self, NOTE, WARNING};
 /// What is read.
 #[derive(Args)]
 pub struct Input {
-    /// Files, folders, quoted globs, or - for standard input
+    /// Files, folders, quoted globs, s3://, gs://, az:// or https:// URLs of these, or - for standard input
     #[arg(required = true, value_name = "IN")]
     pub inputs: Vec<String>,
 
@@ -27,12 +27,19 @@ pub struct Input {
     /// The field or column of the id; where a record has none, its id is file:line [default: id]
     #[arg(long, value_name = "NAME")]
     pub id_field: Option<String>,
+
+    /// A text file with the ids of an array's rows, one per line in their order
+    #[arg(long, value_name = "FILE", conflicts_with = "id_field")]
+    pub ids: Option<PathBuf>,
 }
 
 impl Input {
     /// Returns the files that are meant, with a word about those that are passed over.
     pub fn sources(&self, quiet: bool) -> Result<Sources> {
-        let sources = sources_of(&self.inputs, self.format, quiet)?;
+        let mut sources = sources_of(&self.inputs, self.format, quiet)?;
+        if let Some(path) = &self.ids {
+            name_by_file(&mut sources.list, path)?;
+        }
         if let Some(field) = &self.id_field {
             expect_id_field(&sources.list, field)?;
         }
@@ -55,6 +62,13 @@ pub fn sources_of(inputs: &[String], format: Option<Format>, quiet: bool) -> Res
     if !quiet && let Some(first) = sources.skipped.first() {
         let count = sources.skipped.len();
         anstream::eprintln!("{NOTE} {count} files of no known format were passed over, such as {}", first.display());
+    }
+    if !quiet && let Some(first) = sources.skipped_pictures.first() {
+        let count = sources.skipped_pictures.len();
+        anstream::eprintln!(
+            "{NOTE} {count} pictures beside other records were passed over, such as {}: --format picture reads pictures only",
+            first.display()
+        );
     }
     Ok(sources)
 }

@@ -117,8 +117,14 @@ fn draw(progress: &Progress, total: Option<u64>, done: &AtomicBool) {
     while !done.load(Ordering::Relaxed) {
         let mut message = format!("{} records", count(read(&progress.records)));
         let rate = read(&progress.bytes) as f64 / 1e6 / bar.elapsed().as_secs_f64().max(0.1);
-        let _ = write!(message, ", {rate:.0} MB/s, {} near", count(read(&progress.removed)));
-        let _ = write!(message, ", filter {}", bytes(read(&progress.filter_bytes)));
+        let _ = write!(message, ", {rate:.0} MB/s");
+        let (near, filter) = (read(&progress.removed), read(&progress.filter_bytes));
+        if near > 0 {
+            let _ = write!(message, ", {} near", count(near));
+        }
+        if filter > 0 {
+            let _ = write!(message, ", filter {}", bytes(filter));
+        }
         let faulty = read(&progress.faulty);
         if faulty > 0 {
             let _ = write!(message, ", {} unreadable", count(faulty));

@@ -6,13 +6,11 @@
 //! at its end; the estimate then has headroom. It may differ where the same records are split otherwise, so state the
 //! capacity if you need the same bytes for those too.
 
-use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom};
-use std::path::Path;
+use std::io;
 use std::sync::Arc;
 
 use nearset_records::format::Compression;
-use nearset_records::input::{Batch, ReadOptions, Reader, Source};
+use nearset_records::input::{Batch, Places, ReadOptions, Reader, Source, expect_soon};
 
 /// The most bytes of plain lines that are counted: a fraction of a second.
 const COUNT_LINES: u64 = 1 << 30;
@@ -26,6 +24,12 @@ const SAMPLED_FILES: usize = 64;
 /// Places in a plain file, and bytes at each.
 const WINDOWS: u64 = 256;
 const WINDOW: u64 = 64 << 10;
+
+/// Places in an object: each takes a request.
+const REMOTE_WINDOWS: u64 = 16;
+
+/// The most bytes of an object that are fetched in order to count or to sample.
+const REMOTE: u64 = 1 << 20;
 
 /// Uncompressed bytes from the start of a compressed file: the only place of it that can be read without all before.
 const PREFIX: u64 = 16 << 20;
@@ -101,7 +105,9 @@ fn look(sources: &[Source], options: &ReadOptions, effort: Effort) -> Survey {
     let exact_all = sources.iter().all(|source| count.is_exact(source));
     let step = if exact_all { 1 } else { sources.len().div_ceil(SAMPLED_FILES).max(1) };
     let (mut seen, mut seen_bytes, mut sampled, mut copied) = (0.0, 0u64, false, 0.0);
-    for source in sources.iter().step_by(step) {
+    let looked_at: Vec<&Source> = sources.iter().step_by(step).collect();
+    for (i, source) in looked_at.iter().enumerate() {
+        expect_soon(looked_at[i..].iter().copied());
         let Some(bytes) = source.bytes else { continue };
         let (Found { records, raw_bytes }, exact) = count.records_in(source, options, bytes);
         sampled |= !exact;
@@ -143,6 +149,7 @@ impl Count {
     fn is_exact(&self, source: &Source) -> bool {
         match source.format {
             format if format.states_records() => true,
+            _ if source.is_remote() => source.bytes.is_some_and(|bytes| bytes <= REMOTE),
             format if format.is_one_line() && source.compression == Compression::None => self.lines,
             _ => self.records,
         }
@@ -151,51 +158,56 @@ impl Count {
     /// Returns how many records a source has, and whether that is exact.
     fn records_in(&self, source: &Source, options: &ReadOptions, bytes: u64) -> (Found, bool) {
         let exact = self.is_exact(source);
-        let Some(path) = source.path() else {
-            return (Found { records: 0.0, raw_bytes: 0.0 }, true);
-        };
+        let prefix = if source.is_remote() { self.prefix.min(REMOTE) } else { self.prefix };
         let records = match source.format {
             format if format.states_records() => {
                 let records = source.stated_records().unwrap_or(0) as f64;
-                let start = read_records(source, options, self.prefix.min(1 << 20), bytes);
+                // A file that is one record need not be read to know its length.
+                if !format.is_columnar() && source.compression == Compression::None {
+                    return (Found { records, raw_bytes: bytes as f64 }, exact);
+                }
+                let start = read_records(source, options, prefix.min(1 << 20), bytes);
                 let raw_bytes = records * start.raw_bytes / start.records.max(1.0);
                 return (Found { records, raw_bytes }, exact);
             }
             format if format.is_one_line() && source.compression == Compression::None => {
                 if exact {
-                    count_lines(path)
+                    count_lines(source)
                 } else {
-                    sample_lines(path, bytes)
+                    sample_lines(source, bytes)
                 }
             }
-            _ => return (read_records(source, options, if exact { u64::MAX } else { self.prefix }, bytes), exact),
+            _ => return (read_records(source, options, if exact { u64::MAX } else { prefix }, bytes), exact),
         };
         (Found { records: records.unwrap_or(0.0), raw_bytes: bytes as f64 }, exact)
     }
 }
 
-fn count_lines(path: &Path) -> io::Result<f64> {
-    let mut file = File::open(path)?;
-    let mut buffer = vec![0; 1 << 18];
-    let (mut lines, mut open) = (0usize, false);
+fn count_lines(source: &Source) -> io::Result<f64> {
+    let mut file = Places::open(source, &[])?;
+    let mut buffer = Vec::new();
+    let (mut lines, mut open, mut at) = (0usize, false, 0);
     loop {
-        let read = file.read(&mut buffer)?;
-        let Some(last) = buffer[..read].last() else {
+        buffer.clear();
+        at += file.read(at, 1 << 18, &mut buffer)? as u64;
+        let Some(last) = buffer.last() else {
             return Ok((lines + usize::from(open)) as f64);
         };
         open = *last != b'\n';
-        lines += memchr::memchr_iter(b'\n', &buffer[..read]).count();
+        lines += memchr::memchr_iter(b'\n', &buffer).count();
     }
 }
 
-fn sample_lines(path: &Path, bytes: u64) -> io::Result<f64> {
-    let mut file = File::open(path)?;
+fn sample_lines(source: &Source, bytes: u64) -> io::Result<f64> {
+    let windows = if source.is_remote() { REMOTE_WINDOWS } else { WINDOWS };
+    let place = |window: u64| bytes.saturating_sub(WINDOW) / (2 * windows) * (2 * window + 1);
+    let places: Vec<u64> = (0..windows).map(place).collect();
+    let mut file = Places::open(source, &places)?;
     let mut buffer = Vec::new();
     let (mut lines, mut seen) = (0usize, 0usize);
-    for window in 0..WINDOWS {
-        file.seek(SeekFrom::Start(bytes.saturating_sub(WINDOW) / (2 * WINDOWS) * (2 * window + 1)))?;
+    for place in places {
         buffer.clear();
-        seen += file.by_ref().take(WINDOW).read_to_end(&mut buffer)?;
+        seen += file.read(place, WINDOW, &mut buffer)?;
         lines += memchr::memchr_iter(b'\n', &buffer).count();
     }
     Ok(if seen == 0 { 0.0 } else { lines as f64 * bytes as f64 / seen as f64 })
@@ -221,6 +233,7 @@ mod tests {
     use super::*;
     use nearset_records::extract::{Fields, ItemField};
     use nearset_records::input::resolve;
+    use std::path::Path;
 
     fn estimated(files: &[(&str, Vec<u8>)]) -> Capacity {
         let folder = tempfile::tempdir().unwrap();
@@ -275,7 +288,8 @@ mod tests {
         let path = folder.path().join("a.txt");
         std::fs::write(&path, &bytes).unwrap();
         let truth = ((1 << 20) + (20 << 10)) as f64;
-        let found = sample_lines(&path, bytes.len() as u64).unwrap();
+        let source = resolve(&[path.to_str().unwrap()], None).unwrap().list.remove(0);
+        let found = sample_lines(&source, bytes.len() as u64).unwrap();
         assert!((found / truth - 1.0).abs() < 0.1, "{found} for {truth}");
     }
 }

@@ -4,6 +4,7 @@
 //! - [`decontaminate`]: benchmark items inside records, by how much of an item is in a window of a text.
 //! - [`dedup`]: near-duplicates out of a corpus, in one pass, by a filter.
 //! - [`join`]: near pairs, clusters and verified removal: texts are compared exactly, by reading them again.
+//! - `hash`, with the feature `pictures`: the hashes of pictures.
 //! - [`query`]: records screened against a filter.
 //! - [`library`]: what earlier runs kept, for later ones to compare with.
 //! - [`background`]: how far apart a file's items lie.
@@ -25,6 +26,8 @@ pub mod capacity;
 pub mod decontaminate;
 pub mod dedup;
 pub mod filter_file;
+#[cfg(feature = "pictures")]
+pub mod hash;
 pub mod in_order;
 pub mod join;
 pub mod library;

@@ -100,7 +100,7 @@ impl fmt::Display for Cure {
             Cure::SaveToFile => "save it to a file first",
             Cure::SaveToFileOrKeepFirst => "save it to a file first, or keep the first record of each family",
             Cure::MakeRoom => {
-                "make room there, name another folder for them, or unpack the inputs first, which are then read in place"
+                "make room there, name another folder for them, or unpack or fetch the inputs first, which are then read in place"
             }
             Cure::LessMemory => "use a machine with more memory, split the corpus, or decide by a filter of fixed size",
             Cure::AllowOverfull => "allow it to be overfull",

@@ -10,6 +10,7 @@ use nearset::ItemError;
 
 use crate::cure::Cure;
 use crate::format::{Format, KNOWN_PACKINGS, UnknownFormat, known_extensions};
+use crate::remote::RemoteError;
 
 /// Why an input cannot be read, or not to its end.
 #[derive(Debug, thiserror::Error)]
@@ -32,6 +33,16 @@ pub enum InputError {
         #[source]
         cause: io::Error,
     },
+    #[error("{name}: cannot be reached")]
+    Remote {
+        name: Arc<str>,
+        #[source]
+        cause: RemoteError,
+    },
+    #[error(
+        "{name}: is packed with {packing}, which its name does not tell: name it so, as in .jsonl.{packing}, or name the object itself"
+    )]
+    PackedObject { name: Arc<str>, packing: &'static str },
     #[error("{}: the extension tells no format (known: {})", path.display(), known_extensions())]
     UnknownExtension { path: PathBuf },
     #[error(
@@ -76,6 +87,14 @@ pub enum InputError {
     MissingIdField { name: Arc<str>, field: String, found: Vec<String> },
     #[error("{name}: holds vectors, and {wanted} are needed here")]
     HoldsVectors { name: Arc<str>, wanted: &'static str },
+    #[error("a file of ids names the records of one array, and {found} inputs are given: name one")]
+    IdsOfOne { found: usize },
+    #[error(
+        "{name}: records of {format} have room for ids of their own, and a file of ids is for arrays: put them into a field"
+    )]
+    IdsInside { name: Arc<str>, format: Format },
+    #[error("{name}: {records} records or more, and {ids} ids: one id per record is needed, in the same order")]
+    WrongIds { name: Arc<str>, records: u64, ids: u64 },
     #[error("{name}: the header line is broken")]
     BadHeader {
         name: Arc<str>,
@@ -157,6 +176,12 @@ pub enum OutputError {
         #[source]
         cause: parquet::errors::ParquetError,
     },
+    #[error("{}: cannot be written", path.display())]
+    Remote {
+        path: PathBuf,
+        #[source]
+        cause: RemoteError,
+    },
     #[error(transparent)]
     Input(#[from] InputError),
     #[error(transparent)]
@@ -167,6 +192,9 @@ impl OutputError {
     /// Turns an I/O error on `path` into what it means to the user.
     pub fn from_io(path: &std::path::Path, cause: io::Error) -> Self {
         let path = path.to_owned();
+        if let Some(cause) = cause.get_ref().and_then(|cause| cause.downcast_ref::<RemoteError>()) {
+            return OutputError::Remote { path, cause: cause.clone() };
+        }
         match cause.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => OutputError::NoSpace { path },
             io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => OutputError::NoPermission { path },
@@ -180,7 +208,7 @@ impl OutputError {
 pub struct RecordError {
     /// The file's name.
     pub name: Arc<str>,
-    /// The line that the record starts on, from 1; the row where there are no lines.
+    /// The line that the record starts on, from 1; the row where there are no lines; 0 where the file is one record.
     pub line: u64,
     /// What is wrong.
     pub fault: RecordFault,
@@ -221,6 +249,9 @@ pub enum RecordFault {
     ExtraCells { found: usize, columns: usize },
     #[error("{why}")]
     BadSequence { why: &'static str },
+    #[cfg(feature = "pictures")]
+    #[error(transparent)]
+    Picture(#[from] nearset_pictures::PictureError),
     #[error("field {field:?}")]
     BadHex {
         field: String,
@@ -248,7 +279,10 @@ pub enum RecordFault {
 
 impl fmt::Display for RecordError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}: {}", self.name, self.line, self.fault)
+        match self.line {
+            0 => write!(f, "{}: {}", self.name, self.fault),
+            line => write!(f, "{}:{line}: {}", self.name, self.fault),
+        }
     }
 }
 
@@ -260,6 +294,20 @@ impl Error for RecordError {
 }
 
 impl InputError {
+    /// Returns whether all of it may be there at another time, so that nothing of it must be left out now.
+    pub fn is_remote(&self) -> bool {
+        matches!(self, InputError::Remote { .. })
+    }
+
+    /// Turns an error of reading on, after so many bytes, into what it means to the user.
+    pub(crate) fn from_io(name: &Arc<str>, read: u64, cause: io::Error) -> Self {
+        let name = Arc::clone(name);
+        match cause.get_ref().and_then(|cause| cause.downcast_ref::<RemoteError>()) {
+            Some(cause) => InputError::Remote { name, cause: cause.clone() },
+            None => InputError::Read { name, read, cause },
+        }
+    }
+
     /// Returns what can be done about it.
     pub fn cure(&self) -> Option<Cure> {
         match self {

@@ -1,10 +1,11 @@
 //! Records in and out of files.
 //!
 //! - [`mod@format`]: what a file holds and how it is packed, by its name.
-//! - [`input`]: files, folders, globs and the pipe as one ordered list, read in batches of whole records.
+//! - [`input`]: files, folders, globs, objects and the pipe as one ordered list, read in batches of whole records.
 //! - [`mod@extract`]: texts, bit strings, vectors and ids out of a batch.
 //! - [`output`]: kept records byte for byte, in files that appear whole or not at all, and can be continued behind a checkpoint.
 //! - [`error`], [`cure`]: what can go wrong, and what a user can do about it.
+//! - [`remote`]: files that are not here, but in object stores and on web servers.
 //! - [`resume`], [`scratch`]: the state of an unfinished run, and room for what is read again.
 //!
 //! One thread reads, many extract, one writes in order: batches own their bytes and carry their position, so nothing here
@@ -34,6 +35,7 @@ pub mod extract;
 pub mod format;
 pub mod input;
 pub mod output;
+pub mod remote;
 pub mod resume;
 pub mod scratch;
 

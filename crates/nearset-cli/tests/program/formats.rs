@@ -181,3 +181,21 @@ fn two_strains_share_nearly_all_of_their_kmers() {
     // .950 by a separate count of canonical 21-mers; names of sequences are cut, too.
     assert!((similarity - 0.950).abs() < 0.001, "{text}");
 }
+
+#[test]
+fn rows_of_an_array_are_called_by_a_file_of_ids() {
+    let shop = Workshop::new();
+    // As `numpy.save` writes 3 x 2 whole numbers of 16 bits.
+    let text = "{'descr': '<i2', 'fortran_order': False, 'shape': (3, 2), }";
+    let mut array = b"\x93NUMPY\x01\x00\x76\x00".to_vec();
+    array.extend_from_slice(format!("{text:117}\n").as_bytes());
+    array.extend([1i16, 0, 2, 0, 0, 7].into_iter().flat_map(i16::to_le_bytes));
+    shop.write("vectors.npy", array);
+    shop.write("names.txt", "one\ntwo\nthree\n");
+    shop.ok("pairs vectors.npy --ids names.txt --metric cosine --near 0.9 -o pairs.tsv -q");
+    assert_eq!(shop.text("pairs.tsv"), "a\tb\tsimilarity\none\ttwo\t1\n");
+    shop.write("names.txt", "one\ntwo\n");
+    let told = shop.run("pairs vectors.npy --ids names.txt --metric cosine --near 0.9 -o none.tsv").stderr();
+    assert!(told.contains("vectors.npy: 3 records or more, and 2 ids"), "{told}");
+    assert_eq!(shop.run("pairs vectors.npy --ids names.txt --id-field id --metric cosine --near 0.9").code(), 2);
+}

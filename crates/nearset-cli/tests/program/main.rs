@@ -12,8 +12,11 @@ mod join;
 mod library;
 mod metrics;
 mod outputs;
+mod pictures;
 mod plan;
 mod reference;
+#[cfg(feature = "remote")]
+mod remote;
 mod report;
 mod resume;
 mod search;

@@ -4,8 +4,7 @@
 //! several places, of others the first ones.
 //! Limit: what is common only elsewhere is not learnt. Its lists fill up, and records that they cut short are counted.
 
-use std::fs::File;
-use std::io::{Read, Seek, SeekFrom, Write};
+use std::io::Write;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
@@ -14,7 +13,7 @@ use crossbeam_channel::{RecvTimeoutError, bounded};
 use nearset::Shingler;
 use nearset::index::CommonShingles;
 use nearset::item::append_sorted;
-use nearset_records::input::{Location, peek_stdin};
+use nearset_records::input::{Location, Places, expect_soon, peek_stdin};
 use nearset_records::{Arena, Batch, Compression, Fields, Format, Position, ReadOptions, Reader, Source, extract};
 
 use super::stream::{shingle, text_of};
@@ -57,8 +56,9 @@ pub(super) fn learn(
     let sampled: Vec<&Source> = sources.iter().step_by(sources.len().div_ceil(MOST_SOURCES).max(1)).collect();
     let total_bytes: u64 = sources.iter().filter_map(|source| source.bytes).sum();
     let mut sample = Sample { sets: Vec::new(), ends: vec![0], shingles: Vec::new(), text_bytes: 0 };
-    for source in &sampled {
+    for (i, source) in sampled.iter().enumerate() {
         progress.go_on()?;
+        expect_soon(sampled[i..].iter().copied());
         let most = (MOST_RECORDS / sampled.len()).max(1);
         match (source.bytes, &source.location) {
             (Some(bytes), _) => sample.read((*source).clone(), bytes, most, fields, shingler),
@@ -85,13 +85,16 @@ struct Sample {
 fn starts(source: &Source, bytes: u64) -> Vec<Position> {
     let mut starts = vec![Position::default()];
     let is_seekable = source.compression == Compression::None && matches!(source.format, Format::Jsonl | Format::Text);
-    let Some(path) = source.path().filter(|_| is_seekable && bytes >= 1 << 20) else { return starts };
-    let Ok(mut file) = File::open(path) else { return starts };
-    let mut head = vec![0; 64 << 10];
-    for place in 1..PLACES {
-        let from = bytes / PLACES * place;
-        let read = file.seek(SeekFrom::Start(from)).and_then(|_| file.read(&mut head));
-        let line_end = read.ok().and_then(|read| head[..read].iter().position(|&byte| byte == b'\n'));
+    if !is_seekable || bytes < 1 << 20 {
+        return starts;
+    }
+    let places: Vec<u64> = (1..PLACES).map(|place| bytes / PLACES * place).collect();
+    let Ok(mut file) = Places::open(source, &places) else { return starts };
+    let mut head = Vec::new();
+    for from in places {
+        head.clear();
+        let read = file.read(from, 64 << 10, &mut head);
+        let line_end = read.ok().and_then(|_| head.iter().position(|&byte| byte == b'\n'));
         if let Some(end) = line_end {
             // Lines and records are not counted here: nobody is told where a sample came from.
             starts.push(Position { source: 0, record: 1, line: 2, offset: from + end as u64 + 1 });

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::time::UNIX_EPOCH;
 
 use nearset_records::{Fields, ItemField, Source};
 
@@ -116,7 +115,7 @@ impl RunOptions {
         note("the number of inputs", sources.len().to_string());
         for (i, source) in sources.iter().enumerate() {
             note(&format!("input {}", i + 1), format!("{} ({})", source.name, source.format));
-            note(&state_of_input(i), source.path().map(of_file).unwrap_or_default());
+            note(&state_of_input(i), source.state());
         }
         all
     }
@@ -130,16 +129,6 @@ pub(super) fn state_of_input(source: usize) -> String {
 /// Returns a path, or that there is none.
 pub(crate) fn named(path: Option<&Path>) -> String {
     path.map_or_else(|| "none".to_owned(), |path| path.display().to_string())
-}
-
-/// Returns a file's size and time of change.
-pub(crate) fn of_file(path: &Path) -> String {
-    let Ok(metadata) = path.metadata() else {
-        return "unreadable".to_owned();
-    };
-    let changed = metadata.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
-    let nanoseconds = changed.map_or(0, |time| time.as_nanos());
-    format!("{} bytes, changed at {nanoseconds}", metadata.len())
 }
 
 /// Returns the first thing that differs between two fingerprints.

@@ -70,7 +70,7 @@ impl ItemField {
 
 /// What a record's item and id are called. Lines of plain text and rows of arrays have no names and ignore them.
 ///
-/// In JSON and Parquet `meta.text` also means the field `text` of `meta`. In JSON and tables `name,street` also means the texts of both fields, joined
+/// In JSON and Parquet `meta.text` also means the field `text` of `meta`. In JSON, tables and Parquet `name,street` also means the texts of both fields, joined
 /// by a space; what is empty is left out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -183,6 +183,12 @@ impl<'a> Extracted<'a> {
         }
     }
 
+    /// Returns what is known of the picture, where the batch is one that could be read.
+    #[cfg(feature = "pictures")]
+    pub fn picture(&self) -> Option<&'a nearset_pictures::Picture> {
+        self.batch.picture.as_ref()
+    }
+
     /// Returns a fault of record `i`, with its place.
     ///
     /// # Panics
@@ -198,7 +204,10 @@ impl<'a> Extracted<'a> {
     pub fn id(&self, i: usize) -> Cow<'a, str> {
         match self.own_id(i) {
             Some(id) => Cow::Borrowed(id),
-            None if self.batch.format().layout().is_whole_file() => Cow::Borrowed(self.batch.name()),
+            // A file that is one record has no lines.
+            None if self.batch.format().layout().is_whole_file() || self.batch.line(i) == 0 => {
+                Cow::Borrowed(self.batch.name())
+            }
             None => Cow::Owned(format!("{}:{}", self.batch.name(), self.batch.line(i))),
         }
     }
@@ -219,6 +228,7 @@ impl<'a> Extracted<'a> {
 /// Decodes the items and ids of a batch.
 pub fn extract<'a>(batch: &'a Batch, fields: &Fields, arena: &'a mut Arena) -> Extracted<'a> {
     arena.clear();
+    let batch = batch.readable(fields);
     let layout = batch.format().layout();
     let text = layout.is_text(fields.kind).then(|| simdutf8::basic::from_utf8(batch.bytes()).ok()).flatten();
     let position = |name: &str| batch.preamble().columns.iter().position(|column| column == name);
@@ -234,6 +244,12 @@ pub fn extract<'a>(batch: &'a Batch, fields: &Fields, arena: &'a mut Arena) -> E
         let result = match faults.next_if(|(faulty, _)| *faulty == i) {
             Some((_, fault)) => Err(fault.clone()),
             None => layout.extract(&mut decoder, i),
+        };
+        let result = match (result, &batch.stand_in) {
+            (Ok((_, id)), Some(stand_in)) if fields.kind == ItemField::Hex => {
+                decoder.hash(stand_in).map(|item| (item, id))
+            }
+            (result, _) => result,
         };
         match result {
             Ok((item, id)) => {
@@ -457,16 +473,16 @@ impl<'a, 'b> Decoder<'a, 'b> {
         Place::Arena(start..self.arena.text.len())
     }
 
-    /// Returns the numbers of record `i` behind its first `skipped` bytes.
-    pub fn floats(&mut self, i: usize, skipped: usize) -> Place {
+    /// Returns the numbers of record `i` behind its first `skipped` bytes; as a bit string, where hashes are wanted.
+    pub fn row(&mut self, i: usize, skipped: usize) -> Place {
         let raw = &self.batch.raw(i)[skipped..];
-        let wide = self.batch.preamble().element_bytes == 8;
+        if self.fields.kind == ItemField::Hex {
+            self.arena.others.push_bit_bytes(raw);
+            return self.last_item();
+        }
+        let element = self.batch.preamble().element;
         let filled: Result<(), Infallible> = self.arena.others.fill(|vector: &mut Vec<f32>| {
-            if wide {
-                vector.extend(raw.as_chunks::<8>().0.iter().map(|&bytes| f64::from_le_bytes(bytes) as f32));
-            } else {
-                vector.extend(raw.as_chunks::<4>().0.iter().map(|&bytes| f32::from_le_bytes(bytes)));
-            }
+            element.append(raw, vector);
             Ok(())
         });
         let Ok(()) = filled;

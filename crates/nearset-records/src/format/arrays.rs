@@ -1,14 +1,14 @@
-//! Vectors as rows of numbers: NumPy arrays (format version 1 to 3, `numpy.lib.format`) and `.fvecs` files.
+//! Vectors as rows of numbers: NumPy arrays (format version 1 to 3, `numpy.lib.format`), `.fvecs` and `.bvecs` files.
 //!
-//! Of arrays only what a vector per row needs: two dimensions, C order, little-endian 32- or 64-bit floats. All else is refused with
-//! the line of Python that converts it.
+//! Of arrays only what a vector per row needs: two dimensions of little-endian floats or whole numbers. All else is refused with
+//! the line of Python that converts it. Rows of bytes are also bit strings, eight bits per byte, as `numpy.packbits` makes them.
 
 use std::sync::Arc;
 
 use super::layout::{Extraction, Layout, Taken};
 use crate::error::InputError;
 use crate::extract::{Decoder, ItemField};
-use crate::input::{Head, Preamble, ReadOptions, Source, Span};
+use crate::input::{Element, Head, Preamble, ReadOptions, Source, Span};
 
 /// A two-dimensional NumPy array, a vector per row.
 pub(super) struct Npy;
@@ -23,16 +23,36 @@ impl Layout for Npy {
     }
 
     fn preamble(&self, head: &mut Head, source: &Source, options: &ReadOptions) -> Result<Preamble, InputError> {
-        expect_vectors(source, options)?;
         let bad = |why| InputError::BadArray { name: Arc::clone(&source.name), why };
         let cut = || bad("not a NumPy array: it ends within its header".to_owned());
         head.fill_to(12)?;
         let size = NpyHeader::size(&head.bytes).map_err(bad)?.ok_or_else(cut)?;
         head.fill_to(size)?;
         let raw = head.bytes.get(..size).ok_or_else(cut)?;
-        let NpyHeader { rows, dimensions, element_bytes, .. } = NpyHeader::parse(raw).map_err(bad)?;
-        let (raw, row_bytes, rows) = (raw.to_vec(), dimensions * element_bytes, Some(rows));
-        Ok(Preamble { raw, columns: Vec::new(), element_bytes, row_bytes, rows })
+        let NpyHeader { rows, dimensions, element, is_fortran } = NpyHeader::parse(raw).map_err(bad)?;
+        expect_items(source, options, element)?;
+        let (raw, row_bytes) = (raw.to_vec(), dimensions * element.bytes());
+        if is_fortran {
+            let count = usize::try_from(rows).ok().and_then(|rows| rows.checked_mul(row_bytes));
+            let count = count.filter(|&count| count <= options.max_record).ok_or_else(|| {
+                let why = "lies in Fortran order, of which it is too large to be turned: convert it with numpy.ascontiguousarray";
+                bad(why.to_owned())
+            })?;
+            // In steps, so that nothing is made room for that is not there.
+            let mut wanted = size;
+            while wanted < size + count && !head.at_end {
+                wanted = (2 * wanted).max(1 << 20).min(size + count);
+                head.fill_to(wanted)?;
+            }
+            let Some(columns) = head.bytes.get(size..size + count) else {
+                return Err(bad(format!(
+                    "its header promises {rows} rows and they are not there: the file is cut off"
+                )));
+            };
+            let turned = in_rows(columns, dimensions, element.bytes());
+            head.bytes[size..size + count].copy_from_slice(&turned);
+        }
+        Ok(Preamble { raw, columns: Vec::new(), element, row_bytes, rows: Some(rows) })
     }
 
     fn split(&self, preamble: &Preamble, bytes: &[u8], _: bool, spans: &mut Vec<Span>) -> Taken {
@@ -47,7 +67,7 @@ impl Layout for Npy {
     }
 
     fn extract(&self, decoder: &mut Decoder<'_, '_>, i: usize) -> Extraction {
-        Ok((decoder.floats(i, 0), None))
+        Ok((decoder.row(i, 0), None))
     }
 
     fn is_lines(&self) -> bool {
@@ -55,7 +75,7 @@ impl Layout for Npy {
     }
 
     fn is_alike(&self, a: &Preamble, b: &Preamble) -> bool {
-        (a.row_bytes, a.element_bytes) == (b.row_bytes, b.element_bytes)
+        (a.row_bytes, a.element) == (b.row_bytes, b.element)
     }
 
     fn counts_first(&self) -> bool {
@@ -67,30 +87,47 @@ impl Layout for Npy {
     }
 }
 
-/// Vectors of 32-bit floats, each after its own length.
-pub(super) struct Fvecs;
+/// Returns an array that lies column by column row by row.
+fn in_rows(columns: &[u8], dimensions: usize, element_bytes: usize) -> Vec<u8> {
+    let rows = columns.len() / (dimensions * element_bytes).max(1);
+    let mut turned = Vec::with_capacity(columns.len());
+    for row in 0..rows {
+        for column in 0..dimensions {
+            let at = (column * rows + row) * element_bytes;
+            turned.extend_from_slice(&columns[at..at + element_bytes]);
+        }
+    }
+    turned
+}
+
+/// Vectors of numbers, each after its own length.
+pub(super) struct Vecs {
+    pub name: &'static str,
+    pub extensions: &'static [&'static str],
+    pub element: Element,
+}
 
 /// Bytes of a vector's length.
 const LENGTH: usize = 4;
 
-impl Layout for Fvecs {
+impl Layout for Vecs {
     fn name(&self) -> &'static str {
-        "fvecs"
+        self.name
     }
 
     fn extensions(&self) -> &'static [&'static str] {
-        &["fvecs"]
+        self.extensions
     }
 
     fn preamble(&self, _: &mut Head, source: &Source, options: &ReadOptions) -> Result<Preamble, InputError> {
-        expect_vectors(source, options)?;
-        Ok(Preamble { element_bytes: 4, ..Preamble::default() })
+        expect_items(source, options, self.element)?;
+        Ok(Preamble { element: self.element, ..Preamble::default() })
     }
 
     fn split(&self, _: &Preamble, bytes: &[u8], _: bool, spans: &mut Vec<Span>) -> Taken {
         let mut taken = Taken::default();
         while let Some((head, rest)) = bytes[taken.bytes..].split_first_chunk::<LENGTH>() {
-            let width = 4 * u32::from_le_bytes(*head) as usize;
+            let width = self.element.bytes() * u32::from_le_bytes(*head) as usize;
             if rest.len() < width {
                 break;
             }
@@ -106,7 +143,7 @@ impl Layout for Fvecs {
     }
 
     fn extract(&self, decoder: &mut Decoder<'_, '_>, i: usize) -> Extraction {
-        Ok((decoder.floats(i, LENGTH), None))
+        Ok((decoder.row(i, LENGTH), None))
     }
 
     fn is_lines(&self) -> bool {
@@ -115,9 +152,10 @@ impl Layout for Fvecs {
 }
 
 /// Refuses to read vectors where something else is wanted: every record would be at fault, and none of them is.
-fn expect_vectors(source: &Source, options: &ReadOptions) -> Result<(), InputError> {
+fn expect_items(source: &Source, options: &ReadOptions, element: Element) -> Result<(), InputError> {
     match options.fields.kind {
         ItemField::Vector => Ok(()),
+        ItemField::Hex if element == Element::U1 => Ok(()),
         other => Err(InputError::HoldsVectors { name: Arc::clone(&source.name), wanted: other.noun() }),
     }
 }
@@ -127,8 +165,9 @@ fn expect_vectors(source: &Source, options: &ReadOptions) -> Result<(), InputErr
 struct NpyHeader {
     rows: u64,
     dimensions: usize,
-    /// 4 or 8.
-    element_bytes: usize,
+    element: Element,
+    /// Whether columns lie one after the other, rather than rows.
+    is_fortran: bool,
 }
 
 const MAGIC: &[u8] = b"\x93NUMPY";
@@ -164,17 +203,11 @@ impl NpyHeader {
             let quoted = format!("'{key}':");
             text.split_once(&quoted).map(|(_, rest)| rest.trim_start()).ok_or(format!("its header has no {key}"))
         };
-        let element_bytes = match value("descr")?.split('\'').nth(1) {
-            Some("<f4") => 4,
-            Some("<f8") => 8,
-            found => {
-                let found = found.unwrap_or("a record type");
-                return Err(format!("holds {found}, not <f4 or <f8: convert it with array.astype('<f4')"));
-            }
-        };
-        if !value("fortran_order")?.starts_with("False") {
-            return Err("lies in Fortran order: convert it with numpy.ascontiguousarray".to_owned());
-        }
+        let found = value("descr")?.split('\'').nth(1).unwrap_or("a record type");
+        let element = Element::named(found).ok_or_else(|| {
+            format!("holds {found}, not little-endian floats or whole numbers: convert it with array.astype('<f4')")
+        })?;
+        let is_fortran = value("fortran_order")?.starts_with("True");
         let shape = value("shape")?
             .strip_prefix('(')
             .and_then(|rest| rest.split_once(')'))
@@ -193,15 +226,14 @@ impl NpyHeader {
             .ok()
             .filter(|&dimensions| dimensions > 0 && dimensions <= (1 << 24))
             .ok_or_else(|| format!("has {dimensions} dimensions: between 1 and 16,777,216 are read"))?;
-        Ok(Self { rows, dimensions, element_bytes })
+        Ok(Self { rows, dimensions, element, is_fortran })
     }
 
     /// Returns the header of another number of rows, padded to the same size so that it can be written over.
     fn with_rows(header: &[u8], rows: u64) -> Result<Vec<u8>, String> {
         let parsed = Self::parse(header)?;
         let text_start = if header[6] == 1 { 10 } else { 12 };
-        let descr = if parsed.element_bytes == 4 { "<f4" } else { "<f8" };
-        let dimensions = parsed.dimensions;
+        let (descr, dimensions) = (parsed.element.name(), parsed.dimensions);
         let text = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': ({rows}, {dimensions}), }}");
         let room = header.len() - text_start - 1;
         if text.len() > room {

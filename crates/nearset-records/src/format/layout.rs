@@ -3,9 +3,9 @@
 //! A format is one implementation of [`Layout`] and one row of the table in `format`. Everything else asks it.
 
 use crate::error::{InputError, RecordFault};
-use crate::extract::{Decoder, ItemField, Place};
+use crate::extract::{Decoder, Fields, ItemField, Place};
 use crate::format::Format;
-use crate::input::{Head, Preamble, ReadOptions, Source, Span};
+use crate::input::{Batch, Head, Preamble, ReadOptions, Source, Span};
 
 /// An item and, where the record has one, its id.
 pub(crate) type Extraction = Result<(Place, Option<Place>), RecordFault>;
@@ -49,6 +49,21 @@ pub(crate) trait Layout: Sync {
     /// Returns whether records are UTF-8, given what their items are.
     fn is_text(&self, _: ItemField) -> bool {
         true
+    }
+
+    /// Returns what makes lines of JSON of a batch, for formats whose records are read and written so.
+    fn to_lines(&self) -> Option<fn(&Batch, &Fields) -> Batch> {
+        None
+    }
+
+    /// Returns the longest record that is read.
+    fn longest(&self) -> usize {
+        usize::MAX
+    }
+
+    /// Returns whether a file's first bytes are those of this format; `None` where they tell nothing.
+    fn is_told_by(&self, _: &[u8]) -> Option<bool> {
+        None
     }
 
     /// Decodes the item and the id of record `i`.

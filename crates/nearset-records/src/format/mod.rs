@@ -12,9 +12,13 @@ mod fasta;
 mod layout;
 mod lines;
 mod parquet;
+#[cfg(feature = "pictures")]
+mod picture;
 mod table;
 
 pub(crate) use layout::{Adding, Layout};
+
+use crate::input::Element;
 
 /// How records lie in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -32,18 +36,26 @@ pub enum Format {
     Tsv,
     /// Apache Parquet.
     Parquet,
-    /// A two-dimensional NumPy array of 32- or 64-bit floats, a vector per row.
+    /// A two-dimensional NumPy array of numbers, a vector per row.
     Npy,
     /// Vectors of 32-bit floats, each after its own length.
     Fvecs,
+    /// Vectors of bytes, each after its own length.
+    Bvecs,
     /// Sequences below their names.
     Fasta,
     /// Sequences below their names, each with its quality.
     Fastq,
+    /// A picture per file, which is read and written as its hashes.
+    #[cfg(feature = "pictures")]
+    Picture,
 }
 
 const CSV: table::Table = table::Table { name: "csv", extensions: &["csv"], delimiter: b',' };
 const TSV: table::Table = table::Table { name: "tsv", extensions: &["tsv"], delimiter: b'\t' };
+
+const FVECS: arrays::Vecs = arrays::Vecs { name: "fvecs", extensions: &["fvecs"], element: Element::F4 };
+const BVECS: arrays::Vecs = arrays::Vecs { name: "bvecs", extensions: &["bvecs"], element: Element::U1 };
 
 /// All formats, in the order of the enumeration.
 const FORMATS: &[(Format, &dyn Layout)] = &[
@@ -54,9 +66,12 @@ const FORMATS: &[(Format, &dyn Layout)] = &[
     (Format::Tsv, &TSV),
     (Format::Parquet, &parquet::Parquet),
     (Format::Npy, &arrays::Npy),
-    (Format::Fvecs, &arrays::Fvecs),
+    (Format::Fvecs, &FVECS),
+    (Format::Bvecs, &BVECS),
     (Format::Fasta, &fasta::Fasta),
     (Format::Fastq, &fasta::Fastq),
+    #[cfg(feature = "pictures")]
+    (Format::Picture, &picture::Pictures),
 ];
 
 /// Returns the extensions that are known, as messages list them.
@@ -109,6 +124,11 @@ impl Format {
     /// Returns whether an unfinished output can be continued: not where its end or its start says how many records there are.
     pub fn is_resumable(self) -> bool {
         !self.is_columnar() && !self.layout().counts_first()
+    }
+
+    /// Returns whether a file is told by what is in it, where a folder is walked for files of this format.
+    pub(crate) fn is_told_by(self, head: &[u8]) -> Option<bool> {
+        self.layout().is_told_by(head)
     }
 
     fn from_extension(extension: &str) -> Option<Self> {

@@ -27,7 +27,7 @@ impl Layout for Parquet {
 
     fn extract(&self, decoder: &mut Decoder<'_, '_>, i: usize) -> Extraction {
         if decoder.fields().kind == ItemField::Vector {
-            return Ok((decoder.floats(i, 0), None));
+            return Ok((decoder.row(i, 0), None));
         }
         let record = decoder.record_text(i)?;
         Ok((decoder.item(i, record, Raw::plain(0..record.len()))?, None))

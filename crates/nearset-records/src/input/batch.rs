@@ -1,10 +1,11 @@
 //! A batch: raw bytes of whole records, and where each record lies in them.
 
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-use super::Position;
+use super::{Element, Position};
 use crate::error::RecordFault;
+use crate::extract::Fields;
 use crate::format::Format;
 
 /// What stands before a source's first record: a byte-order mark, a CSV header line, a NumPy header.
@@ -18,8 +19,8 @@ pub struct Preamble {
     pub raw: Vec<u8>,
     /// The names of the columns, for formats that have them.
     pub columns: Vec<String>,
-    /// The bytes of one element, for arrays.
-    pub(crate) element_bytes: usize,
+    /// One number, for arrays.
+    pub(crate) element: Element,
     /// The bytes of one row, for arrays.
     pub(crate) row_bytes: usize,
     /// How many records the preamble announces, where it does.
@@ -50,6 +51,12 @@ pub struct Batch {
     /// Records known to be faulty when they were read (a null in Parquet), in order.
     pub(crate) faults: Vec<(usize, RecordFault)>,
     pub(crate) disk_bytes: u64,
+    /// The same records as lines of JSON, for formats that are read and written so: made by whoever needs them first.
+    pub(crate) lines: OnceLock<Box<Batch>>,
+    /// What its one record is compared by in the place of its item, in hexadecimal digits.
+    pub(crate) stand_in: Option<Box<str>>,
+    #[cfg(feature = "pictures")]
+    pub(crate) picture: Option<nearset_pictures::Picture>,
 }
 
 impl Batch {
@@ -112,6 +119,9 @@ impl Batch {
     /// # Panics
     /// If there is no record `i`.
     pub fn only(&self, i: usize) -> Batch {
+        if let Some(lines) = self.lines.get() {
+            return lines.only(i);
+        }
         let raw = self.raw(i);
         Batch {
             bytes: raw.to_vec(),
@@ -125,6 +135,8 @@ impl Batch {
                 .collect(),
             name: Arc::clone(&self.name),
             preamble: Arc::clone(&self.preamble),
+            lines: OnceLock::new(),
+            stand_in: self.stand_in.clone(),
             ..*self
         }
     }
@@ -139,9 +151,7 @@ impl Batch {
             name: Arc::clone(&self.name),
             format: self.format,
             preamble: Arc::clone(&self.preamble),
-            ids: Vec::new(),
-            faults: Vec::new(),
-            disk_bytes: 0,
+            ..Batch::default()
         }
     }
 
@@ -165,7 +175,21 @@ impl Batch {
         self.disk_bytes
     }
 
+    /// Returns the records in the form in which they are read: lines of JSON, for formats that have no fields of their own.
+    pub(crate) fn readable(&self, fields: &Fields) -> &Batch {
+        match self.format().layout().to_lines() {
+            Some(to_lines) => self.lines.get_or_init(|| Box::new(to_lines(self, fields))),
+            None => self,
+        }
+    }
+
+    /// Returns the records in the form in which they are written: that in which they were read.
+    pub(crate) fn written(&self) -> &Batch {
+        self.lines.get().map_or(self, |lines| lines)
+    }
+
     pub(crate) fn clear(&mut self) {
+        self.lines.take();
         self.bytes.clear();
         self.spans.clear();
         self.ids.clear();

@@ -14,6 +14,7 @@ use xxhash_rust::xxh3::Xxh3;
 use super::{Location, Source};
 use crate::error::InputError;
 use crate::format::Compression;
+use crate::remote::{Object, RemoteReader};
 
 const DISK_BUFFER: usize = 256 << 10;
 
@@ -67,9 +68,10 @@ pub(crate) struct Stream {
     read: u64,
 }
 
-/// A plain file is not boxed: the standard library reads it into memory without clearing that first.
+/// Plain bytes are not boxed: the standard library reads it into memory without clearing that first.
 enum Inner {
     File { file: File, disk_bytes: Arc<AtomicU64> },
+    Remote { reader: RemoteReader, disk_bytes: Arc<AtomicU64> },
     Other(Box<dyn Read + Send>),
 }
 
@@ -108,6 +110,28 @@ impl Stream {
                 };
                 (source.compression, inner)
             }
+            Location::Remote(object) => {
+                let unreadable = |cause| InputError::Remote { name: Arc::clone(&name), cause };
+                if source.compression == Compression::None && offset > 0 && source.bytes.is_some() {
+                    if let Some(found) = source.bytes.filter(|&found| found < offset) {
+                        return Err(InputError::ResumeBeyondEnd { name, found, wanted: offset });
+                    }
+                    disk_bytes.fetch_add(offset, Ordering::Relaxed);
+                    skip = 0;
+                }
+                if source.compression == Compression::None && offset == 0 && object.is_ranged {
+                    expect_plain(object, &name)?;
+                }
+                let reader = RemoteReader::open(object, offset - skip).map_err(unreadable)?;
+                let inner = match source.compression {
+                    Compression::None => Inner::Remote { reader, disk_bytes: Arc::clone(disk_bytes) },
+                    packed => {
+                        let counting = BufReader::with_capacity(DISK_BUFFER, Counting::new(reader, disk_bytes));
+                        Inner::Other(decoder(packed, counting))
+                    }
+                };
+                (source.compression, inner)
+            }
         };
         let mut stream = Self { name, compression, inner, read: offset - skip };
         stream.skip(skip)?;
@@ -121,11 +145,12 @@ impl Stream {
         bytes.reserve(wanted);
         let result = match &mut self.inner {
             Inner::File { file, .. } => file.take(wanted as u64).read_to_end(bytes),
+            Inner::Remote { reader, .. } => append(reader, bytes, wanted),
             Inner::Other(inner) => inner.take(wanted as u64).read_to_end(bytes),
         };
         let read = bytes.len() - start;
         self.read += read as u64;
-        if let Inner::File { disk_bytes, .. } = &self.inner {
+        if let Inner::File { disk_bytes, .. } | Inner::Remote { disk_bytes, .. } = &self.inner {
             disk_bytes.fetch_add(read as u64, Ordering::Relaxed);
         }
         result.map_err(|error| self.explain(error))
@@ -151,6 +176,10 @@ impl Stream {
 
     fn explain(&self, cause: io::Error) -> InputError {
         let (name, read) = (Arc::clone(&self.name), self.read);
+        let cause = match InputError::from_io(&name, read, cause) {
+            InputError::Read { cause, .. } => cause,
+            remote => return remote,
+        };
         let Some(packing) = self.compression.tool() else { return InputError::Read { name, read, cause } };
         // An error with a code comes from the operating system; one without comes from the decoder.
         if cause.raw_os_error().is_some() {
@@ -161,6 +190,30 @@ impl Stream {
             InputError::Corrupt { name, packing, read, cause }
         }
     }
+}
+
+/// Refuses an object of a list that is packed though its name does not tell. The bytes are those that are read next, and held until then.
+fn expect_plain(object: &Object, name: &Arc<str>) -> Result<(), InputError> {
+    let head = RemoteReader::open(object, 0).map_err(io::Error::from);
+    let head = head.and_then(|mut reader| reader.next_bytes(Compression::SNIFFED));
+    let head = head.map_err(|cause| InputError::from_io(name, 0, cause))?;
+    match Compression::sniff(&head).tool() {
+        Some(packing) => Err(InputError::PackedObject { name: Arc::clone(name), packing }),
+        None => Ok(()),
+    }
+}
+
+/// Appends up to `wanted` bytes.
+fn append(reader: &mut RemoteReader, bytes: &mut Vec<u8>, wanted: usize) -> io::Result<usize> {
+    let end = bytes.len() + wanted;
+    while bytes.len() < end {
+        let more = reader.next_bytes(end - bytes.len())?;
+        if more.is_empty() {
+            break;
+        }
+        bytes.extend_from_slice(&more);
+    }
+    Ok(wanted - (end - bytes.len()))
 }
 
 fn decoder<R: BufRead + Send + 'static>(compression: Compression, reader: R) -> Box<dyn Read + Send> {

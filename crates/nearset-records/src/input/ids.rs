@@ -1,5 +1,7 @@
-//! Whether the field is there that is to be the id of records.
+//! Whether the field is there that is to be the id of records, and ids in files of their own.
 
+use std::fs;
+use std::path::Path;
 use std::sync::Arc;
 
 use super::{Batch, ReadOptions, Reader, Source};
@@ -40,4 +42,21 @@ pub fn expect_id_field(sources: &[Source], field: &str) -> Result<(), InputError
         Some(found) => Err(InputError::MissingIdField { name, field: field.to_owned(), found }),
         None => Ok(()),
     }
+}
+
+/// Gives an array the ids that stand in a text file, one per line.
+///
+/// # Errors
+/// If the file can't be read, or the ids are not those of one array.
+pub fn name_by_file(sources: &mut [Source], path: &Path) -> Result<(), InputError> {
+    let [source] = sources else { return Err(InputError::IdsOfOne { found: sources.len() }) };
+    if source.format.layout().is_text(ItemField::Vector) || source.format.is_columnar() {
+        let name = Arc::clone(&source.name);
+        return Err(InputError::IdsInside { name, format: source.format });
+    }
+    let unreadable = |cause| InputError::Unreadable { path: path.to_owned(), cause };
+    let text = fs::read_to_string(path).map_err(unreadable)?;
+    let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
+    source.ids = Some(text.lines().map(Into::into).collect());
+    Ok(())
 }

@@ -5,17 +5,21 @@
 
 mod batch;
 mod decompress;
+mod element;
 mod ids;
 mod parquet;
+mod places;
 mod reader;
 mod resolve;
 
 pub(crate) use batch::Span;
 pub use batch::{Batch, Preamble};
 pub use decompress::{checksums, peek_stdin};
-pub use ids::expect_id_field;
+pub(crate) use element::Element;
+pub use ids::{expect_id_field, name_by_file};
+pub use places::{Places, expect_soon};
 pub(crate) use reader::{BYTE_ORDER_MARK, Head};
 pub use reader::{Position, ReadOptions, Reader};
-pub use resolve::{Location, Source, Sources, resolve};
+pub use resolve::{Location, Source, Sources, resolve, state_of_file};
 
-pub(crate) use parquet::open_file as open_parquet;
+pub(crate) use parquet::{AnyFile, open_file as open_parquet};

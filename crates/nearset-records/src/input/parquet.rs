@@ -4,30 +4,109 @@
 //! copied by [`crate::output::ParquetWriter`], which reads them again by number.
 
 use std::fs::File;
+use std::io::{self, BufReader, Read};
 use std::sync::Arc;
 
+use bytes::Bytes;
 use parquet::basic::Type;
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
 use parquet::data_type::{ByteArrayType, DataType, DoubleType, FloatType};
 use parquet::errors::ParquetError;
-use parquet::file::reader::{FileReader, SerializedFileReader};
+use parquet::file::reader::{ChunkReader, FileReader, Length, SerializedFileReader};
 use parquet::schema::types::SchemaDescriptor;
 
 use super::batch::{Batch, Preamble, Span};
-use super::{Position, ReadOptions, Source};
+use super::{Location, Position, ReadOptions, Source};
 use crate::error::{InputError, RecordFault};
 use crate::extract::ItemField;
+use crate::remote::{RemoteError, RemoteFile};
 
 /// Rows are decoded this many at a time until the batch is full.
 const STEP: usize = 64;
 
-pub(crate) fn open_file(source: &Source) -> Result<SerializedFileReader<File>, InputError> {
+/// A file that is read at any place, wherever it lies.
+pub(crate) enum AnyFile {
+    Here(File),
+    Remote(Arc<RemoteFile>),
+}
+
+impl Length for AnyFile {
+    fn len(&self) -> u64 {
+        match self {
+            AnyFile::Here(file) => Length::len(file),
+            AnyFile::Remote(file) => file.len(),
+        }
+    }
+}
+
+impl ChunkReader for AnyFile {
+    type T = AnyRead;
+
+    fn get_read(&self, start: u64) -> Result<AnyRead, ParquetError> {
+        Ok(match self {
+            AnyFile::Here(file) => AnyRead::Here(file.get_read(start)?),
+            AnyFile::Remote(file) => AnyRead::Remote { file: Arc::clone(file), at: start },
+        })
+    }
+
+    fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes, ParquetError> {
+        match self {
+            AnyFile::Here(file) => file.get_bytes(start, length),
+            AnyFile::Remote(file) => {
+                let bytes = file.read_at(start, length)?;
+                let is_whole = bytes.len() == length;
+                let why = || ParquetError::EOF(format!("{length} bytes at {start} are not all there"));
+                is_whole.then_some(bytes).ok_or_else(why)
+            }
+        }
+    }
+}
+
+/// Reads such a file from a place on.
+pub(crate) enum AnyRead {
+    Here(BufReader<File>),
+    Remote { file: Arc<RemoteFile>, at: u64 },
+}
+
+impl Read for AnyRead {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self {
+            AnyRead::Here(file) => file.read(buffer),
+            AnyRead::Remote { file, at } => {
+                let bytes = file.read_at(*at, buffer.len())?;
+                buffer[..bytes.len()].copy_from_slice(&bytes);
+                *at += bytes.len() as u64;
+                Ok(bytes.len())
+            }
+        }
+    }
+}
+
+pub(crate) fn open_file(source: &Source) -> Result<SerializedFileReader<AnyFile>, InputError> {
     let name = || Arc::clone(&source.name);
-    let Some(path) = source.path() else {
-        return Err(InputError::ParquetNeedsFile { name: name() });
+    let file = match &source.location {
+        Location::Stdin => return Err(InputError::ParquetNeedsFile { name: name() }),
+        Location::File(path) => {
+            AnyFile::Here(File::open(path).map_err(|cause| InputError::Unreadable { path: path.to_owned(), cause })?)
+        }
+        Location::Remote(object) => {
+            let opened = RemoteFile::open(object).map_err(|cause| InputError::Remote { name: name(), cause })?;
+            AnyFile::Remote(Arc::new(opened))
+        }
     };
-    let file = File::open(path).map_err(|cause| InputError::Unreadable { path: path.to_owned(), cause })?;
-    SerializedFileReader::new(file).map_err(|cause| InputError::Parquet { name: name(), cause })
+    SerializedFileReader::new(file).map_err(|cause| explain(name(), cause))
+}
+
+/// An error of reading Parquet, which may be that its bytes can't be reached.
+fn explain(name: Arc<str>, cause: ParquetError) -> InputError {
+    let remote = match &cause {
+        ParquetError::External(inner) => inner.downcast_ref::<io::Error>().and_then(io::Error::get_ref),
+        _ => None,
+    };
+    match remote.and_then(|inner| inner.downcast_ref::<RemoteError>()) {
+        Some(cause) => InputError::Remote { name, cause: cause.clone() },
+        None => InputError::Parquet { name, cause },
+    }
 }
 
 /// Returns the rows of a file, by its footer.
@@ -50,8 +129,9 @@ fn column_index(schema: &SchemaDescriptor, column: &str) -> Option<usize> {
 /// The rows of one file.
 pub(crate) struct ParquetRows {
     name: Arc<str>,
-    file: SerializedFileReader<File>,
-    item: usize,
+    file: SerializedFileReader<AnyFile>,
+    /// One column, or those whose texts are joined.
+    items: Vec<usize>,
     item_name: String,
     max_definition: i16,
     id: Option<usize>,
@@ -71,6 +151,8 @@ enum ItemColumn {
     Bytes(ColumnReaderImpl<ByteArrayType>),
     Floats(ColumnReaderImpl<FloatType>),
     Doubles(ColumnReaderImpl<DoubleType>),
+    /// Several, whose texts are joined by a space.
+    Joined(Vec<ColumnReader>),
 }
 
 impl ParquetRows {
@@ -80,12 +162,27 @@ impl ParquetRows {
         let name = Arc::clone(&source.name);
         let item_name = options.fields.item.clone();
         let columns: Vec<String> = schema.columns().iter().map(|leaf| leaf.path().string()).collect();
-        let Some(item) = column_index(&schema, &item_name) else {
-            return Err(InputError::MissingColumn { name, column: item_name, found: columns });
+        let missing = |column: &str| {
+            let found = columns.clone();
+            InputError::MissingColumn { name: Arc::clone(&name), column: column.to_owned(), found }
         };
+        let joined: Vec<&str> = options.fields.joined().map(str::trim).collect();
+        let items = match column_index(&schema, &item_name) {
+            Some(item) => vec![item],
+            None if joined.is_empty() => return Err(missing(&item_name)),
+            None => joined
+                .into_iter()
+                .map(|column| column_index(&schema, column).ok_or_else(|| missing(column)))
+                .collect::<Result<_, _>>()?,
+        };
+        let item = items[0];
+        // Of several, the first that can't be a text is the one to name.
+        let wrong = items.iter().copied().find(|&item| items.len() > 1 && !is_short_text(&schema, item));
+        let item = wrong.unwrap_or(item);
         let leaf = schema.column(item);
         let max_definition = leaf.max_def_level();
         let (fits, wanted) = match options.fields.kind {
+            _ if items.len() > 1 => (is_short_text(&schema, item), "a string or a whole number"),
             ItemField::Text | ItemField::Hex | ItemField::Symbols => {
                 (leaf.physical_type() == Type::BYTE_ARRAY && leaf.max_rep_level() == 0, "a string")
             }
@@ -104,19 +201,16 @@ impl ParquetRows {
         }
         let id = options.fields.id.as_ref().and_then(|id| column_index(&schema, id));
         // Ids of other types than these fall back to the row's number.
-        let id = id.filter(|&id| {
-            let leaf = schema.column(id);
-            leaf.max_rep_level() == 0 && matches!(leaf.physical_type(), Type::BYTE_ARRAY | Type::INT32 | Type::INT64)
-        });
-        let preamble = Arc::new(Preamble { columns, element_bytes: 4, ..Preamble::default() });
+        let id = id.filter(|&id| is_short_text(&schema, id));
+        let preamble = Arc::new(Preamble { columns, ..Preamble::default() });
         let mut rows =
-            Self { name, file, item, item_name, max_definition, id, preamble, group: 0, rows_left: 0, columns: None };
+            Self { name, file, items, item_name, max_definition, id, preamble, group: 0, rows_left: 0, columns: None };
         rows.skip(position.record).map_err(|cause| rows.explain(cause))?;
         Ok(rows)
     }
 
     fn explain(&self, cause: ParquetError) -> InputError {
-        InputError::Parquet { name: Arc::clone(&self.name), cause }
+        explain(Arc::clone(&self.name), cause)
     }
 
     /// Opens the columns of the next row group that has rows, unless one is open. `false` is the end of the file.
@@ -126,11 +220,15 @@ impl ParquetRows {
                 return Ok(false);
             }
             let group = self.file.get_row_group(self.group)?;
-            let item = match group.get_column_reader(self.item)? {
-                ColumnReader::ByteArrayColumnReader(column) => ItemColumn::Bytes(column),
-                ColumnReader::FloatColumnReader(column) => ItemColumn::Floats(column),
-                ColumnReader::DoubleColumnReader(column) => ItemColumn::Doubles(column),
-                _ => return Err(ParquetError::General("a row group departs from the schema".to_owned())),
+            let mut columns =
+                self.items.iter().map(|&item| group.get_column_reader(item)).collect::<Result<Vec<_>, _>>()?;
+            let single = if columns.len() == 1 { columns.pop() } else { None };
+            let item = match single {
+                None => ItemColumn::Joined(columns),
+                Some(ColumnReader::ByteArrayColumnReader(column)) => ItemColumn::Bytes(column),
+                Some(ColumnReader::FloatColumnReader(column)) => ItemColumn::Floats(column),
+                Some(ColumnReader::DoubleColumnReader(column)) => ItemColumn::Doubles(column),
+                Some(_) => return Err(ParquetError::General("a row group departs from the schema".to_owned())),
             };
             let id = self.id.map(|id| group.get_column_reader(id)).transpose()?;
             self.rows_left = usize::try_from(group.metadata().num_rows()).unwrap_or(0);
@@ -150,13 +248,12 @@ impl ParquetRows {
                     ItemColumn::Bytes(column) => column.skip_records(step)?,
                     ItemColumn::Floats(column) => column.skip_records(step)?,
                     ItemColumn::Doubles(column) => column.skip_records(step)?,
+                    ItemColumn::Joined(columns) => {
+                        columns.iter_mut().try_for_each(|column| skip_short_texts(column, step))?;
+                        step
+                    }
                 };
-                match &mut columns.id {
-                    Some(ColumnReader::ByteArrayColumnReader(column)) => column.skip_records(step)?,
-                    Some(ColumnReader::Int32ColumnReader(column)) => column.skip_records(step)?,
-                    Some(ColumnReader::Int64ColumnReader(column)) => column.skip_records(step)?,
-                    _ => 0,
-                };
+                columns.id.as_mut().map(|id| skip_short_texts(id, step)).transpose()?;
             }
             self.rows_left -= step;
             rows -= step as u64;
@@ -198,7 +295,7 @@ impl ParquetRows {
             return Ok(false);
         };
         // Ids first: if the item's column fails, the batch must not have more items than ids.
-        let ids = columns.id.as_mut().map(|id| read_ids(id, rows)).transpose()?;
+        let ids = columns.id.as_mut().map(|id| short_texts(id, rows)).transpose()?;
         let has_ids = ids.is_some();
         let column = (self.item_name.as_str(), self.max_definition);
         let decoded = match &mut columns.item {
@@ -214,6 +311,7 @@ impl ParquetRows {
             ItemColumn::Doubles(values) => items(values, rows, batch, column, |bytes, _, value| {
                 bytes.extend((*value as f32).to_le_bytes());
             })?,
+            ItemColumn::Joined(columns) => joined(columns, rows, batch)?,
         };
         if decoded != rows || ids.as_ref().is_some_and(|ids| ids.len() != rows) {
             return Err(ParquetError::General("a column has fewer rows than its row group".to_owned()));
@@ -261,7 +359,41 @@ fn items<T: DataType>(
     Ok(records)
 }
 
-fn read_ids(column: &mut ColumnReader, rows: usize) -> Result<Vec<Option<String>>, ParquetError> {
+/// Returns whether a column holds what an id may be, one per row.
+fn is_short_text(schema: &SchemaDescriptor, column: usize) -> bool {
+    let leaf = schema.column(column);
+    leaf.max_rep_level() == 0 && matches!(leaf.physical_type(), Type::BYTE_ARRAY | Type::INT32 | Type::INT64)
+}
+
+fn skip_short_texts(column: &mut ColumnReader, rows: usize) -> Result<(), ParquetError> {
+    match column {
+        ColumnReader::ByteArrayColumnReader(column) => column.skip_records(rows)?,
+        ColumnReader::Int32ColumnReader(column) => column.skip_records(rows)?,
+        ColumnReader::Int64ColumnReader(column) => column.skip_records(rows)?,
+        _ => 0,
+    };
+    Ok(())
+}
+
+/// Decodes up to `rows` items: the texts of several columns, those that are empty or null left out.
+fn joined(columns: &mut [ColumnReader], rows: usize, batch: &mut Batch) -> Result<usize, ParquetError> {
+    let texts = columns.iter_mut().map(|column| short_texts(column, rows)).collect::<Result<Vec<_>, _>>()?;
+    let shortest = texts.iter().map(Vec::len).min().unwrap_or(0);
+    for row in 0..shortest {
+        let (start, line) = (batch.bytes.len(), batch.spans.len() as u32);
+        for text in texts.iter().filter_map(|texts| texts[row].as_deref()).filter(|text| !text.is_empty()) {
+            if batch.bytes.len() > start {
+                batch.bytes.push(b' ');
+            }
+            batch.bytes.extend_from_slice(text.as_bytes());
+        }
+        batch.spans.push(Span { start, end: batch.bytes.len(), line });
+    }
+    Ok(shortest)
+}
+
+/// Decodes strings, and whole numbers as they are written.
+fn short_texts(column: &mut ColumnReader, rows: usize) -> Result<Vec<Option<String>>, ParquetError> {
     fn read<T: DataType>(
         column: &mut ColumnReaderImpl<T>,
         rows: usize,

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::batch::{Batch, Preamble};
 use super::decompress::Stream;
 use super::parquet::ParquetRows;
-use super::{Location, Source};
+use super::{Location, Source, expect_soon};
 use crate::error::InputError;
 use crate::extract::Fields;
 use crate::format::{Compression, Layout};
@@ -99,6 +99,7 @@ impl Reader {
                 return Err(error);
             }
             if self.current.is_none() {
+                expect_soon(self.sources.iter().skip(self.next.source + 1));
                 match open(source, &self.options, self.next, &self.disk_bytes) {
                     Ok((opened, position)) => {
                         self.current = Some(opened);
@@ -116,6 +117,7 @@ impl Reader {
                 Some(Open::Parquet(rows)) => rows.read(batch, &self.options, self.next),
                 None => (false, self.next, None),
             };
+            let error = error.or_else(|| name_records(source, batch));
             self.next = end;
             batch.end = end;
             batch.disk_bytes = self.disk_bytes.load(Ordering::Relaxed);
@@ -135,6 +137,23 @@ impl Reader {
         let passed = self.sources.iter().take(self.next.source).filter_map(|source| source.bytes).sum();
         self.disk_bytes.store(passed, Ordering::Relaxed);
     }
+}
+
+/// Gives the records of a batch their ids, where those stand in a file of their own.
+fn name_records(source: &Source, batch: &mut Batch) -> Option<InputError> {
+    let ids = source.ids.as_ref()?;
+    let start = usize::try_from(batch.start.record).unwrap_or(usize::MAX);
+    let own = ids.get(start..).unwrap_or_default();
+    batch.ids = own.iter().take(batch.len()).map(|id| Some(id.to_string())).collect();
+    let (name, ids) = (Arc::clone(&source.name), ids.len() as u64);
+    let records = match batch.preamble.rows {
+        Some(rows) if rows != ids => rows,
+        _ if batch.ids.len() < batch.len() => batch.start.record + batch.len() as u64,
+        _ => return None,
+    };
+    // Whose they are nobody knows.
+    batch.clear();
+    Some(InputError::WrongIds { name, records, ids })
 }
 
 fn open(
@@ -182,7 +201,7 @@ impl ByteRecords {
         let Head { mut stream, bytes: mut carry, mut at_end } = head;
         carry.drain(..preamble.raw.len());
         if position.offset > offset {
-            if matches!(source.location, Location::File(_)) && source.compression == Compression::None {
+            if !matches!(source.location, Location::Stdin) && source.compression == Compression::None {
                 disk_bytes.store(disk_before, Ordering::Relaxed);
                 stream = Stream::open(source, position.offset, disk_bytes)?;
                 carry.clear();
@@ -199,7 +218,8 @@ impl ByteRecords {
             preamble: Arc::new(preamble),
             carry,
             at_end,
-            finished: false,
+            // A file that is one record has no other behind it, not even an empty one.
+            finished: layout.is_whole_file() && position.record > 0,
             first: Position { source: position.source, record: 0, line, offset },
         })
     }
@@ -231,9 +251,10 @@ impl ByteRecords {
             if taken.bytes > 0 || self.at_end || error.is_some() {
                 break taken;
             }
-            if batch.bytes.len() >= options.max_record {
+            let limit = options.max_record.min(self.layout.longest());
+            if batch.bytes.len() >= limit {
                 let (name, line) = (Arc::clone(&batch.name), start.line);
-                error = Some(InputError::RecordTooLong { name, line, limit: options.max_record });
+                error = Some(InputError::RecordTooLong { name, line, limit });
                 break taken;
             }
             // Doubling keeps the repeated look at a long record's bytes linear in its length.

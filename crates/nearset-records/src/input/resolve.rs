@@ -5,11 +5,14 @@
 
 use std::fs;
 use std::io::{self, Read};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::UNIX_EPOCH;
 
 use crate::error::InputError;
 use crate::format::{Compression, Format, detect, unsupported_packing};
+use crate::remote::{self, Object, RemoteReader, Scheme, Url};
 
 /// Where a source's bytes come from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,6 +22,8 @@ pub enum Location {
     Stdin,
     /// A file.
     File(PathBuf),
+    /// An object of a store, or what a web server has.
+    Remote(Object),
 }
 
 /// One file, or the pipe.
@@ -35,23 +40,51 @@ pub struct Source {
     pub compression: Compression,
     /// Its size as it lies on disk, where known.
     pub bytes: Option<u64>,
+    /// The ids of its records in their order, where they stand in a file of their own.
+    pub ids: Option<Arc<[Box<str>]>>,
 }
 
 impl Source {
-    /// Returns the path, unless it is the pipe.
+    /// Returns the path, if it is a file.
     pub fn path(&self) -> Option<&Path> {
         match &self.location {
-            Location::Stdin => None,
             Location::File(path) => Some(path),
+            Location::Stdin | Location::Remote(_) => None,
         }
     }
 
-    /// Returns whether a record can be read again where it lies: in a plain file of lines. Others have to be read from their start.
+    /// Returns the name by which it can be told from outputs: a path, or the URL of an object. The pipe has none.
+    pub fn place(&self) -> Option<PathBuf> {
+        match &self.location {
+            Location::Stdin => None,
+            Location::File(path) => Some(path.clone()),
+            Location::Remote(object) => Some(PathBuf::from(&*object.url)),
+        }
+    }
+
+    /// Returns whether it is an object of a store, or of a web server.
+    pub fn is_remote(&self) -> bool {
+        matches!(self.location, Location::Remote(_))
+    }
+
+    /// Returns the size and the time of change, for those who want to know whether it has changed. A file is looked at now. An object is
+    /// told as it was when it was resolved: reading another version of it fails.
+    pub fn state(&self) -> String {
+        match &self.location {
+            Location::Stdin => String::new(),
+            Location::File(path) => state_of_file(path),
+            Location::Remote(object) => object.state(),
+        }
+    }
+
+    /// Returns whether a record can be read again where it lies: in a plain file of lines. Others have to be read from their start, and each
+    /// record of an object would take a request.
     pub fn is_read_in_place(&self) -> bool {
         self.bytes.is_some()
             && self.path().is_some()
             && self.compression == Compression::None
             && !self.format.is_columnar()
+            && self.format.layout().to_lines().is_none()
     }
 
     /// Returns the number of records that the file itself states; `None` where it states none, or can't be read.
@@ -68,7 +101,7 @@ impl Source {
     /// # Errors
     /// If there is no such file.
     pub fn at(&self, path: &Path) -> Result<Self, InputError> {
-        Self::file(path.to_owned(), Some(self.format))
+        Ok(Self { ids: self.ids.clone(), ..Self::file(path.to_owned(), Some(self.format))? })
     }
 
     fn stdin(format: Option<Format>) -> Result<Self, InputError> {
@@ -77,7 +110,34 @@ impl Source {
         if format.is_columnar() {
             return Err(InputError::ParquetNeedsFile { name });
         }
-        Ok(Self { location: Location::Stdin, name, format, compression: Compression::None, bytes: None })
+        let compression = Compression::None;
+        Ok(Self { location: Location::Stdin, name, format, compression, bytes: None, ids: None })
+    }
+
+    fn object(object: Object, format: Option<Format>, is_listed: bool) -> Result<Self, InputError> {
+        let name: Arc<str> = object.name().into();
+        let path = PathBuf::from(Url::parse(&object.url).map_or("", |url| url.path()));
+        let (detected, mut compression) = detect(&path);
+        if let Some(packing) = unsupported_packing(&path) {
+            return Err(InputError::UnknownPacking { path: PathBuf::from(&*name), packing });
+        }
+        let Some(format) = format.or(detected) else {
+            return Err(InputError::UnknownExtension { path: PathBuf::from(&*name) });
+        };
+        if format.is_columnar() && compression != Compression::None {
+            return Err(InputError::ParquetNeedsFile { name });
+        }
+        // A list may be long, so the packing of its objects goes by their names until they are opened.
+        if !is_listed && !format.is_columnar() {
+            let head = RemoteReader::open(&object, 0)
+                .map_err(io::Error::from)
+                .and_then(|mut reader| reader.next_bytes(Compression::SNIFFED))
+                .map_err(|cause| InputError::from_io(&name, 0, cause))?;
+            let packed = Compression::sniff(&head);
+            compression = if packed == Compression::None { compression } else { packed };
+        }
+        let bytes = object.size;
+        Ok(Self { location: Location::Remote(object), name, format, compression, bytes, ids: None })
     }
 
     fn file(path: PathBuf, format: Option<Format>) -> Result<Self, InputError> {
@@ -99,11 +159,21 @@ impl Source {
         // Names are lost on the way more often than packings are.
         let packed = Compression::sniff(&head);
         let compression = if packed == Compression::None { compression } else { packed };
-        Ok(Self { location: Location::File(path), name, format, compression, bytes })
+        Ok(Self { location: Location::File(path), name, format, compression, bytes, ids: None })
     }
 }
 
-/// Returns a file's size, and the bytes that tell a packing. A named pipe has a name but no size, and what is read from it is gone.
+/// Returns a file's size and time of change.
+pub fn state_of_file(path: &Path) -> String {
+    let Ok(metadata) = path.metadata() else {
+        return "unreadable".to_owned();
+    };
+    let changed = metadata.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+    let nanoseconds = changed.map_or(0, |time| time.as_nanos());
+    format!("{} bytes, changed at {nanoseconds}", metadata.len())
+}
+
+/// Returns a file's size, and the bytes that tell what it is. A named pipe has a name but no size, and what is read from it is gone.
 fn look_at(path: &Path) -> io::Result<(Option<u64>, Vec<u8>)> {
     let metadata = fs::metadata(path)?;
     if !metadata.is_file() {
@@ -111,9 +181,13 @@ fn look_at(path: &Path) -> io::Result<(Option<u64>, Vec<u8>)> {
         return Ok((None, Vec::new()));
     }
     let mut head = Vec::new();
-    fs::File::open(path)?.take(Compression::SNIFFED as u64).read_to_end(&mut head)?;
+    fs::File::open(path)?.take(LOOKED_AT).read_to_end(&mut head)?;
     Ok((Some(metadata.len()), head))
 }
+
+/// Bytes at the start of a file that tell a packing, or a picture.
+const LOOKED_AT: u64 = 16;
+const _: () = assert!(Compression::SNIFFED as u64 <= LOOKED_AT);
 
 /// The sources in the order they are read.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -123,6 +197,8 @@ pub struct Sources {
     pub list: Vec<Source>,
     /// Files in named folders that were passed over because their extension tells no format.
     pub skipped: Vec<PathBuf>,
+    /// Pictures in named folders that were passed over because there are records beside them.
+    pub skipped_pictures: Vec<PathBuf>,
 }
 
 impl Sources {
@@ -133,19 +209,25 @@ impl Sources {
 }
 
 /// Turns files, folders (walked in sorted order; hidden files and files of no known format are passed over), glob
-/// patterns and `-` into sources. `format` overrules the extensions, and makes every file of a folder count.
+/// patterns, URLs of all these and `-` into sources. `format` overrules the extensions, and makes every file of a folder count; if it is a picture, every
+/// picture. Without it, pictures in folders count only where there is nothing else: a text may come with its illustrations.
 ///
 /// # Errors
 /// If an argument matches nothing or cannot be read, or a format is neither told nor given.
 pub fn resolve<S: AsRef<str>>(arguments: &[S], format: Option<Format>) -> Result<Sources, InputError> {
     let mut sources = Sources::default();
+    let mut walked = Vec::new();
     for argument in arguments {
         let argument = argument.as_ref();
         let path = Path::new(argument);
         if argument == "-" {
             sources.list.push(Source::stdin(format)?);
+        } else if let Some(url) = Url::parse(argument) {
+            add_url(&mut sources, &url, format)?;
         } else if path.is_dir() {
+            let before = sources.list.len();
             add_folder(&mut sources, path, format)?;
+            walked.push(before..sources.list.len());
         } else if path.exists() || !argument.contains(['*', '?', '[', '{']) {
             // A name that exists is meant literally, brackets and all.
             sources.list.push(Source::file(path.to_owned(), format)?);
@@ -153,7 +235,26 @@ pub fn resolve<S: AsRef<str>>(arguments: &[S], format: Option<Format>) -> Result
             add_matches(&mut sources, argument, format)?;
         }
     }
+    if format.is_none() {
+        pass_over_pictures(&mut sources, &walked);
+    }
     if sources.list.is_empty() { Err(InputError::Nothing) } else { Ok(sources) }
+}
+
+/// Leaves out the pictures of folders where there are records of other formats.
+fn pass_over_pictures(sources: &mut Sources, walked: &[Range<usize>]) {
+    let is_picture = |source: &Source| source.format.layout().to_lines().is_some();
+    if sources.list.iter().all(is_picture) {
+        return;
+    }
+    let mut number = 0..;
+    let skipped = &mut sources.skipped_pictures;
+    sources.list.retain(|source| {
+        let is_walked = number.next().is_some_and(|number| walked.iter().any(|range| range.contains(&number)));
+        let is_skipped = is_walked && is_picture(source);
+        skipped.extend(source.path().filter(|_| is_skipped).map(Path::to_owned));
+        !is_skipped
+    });
 }
 
 fn add_matches(sources: &mut Sources, pattern: &str, format: Option<Format>) -> Result<(), InputError> {
@@ -183,6 +284,114 @@ fn add_matches(sources: &mut Sources, pattern: &str, format: Option<Format>) -> 
         }
     }
     if any { Ok(()) } else { Err(InputError::NoMatch { pattern: pattern.to_owned() }) }
+}
+
+/// Adds an object, the objects of a folder, or those that match a pattern.
+fn add_url(sources: &mut Sources, url: &Url<'_>, format: Option<Format>) -> Result<(), InputError> {
+    let name: Arc<str> = url.to_string().into();
+    let failed = |cause| InputError::Remote { name: Arc::clone(&name), cause };
+    // In names on web servers, ? begins a query.
+    let is_pattern = if url.scheme.is_store() { ['*', '?', '[', '{'] } else { ['*', '*', '[', '{'] };
+    if url.path().contains(is_pattern) {
+        return add_matching_objects(sources, url, format);
+    }
+    let is_folder = url.key.is_empty() || url.key.ends_with('/');
+    if !is_folder || !url.scheme.is_store() {
+        match remote::look_at(url) {
+            Ok(object) => {
+                sources.list.push(Source::object(object, format, false)?);
+                return Ok(());
+            }
+            // It may be a folder whose name was not ended as one's.
+            Err(error) if !(error.is_not_found() && url.scheme.is_store()) => return Err(failed(error)),
+            Err(not_found) => {
+                let below = remote::list(url, url.key).map_err(|_| failed(not_found.clone()))?;
+                if below.is_empty() {
+                    return Err(failed(not_found));
+                }
+                return add_objects(sources, url, below, format);
+            }
+        }
+    }
+    let below = remote::list(url, url.key).map_err(failed)?;
+    add_objects(sources, url, below, format)
+}
+
+/// Adds the objects of a folder, as [`walk`] adds its files.
+fn add_objects(
+    sources: &mut Sources,
+    url: &Url<'_>,
+    mut objects: Vec<(String, Object)>,
+    format: Option<Format>,
+) -> Result<(), InputError> {
+    let before = sources.list.len();
+    let folder = url.key.trim_end_matches('/').len();
+    // Folder by folder, as files are: a slash comes before every other sign of a name.
+    objects.sort_by(|(a, _), (b, _)| a.split('/').cmp(b.split('/')));
+    for (key, object) in objects {
+        let below = key.get(folder..).unwrap_or(&key);
+        if below.split('/').any(|name| name.starts_with('.')) {
+            continue;
+        }
+        if format.is_none() && told_format(Path::new(&key)).is_none() {
+            sources.skipped.push(PathBuf::from(object.name()));
+        } else {
+            sources.list.push(Source::object(object, format, true)?);
+        }
+    }
+    if sources.list.len() == before {
+        return Err(InputError::EmptyFolder { path: PathBuf::from(url.to_string()) });
+    }
+    Ok(())
+}
+
+/// Adds the objects that match a pattern, and those of folders that do.
+fn add_matching_objects(sources: &mut Sources, url: &Url<'_>, format: Option<Format>) -> Result<(), InputError> {
+    let name = url.to_string();
+    let failed = |cause| InputError::Remote { name: name.as_str().into(), cause };
+    if url.scheme == Scheme::Http {
+        let all = alternatives(url.whole);
+        // A web server can't be asked what it has, but these are names.
+        let all: Vec<Url<'_>> = all.iter().filter_map(|one| Url::parse(one)).collect();
+        if all.iter().any(|one| one.path().contains(['*', '['])) {
+            return Err(failed(remote::RemoteError::NoList));
+        }
+        for one in all {
+            let named: Arc<str> = one.to_string().into();
+            let object = remote::look_at(&one).map_err(|cause| InputError::Remote { name: named, cause })?;
+            sources.list.push(Source::object(object, format, false)?);
+        }
+        return Ok(());
+    }
+    let options = glob::MatchOptions { require_literal_separator: true, ..glob::MatchOptions::default() };
+    let names_hidden = url.key.split('/').any(|name| name.starts_with('.'));
+    let first_sign = url.key.find(['*', '?', '[', '{']).unwrap_or(0);
+    let folder = url.key[..first_sign].rfind('/').map_or("", |slash| &url.key[..slash]);
+    let patterns = alternatives(url.key.trim_end_matches('/'))
+        .iter()
+        .map(|pattern| glob::Pattern::new(pattern))
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(|cause| InputError::BadPattern { pattern: name.clone(), cause })?;
+    let matches = |name: &str| patterns.iter().any(|pattern| pattern.matches_with(name, options));
+    let mut found = remote::list(url, folder).map_err(failed)?;
+    found.sort_by(|(a, _), (b, _)| a.split('/').cmp(b.split('/')));
+    let before = sources.list.len() + sources.skipped.len();
+    for (key, object) in found {
+        let is_hidden = key.split('/').any(|name| name.starts_with('.')) && !names_hidden;
+        let in_folder = key.match_indices('/').any(|(slash, _)| matches(&key[..slash]));
+        if is_hidden || !(in_folder || matches(&key)) {
+            continue;
+        }
+        if in_folder && format.is_none() && told_format(Path::new(&key)).is_none() {
+            sources.skipped.push(PathBuf::from(object.name()));
+        } else {
+            sources.list.push(Source::object(object, format, true)?);
+        }
+    }
+    if sources.list.len() + sources.skipped.len() == before {
+        return Err(InputError::NoMatch { pattern: name });
+    }
+    Ok(())
 }
 
 /// Returns the patterns that a pattern with `{a,b}` stands for, as shells read it. Braces without a comma are meant literally.
@@ -231,6 +440,15 @@ fn told_format(path: &Path) -> Option<Format> {
     }
 }
 
+/// Returns whether a file of a folder counts.
+fn is_wanted(path: &Path, format: Option<Format>) -> bool {
+    let told = told_format(path);
+    let Some(format) = format else { return told.is_some() };
+    // What has the right name is to be read, or to be named as broken.
+    let is_told = || look_at(path).ok().and_then(|(_, head)| format.is_told_by(&head));
+    told == Some(format) || is_told().unwrap_or(true)
+}
+
 /// Whether a folder is one that nearset has made: the state of an unfinished run, or a library.
 fn is_own_folder(path: &Path) -> bool {
     let ends_with = |end: &str| path.file_name().is_some_and(|name| name.as_encoded_bytes().ends_with(end.as_bytes()));
@@ -252,7 +470,7 @@ fn walk(sources: &mut Sources, folder: &Path, format: Option<Format>) -> Result<
             if !is_own_folder(&path) {
                 walk(sources, &path, format)?;
             }
-        } else if path.is_dir() || (format.is_none() && told_format(&path).is_none()) {
+        } else if path.is_dir() || !is_wanted(&path, format) {
             sources.skipped.push(path);
         } else {
             sources.list.push(Source::file(path, format)?);

@@ -13,15 +13,17 @@ use bzip2::write::BzEncoder;
 use flate2::write::GzEncoder;
 use lzma_rust2::{XzOptions, XzWriter};
 
+use super::object::{begin_upload, check_object};
 use super::target::{STDOUT_NAME, Target, folder_of};
 use crate::error::OutputError;
 use crate::format::{Compression, detect, unsupported_packing};
 use crate::input::Source;
+use crate::remote::Upload;
 
 const BUFFER: usize = 256 << 10;
 
 /// What messages call an output that is written through.
-const WRITTEN_THROUGH: &str = "what goes through a pipe or device";
+const WRITTEN_THROUGH: &str = "what goes through a pipe or device, or to a store,";
 
 /// The zstd level where none is asked for, as in the `zstd` program.
 const DEFAULT_ZSTD_LEVEL: i32 = 3;
@@ -54,7 +56,7 @@ pub struct OutputOptions {
 impl OutputOptions {
     /// Options that protect the sources.
     pub fn protecting(sources: &[Source]) -> Self {
-        let inputs = sources.iter().filter_map(Source::path).map(Path::to_owned).collect();
+        let inputs = sources.iter().filter_map(Source::place).collect();
         Self { inputs, ..Self::default() }
     }
 
@@ -117,6 +119,7 @@ impl OutputFile {
         let target = check_target(path, options)?;
         let Target::File(file) = target else {
             let device = match target {
+                Target::Remote(url) => Device::Upload(begin_upload(path, &url)?),
                 Target::STDOUT => Device::Stdout(io::stdout()),
                 other => Device::Through(other.open().map_err(write)?),
             };
@@ -139,6 +142,7 @@ impl OutputFile {
     pub fn check(path: &Path, options: &OutputOptions) -> Result<(), OutputError> {
         match check_target(path, options)? {
             Target::File(_) => Self::create(path, options).map(drop),
+            Target::Remote(url) => begin_upload(path, &url).map(drop),
             _ => Ok(()),
         }
     }
@@ -280,7 +284,9 @@ impl OutputFile {
                 file.write_all(bytes)?;
                 file.seek(SeekFrom::End(0)).map(drop)
             }
-            Device::Through(_) | Device::Stdout(_) => Err(io::Error::other("what was written can't be written over")),
+            Device::Through(_) | Device::Stdout(_) | Device::Upload(_) => {
+                Err(io::Error::other("what was written can't be written over"))
+            }
         };
         self.close_member().and_then(patch).map_err(|cause| OutputError::from_io(&self.path, cause))
     }
@@ -313,7 +319,10 @@ impl OutputFile {
     fn try_finish(&mut self) -> io::Result<()> {
         self.try_complete()?;
         let Some(place) = &self.place else {
-            return Ok(());
+            return match self.close_member()?.to.get_mut() {
+                Device::Upload(upload) => upload.complete(),
+                _ => Ok(()),
+            };
         };
         fs::rename(&place.partial, &place.file)?;
         match self.place.take() {
@@ -391,15 +400,19 @@ fn check_target(path: &Path, options: &OutputOptions) -> Result<Target, OutputEr
             // The partial file is written to as well.
             vec![path.to_owned(), beside(file)]
         }
+        Target::Remote(_) => vec![path.to_owned()],
         // A terminal may be both ends of a run.
         _ if is_character_device(path) => Vec::new(),
         _ if target == Target::STDOUT => vec![PathBuf::from("/dev/stdout")],
         _ => vec![path.to_owned()],
     };
     for written in written {
-        if let Some(input) = options.inputs.iter().find(|input| same_file(input, &written)) {
+        if let Some(input) = options.inputs.iter().find(|input| **input == written || same_file(input, &written)) {
             return Err(OutputError::IsInput { path: written, input: input.clone() });
         }
+    }
+    if let Target::Remote(url) = &target {
+        check_object(path, url, options)?;
     }
     // A block device keeps what is written to it, like a file.
     let keeps = matches!(target, Target::File(_)) || is_block_device(path);
@@ -461,6 +474,8 @@ enum Device {
     /// A pipe, a device or a socket.
     Through(File),
     Stdout(io::Stdout),
+    /// An object of a store.
+    Upload(Upload),
 }
 
 impl Write for Device {
@@ -468,6 +483,7 @@ impl Write for Device {
         match self {
             Device::File(file) | Device::Through(file) => file.write(bytes),
             Device::Stdout(stdout) => stdout.write(bytes),
+            Device::Upload(upload) => upload.write(bytes),
         }
     }
 
@@ -475,6 +491,7 @@ impl Write for Device {
         match self {
             Device::File(file) | Device::Through(file) => file.flush(),
             Device::Stdout(stdout) => stdout.flush(),
+            Device::Upload(upload) => upload.flush(),
         }
     }
 }
@@ -489,7 +506,7 @@ impl Sink {
     fn sync(&mut self) -> io::Result<()> {
         match self.to.get_ref() {
             Device::File(file) => file.sync_data(),
-            Device::Through(_) | Device::Stdout(_) => Ok(()),
+            Device::Through(_) | Device::Stdout(_) | Device::Upload(_) => Ok(()),
         }
     }
 }

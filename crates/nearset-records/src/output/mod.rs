@@ -7,6 +7,7 @@ mod added;
 mod annotate;
 mod any;
 mod file;
+mod object;
 mod parquet;
 mod records;
 mod shards;

@@ -5,7 +5,6 @@
 //! encoded pages of one column chunk (the encoder holds them back while it builds a dictionary), not by a row group.
 //! Invariant: a row group goes in and at most one comes out, so no more is decided at once than a row group's rows.
 
-use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -24,7 +23,7 @@ use super::added::{Column, extended};
 use super::{Added, OutputFile, OutputOptions, Value};
 use crate::error::{InputError, OutputError};
 use crate::format::{Compression, Format};
-use crate::input::{Source, open_parquet};
+use crate::input::{AnyFile, Source, open_parquet};
 
 /// Rows are copied this many at a time.
 const STEP: usize = 1024;
@@ -51,7 +50,7 @@ pub struct ParquetWriter {
 /// The source whose rows are being decided.
 struct Current {
     index: usize,
-    file: SerializedFileReader<File>,
+    file: SerializedFileReader<AnyFile>,
     group: usize,
     /// Decisions for the first rows of the row group.
     keep: Vec<bool>,

@@ -104,6 +104,7 @@ impl RecordWriter {
     /// # Errors
     /// If the batch's format is not the output's, or its columns are not those of the batches before.
     pub fn begin(&mut self, batch: &Batch) -> Result<(), OutputError> {
+        let batch = batch.written();
         let preamble = batch.preamble();
         if let Some(first) = &self.first {
             if Arc::ptr_eq(&first.preamble, preamble) {
@@ -169,6 +170,7 @@ impl RecordWriter {
     /// # Panics
     /// If there is no record `i`.
     pub fn copy(&mut self, batch: &Batch, i: usize) -> Result<(), OutputError> {
+        let batch = batch.written();
         if batch.format().layout().written_as().is_some() {
             return self.write_document(batch, i, None, &[]);
         }
@@ -185,6 +187,7 @@ impl RecordWriter {
     /// # Panics
     /// If there is no record `i`.
     pub fn replace(&mut self, batch: &Batch, i: usize, text: &str) -> Result<(), OutputError> {
+        let batch = batch.written();
         let layout = batch.format().layout();
         if layout.written_as().is_some() {
             return self.write_document(batch, i, Some(text), &[]);
@@ -207,6 +210,7 @@ impl RecordWriter {
     /// # Panics
     /// If there is no record `i`, or there are more or fewer values than names.
     pub fn annotate(&mut self, batch: &Batch, i: usize, values: &[Value<'_>]) -> Result<(), OutputError> {
+        let batch = batch.written();
         assert_eq!(values.len(), self.added.len(), "a value for each added field");
         if batch.format().layout().written_as().is_some() {
             return self.write_document(batch, i, None, values);
@@ -224,6 +228,7 @@ impl RecordWriter {
 
     /// Writes record `i`, which could not be read, as it is; added fields are null where it has room for them.
     pub(super) fn pass_through(&mut self, batch: &Batch, i: usize) -> Result<(), OutputError> {
+        let batch = batch.written();
         let is_added = !self.added.is_empty() && !self.added.iter().any(|added| added.is_own);
         if !is_added || batch.format().layout().written_as().is_some() {
             return self.copy(batch, i);

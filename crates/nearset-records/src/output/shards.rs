@@ -13,6 +13,7 @@ use super::file::publish;
 use super::{Added, AnyWriter, Checkpoint, OutputOptions, partial_path};
 use crate::error::OutputError;
 use crate::input::Source;
+use crate::remote::is_url;
 
 /// Returns whether an output is a folder, to which each source's records go under the source's own name: one that is there, or a name that ends as
 /// those of folders do.
@@ -26,11 +27,16 @@ pub fn is_folder(path: &Path) -> bool {
 /// If a source has no name, or two have one.
 pub fn shard_paths(folder: &Path, sources: &[Source]) -> Result<Vec<PathBuf>, OutputError> {
     let unsupported = |why: String| OutputError::Unsupported { path: folder.to_owned(), why };
+    if folder.to_str().is_some_and(is_url) {
+        let why = "objects of a store are written one by one: name one, or a folder on this machine";
+        return Err(unsupported(why.to_owned()));
+    }
     if !matches!(folder.components().next_back(), Some(Component::Normal(_))) {
         return Err(unsupported("name a folder of its own, such as clean/".to_owned()));
     }
     let place = |source: &Source| {
-        let path = source.path().ok_or_else(|| {
+        let named = source.is_remote().then(|| Path::new(&*source.name));
+        let path = source.path().or(named).ok_or_else(|| {
             unsupported(format!("{} has no name that its records could go by: name a file", source.name))
         })?;
         if source.format.layout().is_whole_file() {
@@ -50,7 +56,10 @@ pub fn shard_paths(folder: &Path, sources: &[Source]) -> Result<Vec<PathBuf>, Ou
     }
     let (mut paths, mut seen) = (Vec::new(), BTreeSet::new());
     for ((parent, name), source) in places.iter().zip(sources) {
-        let path = folder.join(parent.strip_prefix(&common).unwrap_or(parent)).join(name);
+        let below = parent.strip_prefix(&common).unwrap_or(parent).components();
+        // Where sources have nothing in common, some of what is left begins at the root, or leads up from a server's.
+        let below: PathBuf = below.filter(|part| matches!(part, Component::Normal(_))).collect();
+        let path = folder.join(below).join(name);
         if !seen.insert(path.clone()) {
             return Err(unsupported(format!(
                 "{} is named twice among the inputs, and has one output there",

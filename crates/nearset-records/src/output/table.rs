@@ -13,7 +13,7 @@ pub struct TableFile {
     out: OutputFile,
     /// `None` for JSON Lines.
     delimiter: Option<u8>,
-    names: &'static [&'static str],
+    names: Vec<&'static str>,
     line: Vec<u8>,
 }
 
@@ -22,18 +22,32 @@ impl TableFile {
     ///
     /// # Errors
     /// As [`OutputFile::create`]; and if the extension is that of another kind of file.
-    pub fn create(path: &Path, names: &'static [&'static str], options: &OutputOptions) -> Result<Self, OutputError> {
+    pub fn create(path: &Path, names: &[&'static str], options: &OutputOptions) -> Result<Self, OutputError> {
+        Self::create_or(path, Format::Tsv, names, options)
+    }
+
+    /// The same, where pipes and devices whose name tells no format get this one.
+    ///
+    /// # Errors
+    /// As [`TableFile::create`].
+    pub fn create_or(
+        path: &Path,
+        otherwise: Format,
+        names: &[&'static str],
+        options: &OutputOptions,
+    ) -> Result<Self, OutputError> {
         let delimiter = match detect(path).0 {
             Some(Format::Jsonl) => None,
             Some(Format::Tsv | Format::Csv) => detect(path).0.and_then(Format::delimiter),
-            None if is_written_through(path) => Some(b'\t'),
+            None if is_written_through(path) => otherwise.delimiter(),
             _ => {
                 let why =
                     format!("results are written as .tsv, .csv or .jsonl, each also {KNOWN_PACKINGS}: name it so");
                 return Err(OutputError::Unsupported { path: path.to_owned(), why });
             }
         };
-        let mut table = Self { out: OutputFile::create(path, options)?, delimiter, names, line: Vec::new() };
+        let out = OutputFile::create(path, options)?;
+        let mut table = Self { out, delimiter, names: names.to_vec(), line: Vec::new() };
         if let Some(delimiter) = delimiter {
             table.line = names.join(&*char::from(delimiter).to_string()).into_bytes();
             table.line.push(b'\n');

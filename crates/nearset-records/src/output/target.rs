@@ -7,6 +7,8 @@ use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::remote::is_url;
+
 /// Links that are followed until they are taken for a circle, as by Linux.
 const MOST_LINKS: usize = 40;
 
@@ -26,6 +28,8 @@ pub(super) enum Target {
     /// A descriptor that was open when the program started, such as `/dev/stdout` or `>(gzip)`. Where it leads to a regular file, that
     /// file is the shell's: it may have been opened to append, and others may go on writing to it.
     Descriptor(u32),
+    /// An object of a store, which appears when all of it was sent.
+    Remote(String),
 }
 
 impl Target {
@@ -35,6 +39,9 @@ impl Target {
     pub fn of(path: &Path) -> io::Result<Self> {
         if path == Path::new("-") {
             return Ok(Self::STDOUT);
+        }
+        if let Some(url) = path.to_str().filter(|path| is_url(path)) {
+            return Ok(Self::Remote(url.to_owned()));
         }
         let mut path = path.to_owned();
         for _ in 0..MOST_LINKS {
@@ -57,6 +64,7 @@ impl Target {
             Self::File(path) => OpenOptions::new().write(true).open(path),
             Self::Through(path) => open_through(path),
             Self::Descriptor(number) => duplicate(*number),
+            Self::Remote(_) => Err(io::ErrorKind::Unsupported.into()),
         }
     }
 }
@@ -110,8 +118,8 @@ pub(super) fn folder_of(path: &Path) -> &Path {
     }
 }
 
-/// Returns whether an output is not a file of its own but written through: standard output, a pipe, a device, a socket. Its bytes are gone as they
-/// are written, so a run towards it can't be resumed.
+/// Returns whether an output is not a file of its own but written through: standard output, a pipe, a device, a socket, an object of a store. Its
+/// bytes are gone as they are written, so a run towards it can't be resumed.
 pub fn is_written_through(path: &Path) -> bool {
     !matches!(Target::of(path), Ok(Target::File(_)) | Err(_))
 }

@@ -1,5 +1,6 @@
-//! Vectors as `.npy` and `.fvecs`.
+//! Vectors as `.npy`, `.fvecs` and `.bvecs`.
 
+use nearset_records::input::name_by_file;
 use nearset_records::{Fields, ItemField, OutputError, OutputOptions, ReadOptions, RecordWriter};
 
 use crate::support::*;
@@ -34,11 +35,98 @@ fn rows_of_either_width_are_vectors() {
 }
 
 #[test]
+fn numbers_of_every_kind_are_vectors() {
+    let folder = Folder::new();
+    let cases: [(&str, &[u8]); 9] = [
+        ("<f2", &[0, 0x3c, 0, 0xc0]),
+        ("|i1", &[1, 254]),
+        ("<i2", &[1, 0, 254, 255]),
+        ("<i4", &[1, 0, 0, 0, 254, 255, 255, 255]),
+        ("<i8", &[1, 0, 0, 0, 0, 0, 0, 0, 254, 255, 255, 255, 255, 255, 255, 255]),
+        ("|u1", &[1, 254]),
+        ("<u2", &[1, 0, 254, 0]),
+        ("<u4", &[1, 0, 0, 0, 254, 0, 0, 0]),
+        ("<u8", &[1, 0, 0, 0, 0, 0, 0, 0, 254, 0, 0, 0, 0, 0, 0, 0]),
+    ];
+    for (descr, data) in cases {
+        let path = folder.write("a.npy", npy(descr, "False", "(1, 2)", data));
+        let wanted = if descr.contains('u') { "[1.0, 254.0]" } else { "[1.0, -2.0]" };
+        assert_eq!(texts(&read(&path, &fields()), &fields()), [wanted], "{descr}");
+    }
+}
+
+#[test]
+fn columns_in_fortran_order_are_turned_and_written_in_rows() {
+    let folder = Folder::new();
+    let path = folder.write("a.npy", npy("<f4", "True", "(3, 2)", &f32s(&[1., 2., 3., 4., 5., 6.])));
+    let batch = &read(&path, &fields())[0];
+    assert_eq!(texts(std::slice::from_ref(batch), &fields()), ["[1.0, 4.0]", "[2.0, 5.0]", "[3.0, 6.0]"]);
+    let out = folder.path("out.npy");
+    let mut writer = RecordWriter::create(&out, Vec::new(), &OutputOptions::default()).unwrap();
+    writer.begin(batch).unwrap();
+    writer.copy(batch, 0).unwrap();
+    writer.copy(batch, 2).unwrap();
+    writer.finish().unwrap();
+    assert_eq!(std::fs::read(&out).unwrap(), npy("<f4", "False", "(2, 2)", &f32s(&[1., 4., 3., 6.])));
+}
+
+#[test]
+fn bytes_are_vectors_or_bits() {
+    let folder = Folder::new();
+    let hashes = Fields::new("hash", ItemField::Hex);
+    let path = folder.write("a.bvecs", [2, 0, 0, 0, 7, 255, 2, 0, 0, 0, 1, 2]);
+    assert_eq!(texts(&read(&path, &fields()), &fields()), ["[7.0, 255.0]", "[1.0, 2.0]"]);
+    let hex = folder.write("a.txt", "07ff\n0102\n");
+    assert_eq!(texts(&read(&path, &hashes), &hashes), texts(&read(&hex, &hashes), &hashes));
+    let array = folder.write("a.npy", npy("|u1", "False", "(2, 2)", &[7, 255, 1, 2]));
+    assert_eq!(texts(&read(&array, &hashes), &hashes), texts(&read(&hex, &hashes), &hashes));
+    let floats = folder.write("b.npy", npy("<f4", "False", "(1, 1)", &[0; 4]));
+    let (_, error) = batches(&sources(&[&floats], None), &ReadOptions::new(hashes));
+    assert!(error.unwrap().to_string().contains("holds vectors"));
+}
+
+#[test]
+fn rows_are_named_by_a_file_of_ids() {
+    let folder = Folder::new();
+    let array = folder.write("a.npy", npy("<f4", "False", "(3, 1)", &f32s(&[1., 2., 3.])));
+    let vectors = folder.write("a.fvecs", [[1, 0, 0, 0, 0, 0, 0, 0]; 3].concat());
+    let named = |path: &std::path::Path, ids: &str| {
+        let ids = folder.write("ids.txt", ids);
+        let mut list = sources(&[path], None);
+        name_by_file(&mut list, &ids).unwrap();
+        let mut options = ReadOptions::new(fields());
+        options.batch_bytes = 1;
+        let (batches, error) = batches(&list, &options);
+        let names: Vec<String> = records(&batches, &fields()).into_iter().map(|record| record.unwrap().0).collect();
+        (names, error.map(|error| error.to_string()).unwrap_or_default())
+    };
+    for path in [&array, &vectors] {
+        assert_eq!(
+            named(path, "x\nthe second\nz\n"),
+            (vec!["x".into(), "the second".into(), "z".into()], String::new())
+        );
+        let (names, error) = named(path, "x\ny\n");
+        assert!(names.len() < 3 && error.contains("and 2 ids"), "{names:?} {error}");
+    }
+    let (names, error) = named(&array, "a\nb\nc\nd\n");
+    assert!(names.is_empty() && error.contains("3 records or more, and 4 ids"), "{error}");
+    let table = folder.write("a.jsonl", "{}\n");
+    let ids = folder.path("ids.txt");
+    assert!(
+        name_by_file(&mut sources(&[&table], None), &ids).unwrap_err().to_string().contains("put them into a field")
+    );
+    let both = &mut sources(&[&array, &vectors], None);
+    assert!(name_by_file(both, &ids).unwrap_err().to_string().contains("2 inputs"));
+}
+
+#[test]
 fn arrays_of_another_make_are_refused_with_the_cure() {
     let folder = Folder::new();
     let cases = [
-        (npy("<i8", "False", "(1, 1)", &[0; 8]), "astype"),
-        (npy("<f4", "True", "(1, 1)", &[0; 4]), "ascontiguousarray"),
+        (npy(">f4", "False", "(1, 1)", &[0; 4]), "astype"),
+        (npy("<c8", "False", "(1, 1)", &[0; 8]), "astype"),
+        (npy("<f4", "True", "(3, 2)", &[0; 20]), "cut off"),
+        (npy("<f4", "True", "(1000000000000, 2)", &[0; 20]), "ascontiguousarray"),
         (npy("<f4", "False", "(4,)", &[0; 16]), "two dimensions"),
         (npy("<f4", "False", "(1, 0)", &[]), "between 1 and"),
         (npy("<f4", "False", "(3, 1)", &[0; 8]), "promises 3 rows but 2"),

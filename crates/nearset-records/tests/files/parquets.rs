@@ -388,3 +388,28 @@ fn parquet_comes_out_as_parquet_only() {
         ParquetWriter::create(&folder.path("out.parquet"), jsonl, Vec::new(), &OutputOptions::default()).err().unwrap();
     assert!(error.to_string().contains("name the output as jsonl"), "{error}");
 }
+
+#[test]
+fn texts_of_several_columns_are_joined() {
+    let folder = Folder::new();
+    let path = folder.path("a.parquet");
+    write_documents(&path);
+    let fields = Fields::new("text, number,id", ItemField::Text);
+    let wanted: Vec<String> = (0..ROWS)
+        .map(|row| format!("{} {} {row}", text(row).unwrap_or_default(), row as i32 % 10).trim_start().to_owned())
+        .collect();
+    assert_eq!(texts(&read(&path, &fields), &fields), wanted);
+    // A run that goes on in the middle of a row group.
+    let (later, _) = batches_from(
+        &sources(&[&path], None),
+        &ReadOptions::new(fields.clone()),
+        nearset_records::Position { record: 2600, ..Default::default() },
+    );
+    assert_eq!(texts(&later, &fields), wanted[2600..]);
+    let refused = |item: &str| {
+        let fields = Fields::new(item, ItemField::Text);
+        batches(&sources(&[&path], None), &ReadOptions::new(fields)).1.unwrap().to_string()
+    };
+    assert!(refused("text,nothing").contains("no column is called \"nothing\""), "{}", refused("text,nothing"));
+    assert!(refused("text,vector").contains("a string or a whole number is needed"), "{}", refused("text,vector"));
+}

@@ -82,3 +82,11 @@ fn packings_that_are_not_read_are_refused_by_name() {
     let error = resolve(&[folder.path("d").to_str().unwrap()], None).unwrap_err();
     assert!(error.to_string().contains("b.jsonl.lz4: .lz4 is not unpacked"), "{error}");
 }
+
+/// Only where records are built by themselves: the program has the feature.
+#[cfg(not(feature = "remote"))]
+#[test]
+fn a_build_without_stores_says_so() {
+    let error = resolve(&["s3://bucket/a.jsonl"], None).unwrap_err();
+    assert!(nearset_records::chain(&error).contains("feature `remote`"), "{error}");
+}

@@ -1,0 +1,170 @@
+//! Objects of S3, Google Cloud Storage and Azure: looked at, listed and fetched.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::future::{Future, poll_fn};
+use std::ops::Range;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_core::Stream;
+use object_store::aws::AmazonS3Builder;
+use object_store::azure::MicrosoftAzureBuilder;
+use object_store::gcp::GoogleCloudStorageBuilder;
+use object_store::path::Path;
+use object_store::{BackoffConfig, GetOptions, GetRange, ObjectMeta, ObjectStore, ObjectStoreExt, RetryConfig};
+use tokio::runtime::{Builder, Runtime};
+
+use super::fetch::{Answer, AnyPieces, patiently};
+use super::http::{self, Failure, Transport};
+use super::url::{Scheme, Url};
+use super::{Object, RemoteError, Tag};
+
+/// How often a store's client tries again by itself, before bytes are there.
+const RETRIES: usize = 4;
+
+/// Bytes of a web server's file by which it is looked at.
+const LOOK: u64 = 1 << 10;
+
+/// Runs to its end what a store's client does. It waits for nothing but its own pauses, since requests are done within it.
+pub(super) fn run<F: Future>(future: F) -> Result<F::Output, RemoteError> {
+    thread_local! {
+        static RUNTIME: RefCell<Option<Runtime>> = const { RefCell::new(None) };
+    }
+    http::take_failure();
+    RUNTIME.with_borrow_mut(|held| {
+        let runtime = match held {
+            Some(runtime) => runtime,
+            none => {
+                let new = Builder::new_current_thread().enable_time().build();
+                none.insert(new.map_err(|error| RemoteError::Connection { why: error.to_string() })?)
+            }
+        };
+        Ok(runtime.block_on(future))
+    })
+}
+
+/// Returns the client of a bucket or container.
+pub(super) fn client(url: &Url<'_>) -> Result<Arc<dyn ObjectStore>, RemoteError> {
+    static CLIENTS: Mutex<BTreeMap<String, Arc<dyn ObjectStore>>> = Mutex::new(BTreeMap::new());
+    let mut clients = CLIENTS.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(client) = clients.get(url.root) {
+        return Ok(Arc::clone(client));
+    }
+    let backoff = BackoffConfig { max_backoff: Duration::from_secs(5), ..BackoffConfig::default() };
+    let retry = RetryConfig { backoff, max_retries: RETRIES, retry_timeout: Duration::from_secs(60) };
+    let built = match url.scheme {
+        Scheme::S3 => AmazonS3Builder::from_env()
+            .with_url(url.root)
+            .with_http_connector(Transport)
+            .with_retry(retry)
+            .build()
+            .map(|store| Arc::new(store) as Arc<dyn ObjectStore>),
+        Scheme::Google => GoogleCloudStorageBuilder::from_env()
+            .with_url(url.root)
+            .with_http_connector(Transport)
+            .with_retry(retry)
+            .build()
+            .map(|store| Arc::new(store) as Arc<dyn ObjectStore>),
+        Scheme::Azure => MicrosoftAzureBuilder::from_env()
+            .with_url(url.root)
+            .with_http_connector(Transport)
+            .with_retry(retry)
+            .build()
+            .map(|store| Arc::new(store) as Arc<dyn ObjectStore>),
+        Scheme::Http => return Err(RemoteError::NoList),
+    };
+    let cure = url.scheme.credentials();
+    let built =
+        built.map_err(|error| RemoteError::Unsupported { why: format!("{}: {cure}", crate::error::chain(&error)) })?;
+    clients.insert(url.root.to_owned(), Arc::clone(&built));
+    Ok(built)
+}
+
+/// Returns the place of an object in its bucket.
+pub(super) fn path(key: &str) -> Result<Path, RemoteError> {
+    Path::parse(key)
+        .map_err(|error| RemoteError::Unsupported { why: format!("no object can have this name ({error})") })
+}
+
+/// Returns what a client's error means. Its own words hide what the server said, so what the last request met is asked first.
+pub(super) fn explain(scheme: Scheme, error: &object_store::Error) -> RemoteError {
+    match (http::take_failure(), error) {
+        (Some(Failure::Refusal { status, body }), _) => RemoteError::of_status(scheme, status, &body),
+        (Some(Failure::Connection(error)), _) => error,
+        (Some(Failure::NoMetadata), _) => RemoteError::NoCredentials { cure: scheme.credentials() },
+        (None, object_store::Error::NotFound { .. }) => RemoteError::NotFound { status: 404, said: String::new() },
+        (None, _) => RemoteError::Unsupported { why: crate::error::chain(error) },
+    }
+}
+
+fn object(url: String, meta: &ObjectMeta) -> Object {
+    let tag = Tag::new(meta.e_tag.as_deref(), Some(&meta.last_modified.to_rfc3339()));
+    Object { url: url.into(), size: Some(meta.size), tag, is_ranged: true }
+}
+
+/// Looks whether there is such an object, and which version it is.
+pub(crate) fn look_at(url: &Url<'_>) -> Result<Object, RemoteError> {
+    if url.scheme == Scheme::Http {
+        return patiently(|| {
+            // Signed URLs are good for this and nothing else.
+            let mut answer = http::get(url.whole, Some(0..LOOK))?;
+            if answer.is_ranged {
+                // Only a connection whose answer was read can be used again.
+                while answer.pieces.next()?.is_some() {}
+            }
+            let Answer { size, tag, is_ranged, .. } = answer;
+            Ok(Object { url: url.whole.into(), size, tag, is_ranged })
+        });
+    }
+    let (client, path) = (client(url)?, path(url.key)?);
+    let meta = run(client.head(&path))?.map_err(|error| explain(url.scheme, &error))?;
+    Ok(object(url.whole.to_owned(), &meta))
+}
+
+/// Returns all objects below a folder of a bucket, with their keys; `""` is the bucket itself.
+pub(crate) fn list(url: &Url<'_>, folder: &str) -> Result<Vec<(String, Object)>, RemoteError> {
+    let (client, prefix) = (client(url)?, path(folder)?);
+    let mut stream = client.list((!folder.is_empty()).then_some(&prefix));
+    let mut found = Vec::new();
+    let all = async {
+        while let Some(meta) = poll_fn(|context| stream.as_mut().poll_next(context)).await {
+            let meta = meta?;
+            let key = meta.location.as_ref().to_owned();
+            found.push((key.clone(), object(url.with_key(&key), &meta)));
+        }
+        Ok(())
+    };
+    run(all)?.map_err(|error: object_store::Error| explain(url.scheme, &error))?;
+    Ok(found)
+}
+
+/// Asks for a part of an object.
+pub(super) fn get(url: &Url<'_>, range: Option<Range<u64>>) -> Result<Answer, RemoteError> {
+    let (client, path) = (client(url)?, path(url.key)?);
+    let options = GetOptions { range: range.map(GetRange::Bounded), ..GetOptions::default() };
+    let result = run(client.get_opts(&path, options))?.map_err(|error| explain(url.scheme, &error))?;
+    let Object { size, tag, is_ranged, .. } = object(String::new(), &result.meta);
+    let start = result.range.start;
+    let stream = result.into_stream();
+    Ok(Answer { start, size, tag, is_ranged, pieces: AnyPieces::Store(StorePieces { stream, scheme: url.scheme }) })
+}
+
+/// The bytes of an answer, in pieces.
+pub(super) struct StorePieces {
+    stream: Pin<Box<dyn Stream<Item = object_store::Result<Bytes>> + Send>>,
+    scheme: Scheme,
+}
+
+impl StorePieces {
+    pub fn next(&mut self) -> Result<Option<Bytes>, RemoteError> {
+        let next = run(poll_fn(|context| self.stream.as_mut().poll_next(context)))?;
+        next.transpose().map_err(|error| match explain(self.scheme, &error) {
+            // A body that breaks off is no answer of the store's.
+            RemoteError::Unsupported { why } => RemoteError::Connection { why },
+            other => other,
+        })
+    }
+}
