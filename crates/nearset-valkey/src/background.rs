@@ -34,7 +34,8 @@ pub const FEW_FUNCTIONS: u64 = 256 << 10;
 /// keep several times as much. One gives back memory.
 const PLANNERS: usize = 2;
 
-/// How much less urgent these threads are than the server's: on two cores, questions wait half as long beside large filters.
+/// How much less urgent than the server's own thread those are that it never waits for: on two cores, questions wait half as long
+/// beside large filters.
 const LESS_URGENT: c_int = 10;
 
 type Task = Box<dyn FnOnce() + Send>;
@@ -85,12 +86,11 @@ static MAIN: OnceLock<ThreadId> = OnceLock::new();
 /// Starts the threads; now, because there is memory for them.
 pub fn start() -> io::Result<()> {
     MAIN.get_or_init(|| thread::current().id());
-    for (queue, threads) in [(&PLANS, PLANNERS), (&TABLES, 1), (&DISCARDED, 1)] {
+    // Where memory is short, the server waits for what was discarded.
+    for (queue, threads, urgency) in [(&PLANS, PLANNERS, LESS_URGENT), (&TABLES, 1, LESS_URGENT), (&DISCARDED, 1, 0)] {
         for _ in 0..threads {
-            thread::Builder::new().name("nearset".into()).spawn(|| {
-                // Where cores are few, the server's thread goes first. If the system won't have it, they are like any other.
-                // SAFETY: it changes nothing but the priority of this thread.
-                unsafe { libc::nice(LESS_URGENT) };
+            thread::Builder::new().name("nearset".into()).spawn(move || {
+                give_way(urgency);
                 touch_zeros();
                 // The first allocation of a thread may take much address space, which should not wait for the first task.
                 drop(Box::new(0));
@@ -99,6 +99,15 @@ pub fn start() -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// Lets the server's thread go before this one where cores are few. If the system won't have it, this one is like any other.
+fn give_way(urgency: c_int) {
+    // Elsewhere than on Linux it would be the priority of the whole server.
+    if cfg!(target_os = "linux") && urgency > 0 {
+        // SAFETY: it changes nothing but the priority of this thread.
+        unsafe { libc::nice(urgency) };
+    }
 }
 
 /// Drops a value of so many bytes, on another thread if they are many: giving back pages takes .2 ms per MB.

@@ -98,10 +98,12 @@ fn take_piece(incoming: &mut Option<Incoming>, piece: &[u8]) -> Result<bool, Str
     if piece.is_empty() {
         return Ok(false);
     }
-    if incoming.is_none() {
-        *incoming = Some(Incoming::begin(piece).map_err(|error| error.to_string())?);
-    }
-    incoming.as_mut().map_or(Ok(()), |incoming| incoming.push(piece)).map_err(|why| why.to_string())?;
+    let incoming = match incoming {
+        Some(incoming) => incoming,
+        None => incoming.insert(Incoming::begin(piece).map_err(|error| error.to_string())?),
+    };
+    let room = incoming.room_for(piece.len());
+    incoming.push(piece, room).map_err(|why| why.to_string())?;
     Ok(true)
 }
 

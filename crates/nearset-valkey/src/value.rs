@@ -271,7 +271,7 @@ pub struct Incoming {
 
 impl Incoming {
     /// Bytes that are copied at most when there are to be more of them: a few milliseconds.
-    const MOST_COPIED: usize = 8 << 20;
+    const MOST_COPIED: usize = 4 << 20;
 
     /// Begins with a file's first bytes, of which the header says how many there are to be.
     pub fn begin(first: &[u8]) -> Result<Self, DecodeError> {
@@ -290,25 +290,30 @@ impl Incoming {
         self.length
     }
 
-    /// Returns how many bytes are allocated when `chunk` bytes come next. The first ones are allocated as they arrive, so that a header
-    /// alone can't claim memory; everything is copied where it can't be extended in place, and so the rest is allocated in one go.
-    pub fn room_for(&self, chunk: usize) -> usize {
+    /// Returns how many bytes to allocate when `chunk` bytes come next, for who holds that against its limits first. What has come is
+    /// copied where it can't be extended in place, so behind the first few bytes all that the header tells of is allocated in one go.
+    pub fn room_for_all(&self, chunk: usize) -> usize {
         let after = self.come.saturating_add(chunk);
         match after {
             _ if after <= self.bytes.capacity() => 0,
-            ..=Self::MOST_COPIED => after.saturating_mul(2).min(Self::MOST_COPIED).min(self.length.max(after)),
+            ..=Self::MOST_COPIED => self.room_for(chunk).min(Self::MOST_COPIED),
             _ => self.length.max(after),
         }
     }
 
-    /// Takes the next bytes, or changes nothing.
-    pub fn push(&mut self, chunk: &[u8]) -> Outcome {
+    /// Returns how many bytes to allocate where nobody holds them against a limit: twice what is there at most, whatever the header says.
+    pub fn room_for(&self, chunk: usize) -> usize {
+        let after = self.come.saturating_add(chunk);
+        if after <= self.bytes.capacity() { 0 } else { after.saturating_mul(2).min(self.length.max(after)) }
+    }
+
+    /// Takes the next bytes, for which `room` is allocated, or changes nothing.
+    pub fn push(&mut self, chunk: &[u8], room: usize) -> Outcome {
         let after = self.come + chunk.len();
         if after > self.length {
             let length = self.length;
             return refuse!("the file has {length} bytes, and {after} would be in: the dump is damaged");
         }
-        let room = self.room_for(chunk.len());
         let Some(bytes) = Arc::get_mut(&mut self.bytes) else {
             return refuse!("the last chunk is being checked: wait for its answer");
         };

@@ -323,14 +323,11 @@ fn check_later(
 
 /// Takes a chunk, if there is room for it.
 pub fn take(call: &Call<'_>, incoming: &mut Incoming, chunk: &[u8]) -> Outcome {
-    let need = Need {
-        what: FILE,
-        total: incoming.length() as u64,
-        more: incoming.room_for(chunk.len()) as u64,
-        passing: call.bytes_to_send_on(),
-    };
+    let room = incoming.room_for_all(chunk.len());
+    let need =
+        Need { what: FILE, total: incoming.length() as u64, more: room as u64, passing: call.bytes_to_send_on() };
     let floor = memory::allow(call, need)?;
-    incoming.push(chunk)?;
+    incoming.push(chunk, room)?;
     drop(floor);
     Ok(())
 }

@@ -22,8 +22,8 @@ const LEAF: usize = 512;
 /// What copying a page takes, the allocation's own bytes included.
 const PAGE_BYTES: u64 = (PAGE + 4) as u64 * size_of::<Line>() as u64;
 
-/// What copying a leaf takes, in the same way.
-const LEAF_BYTES: u64 = (size_of::<[Option<Page>; LEAF]>() + 4 * size_of::<Line>()) as u64;
+/// What copying a leaf takes, in the same way: allocators round up what is more than 4 kB to the next kilobyte.
+const LEAF_BYTES: u64 = (size_of::<[Option<Page>; LEAF]>() + 16 * size_of::<Line>()) as u64;
 
 /// Pages that are moved back into the base before a change, once nobody else has it, about: half a millisecond's work.
 const FOLDED_AT_ONCE: usize = 2048;
