@@ -13,8 +13,9 @@ pub(super) struct Equal {
 }
 
 impl Equal {
-    /// What a different thing takes here, at most.
-    pub const BYTES_EACH: u64 = 40;
+    /// What a different thing takes here, at most: 17 bytes for a place in the table, of which half may be empty, and half as much
+    /// again while it grows.
+    pub const BYTES_EACH: u64 = 60;
 
     /// Returns the number of what `is_equal` says it of, or gives `next` to a thing that is none of those.
     pub fn number(&mut self, thing: &(impl Hash + ?Sized), is_equal: impl Fn(u32) -> bool, next: u32) -> u32 {

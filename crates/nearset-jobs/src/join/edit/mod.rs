@@ -198,6 +198,7 @@ impl Held {
         if let (false, true, Some(field)) = (is_field_there, counts.records > counts.faulty, keep.field()) {
             return Err(RunError::NoField { field: field.to_owned() });
         }
+        drop(equal);
         let mut records: Vec<u32> = (0..u32::try_from(of.len()).map_err(|_| RunError::TooMany)?).collect();
         if !ranks.is_empty() {
             records.sort_by(|&a, &b| keep.order(&ranks[a as usize], &ranks[b as usize]).then(a.cmp(&b)));
