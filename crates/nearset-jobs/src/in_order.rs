@@ -58,7 +58,8 @@ impl<P> Feed<P> {
 }
 
 impl<P: Send> Queue<P> {
-    /// Takes all pieces: `work` runs on the queue's threads, each with a `room` of its own, and `each` on this one, in order.
+    /// Takes all pieces: `work` runs on the queue's threads, each with a `room` of its own, and `each` on this one, in order. A queue for
+    /// one thread does both on this one.
     ///
     /// # Errors
     /// The first of `each`, after which nothing more is taken.
@@ -83,6 +84,19 @@ impl<P: Send> Queue<P> {
         mut each: impl FnMut(T) -> Result<(), E>,
     ) -> Result<(), E> {
         let Queue { pieces, permit, threads } = self;
+        if threads == 1 {
+            // Another thread would have to be handed every piece, and to hand it back.
+            let mut room = room();
+            loop {
+                go_on()?;
+                match pieces.recv_timeout(LOOK) {
+                    Ok((_, piece)) => each(work(&mut room, piece))?,
+                    Err(RecvTimeoutError::Timeout) => continue,
+                    Err(RecvTimeoutError::Disconnected) => return Ok(()),
+                }
+                let _ = permit.send(());
+            }
+        }
         let (done_in, done) = bounded(2 * threads + 2);
         // Nothing is ever sent here: it closes when the taker gives up, and with it all workers.
         let (alive, given_up) = bounded::<()>(0);
@@ -140,11 +154,14 @@ pub(crate) fn share_out<R: Send, T: Send, E: Send>(
     let tasks = Mutex::new(tasks);
     let next = || tasks.lock().ok().and_then(|mut tasks| tasks.next());
     let work = |room: &mut R| iter::from_fn(next).try_for_each(|task| work(room, task));
+    // One of them is this thread.
+    let Some((own, others)) = rooms.split_first_mut() else { return Ok(()) };
     thread::scope(|scope| {
-        let threads: Vec<_> = rooms.iter_mut().map(|room| scope.spawn(|| work(room))).collect();
+        let threads: Vec<_> = others.iter_mut().map(|room| scope.spawn(|| work(room))).collect();
+        let own = work(own);
         let ends = threads.into_iter().map(|thread| thread.join().unwrap_or_else(|panic| panic::resume_unwind(panic)));
         // All are waited for.
-        ends.fold(Ok(()), Result::and)
+        ends.fold(own, Result::and)
     })
 }
 
@@ -201,8 +218,42 @@ mod tests {
 
     #[test]
     fn an_error_ends_the_feeding_too() {
-        let (outcome, taken, sent) = fed(2, 10);
-        assert_eq!((outcome, taken.len()), (Err(81), 10));
-        assert!(sent < 10 + 2 * 6, "{sent} pieces were fed for 10 that were taken");
+        for threads in [1, 2] {
+            let (outcome, taken, sent) = fed(threads, 10);
+            assert_eq!((outcome, taken.len()), (Err(81), 10));
+            assert!(sent < 10 + 2 * 6, "{sent} pieces were fed for 10 that were taken");
+        }
+    }
+
+    #[test]
+    fn who_no_longer_goes_on_leaves_no_thread_behind() {
+        for threads in [1, 2] {
+            let (mut feed, queue) = queue(threads);
+            // Feeds until nobody takes any more, and waits for that.
+            let feeding = thread::spawn(move || while feed.wait() && feed.send(0u64) {});
+            let mut asked = 0;
+            let outcome = queue.take_while(
+                || (),
+                |(), piece| piece,
+                || {
+                    asked += 1;
+                    if asked == 20 { Err("stopped") } else { Ok(()) }
+                },
+                |_| Ok(()),
+            );
+            assert_eq!(outcome, Err("stopped"));
+            feeding.join().unwrap();
+        }
+    }
+
+    #[test]
+    fn a_panic_of_a_worker_is_the_takers() {
+        for threads in [1, 3] {
+            let (mut feed, queue) = queue(threads);
+            let feeding = thread::spawn(move || while feed.wait() && feed.send(1u64) {});
+            let take = || queue.take(|| (), |(), piece| assert_eq!(piece, 2), |()| Ok::<_, ()>(()));
+            assert!(panic::catch_unwind(AssertUnwindSafe(take)).is_err());
+            feeding.join().unwrap();
+        }
     }
 }
