@@ -439,10 +439,11 @@ impl Start {
             folder.save(&state, state.tally.checkpoints)?;
             saved.iter_mut().for_each(OutputFile::keep_partial);
         }
+        outputs.finish()?;
+        // What screens later runs comes after the records that it tells them to leave out.
         if let Some(out) = saved {
             out.finish()?;
         }
-        outputs.finish()?;
         committer.decider.commit()?;
         self.remove_state()
     }

@@ -334,24 +334,25 @@ pub(super) fn finish_named(
 ) -> Result<(), OutputError> {
     output.keep_partial = true;
     let waits = |path: &Path| partial_path(path).exists();
-    let saved = options.save.as_ref().zip(state.outputs.saved);
     let removed = options.removed.as_ref().zip(state.outputs.removed);
     let report = options.report.as_ref().zip(state.outputs.report);
-    for (path, length) in saved.into_iter().chain(removed).chain(report) {
+    let saved = options.save.as_ref().zip(state.outputs.saved);
+    let finish = |(path, length): (&PathBuf, u64)| {
         // One that is neither waiting nor there was lost, which resuming says.
-        if waits(path) || !path.exists() {
-            OutputFile::resume(path, length, &output)?.finish()?;
+        if !waits(path) && path.exists() {
+            return Ok(());
         }
-    }
+        OutputFile::resume(path, length, &output)?.finish()
+    };
+    removed.into_iter().chain(report).try_for_each(finish)?;
     if let Some(folder) = options.out.as_ref().filter(|out| is_folder(out)) {
-        return publish_shards(folder, sources);
-    }
-    if let (Some(path), Some(checkpoint)) = (&options.out, state.outputs.out)
+        publish_shards(folder, sources)?;
+    } else if let (Some(path), Some(checkpoint)) = (&options.out, state.outputs.out)
         && (waits(path) || !path.exists())
     {
         RecordWriter::resume(path, Vec::new(), checkpoint, &output)?.finish()?;
     }
-    Ok(())
+    saved.map_or(Ok(()), finish)
 }
 
 /// Removes what an unfinished run leaves under partial names. Saved filters remove their own.
