@@ -10,7 +10,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use parquet::basic::Type;
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
-use parquet::data_type::{ByteArrayType, DataType, DoubleType, FloatType};
+use parquet::data_type::{ByteArray, ByteArrayType, DataType, DoubleType, FloatType};
 use parquet::errors::ParquetError;
 use parquet::file::reader::{ChunkReader, FileReader, Length, SerializedFileReader};
 use parquet::schema::types::SchemaDescriptor;
@@ -375,46 +375,58 @@ fn skip_short_texts(column: &mut ColumnReader, rows: usize) -> Result<(), Parque
     Ok(())
 }
 
-/// Decodes up to `rows` items: the texts of several columns, those that are empty or null left out.
+/// Decodes up to `rows` items: the texts of several columns, those that are empty or null left out. What is no text stays as it is, so that
+/// extracting finds it.
 fn joined(columns: &mut [ColumnReader], rows: usize, batch: &mut Batch) -> Result<usize, ParquetError> {
-    let texts = columns.iter_mut().map(|column| short_texts(column, rows)).collect::<Result<Vec<_>, _>>()?;
-    let shortest = texts.iter().map(Vec::len).min().unwrap_or(0);
+    let cells = columns.iter_mut().map(|column| cells(column, rows)).collect::<Result<Vec<_>, _>>()?;
+    let shortest = cells.iter().map(Vec::len).min().unwrap_or(0);
     for row in 0..shortest {
         let (start, line) = (batch.bytes.len(), batch.spans.len() as u32);
-        for text in texts.iter().filter_map(|texts| texts[row].as_deref()).filter(|text| !text.is_empty()) {
+        for cell in cells.iter().filter_map(|cells| cells[row].as_ref()).filter(|cell| !cell.is_empty()) {
             if batch.bytes.len() > start {
                 batch.bytes.push(b' ');
             }
-            batch.bytes.extend_from_slice(text.as_bytes());
+            batch.bytes.extend_from_slice(cell.data());
         }
         batch.spans.push(Span { start, end: batch.bytes.len(), line });
     }
     Ok(shortest)
 }
 
-/// Decodes strings, and whole numbers as they are written.
+/// Decodes strings, and whole numbers as they are written. What is no text is none.
 fn short_texts(column: &mut ColumnReader, rows: usize) -> Result<Vec<Option<String>>, ParquetError> {
-    fn read<T: DataType>(
-        column: &mut ColumnReaderImpl<T>,
-        rows: usize,
-        show: impl Fn(&T::T) -> Option<String>,
-    ) -> Result<Vec<Option<String>>, ParquetError> {
-        let (mut definitions, mut values) = (Vec::new(), Vec::new());
-        let (records, found, _) = column.read_records(rows, Some(&mut definitions), None, &mut values)?;
-        if definitions.is_empty() || found == records {
-            return Ok(values.iter().map(show).collect());
-        }
-        let highest = definitions.iter().copied().max().unwrap_or(0);
-        let mut values = values.iter();
-        let mut next = |level: i16| if level == highest { values.next().and_then(&show) } else { None };
-        Ok(definitions.into_iter().map(&mut next).collect())
-    }
     match column {
         ColumnReader::ByteArrayColumnReader(column) => {
-            read(column, rows, |id| std::str::from_utf8(id.data()).ok().map(str::to_owned))
+            values(column, rows, |id| std::str::from_utf8(id.data()).ok().map(str::to_owned))
         }
-        ColumnReader::Int32ColumnReader(column) => read(column, rows, |id| Some(id.to_string())),
-        ColumnReader::Int64ColumnReader(column) => read(column, rows, |id| Some(id.to_string())),
+        ColumnReader::Int32ColumnReader(column) => values(column, rows, |id| Some(id.to_string())),
+        ColumnReader::Int64ColumnReader(column) => values(column, rows, |id| Some(id.to_string())),
         _ => Ok(vec![None; rows]),
     }
+}
+
+/// Decodes the bytes of strings, and whole numbers as they are written.
+fn cells(column: &mut ColumnReader, rows: usize) -> Result<Vec<Option<ByteArray>>, ParquetError> {
+    match column {
+        ColumnReader::ByteArrayColumnReader(column) => values(column, rows, |cell| Some(cell.clone())),
+        ColumnReader::Int32ColumnReader(column) => values(column, rows, |cell| Some(cell.to_string().as_str().into())),
+        ColumnReader::Int64ColumnReader(column) => values(column, rows, |cell| Some(cell.to_string().as_str().into())),
+        _ => Ok(vec![None; rows]),
+    }
+}
+
+fn values<T: DataType, V>(
+    column: &mut ColumnReaderImpl<T>,
+    rows: usize,
+    show: impl Fn(&T::T) -> Option<V>,
+) -> Result<Vec<Option<V>>, ParquetError> {
+    let (mut definitions, mut values) = (Vec::new(), Vec::new());
+    let (records, found, _) = column.read_records(rows, Some(&mut definitions), None, &mut values)?;
+    if definitions.is_empty() || found == records {
+        return Ok(values.iter().map(show).collect());
+    }
+    let highest = definitions.iter().copied().max().unwrap_or(0);
+    let mut values = values.iter();
+    let mut next = |level: i16| if level == highest { values.next().and_then(&show) } else { None };
+    Ok(definitions.into_iter().map(&mut next).collect())
 }

@@ -413,3 +413,28 @@ fn texts_of_several_columns_are_joined() {
     assert!(refused("text,nothing").contains("no column is called \"nothing\""), "{}", refused("text,nothing"));
     assert!(refused("text,vector").contains("a string or a whole number is needed"), "{}", refused("text,vector"));
 }
+
+#[test]
+fn a_joined_column_that_is_no_utf8_is_a_fault() {
+    let folder = Folder::new();
+    let path = folder.path("a.parquet");
+    let schema = "message people { required binary name (UTF8); required binary city (UTF8); }";
+    let schema = Arc::new(parse_message_type(schema).unwrap());
+    let mut file =
+        SerializedFileWriter::new(File::create(&path).unwrap(), schema, Arc::new(WriterProperties::default())).unwrap();
+    let mut group = file.next_row_group().unwrap();
+    // The first two are Latin-1, and would otherwise be the same text.
+    for cells in [[&b"M\xfcller"[..], b"Z\xfcrich", b"Meier"], [b"Bern", b"Bern", b"Bern"]] {
+        let values: Vec<ByteArray> = cells.iter().map(|cell| ByteArray::from(cell.to_vec())).collect();
+        let mut column = group.next_column().unwrap().unwrap();
+        column.typed::<ByteArrayType>().write_batch(&values, None, None).unwrap();
+        column.close().unwrap();
+    }
+    group.close().unwrap();
+    file.close().unwrap();
+    let fields = Fields::new("name,city", ItemField::Text).with_id(None);
+    let found = records(&read(&path, &fields), &fields);
+    let [Err(first), Err(second), Ok((_, third))] = &found[..] else { panic!("{found:?}") };
+    assert!(first.contains("invalid UTF-8") && second.contains("invalid UTF-8"), "{first} {second}");
+    assert_eq!(third, "Meier Bern");
+}
