@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 
-use super::fetch::{Answer, Patience, Pending, expect_same, get};
+use super::fetch::{Answer, Patience, Pending, expect_same, fetch, get};
 use super::url::Url;
 use super::{Object, RemoteError, blocks};
 
@@ -61,7 +61,7 @@ impl Ahead {
     }
 
     /// Returns bytes from an offset that is covered, as many as are there at once; none at the end.
-    fn at(&mut self, offset: u64) -> io::Result<Bytes> {
+    fn at(&mut self, offset: u64) -> Result<Bytes, RemoteError> {
         if offset >= self.size {
             return Ok(Bytes::new());
         }
@@ -71,25 +71,32 @@ impl Ahead {
         if offset >= self.next {
             self.fetch_next()?;
         }
-        let Some(current) = self.ranges.iter().position(|range| offset < range.end) else {
-            return Err(io::ErrorKind::UnexpectedEof.into());
-        };
+        let missing = || RemoteError::Connection { why: format!("the bytes from {offset} on did not come") };
+        let current = self.ranges.iter().position(|range| offset < range.end).ok_or_else(missing)?;
         while self.ranges.len() - 1 - current < self.ahead && self.next < self.size {
             self.fetch_next()?;
         }
         let range = &mut self.ranges[current];
         if let Some(pending) = range.pending.take() {
-            range.bytes = pending.wait()?;
+            match pending.wait() {
+                Ok(bytes) => range.bytes = bytes,
+                Err(error) => {
+                    // Whoever asks again gets it fetched again.
+                    self.next = range.start;
+                    self.ranges.truncate(current);
+                    return Err(error);
+                }
+            }
             self.ahead = (2 * self.ahead).clamp(1, self.most_ahead);
         }
-        let bytes = &range.bytes;
+        let range = &self.ranges[current];
         match usize::try_from(offset.saturating_sub(range.start)) {
-            Ok(from) if from < bytes.len() => Ok(bytes.slice(from..)),
-            _ => Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(from) if from < range.bytes.len() => Ok(range.bytes.slice(from..)),
+            _ => Err(missing()),
         }
     }
 
-    fn fetch_next(&mut self) -> io::Result<()> {
+    fn fetch_next(&mut self) -> Result<(), RemoteError> {
         let first = self.length == 0;
         let (start, end) = if first {
             let block = blocks::range(self.next, self.size);
@@ -97,13 +104,17 @@ impl Ahead {
         } else {
             (self.next, (self.next + self.length).min(self.size))
         };
-        self.length = if first { SMALLEST } else { (2 * self.length).min(LARGEST) };
-        self.next = end;
         let (bytes, pending) = if first {
             (blocks::block(&self.object, start..end)?, None)
         } else {
-            (Bytes::new(), Some(Pending::start(&self.object, start..end, &self.is_dropped)?))
+            match Pending::start(&self.object, start..end, &self.is_dropped) {
+                Ok(pending) => (Bytes::new(), Some(pending)),
+                // A machine that has no thread left may still fetch.
+                Err(_) => (fetch(&self.object, start..end, &self.is_dropped)?, None),
+            }
         };
+        self.length = if first { SMALLEST } else { (2 * self.length).min(LARGEST) };
+        self.next = end;
         self.ranges.push_back(Fetched { start, end, bytes, pending });
         Ok(())
     }
@@ -255,6 +266,9 @@ impl RemoteFile {
 
     /// Returns the bytes from an offset on, fewer only at the end.
     pub fn read_at(&self, offset: u64, length: usize) -> io::Result<Bytes> {
+        // Who asks for more than there is may have it from a damaged file.
+        let left = usize::try_from(self.size.saturating_sub(offset)).unwrap_or(usize::MAX);
+        let length = length.min(left);
         let mut columns = self.columns.lock().unwrap_or_else(PoisonError::into_inner);
         let mut column = match columns.iter().position(|column| column.covers(offset)) {
             Some(found) => columns.remove(found),
