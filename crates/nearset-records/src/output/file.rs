@@ -18,7 +18,7 @@ use super::target::{STDOUT_NAME, Target, folder_of};
 use crate::error::OutputError;
 use crate::format::{Compression, detect, unsupported_packing};
 use crate::input::Source;
-use crate::remote::Upload;
+use crate::remote::{Upload, is_same_object};
 
 const BUFFER: usize = 256 << 10;
 
@@ -445,8 +445,11 @@ fn is_block_device(_: &Path) -> bool {
     false
 }
 
-/// Returns whether both names lead to one file, through links of any kind.
+/// Returns whether both names lead to one file, through links of any kind, or to one object.
 fn same_file(a: &Path, b: &Path) -> bool {
+    if is_same_object(a, b) {
+        return true;
+    }
     #[cfg(unix)]
     {
         use std::os::unix::fs::MetadataExt;

@@ -7,7 +7,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::remote::is_url;
+use crate::remote::{is_same_object, is_url};
 
 /// Links that are followed until they are taken for a circle, as by Linux.
 const MOST_LINKS: usize = 40;
@@ -129,12 +129,13 @@ pub fn is_stdout(path: &Path) -> bool {
     path == Path::new(STDOUT_NAME) || matches!(Target::of(path), Ok(Target::STDOUT))
 }
 
-/// Returns whether two names are those of one output, in which what is written to both would be mixed up: one file, or one folder. Nothing is
+/// Returns whether two names are those of one output, in which what is written to both would be mixed up: one file, one object, or one folder. Nothing is
 /// in `/dev/null`.
 pub fn is_same_output(a: &Path, b: &Path) -> bool {
     let same = || match (Target::of(a), Target::of(b)) {
         _ if a.is_dir() && b.is_dir() => a.canonicalize().ok().zip(b.canonicalize().ok()).is_some_and(|(a, b)| a == b),
         (Ok(Target::File(a)), Ok(Target::File(b))) => in_full(&a) == in_full(&b),
+        (Ok(Target::Remote(_)), Ok(Target::Remote(_))) => is_same_object(a, b),
         (Ok(a), Ok(b)) => a == b,
         _ => false,
     };

@@ -19,10 +19,10 @@ use object_store::client::{
 };
 use ureq::http::{Method, Request, Response, header};
 use ureq::tls::{Certificate, RootCerts, TlsConfig};
-use ureq::{Agent, Body, BodyReader};
+use ureq::{Agent, AsSendBody, Body, BodyReader};
 
 use super::fetch::Answer;
-use super::url::Scheme;
+use super::url::{Scheme, host_of};
 use super::{RemoteError, Tag};
 
 /// How long a connection may take to be made, and how long nothing may come.
@@ -109,21 +109,27 @@ fn content_range(text: &str) -> Option<(u64, u64)> {
 
 /// Returns what a failed request means.
 fn explain(url: &str, error: &ureq::Error) -> RemoteError {
-    let host = url.split_once("://").map_or(url, |(_, rest)| rest).split('/').next().unwrap_or(url);
-    let host = host.rsplit('@').next().unwrap_or(host);
+    let host = host_of(url);
     match error {
-        ureq::Error::HostNotFound => {
-            RemoteError::Unsupported { why: format!("there is no host {host}: check the name") }
-        }
-        ureq::Error::BadUri(_) | ureq::Error::Http(_) => {
-            RemoteError::Unsupported { why: format!("not a valid URL ({error})") }
-        }
-        ureq::Error::Rustls(cause) => RemoteError::Unsupported {
-            why: format!("{host} is not trusted ({cause}): SSL_CERT_FILE names the certificates of those who are"),
+        // Its own words repeat the URL, with what is secret in it.
+        ureq::Error::BadUri(_) => RemoteError::Unsupported { why: "not a valid URL".to_owned() },
+        ureq::Error::Http(_) => RemoteError::Unsupported { why: format!("not a valid URL ({error})") },
+        ureq::Error::Io(cause) => match cause.get_ref().and_then(|cause| cause.downcast_ref::<rustls::Error>()) {
+            Some(cause) => RemoteError::Unsupported {
+                why: format!("{host} is not trusted ({cause}): SSL_CERT_FILE names the certificates of those who are"),
+            },
+            // A resolver may be away for a moment, and does not say whether it is that.
+            None if cause.to_string().contains(NO_ADDRESS) => RemoteError::Connection {
+                why: format!("there is no host {host}, or no network ({cause}): check the name"),
+            },
+            None => RemoteError::Connection { why: format!("{host}: {cause}") },
         },
         _ => RemoteError::Connection { why: format!("{host}: {}", crate::error::chain(error)) },
     }
 }
+
+/// How the standard library says that a name has no address.
+const NO_ADDRESS: &str = "failed to lookup address";
 
 /// The bytes of an answer, in pieces.
 pub(super) struct Pieces {
@@ -191,6 +197,16 @@ impl HttpService for Transport {
     }
 }
 
+/// Nothing is followed, since a request is signed for one place. What tells credentials is asked without a proxy: it is on this machine's own link,
+/// and a proxy would tell its own.
+fn configured<B: AsSendBody>(request: Request<B>, is_metadata: bool) -> Request<B> {
+    let configured = agent().configure_request(request).max_redirects(0);
+    match is_metadata {
+        true => configured.timeout_connect(Some(CONNECTING_TO_METADATA)).proxy(None).build(),
+        false => configured.timeout_connect(Some(CONNECTING)).build(),
+    }
+}
+
 async fn send(request: HttpRequest) -> Result<HttpResponse, HttpError> {
     let (parts, mut body) = request.into_parts();
     let mut bytes: Vec<Bytes> = Vec::new();
@@ -200,19 +216,15 @@ async fn send(request: HttpRequest) -> Result<HttpResponse, HttpError> {
     let uri = parts.uri.to_string();
     let is_metadata = parts.uri.host().is_some_and(|host| METADATA.contains(&host));
     let has_body = !bytes.is_empty() || matches!(parts.method, Method::PUT | Method::POST);
-    let connecting = if is_metadata { CONNECTING_TO_METADATA } else { CONNECTING };
     let whole = match bytes.as_slice() {
         [one] => one.clone(),
         several => several.concat().into(),
     };
     let answer = if has_body {
         let request = Request::from_parts(parts, &whole[..]);
-        let request = agent().configure_request(request).max_redirects(0).timeout_connect(Some(connecting)).build();
-        agent().run(request)
+        agent().run(configured(request, is_metadata))
     } else {
-        let request = Request::from_parts(parts, ());
-        let request = agent().configure_request(request).max_redirects(0).timeout_connect(Some(connecting)).build();
-        agent().run(request)
+        agent().run(configured(Request::from_parts(parts, ()), is_metadata))
     };
     let answer = answer.map_err(|error| {
         note(Some(if is_metadata { Failure::NoMetadata } else { Failure::Connection(explain(&uri, &error)) }));

@@ -31,7 +31,7 @@ use std::sync::Arc;
 
 pub use error::RemoteError;
 pub use url::is_url;
-pub(crate) use url::{Scheme, Url};
+pub(crate) use url::{Scheme, Url, is_same_object};
 
 #[cfg(not(feature = "remote"))]
 pub(crate) use absent::{RemoteFile, RemoteReader, Upload, expect_soon, list, look_at};
