@@ -4,14 +4,13 @@
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
-use std::time::Instant;
+use std::time::Duration;
 
-use crate::resume::run_killing;
-use crate::support::{Numbers, Workshop, corpus, gzip, jsonl, parquet};
+use crate::support::{Workshop, corpus, gzip, jsonl, parquet};
 
 /// What a server does, while it runs.
 #[derive(Default)]
@@ -22,9 +21,12 @@ struct Manners {
     cut: AtomicU64,
     /// Whether it sends no parts of files.
     no_parts: AtomicBool,
-    /// Requests after which every file has another version; 0 for never.
-    changes_after: AtomicU64,
-    requests: AtomicU64,
+    /// Whether it states nothing by which versions are told apart.
+    no_tags: AtomicBool,
+    /// Whether it does not say how long a file is.
+    no_sizes: AtomicBool,
+    /// Whether files have another version for those who read on and on, beyond a look.
+    changes: AtomicBool,
     /// The status of what is not given to everybody.
     refused: Mutex<BTreeMap<String, u16>>,
 }
@@ -72,19 +74,11 @@ fn serve(stream: &TcpStream, root: &Path, manners: &Manners) -> Option<()> {
             }
         }
         let path = head[0].split(' ').nth(1)?.split('?').next()?.trim_start_matches('/').to_owned();
-        let requests = 1 + manners.requests.fetch_add(1, Ordering::Relaxed);
-        answer(stream, &root.join(&path), &path, &head, manners, requests)?;
+        answer(stream, &root.join(&path), &path, &head, manners)?;
     }
 }
 
-fn answer(
-    mut stream: &TcpStream,
-    file: &PathBuf,
-    path: &str,
-    head: &[String],
-    manners: &Manners,
-    requests: u64,
-) -> Option<()> {
+fn answer(mut stream: &TcpStream, file: &Path, path: &str, head: &[String], manners: &Manners) -> Option<()> {
     let refused = manners.refused.lock().unwrap().get(path).copied();
     let bytes = match (refused, std::fs::read(file)) {
         (None, Ok(bytes)) => bytes,
@@ -93,21 +87,22 @@ fn answer(
             return write!(stream, "HTTP/1.1 {status} No\r\nContent-Length: 0\r\n\r\n").ok();
         }
     };
-    let changes_after = manners.changes_after.load(Ordering::Relaxed);
-    let version = if changes_after > 0 && requests > changes_after { 2 } else { 1 };
-    let etag = format!("\"{version}-{}\"", bytes.len());
     let range = head.iter().find_map(|line| line.to_ascii_lowercase().strip_prefix("range: bytes=").map(str::to_owned));
     let range = range.filter(|_| !manners.no_parts.load(Ordering::Relaxed)).and_then(|range| {
         let (from, to) = range.split_once('-')?;
         let to: usize = to.parse().unwrap_or(usize::MAX - 1);
         Some((from.parse::<usize>().ok()?, (to + 1).min(bytes.len())))
     });
+    let is_read_on = range.is_some_and(|(from, to)| to.saturating_sub(from) > 1 << 19);
+    let version = if manners.changes.load(Ordering::Relaxed) && is_read_on { 2 } else { 1 };
+    let tag = match manners.no_tags.load(Ordering::Relaxed) {
+        true => String::new(),
+        false => format!("ETag: \"{version}-{}\"\r\n", bytes.len()),
+    };
     let (first, body) = match range {
         Some((from, _)) if from >= bytes.len() => {
-            let text = format!(
-                "HTTP/1.1 416 No\r\nContent-Range: bytes */{}\r\nContent-Length: 0\r\nETag: {etag}\r\n\r\n",
-                bytes.len()
-            );
+            let text =
+                format!("HTTP/1.1 416 No\r\nContent-Range: bytes */{}\r\nContent-Length: 0\r\n{tag}\r\n", bytes.len());
             return stream.write_all(text.as_bytes()).ok();
         }
         Some((from, to)) => {
@@ -115,7 +110,12 @@ fn answer(
         }
         None => ("200 OK".to_owned(), &bytes[..]),
     };
-    write!(stream, "HTTP/1.1 {first}\r\nContent-Length: {}\r\nETag: {etag}\r\n\r\n", body.len()).ok()?;
+    // Without a size, all is one chunk.
+    let (length, before, end) = match manners.no_sizes.load(Ordering::Relaxed) {
+        true => ("Transfer-Encoding: chunked".to_owned(), format!("{:x}\r\n", body.len()), "\r\n0\r\n\r\n"),
+        false => (format!("Content-Length: {}", body.len()), String::new(), ""),
+    };
+    write!(stream, "HTTP/1.1 {first}\r\n{length}\r\n{tag}\r\n{before}").ok()?;
     // A short answer is not worth the trouble, and one byte at least gets through.
     let take_one = |left: u64| left.checked_sub(1);
     if body.len() > 10_000 && manners.cuts.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take_one).is_ok() {
@@ -124,7 +124,8 @@ fn answer(
         let _ = stream.shutdown(Shutdown::Both);
         return None;
     }
-    stream.write_all(body).ok()
+    stream.write_all(body).ok()?;
+    stream.write_all(end.as_bytes()).ok()
 }
 
 /// A corpus of some MB in a plain file, a packed one and a Parquet file.
@@ -182,23 +183,50 @@ fn a_connection_that_is_cut_changes_nothing() {
     }
 }
 
+/// Kills the command at its first checkpoints, resuming each time, and leaves it finished. How often it was killed.
+fn run_killing_at_checkpoints(shop: &Workshop, arguments: &str) -> u32 {
+    let state = || std::fs::read(shop.path("out.jsonl.resume/state.json")).unwrap_or_default();
+    for kills in 0.. {
+        let before = state();
+        let mut command = shop.command(&format!("{arguments} --resume -q"));
+        let mut child = command.env("NEARSET_CHECKPOINT_BYTES", "50000").spawn().unwrap();
+        let status = loop {
+            let has_come_on = kills < 3 && state() != before;
+            match child.try_wait().unwrap() {
+                None if has_come_on => break None,
+                None => thread::sleep(Duration::from_millis(1)),
+                done => break done,
+            }
+        };
+        if let Some(status) = status {
+            assert!(status.success(), "{arguments} after {kills} kills");
+            return kills;
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        if shop.exists("out.jsonl") && state().is_empty() {
+            // It was done before it was killed.
+            return kills + 1;
+        }
+    }
+    unreachable!()
+}
+
 #[test]
 fn a_killed_run_over_a_server_resumes() {
     let shop = Workshop::new();
     files(&shop);
     let server = Server::start(&shop);
     let inputs = ["a.jsonl", "b.jsonl.gz"].map(|name| server.url(&format!("data/{name}"))).join(" ");
-    let (mut kills, mut numbers) = (0, Numbers(9));
+    let mut kills = 0;
     for options in ["", "--no-verify --capacity 10000"] {
         let arguments = format!("dedup {inputs} -o out.jsonl {options}");
-        let clock = Instant::now();
         let whole = shop.command(&arguments).env("NEARSET_CHECKPOINT_BYTES", "50000").output().unwrap();
-        let longest = (clock.elapsed().as_millis() as u64 * 3 / 4).max(3);
         assert!(whole.status.success(), "{}", String::from_utf8_lossy(&whole.stderr));
         let expected = shop.read("out.jsonl");
         for _ in 0..2 {
             std::fs::remove_file(shop.path("out.jsonl")).unwrap();
-            kills += run_killing(&shop, &arguments, &mut numbers, longest);
+            kills += run_killing_at_checkpoints(&shop, &arguments);
             assert!(shop.read("out.jsonl") == expected, "{options}");
         }
         std::fs::remove_file(shop.path("out.jsonl")).unwrap();
@@ -213,13 +241,13 @@ fn an_object_that_changes_is_noticed() {
     let server = Server::start(&shop);
     let url = server.url("data/a.jsonl");
     // In the midst of a run, which leaves out no record for it.
-    server.manners.changes_after.store(8, Ordering::Relaxed);
-    let ran = shop.run(&format!("dedup {url} -o out.jsonl -q --on-error skip --no-verify"));
+    server.manners.changes.store(true, Ordering::Relaxed);
+    let ran = shop.run(&format!("dedup {url} -o out.jsonl -q --on-error skip --no-verify --capacity 10000"));
     assert_eq!(ran.code(), 1);
     assert!(ran.stderr().contains("has changed since it was looked at"), "{}", ran.stderr());
     assert!(!shop.exists("out.jsonl"));
     // Between a run and its continuation.
-    server.manners.changes_after.store(0, Ordering::Relaxed);
+    server.manners.changes.store(false, Ordering::Relaxed);
     shop.write("data/b.jsonl", shop.text("data/a.jsonl") + "{broken\n");
     let arguments = format!("dedup {} -o out.jsonl -q --no-verify --capacity 10000", server.url("data/b.jsonl"));
     let ran = shop.command(&arguments).env("NEARSET_CHECKPOINT_BYTES", "50000").output().unwrap();
@@ -228,6 +256,41 @@ fn an_object_that_changes_is_noticed() {
     let ran = shop.command(&format!("{arguments} --resume")).env("NEARSET_CHECKPOINT_BYTES", "50000").output().unwrap();
     let said = String::from_utf8_lossy(&ran.stderr).into_owned();
     assert!(ran.status.code() == Some(1) && said.contains("changed"), "{said}");
+}
+
+#[test]
+fn what_may_change_unnoticed_is_read_once_and_in_one_piece() {
+    let shop = Workshop::new();
+    files(&shop);
+    let server = Server::start(&shop);
+    server.manners.no_tags.store(true, Ordering::Relaxed);
+    let url = server.url("data/a.jsonl");
+    shop.ok("dedup data/a.jsonl -o here.jsonl -q");
+    shop.ok(&format!("dedup {url} -o there.jsonl -q"));
+    assert!(shop.read("here.jsonl") == shop.read("there.jsonl"));
+    let says = |arguments: &str| {
+        let ran = shop.run(arguments);
+        assert!(ran.code() == 1 && ran.stderr().contains("neither an ETag nor a time of change"), "{}", ran.stderr());
+        assert!(!shop.exists("out.jsonl") && !shop.exists("out.parquet"));
+    };
+    says(&format!("dedup {url} -o out.jsonl --keep longest"));
+    says(&format!("cluster {url} -o out.jsonl --chain"));
+    says(&format!("dedup {} -o out.parquet", server.url("data/d.parquet")));
+    // A run that fails in its midst leaves nothing that another version could be put behind.
+    shop.write("data/broken.jsonl", shop.text("data/a.jsonl") + "{broken\n");
+    let arguments = format!("dedup {} -o out.jsonl -q --no-verify --capacity 10000", server.url("data/broken.jsonl"));
+    let ran = shop.command(&arguments).env("NEARSET_CHECKPOINT_BYTES", "50000").output().unwrap();
+    assert!(ran.status.code() == Some(1) && !shop.exists("out.jsonl.resume") && !shop.exists("out.jsonl.partial"));
+    // What follows a cut may be of another version too.
+    server.manners.cuts.store(1000, Ordering::Relaxed);
+    says(&format!("dedup {url} -o out.jsonl --no-verify --capacity 10000"));
+    // Those of a server that tells versions apart, but not how long they are, can be read on.
+    server.manners.no_tags.store(false, Ordering::Relaxed);
+    server.manners.no_sizes.store(true, Ordering::Relaxed);
+    server.manners.no_parts.store(true, Ordering::Relaxed);
+    server.manners.cuts.store(3, Ordering::Relaxed);
+    shop.ok(&format!("dedup {url} -o out.jsonl -q"));
+    assert!(shop.read("here.jsonl") == shop.read("out.jsonl"));
 }
 
 #[test]
@@ -252,6 +315,15 @@ fn what_cannot_be_reached_is_named_with_a_cure() {
     says(format!("dedup {} -o o.jsonl", url("list/index")), &["list/index", "--format"]);
     says(format!("dedup a.jsonl -o {}", url("o.jsonl")), &["web servers are read and not written to"]);
     says("dedup a.jsonl -o s3://bucket/folder/".to_owned(), &["written one by one"]);
+    says(format!("dedup http://{}?secret -o o.jsonl", server.address), &["404"]);
+    // What tells credentials is not asked by way of a proxy, which would tell its own.
+    let proxy = TcpListener::bind("127.0.0.1:0").unwrap();
+    proxy.set_nonblocking(true).unwrap();
+    let mut command = shop.command("dedup s3://bucket/a.jsonl -o o.jsonl");
+    command.env("HTTP_PROXY", format!("http://{}", proxy.local_addr().unwrap()));
+    let ran = command.env("AWS_METADATA_ENDPOINT", "http://metadata").output().unwrap();
+    assert!(String::from_utf8_lossy(&ran.stderr).contains("no credentials were found"));
+    assert_eq!(proxy.accept().unwrap_err().kind(), std::io::ErrorKind::WouldBlock);
     // A port that nobody listens at any more.
     let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     says(format!("dedup http://{closed}/a.jsonl -o o.jsonl"), &["127.0.0.1", "refused"]);

@@ -50,6 +50,10 @@ impl Workshop {
         let mut command = Command::new(env!("CARGO_BIN_EXE_nearset"));
         command.current_dir(self.folder.path()).args(arguments.split_whitespace()).stdin(Stdio::null());
         command.env_remove("NEARSET_CHECKPOINT_BYTES");
+        // The servers of tests are on this machine, where no proxy finds them.
+        for name in ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"] {
+            command.env_remove(name);
+        }
         command
     }
 

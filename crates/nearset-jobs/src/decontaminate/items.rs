@@ -66,9 +66,9 @@ pub(super) fn read_items(
     let mut is_found = vec![false; names.len()];
     let mut others = Vec::new();
     for (file, source) in sources.iter().enumerate() {
-        if source.bytes.is_none() {
-            let (name, why) = (Arc::clone(&source.name), "the fields of items are read one after the other");
-            return Err(RunError::Pipe { name, why, cure: Cure::SaveToFile });
+        if !source.is_rereadable() {
+            let why = "the fields of items are read one after the other";
+            return Err(RunError::once(source, why, Cure::SaveToFile));
         }
         let mut read = Items { file, source, id, on_error, items: Vec::new(), found: Vec::new() };
         if !names.is_empty() {

@@ -318,8 +318,8 @@ pub(crate) fn read<W: Worker>(
 
 /// That every source can be read twice.
 pub(super) fn check_files(sources: &[Source], why: &'static str, cure: Cure) -> Result<(), RunError> {
-    match sources.iter().find(|source| source.bytes.is_none()) {
-        Some(pipe) => Err(RunError::Pipe { name: Arc::clone(&pipe.name), why, cure }),
-        None => Ok(()),
-    }
+    sources
+        .iter()
+        .find(|source| !source.is_rereadable())
+        .map_or(Ok(()), |source| Err(RunError::once(source, why, cure)))
 }

@@ -46,8 +46,8 @@ pub(crate) struct About<'r> {
 /// If the run is stopped meanwhile.
 pub(crate) fn page(about: About<'_>, tally: &Tally, progress: &Progress) -> Result<String, RunError> {
     let About { sources, options, .. } = about;
-    let pipe = sources.iter().find(|source| source.bytes.is_none());
-    let rechecked = match pipe {
+    let once = sources.iter().find(|source| !source.is_rereadable());
+    let rechecked = match once {
         None => Some(recheck(&about, &tally.samples, progress)?),
         Some(_) => None,
     };
@@ -94,10 +94,14 @@ pub(crate) fn page(about: About<'_>, tally: &Tally, progress: &Progress) -> Resu
         others: about.others,
         measured: measured(&checked, samples.removed().of, samples.kept().of),
         longest_sampled: LONGEST as u64,
-        unchecked: pipe.map(|pipe| {
+        unchecked: once.map(|source| {
+            let what = match source.is_remote() {
+                true => "may change unnoticed",
+                false => "is a pipe",
+            };
             format!(
-                "{} is a pipe and cannot be read twice, so no record could be compared exactly with others.",
-                pipe.name
+                "{} {what} and cannot be read twice, so no record could be compared exactly with others.",
+                source.name
             )
         }),
         repeated: repeated.map(|(removed, place)| Repeated { example: excerpt(place), removed }).collect(),

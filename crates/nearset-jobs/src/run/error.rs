@@ -9,7 +9,7 @@ use nearset::InsertError;
 use nearset::plan::PlanError;
 use nearset::spec::SpecError;
 use nearset::{DecodeError, ItemError};
-use nearset_records::{Cure, InputError, OutputError, RecordError};
+use nearset_records::{Cure, InputError, OutputError, RecordError, Source};
 
 use nearset_view::words;
 
@@ -88,6 +88,10 @@ pub enum RunError {
     #[error("{name}: {why}, and a pipe can't be read twice")]
     Pipe { name: Arc<str>, why: &'static str, cure: Cure },
     #[error(
+        "{name}: {why}, and the server states neither an ETag nor a time of change, so nothing tells whether it changes between two readings"
+    )]
+    Unversioned { name: Arc<str>, why: &'static str, cure: Cure },
+    #[error(
         "{} of memory are needed if all of {} {what} are kept, and {} are there",
         words::bytes(*needed), words::count(*records), words::bytes(*available)
     )]
@@ -131,6 +135,12 @@ impl RunError {
     /// The end of a run that was asked to stop.
     pub(crate) const STOPPED: Self = Self::Interrupted { resumable: false, first_checkpoint: None };
 
+    /// A source that would have to be read twice, and is not [`Source::is_rereadable`].
+    pub(crate) fn once(source: &Source, why: &'static str, cure: Cure) -> Self {
+        let name = Arc::clone(&source.name);
+        if source.is_remote() { RunError::Unversioned { name, why, cure } } else { RunError::Pipe { name, why, cure } }
+    }
+
     /// Returns what can be done about it.
     pub fn cure(&self) -> Option<Cure> {
         match self {
@@ -146,7 +156,7 @@ impl RunError {
             RunError::NoScratchFolder { .. } => Some(Cure::CreateScratch),
             RunError::Scratch { .. } | RunError::NoRoom { .. } => Some(Cure::MakeRoom),
             RunError::Memory { .. } | RunError::MemoryTaken { .. } => Some(Cure::LessMemory),
-            RunError::Pipe { cure, .. } => Some(*cure),
+            RunError::Pipe { cure, .. } | RunError::Unversioned { cure, .. } => Some(*cure),
             RunError::NoEvidence { .. } => Some(Cure::NameEvidence),
             RunError::NoEvidenceInItem { .. } => Some(Cure::Skip),
             _ => None,

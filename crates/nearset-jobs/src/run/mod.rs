@@ -469,10 +469,11 @@ pub fn is_resumable(out: &Path) -> bool {
     StateFolder::of(out, None).exists()
 }
 
-/// Returns the output, if a run over these sources can be resumed: a pipe can't be read or written twice, and Parquet files and arrays are written
-/// from their ends.
+/// Returns the output, if a run over these sources can be resumed: a pipe can't be read or written twice, what may have another version then must
+/// not be, and Parquet files and arrays are written from their ends.
 fn resumable_output<'o>(options: &'o RunOptions, sources: &[Source]) -> Option<&'o Path> {
-    let files = sources.iter().all(|source| source.bytes.is_some() && source.format.is_resumable());
+    let files =
+        sources.iter().all(|source| source.bytes.is_some() && source.is_rereadable() && source.format.is_resumable());
     let pipes = options.outputs().any(|path| is_written_through(path));
     options.out.as_deref().filter(|_| files && !pipes)
 }

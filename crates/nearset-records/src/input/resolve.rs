@@ -77,6 +77,23 @@ impl Source {
         }
     }
 
+    /// Returns whether it can be read twice and is then the same, or says that it is not: no pipe can, and no object of a server that states
+    /// nothing by which its versions are told apart.
+    pub fn is_rereadable(&self) -> bool {
+        match &self.location {
+            Location::Remote(object) => object.tag.is_some(),
+            Location::Stdin | Location::File(_) => self.bytes.is_some(),
+        }
+    }
+
+    /// Returns whether any place of it can be read without all that is before: not of a pipe, nor of an object of a server that sends no parts.
+    pub fn is_seekable(&self) -> bool {
+        match &self.location {
+            Location::Remote(object) => object.is_ranged && object.size.is_some(),
+            Location::Stdin | Location::File(_) => self.bytes.is_some(),
+        }
+    }
+
     /// Returns whether a record can be read again where it lies: in a plain file of lines. Others have to be read from their start, and each
     /// record of an object would take a request.
     pub fn is_read_in_place(&self) -> bool {

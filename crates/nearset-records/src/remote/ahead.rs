@@ -211,6 +211,11 @@ impl Whole {
         let mut skipped = 0;
         let is_new = self.answer.is_none();
         if is_new {
+            if self.at > 0 && !self.object.tag.is_some() {
+                let why = "the connection was cut, and the server states neither an ETag nor a time of change, so nothing tells whether the \
+                           rest is of the same version: fetch the file first";
+                return Err(RemoteError::Unsupported { why: why.to_owned() });
+            }
             let Some(url) = Url::parse(&self.object.url) else { return Err(RemoteError::NotBuilt) };
             let answer = get(&url, None)?;
             expect_same(&self.object, &answer)?;
@@ -224,7 +229,7 @@ impl Whole {
                 Some(piece) if is_new && before + (piece.len() as u64) <= self.at => skipped += piece.len() as u64,
                 Some(piece) if is_new => return Ok(Some(piece.slice((self.at - before) as usize..))),
                 Some(piece) => return Ok(Some(piece)),
-                None if self.object.size.is_some_and(|size| before < size) => {
+                None if before < self.object.size.unwrap_or(self.at) => {
                     return Err(RemoteError::Connection { why: "the answer is cut off".to_owned() });
                 }
                 None => return Ok(None),
@@ -254,7 +259,13 @@ pub(crate) struct RemoteFile {
 impl RemoteFile {
     pub fn open(object: &Object) -> Result<Self, RemoteError> {
         let Some(size) = object.size.filter(|_| object.is_ranged) else {
-            let why = "the server sends no parts of files, and Parquet is read from its end: fetch the file first";
+            let why = match object.tag.is_some() {
+                true => "the server sends no parts of files, and Parquet is read from its end: fetch the file first",
+                false => {
+                    "the server states neither an ETag nor a time of change, so parts of several versions could be mixed, and Parquet is read \
+                     from its end: fetch the file first"
+                }
+            };
             return Err(RemoteError::Unsupported { why: why.to_owned() });
         };
         Ok(Self { object: Arc::new(object.clone()), size, columns: Mutex::default() })

@@ -25,7 +25,8 @@ const AT_ONCE: usize = 32;
 /// Locked while it is fetched; others who want it wait.
 type Slot = Arc<Mutex<Option<Bytes>>>;
 
-type Key = (Arc<str>, Tag, u64);
+/// An object, its version, and where the block begins.
+type Key = (Arc<str>, (Tag, Option<u64>), u64);
 
 static RECENT: Mutex<VecDeque<(Key, Slot)>> = Mutex::new(VecDeque::new());
 
@@ -37,7 +38,8 @@ pub(super) fn range(offset: u64, size: u64) -> Range<u64> {
 
 fn slot(object: &Object, start: u64) -> Slot {
     let mut recent = RECENT.lock().unwrap_or_else(PoisonError::into_inner);
-    let is_same = |(url, tag, at): &Key| *at == start && *url == object.url && *tag == object.tag;
+    let is_same =
+        |(url, (tag, size), at): &Key| *at == start && *url == object.url && *tag == object.tag && *size == object.size;
     if let Some((_, slot)) = recent.iter().find(|(key, _)| is_same(key)) {
         return Arc::clone(slot);
     }
@@ -45,7 +47,7 @@ fn slot(object: &Object, start: u64) -> Slot {
         recent.pop_front();
     }
     let new = Slot::default();
-    recent.push_back(((Arc::clone(&object.url), object.tag.clone(), start), Arc::clone(&new)));
+    recent.push_back(((Arc::clone(&object.url), (object.tag.clone(), object.size), start), Arc::clone(&new)));
     new
 }
 

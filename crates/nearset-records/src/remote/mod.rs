@@ -51,7 +51,7 @@ pub struct Object {
     /// `None` where the server does not say.
     pub(crate) size: Option<u64>,
     pub(crate) tag: Tag,
-    /// Whether the server sends parts of it.
+    /// Whether it is read in parts: the server sends them, and says which version they are of.
     pub(crate) is_ranged: bool,
 }
 
@@ -68,13 +68,18 @@ impl Tag {
         Self { etag: etag.map(|etag| etag.trim_matches('"').into()), modified: modified.map(Into::into) }
     }
 
-    /// Whether an answer with the other tag can be about the same version.
+    /// Whether it tells versions apart.
+    pub fn is_some(&self) -> bool {
+        self.etag.is_some() || self.modified.is_some()
+    }
+
+    /// Whether an answer with the other tag is about the same version. One that states nothing of what was stated first may be of any version.
     pub fn agrees(&self, other: &Self) -> bool {
         match (&self.etag, &other.etag) {
             (Some(own), Some(other)) => own == other,
             _ => match (&self.modified, &other.modified) {
                 (Some(own), Some(other)) => own == other,
-                _ => true,
+                _ => !self.is_some(),
             },
         }
     }
@@ -102,11 +107,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn versions_are_told_apart_by_what_both_answers_state() {
+    fn versions_are_told_apart_by_what_was_stated_first() {
         let tag = Tag::new;
         assert!(tag(Some("\"a\""), None).agrees(&tag(Some("a"), Some("Monday"))));
         assert!(!tag(Some("a"), Some("Monday")).agrees(&tag(Some("b"), Some("Monday"))));
         assert!(!tag(None, Some("Monday")).agrees(&tag(Some("a"), Some("Tuesday"))));
+        assert!(!tag(Some("a"), Some("Monday")).agrees(&tag(None, None)));
+        assert!(!tag(Some("a"), None).agrees(&tag(None, Some("Monday"))));
         assert!(tag(None, None).agrees(&tag(Some("a"), Some("Tuesday"))));
     }
 }

@@ -116,6 +116,8 @@ pub(crate) fn look_at(url: &Url<'_>) -> Result<Object, RemoteError> {
                 while answer.pieces.next()?.is_some() {}
             }
             let Answer { size, tag, is_ranged, .. } = answer;
+            // Parts that may be of several versions are no parts of one.
+            let is_ranged = is_ranged && tag.is_some();
             Ok(Object { url: url.whole.into(), size, tag, is_ranged })
         });
     }

@@ -19,6 +19,10 @@ from moto.server import ThreadedMotoServer
 logging.getLogger("werkzeug").setLevel(logging.ERROR)
 
 NEARSET = os.environ["NEARSET"]
+# The stores are on this machine, where no proxy finds them.
+PROXIES = {"http_proxy", "https_proxy", "all_proxy"}
+for name in [name for name in os.environ if name.lower() in PROXIES]:
+    del os.environ[name]
 PLAIN = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "AZURE_", "GOOGLE_"))}
 KEYS = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_REGION": "us-east-1"}
 

@@ -258,8 +258,7 @@ fn needs(start: &Start, options: &VerifiedDedupOptions, plan: &JoinPlan) -> Resu
             && options.keep == Keep::First
             && options.libraries.is_empty()
             && options.library.is_none();
-        let is_file = |source: &Source| source.bytes.is_some();
-        if in_rounds && start.sources.iter().all(is_file) {
+        if in_rounds && start.sources.iter().all(Source::is_rereadable) {
             spilled_bytes = capacity.records.saturating_mul(BYTES_SPILLED + 16 * plan.keys as u64);
         } else if is_new {
             return Err(RunError::Memory { needed: bytes, records: capacity.records, what: "records", available });
