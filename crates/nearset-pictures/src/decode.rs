@@ -1,28 +1,37 @@
 //! Pixels out of files that nobody vouches for.
 //!
-//! Invariant: what a header says is compared with [`MOST_PIXELS`] before anything is allocated for it. Pictures that take much memory are
-//! decoded one at a time, whatever the number of threads.
+//! Invariant: what a header says is compared with [`MOST_PIXELS`] and [`MOST_SIDE`] before anything is allocated for it. What takes more than
+//! [`LARGE`], by its header or once it is decoded, is decoded one at a time, whatever the number of threads.
 
 use std::io::Cursor;
 use std::panic::{self, AssertUnwindSafe};
-use std::sync::Mutex;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use image::error::{ImageError, LimitErrorKind};
 use image::metadata::Orientation;
 use image::{DynamicImage, ImageDecoder, ImageFormat, ImageReader, Limits};
 
-use crate::Picture;
+use crate::{Picture, webp};
 
 /// The most pixels of a picture that is decoded: above what cameras take, and below what a machine has no memory for.
 pub const MOST_PIXELS: u64 = 128 << 20;
 
+/// The most pixels along a side. Time and memory go by it too, and a row of a million equal pixels is a file of a kilobyte.
+const MOST_SIDE: u32 = 1 << 17;
+
 /// The most bytes of a decoded picture. Few have more than 4 bytes per pixel, and a decoder needs about as much again.
 const MOST_BYTES: u64 = 512 << 20;
 
-/// Decoded bytes from which on pictures wait for each other.
-const LARGE: u64 = 64 << 20;
+/// Bytes above which pictures wait for each other.
+pub const LARGE: u64 = 64 << 20;
 
 static ONE_LARGE: Mutex<()> = Mutex::new(());
+
+/// Waits until nobody else holds the lock.
+pub fn alone(lock: &Mutex<()>) -> MutexGuard<'_, ()> {
+    // A poisoned lock guards nothing.
+    lock.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// Why a file gives no hash.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -36,7 +45,7 @@ pub enum PictureError {
     )]
     Unknown,
     #[error(
-        "{width} x {height} pixels, and at most {} million are decoded, {} MB in memory: scale it down first",
+        "{width} x {height} pixels, and at most {} million are decoded, {MOST_SIDE} along a side and {} MB in memory: scale it down first",
         MOST_PIXELS >> 20,
         MOST_BYTES >> 20
     )]
@@ -66,9 +75,15 @@ fn format_of(head: &[u8]) -> Option<(ImageFormat, &'static str)> {
     FORMATS.into_iter().find(|(format, _)| *format == guessed)
 }
 
-/// Returns whether the first bytes of a file, a dozen or more, are those of a picture.
-pub fn is_picture(head: &[u8]) -> bool {
-    format_of(head).is_some()
+/// Returns whether the first bytes of a file, a dozen or more, are those of a picture. `is_named` says that its name has an ending which is no
+/// picture's: what begins as TIFF does may then be a camera's raw file, of which only the preview would be seen.
+pub fn is_picture(head: &[u8], is_named: bool) -> bool {
+    match format_of(head) {
+        // Two letters begin many a text; the bytes behind the size are 0 in every picture.
+        Some((ImageFormat::Bmp, _)) => head.get(6..10) == Some(&[0; 4]),
+        Some((ImageFormat::Tiff, _)) => !is_named,
+        other => other.is_some(),
+    }
 }
 
 /// Decodes a picture and calls `see` with its pixels, turned as they are to be looked at.
@@ -77,33 +92,62 @@ pub fn with_pixels(file: &[u8], see: impl FnOnce(&Pixels<'_>) -> Picture) -> Res
         return Err(PictureError::Empty);
     }
     let (format, name) = format_of(file).ok_or(PictureError::Unknown)?;
-    if format == ImageFormat::Jpeg && !has_jpeg_end(file) {
-        return Err(PictureError::CutOff { format: name });
-    }
+    let file = match format {
+        ImageFormat::Jpeg if !has_jpeg_end(file) => return Err(PictureError::CutOff { format: name }),
+        ImageFormat::WebP => webp::checked(file)?,
+        _ => file,
+    };
     // A decoder that meets what its authors did not think of is no reason to end a run over a million pictures.
     let worked = panic::catch_unwind(AssertUnwindSafe(|| {
-        let mut reader = ImageReader::with_format(Cursor::new(file), format);
-        let mut limits = Limits::default();
-        limits.max_alloc = Some(MOST_BYTES);
-        reader.limits(limits);
-        let mut decoder = reader.into_decoder().map_err(|error| explain(error, name))?;
-        let (width, height) = decoder.dimensions();
-        let (pixels, bytes) = (u64::from(width) * u64::from(height), decoder.total_bytes());
-        if pixels > MOST_PIXELS || bytes > MOST_BYTES {
-            return Err(PictureError::TooLarge { width, height });
-        }
-        if pixels == 0 {
-            return Err(PictureError::Damaged { format: name, why: "it has no pixels".to_owned() });
-        }
-        // A poisoned lock guards nothing.
-        let _one = (bytes >= LARGE).then(|| ONE_LARGE.lock().unwrap_or_else(|poisoned| poisoned.into_inner()));
-        let orientation = decoder.orientation().unwrap_or(Orientation::NoTransforms);
-        let mut decoded = DynamicImage::from_decoder(decoder).map_err(|error| explain(error, name))?;
-        decoded.apply_orientation(orientation);
-        let decoded = in_bytes(decoded);
+        let _one;
+        let decoded = match decode(file, (format, name), LARGE) {
+            Err(PictureError::TooMuchMemory) => {
+                _one = alone(&ONE_LARGE);
+                decode(file, (format, name), MOST_BYTES)?
+            }
+            decoded => decoded?,
+        };
         Ok(see(&Pixels::new(&decoded)))
     }));
     worked.unwrap_or_else(|_| Err(PictureError::Damaged { format: name, why: "its decoder gave up".to_owned() }))
+}
+
+/// Decodes a picture for which so much memory is enough.
+pub fn decode(
+    file: &[u8],
+    (format, name): (ImageFormat, &'static str),
+    most_bytes: u64,
+) -> Result<DynamicImage, PictureError> {
+    let mut reader = ImageReader::with_format(Cursor::new(file), format);
+    let mut limits = Limits::default();
+    limits.max_alloc = Some(most_bytes);
+    reader.limits(limits);
+    let mut decoder = reader.into_decoder().map_err(|error| explain(error, name))?;
+    let (width, height) = decoder.dimensions();
+    let (pixels, bytes) = (u64::from(width) * u64::from(height), decoder.total_bytes());
+    if width.max(height) > MOST_SIDE || pixels > MOST_PIXELS || bytes > MOST_BYTES {
+        return Err(PictureError::TooLarge { width, height });
+    }
+    if pixels == 0 {
+        return Err(PictureError::Damaged { format: name, why: "it has no pixels".to_owned() });
+    }
+    if bytes > most_bytes {
+        return Err(PictureError::TooMuchMemory);
+    }
+    let orientation = match format {
+        // Some write it as it stands in a JPEG.
+        ImageFormat::WebP | ImageFormat::Png => decoder.exif_metadata().map(|exif| {
+            exif.and_then(|exif| Orientation::from_exif_chunk(exif.strip_prefix(b"Exif\0\0").unwrap_or(&exif)))
+        }),
+        _ => decoder.orientation().map(Some),
+    };
+    let orientation = match orientation {
+        Err(error @ ImageError::Limits(_)) => return Err(explain(error, name)),
+        other => other.ok().flatten().unwrap_or(Orientation::NoTransforms),
+    };
+    let mut decoded = DynamicImage::from_decoder(decoder).map_err(|error| explain(error, name))?;
+    decoded.apply_orientation(orientation);
+    Ok(in_bytes(decoded))
 }
 
 /// Whether the file has an end of image that belongs to its own picture and not to a preview inside. Decoders fill up what is missing with

@@ -24,10 +24,12 @@
 mod dct;
 mod decode;
 mod reduce;
+mod webp;
 
 use std::fmt;
 use std::ops::Range;
 use std::str::FromStr;
+use std::sync::Mutex;
 
 pub use decode::{MOST_PIXELS, PictureError, is_picture};
 
@@ -126,6 +128,8 @@ fn hash_pixels(pixels: &Pixels<'_>, also: &[Algorithm]) -> Picture {
         let mut reduced = reduce::smooth(pixels, &Weights::tents(width, PDQ_SIDE), &Weights::tents(height, PDQ_SIDE));
         let mut frequencies = dct::frequencies(&reduced, PDQ_SIDE, PDQ_FREQUENCIES);
         if is_ambiguous(&frequencies) && width * height <= MOST_STEPPED {
+            let bytes = width * height * reduce::STEPPED_BYTES;
+            let _one = (bytes as u64 > decode::LARGE).then(|| decode::alone(&ONE_STEPPED));
             reduced = reduce::step_by_step(pixels, PDQ_SIDE);
             frequencies = dct::frequencies(&reduced, PDQ_SIDE, PDQ_FREQUENCIES);
         }
@@ -153,6 +157,10 @@ const PDQ_FREQUENCIES: Range<usize> = 1..17;
 
 /// Pixels up to which a picture is reduced step by step where that matters.
 const MOST_STEPPED: usize = 32 << 20;
+
+/// Few pictures are, so that others need not wait while they are decoded. Who holds it may hold the lock on large pictures, and never the
+/// other way round.
+static ONE_STEPPED: Mutex<()> = Mutex::new(());
 
 /// Returns whether many frequencies are as good as the median. Of a symmetric drawing half of them are nothing but rounding errors, which
 /// only those who make the same ones agree about.

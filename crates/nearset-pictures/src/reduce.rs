@@ -73,6 +73,9 @@ pub fn smooth(pixels: &Pixels<'_>, columns: &Weights, rows: &Weights) -> Vec<f32
     reduce(pixels, columns, rows, |pixels, y, row| pixels.luminance(y, row), |value| value)
 }
 
+/// What [`step_by_step`] takes per pixel.
+pub const STEPPED_BYTES: usize = 2 * size_of::<f32>();
+
 /// The same in the steps of the reference, with its rounding errors: box filters along rows and columns, twice, and then the value in the
 /// middle of each part.
 pub fn step_by_step(pixels: &Pixels<'_>, side: usize) -> Vec<f32> {

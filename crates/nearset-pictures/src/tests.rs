@@ -261,6 +261,10 @@ fn promises_of_pixels_are_not_believed() {
         let is_too_large = matches!(error, PictureError::TooLarge { .. } | PictureError::TooMuchMemory);
         assert!(is_too_large, "{width} x {height}: {error}");
     }
+    // Few enough pixels, but a side that takes gigabytes to look at.
+    for (width, height) in [(5, 12_000_000), (67_000_000, 1), (1, (1 << 17) + 1)] {
+        assert_eq!(hash(&promising(width, height), &[]), Err(PictureError::TooLarge { width, height }));
+    }
     // Few enough, but they do not come.
     assert!(matches!(
         hash(&promising(3000, 3000), &[]),
@@ -278,6 +282,84 @@ fn promises_of_pixels_are_not_believed() {
     let frame = jpeg.windows(2).position(|marker| marker == [0xff, 0xc0]).unwrap();
     jpeg[frame + 5..frame + 9].fill(0xfe);
     assert_eq!(hash(&jpeg, &[]), Err(PictureError::TooLarge { width: 65278, height: 65278 }));
+}
+
+/// A WebP file of these chunks.
+fn webp(chunks: &[(&[u8; 4], &[u8])]) -> Vec<u8> {
+    let mut body = b"WEBP".to_vec();
+    for (kind, content) in chunks {
+        body.extend_from_slice(*kind);
+        body.extend((content.len() as u32).to_le_bytes());
+        body.extend_from_slice(content);
+        body.resize(body.len().next_multiple_of(2), 0);
+    }
+    [&b"RIFF"[..], &(body.len() as u32).to_le_bytes(), &body].concat()
+}
+
+/// A lossless WebP picture of 8 x 8 pixels, without its file's head; and a canvas of that size with EXIF metadata.
+fn webp_parts() -> (Vec<u8>, [u8; 10]) {
+    let file = encoded(&scene(8, 8).into(), ImageFormat::WebP);
+    (file[20..].to_vec(), [8, 0, 0, 0, 7, 0, 0, 7, 0, 0])
+}
+
+#[test]
+fn parts_of_a_webp_file_are_no_larger_than_what_is_there() {
+    let (lossless, canvas) = webp_parts();
+    let good = webp(&[(b"VP8X", &canvas), (b"VP8L", &lossless), (b"EXIF", &exif(1))]);
+    assert!(hash(&good, &[]).is_ok());
+    // What lies behind the file is no part of it.
+    assert_eq!(hash(&[&good[..], b"EXIF\xff\xff\xff\xff"].concat(), &[]), hash(&good, &[]));
+    let mut long = good.clone();
+    let exif_size = good.len() - exif(1).len() - 4;
+    long[exif_size..exif_size + 4].fill(0xff);
+    assert_eq!(hash(&long, &[]), Err(PictureError::CutOff { format: "WebP" }));
+    // A lossy frame of 16383 x 16383 pixels, alone and in an animation.
+    let frame = [0x10, 0, 0, 0x9d, 1, 0x2a, 0xff, 0x3f, 0xff, 0x3f, 0, 0, 0, 0];
+    let mut animated = vec![0; 16];
+    (animated[6], animated[9]) = (7, 7);
+    animated.extend(&webp(&[(b"VP8 ", &frame)])[12..]);
+    let moving = [2, 0, 0, 0, 7, 0, 0, 7, 0, 0];
+    let still = [0, 0, 0, 0, 7, 0, 0, 7, 0, 0];
+    for file in [
+        webp(&[(b"VP8X", &still), (b"VP8 ", &frame)]),
+        webp(&[(b"VP8X", &moving), (b"ANIM", &[0; 6]), (b"ANMF", &animated)]),
+    ] {
+        let error = hash(&file, &[]).unwrap_err().to_string();
+        assert!(error.contains("a frame of 16383 x 16383 pixels, and a canvas of 8 x 8"), "{error}");
+    }
+}
+
+#[test]
+fn what_turns_out_to_be_large_waits_for_its_turn() {
+    // A canvas of 8 x 8 pixels, on which a frame of 5000 x 5000 is drawn.
+    let mut gif = encoded(&scene(8, 8).into(), ImageFormat::Gif);
+    let frame = gif.windows(9).position(|part| part == [0x2c, 0, 0, 0, 0, 8, 0, 8, 0]).unwrap();
+    gif[frame + 5..frame + 9].copy_from_slice(&[0x88, 0x13, 0x88, 0x13]);
+    let decoded = decode::decode(&gif, (ImageFormat::Gif, "GIF"), decode::LARGE);
+    assert_eq!(decoded.err(), Some(PictureError::TooMuchMemory));
+    assert_ne!(hash(&gif, &[]), Err(PictureError::TooMuchMemory));
+    // What its header says, with as much memory as it takes.
+    let file = encoded(&scene(90, 70).into(), ImageFormat::Tiff);
+    for (bytes, fits) in [(90 * 70 * 3 - 1, false), (1 << 20, true)] {
+        let decoded = decode::decode(&file, (ImageFormat::Tiff, "TIFF"), bytes);
+        assert_eq!(decoded.is_ok(), fits, "{bytes}");
+    }
+}
+
+#[test]
+fn metadata_may_begin_as_in_a_jpeg() {
+    let prefixed = |orientation| [&b"Exif\0\0"[..], &exif(orientation)].concat();
+    let (lossless, canvas) = webp_parts();
+    let file = |exif: &[u8]| webp(&[(b"VP8X", &canvas), (b"VP8L", &lossless), (b"EXIF", exif)]);
+    let turned = hash(&file(&exif(6)), &Algorithm::ALL).unwrap();
+    assert_eq!(hash(&file(&prefixed(6)), &Algorithm::ALL).unwrap(), turned);
+    assert_ne!(hash(&file(&prefixed(1)), &Algorithm::ALL).unwrap(), turned);
+    let mut png = Vec::new();
+    let mut encoder = PngEncoder::new(&mut png);
+    encoder.set_exif_metadata(prefixed(6)).unwrap();
+    encoder.write_image(&[7; 30], 5, 2, image::ExtendedColorType::Rgb8).unwrap();
+    let picture = hash(&png, &[]).unwrap();
+    assert_eq!((picture.width, picture.height), (2, 5));
 }
 
 #[test]
@@ -309,10 +391,14 @@ fn what_is_no_picture_is_named_so() {
     assert_eq!(hash(b"", &[]), Err(PictureError::Empty));
     for other in [&b"just a text"[..], b"%PDF-1.7", b"<svg xmlns='http://www.w3.org/2000/svg'/>", &[0; 100]] {
         assert_eq!(hash(other, &[]), Err(PictureError::Unknown));
-        assert!(!is_picture(other));
+        assert!(!is_picture(other, false));
     }
+    assert!(!is_picture(b"BMW built its first", false));
     for format in FORMATS {
-        assert!(is_picture(&encoded(&scene(8, 8).into(), format)[..16]), "{format:?}");
+        let head = &encoded(&scene(8, 8).into(), format)[..16];
+        assert!(is_picture(head, false), "{format:?}");
+        // Cameras' raw files begin so.
+        assert_eq!(is_picture(head, true), format != ImageFormat::Tiff, "{format:?}");
     }
 }
 

@@ -168,7 +168,7 @@ fn what_is_no_picture_is_named_and_the_rest_goes_on() {
     let told = shop.ok("hash album -o hashes.jsonl --on-error skip").stderr();
     for word in [
         "album/0-cut.bmp: the BMP picture is cut off",
-        "album/b/huge.bmp: 60000 x 60000 pixels, and at most 128 million are decoded, 512 MB in memory: scale it down first",
+        "album/b/huge.bmp: 60000 x 60000 pixels, and at most 128 million are decoded, 131072 along a side and 512 MB in memory: scale it down first",
         "album/empty.png: an empty file",
         "album/text.jpg: not a JPEG, PNG, WebP, GIF, TIFF or BMP picture",
         "4 that could not be read",
@@ -250,6 +250,7 @@ fn ctrl_c_while_hashing_leaves_nothing() {
         shop.command("hash - -o out.jsonl -q").stdin(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let stdin = child.stdin.take().unwrap();
     while !shop.exists("out.jsonl.partial") {
+        assert!(child.try_wait().unwrap().is_none(), "it has ended before it was stopped");
         std::thread::sleep(std::time::Duration::from_millis(2));
     }
     assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());

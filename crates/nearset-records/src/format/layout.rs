@@ -61,8 +61,9 @@ pub(crate) trait Layout: Sync {
         usize::MAX
     }
 
-    /// Returns whether a file's first bytes are those of this format; `None` where they tell nothing.
-    fn is_told_by(&self, _: &[u8]) -> Option<bool> {
+    /// Returns whether a file's first bytes are those of this format, given whether its name has an ending that is none of the format's; `None`
+    /// where bytes tell nothing.
+    fn is_told_by(&self, _: &[u8], _: bool) -> Option<bool> {
         None
     }
 

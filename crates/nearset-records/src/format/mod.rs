@@ -126,9 +126,10 @@ impl Format {
         !self.is_columnar() && !self.layout().counts_first()
     }
 
-    /// Returns whether a file is told by what is in it, where a folder is walked for files of this format.
-    pub(crate) fn is_told_by(self, head: &[u8]) -> Option<bool> {
-        self.layout().is_told_by(head)
+    /// Returns whether a file is told by what is in it, where a folder is walked for files of this format. `is_named` says that its name has an
+    /// ending, and none of the format's.
+    pub(crate) fn is_told_by(self, head: &[u8], is_named: bool) -> Option<bool> {
+        self.layout().is_told_by(head, is_named)
     }
 
     fn from_extension(extension: &str) -> Option<Self> {

@@ -48,8 +48,8 @@ impl Layout for Pictures {
         LONGEST
     }
 
-    fn is_told_by(&self, head: &[u8]) -> Option<bool> {
-        Some(is_picture(head))
+    fn is_told_by(&self, head: &[u8], is_named: bool) -> Option<bool> {
+        Some(is_picture(head, is_named))
     }
 
     fn is_text(&self, _: ItemField) -> bool {

@@ -5,6 +5,7 @@
 
 use std::fs;
 use std::io::{self, Read};
+use std::mem;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -216,9 +217,20 @@ pub struct Sources {
     pub skipped: Vec<PathBuf>,
     /// Pictures in named folders that were passed over because there are records beside them.
     pub skipped_pictures: Vec<PathBuf>,
+    /// Which of the list come from folders, in order.
+    walked: Vec<Range<usize>>,
 }
 
 impl Sources {
+    /// Takes note that what came behind the first `before` sources comes from a folder.
+    fn were_walked(&mut self, before: usize) {
+        let end = self.list.len();
+        match self.walked.last_mut() {
+            Some(last) if last.end == before => last.end = end,
+            _ => self.walked.push(before..end),
+        }
+    }
+
     /// Returns the bytes on disk, if every source's size is known.
     pub fn total_bytes(&self) -> Option<u64> {
         self.list.iter().map(|source| source.bytes).sum()
@@ -233,7 +245,6 @@ impl Sources {
 /// If an argument matches nothing or cannot be read, or a format is neither told nor given.
 pub fn resolve<S: AsRef<str>>(arguments: &[S], format: Option<Format>) -> Result<Sources, InputError> {
     let mut sources = Sources::default();
-    let mut walked = Vec::new();
     for argument in arguments {
         let argument = argument.as_ref();
         let path = Path::new(argument);
@@ -242,9 +253,7 @@ pub fn resolve<S: AsRef<str>>(arguments: &[S], format: Option<Format>) -> Result
         } else if let Some(url) = Url::parse(argument) {
             add_url(&mut sources, &url, format)?;
         } else if path.is_dir() {
-            let before = sources.list.len();
             add_folder(&mut sources, path, format)?;
-            walked.push(before..sources.list.len());
         } else if path.exists() || !argument.contains(['*', '?', '[', '{']) {
             // A name that exists is meant literally, brackets and all.
             sources.list.push(Source::file(path.to_owned(), format)?);
@@ -253,23 +262,24 @@ pub fn resolve<S: AsRef<str>>(arguments: &[S], format: Option<Format>) -> Result
         }
     }
     if format.is_none() {
-        pass_over_pictures(&mut sources, &walked);
+        pass_over_pictures(&mut sources);
     }
     if sources.list.is_empty() { Err(InputError::Nothing) } else { Ok(sources) }
 }
 
 /// Leaves out the pictures of folders where there are records of other formats.
-fn pass_over_pictures(sources: &mut Sources, walked: &[Range<usize>]) {
+fn pass_over_pictures(sources: &mut Sources) {
     let is_picture = |source: &Source| source.format.layout().to_lines().is_some();
     if sources.list.iter().all(is_picture) {
         return;
     }
     let mut number = 0..;
+    let mut walked = mem::take(&mut sources.walked).into_iter().flatten().peekable();
     let skipped = &mut sources.skipped_pictures;
     sources.list.retain(|source| {
-        let is_walked = number.next().is_some_and(|number| walked.iter().any(|range| range.contains(&number)));
+        let is_walked = number.next().is_some_and(|number| walked.next_if_eq(&number).is_some());
         let is_skipped = is_walked && is_picture(source);
-        skipped.extend(source.path().filter(|_| is_skipped).map(Path::to_owned));
+        skipped.extend(source.place().filter(|_| is_skipped));
         !is_skipped
     });
 }
@@ -350,15 +360,16 @@ fn add_objects(
         if below.split('/').any(|name| name.starts_with('.')) {
             continue;
         }
-        if format.is_none() && told_format(Path::new(&key)).is_none() {
-            sources.skipped.push(PathBuf::from(object.name()));
-        } else {
+        if is_wanted_object(&key, format) {
             sources.list.push(Source::object(object, format, true)?);
+        } else {
+            sources.skipped.push(PathBuf::from(object.name()));
         }
     }
     if sources.list.len() == before {
         return Err(InputError::EmptyFolder { path: PathBuf::from(url.to_string()) });
     }
+    sources.were_walked(before);
     Ok(())
 }
 
@@ -399,10 +410,14 @@ fn add_matching_objects(sources: &mut Sources, url: &Url<'_>, format: Option<For
         if is_hidden || !(in_folder || matches(&key)) {
             continue;
         }
-        if in_folder && format.is_none() && told_format(Path::new(&key)).is_none() {
+        if in_folder && !is_wanted_object(&key, format) {
             sources.skipped.push(PathBuf::from(object.name()));
-        } else {
-            sources.list.push(Source::object(object, format, true)?);
+            continue;
+        }
+        let before = sources.list.len();
+        sources.list.push(Source::object(object, format, true)?);
+        if in_folder {
+            sources.were_walked(before);
         }
     }
     if sources.list.len() + sources.skipped.len() == before {
@@ -445,7 +460,11 @@ fn alternatives(pattern: &str) -> Vec<String> {
 fn add_folder(sources: &mut Sources, folder: &Path, format: Option<Format>) -> Result<(), InputError> {
     let before = sources.list.len();
     walk(sources, folder, format)?;
-    if sources.list.len() == before { Err(InputError::EmptyFolder { path: folder.to_owned() }) } else { Ok(()) }
+    if sources.list.len() == before {
+        return Err(InputError::EmptyFolder { path: folder.to_owned() });
+    }
+    sources.were_walked(before);
+    Ok(())
 }
 
 /// Returns the format that a name tells, also below a packing that is not supported: such a file holds records, so it must be refused rather than
@@ -462,8 +481,16 @@ fn is_wanted(path: &Path, format: Option<Format>) -> bool {
     let told = told_format(path);
     let Some(format) = format else { return told.is_some() };
     // What has the right name is to be read, or to be named as broken.
-    let is_told = || look_at(path).ok().and_then(|(_, head)| format.is_told_by(&head));
+    let is_named = path.extension().is_some();
+    let is_told = || look_at(path).ok().and_then(|(_, head)| format.is_told_by(&head, is_named));
     told == Some(format) || is_told().unwrap_or(true)
+}
+
+/// Returns whether an object of a folder counts. Looking into each would take a request, so all go by their names.
+fn is_wanted_object(key: &str, format: Option<Format>) -> bool {
+    let told = told_format(Path::new(key));
+    let Some(format) = format else { return told.is_some() };
+    told == Some(format) || format.is_told_by(&[], true).is_none()
 }
 
 /// Whether a folder is one that nearset has made: the state of an unfinished run, or a library.
@@ -499,6 +526,23 @@ fn walk(sources: &mut Sources, folder: &Path, format: Option<Format>) -> Result<
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn objects_go_by_their_names() {
+        for (key, format, wanted) in
+            [("a/b.jsonl", None, true), ("a/b.bin", None, false), ("b", Some(Format::Text), true)]
+        {
+            assert_eq!(is_wanted_object(key, format), wanted, "{key}");
+        }
+    }
+
+    #[cfg(feature = "pictures")]
+    #[test]
+    fn of_objects_pictures_are_those_with_a_picture_s_name() {
+        for (key, wanted) in [("photos/a.JPG", true), ("photos/notes.txt", false), ("photos/0a1b2c", false)] {
+            assert_eq!(is_wanted_object(key, Some(Format::Picture)), wanted, "{key}");
+        }
+    }
 
     #[test]
     fn braces_stand_for_their_parts() {

@@ -83,6 +83,38 @@ fn packings_that_are_not_read_are_refused_by_name() {
     assert!(error.to_string().contains("b.jsonl.lz4: .lz4 is not unpacked"), "{error}");
 }
 
+#[cfg(feature = "pictures")]
+#[test]
+fn pictures_beside_records_are_passed_over_in_folders_that_a_pattern_names() {
+    let folder = Folder::new();
+    for name in ["crawl-1/a.jsonl", "crawl-1/figure.png", "crawl-2/b.jsonl", "crawl-2/c/figure.jpg", "own.png"] {
+        folder.write(name, "");
+    }
+    assert_eq!(names(&folder, &["crawl-*"]), ["crawl-1/a.jsonl", "crawl-2/b.jsonl"]);
+    // Those that are named by themselves are meant.
+    assert_eq!(names(&folder, &["own.png", "crawl-1"]), ["own.png", "crawl-1/a.jsonl"]);
+    let sources = resolve(&[folder.path("crawl-*").to_str().unwrap()], None).unwrap();
+    assert_eq!(sources.skipped_pictures, ["crawl-1/figure.png", "crawl-2/c/figure.jpg"].map(|name| folder.path(name)));
+}
+
+#[cfg(feature = "pictures")]
+#[test]
+fn content_tells_a_picture_only_where_it_can() {
+    let folder = Folder::new();
+    for (name, head) in [
+        ("d/a.png", &b"anything"[..]),
+        ("d/notes.txt", b"BMW built its first car in 1928"),
+        ("d/photo.nef", b"MM\0*\0\0\0\x08camera's own"),
+        ("d/scan", b"II*\0\x08\0\0\0\0\0\0\0"),
+        ("d/upload.tmp", b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"),
+    ] {
+        folder.write(name, head);
+    }
+    let sources = resolve(&[folder.path("d").to_str().unwrap()], Some(Format::Picture)).unwrap();
+    let taken: Vec<&std::path::Path> = sources.list.iter().map(|source| source.path().unwrap()).collect();
+    assert_eq!(taken, ["d/a.png", "d/scan", "d/upload.tmp"].map(|name| folder.path(name)));
+}
+
 /// Only where records are built by themselves: the program has the feature.
 #[cfg(not(feature = "remote"))]
 #[test]
