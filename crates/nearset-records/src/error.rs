@@ -93,7 +93,10 @@ pub enum InputError {
         "{name}: records of {format} have room for ids of their own, and a file of ids is for arrays: put them into a field"
     )]
     IdsInside { name: Arc<str>, format: Format },
-    #[error("{name}: {records} records or more, and {ids} ids: one id per record is needed, in the same order")]
+    #[error(
+        "{name}: {records} records{}, and {ids} ids: one id per record is needed, in the same order",
+        if ids < records { " or more" } else { "" }
+    )]
     WrongIds { name: Arc<str>, records: u64, ids: u64 },
     #[error("{name}: the header line is broken")]
     BadHeader {
@@ -249,6 +252,8 @@ pub enum RecordFault {
     ExtraCells { found: usize, columns: usize },
     #[error("{why}")]
     BadSequence { why: &'static str },
+    #[error("a file of more than {} MB, which is not looked at: save it anew in fewer", limit >> 20)]
+    FileTooLarge { limit: usize },
     #[cfg(feature = "pictures")]
     #[error(transparent)]
     Picture(#[from] nearset_pictures::PictureError),
@@ -294,9 +299,10 @@ impl Error for RecordError {
 }
 
 impl InputError {
-    /// Returns whether all of it may be there at another time, so that nothing of it must be left out now.
-    pub fn is_remote(&self) -> bool {
-        matches!(self, InputError::Remote { .. })
+    /// Returns whether no run goes on behind it, whatever is to be done with what is damaged: what can't be reached now may be there at another
+    /// time, and ids that are not those of the records would name others.
+    pub fn is_fatal(&self) -> bool {
+        matches!(self, InputError::Remote { .. } | InputError::WrongIds { .. })
     }
 
     /// Turns an error of reading on, after so many bytes, into what it means to the user.

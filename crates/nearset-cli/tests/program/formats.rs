@@ -199,3 +199,28 @@ fn rows_of_an_array_are_called_by_a_file_of_ids() {
     assert!(told.contains("vectors.npy: 3 records or more, and 2 ids"), "{told}");
     assert_eq!(shop.run("pairs vectors.npy --ids names.txt --id-field id --metric cosine --near 0.9").code(), 2);
 }
+
+#[test]
+fn wrong_ids_are_no_damage_and_other_ids_another_run() {
+    let shop = Workshop::new();
+    let vector = |[x, y]: [f32; 2]| [2u32.to_le_bytes(), x.to_le_bytes(), y.to_le_bytes()].concat();
+    let vectors = [[1., 0.], [2., 0.], [0., 7.]].map(vector).concat();
+    shop.write("whole.fvecs", &vectors);
+    for ids in ["one\ntwo\n", "head\none\ntwo\nthree\n"] {
+        shop.write("names.txt", ids);
+        for command in ["dedup whole.fvecs -o out.fvecs", "pairs whole.fvecs -o out.tsv"] {
+            let ran = shop.run(&format!("{command} --ids names.txt --metric cosine --near 0.9 --on-error skip"));
+            assert!(ran.code() == 1 && ran.stderr().contains("one id per record is needed"), "{}", ran.stderr());
+            assert!(!shop.exists("out.fvecs") && !shop.exists("out.tsv"), "{command}");
+        }
+    }
+    shop.write("cut.fvecs", &vectors[..vectors.len() - 1]);
+    shop.write("names.txt", "one\ntwo\nthree\n");
+    let command = "dedup cut.fvecs -o kept.fvecs --ids names.txt --metric cosine --near 0.9 --checkpoint-bytes 1";
+    assert!(shop.run(command).stderr().contains("cut off"));
+    shop.write("names.txt", "one\n2\nthree\n");
+    let told = shop.run(&format!("{command} --resume --on-error skip")).stderr();
+    assert!(told.contains("the ids of input 1"), "{told}");
+    shop.write("names.txt", "one\ntwo\nthree\n");
+    shop.ok(&format!("{command} --resume --on-error skip"));
+}

@@ -119,7 +119,7 @@ impl Benchmark {
                 },
                 |_, cut| {
                     let cut = match cut {
-                        Err(error) if on_error == OnError::Skip && !error.is_remote() => return Ok(()),
+                        Err(error) if on_error == OnError::Skip && !error.is_fatal() => return Ok(()),
                         cut => cut.map_err(RunError::from)??,
                     };
                     for known in cut.into_iter().flatten() {

@@ -282,8 +282,8 @@ pub(crate) fn read<W: Worker>(
         |batch, result| {
             let (mut piece, faults) = match result {
                 Ok(piece) => piece,
-                // What can't be reached now is not damaged.
-                Err(error) if on_error == OnError::Fail || error.is_remote() => return Err(error.into()),
+                // What can't be reached now, or is named wrongly, is not damaged.
+                Err(error) if on_error == OnError::Fail || error.is_fatal() => return Err(error.into()),
                 Err(error) => {
                     errors.push(&error);
                     if let Some(source) = counts.sources.iter_mut().find(|source| *source.name == **batch.name()) {

@@ -55,8 +55,8 @@ impl<D: Decider> Committer<'_, D> {
             self.passing.pass(&job.batch, job.batch.end().offset);
         }
         if let Some(error) = job.input_error.take() {
-            // What can't be reached now is not damaged.
-            if self.options.on_error == OnError::Fail || error.is_remote() {
+            // What can't be reached now, or is named wrongly, is not damaged.
+            if self.options.on_error == OnError::Fail || error.is_fatal() {
                 return Err(error.into());
             }
             self.tally.errors.push(&error);

@@ -116,6 +116,9 @@ impl RunOptions {
         for (i, source) in sources.iter().enumerate() {
             note(&format!("input {}", i + 1), format!("{} ({})", source.name, source.format));
             note(&state_of_input(i), source.state());
+            if let Some(sum) = source.ids_checksum() {
+                note(&format!("the ids of input {}", i + 1), format!("{sum:016x}"));
+            }
         }
         all
     }

@@ -52,7 +52,7 @@ impl Layout for Npy {
             let turned = in_rows(columns, dimensions, element.bytes());
             head.bytes[size..size + count].copy_from_slice(&turned);
         }
-        Ok(Preamble { raw, columns: Vec::new(), element, row_bytes, rows: Some(rows) })
+        Ok(Preamble { raw, element, row_bytes, is_turned: is_fortran, rows: Some(rows), ..Preamble::default() })
     }
 
     fn split(&self, preamble: &Preamble, bytes: &[u8], _: bool, spans: &mut Vec<Span>) -> Taken {
@@ -203,7 +203,8 @@ impl NpyHeader {
             let quoted = format!("'{key}':");
             text.split_once(&quoted).map(|(_, rest)| rest.trim_start()).ok_or(format!("its header has no {key}"))
         };
-        let found = value("descr")?.split('\'').nth(1).unwrap_or("a record type");
+        let quoted = value("descr")?.strip_prefix('\'').and_then(|rest| rest.split_once('\''));
+        let found = quoted.map_or("a record type", |(found, _)| found);
         let element = Element::named(found).ok_or_else(|| {
             format!("holds {found}, not little-endian floats or whole numbers: convert it with array.astype('<f4')")
         })?;

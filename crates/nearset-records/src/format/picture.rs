@@ -79,8 +79,10 @@ fn to_lines(batch: &Batch, fields: &Fields) -> Batch {
     let mut line = b"{\"id\":".to_vec();
     json_string(batch.name(), &mut line);
     let (mut picture, mut faults, mut stand_in) = (None, Vec::new(), None);
-    // A batch without a record is one of a source that broke off.
-    if !batch.is_empty() {
+    if let Some((_, fault)) = batch.faults.first() {
+        faults.push((0, fault.clone()));
+    } else if !batch.is_empty() {
+        // A batch without a record is one of a source that broke off.
         match hash(batch.raw(0), &algorithms) {
             Ok(hashed) => {
                 append(&hashed, &algorithms, &mut line);

@@ -23,6 +23,8 @@ pub struct Preamble {
     pub(crate) element: Element,
     /// The bytes of one row, for arrays.
     pub(crate) row_bytes: usize,
+    /// Whether records lie otherwise in the file than they are read.
+    pub(crate) is_turned: bool,
     /// How many records the preamble announces, where it does.
     pub(crate) rows: Option<u64>,
 }

@@ -33,9 +33,11 @@ const ELEMENTS: [(Element, &str); 11] = [
 ];
 
 impl Element {
-    /// Returns the one that NumPy calls so.
+    /// Returns the one that NumPy calls so. The first sign is the order of bytes, which makes no difference to one of them.
     pub fn named(name: &str) -> Option<Self> {
-        ELEMENTS.into_iter().find(|(_, known)| *known == name).map(|(element, _)| element)
+        let byte = name.strip_prefix(['<', '>', '=', '|']).filter(|kind| kind.ends_with('1'));
+        let is_named = |known: &str| known == name || byte == Some(&known[1..]);
+        ELEMENTS.into_iter().find(|(_, known)| is_named(known)).map(|(element, _)| element)
     }
 
     /// Returns what NumPy calls it.
@@ -93,6 +95,15 @@ mod tests {
     #[test]
     fn every_element_has_its_row() {
         assert!(ELEMENTS.iter().enumerate().all(|(row, (element, _))| *element as usize == row));
+    }
+
+    #[test]
+    fn the_order_of_one_byte_is_any() {
+        for name in ["|u1", "<u1", ">u1", "=u1"] {
+            assert_eq!(Element::named(name), Some(Element::U1), "{name}");
+        }
+        assert_eq!(Element::named(">i1"), Some(Element::I1));
+        assert_eq!([">f4", "|b1", "u1", "x", ""].map(Element::named), [None; 5]);
     }
 
     /// By numpy.float16.

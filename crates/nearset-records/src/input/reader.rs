@@ -6,11 +6,11 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::batch::{Batch, Preamble};
+use super::batch::{Batch, Preamble, Span};
 use super::decompress::Stream;
 use super::parquet::ParquetRows;
 use super::{Location, Source, expect_soon};
-use crate::error::InputError;
+use crate::error::{InputError, RecordFault};
 use crate::extract::Fields;
 use crate::format::{Compression, Layout};
 
@@ -88,6 +88,10 @@ impl Reader {
     /// If the source cannot be opened, or not be read to its end. The next call continues with the next source.
     pub fn read_batch(&mut self, batch: &mut Batch) -> Result<bool, InputError> {
         batch.clear();
+        // One long record must not hold its room for the rest of a run.
+        if batch.bytes.capacity() / 8 > self.options.batch_bytes {
+            batch.bytes = Vec::new();
+        }
         loop {
             let Some(source) = self.sources.get(self.next.source) else {
                 return Ok(false);
@@ -117,7 +121,8 @@ impl Reader {
                 Some(Open::Parquet(rows)) => rows.read(batch, &self.options, self.next),
                 None => (false, self.next, None),
             };
-            let error = error.or_else(|| name_records(source, batch));
+            // Records are named whether or not the source is whole behind them.
+            let error = name_records(source, batch).or(error);
             self.next = end;
             batch.end = end;
             batch.disk_bytes = self.disk_bytes.load(Ordering::Relaxed);
@@ -126,7 +131,11 @@ impl Reader {
                 return Ok(true);
             }
             if self.pending.is_none() {
+                let error = expect_all_named(source, self.next.record);
                 self.leave_source();
+                if let Some(error) = error {
+                    return Err(error);
+                }
             }
         }
     }
@@ -154,6 +163,12 @@ fn name_records(source: &Source, batch: &mut Batch) -> Option<InputError> {
     // Whose they are nobody knows.
     batch.clear();
     Some(InputError::WrongIds { name, records, ids })
+}
+
+/// Checks that no id is left over at the end of a source with so many records: an id too many may shift all behind it.
+fn expect_all_named(source: &Source, records: u64) -> Option<InputError> {
+    let ids = source.ids.as_ref().map(|ids| ids.len() as u64).filter(|&ids| ids != records)?;
+    Some(InputError::WrongIds { name: Arc::clone(&source.name), records, ids })
 }
 
 fn open(
@@ -201,7 +216,8 @@ impl ByteRecords {
         let Head { mut stream, bytes: mut carry, mut at_end } = head;
         carry.drain(..preamble.raw.len());
         if position.offset > offset {
-            if !matches!(source.location, Location::Stdin) && source.compression == Compression::None {
+            let is_plain = source.compression == Compression::None && !preamble.is_turned;
+            if !matches!(source.location, Location::Stdin) && is_plain {
                 disk_bytes.store(disk_before, Ordering::Relaxed);
                 stream = Stream::open(source, position.offset, disk_bytes)?;
                 carry.clear();
@@ -252,6 +268,14 @@ impl ByteRecords {
                 break taken;
             }
             let limit = options.max_record.min(self.layout.longest());
+            if batch.bytes.len() >= limit && self.layout.to_lines().is_some() {
+                // A file that is a record can be named, and kept, without what is in it.
+                batch.bytes = Vec::new();
+                batch.spans.push(Span { start: 0, end: 0, line: 0 });
+                batch.faults.push((0, RecordFault::FileTooLarge { limit }));
+                self.finished = true;
+                return (true, Position { record: start.record + 1, ..start }, None);
+            }
             if batch.bytes.len() >= limit {
                 let (name, line) = (Arc::clone(&batch.name), start.line);
                 error = Some(InputError::RecordTooLong { name, line, limit });

@@ -11,6 +11,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::UNIX_EPOCH;
 
+use xxhash_rust::xxh3::Xxh3;
+
 use crate::error::InputError;
 use crate::format::{Compression, Format, detect, unsupported_packing};
 use crate::remote::{self, Object, RemoteReader, Scheme, Url};
@@ -102,6 +104,7 @@ impl Source {
             && self.path().is_some()
             && self.compression == Compression::None
             && !self.format.is_columnar()
+            && !self.format.layout().counts_first()
             && self.format.layout().to_lines().is_none()
     }
 
@@ -120,6 +123,17 @@ impl Source {
     /// If there is no such file.
     pub fn at(&self, path: &Path) -> Result<Self, InputError> {
         Ok(Self { ids: self.ids.clone(), ..Self::file(path.to_owned(), Some(self.format))? })
+    }
+
+    /// Returns a checksum (XXH3) of the ids that stand in a file of their own, where they do.
+    pub fn ids_checksum(&self) -> Option<u64> {
+        let ids = self.ids.as_ref()?;
+        let mut sum = Xxh3::new();
+        for id in ids.iter() {
+            sum.update(id.as_bytes());
+            sum.update(b"\n");
+        }
+        Some(sum.digest())
     }
 
     fn stdin(format: Option<Format>) -> Result<Self, InputError> {

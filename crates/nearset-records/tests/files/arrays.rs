@@ -1,7 +1,7 @@
 //! Vectors as `.npy`, `.fvecs` and `.bvecs`.
 
 use nearset_records::input::name_by_file;
-use nearset_records::{Fields, ItemField, OutputError, OutputOptions, ReadOptions, RecordWriter};
+use nearset_records::{Fields, ItemField, OutputError, OutputOptions, Position, ReadOptions, RecordWriter};
 
 use crate::support::*;
 
@@ -108,8 +108,11 @@ fn rows_are_named_by_a_file_of_ids() {
         let (names, error) = named(path, "x\ny\n");
         assert!(names.len() < 3 && error.contains("and 2 ids"), "{names:?} {error}");
     }
+    // Those before the end are delivered by then, so it must not be left at a warning.
+    let (names, error) = named(&vectors, "a\nb\nc\nd\n");
+    assert!(names.len() == 3 && error.contains("3 records, and 4 ids"), "{names:?} {error}");
     let (names, error) = named(&array, "a\nb\nc\nd\n");
-    assert!(names.is_empty() && error.contains("3 records or more, and 4 ids"), "{error}");
+    assert!(names.is_empty() && error.contains("3 records, and 4 ids"), "{error}");
     let table = folder.write("a.jsonl", "{}\n");
     let ids = folder.path("ids.txt");
     assert!(
@@ -120,11 +123,57 @@ fn rows_are_named_by_a_file_of_ids() {
 }
 
 #[test]
+fn rows_before_a_break_have_their_ids() {
+    let folder = Folder::new();
+    let array = folder.write("a.npy", npy("<f4", "False", "(3, 1)", &f32s(&[1., 2.])));
+    let ids = folder.write("ids.txt", "x\ny\nz\n");
+    let mut list = sources(&[&array], None);
+    name_by_file(&mut list, &ids).unwrap();
+    let (found, error) = batches(&list, &ReadOptions::new(fields()));
+    let names: Vec<String> = records(&found, &fields()).into_iter().map(|record| record.unwrap().0).collect();
+    assert_eq!(names, ["x", "y"]);
+    let error = error.unwrap();
+    assert!(error.to_string().contains("cut off") && !error.is_fatal(), "{error}");
+    // Ids that are not the records' are no damage to be left out.
+    let vectors = folder.write("a.fvecs", [[1, 0, 0, 0, 0, 0, 0, 0]; 2].concat());
+    let mut list = sources(&[&vectors], None);
+    name_by_file(&mut list, &ids).unwrap();
+    assert!(batches(&list, &ReadOptions::new(fields())).1.unwrap().is_fatal());
+}
+
+#[test]
+fn columns_in_fortran_order_are_read_on_from_any_row() {
+    let folder = Folder::new();
+    let path = folder.write("a.npy", npy("<f4", "True", "(3, 2)", &f32s(&[1., 2., 3., 4., 5., 6.])));
+    let list = sources(&[&path], None);
+    assert!(!list[0].is_read_in_place());
+    // Behind the header and a row of two numbers.
+    let behind_one = Position { source: 0, record: 1, line: 2, offset: 128 + 8 };
+    let (rest, _) = batches_from(&list, &ReadOptions::new(fields()), behind_one);
+    assert_eq!(texts(&rest, &fields()), ["[2.0, 5.0]", "[3.0, 6.0]"]);
+}
+
+#[test]
+fn headers_of_later_versions_are_read() {
+    let folder = Folder::new();
+    let first = npy("<f4", "False", "(1, 2)", &f32s(&[1., 2.]));
+    for version in [2, 3] {
+        let bytes = [&b"\x93NUMPY"[..], &[version, 0, 0x76, 0, 0, 0], &first[10..]].concat();
+        let path = folder.write("a.npy", bytes);
+        assert_eq!(texts(&read(&path, &fields()), &fields()), ["[1.0, 2.0]"], "{version}");
+    }
+}
+
+#[test]
 fn arrays_of_another_make_are_refused_with_the_cure() {
     let folder = Folder::new();
+    let mut records_of_fields = npy("<f4", "False", "(1,1)", &[0; 4]);
+    let fields_in_header = b"{'descr': [('<f4', '<f4')], ";
+    records_of_fields[10..10 + fields_in_header.len()].copy_from_slice(fields_in_header);
     let cases = [
         (npy(">f4", "False", "(1, 1)", &[0; 4]), "astype"),
         (npy("<c8", "False", "(1, 1)", &[0; 8]), "astype"),
+        (records_of_fields, "a record type"),
         (npy("<f4", "True", "(3, 2)", &[0; 20]), "cut off"),
         (npy("<f4", "True", "(1000000000000, 2)", &[0; 20]), "ascontiguousarray"),
         (npy("<f4", "False", "(4,)", &[0; 16]), "two dimensions"),

@@ -51,6 +51,19 @@ fn a_record_longer_than_a_batch_grows_it() {
     assert_eq!((texts[0].len(), texts[1].as_str()), (5 << 20, "short"));
 }
 
+#[cfg(feature = "pictures")]
+#[test]
+fn a_picture_file_beyond_the_limit_is_a_record_at_fault() {
+    let folder = Folder::new();
+    let path = folder.write("a.png", "z".repeat(10_000));
+    let fields = nearset_records::Fields::new("hash", nearset_records::ItemField::Hex);
+    let options = ReadOptions { batch_bytes: 64, max_record: 4096, ..ReadOptions::new(fields.clone()) };
+    let (batches, error) = batches(&sources(&[&path], None), &options);
+    assert!(error.is_none(), "{error:?}");
+    let [Err(fault)] = &records(&batches, &fields)[..] else { panic!("one record, and no hash") };
+    assert!(fault.contains("a.png: a file of more than"), "{fault}");
+}
+
 #[test]
 fn a_record_beyond_the_limit_is_an_error_with_its_line() {
     let folder = Folder::new();
