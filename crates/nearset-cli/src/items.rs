@@ -143,8 +143,8 @@ impl Faults {
     /// Takes note of any error.
     pub fn note(&mut self, error: anyhow::Error) -> Result<()> {
         // What can't be reached now is not damaged.
-        let is_remote = error.downcast_ref().is_some_and(InputError::is_remote);
-        if self.on_error == OnError::Fail || is_remote {
+        let is_fatal = error.downcast_ref().is_some_and(InputError::is_fatal);
+        if self.on_error == OnError::Fail || is_fatal {
             return Err(error);
         }
         self.count += 1;
