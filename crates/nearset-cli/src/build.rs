@@ -96,11 +96,11 @@ pub struct Args {
 
 impl Args {
     /// Returns how many items to make room for.
-    fn capacity(&self, sources: &[Source], read: &ReadOptions) -> Capacity {
-        match self.capacity {
+    fn capacity(&self, sources: &[Source], read: &ReadOptions) -> Result<Capacity> {
+        Ok(match self.capacity {
             Some(records) => Capacity { records, known: Known::Given, mean_bytes: None },
-            None => capacity::estimate(sources, read),
-        }
+            None => capacity::estimate(sources, read)?,
+        })
     }
 
     /// Returns the filter, whose plan is printed.
@@ -135,7 +135,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
     if args.index {
         return index::run(&args, metric, shape, sources.list, &fields);
     }
-    let capacity = args.capacity(&sources.list, &read).records;
+    let capacity = args.capacity(&sources.list, &read)?.records;
     let spec = args.planned(metric, shape, capacity)?;
     let mut filter = Filter::new_within(&spec, args.opening.work())?;
     let mut output = OutputOptions::protecting(&sources.list);

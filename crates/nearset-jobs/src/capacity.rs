@@ -6,9 +6,9 @@
 //! at its end; the estimate then has headroom. It may differ where the same records are split otherwise, so state the
 //! capacity if you need the same bytes for those too.
 
-use std::io;
 use std::sync::Arc;
 
+use nearset_records::InputError;
 use nearset_records::format::Compression;
 use nearset_records::input::{Batch, Places, ReadOptions, Reader, Source, expect_soon};
 
@@ -85,17 +85,30 @@ pub(crate) struct Survey {
     pub copied_bytes: u64,
 }
 
-/// Looks at the sources. What cannot be read counts as nothing here: the run itself reports it.
-pub fn estimate(sources: &[Source], options: &ReadOptions) -> Capacity {
-    look(sources, options, Effort { lines: COUNT_LINES, records: COUNT_RECORDS, prefix: PREFIX }).capacity
+/// Looks at the sources. What is damaged counts as nothing here: the run itself reports it.
+///
+/// # Errors
+/// If an object can't be reached.
+pub fn estimate(sources: &[Source], options: &ReadOptions) -> Result<Capacity, InputError> {
+    Ok(look(sources, options, Effort { lines: COUNT_LINES, records: COUNT_RECORDS, prefix: PREFIX })?.capacity)
+}
+
+/// What a look at a source has found, before a run: nothing in what is damaged, which the run itself will name. What can't be reached is an
+/// error, or what follows from the look would depend on the network, and each source would be waited for.
+pub(crate) fn found<T>(looked: Result<T, InputError>) -> Result<Option<T>, InputError> {
+    match looked {
+        Ok(found) => Ok(Some(found)),
+        Err(error @ InputError::Remote { .. }) => Err(error),
+        Err(_) => Ok(None),
+    }
 }
 
 /// Returns the same at a glance, within some hundredths of a second.
-pub(crate) fn survey(sources: &[Source], options: &ReadOptions) -> Survey {
+pub(crate) fn survey(sources: &[Source], options: &ReadOptions) -> Result<Survey, InputError> {
     look(sources, options, Effort { lines: 4 << 20, records: 1 << 20, prefix: 1 << 20 })
 }
 
-fn look(sources: &[Source], options: &ReadOptions, effort: Effort) -> Survey {
+fn look(sources: &[Source], options: &ReadOptions, effort: Effort) -> Result<Survey, InputError> {
     let total: u64 = sources.iter().filter_map(|source| source.bytes).sum();
     let plain = |source: &&Source| source.compression == Compression::None && source.format.is_one_line();
     let plain_bytes: u64 = sources.iter().filter(plain).filter_map(|source| source.bytes).sum();
@@ -109,7 +122,7 @@ fn look(sources: &[Source], options: &ReadOptions, effort: Effort) -> Survey {
     for (i, source) in looked_at.iter().enumerate() {
         expect_soon(looked_at[i..].iter().copied());
         let Some(bytes) = source.bytes else { continue };
-        let (Found { records, raw_bytes }, exact) = count.records_in(source, options, bytes);
+        let (Found { records, raw_bytes }, exact) = count.records_in(source, options, bytes)?;
         sampled |= !exact;
         seen += records;
         if !source.is_read_in_place() {
@@ -125,12 +138,12 @@ fn look(sources: &[Source], options: &ReadOptions, effort: Effort) -> Survey {
         Survey { capacity, copied_bytes: (copied * share) as u64 }
     };
     if sources.iter().any(|source| source.bytes.is_none()) {
-        return of(all.max(PIPE as f64), Known::Guessed);
+        return Ok(of(all.max(PIPE as f64), Known::Guessed));
     }
     if sampled || step > 1 {
-        return of((all * HEADROOM).ceil(), Known::Sampled);
+        return Ok(of((all * HEADROOM).ceil(), Known::Sampled));
     }
-    of(all, Known::Counted)
+    Ok(of(all, Known::Counted))
 }
 
 /// What was found in a source: records, and bytes of them uncompressed.
@@ -156,40 +169,46 @@ impl Count {
     }
 
     /// Returns how many records a source has, and whether that is exact.
-    fn records_in(&self, source: &Source, options: &ReadOptions, bytes: u64) -> (Found, bool) {
+    fn records_in(&self, source: &Source, options: &ReadOptions, bytes: u64) -> Result<(Found, bool), InputError> {
         let exact = self.is_exact(source);
         let prefix = if source.is_remote() { self.prefix.min(REMOTE) } else { self.prefix };
         let records = match source.format {
             format if format.states_records() => {
-                let records = source.stated_records().unwrap_or(0) as f64;
+                let records = found(source.stated_records())?.flatten().unwrap_or(0) as f64;
                 // A file that is one record need not be read to know its length.
                 if !format.is_columnar() && source.compression == Compression::None {
-                    return (Found { records, raw_bytes: bytes as f64 }, exact);
+                    return Ok((Found { records, raw_bytes: bytes as f64 }, exact));
                 }
-                let start = read_records(source, options, prefix.min(1 << 20), bytes);
+                let start = read_records(source, options, prefix.min(1 << 20), bytes)?;
                 let raw_bytes = records * start.raw_bytes / start.records.max(1.0);
-                return (Found { records, raw_bytes }, exact);
+                return Ok((Found { records, raw_bytes }, exact));
             }
-            format if format.is_one_line() && source.compression == Compression::None => {
+            // What has to be read from its start is read no further than a prefix.
+            format
+                if format.is_one_line()
+                    && source.compression == Compression::None
+                    && (exact || source.is_seekable()) =>
+            {
                 if exact {
                     count_lines(source)
                 } else {
                     sample_lines(source, bytes)
                 }
             }
-            _ => return (read_records(source, options, if exact { u64::MAX } else { prefix }, bytes), exact),
+            _ => return Ok((read_records(source, options, if exact { u64::MAX } else { prefix }, bytes)?, exact)),
         };
-        (Found { records: records.unwrap_or(0.0), raw_bytes: bytes as f64 }, exact)
+        Ok((Found { records: found(records)?.unwrap_or(0.0), raw_bytes: bytes as f64 }, exact))
     }
 }
 
-fn count_lines(source: &Source) -> io::Result<f64> {
-    let mut file = Places::open(source, &[])?;
+fn count_lines(source: &Source) -> Result<f64, InputError> {
+    let failed = |cause| InputError::from_io(&source.name, 0, cause);
+    let mut file = Places::open(source, &[]).map_err(failed)?;
     let mut buffer = Vec::new();
     let (mut lines, mut open, mut at) = (0usize, false, 0);
     loop {
         buffer.clear();
-        at += file.read(at, 1 << 18, &mut buffer)? as u64;
+        at += file.read(at, 1 << 18, &mut buffer).map_err(failed)? as u64;
         let Some(last) = buffer.last() else {
             return Ok((lines + usize::from(open)) as f64);
         };
@@ -198,34 +217,35 @@ fn count_lines(source: &Source) -> io::Result<f64> {
     }
 }
 
-fn sample_lines(source: &Source, bytes: u64) -> io::Result<f64> {
+fn sample_lines(source: &Source, bytes: u64) -> Result<f64, InputError> {
+    let failed = |cause| InputError::from_io(&source.name, 0, cause);
     let windows = if source.is_remote() { REMOTE_WINDOWS } else { WINDOWS };
     let place = |window: u64| bytes.saturating_sub(WINDOW) / (2 * windows) * (2 * window + 1);
     let places: Vec<u64> = (0..windows).map(place).collect();
-    let mut file = Places::open(source, &places)?;
+    let mut file = Places::open(source, &places).map_err(failed)?;
     let mut buffer = Vec::new();
     let (mut lines, mut seen) = (0usize, 0usize);
     for place in places {
         buffer.clear();
-        seen += file.read(place, WINDOW, &mut buffer)?;
+        seen += file.read(place, WINDOW, &mut buffer).map_err(failed)?;
         lines += memchr::memchr_iter(b'\n', &buffer).count();
     }
     Ok(if seen == 0 { 0.0 } else { lines as f64 * bytes as f64 / seen as f64 })
 }
 
-fn read_records(source: &Source, options: &ReadOptions, limit: u64, bytes: u64) -> Found {
+fn read_records(source: &Source, options: &ReadOptions, limit: u64, bytes: u64) -> Result<Found, InputError> {
     let mut reader = Reader::new(Arc::from([source.clone()]), options.clone());
     let mut batch = Batch::new();
     let (mut records, mut read) = (0u64, 0u64);
-    while let Ok(true) = reader.read_batch(&mut batch) {
+    while found(reader.read_batch(&mut batch))?.unwrap_or(false) {
         records += batch.len() as u64;
         read += batch.bytes().len() as u64;
         if read >= limit {
             let share = bytes as f64 / batch.disk_bytes().clamp(1, bytes.max(1)) as f64;
-            return Found { records: records as f64 * share, raw_bytes: read as f64 * share };
+            return Ok(Found { records: records as f64 * share, raw_bytes: read as f64 * share });
         }
     }
-    Found { records: records as f64, raw_bytes: read as f64 }
+    Ok(Found { records: records as f64, raw_bytes: read as f64 })
 }
 
 #[cfg(test)]
@@ -246,7 +266,7 @@ mod tests {
             })
             .collect();
         let sources = resolve(&paths, None).unwrap();
-        estimate(&sources.list, &ReadOptions::new(Fields::new("text", ItemField::Text)))
+        estimate(&sources.list, &ReadOptions::new(Fields::new("text", ItemField::Text))).unwrap()
     }
 
     #[test]
@@ -272,7 +292,7 @@ mod tests {
         std::fs::write(&packed, zstd::encode_all(lines.as_bytes(), 3).unwrap()).unwrap();
         let look = |path: &Path| {
             let sources = resolve(&[path.to_str().unwrap()], None).unwrap();
-            survey(&sources.list, &ReadOptions::new(Fields::new("text", ItemField::Text)))
+            survey(&sources.list, &ReadOptions::new(Fields::new("text", ItemField::Text))).unwrap()
         };
         assert_eq!((look(&plain).capacity.records, look(&plain).copied_bytes), (50_000, 0));
         let found = look(&packed).copied_bytes as f64 / lines.len() as f64;

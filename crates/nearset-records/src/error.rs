@@ -306,7 +306,7 @@ impl InputError {
     }
 
     /// Turns an error of reading on, after so many bytes, into what it means to the user.
-    pub(crate) fn from_io(name: &Arc<str>, read: u64, cause: io::Error) -> Self {
+    pub fn from_io(name: &Arc<str>, read: u64, cause: io::Error) -> Self {
         let name = Arc::clone(name);
         match cause.get_ref().and_then(|cause| cause.downcast_ref::<RemoteError>()) {
             Some(cause) => InputError::Remote { name, cause: cause.clone() },

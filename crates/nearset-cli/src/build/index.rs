@@ -57,7 +57,7 @@ pub(super) fn run(
     sources: Vec<Source>,
     fields: &Fields,
 ) -> Result<ExitCode> {
-    let capacity = || match args.capacity(&sources, &ReadOptions::new(fields.clone())) {
+    let capacity = || match args.capacity(&sources, &ReadOptions::new(fields.clone()))? {
         Capacity { known: Known::Guessed, .. } => {
             Err(Usage("a pipe does not tell how many items will come: pass --capacity".to_owned()).into())
         }

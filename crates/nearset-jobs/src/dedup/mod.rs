@@ -61,7 +61,7 @@ impl Dedup {
         let capacity = match (start.saved::<Saved>()?, options.capacity) {
             (Some(saved), _) => saved.capacity,
             (None, Some(records)) => Capacity { records, known: Known::Given, mean_bytes: None },
-            (None, None) => capacity::estimate(&start.sources, &read),
+            (None, None) => capacity::estimate(&start.sources, &read)?,
         };
         let wanted_bytes = capacity.mean_bytes.unwrap_or(0.0) * RECORDS_A_BATCH;
         read.batch_bytes = wanted_bytes.clamp(*BATCH_BYTES.start(), *BATCH_BYTES.end()) as usize;

@@ -262,7 +262,7 @@ impl Planned {
             let is_similarity = measure == TextMeasure::EditSimilarity;
             let limit =
                 edit::limit(measure, wanted.near).ok_or(RunError::NotNear { near: wanted.near, is_similarity })?;
-            let records = estimate(sources, &ReadOptions::new(fields.clone()));
+            let records = estimate(sources, &ReadOptions::new(fields.clone()))?;
             let bytes = edit::bytes_per_record(records.mean_bytes.unwrap_or(0.0) as u64);
             return Ok(Self { plan: plan(0.0, 0.0, 0, bytes, 0), comparison: Comparison::Edits(limit) });
         }
@@ -270,7 +270,7 @@ impl Planned {
             let spec = wanted.plan_join()?;
             let missed = 1.0 - spec.success_probability(spec.near);
             // A shingle for each word or two, at 8 bytes, and what it is looked up by.
-            let records = estimate(sources, &ReadOptions::new(fields.clone()));
+            let records = estimate(sources, &ReadOptions::new(fields.clone()))?;
             let bytes = 2 * records.mean_bytes.unwrap_or(0.0) as u64 + 40 * spec.keys() as u64 + 80;
             return Ok(Self {
                 plan: plan(spec.max_false_negative, missed, spec.keys(), bytes, 0),
@@ -284,7 +284,7 @@ impl Planned {
             let plan = plan(spec.max_false_negative, missed, spec.keys(), bytes, cache::CACHE_BYTES as u64);
             return Ok(Self { plan, comparison: Comparison::Texts });
         }
-        let records = estimate(sources, &ReadOptions::new(fields.clone()));
+        let records = estimate(sources, &ReadOptions::new(fields.clone()))?;
         let items = ItemPlan::new(sources, wanted, fields, records)?;
         let plan = plan(items.max_false_negative, items.missed, items.tables, items.bytes_per_record, 0);
         Ok(Self { plan, comparison: Comparison::Items(Box::new(items)) })

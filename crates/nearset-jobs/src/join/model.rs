@@ -14,9 +14,12 @@ use nearset::Shingler;
 use nearset::index::CommonShingles;
 use nearset::item::append_sorted;
 use nearset_records::input::{Location, Places, expect_soon, peek_stdin};
-use nearset_records::{Arena, Batch, Compression, Fields, Format, Position, ReadOptions, Reader, Source, extract};
+use nearset_records::{
+    Arena, Batch, Compression, Fields, Format, InputError, Position, ReadOptions, Reader, Source, extract,
+};
 
 use super::stream::{shingle, text_of};
+use crate::capacity::found;
 use crate::run::{Progress, RunError};
 
 /// Records of a sample, at most.
@@ -46,7 +49,7 @@ const PATIENCE: Duration = Duration::from_millis(50);
 /// Sources that are sampled, at most.
 const MOST_SOURCES: usize = 200;
 
-/// Learns which shingles are common. What can't be read is passed over: the run itself will say so.
+/// Learns which shingles are common. What is damaged is passed over: the run itself will say so. What can't be reached is an error.
 pub(super) fn learn(
     sources: &[Source],
     fields: &Fields,
@@ -61,7 +64,7 @@ pub(super) fn learn(
         expect_soon(sampled[i..].iter().copied());
         let most = (MOST_RECORDS / sampled.len()).max(1);
         match (source.bytes, &source.location) {
-            (Some(bytes), _) => sample.read((*source).clone(), bytes, most, fields, shingler),
+            (Some(bytes), _) => sample.read((*source).clone(), bytes, most, (fields, shingler), progress)?,
             (None, Location::Stdin) => sample.read_pipe(source, most, fields, shingler, progress)?,
             // A named pipe can't be read twice.
             _ => {}
@@ -82,38 +85,49 @@ struct Sample {
 }
 
 /// Where records are sampled: behind line ends at regular distances, where lines are records and the file can be read at any place.
-fn starts(source: &Source, bytes: u64) -> Vec<Position> {
+fn starts(source: &Source, bytes: u64, progress: &Progress) -> Result<Vec<Position>, RunError> {
     let mut starts = vec![Position::default()];
-    let is_seekable = source.compression == Compression::None && matches!(source.format, Format::Jsonl | Format::Text);
-    if !is_seekable || bytes < 1 << 20 {
-        return starts;
+    let is_lines = source.compression == Compression::None && matches!(source.format, Format::Jsonl | Format::Text);
+    if !is_lines || !source.is_seekable() || bytes < 1 << 20 {
+        return Ok(starts);
     }
+    let failed = |cause| InputError::from_io(&source.name, 0, cause);
     let places: Vec<u64> = (1..PLACES).map(|place| bytes / PLACES * place).collect();
-    let Ok(mut file) = Places::open(source, &places) else { return starts };
+    let Some(mut file) = found(Places::open(source, &places).map_err(failed))? else { return Ok(starts) };
     let mut head = Vec::new();
     for from in places {
+        progress.go_on()?;
         head.clear();
-        let read = file.read(from, 64 << 10, &mut head);
-        let line_end = read.ok().and_then(|_| head.iter().position(|&byte| byte == b'\n'));
-        if let Some(end) = line_end {
+        // What can't be read at one place won't be at the others.
+        let Some(_) = found(file.read(from, 64 << 10, &mut head).map_err(failed))? else { break };
+        if let Some(end) = head.iter().position(|&byte| byte == b'\n') {
             // Lines and records are not counted here: nobody is told where a sample came from.
             starts.push(Position { source: 0, record: 1, line: 2, offset: from + end as u64 + 1 });
         }
     }
-    starts
+    Ok(starts)
 }
 
 impl Sample {
     /// Adds records of a source of `bytes` bytes.
-    fn read(&mut self, source: Source, bytes: u64, most: usize, fields: &Fields, shingler: &Shingler) {
-        let starts = starts(&source, bytes);
+    fn read(
+        &mut self,
+        source: Source,
+        bytes: u64,
+        most: usize,
+        texts: (&Fields, &Shingler),
+        progress: &Progress,
+    ) -> Result<(), RunError> {
+        let starts = starts(&source, bytes, progress)?;
         let sources: Arc<[Source]> = Arc::from([source]);
         let pieces = starts.len() as u64;
         for position in starts {
             let most = most.div_ceil(pieces as usize);
             let [fewest, enough] = [FEWEST_RECORDS, ENOUGH_RECORDS].map(|records| records.div_ceil(pieces as usize));
-            self.read_piece(&sources, position, bytes / pieces, [fewest, enough.min(most), most], fields, shingler);
+            progress.go_on()?;
+            self.read_piece(&sources, position, bytes / pieces, [fewest, enough.min(most), most], texts)?;
         }
+        Ok(())
     }
 
     /// Adds the first records behind a position, of a piece of `bytes` bytes.
@@ -123,9 +137,8 @@ impl Sample {
         position: Position,
         bytes: u64,
         [fewest, enough, most]: [usize; 3],
-        fields: &Fields,
-        shingler: &Shingler,
-    ) {
+        (fields, shingler): (&Fields, &Shingler),
+    ) -> Result<(), RunError> {
         let mut options = ReadOptions::new(fields.clone());
         options.batch_bytes = 64 << 10;
         let mut reader = Reader::open_at(Arc::clone(sources), options, position);
@@ -136,14 +149,14 @@ impl Sample {
             if records >= fewest && read as f64 >= fraction * bytes as f64 {
                 break;
             }
-            if !matches!(reader.read_batch(&mut batch), Ok(true)) {
+            if !found(reader.read_batch(&mut batch))?.unwrap_or(false) {
                 read = bytes;
                 break;
             }
             let extracted = extract(&batch, fields, &mut arena);
             for i in 0..extracted.len() {
                 // A run that can't read its records says so; here they only end the sample.
-                let Ok(text) = text_of(&extracted, i, fields) else { return };
+                let Ok(text) = text_of(&extracted, i, fields) else { return Ok(()) };
                 shingle(shingler, text, &mut self.shingles);
                 append_sorted(&self.shingles, &mut self.sets);
                 self.ends.push(self.sets.len());
@@ -152,6 +165,7 @@ impl Sample {
             read += (0..batch.len()).map(|i| batch.raw(i).len() as u64).sum::<u64>();
         }
         self.text_bytes += read;
+        Ok(())
     }
 
     /// Adds the first records of a pipe, which stay in it.
@@ -179,7 +193,7 @@ impl Sample {
             return Ok(());
         }
         if let Ok(copy) = source.at(file.path()) {
-            self.read(copy, head.len() as u64, most, fields, shingler);
+            self.read(copy, head.len() as u64, most, (fields, shingler), progress)?;
         }
         Ok(())
     }

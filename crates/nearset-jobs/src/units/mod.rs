@@ -23,12 +23,12 @@ use std::time::Instant;
 use nearset::{Item, Seed, Shingler, Shingling};
 use nearset_records::output::json_string;
 use nearset_records::{
-    Arena, Batch, Extracted, OutputFile, ReadOptions, Reader, RecordError, Source, StateFolder, extract,
+    Arena, Batch, Extracted, InputError, OutputFile, ReadOptions, Reader, RecordError, Source, StateFolder, extract,
 };
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_128;
 
-use crate::capacity::survey;
+use crate::capacity::{found, survey};
 use crate::decontaminate::char_start;
 use crate::join::Counts;
 use crate::memory;
@@ -232,7 +232,10 @@ impl DedupUnits {
         let start = Start::new(sources.into(), options.run.clone(), manner, options.fingerprint(), &[])?;
         let resumed_records = start.resumed_records();
         let mut plan = UnitPlan { units: None, bytes: None, false_positive: 0.0, resumed_records };
-        plan.units = options.capacity.or_else(|| estimated(&start.sources, &options, &shingler));
+        plan.units = match options.capacity {
+            None => estimated(&start.sources, &options, &shingler)?,
+            given => given,
+        };
         if options.by_filter {
             let capacity = *options.capacity.get_or_insert(plan.units.unwrap_or(crate::capacity::PIPE * 16).max(1000));
             let Seen::Filter(filter) = Seen::filter(capacity, options.max_false_positive, options.seed, None, None)?
@@ -302,23 +305,22 @@ impl DedupUnits {
 }
 
 /// About how many parts the sources have, from the first records of some of them; `None` if one is a pipe or nothing can be read.
-fn estimated(sources: &[Source], options: &UnitOptions, shingler: &Shingler) -> Option<u64> {
+fn estimated(sources: &[Source], options: &UnitOptions, shingler: &Shingler) -> Result<Option<u64>, InputError> {
     const SAMPLED: usize = 16;
     const SAMPLE: usize = 1 << 20;
     let in_place = sources.iter().filter(|source| source.is_read_in_place());
     if sources.iter().any(|source| source.bytes.is_none()) {
-        return None;
+        return Ok(None);
     }
     let read = ReadOptions::new(options.run.fields.clone());
-    let total = in_place.filter_map(|source| source.bytes).sum::<u64>() + survey(sources, &read).copied_bytes;
+    let total = in_place.filter_map(|source| source.bytes).sum::<u64>() + survey(sources, &read)?.copied_bytes;
     let (mut units, mut bytes, mut room) = (0, 0, Room::default());
     for source in sources.iter().step_by(sources.len().div_ceil(SAMPLED).max(1)) {
         let mut read = read.clone();
         read.batch_bytes = SAMPLE;
         let mut reader = Reader::open_at(Arc::from([source.clone()]), read, Default::default());
         let (mut batch, mut arena) = (Batch::new(), Arena::new());
-        // What can't be read ends the sample; the run itself says so.
-        if !matches!(reader.read_batch(&mut batch), Ok(true)) {
+        if !found(reader.read_batch(&mut batch))?.unwrap_or(false) {
             continue;
         }
         let extracted = extract(&batch, &options.run.fields, &mut arena);
@@ -333,7 +335,7 @@ fn estimated(sources: &[Source], options: &UnitOptions, shingler: &Shingler) -> 
             room.parts = parts;
         }
     }
-    (bytes > 0).then(|| (units as f64 / bytes as f64 * total as f64).ceil() as u64)
+    Ok((bytes > 0).then(|| (units as f64 / bytes as f64 * total as f64).ceil() as u64))
 }
 
 /// What a thread works with.

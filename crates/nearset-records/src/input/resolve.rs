@@ -108,12 +108,15 @@ impl Source {
             && self.format.layout().to_lines().is_none()
     }
 
-    /// Returns the number of records that the file itself states; `None` where it states none, or can't be read.
-    pub fn stated_records(&self) -> Option<u64> {
+    /// Returns the number of records that the file itself states; `None` where it states none.
+    ///
+    /// # Errors
+    /// If it can't be read.
+    pub fn stated_records(&self) -> Result<Option<u64>, InputError> {
         match self.format.layout() {
-            layout if layout.is_whole_file() => Some(1),
-            layout if layout.is_columnar() => super::parquet::num_rows(self).ok(),
-            _ => None,
+            layout if layout.is_whole_file() => Ok(Some(1)),
+            layout if layout.is_columnar() => super::parquet::num_rows(self).map(Some),
+            _ => Ok(None),
         }
     }
 

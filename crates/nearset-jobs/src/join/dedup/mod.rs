@@ -229,7 +229,7 @@ impl Outcome {
 
 /// What a run takes if it keeps all records, unless that is more than there is.
 fn needs(start: &Start, options: &VerifiedDedupOptions, plan: &JoinPlan) -> Result<Needs, RunError> {
-    let Survey { capacity, copied_bytes } = survey(&start.sources, &ReadOptions::new(options.run.fields.clone()));
+    let Survey { capacity, copied_bytes } = survey(&start.sources, &ReadOptions::new(options.run.fields.clone()))?;
     // What is held need not be read again.
     let copied_bytes = if plan.reads_again() { copied_bytes } else { 0 };
     let named = if start.wants_names() { BYTES_PER_NAME } else { 0 };

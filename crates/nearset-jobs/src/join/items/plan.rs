@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use nearset::plan::{Background, FarModel, Minimise, Request};
 use nearset::{Distance, HammingSpec, Index, IndexSpec, JoinSpec, Metric, Seed};
-use nearset_records::{Arena, Batch, Fields, ReadOptions, Reader, Source, extract};
+use nearset_records::{Arena, Batch, Fields, InputError, ReadOptions, Reader, Source, extract};
 
-use crate::capacity::Capacity;
+use crate::capacity::{Capacity, found};
 use crate::measure::Keeper;
 use crate::run::RunError;
 
@@ -69,7 +69,7 @@ impl ItemPlan {
         request.minimise = Minimise::Time;
         // Where records are split otherwise, their number may be estimated otherwise.
         request.capacity = records.records.next_power_of_two().max(FEWEST);
-        let sampled = background(sources, metric, fields);
+        let sampled = background(sources, metric, fields)?;
         request.far = Some(far(metric, within, sampled.as_ref()));
         request.far_model = sampled.map(FarModel::Measured);
         let plan = request.plan_index()?;
@@ -105,7 +105,7 @@ fn far(metric: Metric, near: Distance, sampled: Option<&Background>) -> f64 {
 }
 
 /// The distances of sampled pairs; `None` where there is too little to be sampled.
-fn background(sources: &[Source], metric: Metric, fields: &Fields) -> Option<Background> {
+fn background(sources: &[Source], metric: Metric, fields: &Fields) -> Result<Option<Background>, InputError> {
     let files: Vec<&Source> = sources.iter().filter(|source| source.bytes.is_some()).collect();
     let sampled: Vec<&Source> = files.iter().copied().step_by(files.len().div_ceil(MOST_SOURCES).max(1)).collect();
     let keeper = Keeper::new(metric);
@@ -116,8 +116,7 @@ fn background(sources: &[Source], metric: Metric, fields: &Fields) -> Option<Bac
         options.batch_bytes = SAMPLED_BYTES;
         let mut reader = Reader::new(Arc::from([(*source).clone()]), options);
         let (mut batch, mut arena) = (Batch::new(), Arena::new());
-        // What can't be read the run itself will name.
-        if !reader.read_batch(&mut batch).unwrap_or(false) {
+        if !found(reader.read_batch(&mut batch))?.unwrap_or(false) {
             continue;
         }
         let extracted = extract(&batch, fields, &mut arena);
@@ -127,5 +126,5 @@ fn background(sources: &[Source], metric: Metric, fields: &Fields) -> Option<Bac
     }
     let pairs = (0..items.len()).flat_map(|b| (0..b).map(move |a| (a, b)));
     let distances = pairs.filter_map(|(a, b)| metric.between(items[a].view(), items[b].view()).ok());
-    Background::from_distances(distances.collect())
+    Ok(Background::from_distances(distances.collect()))
 }
