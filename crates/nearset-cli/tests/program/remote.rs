@@ -25,6 +25,10 @@ struct Manners {
     no_tags: AtomicBool,
     /// Whether it does not say how long a file is.
     no_sizes: AtomicBool,
+    /// Whether it does not say so with their parts.
+    no_totals: AtomicBool,
+    /// Answers that were whole files.
+    wholes: AtomicU64,
     /// Whether files have another version for those who read on and on, beyond a look.
     changes: AtomicBool,
     /// The status of what is not given to everybody.
@@ -99,14 +103,22 @@ fn answer(mut stream: &TcpStream, file: &Path, path: &str, head: &[String], mann
         true => String::new(),
         false => format!("ETag: \"{version}-{}\"\r\n", bytes.len()),
     };
+    manners.wholes.fetch_add(u64::from(range.is_none()), Ordering::Relaxed);
+    let total = match manners.no_totals.load(Ordering::Relaxed) {
+        true => "*".to_owned(),
+        false => bytes.len().to_string(),
+    };
     let (first, body) = match range {
+        Some((from, _)) if from >= bytes.len() && total == "*" => {
+            return write!(stream, "HTTP/1.1 416 No\r\nContent-Length: 0\r\n{tag}\r\n").ok();
+        }
         Some((from, _)) if from >= bytes.len() => {
             let text =
                 format!("HTTP/1.1 416 No\r\nContent-Range: bytes */{}\r\nContent-Length: 0\r\n{tag}\r\n", bytes.len());
             return stream.write_all(text.as_bytes()).ok();
         }
         Some((from, to)) => {
-            (format!("206 Partial Content\r\nContent-Range: bytes {from}-{}/{}", to - 1, bytes.len()), &bytes[from..to])
+            (format!("206 Partial Content\r\nContent-Range: bytes {from}-{}/{total}", to - 1), &bytes[from..to])
         }
         None => ("200 OK".to_owned(), &bytes[..]),
     };
@@ -232,6 +244,27 @@ fn a_killed_run_over_a_server_resumes() {
         std::fs::remove_file(shop.path("out.jsonl")).unwrap();
     }
     assert!(kills > 1, "killed only {kills} times");
+}
+
+#[test]
+fn a_server_without_parts_or_sizes_sends_a_file_a_few_times() {
+    let shop = Workshop::new();
+    files(&shop);
+    shop.write("data/empty.jsonl", "");
+    let server = Server::start(&shop);
+    let url = server.url("data");
+    shop.ok("dedup data/a.jsonl -o here.jsonl -q");
+    // Looked at, sniffed, sampled for its size, for memory and for common shingles, and read.
+    server.manners.no_parts.store(true, Ordering::Relaxed);
+    shop.ok(&format!("dedup {url}/a.jsonl -o there.jsonl -q"));
+    assert!(shop.read("here.jsonl") == shop.read("there.jsonl"));
+    let wholes = server.manners.wholes.load(Ordering::Relaxed);
+    assert!(wholes <= 6, "{wholes} times");
+    // What is not said with a part is said without one.
+    server.manners.no_parts.store(false, Ordering::Relaxed);
+    server.manners.no_totals.store(true, Ordering::Relaxed);
+    shop.ok(&format!("dedup {url}/empty.jsonl {url}/a.jsonl -o there.jsonl -q --force"));
+    assert!(shop.read("here.jsonl") == shop.read("there.jsonl"));
 }
 
 #[test]

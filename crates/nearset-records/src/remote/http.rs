@@ -86,7 +86,7 @@ pub(super) fn get(url: &str, range: Option<Range<u64>>) -> Result<Answer, Remote
             let (start, size) = content.as_deref().and_then(content_range).ok_or_else(|| RemoteError::Unsupported {
                 why: format!("the server sent a part and did not say which: {content:?}"),
             })?;
-            Ok(Answer { start, size: Some(size), tag, is_ranged: true, pieces: Pieces::of(answer).into() })
+            Ok(Answer { start, size, tag, is_ranged: true, pieces: Pieces::of(answer).into() })
         }
         // No part of nothing can be sent.
         416 if content.as_deref().is_some_and(|range| range.trim().ends_with("*/0")) => {
@@ -100,11 +100,15 @@ pub(super) fn get(url: &str, range: Option<Range<u64>>) -> Result<Answer, Remote
     }
 }
 
-/// Returns where a part begins, and the size of the whole: `bytes 0-9/100`.
-fn content_range(text: &str) -> Option<(u64, u64)> {
+/// Returns where a part begins, and the size of the whole where it is told: `bytes 0-9/100`, `bytes 0-9/*`.
+fn content_range(text: &str) -> Option<(u64, Option<u64>)> {
     let (range, size) = text.trim().strip_prefix("bytes")?.trim().split_once('/')?;
     let (start, _) = range.split_once('-')?;
-    Some((start.trim().parse().ok()?, size.trim().parse().ok()?))
+    let size = match size.trim() {
+        "*" => None,
+        size => Some(size.parse().ok()?),
+    };
+    Some((start.trim().parse().ok()?, size))
 }
 
 /// Returns what a failed request means.
@@ -302,8 +306,9 @@ mod tests {
 
     #[test]
     fn parts_say_where_they_begin() {
-        assert_eq!(content_range("bytes 0-9/100"), Some((0, 100)));
-        assert_eq!(content_range("bytes 5-9/*"), None);
+        assert_eq!(content_range("bytes 0-9/100"), Some((0, Some(100))));
+        assert_eq!(content_range("bytes 5-9/*"), Some((5, None)));
+        assert_eq!(content_range("bytes */100"), None);
         assert_eq!(content_range("lines 1-2/3"), None);
     }
 }

@@ -110,12 +110,20 @@ pub(crate) fn look_at(url: &Url<'_>) -> Result<Object, RemoteError> {
     if url.scheme == Scheme::Http {
         return patiently(|| {
             // Signed URLs are good for this and nothing else.
-            let mut answer = http::get(url.whole, Some(0..LOOK))?;
+            let mut answer = match http::get(url.whole, Some(0..LOOK)) {
+                // So some answer for a file without bytes, of which there is no part.
+                Err(RemoteError::Status { status: 416, .. }) => http::get(url.whole, None)?,
+                answer => answer?,
+            };
             if answer.is_ranged {
                 // Only a connection whose answer was read can be used again.
                 while answer.pieces.next()?.is_some() {}
             }
-            let Answer { size, tag, is_ranged, .. } = answer;
+            let Answer { mut size, tag, is_ranged, .. } = answer;
+            if is_ranged && size.is_none() {
+                // With a part some do not say how long the whole is.
+                size = http::get(url.whole, None)?.size;
+            }
             // Parts that may be of several versions are no parts of one.
             let is_ranged = is_ranged && tag.is_some();
             Ok(Object { url: url.whole.into(), size, tag, is_ranged })
