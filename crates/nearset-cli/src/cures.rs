@@ -77,6 +77,7 @@ fn in_flags(cure: Cure) -> String {
         Cure::SkipRest => "use --on-error skip to keep the whole records before it".into(),
         Cure::FetchAgain => "fetch the file again, or use --on-error skip to keep the whole records before it".into(),
         Cure::Replace => "choose another name, or pass --force to replace it".into(),
+        Cure::WriteUnseen => "if you may write there and not look, --force writes all the same, and replaces what is there".into(),
         Cure::ExtendOrRemove => {
             "name it in --against too to extend it, choose another name, or remove the folder; --force replaces no library".into()
         }

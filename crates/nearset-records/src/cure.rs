@@ -37,6 +37,8 @@ pub enum Cure {
     SkipRest,
     /// Write under another name, or allow the file to be replaced.
     Replace,
+    /// Write without having looked whether something is replaced, where this user may write and not look.
+    WriteUnseen,
     /// Compare with the library too, so that it is extended, or remove its folder.
     ExtendOrRemove,
     /// Resume the run, or start it again.
@@ -92,6 +94,7 @@ impl fmt::Display for Cure {
             Cure::Skip => "leave out such records",
             Cure::SkipRest => "keep the whole records before it and leave out the rest",
             Cure::Replace => "choose another name, or allow the file to be replaced",
+            Cure::WriteUnseen => "if you may write there and not look, allow what is there to be replaced",
             Cure::ExtendOrRemove => "compare with it too, which extends it, choose another name, or remove the folder",
             Cure::ResumeOrStartAgain => "resume that run, or start again",
             Cure::Resume => "resume the run with the same options",

@@ -185,6 +185,12 @@ pub enum OutputError {
         #[source]
         cause: RemoteError,
     },
+    #[error("{}: whether it is there already can't be told", path.display())]
+    Unseen {
+        path: PathBuf,
+        #[source]
+        cause: RemoteError,
+    },
     #[error(transparent)]
     Input(#[from] InputError),
     #[error(transparent)]
@@ -343,6 +349,7 @@ impl OutputError {
     pub fn cure(&self) -> Option<Cure> {
         match self {
             OutputError::Exists { .. } => Some(Cure::Replace),
+            OutputError::Unseen { .. } => Some(Cure::WriteUnseen),
             OutputError::ResumeBeyondEnd { .. } | OutputError::BadState { .. } | OutputError::NotResumable { .. } => {
                 Some(Cure::StartAgain)
             }

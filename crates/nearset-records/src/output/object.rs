@@ -7,7 +7,8 @@ use super::OutputOptions;
 use crate::error::OutputError;
 use crate::remote::{self, Upload, Url};
 
-/// Begins an object, which shows whether there is such a bucket and whether we may write to it.
+/// Begins an object, which shows whether there is such a bucket and whether we may write to it. Of Azure, where nothing is begun,
+/// [`check_object`] has shown what can be known.
 pub(super) fn begin_upload(path: &Path, url: &str) -> Result<Upload, OutputError> {
     let failed = |cause| OutputError::Remote { path: path.to_owned(), cause };
     match Url::parse(url) {
@@ -26,12 +27,15 @@ pub(super) fn check_object(path: &Path, url: &str, options: &OutputOptions) -> R
     if url.key.is_empty() || url.key.ends_with('/') {
         return unsupported("objects of a store are written one by one: name one, or a folder on this machine");
     }
-    if options.force {
-        return Ok(());
-    }
+    let failed = |cause| OutputError::Remote { path: path.to_owned(), cause };
     match remote::look_at(&url) {
+        Ok(_) if options.force => Ok(()),
         Ok(_) => Err(OutputError::Exists { path: path.to_owned() }),
+        Err(error) if error.is_no_container() => Err(failed(error)),
         Err(error) if error.is_not_found() => Ok(()),
-        Err(cause) => Err(OutputError::Remote { path: path.to_owned(), cause }),
+        // Who may write need not be allowed to look.
+        Err(remote::RemoteError::Refused { .. }) if options.force => Ok(()),
+        Err(cause @ remote::RemoteError::Refused { .. }) => Err(OutputError::Unseen { path: path.to_owned(), cause }),
+        Err(cause) => Err(failed(cause)),
     }
 }

@@ -60,6 +60,12 @@ impl RemoteError {
         }
     }
 
+    /// Whether what is missing is the bucket or container, as far as the store says so.
+    pub(crate) fn is_no_container(&self) -> bool {
+        let named = |said: &str| ["ContainerNotFound", "NoSuchBucket"].iter().any(|name| said.contains(name));
+        matches!(self, RemoteError::NotFound { said, .. } if named(said))
+    }
+
     /// Returns whether there is no such object.
     pub fn is_not_found(&self) -> bool {
         matches!(self, RemoteError::NotFound { .. })

@@ -248,6 +248,12 @@ async fn send(request: HttpRequest) -> Result<HttpResponse, HttpError> {
     }
     let mut said = Vec::new();
     let _ = body.into_reader().take(REFUSAL).read_to_end(&mut said);
+    // Azure says here what an answer without a body is about.
+    if let Some(code) =
+        parts.headers.get("x-ms-error-code").filter(|_| said.is_empty()).and_then(|code| code.to_str().ok())
+    {
+        said = format!("<Code>{code}</Code>").into();
+    }
     let (status, body) = (parts.status.as_u16(), String::from_utf8_lossy(&said).into_owned());
     note(Some(if is_metadata { Failure::NoMetadata } else { Failure::Refusal { status, body } }));
     Ok(HttpResponse::from_parts(parts, HttpResponseBody::from(said)))

@@ -22,8 +22,30 @@ use super::http::{self, Failure, Transport};
 use super::url::{Scheme, Url};
 use super::{Object, RemoteError, Tag};
 
-/// How often a store's client tries again by itself, before bytes are there.
-const RETRIES: usize = 4;
+/// What a store's client is for, which decides how often it tries again by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Use {
+    /// Until bytes are there. What then breaks off is taken up elsewhere.
+    Reading,
+    /// Until a part has arrived: the work of hours may be in an upload, and nothing else tries again.
+    Writing,
+}
+
+impl Use {
+    fn retries(self) -> RetryConfig {
+        let seconds = Duration::from_secs;
+        match self {
+            Use::Reading => {
+                let backoff = BackoffConfig { max_backoff: seconds(5), ..BackoffConfig::default() };
+                RetryConfig { backoff, max_retries: 4, retry_timeout: seconds(60) }
+            }
+            Use::Writing => {
+                let backoff = BackoffConfig { init_backoff: seconds(1), base: 3.0, max_backoff: seconds(20) };
+                RetryConfig { backoff, max_retries: 12, retry_timeout: seconds(300) }
+            }
+        }
+    }
+}
 
 /// Bytes of a web server's file by which it is looked at.
 const LOOK: u64 = 1 << 10;
@@ -47,14 +69,15 @@ pub(super) fn run<F: Future>(future: F) -> Result<F::Output, RemoteError> {
 }
 
 /// Returns the client of a bucket or container.
-pub(super) fn client(url: &Url<'_>) -> Result<Arc<dyn ObjectStore>, RemoteError> {
-    static CLIENTS: Mutex<BTreeMap<String, Arc<dyn ObjectStore>>> = Mutex::new(BTreeMap::new());
+pub(super) fn client(url: &Url<'_>, purpose: Use) -> Result<Arc<dyn ObjectStore>, RemoteError> {
+    type Clients = BTreeMap<(String, Use), Arc<dyn ObjectStore>>;
+    static CLIENTS: Mutex<Clients> = Mutex::new(BTreeMap::new());
     let mut clients = CLIENTS.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(client) = clients.get(url.root) {
+    let key = (url.root.to_owned(), purpose);
+    if let Some(client) = clients.get(&key) {
         return Ok(Arc::clone(client));
     }
-    let backoff = BackoffConfig { max_backoff: Duration::from_secs(5), ..BackoffConfig::default() };
-    let retry = RetryConfig { backoff, max_retries: RETRIES, retry_timeout: Duration::from_secs(60) };
+    let retry = purpose.retries();
     let built = match url.scheme {
         Scheme::S3 => AmazonS3Builder::from_env()
             .with_url(url.root)
@@ -79,7 +102,7 @@ pub(super) fn client(url: &Url<'_>) -> Result<Arc<dyn ObjectStore>, RemoteError>
     let cure = url.scheme.credentials();
     let built =
         built.map_err(|error| RemoteError::Unsupported { why: format!("{}: {cure}", crate::error::chain(&error)) })?;
-    clients.insert(url.root.to_owned(), Arc::clone(&built));
+    clients.insert(key, Arc::clone(&built));
     Ok(built)
 }
 
@@ -129,14 +152,14 @@ pub(crate) fn look_at(url: &Url<'_>) -> Result<Object, RemoteError> {
             Ok(Object { url: url.whole.into(), size, tag, is_ranged })
         });
     }
-    let (client, path) = (client(url)?, path(url.key)?);
+    let (client, path) = (client(url, Use::Reading)?, path(url.key)?);
     let meta = run(client.head(&path))?.map_err(|error| explain(url.scheme, &error))?;
     Ok(object(url.whole.to_owned(), &meta))
 }
 
 /// Returns all objects below a folder of a bucket, with their keys; `""` is the bucket itself.
 pub(crate) fn list(url: &Url<'_>, folder: &str) -> Result<Vec<(String, Object)>, RemoteError> {
-    let (client, prefix) = (client(url)?, path(folder)?);
+    let (client, prefix) = (client(url, Use::Reading)?, path(folder)?);
     let mut stream = client.list((!folder.is_empty()).then_some(&prefix));
     let mut found = Vec::new();
     let all = async {
@@ -153,7 +176,7 @@ pub(crate) fn list(url: &Url<'_>, folder: &str) -> Result<Vec<(String, Object)>,
 
 /// Asks for a part of an object.
 pub(super) fn get(url: &Url<'_>, range: Option<Range<u64>>) -> Result<Answer, RemoteError> {
-    let (client, path) = (client(url)?, path(url.key)?);
+    let (client, path) = (client(url, Use::Reading)?, path(url.key)?);
     let options = GetOptions { range: range.map(GetRange::Bounded), ..GetOptions::default() };
     let result = run(client.get_opts(&path, options))?.map_err(|error| explain(url.scheme, &error))?;
     let Object { size, tag, is_ranged, .. } = object(String::new(), &result.meta);

@@ -10,9 +10,9 @@ use std::thread::{self, JoinHandle};
 use object_store::path::Path;
 use object_store::{MultipartUpload, ObjectStore, ObjectStoreExt, PutPayload};
 
-use super::RemoteError;
-use super::store::{client, explain, path, run};
+use super::store::{Use, client, explain, look_at, path, run};
 use super::url::{Scheme, Url};
+use super::{RemoteError, Tag};
 
 /// Bytes of a part. Stores take 10,000 of them, and some want all but the last to be of one length.
 const PART: usize = 16 << 20;
@@ -26,22 +26,36 @@ const MOST_PENDING: usize = 3;
 
 /// An object that is being written.
 pub(crate) struct Upload {
+    url: String,
     scheme: Scheme,
     client: Arc<dyn ObjectStore>,
     path: Path,
     /// `None` once it is over.
     parts: Option<Box<dyn MultipartUpload>>,
     sent: usize,
+    /// Bytes of the whole object, as far as they are known.
+    length: u64,
     bytes: Vec<u8>,
+    /// What was there before it; `None` where the store did not say.
+    before: Option<Before>,
     pending: VecDeque<JoinHandle<Result<(), RemoteError>>>,
 }
 
+/// What is under a name before an upload to it: nothing, or a version.
+type Before = Option<Tag>;
+
 impl Upload {
     pub fn create(url: &Url<'_>) -> Result<Self, RemoteError> {
-        let (client, path) = (client(url)?, path(url.key)?);
+        let (client, path) = (client(url, Use::Writing)?, path(url.key)?);
+        let before = match look_at(url) {
+            Ok(object) => Some(Some(object.tag)),
+            Err(error) if error.is_not_found() => Some(None),
+            Err(_) => None,
+        };
         let begun = run(client.put_multipart(&path))?.map_err(|error| explain(url.scheme, &error))?;
         let (parts, bytes, pending) = (Some(begun), Vec::new(), VecDeque::new());
-        Ok(Self { scheme: url.scheme, client, path, parts, sent: 0, bytes, pending })
+        let (url, scheme) = (url.whole.to_owned(), url.scheme);
+        Ok(Self { url, scheme, client, path, parts, sent: 0, length: 0, bytes, before, pending })
     }
 
     fn part_bytes(&self) -> usize {
@@ -85,13 +99,21 @@ impl Upload {
             self.wait_for_first()?;
         }
         if let Some(mut parts) = self.parts.take() {
-            let completed = run(parts.complete())?.map(drop);
-            if completed.is_err() {
+            let completed = run(parts.complete())?.map(drop).map_err(|error| explain(self.scheme, &error));
+            if let Err(error) = completed
+                && !self.is_there()
+            {
                 self.parts = Some(parts);
+                return Err(error.into());
             }
-            completed.map_err(|error| explain(self.scheme, &error))?;
         }
         Ok(())
+    }
+
+    /// Whether the object has appeared: where the answer to the last request was lost, asking again is refused, since the upload is over.
+    fn is_there(&self) -> bool {
+        let Some((before, url)) = self.before.as_ref().zip(Url::parse(&self.url)) else { return false };
+        look_at(&url).is_ok_and(|object| object.size == Some(self.length) && before.as_ref() != Some(&object.tag))
     }
 }
 
@@ -100,6 +122,7 @@ impl Write for Upload {
         let room = self.part_bytes() - self.bytes.len();
         let taken = bytes.len().min(room);
         self.bytes.extend_from_slice(&bytes[..taken]);
+        self.length += taken as u64;
         if taken == room {
             self.send_part()?;
         }
