@@ -337,6 +337,13 @@ fn add_url(sources: &mut Sources, url: &Url<'_>, format: Option<Format>) -> Resu
     // In names on web servers, ? begins a query.
     let is_pattern = if url.scheme.is_store() { ['*', '?', '[', '{'] } else { ['*', '*', '[', '{'] };
     if url.path().contains(is_pattern) {
+        // A name that exists is meant literally, as of files. Why it can't be looked at, the list will say.
+        if url.scheme.is_store()
+            && let Ok(object) = remote::look_at(url)
+        {
+            sources.list.push(Source::object(object, format, false)?);
+            return Ok(());
+        }
         return add_matching_objects(sources, url, format);
     }
     let is_folder = url.key.is_empty() || url.key.ends_with('/');

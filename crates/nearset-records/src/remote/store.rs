@@ -1,7 +1,7 @@
 //! Objects of S3, Google Cloud Storage and Azure: looked at, listed and fetched.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::future::{Future, poll_fn};
 use std::ops::Range;
 use std::pin::Pin;
@@ -157,6 +157,14 @@ pub(crate) fn look_at(url: &Url<'_>) -> Result<Object, RemoteError> {
     Ok(object(url.whole.to_owned(), &meta))
 }
 
+/// Leaves out the empty objects that stand for folders, which Hadoop and consoles put there: `key/`, whose slash is not told.
+fn without_markers(folder: &str, found: &mut Vec<(String, Object)>) {
+    let folder = folder.trim_matches('/');
+    let above: BTreeSet<String> =
+        found.iter().flat_map(|(key, _)| key.match_indices('/').map(|(slash, _)| key[..slash].to_owned())).collect();
+    found.retain(|(key, object)| object.size != Some(0) || key != folder && !above.contains(key));
+}
+
 /// Returns all objects below a folder of a bucket, with their keys; `""` is the bucket itself.
 pub(crate) fn list(url: &Url<'_>, folder: &str) -> Result<Vec<(String, Object)>, RemoteError> {
     let (client, prefix) = (client(url, Use::Reading)?, path(folder)?);
@@ -170,7 +178,13 @@ pub(crate) fn list(url: &Url<'_>, folder: &str) -> Result<Vec<(String, Object)>,
         }
         Ok(())
     };
-    run(all)?.map_err(|error: object_store::Error| explain(url.scheme, &error))?;
+    run(all)?.map_err(|error: object_store::Error| match error {
+        object_store::Error::InvalidPath { source } => RemoteError::Unsupported {
+            why: format!("an object below it has a name that is not supported ({source}): name the folders or objects beside that"),
+        },
+        error => explain(url.scheme, &error),
+    })?;
+    without_markers(folder, &mut found);
     Ok(found)
 }
 
@@ -199,5 +213,20 @@ impl StorePieces {
             RemoteError::Unsupported { why } => RemoteError::Connection { why },
             other => other,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn empty_objects_that_stand_for_folders_are_left_out() {
+        let object = |size| Object { url: "s3://b/k".into(), size: Some(size), tag: Tag::default(), is_ranged: true };
+        let sizes = [("out", 0), ("out/a", 0), ("out/a/1.txt", 5), ("out/a-b", 0), ("out/b", 7), ("out/b/2.txt", 0)];
+        let mut found: Vec<_> = sizes.map(|(key, size)| (key.to_owned(), object(size))).into();
+        without_markers("out/", &mut found);
+        let keys: Vec<&str> = found.iter().map(|(key, _)| key.as_str()).collect();
+        assert_eq!(keys, ["out/a/1.txt", "out/a-b", "out/b", "out/b/2.txt"]);
     }
 }

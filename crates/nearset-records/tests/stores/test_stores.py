@@ -8,9 +8,12 @@ import random
 import socket
 import subprocess
 import tempfile
+import threading
 import time
 import unittest
+import urllib.error
 import urllib.request
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import boto3
@@ -94,7 +97,9 @@ class Case(unittest.TestCase):
         self.assertTrue(removed and all(one["near_file"].startswith(f"{root}/crawl/") for one in removed))
         self.assertIn("exists already", self.fails("dedup", f"{root}/crawl/", "-o", f"{root}/out/kept.jsonl", "-q"))
         self.ok("dedup", f"{root}/crawl/", "-o", f"{root}/out/kept.jsonl", "-q", "--force")
-        self.assertIn("is also an input", self.fails("dedup", f"{root}/crawl/a.b.jsonl", "-o", f"{root}/crawl/a.b.jsonl", "-q", "--force"))
+        scheme, rest = root.split("://")
+        for name in [f"{root}/crawl/a.b.jsonl", f"{root}//crawl/a.b.jsonl", f"{scheme.upper()}://{rest}/crawl/a.b.jsonl"]:
+            self.assertIn("is also an input", self.fails("dedup", f"{root}/crawl/a.b.jsonl", "-o", name, "-q", "--force"))
         self.assertIn("no file matches", self.fails("dedup", f"{root}/crawl/*.csv", "-o", "none.jsonl"))
         self.assertIn("404", self.fails("dedup", f"{root}/nothing.jsonl", "-o", "none.jsonl"))
 
@@ -176,6 +181,72 @@ class S3(Case):
         self.assertEqual((self.folder / "out.jsonl").read_bytes(), (self.folder / "whole.jsonl").read_bytes())
         self.assertGreater(kills, 0)
 
+    def test_what_stands_for_a_folder_is_no_record(self):
+        # As Hadoop leaves it: the folder is called like a file, and has an object of its own.
+        for key in ["out.jsonl/", "out.jsonl/part/", "out.jsonl/_SUCCESS"]:
+            self.put(key, b"")
+        self.put("out.jsonl/part/a.jsonl", b'{"text": "one"}\n')
+        for options in [[], ["--format", "text-file"]]:
+            self.ok("dedup", "s3://bucket/out.jsonl/part/", "-o", "there.jsonl", "-q", "--force", *options)
+            self.assertEqual((self.folder / "there.jsonl").read_text().count("\n"), 1)
+        self.ok("dedup", "s3://bucket/out.jsonl/", "-o", "there.jsonl", "-q", "--force")
+        self.assertEqual((self.folder / "there.jsonl").read_text(), '{"text": "one"}\n')
+
+    def test_a_name_that_exists_is_no_pattern(self):
+        self.put("a[1].jsonl", b'{"text": "one"}\n')
+        self.put("a1.jsonl", b'{"text": "two"}\n')
+        self.ok("dedup", "s3://bucket/a[1].jsonl", "-o", "there.jsonl", "-q")
+        self.assertEqual((self.folder / "there.jsonl").read_text(), '{"text": "one"}\n')
+        self.ok("dedup", "s3://bucket/a[12].jsonl", "-o", "there.jsonl", "-q", "--force")
+        self.assertEqual((self.folder / "there.jsonl").read_text(), '{"text": "two"}\n')
+        self.put("odd//b.jsonl", b'{"text": "three"}\n')
+        self.assertIn("a name that is not supported", self.fails("dedup", "s3://bucket/odd/", "-o", "there.jsonl", "--force"))
+
+    def test_an_upload_outlasts_a_store_that_is_away(self):
+        self.put("a.jsonl", "".join(corpus(300)).encode())
+        self.ok("dedup", "s3://bucket/a.jsonl", "-o", "here.jsonl", "-q")
+        # Refuses some parts, and loses the first answer to the last request.
+        refusals, losses = [5], [1]
+
+        class Proxy(BaseHTTPRequestHandler):
+            def answer(proxy):
+                body = proxy.rfile.read(int(proxy.headers.get("Content-Length") or 0))
+                if proxy.command == "PUT" and refusals[0]:
+                    refusals[0] -= 1
+                    proxy.send_response(503)
+                    proxy.send_header("Content-Length", "0")
+                    return proxy.end_headers()
+                headers = {"Content-Type": "application/octet-stream", **{name: value for name, value in proxy.headers.items() if name.lower() != "host"}}
+                request = urllib.request.Request(self.endpoint + proxy.path, data=body if proxy.command in ("PUT", "POST") else None, headers=headers, method=proxy.command)
+                try:
+                    got = urllib.request.urlopen(request)
+                except urllib.error.HTTPError as error:
+                    got = error
+                data = got.read()
+                if proxy.command == "POST" and "uploadId" in proxy.path and losses[0]:
+                    losses[0] -= 1
+                    return proxy.connection.close()
+                proxy.send_response(got.status)
+                for name, value in got.headers.items():
+                    if name.lower() not in ("connection", "transfer-encoding", "server", "date"):
+                        proxy.send_header(name, value)
+                proxy.end_headers()
+                if proxy.command != "HEAD":
+                    proxy.wfile.write(data)
+
+            do_GET = do_PUT = do_POST = do_HEAD = do_DELETE = answer
+
+            def log_message(self, *_):
+                pass
+
+        server = ThreadingHTTPServer(("127.0.0.1", 0), Proxy)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        self.addCleanup(lambda: (server.shutdown(), server.server_close()))
+        env = {**KEYS, "AWS_ENDPOINT_URL": f"http://127.0.0.1:{server.server_port}"}
+        self.ok("dedup", "s3://bucket/a.jsonl", "-o", "s3://bucket/out.jsonl", "-q", env=env)
+        self.assertEqual((refusals, losses), ([0], [0]))
+        self.assertEqual(self.get("out.jsonl"), (self.folder / "here.jsonl").read_bytes())
+
     def test_an_object_of_a_list_must_be_what_its_name_says(self):
         self.put("crawl/a.jsonl", gzip.compress(b'{"text": "packed"}\n'))
         self.assertIn("packed with gzip", self.fails("dedup", "s3://bucket/crawl/", "-o", "out.jsonl"))
@@ -219,6 +290,10 @@ class Azure(Case):
 
     def test_objects_are_read_and_written_as_files_are(self):
         from azure_requests import create_container, get_blob, put_blob
+        # Nothing is sent before the first part is full, so what is wrong is found out by looking.
+        (self.folder / "a.jsonl").write_text('{"text": "one"}\n')
+        for options in [[], ["--force"]]:
+            self.assertIn("ContainerNotFound", self.fails("dedup", "a.jsonl", "-o", "az://container/out.jsonl", *options))
         create_container(self.url, self.KEY, "container")
         self.check_store("az://container", lambda key, data: put_blob(self.url, self.KEY, "container", key, data), lambda key: get_blob(self.url, self.KEY, "container", key))
 
