@@ -1,4 +1,5 @@
-//! Vectors as rows of numbers: NumPy arrays (format version 1 to 3, `numpy.lib.format`), `.fvecs` and `.bvecs` files.
+//! Vectors as rows of numbers: NumPy arrays (format version 1 to 3, `numpy.lib.format`), `.fvecs` and `.bvecs` files. How an array lies in an
+//! `.npz` archive is the business of `input`.
 //!
 //! Of arrays only what a vector per row needs: two dimensions of little-endian floats or whole numbers. All else is refused with
 //! the line of Python that converts it. Rows of bytes are also bit strings, eight bits per byte, as `numpy.packbits` makes them.
@@ -173,7 +174,14 @@ struct NpyHeader {
 const MAGIC: &[u8] = b"\x93NUMPY";
 
 /// The longest header that is read; NumPy itself pads to 64 bytes and writes 128.
-const MAX_HEADER: usize = 64 << 10;
+pub(crate) const MAX_ARRAY_HEADER: usize = 64 << 10;
+
+/// Returns how many dimensions an array has, by the bytes that it begins with.
+pub(crate) fn array_dimensions(head: &[u8]) -> Option<usize> {
+    let size = NpyHeader::size(head).ok().flatten()?;
+    let shape = NpyHeader::text(head.get(..size)?).and_then(NpyHeader::shape);
+    shape.and_then(NpyHeader::sizes).ok().map(|sizes| sizes.len())
+}
 
 impl NpyHeader {
     /// Returns how many bytes the header has, once enough of it is there to tell.
@@ -189,39 +197,49 @@ impl NpyHeader {
             2 | 3 => 12usize.saturating_add(u32::from_le_bytes([head[8], head[9], head[10], head[11]]) as usize),
             version => return Err(format!("NumPy format version {version} is not known: save the array again")),
         };
-        if size > MAX_HEADER {
+        if size > MAX_ARRAY_HEADER {
             return Err(format!("a header of {size} bytes: the file is damaged, or not of plain numbers"));
         }
         Ok(Some(size))
     }
 
+    /// Returns the dictionary of a whole header.
+    fn text(header: &[u8]) -> Result<&str, String> {
+        let text_start = if header[6] == 1 { 10 } else { 12 };
+        std::str::from_utf8(&header[text_start..]).map_err(|_| "its header is not text".to_owned())
+    }
+
+    /// Returns what stands in the dictionary from a value on.
+    fn value<'t>(text: &'t str, key: &str) -> Result<&'t str, String> {
+        let rest = text.split_once(&format!("'{key}':")).map(|(_, rest)| rest.trim_start());
+        rest.ok_or_else(|| format!("its header has no {key}"))
+    }
+
+    /// Returns the lengths of the array, as they stand there.
+    fn shape(text: &str) -> Result<&str, String> {
+        let rest = Self::value(text, "shape")?.strip_prefix('(').and_then(|rest| rest.split_once(')'));
+        rest.map(|(shape, _)| shape).ok_or_else(|| "its header has no readable shape".to_owned())
+    }
+
+    fn sizes(shape: &str) -> Result<Vec<u64>, String> {
+        let sizes = shape.split(',').map(str::trim).filter(|size| !size.is_empty());
+        sizes.map(|size| size.parse().map_err(|_| format!("its shape ({shape}) is not readable"))).collect()
+    }
+
     /// Reads a whole header.
     fn parse(header: &[u8]) -> Result<Self, String> {
-        let text_start = if header[6] == 1 { 10 } else { 12 };
-        let text = std::str::from_utf8(&header[text_start..]).map_err(|_| "its header is not text".to_owned())?;
-        let value = |key: &str| {
-            let quoted = format!("'{key}':");
-            text.split_once(&quoted).map(|(_, rest)| rest.trim_start()).ok_or(format!("its header has no {key}"))
-        };
+        let text = Self::text(header)?;
+        let value = |key| Self::value(text, key);
         let quoted = value("descr")?.strip_prefix('\'').and_then(|rest| rest.split_once('\''));
         let found = quoted.map_or("a record type", |(found, _)| found);
         let element = Element::named(found).ok_or_else(|| {
             format!("holds {found}, not little-endian floats or whole numbers: convert it with array.astype('<f4')")
         })?;
         let is_fortran = value("fortran_order")?.starts_with("True");
-        let shape = value("shape")?
-            .strip_prefix('(')
-            .and_then(|rest| rest.split_once(')'))
-            .map(|(shape, _)| shape)
-            .ok_or("its header has no readable shape")?;
-        let sizes: Vec<u64> = shape
-            .split(',')
-            .map(str::trim)
-            .filter(|size| !size.is_empty())
-            .map(|size| size.parse().map_err(|_| format!("its shape ({shape}) is not readable")))
-            .collect::<Result<_, _>>()?;
+        let shape = Self::shape(text)?;
+        let sizes = Self::sizes(shape)?;
         let &[rows, dimensions] = sizes.as_slice() else {
-            return Err(format!("has shape ({shape}), but a vector a row needs two dimensions: use array.reshape"));
+            return Err(format!("has shape ({shape}), but a vector per row needs two dimensions: use array.reshape"));
         };
         let dimensions = usize::try_from(dimensions)
             .ok()

@@ -16,6 +16,7 @@ mod parquet;
 mod picture;
 mod table;
 
+pub(crate) use arrays::{MAX_ARRAY_HEADER, array_dimensions};
 pub(crate) use layout::{Adding, Layout};
 
 use crate::input::Element;
@@ -78,7 +79,7 @@ const FORMATS: &[(Format, &dyn Layout)] = &[
 pub fn known_extensions() -> String {
     let all: Vec<String> =
         FORMATS.iter().flat_map(|(_, layout)| layout.extensions()).map(|extension| format!(".{extension}")).collect();
-    format!("{}, each but .parquet also with {KNOWN_PACKINGS}", all.join(" "))
+    format!("{}, each but .parquet also with {KNOWN_PACKINGS}; .npz", all.join(" "))
 }
 
 /// Returns the names that [`Format::from_str`] takes, as messages list them.
@@ -175,6 +176,8 @@ pub enum Compression {
     Bzip2,
     /// xz, of one or several streams.
     Xz,
+    /// An array of NumPy in a `.npz` archive. It is read and not written.
+    Npz,
 }
 
 impl Compression {
@@ -209,7 +212,7 @@ impl Compression {
     /// Returns the program that packs and unpacks this way, which is also what messages call the packing.
     pub(crate) fn tool(self) -> Option<&'static str> {
         Some(match self {
-            Compression::None => return None,
+            Compression::None | Compression::Npz => return None,
             Compression::Gzip => "gzip",
             Compression::Zstd => "zstd",
             Compression::Bzip2 => "bzip2",
@@ -235,6 +238,9 @@ pub(crate) fn unsupported_packing(path: &Path) -> Option<&'static str> {
 /// Returns what a path's extensions say; the format is `None` where none is known.
 pub fn detect(path: &Path) -> (Option<Format>, Compression) {
     let name = path.file_name().map(|name| name.to_string_lossy().to_ascii_lowercase()).unwrap_or_default();
+    if name.len() > 4 && name.ends_with(".npz") {
+        return (Some(Format::Npy), Compression::Npz);
+    }
     let packed = name.rsplit_once('.').and_then(|(stem, ending)| Some((stem, Compression::from_extension(ending)?)));
     let (stem, compression) = packed.unwrap_or((&name, Compression::None));
     let format = stem.rsplit_once('.').and_then(|(_, extension)| Format::from_extension(extension));
@@ -260,6 +266,8 @@ mod tests {
         assert_eq!(told("reads_1.FQ.gz"), (Some(Format::Fastq), Compression::Gzip));
         assert_eq!(told("genome.fna"), (Some(Format::Fasta), Compression::None));
         assert_eq!(told("a.jsonl.zstd"), (Some(Format::Jsonl), Compression::Zstd));
+        assert_eq!(told("vectors.NPZ"), (Some(Format::Npy), Compression::Npz));
+        assert_eq!(told("vectors.npz.gz"), (None, Compression::Gzip));
         assert_eq!(told("gz"), (None, Compression::None));
         assert_eq!(told("a.docx"), (None, Compression::None));
         assert_eq!(told("jsonl"), (None, Compression::None));

@@ -11,12 +11,12 @@ use flate2::bufread::MultiGzDecoder;
 use lzma_rust2::XzReader;
 use xxhash_rust::xxh3::Xxh3;
 
-use super::{Location, Source};
+use super::{Location, Source, npz};
 use crate::error::InputError;
 use crate::format::Compression;
 use crate::remote::{Object, RemoteReader};
 
-const DISK_BUFFER: usize = 256 << 10;
+pub(super) const DISK_BUFFER: usize = 256 << 10;
 
 /// Files made with `zstd --long=31`, as some public corpora are, need a window of 2 GiB.
 const ZSTD_WINDOW_LOG_MAX: u32 = 31;
@@ -88,6 +88,9 @@ impl Stream {
                 let chain: Chain<_, _> = head.chain(rest);
                 let counting = BufReader::with_capacity(DISK_BUFFER, Counting::new(chain, disk_bytes));
                 (compression, Inner::Other(decoder(compression, counting)))
+            }
+            _ if source.compression == Compression::Npz => {
+                (Compression::Npz, Inner::Other(npz::open(source, disk_bytes)?))
             }
             Location::File(path) => {
                 let unreadable = |cause| InputError::Unreadable { path: path.clone(), cause };
@@ -180,6 +183,10 @@ impl Stream {
             InputError::Read { cause, .. } => cause,
             remote => return remote,
         };
+        if self.compression == Compression::Npz && cause.raw_os_error().is_none() {
+            let why = format!("the array is damaged or cut off after {read} bytes ({cause}): fetch the file again");
+            return InputError::BadArray { name, why };
+        }
         let Some(packing) = self.compression.tool() else { return InputError::Read { name, read, cause } };
         // An error with a code comes from the operating system; one without comes from the decoder.
         if cause.raw_os_error().is_some() {
@@ -218,7 +225,8 @@ fn append(reader: &mut RemoteReader, bytes: &mut Vec<u8>, wanted: usize) -> io::
 
 fn decoder<R: BufRead + Send + 'static>(compression: Compression, reader: R) -> Box<dyn Read + Send> {
     match compression {
-        Compression::None => Box::new(reader),
+        // An array is taken out of its file by a reader of its own.
+        Compression::None | Compression::Npz => Box::new(reader),
         Compression::Gzip => Box::new(MultiGzDecoder::new(reader)),
         Compression::Zstd => match zstd::Decoder::with_buffer(reader)
             .and_then(|mut decoder| decoder.window_log_max(ZSTD_WINDOW_LOG_MAX).map(|()| decoder))
@@ -247,13 +255,13 @@ fn peek<R: Read>(mut reader: R) -> io::Result<(Cursor<Vec<u8>>, R)> {
     Ok((Cursor::new(head), reader))
 }
 
-struct Counting<R> {
+pub(super) struct Counting<R> {
     inner: R,
     count: Arc<AtomicU64>,
 }
 
 impl<R> Counting<R> {
-    fn new(inner: R, count: &Arc<AtomicU64>) -> Self {
+    pub fn new(inner: R, count: &Arc<AtomicU64>) -> Self {
         Self { inner, count: Arc::clone(count) }
     }
 }

@@ -7,6 +7,7 @@ mod batch;
 mod decompress;
 mod element;
 mod ids;
+mod npz;
 mod parquet;
 mod places;
 mod reader;

@@ -223,7 +223,7 @@ impl OutputFile {
         };
         self.any_member = true;
         self.encoder = match self.compression {
-            Compression::None => Encoder::Plain(sink),
+            Compression::None | Compression::Npz => Encoder::Plain(sink),
             Compression::Gzip => {
                 let level = self.level.map_or(DEFAULT_GZIP_LEVEL, |level| level.clamp(0, 9) as u32);
                 Encoder::Gzip(Box::new(GzEncoder::new(sink, flate2::Compression::new(level))))
@@ -386,6 +386,10 @@ fn open_partial(path: &Path, partial: &Path) -> Result<File, OutputError> {
 fn check_target(path: &Path, options: &OutputOptions) -> Result<Target, OutputError> {
     if let Some(packing) = unsupported_packing(path) {
         return Err(OutputError::UnknownPacking { path: path.to_owned(), packing });
+    }
+    if detect(path).1 == Compression::Npz {
+        let why = "archives of arrays are read and not written: choose another ending, .npy for an array".to_owned();
+        return Err(OutputError::Unsupported { path: path.to_owned(), why });
     }
     let target = Target::of(path).map_err(|cause| OutputError::from_io(path, cause))?;
     let written = match &target {

@@ -319,6 +319,11 @@ pub(super) fn check_format(path: &Path, added: &[Added], input: Format, name: &s
             "named as {output}, but {name} is {input} and records come out as they went in: name it as {wanted}"
         ));
     }
+    if layout.counts_first() && packed == Compression::Npz {
+        return unsupported(
+            "arrays are read from .npz archives and not written to them: name one output .npy".to_owned(),
+        );
+    }
     if layout.counts_first() && packed != Compression::None {
         return unsupported(format!("the row count of {input} is known last, so it cannot be compressed"));
     }

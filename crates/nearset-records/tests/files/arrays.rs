@@ -192,6 +192,115 @@ fn arrays_of_another_make_are_refused_with_the_cure() {
     }
 }
 
+/// By NumPy 2.4.6: `savez(…, ids=array(['one', 'two', 'three']), vectors=v)` and `savez_compressed(…, asfortranarray(v.astype('<i2')))`.
+const SAVEZ: [&[u8]; 2] = [include_bytes!("savez.npz"), include_bytes!("savez-compressed.npz")];
+
+#[test]
+fn the_array_of_a_numpy_archive_is_read() {
+    let folder = Folder::new();
+    for bytes in SAVEZ {
+        let path = folder.write("a.npz", bytes);
+        assert_eq!(texts(&read(&path, &fields()), &fields()), ["[1.0, 2.0]", "[3.0, 4.0]", "[5.0, 6.0]"]);
+        // A row is 4 or 8 bytes behind a header of 128.
+        let row = if bytes.len() > SAVEZ[1].len() { 8 } else { 4 };
+        let behind_one = Position { source: 0, record: 1, line: 2, offset: 128 + row };
+        let (rest, _) = batches_from(&sources(&[&path], None), &ReadOptions::new(fields()), behind_one);
+        assert_eq!(texts(&rest, &fields()), ["[3.0, 4.0]", "[5.0, 6.0]"]);
+    }
+    let batch = &read(&folder.path("a.npz"), &fields())[0];
+    let out = folder.path("out.npy");
+    let mut writer = RecordWriter::create(&out, Vec::new(), &OutputOptions::default()).unwrap();
+    writer.begin(batch).unwrap();
+    writer.copy(batch, 1).unwrap();
+    writer.finish().unwrap();
+    assert_eq!(std::fs::read(&out).unwrap(), npy("<i2", "False", "(1, 2)", &[3, 0, 4, 0]));
+    let refused = RecordWriter::create(&folder.path("out.npz"), Vec::new(), &OutputOptions::default());
+    assert!(refused.err().unwrap().to_string().contains("out.npz: archives of arrays are read and not written"));
+}
+
+/// A zip archive of stored files, with sizes and places in 64 bits if wanted.
+fn zip(files: &[(&str, &[u8])], is_zip64: bool) -> Vec<u8> {
+    let (mut bytes, mut list) = (Vec::new(), Vec::new());
+    let short = |number: usize| (number as u16).to_le_bytes();
+    let int = |number: usize| (number as u32).to_le_bytes();
+    let none = int(u32::MAX as usize);
+    for (name, content) in files {
+        let mut sum = flate2::Crc::new();
+        sum.update(content);
+        let (place, size, sum) = (bytes.len(), content.len(), sum.sum().to_le_bytes());
+        let sizes = if is_zip64 { [none, none] } else { [int(size); 2] }.concat();
+        bytes.extend([&b"PK\x03\x04\x2d\0\0\0\0\0\0\0\0\0"[..], &sum, &sizes, &short(name.len()), &[3, 0]].concat());
+        bytes.extend([name.as_bytes(), b"any", content].concat());
+        let long = [&short(1)[..], &short(24), &size.to_le_bytes(), &size.to_le_bytes(), &place.to_le_bytes()].concat();
+        let extra = if is_zip64 { [b"xx\x01\0x", &long[..]].concat() } else { Vec::new() };
+        list.extend([&b"PK\x01\x02\x2d\0\x2d\0\0\0\0\0\0\0\0\0"[..], &sum, &sizes, &short(name.len())].concat());
+        list.extend([&short(extra.len())[..], &[0; 10], &if is_zip64 { none } else { int(place) }].concat());
+        list.extend([name.as_bytes(), &extra].concat());
+    }
+    let (place, end) = (bytes.len(), bytes.len() + list.len());
+    bytes.extend(&list);
+    if is_zip64 {
+        let lengths = [list.len().to_le_bytes(), place.to_le_bytes()].concat();
+        bytes.extend([&b"PK\x06\x06"[..], &[0; 36], &lengths].concat());
+        bytes.extend([&b"PK\x06\x07\0\0\0\0"[..], &end.to_le_bytes(), &[1, 0, 0, 0]].concat());
+    }
+    let (size, place) = if is_zip64 { (none, none) } else { (int(list.len()), int(place)) };
+    bytes.extend([&b"PK\x05\x06"[..], &[0; 8], &size, &place, &[2, 0], b"PK"].concat());
+    bytes
+}
+
+#[test]
+fn archives_say_which_array_is_meant_or_are_refused() {
+    let folder = Folder::new();
+    let one = npy("<f4", "False", "(2, 1)", &f32s(&[1., 2.]));
+    let list = npy("<f4", "False", "(2,)", &f32s(&[1., 2.]));
+    for is_zip64 in [false, true] {
+        let path = folder.write("a.npz", zip(&[("list.npy", &list), ("v.npy", &one), ("note.txt", b"")], is_zip64));
+        assert_eq!(texts(&read(&path, &fields()), &fields()), ["[1.0]", "[2.0]"], "{is_zip64}");
+    }
+    let good = zip(&[("v.npy", &one)], false);
+    let changed = |at: usize, to: &[u8]| {
+        let mut bytes = good.clone();
+        bytes[at..at + to.len()].copy_from_slice(to);
+        bytes
+    };
+    let in_list = good.windows(4).position(|part| part == b"PK\x01\x02").unwrap();
+    let end = good.windows(4).position(|part| part == b"PK\x05\x06").unwrap();
+    let cases = [
+        (
+            zip(&[("a.npy", &one), ("b.npy", &one)], false),
+            "holds the arrays a, b: save the one that is meant by itself",
+        ),
+        (zip(&[("a.npy", &list), ("b.npy", &list)], false), "the arrays a, b, of which none has two dimensions"),
+        (zip(&[("a.npy", &list)], false), "has shape (2,), but a vector per row needs two dimensions"),
+        (zip(&[("a.txt", b"")], false), "holds no array"),
+        (good[..good.len() - 30].to_vec(), "no zip archive ends at its end"),
+        (b"no archive".to_vec(), "no zip archive ends at its end"),
+        (changed(in_list + 10, &[12]), "packed by method 12"),
+        (changed(in_list + 8, &[1]), "is encrypted"),
+        (changed(in_list + 42, &[1]), "v.npy is not where the list of files says"),
+        (changed(in_list + 42, &[0xff; 3]), "states a place beyond its end"),
+        (changed(in_list + 20, &[0xff; 3]), "v.npy goes on behind its end"),
+        (changed(in_list + 28, &[0xff]), "an unreadable list of files"),
+        (changed(end + 12, &[0xff; 4]), "a list of files of 4294967295 bytes"),
+        // One bit of a number, and a size that is too large or too small.
+        (changed(in_list - 1, &[0x41]), "another checksum than it states"),
+        (changed(in_list + 24, &[0xff; 3]), "the array is damaged or cut off after 136 bytes"),
+        (changed(in_list + 24, &[1, 0, 0]), "more bytes than it states"),
+    ];
+    for (bytes, wanted) in cases {
+        let path = folder.write("a.npz", bytes);
+        let (_, error) = batches(&sources(&[&path], None), &ReadOptions::new(fields()));
+        let message = error.unwrap().to_string();
+        assert!(message.contains(wanted), "{message}");
+    }
+    // Half of what is packed.
+    let half = SAVEZ[1].windows(4).position(|part| part == b"PK\x01\x02").unwrap() - 8;
+    let path = folder.write("a.npz", [&SAVEZ[1][..half], &[0; 8], &SAVEZ[1][half + 8..]].concat());
+    let (_, error) = batches(&sources(&[&path], None), &ReadOptions::new(fields()));
+    assert!(error.unwrap().to_string().contains("the array is damaged or cut off"));
+}
+
 #[test]
 fn fvecs_records_carry_their_length() {
     let folder = Folder::new();
