@@ -102,7 +102,7 @@ def main() -> None:
             same = None
         rows.append([
             texts, f"{bytes_read / 1e9:.1f} GB", setting, threads, f"{ran['wall']:.1f}", f"{ran['cpu']:.1f}",
-            f"{bytes_read / ran['wall'] / 1e6:.0f}", f"{100 * ran['decided']:.0f} %", f"{ran['peak']:.0f}",
+            f"{bytes_read / ran['wall'] / 1e6:.0f}", "" if threads == "1" else f"{100 * ran['decided']:.0f} %", f"{ran['peak']:.0f}",
             {True: "yes", False: "NO", None: ""}[same],
         ])
         print(*rows[-1], flush=True)
@@ -110,8 +110,8 @@ def main() -> None:
     page = f"""# Any size on one machine
 
 {datetime.date.today()}, `make bench-scale ARGS="--documents {options.documents}"`, on {machine()}. {options.documents:,} made-up texts of 500 bytes and
-{options.documents // 10:,} of 2 kB (`bench/texts`), from file to file, one run each. One thread that cuts texts is not the only one: another reads, one decides and one writes. *Thread that decides* is the part of the
-CPU time that can't be split over threads.
+{options.documents // 10:,} of 2 kB (`bench/texts`), from file to file, one run each. Beside the threads that cut and compare texts, one reads and one writes; of several threads, one more
+decides, and *thread that decides* is its part of the CPU time, which can't be split. A single thread does both.
 
 {chr(10).join(markdown(head, rows))}
 """

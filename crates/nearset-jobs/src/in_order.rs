@@ -154,14 +154,11 @@ pub(crate) fn share_out<R: Send, T: Send, E: Send>(
     let tasks = Mutex::new(tasks);
     let next = || tasks.lock().ok().and_then(|mut tasks| tasks.next());
     let work = |room: &mut R| iter::from_fn(next).try_for_each(|task| work(room, task));
-    // One of them is this thread.
-    let Some((own, others)) = rooms.split_first_mut() else { return Ok(()) };
     thread::scope(|scope| {
-        let threads: Vec<_> = others.iter_mut().map(|room| scope.spawn(|| work(room))).collect();
-        let own = work(own);
+        let threads: Vec<_> = rooms.iter_mut().map(|room| scope.spawn(|| work(room))).collect();
         let ends = threads.into_iter().map(|thread| thread.join().unwrap_or_else(|panic| panic::resume_unwind(panic)));
         // All are waited for.
-        ends.fold(own, Result::and)
+        ends.fold(Ok(()), Result::and)
     })
 }
 
