@@ -147,7 +147,9 @@ fn message(error: &(dyn Error + 'static), cure: Option<Cure>) -> String {
 fn in_arguments(cure: Cure) -> String {
     match cure {
         Cure::Replace => "choose another name, or pass force=True to replace it".into(),
-        Cure::WriteUnseen => "if you may write there and not look, force=True writes all the same, and replaces what is there".into(),
+        Cure::WriteUnseen => {
+            "if you may write there and not look, force=True writes all the same, and replaces what is there".into()
+        }
         Cure::NameEvidence => "name the fields that hold questions and answers by fields=".into(),
         Cure::AllowOverfull => "allow_overfull=True takes it as it is".into(),
         Cure::LiftWorkLimit => "unlimited_work=True lifts the limit".into(),
