@@ -118,7 +118,7 @@ pub fn output(error: &OutputError) -> PyErr {
     let message = message(error, error.cure());
     match error {
         OutputError::Exists { .. } => PyFileExistsError::new_err(message),
-        OutputError::NoFolder { .. } => PyFileNotFoundError::new_err(message),
+        OutputError::NoFolder { .. } | OutputError::InFile { .. } => PyFileNotFoundError::new_err(message),
         OutputError::IsFolder { .. } => PyIsADirectoryError::new_err(message),
         OutputError::NoPermission { .. } => PyPermissionError::new_err(message),
         OutputError::Write { cause, .. } => io(cause.kind(), message),

@@ -19,6 +19,8 @@ use crate::remote::RemoteError;
 pub enum InputError {
     #[error("no input was given: name files, folders, globs, or - for standard input")]
     Nothing,
+    #[error("an input has an empty name: is a variable of the shell not set?")]
+    EmptyName,
     #[error("{pattern}: no file matches: check the path, and quote the pattern if the shell should not expand it")]
     NoMatch { pattern: String },
     #[error("{pattern}: not a valid glob pattern")]
@@ -129,6 +131,8 @@ pub enum OutputError {
     Exists { path: PathBuf },
     #[error("{}: the folder {} does not exist: create it first", path.display(), folder.display())]
     NoFolder { path: PathBuf, folder: PathBuf },
+    #[error("{}: {} is a file, not a folder: choose another name", path.display(), folder.display())]
+    InFile { path: PathBuf, folder: PathBuf },
     #[error("{}: another run is writing to it: wait for it, or choose another output", path.display())]
     Busy { path: PathBuf },
     #[error("{}: is a folder: name a file", path.display())]

@@ -78,9 +78,13 @@ fn outputs_are_refused_where_they_would_destroy() {
         ("dedup in.jsonl -o out.csv", "records come out as they went in"),
         ("dedup in.jsonl -o out.jsonl.lz4", ".lz4 is not written: name it .gz, .zst, .bz2 or .xz"),
         ("dedup in.jsonl -o out.jsonl --removed out.jsonl.br", ".br is not written"),
-        ("dedup in.jsonl -o out.jsonl --no-verify --save there.jsonl/f.nearset", "does not exist"),
+        ("dedup in.jsonl -o out.jsonl --no-verify --save there.jsonl/f.nearset", "there.jsonl is a file, not a folder"),
         ("plan --metric hamming --bits 64 --near 3 --far 20 --capacity 100 --plot there.jsonl", "exists already"),
         ("dedup missing.jsonl -o out.jsonl", "missing.jsonl"),
+        (
+            "dedup missing/ -o out/",
+            "missing/: cannot be read: No such file or directory (os error 2)\nhint: check the path",
+        ),
         ("dedup in.jsonl -o out.jsonl --against there.jsonl", "neither a filter nor an index"),
     ] {
         let ran = shop.run(arguments);

@@ -181,16 +181,17 @@ impl Source {
         if let Some(packing) = unsupported_packing(&path) {
             return Err(InputError::UnknownPacking { path, packing });
         }
+        // What is not there has no wrong ending.
+        let (bytes, head) = match look_at(&path) {
+            Ok(found) => found,
+            Err(cause) => return Err(InputError::Unreadable { path, cause }),
+        };
         let Some(format) = format.or(detected) else {
             return Err(InputError::UnknownExtension { path });
         };
         if format.is_columnar() && compression != Compression::None {
             return Err(InputError::ParquetNeedsFile { name });
         }
-        let (bytes, head) = match look_at(&path) {
-            Ok(found) => found,
-            Err(cause) => return Err(InputError::Unreadable { path, cause }),
-        };
         // Names are lost on the way more often than packings are.
         let packed = Compression::sniff(&head);
         let compression = if packed == Compression::None { compression } else { packed };
@@ -265,7 +266,9 @@ pub fn resolve<S: AsRef<str>>(arguments: &[S], format: Option<Format>) -> Result
     for argument in arguments {
         let argument = argument.as_ref();
         let path = Path::new(argument);
-        if argument == "-" {
+        if argument.is_empty() {
+            return Err(InputError::EmptyName);
+        } else if argument == "-" {
             sources.list.push(Source::stdin(format)?);
         } else if let Some(url) = Url::parse(argument) {
             add_url(&mut sources, &url, format)?;

@@ -396,6 +396,9 @@ fn check_target(path: &Path, options: &OutputOptions) -> Result<Target, OutputEr
         Target::File(file) => {
             let folder = folder_of(file);
             if !folder.is_dir() {
+            if folder.exists() && !folder.is_dir() {
+                return Err(OutputError::InFile { path: path.to_owned(), folder: folder.to_owned() });
+            }
                 return Err(OutputError::NoFolder { path: path.to_owned(), folder: folder.to_owned() });
             }
             if file.is_dir() {
