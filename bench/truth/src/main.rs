@@ -2,7 +2,7 @@
 //! one that a deduplicator kept, or all pairs from a similarity on.
 //!
 //! Claim: the similarities are those of the sets of 5-word shingles, counted rather than estimated; hashes of 64 bits
-//! stand for shingles. A document without words has similarity 0.
+//! stand for shingles. Documents without words are equal or have similarity 0, and an empty one is near nothing.
 //! Invariant: for the greatest similarity, a set that equals an earlier one is not indexed again, since the earlier one
 //! shares whatever it shares. That makes counting over an inverted index cheap on corpora with large families of
 //! copies.
@@ -37,7 +37,7 @@ fn main() -> Result<()> {
         let near: f64 = near.parse().context(USAGE)?;
         let mut ids = Vec::new();
         each_record(input, |record| {
-            let set = shingler.shingle_set(&record.text);
+            let set = cut(&shingler, &record.text);
             let mut found = index.shared_with(&set);
             found.retain(|&(_, similarity)| similarity >= near);
             found.sort_unstable_by_key(|&(earlier, _)| earlier);
@@ -60,7 +60,7 @@ fn main() -> Result<()> {
         }
         let all = arguments.len() == 2;
         each_record(input, |record| {
-            let set = shingler.shingle_set(&record.text);
+            let set = cut(&shingler, &record.text);
             let nearest = index.nearest(&set);
             writeln!(writer, "{}\t{:.6}\t{}", record.id, nearest, record.text.len())?;
             if nearest < 1.0 && !set.is_empty() && (all || kept.contains(&record.id)) {
@@ -71,6 +71,12 @@ fn main() -> Result<()> {
     }
     writer.flush()?;
     Ok(())
+}
+
+/// The set of a text: of its shingles, or of the text as a whole where it has none.
+fn cut(shingler: &Shingler, text: &str) -> Vec<u64> {
+    let set = shingler.shingle_set(text);
+    if set.is_empty() && !text.is_empty() { vec![shingler.whole(text)] } else { set }
 }
 
 fn each_record(path: &str, mut each: impl FnMut(Record) -> Result<()>) -> Result<()> {
