@@ -311,3 +311,21 @@ fn pipes_carry_every_format_of_lines() {
     let ran = shop.run("dedup - -o - --format parquet");
     assert!(ran.code() == 1 && ran.stderr().contains("save it to a file"), "{}", ran.stderr());
 }
+
+#[test]
+fn an_empty_file_is_an_empty_input_in_every_format() {
+    let shop = Workshop::new();
+    let rows = "id,text\n1,some words that are fine\n";
+    shop.write("rows.csv", rows);
+    for name in ["empty.csv", "empty.csv.gz", "empty.jsonl", "empty.jsonl.gz", "empty.jsonl.zst", "empty.fa"] {
+        shop.write(name, "");
+        shop.ok(&format!("dedup {name} --dry-run"));
+        assert_eq!(shop.run(&format!("decontaminate rows.csv --benchmark {name} --dry-run")).code(), 1);
+    }
+    for inputs in ["empty.csv rows.csv", "rows.csv empty.csv", "rows.csv empty.csv.gz"] {
+        shop.ok(&format!("dedup {inputs} -o out.csv --force"));
+        assert_eq!(shop.text("out.csv"), rows, "{inputs}");
+    }
+    let ran = shop.run("decontaminate rows.csv --benchmark empty.jsonl --dry-run");
+    assert!(ran.stderr().contains("empty.jsonl: holds no records"), "{}", ran.stderr());
+}

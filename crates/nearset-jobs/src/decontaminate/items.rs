@@ -88,6 +88,9 @@ pub(super) fn read_items(
         let Items { items: own, found, .. } = read;
         if own.iter().all(|item| item.fields.is_empty()) {
             let name = Arc::clone(&source.name);
+            if own.is_empty() && found.is_empty() && source.bytes == Some(0) {
+                return Err(RunError::EmptyBenchmark { name });
+            }
             return Err(RunError::NoEvidence { name, wanted: names.to_vec(), found });
         }
         if let (OnError::Fail, Some(empty)) = (on_error, own.iter().position(|item| item.fields.is_empty())) {

@@ -109,10 +109,12 @@ pub enum RunError {
     NoRoom { needed: u64, folder: PathBuf, free: u64 },
     #[error("no record has the field {field:?} that says which to keep: is it spelt so?")]
     NoField { field: String },
+    #[error("{name}: holds no records, and so nothing to look for: is this the right file?")]
+    EmptyBenchmark { name: Arc<str> },
     #[error(
-        "{name}: no record has {}, and so nothing to look for; the fields there are {}",
+        "{name}: no record has {}, and so nothing to look for{}",
         if wanted.is_empty() { "a field that is usual for questions or texts".to_owned() } else { wanted.join(", ") },
-        if found.is_empty() { "unknown".to_owned() } else { found.join(", ") }
+        if found.is_empty() { String::new() } else { format!("; the fields there are {}", found.join(", ")) }
     )]
     NoEvidence { name: Arc<str>, wanted: Vec<String>, found: Vec<String> },
     #[error("{name}: the item {id} has nothing in the fields that others have")]

@@ -194,7 +194,12 @@ impl Source {
         }
         // Names are lost on the way more often than packings are.
         let packed = Compression::sniff(&head);
-        let compression = if packed == Compression::None { compression } else { packed };
+        let compression = match packed {
+            // An empty file is packed in no way.
+            Compression::None if bytes == Some(0) && compression != Compression::Npz => Compression::None,
+            Compression::None => compression,
+            packed => packed,
+        };
         Ok(Self { location: Location::File(path), name, format, compression, bytes, ids: None })
     }
 }
