@@ -66,6 +66,9 @@ fn cure(error: &(dyn Error + 'static)) -> Option<Cure> {
 fn in_flags(cure: Cure) -> String {
     match cure {
         Cure::NameFormat => "name one with --format".into(),
+        Cure::NameFormatOrSkip => {
+            "name the format with --format if it is not JSON Lines, or use --on-error skip to leave out such records".into()
+        }
         Cure::SplitOrNameFormat => {
             "give each format its own output, or say with --format how all inputs are to be read".into()
         }

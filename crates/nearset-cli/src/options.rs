@@ -17,7 +17,8 @@ use crate::show::{self, NOTE, WARNING};
 /// What is read.
 #[derive(Args)]
 pub struct Input {
-    /// Files, folders, quoted globs, s3://, gs://, az:// or https:// URLs of these, or - for standard input
+    /// Files, folders, quoted globs, s3://, gs://, az:// or https:// URLs of these, or - for standard input, read as JSON Lines where
+    /// --format names nothing else
     #[arg(required = true, value_name = "IN")]
     pub inputs: Vec<String>,
 

@@ -21,6 +21,8 @@ pub enum Cure {
     RenameOrFetchAgain,
     /// State the format of the inputs.
     NameFormat,
+    /// State the format of the input if it is not JSON Lines, or leave out the records that are broken.
+    NameFormatOrSkip,
     /// Give each format its own output, or state one format for all inputs.
     SplitOrNameFormat,
     /// Name another field or column.
@@ -84,6 +86,7 @@ impl fmt::Display for Cure {
             Cure::FetchAgain => "fetch the file again, or keep the whole records before the damage",
             Cure::RenameOrFetchAgain => "rename the file if it is not compressed at all, or fetch it again",
             Cure::NameFormat => "state the format",
+            Cure::NameFormatOrSkip => "state the format if it is not JSON Lines, or leave out such records",
             Cure::SplitOrNameFormat => {
                 "give each format its own output, or state one format by which all inputs are read"
             }

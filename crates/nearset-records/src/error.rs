@@ -372,6 +372,7 @@ impl RecordError {
             RecordFault::MissingField { .. } => Some(Cure::NameFieldOrSkip),
             // Every line of such a file would be left out.
             RecordFault::SpreadOverLines => None,
+            RecordFault::InvalidJson { column: 1, .. } if self.line == 1 => Some(Cure::NameFormatOrSkip),
             _ => Some(Cure::Skip),
         }
     }

@@ -12,9 +12,12 @@ use super::parquet::ParquetRows;
 use super::{Location, Source, expect_soon};
 use crate::error::{InputError, RecordFault};
 use crate::extract::Fields;
-use crate::format::{Compression, Layout};
+use crate::format::{Compression, Format, Layout};
 
 pub(crate) const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
+/// How a Parquet file begins.
+const PARQUET: &[u8] = b"PAR1";
 
 /// A place between two records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
@@ -209,6 +212,12 @@ impl ByteRecords {
         let disk_before = disk_bytes.load(Ordering::Relaxed);
         let mut head = Head { stream: Stream::open(source, 0, disk_bytes)?, bytes: Vec::new(), at_end: false };
         let layout = source.format.layout();
+        if source.bytes.is_none() && source.format == Format::Jsonl {
+            head.fill_to(PARQUET.len())?;
+            if head.bytes.starts_with(PARQUET) {
+                return Err(InputError::ParquetNeedsFile { name: Arc::clone(&source.name) });
+            }
+        }
         let preamble = layout.preamble(&mut head, source, options)?;
         let offset = preamble.raw.len() as u64;
         let lines = memchr::memchr_iter(b'\n', &preamble.raw).count() as u64;

@@ -186,10 +186,12 @@ impl Source {
             Ok(found) => found,
             Err(cause) => return Err(InputError::Unreadable { path, cause }),
         };
-        let Some(format) = format.or(detected) else {
+        // A shell's <(…) has no ending, and is read as standard input is.
+        let of_pipe = (bytes.is_none() && path.extension().is_none()).then_some(Format::Jsonl);
+        let Some(format) = format.or(detected).or(of_pipe) else {
             return Err(InputError::UnknownExtension { path });
         };
-        if format.is_columnar() && compression != Compression::None {
+        if format.is_columnar() && (compression != Compression::None || bytes.is_none()) {
             return Err(InputError::ParquetNeedsFile { name });
         }
         // Names are lost on the way more often than packings are.
