@@ -75,6 +75,9 @@ fn in_flags(cure: Cure) -> String {
         Cure::NameField => "--field names another".into(),
         Cure::NameIdField => "--id-field names another".into(),
         Cure::NameFieldOrSkip => "name another with --field, or use --on-error skip to leave out such records".into(),
+        Cure::NameInnerFieldOrSkip => {
+            "name a field inside it with --field, such as meta.text, or use --on-error skip to leave out such records".into()
+        }
         Cure::NameEvidence => "name the fields that hold questions and answers with --fields, such as --fields prompt,solution".into(),
         Cure::Skip => "use --on-error skip to leave out such records".into(),
         Cure::SkipRest => "use --on-error skip to keep the whole records before it".into(),

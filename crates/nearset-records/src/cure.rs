@@ -31,6 +31,8 @@ pub enum Cure {
     NameIdField,
     /// Name another field, or leave out the records that lack it.
     NameFieldOrSkip,
+    /// Name a field inside the one that was named, or leave out the records that hold an object there.
+    NameInnerFieldOrSkip,
     /// Name the fields of the benchmark that are evidence.
     NameEvidence,
     /// Leave out the records that can't be read.
@@ -93,6 +95,7 @@ impl fmt::Display for Cure {
             Cure::NameField => "name another field",
             Cure::NameIdField => "name another field of the id",
             Cure::NameFieldOrSkip => "name another field, or leave out such records",
+            Cure::NameInnerFieldOrSkip => "name a field inside it, such as meta.text, or leave out such records",
             Cure::NameEvidence => "name the fields that hold questions and answers",
             Cure::Skip => "leave out such records",
             Cure::SkipRest => "keep the whole records before it and leave out the rest",

@@ -373,6 +373,8 @@ impl RecordError {
             // Every line of such a file would be left out.
             RecordFault::SpreadOverLines => None,
             RecordFault::InvalidJson { column: 1, .. } if self.line == 1 => Some(Cure::NameFormatOrSkip),
+            RecordFault::WrongType { found: "an object", .. } => Some(Cure::NameInnerFieldOrSkip),
+            RecordFault::WrongType { .. } if self.line == 1 => Some(Cure::NameFieldOrSkip),
             _ => Some(Cure::Skip),
         }
     }
