@@ -102,10 +102,13 @@ fn in_flags(cure: Cure) -> String {
         }
         Cure::AllowOverfull => "--allow-overfull takes it as it is".into(),
         Cure::LiftWorkLimit => "--unlimited-work lifts the limit".into(),
-        Cure::Search => "ask it with `nearset search`".into(),
+        Cure::Search => {
+            "ask it with `nearset search`, or make a filter of its records with `nearset build`, without --index".into()
+        }
+        Cure::Decontaminate => "`nearset decontaminate --against` looks for its items".into(),
         Cure::CompareWithLibrary => "a library of records is compared with by `nearset dedup --against`".into(),
-        Cure::BuildVectorIndex => {
-            "vectors are looked up with `nearset build --index --metric cosine` and `nearset search`".into()
+        Cure::CompareAsVectors => {
+            "--metric cosine, l1 or l2 with --near N compares vectors, in `nearset dedup`, `pairs`, `cluster` and `build`".into()
         }
         Cure::BuildFirst => {
             "if it holds records, make a library of them with `nearset dedup FILE -o KEPT --save seen.library`, or a filter with \

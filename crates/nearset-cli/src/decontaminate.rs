@@ -45,13 +45,14 @@ const FOUND: u8 = 10;
 ///
 /// Every record is judged alone: the same record gets the same answer in every shard and for any number of threads.
 #[derive(clap::Args)]
-#[command(after_help = EXAMPLES, mut_arg("inputs", |arg| arg.required(false)))]
+#[command(after_help = EXAMPLES, mut_arg("inputs", |arg| arg.required(false)),
+    group = clap::ArgGroup::new("items").required(true).args(["benchmark", "against"]))]
 pub struct Args {
     #[command(flatten)]
     input: Input,
 
     /// Files, folders or quoted globs of benchmark items, in any format of records
-    #[arg(long, value_name = "FILES", num_args = 1.., required_unless_present = "against", conflicts_with = "against")]
+    #[arg(long, value_name = "FILES", num_args = 1.., conflicts_with = "against")]
     benchmark: Vec<String>,
 
     /// A set that --save has kept, instead of --benchmark

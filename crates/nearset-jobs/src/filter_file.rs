@@ -17,6 +17,8 @@ use nearset_records::error::OutputError;
 use nearset_records::format::{Compression, detect};
 use nearset_records::output::{OutputFile, OutputOptions};
 
+use crate::decontaminate::is_benchmark;
+
 /// Why a file of a filter or index cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -42,6 +44,8 @@ pub enum FilterFileError {
     },
     #[error("{} is a folder, and no file of a filter or index", path.display())]
     IsFolder { path: PathBuf },
+    #[error("{}: holds benchmark items, not a filter or an index", path.display())]
+    IsBenchmark { path: PathBuf },
     #[error("{}: holds {found}, not a filter", path.display())]
     IsIndex { path: PathBuf, found: Kind },
     #[error("{}: holds {found}, which keeps no items", path.display())]
@@ -58,6 +62,7 @@ impl FilterFileError {
             Self::Decode { cause: DecodeError::NotNearset { .. }, .. } => Some(Cure::BuildFirst),
             Self::Decode { .. } => None,
             Self::Overfull { .. } => Some(Cure::AllowOverfull),
+            Self::IsBenchmark { .. } => Some(Cure::Decontaminate),
             Self::IsIndex { .. } => Some(Cure::Search),
             Self::IsFilter { .. } => Some(Cure::BuildIndex),
         }
@@ -144,7 +149,11 @@ impl FilterFile {
     }
 
     fn undecodable(&self, cause: DecodeError) -> FilterFileError {
-        FilterFileError::Decode { path: self.path.clone(), cause }
+        let path = self.path.clone();
+        if matches!(cause, DecodeError::NotNearset { .. }) && is_benchmark(&path) {
+            return FilterFileError::IsBenchmark { path };
+        }
+        FilterFileError::Decode { path, cause }
     }
 }
 

@@ -69,8 +69,10 @@ pub enum Cure {
     Search,
     /// Build an index instead of a filter.
     BuildIndex,
-    /// Build an index of vectors and search it.
-    BuildVectorIndex,
+    /// Compare the vectors by a metric of vectors.
+    CompareAsVectors,
+    /// Give the set of benchmark items to the search for them.
+    Decontaminate,
     /// Make a filter or a library of the records first.
     BuildFirst,
     /// Create the folder for temporary files, or name another.
@@ -116,7 +118,8 @@ impl fmt::Display for Cure {
             Cure::LiftWorkLimit => "lift the limit, if you trust the file",
             Cure::Search => "search it as an index",
             Cure::BuildIndex => "build an index",
-            Cure::BuildVectorIndex => "build an index of the vectors and search it",
+            Cure::CompareAsVectors => "compare them by a metric of vectors, such as cosine",
+            Cure::Decontaminate => "search records for its items by decontaminating them",
             Cure::BuildFirst => "if it holds records, make a library or a filter of them first",
             Cure::CreateScratch => "create the folder first, or name another",
             Cure::CompareWithLibrary => "if it is a library of records, remove duplicates against it",

@@ -341,7 +341,7 @@ impl InputError {
             InputError::MissingColumn { found, .. } if !other_separator(found).is_empty() => None,
             InputError::MissingColumn { .. } => Some(Cure::NameField),
             InputError::MissingIdField { .. } => Some(Cure::NameIdField),
-            InputError::HoldsVectors { .. } => Some(Cure::BuildVectorIndex),
+            InputError::HoldsVectors { .. } => Some(Cure::CompareAsVectors),
             InputError::ResumeBeyondEnd { .. } => Some(Cure::StartAgain),
             _ => None,
         }

@@ -329,3 +329,42 @@ fn an_empty_file_is_an_empty_input_in_every_format() {
     let ran = shop.run("decontaminate rows.csv --benchmark empty.jsonl --dry-run");
     assert!(ran.stderr().contains("empty.jsonl: holds no records"), "{}", ran.stderr());
 }
+
+#[test]
+fn cures_say_what_helps_and_not_what_leaves_out_everything() {
+    let shop = Workshop::new();
+    shop.write("in.jsonl", "{\"text\":\"some words\",\"meta\":{\"text\":\"other words\"}}\n");
+    shop.write("v.fvecs", [2i32.to_le_bytes(), 1f32.to_le_bytes(), 2f32.to_le_bytes()].concat());
+    let utf_16: Vec<u8> = "\u{feff}{\"text\":\"a\"}\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
+    shop.write("wide.jsonl", utf_16);
+    shop.ok("decontaminate --benchmark in.jsonl --save evals.nearset -q");
+    for (arguments, code, why) in [
+        ("dedup in.jsonl --dry-run --text-field meta", 1, "such as meta.text"),
+        ("dedup in.jsonl --dry-run --metric cosine --near 0.9 --text-field text", 1, "name another with --field"),
+        ("dedup v.fvecs --dry-run", 1, "--metric cosine, l1 or l2 with --near N"),
+        ("pairs v.fvecs -o pairs.tsv --metric hamming --near 3", 1, "--metric cosine, l1 or l2 with --near N"),
+        ("dedup in.jsonl --dry-run --against evals.nearset", 1, "`nearset decontaminate --against` looks for"),
+        ("query evals.nearset in.jsonl", 1, "`nearset decontaminate --against` looks for"),
+        ("decontaminate in.jsonl --dry-run", 2, "--against <SET>"),
+        ("dedup wide.jsonl --dry-run", 1, "convert the file to UTF-8"),
+    ] {
+        let ran = shop.run(arguments);
+        assert_eq!(ran.code(), code, "{arguments}: {}", ran.stderr());
+        assert!(ran.stderr().contains(why), "{arguments}: {}", ran.stderr());
+    }
+    assert!(!shop.run("dedup wide.jsonl --dry-run").stderr().contains("--on-error"));
+}
+
+#[test]
+fn a_pipe_is_taken_for_json_lines_unless_it_says_otherwise() {
+    let shop = Workshop::new();
+    let csv = b"id,text\n1,some words that are fine\n";
+    let ran = shop.run_with_stdin("dedup - --dry-run", csv);
+    assert!(ran.code() == 1 && ran.stderr().contains("--format if it is not JSON Lines"), "{}", ran.stderr());
+    shop.ok_with_stdin("dedup - --dry-run --format csv", csv);
+    let ran = shop.run_with_stdin("dedup - --dry-run", b"PAR1\x15\x04\xff\xfe");
+    assert!(ran.code() == 1 && ran.stderr().contains("save it to a file"), "{}", ran.stderr());
+    if cfg!(target_os = "linux") {
+        shop.ok_with_stdin("dedup /dev/stdin --dry-run", GOOD.as_bytes());
+    }
+}

@@ -25,7 +25,7 @@ fn vectors_are_no_texts_and_none_of_them_is_to_be_skipped() {
         let ran = shop.run(command);
         assert_eq!(ran.code(), 1);
         assert!(ran.stderr().contains("v.npy: holds vectors, and texts are needed here"), "{}", ran.stderr());
-        assert!(ran.stderr().contains("build --index") && !ran.stderr().contains("--on-error"), "{}", ran.stderr());
+        assert!(ran.stderr().contains("--metric cosine") && !ran.stderr().contains("--on-error"), "{}", ran.stderr());
         let ran = shop.run(&format!("{command} --on-error skip"));
         assert!(ran.code() == 1 && ran.stderr().contains("holds vectors"), "{}", ran.stderr());
     }

@@ -135,6 +135,7 @@ fn mistakes_are_named_with_their_cure() {
         ("search filter.nearset known.tsv", 1, "build an index with `nearset build --index`"),
         ("query index.nearset known.tsv", 1, "ask it with `nearset search`"),
         ("merge index.nearset filter.nearset -o merged.nearset", 1, "keeps no items"),
+        ("merge filter.nearset index.nearset -o merged.nearset", 1, "make a filter of its records"),
         ("search bad.nearset known.tsv", 1, "damaged"),
         ("search cut.nearset known.tsv", 1, "cut off"),
         ("search missing.nearset known.tsv", 1, "check the path"),
