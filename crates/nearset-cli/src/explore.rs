@@ -127,16 +127,16 @@ pub fn run(args: Args) -> Result<ExitCode> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, args.port))
         .with_context(|| format!("cannot listen on port {}: name another with --port", args.port))?;
     let guard = Guard::new(listener.local_addr().context("cannot tell the port")?.port())?;
-    let corpus = Corpus::start(sources, ExploreOptions::new(join), args.typed(&inputs))?;
+    let (stop, stopped) = mpsc::channel();
+    let corpus = Corpus::start(sources, ExploreOptions::new(join), args.typed(&inputs), stop.clone())?;
     let api = Arc::new(Api { guard, corpus, filters });
     let address = api.guard.address();
     // Scripts read it there.
     writeln!(std::io::stdout(), "{address}").context("cannot write to standard output")?;
     eprintln!("Ctrl-C ends it");
-    let (stop, stopped) = mpsc::channel();
     let end = move || {
         // Nobody waits any more where it was pressed before.
-        let _ = stop.send(());
+        let _ = stop.send(None);
     };
     ctrlc::set_handler(end).context("cannot listen for Ctrl-C")?;
     let served = Arc::clone(&api);
@@ -145,9 +145,9 @@ pub fn run(args: Args) -> Result<ExitCode> {
         open_browser(&address);
     }
     // Whoever could send is in the handler, which stays.
-    let _ = stopped.recv();
+    let failed = stopped.recv().ok().flatten();
     api.corpus.stop();
-    Ok(ExitCode::SUCCESS)
+    failed.map_or(Ok(ExitCode::SUCCESS), Err)
 }
 
 impl Args {

@@ -372,6 +372,7 @@ impl RecordError {
             RecordFault::MissingField { .. } => Some(Cure::NameFieldOrSkip),
             // Every line of such a file would be left out.
             RecordFault::SpreadOverLines => None,
+            RecordFault::InvalidUtf8 { offset: 0 } if self.line == 1 => None,
             RecordFault::InvalidJson { column: 1, .. } if self.line == 1 => Some(Cure::NameFormatOrSkip),
             RecordFault::WrongType { found: "an object", .. } => Some(Cure::NameInnerFieldOrSkip),
             RecordFault::WrongType { .. } if self.line == 1 => Some(Cure::NameFieldOrSkip),

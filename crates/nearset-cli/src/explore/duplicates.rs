@@ -1,6 +1,7 @@
 //! The corpus: read once, then asked about at every threshold.
 
 use std::sync::atomic::Ordering;
+use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread;
 
@@ -60,8 +61,13 @@ pub struct Two {
 }
 
 impl Corpus {
-    /// Begins to read, on a thread of its own.
-    pub fn start(sources: Option<Sources>, options: ExploreOptions, typed: String) -> Result<Self> {
+    /// Begins to read, on a thread of its own. What makes it fail is sent.
+    pub fn start(
+        sources: Option<Sources>,
+        options: ExploreOptions,
+        typed: String,
+        failed: Sender<Option<anyhow::Error>>,
+    ) -> Result<Self> {
         let corpus = Self {
             progress: Arc::new(Progress::new()),
             total_bytes: sources.as_ref().and_then(Sources::total_bytes),
@@ -82,13 +88,13 @@ impl Corpus {
             let explored = explore(sources.list, &options, &progress).map_err(|error| {
                 let error = anyhow::Error::from(error);
                 let why = cures::words("explore", &error);
-                cures::hint(&error).map_or(why.clone(), |hint| format!("{why}: {hint}"))
+                let why = cures::hint("explore", &error).map_or(why.clone(), |hint| format!("{why}: {hint}"));
+                // Nobody waits any more where the program is ending.
+                let _ = failed.send(Some(error));
+                why
             });
-            match &explored {
-                Ok(explored) => {
-                    eprintln!("read      {} records in {:.1} s", count(explored.records()), explored.seconds)
-                }
-                Err(why) => eprintln!("error: {why}"),
+            if let Ok(explored) = &explored {
+                eprintln!("read      {} records in {:.1} s", count(explored.records()), explored.seconds);
             }
             let _ = cell.set(explored);
         };
