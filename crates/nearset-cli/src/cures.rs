@@ -42,11 +42,11 @@ pub fn is_senseless(error: &anyhow::Error) -> bool {
 }
 
 /// Returns what to type so that it works.
-pub fn hint(error: &anyhow::Error) -> Option<String> {
+pub fn hint(command: &str, error: &anyhow::Error) -> Option<String> {
     if let Some(Advised { hint, .. }) = error.downcast_ref() {
         return Some(hint.clone());
     }
-    error.chain().find_map(cure).map(in_flags)
+    error.chain().find_map(cure).map(|cure| in_flags(command, cure))
 }
 
 fn cure(error: &(dyn Error + 'static)) -> Option<Cure> {
@@ -63,7 +63,9 @@ fn cure(error: &(dyn Error + 'static)) -> Option<Cure> {
         })
 }
 
-fn in_flags(cure: Cure) -> String {
+fn in_flags(command: &str, cure: Cure) -> String {
+    // Of the commands that copy texts, one has an option for where to.
+    let scratch = if command == "dedup" { "--scratch" } else { "the variable TMPDIR" };
     match cure {
         Cure::NameFormat => "name one with --format".into(),
         Cure::NameFormatOrSkip => {
@@ -92,9 +94,9 @@ fn in_flags(cure: Cure) -> String {
         Cure::StartAgain => "start again without --resume, with --force".into(),
         Cure::ChangeBack => "change it back, or start again without --resume, with --force".into(),
         Cure::SaveToFileOrKeepFirst => "save it to a file first, or use --keep first".into(),
-        Cure::MakeRoom => {
-            "make room there, name another folder by --scratch, or unpack or fetch the inputs first, which are then read in place".into()
-        }
+        Cure::MakeRoom => format!(
+            "make room there, name another folder by {scratch}, or unpack or fetch the inputs first, which are then read in place"
+        ),
         Cure::LessMemory => {
             "use a machine with more memory, say by --memory how much the run may take, split the corpus, or decide by a filter alone with \
              --no-verify"
@@ -115,7 +117,7 @@ fn in_flags(cure: Cure) -> String {
              `nearset build`"
                 .into()
         }
-        Cure::CreateScratch => "create it first, or name another with --scratch".into(),
+        Cure::CreateScratch => format!("create it first, or name another with {scratch}"),
         Cure::BuildIndex => "build an index with `nearset build --index`".into(),
         other => other.to_string(),
     }

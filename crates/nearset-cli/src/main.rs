@@ -82,7 +82,7 @@ fn main() -> ExitCode {
         }
         Err(error) => {
             anstream::eprintln!("{} {}", show::ERROR, cures::words(name, &error));
-            if let Some(hint) = cures::hint(&error) {
+            if let Some(hint) = cures::hint(name, &error) {
                 anstream::eprintln!("{} {hint}", show::HINT);
             }
             if cures::is_senseless(&error) { ExitCode::from(2) } else { ExitCode::FAILURE }

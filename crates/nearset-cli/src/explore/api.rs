@@ -76,7 +76,7 @@ impl Api {
                     true => format!("{error:#}"),
                     false => cures::words("explore", &error),
                 };
-                if let Some(hint) = cures::hint(&error) {
+                if let Some(hint) = cures::hint("explore", &error) {
                     why = format!("{why}: {hint}");
                 }
                 // That it can't be done is an answer; requests that are refused are another matter.

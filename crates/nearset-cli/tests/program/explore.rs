@@ -290,3 +290,17 @@ fn plans_and_filters_are_those_of_the_commands() {
     let error = explorer.ask(&session, "decide", json!({ "near": 0.8 })).unwrap_err();
     assert!(error.contains("no file of records"), "{error}");
 }
+
+#[test]
+fn what_cannot_be_read_ends_it_with_the_reason() {
+    let shop = Workshop::new();
+    shop.write("in.jsonl", "{\"text\":\"some words\"}\n");
+    for (arguments, why) in [
+        ("explore in.jsonl --text-field txet", "no field \"txet\": there are \"text\"\nhint: name another"),
+        ("explore - --port 0", "a pipe can't be read twice\nhint: save it to a file first"),
+    ] {
+        let ran = shop.run_with_stdin(&format!("{arguments} --no-open"), b"");
+        assert_eq!(ran.code(), 1, "{}", ran.stderr());
+        assert!(ran.stderr().contains(why), "{}", ran.stderr());
+    }
+}

@@ -246,6 +246,11 @@ fn a_folder_for_scratch_files_that_is_not_there_is_told_before_the_run() {
     assert!(ran.code() == 1 && ran.stderr().contains("nosuch: there is no such folder"), "{}", ran.stderr());
     assert!(ran.stderr().contains("hint: create it first, or name another with --scratch"), "{}", ran.stderr());
     assert_eq!(shop.names(), ["in.jsonl"]);
+    // What is packed is copied, and other commands have no option for where to.
+    shop.write("in.jsonl.gz", crate::support::gzip(GOOD));
+    let ran = shop.command("pairs in.jsonl.gz -o pairs.tsv").env("TMPDIR", shop.path("nosuch")).output().unwrap();
+    let said = String::from_utf8_lossy(&ran.stderr);
+    assert!(!ran.status.success() && said.contains("the variable TMPDIR"), "{said}");
 }
 
 #[test]
