@@ -3,10 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::{Context, Result};
-use nearset::Kind;
+use anyhow::{Context, Result, bail};
+use nearset::{Filter, Kind};
 use nearset_jobs::{library, save_filter, save_index};
 use nearset_records::OutputOptions;
+use nearset_view::words::number;
 
 use crate::options::{Opening, Trust};
 use crate::show::{self, WARNING};
@@ -62,6 +63,12 @@ fn libraries(args: &Args) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// What a filter was planned for, in the terms of its metric.
+fn near_of(filter: &Filter<'_>) -> Option<String> {
+    let spec = filter.spec();
+    Some(number(spec.metric()?.own_unit(spec.terms()?.near)))
+}
+
 pub fn run(args: Args) -> Result<ExitCode> {
     if args.filters.iter().any(|path| library::is_library(path)) {
         return libraries(&args);
@@ -82,7 +89,15 @@ pub fn run(args: Args) -> Result<ExitCode> {
     } else {
         let mut merged = first.filter()?.into_owned();
         for path in &args.filters[1..] {
-            merged.merge(&args.opening.file(path)?.filter()?).with_context(|| unlike(path))?;
+            let other = args.opening.file(path)?;
+            let other = other.filter()?;
+            // What a spec holds of it is a distance in the library's own unit, which nobody has typed.
+            if let (Some(ours), Some(theirs)) = (near_of(&merged), near_of(&other))
+                && ours != theirs
+            {
+                bail!("{}: they were built with --near {ours} and --near {theirs}; build them alike", unlike(path));
+            }
+            merged.merge(&other).with_context(|| unlike(path))?;
         }
         match merged.expect_not_overfull(0) {
             Err(cause) if args.trust.allow_overfull => anstream::eprintln!("{WARNING} merged, {cause}"),

@@ -67,8 +67,14 @@ impl Terms {
     /// That these are the other's too, or the first difference.
     pub(crate) fn expect_equal(&self, other: &Self) -> Result<(), MergeError> {
         let Self { near, far, max_false_negative, max_false_positive, capacity, when_full } = self;
-        MergeError::unless_equal("near distance", &near.value(), &other.near.value())?;
-        MergeError::unless_equal("far distance", &far.value(), &other.far.value())?;
+        // 1 - 0.8 is not quite 0.2, and nobody wants to read so.
+        let rounded = |distance: &Distance| (distance.value() * 1e12).round() / 1e12;
+        let differs = |what, ours: &Distance, theirs: &Distance| match ours == theirs {
+            true => Ok(()),
+            false => Err(MergeError { what, ours: rounded(ours).to_string(), theirs: rounded(theirs).to_string() }),
+        };
+        differs("near distance", near, &other.near)?;
+        differs("far distance", far, &other.far)?;
         MergeError::unless_equal("promised false negatives", max_false_negative, &other.max_false_negative)?;
         MergeError::unless_equal("promised false positives", max_false_positive, &other.max_false_positive)?;
         MergeError::unless_equal("capacity", capacity, &other.capacity)?;
