@@ -112,7 +112,7 @@ pub struct Nearness {
 
     #[arg(long, value_name = "NUMBER", allow_negative_numbers = true, help = format!("From where on records are near: a similarity or \
         cosine, differing bits, edits, or a distance [default: {} for similarities of texts]", Request::NEAR))]
-    near: Option<f64>,
+    pub near: Option<f64>,
 
     /// The length of hashes, for hamming; otherwise that of the first
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use nearset::Shingling;
+use nearset::plan::Request;
 use nearset_jobs::join::{Decisions, VerifiedDedup, VerifiedDedupOptions, VerifiedDedupSummary};
 use nearset_jobs::library::is_library;
 
@@ -73,6 +74,13 @@ fn library_name(args: &Args) -> Result<Option<PathBuf>> {
     Ok(args.save.clone())
 }
 
+/// Whether one changed word in the middle of a text of few shingles hides that it is near: it is in as many shingles as each has words.
+fn is_hidden_by_a_word(args: &Args) -> bool {
+    let Shingling::Words(length) = args.near.shingling() else { return true };
+    let (most, lost) = (VerifiedDedupSummary::FEW_SHINGLES as f64 - 1.0, f64::from(length));
+    (most - lost) / (most + lost) < args.near.near.unwrap_or(Request::NEAR)
+}
+
 fn print_summary(summary: &VerifiedDedupSummary, args: &Args) {
     join::print_counts(&summary.counts, args.running.work.on_error, summary.seconds - summary.report_seconds);
     let part = |number: u64| show::percent(number as f64 / summary.counts.records.max(1) as f64);
@@ -95,7 +103,7 @@ fn print_summary(summary: &VerifiedDedupSummary, args: &Args) {
         anstream::eprintln!("{ALARM}     every record is near one of a library: was this input added to it before?");
     }
     join::print_limited(summary.cut_short, &format!("of those {kept}"));
-    if summary.is_mostly_short() {
+    if summary.is_mostly_short() && is_hidden_by_a_word(args) {
         let advice = match args.near.shingling() {
             Shingling::Words(_) => "--shingle chars:8 --near 0.6 sees such edits",
             _ => "a shorter --shingle or a lower --near sees such edits",

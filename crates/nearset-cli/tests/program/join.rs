@@ -397,6 +397,8 @@ fn texts_that_are_too_short_to_be_seen_are_told_with_what_would_see_them() {
     assert!(ran.stderr().contains("short     100.0 % have fewer than 16 shingles"), "{}", ran.stderr());
     assert!(ran.stderr().contains("--shingle chars:8 --near 0.6 sees such edits"), "{}", ran.stderr());
     assert_eq!(shop.text("out.jsonl").lines().count(), 252, "equal texts are found, whatever they are made of");
+    let ran = shop.ok("dedup in.jsonl -o words.jsonl --shingle words:1 --near 0.6");
+    assert!(!ran.stderr().contains("short     "), "one of these shingles has one word: {}", ran.stderr());
     let ran = shop.ok("dedup in.jsonl -o seen.jsonl --shingle chars:8 --near 0.6");
     assert_eq!(shop.text("seen.jsonl").lines().count(), 202);
     assert!(!ran.stderr().contains("short     "), "{}", ran.stderr());
