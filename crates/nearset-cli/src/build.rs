@@ -18,7 +18,7 @@ use nearset_records::{Arena, OutputOptions, ReadOptions, Reader, RecordError, Re
 use crate::cures::Advised;
 use crate::goal::{GoalOptions, metric_help, parse_count, readable};
 use crate::items::{Faults, fields_for, metric_of_inputs};
-use crate::options::{Input, Opening, Work, print_json};
+use crate::options::{Input, Opening, Work, print_json, without_keep};
 use crate::show;
 
 const EXAMPLES: &str = "\
@@ -42,7 +42,7 @@ Examples:
 ///
 /// The filter is planned from what is near, what is far and which errors may be made; the plan is printed before it starts.
 #[derive(clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, mut_arg("on_error", |arg| arg.value_parser(without_keep())))]
 pub struct Args {
     #[command(flatten)]
     input: Input,

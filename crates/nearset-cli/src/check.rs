@@ -12,7 +12,7 @@ use nearset_jobs::scan::scan;
 use nearset_records::{Arena, Batch, ReadOptions, Reader, extract, resolve};
 
 use crate::items::{Faults, fields_for};
-use crate::options::{Input, Opening, Work, print_json};
+use crate::options::{Input, Opening, Usage, Work, print_json, without_keep};
 use crate::show;
 
 const EXAMPLES: &str = "\
@@ -26,7 +26,7 @@ Examples:
 /// A sample of the queries is compared with every item, so that the nearest one is known; the filter's answers are then counted
 /// beside those that it predicts. Items between --near and --far are in neither count.
 #[derive(clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, mut_arg("on_error", |arg| arg.value_parser(without_keep())))]
 pub struct Args {
     /// The filter
     #[arg(value_name = "FILTER")]
@@ -79,7 +79,8 @@ pub fn run(args: Args) -> Result<ExitCode> {
     };
     let (near, far) = (metric.distance(args.near)?, metric.distance(args.far)?);
     if far < near {
-        bail!("--near {} is farther than --far {}: exchange them", args.near, args.far);
+        let (near, far) = (args.near, args.far);
+        return Err(Usage(format!("--near {near} is farther than --far {far}: exchange them")).into());
     }
     let fields = fields_for(&args.input, args.field.as_deref(), metric)?;
     let keeper = Keeper::new(metric);

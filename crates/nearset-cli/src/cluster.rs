@@ -6,7 +6,7 @@ use anyhow::Result;
 use nearset_jobs::join::{Cluster, ClusterOptions, ClusterSummary};
 
 use crate::join::{self, Join};
-use crate::options::{OnError, Usage};
+use crate::options::{OnError, Usage, without_keep};
 use crate::show;
 
 const EXAMPLES: &str = "\
@@ -32,7 +32,7 @@ Exit codes: 0 done, 1 failed (no output appears), 2 wrong command line.";
 /// chain A ~ B ~ C whose ends are not near, C does not join A. An empty record is like nothing: it has a cluster of its own and
 /// no similarity. Memory and inputs are as for `nearset pairs`.
 #[derive(clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, mut_arg("on_error", |arg| arg.value_parser(without_keep())))]
 pub struct Args {
     #[command(flatten)]
     join: Join,

@@ -24,7 +24,7 @@ use nearset_jobs::join::JoinOptions;
 use nearset_jobs::join::explore::ExploreOptions;
 use nearset_records::{Format, ItemField};
 
-use crate::options::{OnError, Work, sources_of};
+use crate::options::{OnError, Work, sources_of, without_keep};
 use api::Api;
 use duplicates::Corpus;
 use guard::Guard;
@@ -52,7 +52,7 @@ Exit codes: 0 ended by Ctrl-C, 1 failed, 2 wrong command line.";
 /// `nearset dedup` would remove at each similarity, with the command that does it. Nothing is written, and nothing leaves the machine: the address is
 /// this machine's own, and opens one window.
 #[derive(clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, mut_arg("on_error", |arg| arg.value_parser(without_keep())))]
 pub struct Args {
     /// Files, folders and quoted globs of records, and files of filters or indexes (.nearset)
     #[arg(value_name = "IN")]
@@ -77,7 +77,7 @@ pub struct Args {
     #[arg(long, value_name = "RATE", default_value_t = JoinSpec::MAX_FALSE_NEGATIVE)]
     max_fn: f64,
 
-    /// How texts are cut into sets: words:N, chars:N or bytes:N
+    /// How texts are cut into sets: words:N, chars:N, bytes:N, code:N or kmers:N
     #[arg(long, value_name = "KIND:N", default_value_t = Shingling::default())]
     shingle: Shingling,
 
@@ -104,6 +104,7 @@ const EXAMPLE: &[u8] = include_bytes!("explore/example.jsonl");
 const MOST_CONNECTIONS: usize = 32;
 
 pub fn run(args: Args) -> Result<ExitCode> {
+    args.work.writes_no_records()?;
     let is_filter = |input: &&String| PathBuf::from(input).extension().is_some_and(|extension| extension == "nearset");
     let filters: Vec<PathBuf> = args.inputs.iter().filter(is_filter).map(PathBuf::from).collect();
     let mut inputs: Vec<String> = args.inputs.iter().filter(|input| !is_filter(input)).cloned().collect();

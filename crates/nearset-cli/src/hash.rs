@@ -9,7 +9,7 @@ use nearset_pictures::{Algorithm, LEAST_QUALITY};
 use nearset_records::{Format, output};
 
 use crate::join::{print_counts, watched};
-use crate::options::{OnError, Usage, Work, print_json, sources_of};
+use crate::options::{OnError, Usage, Work, print_json, sources_of, without_keep};
 use crate::show::{self, NOTE};
 
 const EXAMPLES: &str = "\
@@ -41,7 +41,7 @@ Exit codes: 0 done, 1 failed (no output appears), 2 wrong command line.";
 ///
 /// `dedup`, `pairs`, `cluster`, `build` and `search` take pictures themselves with --metric hamming, and compare such pictures by their files' bytes.
 #[derive(clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, mut_arg("on_error", |arg| arg.value_parser(without_keep())))]
 pub struct Args {
     /// Pictures, folders of them, or quoted globs. Of folders, files count that are pictures by their names or by their first bytes
     #[arg(required = true, value_name = "PICTURES")]

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use nearset::Filter;
 use nearset::family::WorkLimit;
@@ -83,6 +84,13 @@ pub enum OnError {
     Skip,
     /// Write it as it is, compared with nothing, count it and say so
     Keep,
+}
+
+/// What --on-error takes in commands that write no records. `keep` is not shown, and taken to be refused with the reason.
+pub fn without_keep() -> impl TypedValueParser<Value = OnError> {
+    let shown = |on_error: &OnError| Some(on_error.to_possible_value()?.hide(*on_error == OnError::Keep));
+    PossibleValuesParser::new(OnError::value_variants().iter().filter_map(shown))
+        .try_map(|name| OnError::from_str(&name, false))
 }
 
 impl From<OnError> for nearset_jobs::run::OnError {

@@ -7,7 +7,7 @@ use nearset::index::NearPairs;
 use nearset_jobs::join::{Pairs, PairsOptions, PairsSummary};
 
 use crate::join::{self, Join};
-use crate::options::OnError;
+use crate::options::{OnError, without_keep};
 use crate::show;
 
 const EXAMPLES: &str = "\
@@ -36,7 +36,7 @@ Exit codes: 0 done, 1 failed (no output appears), 2 wrong command line.";
 /// exactly --near are missed; each is compared by all of its shingles. Texts are not held in memory but read again where they lie, so the corpus may be larger; those
 /// of compressed inputs, Parquet and pipes are copied to an unnamed file in TMPDIR. Items of other metrics are held in memory.
 #[derive(clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, mut_arg("on_error", |arg| arg.value_parser(without_keep())))]
 pub struct Args {
     #[command(flatten)]
     join: Join,

@@ -11,7 +11,7 @@ use nearset_records::output::{TableFile, Value, is_stdout};
 use nearset_records::{OutputOptions, ReadOptions, Reader, RecordError, RecordFault};
 
 use crate::items::{Faults, fields_for};
-use crate::options::{Input, Opening, Usage, Work, print_json};
+use crate::options::{Input, Opening, Usage, Work, print_json, without_keep};
 use crate::show;
 
 const EXAMPLES: &str = "\
@@ -39,7 +39,7 @@ const FOUND: u8 = 10;
 /// Writes a row for each item found: the ids of the query and of the stored item, and how near they are, the nearest first. A
 /// Hamming index misses nothing.
 #[derive(clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, mut_arg("on_error", |arg| arg.value_parser(without_keep())))]
 pub struct Args {
     /// The index, built with `nearset build --index`
     #[arg(value_name = "INDEX")]
