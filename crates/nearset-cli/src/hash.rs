@@ -39,7 +39,8 @@ Exit codes: 0 done, 1 failed (no output appears), 2 wrong command line.";
 /// animations the first picture counts. PDQ has 256 bits, and 31 of them is the usual distance up to which pictures are the same; pHash and dHash have 64.
 /// Hashes of pictures with a quality below 50 say nothing: unrelated ones may be near.
 ///
-/// `dedup`, `pairs`, `cluster`, `build` and `search` take pictures themselves with --metric hamming, and compare such pictures by their files' bytes.
+/// `dedup`, `pairs`, `cluster`, `build` and `search` also take the pictures themselves, with --metric hamming. They compare those of a quality
+/// below 50 by their files' bytes.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES, mut_arg("on_error", |arg| arg.value_parser(without_keep())))]
 pub struct Args {

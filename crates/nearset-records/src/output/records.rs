@@ -336,7 +336,7 @@ pub(super) fn check_format(path: &Path, added: &[Added], input: Format, name: &s
         ));
     }
     if added.iter().any(|added| !added.is_own) && wanted.layout().adding() == Adding::Nowhere {
-        return unsupported(format!("{input} has no fields to add to: annotate JSONL, CSV or TSV"));
+        return unsupported(format!("{input} has no fields to add to: annotate JSONL, CSV, TSV or Parquet"));
     }
     Ok(())
 }
