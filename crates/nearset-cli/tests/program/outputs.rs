@@ -42,6 +42,30 @@ fn inputs_of_two_formats_are_refused_before_any_work() {
 }
 
 #[test]
+fn files_that_are_read_beside_the_records_are_not_replaced_by_force_either() {
+    let (shop, _) = small();
+    let marks = "{\"a\": \"0\", \"b\": \"1\", \"duplicate\": true}\n";
+    shop.write("marks.jsonl", marks);
+    shop.write("ids.txt", "x\ny\nz\n");
+    let mut array = b"\x93NUMPY\x01\x00\x76\x00".to_vec();
+    let shape = "{'descr': '<i2', 'fortran_order': False, 'shape': (3, 2), }";
+    array.extend_from_slice(format!("{shape:117}\n").as_bytes());
+    array.extend([1i16, 0, 2, 0, 0, 7].into_iter().flat_map(i16::to_le_bytes));
+    shop.write("v.npy", array);
+    let near = "--metric cosine --near 0.9 --ids ids.txt --force";
+    for arguments in [
+        "dedup in.jsonl -o marks.jsonl --decisions marks.jsonl --force".to_owned(),
+        "dedup in.jsonl -o out.jsonl --decisions marks.jsonl --removed marks.jsonl --force".to_owned(),
+        format!("dedup v.npy -o out.npy {near} --removed ids.txt"),
+        format!("build v.npy --index -o ids.txt {near} --far 0.5"),
+    ] {
+        let ran = shop.run(&arguments);
+        assert!(ran.code() == 1 && ran.stderr().contains("is also an input"), "{arguments}: {}", ran.stderr());
+        assert_eq!((shop.text("marks.jsonl"), shop.text("ids.txt")), (marks.to_owned(), "x\ny\nz\n".to_owned()));
+    }
+}
+
+#[test]
 fn pictures_are_replaced_only_by_force() {
     let (shop, _) = small();
     shop.ok("build in.jsonl -o seen.nearset --near 0.8 -q");

@@ -7,9 +7,10 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use serde::{Deserialize, Serialize};
+use nearset_records::InputError;
+use serde::{Deserialize, Deserializer, Serialize};
 use xxhash_rust::xxh3::Xxh3;
 
 use crate::run::RunError;
@@ -29,6 +30,8 @@ pub struct PairDecision {
 /// Marked pairs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Decisions {
+    /// The file that they were read from.
+    path: Option<PathBuf>,
     /// The number of each id that is marked.
     numbers: BTreeMap<String, u32>,
     /// By number: those it is marked with.
@@ -42,8 +45,8 @@ impl Decisions {
     /// If it can't be read, a line is no decision, or two lines contradict each other.
     pub fn read(path: &Path) -> Result<Self, RunError> {
         let wrong = |line: usize, why: String| RunError::BadDecisions { path: path.to_owned(), line: line as u64, why };
-        let text = fs::read_to_string(path).map_err(|cause| wrong(0, cause.to_string()))?;
-        let mut all = Self::default();
+        let text = fs::read_to_string(path).map_err(|cause| InputError::Unreadable { path: path.to_owned(), cause })?;
+        let mut all = Self { path: Some(path.to_owned()), ..Self::default() };
         for (line, text) in (1..).zip(text.lines()).filter(|(_, text)| !text.trim().is_empty()) {
             let decision: PairDecision = serde_json::from_str(text).map_err(|cause| wrong(line, cause.to_string()))?;
             all.add(&decision).map_err(|why| wrong(line, why))?;
@@ -76,6 +79,11 @@ impl Decisions {
         self.partners[a_number as usize].push((b_number, *duplicate));
         self.partners[b_number as usize].push((a_number, *duplicate));
         Ok(())
+    }
+
+    /// The file that they were read from, if they were.
+    pub(super) fn path(&self) -> Option<&Path> {
+        self.path.as_deref()
     }
 
     /// Whether nothing is marked.

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
+use super::resolve::IdsFile;
 use super::{Batch, ReadOptions, Reader, Source};
 use crate::error::{InputError, RecordFault};
 use crate::extract::{Arena, Fields, ItemField, extract};
@@ -57,6 +58,7 @@ pub fn name_by_file(sources: &mut [Source], path: &Path) -> Result<(), InputErro
     let unreadable = |cause| InputError::Unreadable { path: path.to_owned(), cause };
     let text = fs::read_to_string(path).map_err(unreadable)?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
-    source.ids = Some(text.lines().map(Into::into).collect());
+    let ids = text.lines().map(Into::into).collect();
+    source.ids = Some(Arc::new(IdsFile { path: path.to_owned(), ids }));
     Ok(())
 }

@@ -21,6 +21,6 @@ pub use ids::{expect_id_field, name_by_file};
 pub use places::{Places, expect_soon};
 pub(crate) use reader::{BYTE_ORDER_MARK, Head};
 pub use reader::{Position, ReadOptions, Reader};
-pub use resolve::{Location, Source, Sources, resolve, state_of_file};
+pub use resolve::{IdsFile, Location, Source, Sources, resolve, state_of_file};
 
 pub(crate) use parquet::{AnyFile, open_file as open_parquet};

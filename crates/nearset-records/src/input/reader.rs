@@ -153,7 +153,7 @@ impl Reader {
 
 /// Gives the records of a batch their ids, where those stand in a file of their own.
 fn name_records(source: &Source, batch: &mut Batch) -> Option<InputError> {
-    let ids = source.ids.as_ref()?;
+    let ids = &source.ids.as_ref()?.ids;
     let start = usize::try_from(batch.start.record).unwrap_or(usize::MAX);
     let own = ids.get(start..).unwrap_or_default();
     batch.ids = own.iter().take(batch.len()).map(|id| Some(id.to_string())).collect();
@@ -170,7 +170,7 @@ fn name_records(source: &Source, batch: &mut Batch) -> Option<InputError> {
 
 /// Checks that no id is left over at the end of a source with so many records: an id too many may shift all behind it.
 fn expect_all_named(source: &Source, records: u64) -> Option<InputError> {
-    let ids = source.ids.as_ref().map(|ids| ids.len() as u64).filter(|&ids| ids != records)?;
+    let ids = source.ids.as_ref().map(|file| file.ids.len() as u64).filter(|&ids| ids != records)?;
     Some(InputError::WrongIds { name: Arc::clone(&source.name), records, ids })
 }
 

@@ -29,6 +29,16 @@ pub enum Location {
     Remote(Object),
 }
 
+/// Ids that stand in a file of their own.
+#[derive(Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct IdsFile {
+    /// The file, which is an input as well.
+    pub path: PathBuf,
+    /// Its lines.
+    pub ids: Box<[Box<str>]>,
+}
+
 /// One file, or the pipe.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -44,7 +54,7 @@ pub struct Source {
     /// Its size as it lies on disk, where known.
     pub bytes: Option<u64>,
     /// The ids of its records in their order, where they stand in a file of their own.
-    pub ids: Option<Arc<[Box<str>]>>,
+    pub ids: Option<Arc<IdsFile>>,
 }
 
 impl Source {
@@ -130,9 +140,9 @@ impl Source {
 
     /// Returns a checksum (XXH3) of the ids that stand in a file of their own, where they do.
     pub fn ids_checksum(&self) -> Option<u64> {
-        let ids = self.ids.as_ref()?;
+        let file = self.ids.as_ref()?;
         let mut sum = Xxh3::new();
-        for id in ids.iter() {
+        for id in &file.ids {
             sum.update(id.as_bytes());
             sum.update(b"\n");
         }

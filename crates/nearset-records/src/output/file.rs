@@ -56,7 +56,8 @@ pub struct OutputOptions {
 impl OutputOptions {
     /// Options that protect the sources.
     pub fn protecting(sources: &[Source]) -> Self {
-        let inputs = sources.iter().filter_map(Source::place).collect();
+        let ids = sources.iter().filter_map(|source| Some(source.ids.as_ref()?.path.clone()));
+        let inputs = sources.iter().filter_map(Source::place).chain(ids).collect();
         Self { inputs, ..Self::default() }
     }
 
@@ -395,10 +396,10 @@ fn check_target(path: &Path, options: &OutputOptions) -> Result<Target, OutputEr
     let written = match &target {
         Target::File(file) => {
             let folder = folder_of(file);
-            if !folder.is_dir() {
             if folder.exists() && !folder.is_dir() {
                 return Err(OutputError::InFile { path: path.to_owned(), folder: folder.to_owned() });
             }
+            if !folder.is_dir() {
                 return Err(OutputError::NoFolder { path: path.to_owned(), folder: folder.to_owned() });
             }
             if file.is_dir() {

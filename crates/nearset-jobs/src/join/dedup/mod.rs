@@ -321,7 +321,9 @@ impl VerifiedDedup {
         let (near, measure) = (options.wanted.near, plan.measure());
         let manner = Manner::Compared { reason, near, measure, against, saves };
         let (run, decisive) = (options.run.clone(), options.fingerprint(&plan));
-        let start = Start::new(sources, run, manner, decisive, &options.screen.filters)?;
+        let mut protected = options.screen.filters.clone();
+        protected.extend(options.decisions.path().map(Path::to_owned));
+        let start = Start::new(sources, run, manner, decisive, &protected)?;
         if options.keep != Keep::First || options.text_measure.is_some() {
             let why = "what is kept is known only after all was read";
             stream::check_files(&start.sources, why, Cure::SaveToFileOrKeepFirst)?;
