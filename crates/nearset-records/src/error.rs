@@ -83,6 +83,8 @@ pub enum InputError {
          closed swallows what follows)"
     )]
     RecordTooLong { name: Arc<str>, line: u64, limit: usize },
+    #[error("{name}: may have more records behind line {line}, in a quoted cell that is never closed")]
+    Swallowed { name: Arc<str>, line: u64 },
     #[error("{name}: no column is called {column:?}: there are {}{}", list(found), other_separator(found))]
     MissingColumn { name: Arc<str>, column: String, found: Vec<String> },
     #[error("{name}: no record has the field {field:?} that is to be its id: there are {}", list(found))]
@@ -250,10 +252,16 @@ pub enum RecordFault {
     InvalidUtf8 { offset: usize },
     #[error("column {column}: \\u{code:04x} is half of a surrogate pair and stands for no character")]
     LoneSurrogate { column: usize, code: u16 },
-    #[error("byte {offset} of the record: a quoted cell is followed by something other than a separator")]
-    AfterQuote { offset: usize },
-    #[error("a quoted cell is never closed")]
-    UnclosedQuote,
+    #[error(
+        "byte {offset} of the record: a quoted cell is followed by something other than a separator{}",
+        if *lines > 1 { format!("; the record takes {lines} lines up to there") } else { String::new() }
+    )]
+    AfterQuote { offset: usize, lines: usize },
+    #[error(
+        "a quoted cell is never closed{}",
+        if *lines > 1 { format!(", and takes in all {lines} lines from here to the end of the file") } else { String::new() }
+    )]
+    UnclosedQuote { lines: usize },
     #[error("{found} cells, but column {column:?} is number {wanted}")]
     MissingCell { column: String, wanted: usize, found: usize },
     #[error(
@@ -335,9 +343,10 @@ impl InputError {
             InputError::UnknownExtension { .. } => Some(Cure::NameFormat),
             InputError::Corrupt { read: 0, .. } => Some(Cure::RenameOrFetchAgain),
             InputError::Corrupt { .. } => Some(Cure::FetchAgain),
-            InputError::Truncated { .. } | InputError::Read { .. } | InputError::RecordTooLong { .. } => {
-                Some(Cure::SkipRest)
-            }
+            InputError::Truncated { .. }
+            | InputError::Read { .. }
+            | InputError::RecordTooLong { .. }
+            | InputError::Swallowed { .. } => Some(Cure::SkipRest),
             InputError::MissingColumn { found, .. } if !other_separator(found).is_empty() => None,
             InputError::MissingColumn { .. } => Some(Cure::NameField),
             InputError::MissingIdField { .. } => Some(Cure::NameIdField),
@@ -372,6 +381,7 @@ impl RecordError {
             RecordFault::MissingField { .. } => Some(Cure::NameFieldOrSkip),
             // Every line of such a file would be left out.
             RecordFault::SpreadOverLines => None,
+            RecordFault::UnclosedQuote { lines: 2.. } => Some(Cure::SkipRest),
             RecordFault::InvalidUtf8 { offset: 0 } if self.line == 1 => None,
             RecordFault::InvalidJson { column: 1, .. } if self.line == 1 => Some(Cure::NameFormatOrSkip),
             RecordFault::WrongType { found: "an object", .. } => Some(Cure::NameInnerFieldOrSkip),

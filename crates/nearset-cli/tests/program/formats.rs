@@ -183,6 +183,30 @@ fn two_strains_share_nearly_all_of_their_kmers() {
 }
 
 #[test]
+fn a_quote_that_is_never_closed_does_not_swallow_the_rest_in_silence() {
+    let shop = Workshop::new();
+    let row = |i: usize| format!("{i},{}text {i}\n", if i == 10 { "\"" } else { "" });
+    let rows: Vec<String> = (1..=100).map(row).collect();
+    shop.write("in.csv", format!("id,text\n{}", rows.concat()));
+    let ran = shop.run("dedup in.csv -o out.csv");
+    let said = ran.stderr();
+    assert!(ran.code() == 1 && said.contains("in.csv:11: a quoted cell is never closed"), "{said}");
+    assert!(said.contains("all 91 lines from here to the end") && said.contains("whole records before it"), "{said}");
+    for command in
+        ["dedup in.csv -o out.csv --force", "dedup in.csv -o out.csv --force --no-verify", "pairs in.csv -o p.tsv"]
+    {
+        let said = shop.ok(&format!("{command} --on-error skip")).stderr();
+        assert!(said.contains("in.csv broke off after 10 records"), "{said}");
+    }
+    shop.ok("dedup in.csv -o whole.csv --on-error keep -q");
+    assert!(shop.text("whole.csv").ends_with(&rows[90..].concat()), "what is kept as it is has every line");
+    // A last row that was cut off takes nothing with it.
+    shop.write("cut.csv", "id,text\n1,one text\n2,\"another");
+    let said = shop.ok("dedup cut.csv -o out.csv --force --on-error skip").stderr();
+    assert!(said.contains("a quoted cell is never closed\n") && !said.contains("broke off"), "{said}");
+}
+
+#[test]
 fn rows_of_an_array_are_called_by_a_file_of_ids() {
     let shop = Workshop::new();
     // As `numpy.save` writes 3 x 2 whole numbers of 16 bits.

@@ -4,7 +4,7 @@
 
 use std::ops::Range;
 
-use memchr::memchr;
+use memchr::{memchr, memchr_iter};
 
 use crate::error::RecordFault;
 
@@ -44,11 +44,15 @@ impl<'a> Cells<'a> {
         Self { row: strip_line_end(row), delimiter, at: Some(0) }
     }
 
+    fn lines(&self) -> usize {
+        1 + memchr_iter(b'\n', self.row).count()
+    }
+
     fn quoted(&mut self, start: usize) -> Result<Cell, RecordFault> {
         let mut escaped = false;
         let mut at = start;
         loop {
-            at += memchr(b'"', &self.row[at..]).ok_or(RecordFault::UnclosedQuote)? + 1;
+            at += memchr(b'"', &self.row[at..]).ok_or_else(|| RecordFault::UnclosedQuote { lines: self.lines() })? + 1;
             match self.row.get(at) {
                 Some(b'"') => {
                     escaped = true;
@@ -59,7 +63,7 @@ impl<'a> Cells<'a> {
                     break;
                 }
                 None => break,
-                Some(_) => return Err(RecordFault::AfterQuote { offset: at }),
+                Some(_) => return Err(RecordFault::AfterQuote { offset: at, lines: self.lines() }),
             }
         }
         Ok(Cell { range: start..at - 1, escaped })

@@ -56,6 +56,11 @@ pub(crate) trait Layout: Sync {
         None
     }
 
+    /// Returns whether the last record of a source may have taken others in, because what closes it is missing.
+    fn swallows_rest(&self, _: &[u8]) -> bool {
+        false
+    }
+
     /// Returns the longest record that is read.
     fn longest(&self) -> usize {
         usize::MAX

@@ -87,6 +87,10 @@ impl Layout for Table {
         taken
     }
 
+    fn swallows_rest(&self, record: &[u8]) -> bool {
+        Cells::new(record, self.delimiter).any(|cell| matches!(cell, Err(RecordFault::UnclosedQuote { lines: 2.. })))
+    }
+
     fn extract(&self, decoder: &mut Decoder<'_, '_>, i: usize) -> Extraction {
         let record = decoder.record_text(i)?;
         let (item_columns, id_column) = decoder.columns();

@@ -305,11 +305,18 @@ impl ByteRecords {
             self.finished = true;
         } else if self.at_end {
             self.finished = true;
-            error = self.check_end(&batch.name, end);
+            error = self.check_end(&batch.name, end).or_else(|| self.check_last(batch, start.line));
         }
         // A header is delivered though no record follows, so that an output can have it.
         let is_header = start == self.first && !self.preamble.raw.is_empty();
         (taken.bytes > 0 || !batch.spans.is_empty() || is_header, end, error)
+    }
+
+    /// The last record must not hold what may be others. It is delivered, to be named as faulty or kept as it is.
+    fn check_last(&self, batch: &Batch, first_line: u64) -> Option<InputError> {
+        let span = batch.spans.last().filter(|span| self.layout.swallows_rest(&batch.bytes[span.start..span.end]))?;
+        let line = first_line + u64::from(span.line);
+        Some(InputError::Swallowed { name: Arc::clone(&batch.name), line })
     }
 
     /// Arrays must end with a row, and with the row that their header promises.

@@ -107,7 +107,8 @@ impl RecordWriter {
         let batch = batch.written();
         let preamble = batch.preamble();
         if let Some(first) = &self.first {
-            if Arc::ptr_eq(&first.preamble, preamble) {
+            // A batch without a record and a header is one of a source that broke off.
+            if Arc::ptr_eq(&first.preamble, preamble) || batch.is_empty() && preamble.raw.is_empty() {
                 return Ok(());
             }
             if first.format != batch.format() {

@@ -46,14 +46,24 @@ fn faulty_rows_are_errors_of_their_own() {
     let folder = Folder::new();
     let path =
         folder.write("a.csv", "id,text\n1\n2,\"x\"y\n3,fine\n6,half a text, and its rest\n4,\"open\n5,swallowed\n");
-    let found = records(&read(&path, &text_fields()), &text_fields());
+    let (found, error) = batches(&sources(&[&path], None), &ReadOptions::new(text_fields()));
+    assert!(
+        error
+            .unwrap()
+            .to_string()
+            .ends_with("may have more records behind line 6, in a quoted cell that is never closed")
+    );
+    let found = records(&found, &text_fields());
     let message = |i: usize| found[i].as_ref().unwrap_err().strip_prefix(&format!("{}:", path.display())).unwrap();
     assert_eq!(message(0), "2: 1 cells, but column \"text\" is number 2");
     assert_eq!(message(1), "3: byte 5 of the record: a quoted cell is followed by something other than a separator");
     assert_eq!(found[2].as_ref().unwrap().1, "fine");
     let cure = "put cells that contain the separator in quotes, or name the missing columns";
     assert_eq!(message(3), format!("5: 3 cells, but the header names 2 columns: {cure}"));
-    assert_eq!(message(4), "6: a quoted cell is never closed");
+    assert_eq!(
+        message(4),
+        "6: a quoted cell is never closed, and takes in all 2 lines from here to the end of the file"
+    );
 }
 
 #[test]
@@ -130,7 +140,7 @@ fn columns_of_an_earlier_run_are_replaced_where_they_stand() {
 #[test]
 fn columns_that_no_earlier_run_has_added_are_not_overwritten() {
     for (table, found) in [
-        ("text,\"dup,of\"\nx,mine\n", "in.csv: field \"dup,of\" is there already and holds a column"),
+        ("text,\"dup,of\"\nx,mine\n", "in.csv: field \"dup,of\" is there already and holds other values"),
         ("text,near\nx,true\ny,Paris\n", "in.csv:3: field \"near\" is there already and holds another kind of value"),
     ] {
         let error = annotate_rows(table, &[Value::Bool(true), Value::Null]).unwrap_err().to_string();
