@@ -87,7 +87,12 @@ fn print_summary(summary: &VerifiedDedupSummary, args: &Args) {
     let (kept, removed) = if args.annotate { ("new", "marked") } else { ("kept", "removed") };
     let near = if args.chain { "near another record" } else { "near a kept record" };
     eprintln!("{kept:<10}{} ({})", show::count(summary.kept), part(summary.kept));
-    eprintln!("{removed:<10}{} {near}, each compared with it ({})", show::count(summary.near), part(summary.near));
+    let compared = summary.near - summary.marked;
+    eprintln!("{removed:<10}{} {near}, each compared with it ({})", show::count(compared), part(compared));
+    if summary.marked > 0 {
+        let marked = show::count(summary.marked);
+        eprintln!("{removed:<10}{marked} marked as duplicates of a kept record ({})", part(summary.marked));
+    }
     for (name, number) in &summary.against {
         eprintln!("{removed:<10}{} near {name}, not compared ({})", show::count(*number), part(*number));
     }

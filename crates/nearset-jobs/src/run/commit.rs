@@ -15,13 +15,14 @@ use super::passed::{Passed, Passing};
 use super::samples::{Place, is_sampled};
 use super::state::{Lengths, Phase, State, StateVersion};
 use super::tally::{Tally, record_bytes};
-use super::{Decider, Progress, RunError};
+use super::{Decider, Manner, Progress, RunError};
 
 /// All that changes as records go by.
 pub(super) struct Committer<'r, D> {
     pub options: &'r RunOptions,
     pub decider: &'r mut D,
     pub tally: Tally,
+    pub manner: &'r Manner,
     pub fingerprint: &'r Fingerprint,
     /// Where checkpoints go, if the run can be resumed.
     pub folder: Option<&'r StateFolder>,
@@ -114,6 +115,7 @@ impl<D: Decider> Committer<'_, D> {
                 source.against += 1;
             } else if verdict.is_near() {
                 tally.near += 1;
+                tally.marked += u64::from(self.manner.is_marked(verdict));
                 source.near += 1;
             } else {
                 tally.kept += 1;

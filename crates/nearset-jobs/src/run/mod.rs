@@ -327,6 +327,7 @@ impl Start {
             options: &self.options,
             decider,
             tally,
+            manner: &self.manner,
             fingerprint: &self.fingerprint,
             folder: self.folder.as_ref(),
             saved,

@@ -18,6 +18,9 @@ pub(crate) struct Tally {
     pub bytes: u64,
     pub kept: u64,
     pub near: u64,
+    /// Of those near, how many are less near than wanted, and were marked.
+    #[serde(default)]
+    pub marked: u64,
     /// By filter.
     pub against: Vec<u64>,
     pub faulty: u64,

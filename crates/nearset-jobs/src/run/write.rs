@@ -43,6 +43,16 @@ pub(crate) enum Manner {
 }
 
 impl Manner {
+    /// Returns whether a record goes only because somebody has marked it: it is less near than is wanted.
+    pub fn is_marked(&self, verdict: Verdict) -> bool {
+        match (verdict, self) {
+            (Verdict::NearTo { similarity, library: None, .. }, Manner::Compared { near, measure, .. }) => {
+                *measure == "similarity" && similarity < *near
+            }
+            _ => false,
+        }
+    }
+
     /// Returns the fields that annotating adds.
     pub fn added(&self, annotate: bool) -> Vec<Added> {
         if let Manner::Leaks { cut: Some(text) } | Manner::Units { cut: Some(text), .. } = self {
@@ -275,9 +285,7 @@ impl Outputs {
             (Verdict::NearTo { library: Some(library), .. }, Manner::Compared { against, .. }) => {
                 format!("near a record of {}", against[library])
             }
-            (Verdict::NearTo { similarity, .. }, Manner::Compared { near, measure: "similarity", .. })
-                if similarity < *near =>
-            {
+            (Verdict::NearTo { .. }, _) if self.manner.is_marked(verdict) => {
                 "marked as a duplicate of a kept record".to_owned()
             }
             (Verdict::NearTo { .. }, Manner::Compared { reason, .. }) => (*reason).to_owned(),

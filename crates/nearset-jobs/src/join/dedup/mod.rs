@@ -164,6 +164,8 @@ pub struct VerifiedDedupSummary {
     pub kept: u64,
     /// Records near a kept one.
     pub near: u64,
+    /// Records of these that are less near than is wanted, and were marked as duplicates.
+    pub marked: u64,
     /// Records near something in each filter built before, with its name. They were not compared.
     pub against: Vec<(String, u64)>,
     /// Records near one of each library, with its name. They were compared.
@@ -375,6 +377,7 @@ impl VerifiedDedup {
             plan: self.plan,
             kept: tally.kept,
             near: tally.near,
+            marked: tally.marked,
             against: self.options.screen.names().into_iter().zip(tally.against.iter().copied()).collect(),
             libraries: {
                 let counts = tally.against.iter().skip(self.options.screen.filters.len());
