@@ -20,11 +20,29 @@ use crate::run::RunError;
 #[serde(deny_unknown_fields)]
 pub struct PairDecision {
     /// The id of one of them.
+    #[serde(deserialize_with = "id")]
     pub a: String,
     /// The id of the other.
+    #[serde(deserialize_with = "id")]
     pub b: String,
     /// Whether one of them is a duplicate of the other.
     pub duplicate: bool,
+}
+
+/// Reads an id as records have it: a whole number is the text that it is written as.
+fn id<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged, expecting = "an id is a string or a whole number")]
+    enum Id {
+        Text(String),
+        Whole(u64),
+        Negative(i64),
+    }
+    Ok(match Id::deserialize(deserializer)? {
+        Id::Text(text) => text,
+        Id::Whole(number) => number.to_string(),
+        Id::Negative(number) => number.to_string(),
+    })
 }
 
 /// Marked pairs.
@@ -211,6 +229,7 @@ mod tests {
             ),
             ("{\"a\":\"x\",\"b\":\"x\",\"duplicate\":true}", "FILE:2: \"x\" is paired with itself"),
             ("x", "FILE:2: expected value"),
+            ("{\"a\":1.5,\"b\":\"x\",\"duplicate\":true}", "FILE:2: an id is a string or a whole number"),
         ] {
             let error = read(&format!("{sound}{text}")).unwrap_err();
             assert!(error.starts_with(why), "{error}");

@@ -57,6 +57,8 @@ pub enum LibraryError {
         #[source]
         cause: io::Error,
     },
+    #[error("{}: the folder {} does not exist: create it first", path.display(), folder.display())]
+    NoFolder { path: PathBuf, folder: PathBuf },
     #[error("{} is no library: a library is a folder that a run has saved what it kept in", path.display())]
     NotALibrary { path: PathBuf },
     #[error("{}: the library is of version {found}, which this nearset does not know: use a newer one", path.display())]

@@ -57,7 +57,12 @@ impl LibraryLock {
         }
         let folder = if extends { path.to_owned() } else { partial_path(path) };
         if !extends && !folder.is_dir() {
-            fs::create_dir(&folder).map_err(LibraryError::io(path))?;
+            fs::create_dir(&folder).map_err(|cause| match path.parent() {
+                Some(parent) if cause.kind() == io::ErrorKind::NotFound => {
+                    LibraryError::NoFolder { path: path.to_owned(), folder: parent.to_owned() }
+                }
+                _ => LibraryError::Io { path: path.to_owned(), cause },
+            })?;
         }
         let open = || OpenOptions::new().create(true).truncate(false).write(true).open(folder.join(LOCK));
         let file = open().map_err(LibraryError::io(path))?;
