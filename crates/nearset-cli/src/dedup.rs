@@ -8,19 +8,20 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
-use nearset::JoinSpec;
+use nearset::{JoinSpec, MetricName};
 use nearset::plan::Request;
 use nearset_jobs::join::{Keep, TextMeasure};
 use nearset_jobs::library::is_library;
 use nearset_jobs::run::{RunError, RunOptions};
 use nearset_jobs::screen::Screen;
 use nearset_records::{Fields, Sources};
+use nearset_view::words;
 use serde::Serialize;
 
 use crate::goal::{parse_bytes, parse_count};
 use crate::join::{self, Measure};
 use crate::options::{self, Input, Opening, Running, Trust, Usage};
-use crate::show;
+use crate::show::{self, NOTE};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -210,6 +211,32 @@ impl Args {
         screen.allow_overfull = self.trust.allow_overfull;
         screen.work = self.opening.work();
         Ok(screen)
+    }
+
+    /// Prints what each filter calls near, which holds for what it screens out, whatever this run does.
+    fn print_filters(&self, screen: &Screen, near: f64, shingling: Option<&str>) -> Result<()> {
+        for path in &screen.filters {
+            let file = self.opening.file(path)?;
+            let filter = file.filter()?;
+            let spec = filter.spec();
+            let (Some(metric), Some(terms)) = (spec.metric(), spec.terms()) else { continue };
+            let theirs = words::number(metric.own_unit(terms.near));
+            let cut = metric.shape().shingling.map(|shingling| shingling.to_string());
+            let title = metric.name().title();
+            let of = cut.as_ref().map_or(String::new(), |cut| format!(" of {cut} shingles"));
+            eprintln!("against   {}: near {theirs} by {title}{of}, not compared", path.display());
+            let is_same = metric.name() == MetricName::Jaccard
+                && self.near.metric == Measure::Metric(MetricName::Jaccard)
+                && theirs == words::number(near)
+                && cut.as_deref() == shingling;
+            if !is_same {
+                anstream::eprintln!(
+                    "{NOTE} {} was built with another --near, --shingle or --metric than this run's, and what it calls near goes as well",
+                    path.display()
+                );
+            }
+        }
+        Ok(())
     }
 
     /// What does not depend on how records are decided on.

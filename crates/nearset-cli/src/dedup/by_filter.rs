@@ -24,11 +24,14 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     let mut options = DedupOptions::new(wanted);
     options.run = args.run_options(fields);
     options.capacity = args.capacity;
-    options.screen = args.screen()?;
+    let screen = args.screen()?;
+    options.screen = screen.clone();
     let total = sources.total_bytes();
     let dedup = Dedup::prepare(sources.list, options)?;
     if !args.running.quiet {
-        print_plan(&dedup.plan()?);
+        let plan = dedup.plan()?;
+        print_plan(&plan);
+        args.print_filters(&screen, plan.near, Some(&plan.shingling))?;
     }
     let summary = args.explained(join::watched(total, args.running.quiet, |progress| dedup.run(progress))?)?;
     if !args.running.quiet {

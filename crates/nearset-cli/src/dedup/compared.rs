@@ -38,13 +38,15 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     }
     let decided = options.decisions.len();
     options.memory = args.memory;
-    options.screen = args.screen()?;
+    let screen = args.screen()?;
+    options.screen = screen.clone();
     options.library = library_name(args)?;
     options.libraries = args.against.iter().filter(|path| is_library(path)).cloned().collect();
     let total = sources.total_bytes();
     let dedup = VerifiedDedup::prepare(sources.list, options)?;
     if !args.running.quiet {
         join::print_plan(dedup.plan());
+        args.print_filters(&screen, near, dedup.plan().shingling.as_deref())?;
         join::print_resumed(dedup.resumed_records());
     }
     let summary = args.explained(join::watched(total, args.running.quiet, |progress| dedup.run(progress))?)?;

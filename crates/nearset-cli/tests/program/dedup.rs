@@ -245,3 +245,52 @@ fn help_shows_examples() {
     let ran = shop.run("dedup in.jsonl -o out.jsonl --threads 0");
     assert!(ran.code() == 2 && ran.stderr().contains("at least one thread"), "{}", ran.stderr());
 }
+
+#[test]
+fn a_filter_built_for_another_nearness_is_named_as_such() {
+    let shop = Workshop::new();
+    let (texts, _) = corpus(60);
+    shop.write("in.jsonl", jsonl(&texts));
+    for (name, options) in
+        [("same", "--near 0.8"), ("lower", "--near 0.3 --far 0.1"), ("cut", "--near 0.8 --shingle chars:8")]
+    {
+        shop.ok(&format!("build in.jsonl -o {name}.nearset {options} -q"));
+    }
+    for verify in ["", "--no-verify"] {
+        let said = |name: &str| {
+            shop.ok(&format!("dedup in.jsonl --dry-run --near 0.8 --against {name}.nearset {verify}")).stderr()
+        };
+        let of = "by Jaccard similarity of";
+        assert!(said("same").contains(&format!("same.nearset: near 0.8 {of} words:5 shingles, not compared")));
+        assert!(!said("same").contains("was built with another"), "{}", said("same"));
+        let (lower, cut) = (said("lower"), said("cut"));
+        assert!(lower.contains(&format!("lower.nearset: near 0.3 {of} words:5")), "{lower}");
+        assert!(cut.contains(&format!("cut.nearset: near 0.8 {of} chars:8")), "{cut}");
+        for (said, name) in [(lower, "lower"), (cut, "cut")] {
+            assert!(said.contains(&format!("{name}.nearset was built with another --near, --shingle")), "{said}");
+        }
+    }
+    let edits = shop.ok("dedup in.jsonl --dry-run --metric edit --near 2 --against same.nearset").stderr();
+    assert!(edits.contains("same.nearset was built with another"), "{edits}");
+}
+
+#[test]
+fn marked_records_are_counted_apart_and_their_ids_may_be_numbers() {
+    let shop = Workshop::new();
+    let (texts, _) = corpus(3);
+    shop.write("in.jsonl", jsonl(&texts[..2]));
+    shop.write("marks.jsonl", "{\"a\": 0, \"b\": \"1\", \"duplicate\": true}\n");
+    let said = shop.ok("dedup in.jsonl -o out.jsonl --decisions marks.jsonl").stderr();
+    assert!(said.contains("removed   0 near a kept record, each compared with it"), "{said}");
+    assert!(said.contains("removed   1 marked as duplicates of a kept record (50.0 %)"), "{said}");
+}
+
+#[test]
+fn what_is_not_where_it_is_looked_for_has_a_cure() {
+    let shop = Workshop::new();
+    shop.write("in.jsonl", jsonl(&corpus(3).0));
+    let said = shop.run("dedup in.jsonl -o out.jsonl --decisions none.jsonl").stderr();
+    assert!(said.contains("none.jsonl: cannot be read") && said.contains("check the path"), "{said}");
+    let said = shop.run("dedup in.jsonl -o out.jsonl --save none/seen.library").stderr();
+    assert!(said.contains("none/seen.library: the folder none does not exist: create it first"), "{said}");
+}
