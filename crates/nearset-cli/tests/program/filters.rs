@@ -378,3 +378,15 @@ fn long_vectors_are_planned_and_built_where_their_work_is_allowed() {
     let ran = shop.run(build);
     assert!(ran.code() == 1 && ran.stderr().contains("hint: --unlimited-work"), "{}", ran.stderr());
 }
+
+#[test]
+fn filters_that_are_not_alike_are_told_apart_in_the_units_that_were_typed() {
+    let shop = Workshop::new();
+    shop.write("in.jsonl", jsonl(&corpus(30).0));
+    shop.ok("build in.jsonl -o a.nearset --near 0.8 -q");
+    shop.ok("build in.jsonl -o b.nearset --near 0.7 -q");
+    let ran = shop.run("merge a.nearset b.nearset -o c.nearset");
+    let said = ran.stderr();
+    assert!(ran.code() == 1 && said.contains("built with --near 0.8 and --near 0.7; build them alike"), "{said}");
+    assert!(!said.contains("99999") && !said.contains("00000"), "{said}");
+}
