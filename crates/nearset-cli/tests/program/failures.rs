@@ -266,28 +266,30 @@ fn a_full_disk_leaves_nothing_half_written_and_the_run_goes_on_when_there_is_roo
 
 #[cfg(unix)]
 #[test]
-fn ctrl_c_on_a_pipe_leaves_nothing() {
+fn ctrl_c_and_being_asked_to_end_leave_nothing_on_a_pipe() {
     use std::io::Write;
     use std::process::{Command, Stdio};
-    let shop = Workshop::new();
-    let mut child = shop
-        .command("dedup - -o out.jsonl --removed removed.jsonl --report r.html -q")
-        .stdin(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut stdin = child.stdin.take().unwrap();
-    stdin.write_all(GOOD.as_bytes()).unwrap();
-    while !shop.exists("r.html.partial") {
-        std::thread::sleep(std::time::Duration::from_millis(2));
+    for signal in ["-INT", "-TERM", "-HUP"] {
+        let shop = Workshop::new();
+        let mut child = shop
+            .command("dedup - -o out.jsonl --removed removed.jsonl --report r.html -q")
+            .stdin(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut stdin = child.stdin.take().unwrap();
+        stdin.write_all(GOOD.as_bytes()).unwrap();
+        while !shop.exists("r.html.partial") {
+            std::thread::sleep(std::time::Duration::from_millis(2));
+        }
+        assert!(Command::new("kill").args([signal, &child.id().to_string()]).status().unwrap().success());
+        // The pipe stays open: the run must end all the same.
+        let output = child.wait_with_output().unwrap();
+        drop(stdin);
+        assert_eq!(output.status.code(), Some(1));
+        assert_eq!(String::from_utf8_lossy(&output.stderr), "error: stopped; nothing was written\n");
+        assert_eq!(shop.names(), Vec::<String>::new());
     }
-    assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
-    // The pipe stays open: the run must end all the same.
-    let output = child.wait_with_output().unwrap();
-    drop(stdin);
-    assert_eq!(output.status.code(), Some(1));
-    assert_eq!(String::from_utf8_lossy(&output.stderr), "error: stopped; nothing was written\n");
-    assert_eq!(shop.names(), Vec::<String>::new());
 }
 
 #[test]
