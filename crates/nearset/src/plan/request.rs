@@ -445,7 +445,7 @@ pub enum RequestError {
         metric: Metric,
     },
     /// No similarity that something can be near by.
-    #[error("near is {found}: it is a similarity between 0 and 1, such as 0.8")]
+    #[error("near is {found}: it is a similarity between 0 and 1, but not 0, such as 0.8")]
     Near {
         /// What was asked for.
         found: f64,
@@ -463,7 +463,8 @@ pub enum RequestError {
     NoCapacity,
     /// Not a rate.
     #[error(
-        "the {name} rate {found} is not a rate that can be promised: it must be at least {least}, and below 1 by 1e-12"
+        "the {name} rate {found} is not a rate that can be promised: give one from {} to below 1",
+        if *least > 0.0 { format!("{least:e}") } else { "0".to_owned() }
     )]
     NotARate {
         /// Which.
