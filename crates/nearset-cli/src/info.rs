@@ -225,7 +225,7 @@ fn of_library(args: &Args) -> Result<ExitCode> {
     library.check()?;
     if args.json {
         let value = serde_json::json!({
-            "kind": "library", "records": library.records(), "near": library.near(), "shingling": library.shingling(),
+            "kind": "library", "records": library.records(), "near": library.near().parse::<f64>().ok(), "shingling": library.shingling(),
             "seed": library.seed(), "segments": library.segments(), "common_shingles": library.common_shingles(),
             "file_bytes": library.bytes(),
         });

@@ -34,7 +34,7 @@ Exit codes: 0 done, 10 something was found (with --exit-code), 1 failed (no outp
 /// The exit code that says that something was found.
 const FOUND: u8 = 10;
 
-/// Find the stored items that are nearest to each of the inputs'
+/// Find the stored items that are nearest to each item of the inputs
 ///
 /// Writes a row for each item found: the ids of the query and of the stored item, and how near they are, the nearest first. A
 /// Hamming index misses nothing.

@@ -48,7 +48,7 @@ pub enum FilterFileError {
     IsBenchmark { path: PathBuf },
     #[error("{}: holds {found}, not a filter", path.display())]
     IsIndex { path: PathBuf, found: Kind },
-    #[error("{}: holds {found}, which keeps no items", path.display())]
+    #[error("{}: holds a filter, which keeps no items", path.display())]
     IsFilter { path: PathBuf, found: Kind },
 }
 
