@@ -61,7 +61,7 @@ fn print_summary(summary: &ClusterSummary) {
     let (clusters, clustered) = (show::count(summary.clusters), show::count(summary.clustered));
     let largest = show::count(summary.largest);
     eprintln!("clusters  {clusters}; {clustered} records are not alone in theirs; the largest has {largest}");
-    join::print_limited(summary.cut_short, "records");
+    join::print_limited(summary.cut_short, "records", "");
     join::print_work(summary.compared, summary.read_again, summary.index_bytes);
     join::print_alarms(&summary.alarms);
 }

@@ -245,11 +245,12 @@ fn print_plan(finder: &Finder) {
     let (items, files) = (benchmark.items().len(), benchmark.files().len());
     let background = match benchmark.background() {
         0 => String::new(),
-        documents => format!(", weighed with {} background documents", show::count(documents)),
+        documents => format!(", weighed with {}", show::counted(documents, "background document")),
     };
     eprintln!(
-        "plan      {} items of {files} files{background}, in {}",
-        show::count(items as u64),
+        "plan      {} of {}{background}, in {}",
+        show::counted(items as u64, "item"),
+        show::counted(files as u64, "file"),
         show::bytes(finder.bytes())
     );
     eprintln!("          found where {} of an item's weight is in a window, and {mass} in all", show::percent(share));
@@ -258,8 +259,8 @@ fn print_plan(finder: &Finder) {
         let name = &benchmark.items()[first];
         let file = &benchmark.files()[name.file];
         eprintln!(
-            "short     {} items are too short to decide and are not looked for, such as {} of {file}; --json lists them",
-            show::count(short.len() as u64),
+            "short     {}, too short to decide and not looked for, such as {} of {file}; --json lists all such",
+            show::counted(short.len() as u64, "item"),
             name.id
         );
     }
@@ -270,7 +271,8 @@ fn print_plan(finder: &Finder) {
             .map(|(edits, found)| format!("{} at {} edits", show::percent(*found), show::percent(*edits)))
             .collect();
         let (what, length) = (if i == 0 { "promise" } else { "" }, promise.length());
-        eprintln!("{what:<10}{} items of {length} words: found {}", show::count(promise.items), found.join(", "));
+        let items = show::counted(promise.items, "item");
+        eprintln!("{what:<10}{items} of {length} words: found {}", found.join(", "));
     }
 }
 

@@ -103,7 +103,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
 fn print_summary(summary: &HashSummary) {
     print_counts(&summary.counts, OnError::Skip, summary.seconds);
     let rate = summary.counts.records as f64 / summary.seconds.max(1e-9);
-    eprintln!("hashed    {} pictures ({rate:.0} per second)", show::count(summary.hashed));
+    eprintln!("hashed    {} ({rate:.0} per second)", show::counted(summary.hashed, "picture"));
     if summary.left_out > 0 {
         eprintln!("left out  {} below the quality that was asked for", show::count(summary.left_out));
     }

@@ -295,7 +295,8 @@ pub fn print_plan(plan: &JoinPlan) {
             eprintln!("plan      near if {near} of a text's {shingling} shingles are in another, compared exactly");
         }
         None if plan.text_measure == Some(TextMeasure::Edit) => {
-            eprintln!("plan      near if at most {near} edits turn one text into the other, compared exactly");
+            let edits = if near == 1.0 { "edit turns" } else { "edits turn" };
+            eprintln!("plan      near if at most {near} {edits} one text into the other, compared exactly");
         }
         None if plan.text_measure == Some(TextMeasure::EditSimilarity) => {
             eprintln!(
@@ -306,7 +307,10 @@ pub fn print_plan(plan: &JoinPlan) {
             let title = metric.name().title();
             eprintln!("plan      near {near} by {title} of {shingling} shingles, compared exactly");
         }
-        None => eprintln!("plan      near {near} {} by {metric}, compared exactly", metric.unit()),
+        None => {
+            let unit = if near == 1.0 { metric.unit().trim_end_matches('s') } else { metric.unit() };
+            eprintln!("plan      near {near} {unit} by {metric}, compared exactly");
+        }
     }
     let beyond = if plan.larger_is_nearer() { "below" } else { "beyond" };
     let missed = match plan.missed {
@@ -330,7 +334,7 @@ pub fn print_plan(plan: &JoinPlan) {
         );
     }
     let Some(needs) = &plan.needs else { return };
-    let records = show::count(needs.records.records);
+    let records = show::counted(needs.records.records, "record");
     let available =
         needs.available.map_or(String::new(), |available| format!(", of {} that are there", show::bytes(available)));
     match needs.records.known {
@@ -338,9 +342,12 @@ pub fn print_plan(plan: &JoinPlan) {
             "          a pipe does not tell its length; the run stops before it takes more than there is{available}"
         ),
         Known::Sampled => {
-            eprintln!("          {} if all of about {records} records are kept{available}", show::bytes(needs.bytes))
+            eprintln!("          {} if all of about {records} are kept{available}", show::bytes(needs.bytes))
         }
-        _ => eprintln!("          {} if all of {records} records are kept{available}", show::bytes(needs.bytes)),
+        _ if needs.records.records == 1 => {
+            eprintln!("          {} if the one record is kept{available}", show::bytes(needs.bytes));
+        }
+        _ => eprintln!("          {} if all of {records} are kept{available}", show::bytes(needs.bytes)),
     }
     if needs.spilled_bytes > 0 {
         let folder = needs.scratch.display();
@@ -376,11 +383,11 @@ pub fn print_counts(counts: &Counts, on_error: OnError, seconds: f64) {
     }
 }
 
-/// Prints how many of `whom` a limit kept from being compared.
-pub fn print_limited(cut_short: u64, whom: &str) {
+/// Prints how many of `whom` a limit kept from being compared, and what lifts it.
+pub fn print_limited(cut_short: u64, whom: &str, cure: &str) {
     if cut_short > 0 {
         eprintln!(
-            "limited   {} {whom} were not compared with all that they share shingles with, and may be near one of them",
+            "limited   {} {whom} were not compared with all that they share shingles with, and may be near one of them{cure}",
             show::count(cut_short)
         );
     }
@@ -389,8 +396,9 @@ pub fn print_limited(cut_short: u64, whom: &str) {
 /// Prints what was compared, where that was counted, and in how much memory.
 pub fn print_work(compared: Option<u64>, read_again: u64, index_bytes: u64) {
     if let Some(compared) = compared {
-        let (compared, again) = (show::count(compared), show::count(read_again));
-        eprintln!("compared  {compared} pairs of records; {again} texts were read again for it");
+        let (pairs, again) = (if compared == 1 { "pair" } else { "pairs" }, show::counted(read_again, "text"));
+        let were = if read_again == 1 { "was" } else { "were" };
+        eprintln!("compared  {} {pairs} of records; {again} {were} read again for it", show::count(compared));
     }
     eprintln!("index     {}", show::bytes(index_bytes));
 }

@@ -62,13 +62,13 @@ impl Input {
 pub fn sources_of(inputs: &[String], format: Option<Format>, quiet: bool) -> Result<Sources> {
     let sources = resolve(inputs, format)?;
     if !quiet && let Some(first) = sources.skipped.first() {
-        let count = sources.skipped.len();
-        anstream::eprintln!("{NOTE} {count} files of no known format were passed over, such as {}", first.display());
+        let files = show::counted(sources.skipped.len() as u64, "file");
+        anstream::eprintln!("{NOTE} passed over {files} of no known format, such as {}", first.display());
     }
     if !quiet && let Some(first) = sources.skipped_pictures.first() {
-        let count = sources.skipped_pictures.len();
+        let pictures = show::counted(sources.skipped_pictures.len() as u64, "picture");
         anstream::eprintln!(
-            "{NOTE} {count} pictures beside other records were passed over, such as {}: --format picture reads pictures only",
+            "{NOTE} passed over {pictures} beside other records, such as {}: --format picture reads pictures only",
             first.display()
         );
     }

@@ -64,7 +64,7 @@ fn print_summary(summary: &PairsSummary) {
             "left out  {left_out} more pairs with records that have too many copies: raise --max-copies for them"
         );
     }
-    join::print_limited(summary.cut_short, "records");
+    join::print_limited(summary.cut_short, "records", "");
     let what = if summary.plan.reads_again() { "have the same shingles as" } else { "are equal to" };
     eprintln!("copies    {} records {what} an earlier one", show::count(summary.copies));
     join::print_work(summary.compared, summary.read_again, summary.index_bytes);

@@ -13,6 +13,11 @@ use nearset_jobs::run::{Progress, RunError};
 use nearset_records::{InputError, OutputError, output};
 pub use nearset_view::words::{bytes, count, percent, seconds};
 
+/// Returns how many things there are, of which one is called so.
+pub fn counted(number: u64, thing: &str) -> String {
+    format!("{} {thing}{}", count(number), if number == 1 { "" } else { "s" })
+}
+
 /// Returns whether standard output was closed by its reader, which is no failure. Another pipe that is closed is one: its output was asked for by name.
 pub fn is_broken_pipe(error: &anyhow::Error) -> bool {
     let is_broken = |cause: &io::Error| cause.kind() == io::ErrorKind::BrokenPipe;

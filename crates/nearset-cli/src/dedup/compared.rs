@@ -55,9 +55,10 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
         if let Some(path) = &args.decisions {
             let unknown = match summary.unknown_ids {
                 0 => String::new(),
+                1 => "; 1 of its ids is of no record that was compared".to_owned(),
                 unknown => format!("; {} of its ids are of no record that was compared", show::count(unknown)),
             };
-            eprintln!("decided   {} pairs as {} says{unknown}", show::count(decided), path.display());
+            eprintln!("decided   {} as {} says{unknown}", show::counted(decided, "pair"), path.display());
         }
         args.print_report(summary.report_seconds);
     }
@@ -109,7 +110,8 @@ fn print_summary(summary: &VerifiedDedupSummary, args: &Args) {
     if in_libraries > 0 && in_libraries == summary.counts.records - summary.counts.faulty {
         anstream::eprintln!("{ALARM}     every record is near one of a library: was this input added to it before?");
     }
-    join::print_limited(summary.cut_short, &format!("of those {kept}"));
+    let cure = if args.exhaustive { "" } else { "; --exhaustive compares them" };
+    join::print_limited(summary.cut_short, &format!("of those {kept}"), cure);
     if summary.is_mostly_short() && is_hidden_by_a_word(args) {
         let advice = match args.near.shingling() {
             Shingling::Words(_) => "--shingle chars:8 --near 0.6 sees such edits",

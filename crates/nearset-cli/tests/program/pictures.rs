@@ -191,7 +191,7 @@ fn content_tells_and_not_the_name() {
     shop.write("mixed/0a1b2c", scene(2, 80, 80, 0));
     shop.write("mixed/notes.md", "no picture");
     let ran = shop.ok("hash mixed -o hashes.jsonl");
-    assert!(ran.stderr().contains("1 files of no known format were passed over, such as mixed/notes.md"));
+    assert!(ran.stderr().contains("passed over 1 file of no known format, such as mixed/notes.md"));
     assert_eq!(ids(&shop.text("hashes.jsonl")), ["mixed/0a1b2c", "mixed/a.jpg"]);
     // A file that is named is meant.
     assert!(shop.run("hash mixed/notes.md").stderr().contains("mixed/notes.md: not a JPEG"));
@@ -203,7 +203,7 @@ fn pictures_beside_records_are_passed_over() {
     shop.write("corpus/a.jsonl", "{\"text\": \"some words that are here\"}\n");
     shop.write("corpus/figure.bmp", scene(1, 80, 80, 0));
     let ran = shop.ok("dedup corpus -o kept.jsonl");
-    assert!(ran.stderr().contains("1 pictures beside other records were passed over, such as corpus/figure.bmp"));
+    assert!(ran.stderr().contains("passed over 1 picture beside other records, such as corpus/figure.bmp"));
     assert_eq!(shop.text("kept.jsonl").lines().count(), 1);
     shop.ok("pairs corpus --format picture --metric hamming --near 31 -q");
     // Pictures are no texts, and the message says what to do.

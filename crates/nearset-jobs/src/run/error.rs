@@ -81,7 +81,10 @@ pub enum RunError {
     },
     #[error("{}: there is no such folder for temporary files", folder.display())]
     NoScratchFolder { folder: PathBuf },
-    #[error("none of {} records could be read, so nothing was written; the first: {first}", words::count(*records))]
+    #[error(
+        "{} could be read, so nothing was written; the first: {first}",
+        if *records == 1 { "not one record".to_owned() } else { format!("none of {} records", words::count(*records)) }
+    )]
     NothingReadable { records: u64, first: String },
     #[error("an input has changed while it was read twice: nothing was written; run it again when the file is at rest")]
     InputChanged,
