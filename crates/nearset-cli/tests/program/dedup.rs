@@ -1,6 +1,6 @@
 //! What is kept, whatever the threads and however the input is split.
 
-use crate::support::{Numbers, Workshop, corpus, jsonl, kept, words};
+use crate::support::{Numbers, Workshop, corpus, jsonl, kept, parquet, parquet_rows, words};
 
 #[test]
 fn near_duplicates_are_removed_and_the_rest_kept_byte_for_byte() {
@@ -293,4 +293,40 @@ fn what_is_not_where_it_is_looked_for_has_a_cure() {
     assert!(said.contains("none.jsonl: cannot be read") && said.contains("check the path"), "{said}");
     let said = shop.run("dedup in.jsonl -o out.jsonl --save none/seen.library").stderr();
     assert!(said.contains("none/seen.library: the folder none does not exist: create it first"), "{said}");
+}
+
+#[test]
+fn what_another_metric_has_annotated_does_not_stay() {
+    let shop = Workshop::new();
+    let (texts, _) = corpus(30);
+    shop.write("in.jsonl", jsonl(&texts));
+    let rows: String = texts.iter().enumerate().map(|(i, text)| format!("{i},{text}\n")).collect();
+    shop.write("in.csv", format!("id,text\n{rows}"));
+    parquet(&shop.path("in.parquet"), &texts);
+    for extension in ["jsonl", "csv", "parquet"] {
+        let dedup = |from: &str, to: &str, options: &str| {
+            shop.ok(&format!("dedup {from}.{extension} -o {to}.{extension} --annotate -q {options}"));
+        };
+        dedup("in", "one", "--near 0.5");
+        dedup("one", "two", "--no-verify --near 0.9 --force");
+        dedup("two", "three", "--metric edit --near 1 --force");
+        let lines = |name: &str| match extension {
+            "parquet" => parquet_rows(&shop.path(&format!("{name}.parquet"))),
+            _ => shop.text(&format!("{name}.{extension}")).lines().map(str::to_owned).collect(),
+        };
+        let (two, three) = (lines("two").concat(), lines("three").concat());
+        let similarities = lines("one").concat().matches("0.9").count();
+        assert!(similarities > 5 && two.matches("0.9").count() == 0, "{extension}: {two}");
+        for name in ["duplicate_of", "similarity", "hits"] {
+            assert!(extension == "csv" || two.contains(name), "{extension}: {two}");
+        }
+        if extension == "jsonl" {
+            assert!(three.contains("\"similarity\":null,\"hits\":null,\"distance\":"), "{three}");
+            assert!(!two.contains("\"duplicate_of\":\""), "{two}");
+        }
+    }
+    // What no annotation has added is left alone, whatever it is called.
+    shop.write("own.jsonl", "{\"text\": \"a b c d e f\", \"hits\": 7, \"distance\": 2}\n");
+    shop.ok("dedup own.jsonl -o kept.jsonl --annotate -q");
+    assert!(shop.text("kept.jsonl").contains("\"hits\": 7, \"distance\": 2,"), "{}", shop.text("kept.jsonl"));
 }

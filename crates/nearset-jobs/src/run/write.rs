@@ -17,6 +17,15 @@ use super::job::{Job, Verdict};
 use super::options::{OnError, RunOptions};
 use super::state::{Lengths, State};
 
+/// What `dedup` adds beside its mark, by one metric or another.
+const OF_DEDUP: [(&str, AddedKind); 5] = [
+    ("duplicate_of", AddedKind::Text),
+    ("similarity", AddedKind::Number),
+    ("containment", AddedKind::Number),
+    ("distance", AddedKind::Number),
+    ("hits", AddedKind::Integer),
+];
+
 /// How a run decides, and so what it can say about a record.
 #[derive(Debug, Clone)]
 pub(crate) enum Manner {
@@ -70,7 +79,12 @@ impl Manner {
             }
             Manner::Units { .. } => &[("repeated_share", AddedKind::Number), ("repeated_spans", AddedKind::Text)],
         };
-        fields.iter().map(|&(name, kind)| Added::new(name, kind)).collect()
+        let mut added: Vec<Added> = fields.iter().map(|&(name, kind)| Added::new(name, kind)).collect();
+        if added.first().is_some_and(|mark| mark.name == "near_duplicate") {
+            let is_other = |(name, _): &&(&str, AddedKind)| fields.iter().all(|(own, _)| own != name);
+            added.extend(OF_DEDUP.iter().filter(is_other).map(|&(name, kind)| Added::stale(name, kind)));
+        }
+        added
     }
 }
 

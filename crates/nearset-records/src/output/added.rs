@@ -21,6 +21,8 @@ pub struct Added {
     pub kind: AddedKind,
     /// Whether it is the record's own, which must be there.
     pub is_own: bool,
+    /// Whether it is one that another annotation has added: nothing is set to it, and where it is there it becomes null.
+    pub is_stale: bool,
 }
 
 /// What an added field holds.
@@ -40,13 +42,33 @@ pub enum AddedKind {
 impl Added {
     /// Returns a field of this name and kind.
     pub fn new(name: impl Into<String>, kind: AddedKind) -> Self {
-        Self { name: name.into(), kind, is_own: false }
+        Self { name: name.into(), kind, is_own: false, is_stale: false }
+    }
+
+    /// Returns a field that this annotation does not add, and that does not stay where another one has added it. These come last, and have no
+    /// values.
+    pub fn stale(name: impl Into<String>, kind: AddedKind) -> Self {
+        Self { is_stale: true, ..Self::new(name, kind) }
+    }
+
+    /// Returns how many values an annotation has.
+    pub(super) fn values(added: &[Added]) -> usize {
+        added.iter().filter(|added| !added.is_stale).count()
     }
 
     /// Returns the text of the records themselves, for [`super::AnyWriter::replace`].
     pub fn own_text(name: impl Into<String>) -> Self {
-        Self { name: name.into(), kind: AddedKind::Text, is_own: true }
+        Self { name: name.into(), kind: AddedKind::Text, is_own: true, is_stale: false }
     }
+}
+
+/// Leaves out stale columns that are not there, or that nearset has not added.
+pub(super) fn drop_absent(schema: &TypePtr, added: &mut Vec<Added>) {
+    let column = |name: &str| schema.get_fields().iter().find(|field| field.name() == name);
+    let annotated = added.first().is_some_and(|first| column(&first.name).is_some_and(|it| first.kind.is_kind_of(it)));
+    added.retain(|added| {
+        !added.is_stale || annotated && column(&added.name).is_some_and(|it| added.kind.is_kind_of(it))
+    });
 }
 
 /// Returns the schema with the columns behind its own, or in the place of those that an earlier run has added; and, by added column, the field whose
@@ -57,7 +79,7 @@ pub(super) fn extended(schema: &TypePtr, added: &[Added]) -> Result<(TypePtr, Ve
     let places: Vec<Option<usize>> = added.iter().map(place).collect();
     // The first one stands for the others, as in a record.
     let annotated = places.first().is_some_and(Option::is_some);
-    for (Added { name, kind, is_own }, place) in added.iter().zip(&places) {
+    for (Added { name, kind, is_own, .. }, place) in added.iter().zip(&places) {
         let (physical, logical) = match kind {
             AddedKind::Bool => (PhysicalType::BOOLEAN, None),
             AddedKind::Integer => (PhysicalType::INT64, None),

@@ -55,9 +55,12 @@ pub(super) fn json_object(
     };
     let place = |key: &[u8]| added.iter().position(|added| added.name.as_bytes() == key);
     let mark = |key: &[u8]| str::from_utf8(key).is_ok_and(|key| is_mark(key, added)).then_some(added.len());
-    let (marks, present): (Vec<Member>, Vec<Member>) = json::members(content, |key| place(key).or_else(|| mark(key)))?
-        .into_iter()
-        .partition(|found| found.name == added.len());
+    let (marks, mut present): (Vec<Member>, Vec<Member>) =
+        json::members(content, |key| place(key).or_else(|| mark(key)))?
+            .into_iter()
+            .partition(|found| found.name == added.len());
+    let is_ours = present.iter().rfind(|found| found.name == 0).is_some_and(|mark| mark.kind == Kind::Bool);
+    present.retain(|found| !added[found.name].is_stale || is_ours && fits(found, added));
     check_members(&marks, &present, added)?;
     let is_missing = |(place, added): (usize, &Added)| added.is_own && present.iter().all(|found| found.name != place);
     if let Some(missing) = added.iter().enumerate().position(is_missing) {
@@ -70,12 +73,13 @@ pub(super) fn json_object(
         let is_first = !std::mem::replace(&mut set[name], true);
         out.extend_from_slice(&record[at..if is_first { span.start } else { behind }]);
         if is_first {
-            json_value(values[name], out);
+            json_value(value_of(values, name), out);
         }
         at = span.end;
     }
     out.extend_from_slice(&body[at..]);
     let mut separator = if body.trim_ascii_end().ends_with(b"{") { "" } else { "," };
+    // Stale fields come last, and have no values.
     for ((Added { name, .. }, value), _) in added.iter().zip(values).zip(set).filter(|(_, set)| !set) {
         out.extend_from_slice(separator.as_bytes());
         separator = ",";
@@ -87,19 +91,27 @@ pub(super) fn json_object(
     Ok(())
 }
 
+/// Returns what a field is set to: one that is stale, to null.
+fn value_of<'v>(values: &[Value<'v>], field: usize) -> Value<'v> {
+    values.get(field).copied().unwrap_or(Value::Null)
+}
+
+/// Returns whether a value is of the kind that the field has.
+fn fits(member: &Member, added: &[Added]) -> bool {
+    match added[member.name].kind {
+        AddedKind::Bool => member.kind == Kind::Bool,
+        AddedKind::Integer | AddedKind::Number => member.kind == Kind::Number,
+        AddedKind::Text => member.kind == Kind::String,
+    }
+}
+
 /// Refuses values that no earlier run has written. Of equal keys the last one counts, as for every other reader.
 fn check_members(marks: &[Member], present: &[Member], added: &[Added]) -> Result<(), RecordFault> {
     let own = present.iter().rfind(|member| is_mark(&added[member.name].name, added));
     let annotated = own.into_iter().chain(marks).any(|mark| mark.kind == Kind::Bool);
-    let fits = |member: &Member| {
-        let fits = match added[member.name].kind {
-            AddedKind::Bool => member.kind == Kind::Bool,
-            AddedKind::Integer | AddedKind::Number => member.kind == Kind::Number,
-            AddedKind::Text => member.kind == Kind::String,
-        };
-        member.kind == Kind::Null || (annotated || added[member.name].is_own) && fits
-    };
-    match present.iter().find(|member| !fits(member)) {
+    let may_be_set =
+        |member: &Member| member.kind == Kind::Null || (annotated || added[member.name].is_own) && fits(member, added);
+    match present.iter().find(|member| !may_be_set(member)) {
         Some(member) => {
             let (field, found) = (added[member.name].name.clone(), member.kind.name());
             Err(RecordFault::FieldTaken { field, found })
@@ -141,17 +153,20 @@ impl Columns {
         let place = |added: &Added| columns.iter().position(|column| *column == added.name);
         let places: Vec<Option<usize>> = added.iter().map(place).collect();
         let marks: Vec<usize> = (0..columns.len()).filter(|&column| is_mark(&columns[column], added)).collect();
-        let is_taken = |(place, added): (&Option<usize>, &Added)| place.is_some() && !added.is_own;
+        let is_taken = |(place, added): (&Option<usize>, &Added)| place.is_some() && !added.is_own && !added.is_stale;
         if let (true, Some(taken)) = (marks.is_empty(), places.iter().zip(added).position(is_taken)) {
-            return Err(RecordFault::FieldTaken { field: added[taken].name.clone(), found: "other values" });
+            return Err(RecordFault::FieldTaken { field: added[taken].name.clone(), found: "a column" });
         }
         let cell = |(i, column): (usize, &String)| match added.iter().position(|added| added.name == *column) {
+            // Without the mark of such annotations the column is the table's own.
+            Some(field) if added[field].is_stale && places[0].is_none() => Cell::Kept,
             Some(field) if places[field] == Some(i) => Cell::Set(field),
+            Some(field) if added[field].is_stale => Cell::Kept,
             Some(field) if added[field].is_own => Cell::Kept,
             Some(_) => Cell::Dropped,
             None => Cell::Kept,
         };
-        let new = (0..added.len()).filter(|&field| places[field].is_none()).collect();
+        let new = (0..Added::values(added)).filter(|&field| places[field].is_none()).collect();
         Ok(Self { own: columns.iter().enumerate().map(cell).collect(), new, marks })
     }
 
@@ -185,17 +200,22 @@ impl Columns {
     ) -> Result<(), RecordFault> {
         let annotated = self.is_annotated(record, delimiter);
         self.write(record, delimiter, out, |set, own, out| {
-            let text = own.map(String::from_utf8_lossy).unwrap_or_default();
+            let raw = own.unwrap_or_default();
+            let text = String::from_utf8_lossy(raw);
             let text = text.trim_matches('"');
             let fits = match added[set].kind {
                 AddedKind::Bool => is_bool(text),
                 AddedKind::Integer | AddedKind::Number => text.parse::<f64>().is_ok(),
                 AddedKind::Text => true,
             };
+            if added[set].is_stale && !(annotated && fits) {
+                out.extend_from_slice(raw);
+                return Ok(());
+            }
             if !(text.is_empty() || (annotated || added[set].is_own) && fits) {
                 return Err(RecordFault::FieldTaken { field: added[set].name.clone(), found: "another kind of value" });
             }
-            cell(values[set], delimiter, out);
+            cell(value_of(values, set), delimiter, out);
             Ok(())
         })
     }

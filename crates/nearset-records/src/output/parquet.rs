@@ -19,7 +19,7 @@ use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::types::TypePtr;
 
-use super::added::{Column, extended};
+use super::added::{Column, drop_absent, extended};
 use super::{Added, OutputFile, OutputOptions, Value};
 use crate::error::{InputError, OutputError};
 use crate::format::{Compression, Format};
@@ -42,6 +42,8 @@ pub struct ParquetWriter {
     schema: TypePtr,
     /// Columns that annotating adds, and whose place each takes: by leaf column of the sources, or behind them.
     added: Vec<(Column, Option<usize>)>,
+    /// How many of them have values; the others become null.
+    values: usize,
     /// Whether the texts themselves are written anew.
     replaces_text: bool,
     current: Current,
@@ -66,7 +68,7 @@ impl ParquetWriter {
     pub fn create(
         path: &Path,
         sources: impl Into<Arc<[Source]>>,
-        added: Vec<Added>,
+        mut added: Vec<Added>,
         options: &OutputOptions,
     ) -> Result<Self, OutputError> {
         let sources: Arc<[Source]> = sources.into();
@@ -84,6 +86,8 @@ impl ParquetWriter {
         let file = open_parquet(first)?;
         let described = file.metadata().file_metadata().schema_descr();
         let schema = described.root_schema_ptr();
+        drop_absent(&schema, &mut added);
+        let values = Added::values(&added);
         let (extended, fields) =
             extended(&schema, &added).map_err(|cause| unsupported(format!("{}: {cause}", first.name)))?;
         // A field whose place is taken is one column, so its root is no other's.
@@ -97,7 +101,7 @@ impl ParquetWriter {
         let out = OutputFile::create(path, &options)?;
         let writer = SerializedFileWriter::new(out, extended, properties).map_err(|cause| writing(path, cause))?;
         let current = Current { index: 0, file, group: 0, keep: Vec::new() };
-        Ok(Self { path: path.to_owned(), sources, first: 0, writer, schema, added, replaces_text, current })
+        Ok(Self { path: path.to_owned(), sources, first: 0, writer, schema, added, values, replaces_text, current })
     }
 
     /// Says that the first source is number `first` in decisions.
@@ -107,7 +111,7 @@ impl ParquetWriter {
 
     /// Keeps the next row of a source as it is; added columns are null, and so is a text that would be written anew.
     pub(super) fn pass_through(&mut self, source: usize) -> Result<(), OutputError> {
-        let values = vec![Value::Null; self.added.len()];
+        let values = vec![Value::Null; self.values];
         self.decide(source, Some(&values))
     }
 
@@ -138,7 +142,8 @@ impl ParquetWriter {
         };
         self.current.keep.push(kept.is_some());
         if let Some(values) = kept {
-            assert_eq!(values.len(), self.added.len(), "a value for each added column");
+            assert_eq!(values.len(), self.values, "a value for each added column");
+            let values = values.iter().chain(std::iter::repeat(&Value::Null));
             self.added.iter_mut().zip(values).for_each(|((column, _), &value)| column.push(value));
         }
         if self.current.keep.len() == rows {

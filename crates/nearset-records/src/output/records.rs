@@ -212,7 +212,7 @@ impl RecordWriter {
     /// If there is no record `i`, or there are more or fewer values than names.
     pub fn annotate(&mut self, batch: &Batch, i: usize, values: &[Value<'_>]) -> Result<(), OutputError> {
         let batch = batch.written();
-        assert_eq!(values.len(), self.added.len(), "a value for each added field");
+        assert_eq!(values.len(), Added::values(&self.added), "a value for each added field");
         if batch.format().layout().written_as().is_some() {
             return self.write_document(batch, i, None, values);
         }
@@ -234,7 +234,7 @@ impl RecordWriter {
         if !is_added || batch.format().layout().written_as().is_some() {
             return self.copy(batch, i);
         }
-        let nulls = vec![Value::Null; self.added.len()];
+        let nulls = vec![Value::Null; Added::values(&self.added)];
         match self.annotate(batch, i, &nulls) {
             // It is no object, or no row; the line before it is closed.
             Err(OutputError::Record(_)) => self.out.write(batch.raw(i)),
