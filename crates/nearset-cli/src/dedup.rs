@@ -70,7 +70,7 @@ Exit codes: 0 done, 1 failed (no output appears), 2 wrong command line.";
 ///
 /// With --unit, parts of texts are cut out rather than records: those whose words were there before in the same order.
 #[derive(clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, group = clap::ArgGroup::new("end").required(true).args(["output", "dry_run"]))]
 pub struct Args {
     #[command(flatten)]
     input: Input,
@@ -78,7 +78,7 @@ pub struct Args {
     /// Where kept records go, in the format of the input and compressed by its extension (.gz, .zst, .bz2, .xz). A folder, or a name that
     /// ends in /, has one file per input, each with its input's name and compression. - is standard output; pipes and devices are written
     /// through, and take no --force. An object such as s3://BUCKET/KEY appears when all of it was sent; such a run can't be resumed
-    #[arg(short, long, value_name = "OUT", required_unless_present = "dry_run")]
+    #[arg(short, long, value_name = "OUT")]
     output: Option<PathBuf>,
 
     #[command(flatten)]

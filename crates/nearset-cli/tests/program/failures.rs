@@ -348,6 +348,7 @@ fn cures_say_what_helps_and_not_what_leaves_out_everything() {
         ("dedup in.jsonl --dry-run --against evals.nearset", 1, "`nearset decontaminate --against` looks for"),
         ("query evals.nearset in.jsonl", 1, "`nearset decontaminate --against` looks for"),
         ("decontaminate in.jsonl --dry-run", 2, "--against <SET>"),
+        ("dedup in.jsonl", 2, "<--output <OUT>|--dry-run>"),
         ("dedup wide.jsonl --dry-run", 1, "convert the file to UTF-8"),
     ] {
         let ran = shop.run(arguments);
