@@ -8,8 +8,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
-use nearset::{JoinSpec, MetricName};
 use nearset::plan::Request;
+use nearset::{JoinSpec, MetricName};
 use nearset_jobs::join::{Keep, TextMeasure};
 use nearset_jobs::library::is_library;
 use nearset_jobs::run::{RunError, RunOptions};
