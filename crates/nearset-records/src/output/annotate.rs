@@ -155,7 +155,7 @@ impl Columns {
         let marks: Vec<usize> = (0..columns.len()).filter(|&column| is_mark(&columns[column], added)).collect();
         let is_taken = |(place, added): (&Option<usize>, &Added)| place.is_some() && !added.is_own && !added.is_stale;
         if let (true, Some(taken)) = (marks.is_empty(), places.iter().zip(added).position(is_taken)) {
-            return Err(RecordFault::FieldTaken { field: added[taken].name.clone(), found: "a column" });
+            return Err(RecordFault::FieldTaken { field: added[taken].name.clone(), found: "other values" });
         }
         let cell = |(i, column): (usize, &String)| match added.iter().position(|added| added.name == *column) {
             // Without the mark of such annotations the column is the table's own.

@@ -317,7 +317,8 @@ pub(super) fn check_format(path: &Path, added: &[Added], input: Format, name: &s
     let wanted = layout.written_as().unwrap_or(input);
     if let Some(output) = named.filter(|&output| output != wanted) {
         return unsupported(format!(
-            "named as {output}, but {name} is {input} and records come out as they went in: name it as {wanted}"
+            "named as {output}, but {name} is {input} and records come out as they went in: name it .{}",
+            wanted.layout().extensions().first().unwrap_or(&wanted.layout().name())
         ));
     }
     if layout.counts_first() && packed == Compression::Npz {

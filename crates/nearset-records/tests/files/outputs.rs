@@ -232,7 +232,7 @@ fn formats_are_not_converted_but_for_files_that_are_documents() {
     let folder = Folder::new();
     let jsonl = read(&folder.write("in.jsonl", corpus(1)), &text_fields());
     let mut writer = RecordWriter::create(&folder.path("out.csv"), Vec::new(), &OutputOptions::default()).unwrap();
-    assert!(writer.begin(&jsonl[0]).unwrap_err().to_string().contains("name it as jsonl"));
+    assert!(writer.begin(&jsonl[0]).unwrap_err().to_string().contains("name it .jsonl"));
 
     let document = folder.write("doc.txt", "say \"hi\"\n\u{1}é");
     let (documents, _) = batches(&sources(&[&document], Some(Format::TextFile)), &ReadOptions::new(text_fields()));
