@@ -325,8 +325,13 @@ fn what_another_metric_has_annotated_does_not_stay() {
             assert!(!two.contains("\"duplicate_of\":\""), "{two}");
         }
     }
-    // What no annotation has added is left alone, whatever it is called.
+    // What no annotation has added is left alone, whatever it is called, and however often it is annotated.
     shop.write("own.jsonl", "{\"text\": \"a b c d e f\", \"hits\": 7, \"distance\": 2}\n");
     shop.ok("dedup own.jsonl -o kept.jsonl --annotate -q");
-    assert!(shop.text("kept.jsonl").contains("\"hits\": 7, \"distance\": 2,"), "{}", shop.text("kept.jsonl"));
+    shop.ok("dedup kept.jsonl -o again.jsonl --annotate -q");
+    assert!(shop.text("again.jsonl").contains("\"hits\": 7, \"distance\": 2,"), "{}", shop.text("again.jsonl"));
+    shop.write("own.csv", "text,hits,distance\na b c d e f,7,2\n");
+    shop.ok("dedup own.csv -o kept.csv --annotate -q");
+    shop.ok("dedup kept.csv -o again.csv --annotate -q");
+    assert!(shop.text("again.csv").contains("a b c d e f,7,2,"), "{}", shop.text("again.csv"));
 }

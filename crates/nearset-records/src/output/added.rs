@@ -1,6 +1,7 @@
 //! Columns that annotating adds to a Parquet file: collected row by row, written a row group at a time.
 
 use std::io::Write;
+use std::ops::Range;
 use std::sync::Arc;
 
 use parquet::basic::{LogicalType, Repetition, Type as PhysicalType};
@@ -62,13 +63,21 @@ impl Added {
     }
 }
 
+/// Returns the columns that annotations have appended: the mark, and those behind it as long as they are called as added ones are.
+pub(super) fn appended<'c>(columns: impl Iterator<Item = &'c str> + Clone, added: &[Added]) -> Range<usize> {
+    let is_added = |column: &&str| added.iter().any(|added| added.name == **column);
+    let mark = added.first().and_then(|mark| columns.clone().position(|column| column == mark.name));
+    mark.map_or(0..0, |mark| mark..mark + columns.skip(mark).take_while(is_added).count())
+}
+
 /// Leaves out stale columns that are not there, or that nearset has not added.
 pub(super) fn drop_absent(schema: &TypePtr, added: &mut Vec<Added>) {
-    let column = |name: &str| schema.get_fields().iter().find(|field| field.name() == name);
-    let annotated = added.first().is_some_and(|first| column(&first.name).is_some_and(|it| first.kind.is_kind_of(it)));
-    added.retain(|added| {
-        !added.is_stale || annotated && column(&added.name).is_some_and(|it| added.kind.is_kind_of(it))
-    });
+    let fields = schema.get_fields();
+    let appended = &fields[appended(fields.iter().map(|field| field.name()), added)];
+    let annotated = added.first().zip(appended.first()).is_some_and(|(mark, column)| mark.kind.is_kind_of(column));
+    let is_appended =
+        |added: &Added| appended.iter().any(|column| column.name() == added.name && added.kind.is_kind_of(column));
+    added.retain(|added| !added.is_stale || annotated && is_appended(added));
 }
 
 /// Returns the schema with the columns behind its own, or in the place of those that an earlier run has added; and, by added column, the field whose

@@ -5,10 +5,11 @@
 //! Invariant: what a record that nearset has not annotated has under one of these names is not overwritten. Such a record is known by its
 //! [`MARKS`]: one of them is true or false in every record that was annotated. A record without a mark that has a value under an added
 //! name, or one of another kind, has a field of its own by that name and is refused. A null, or an empty cell, may be set either way.
+//! What another annotation has added is emptied only where it stands behind the mark with nothing else between, as annotations append it.
 
 use std::io::Write;
 
-use super::{Added, AddedKind};
+use super::added::{Added, AddedKind, appended};
 use crate::error::RecordFault;
 use crate::extract::json::{self, Kind, Member};
 use crate::extract::{Cells, strip_line_end};
@@ -59,8 +60,14 @@ pub(super) fn json_object(
         json::members(content, |key| place(key).or_else(|| mark(key)))?
             .into_iter()
             .partition(|found| found.name == added.len());
-    let is_ours = present.iter().rfind(|found| found.name == 0).is_some_and(|mark| mark.kind == Kind::Bool);
-    present.retain(|found| !added[found.name].is_stale || is_ours && fits(found, added));
+    let mut end = present.iter().rfind(|found| found.name == 0 && found.kind == Kind::Bool).map(|mark| mark.span.end);
+    present.retain(|found| {
+        let is_appended = end == Some(found.behind);
+        if is_appended {
+            end = Some(found.span.end);
+        }
+        !added[found.name].is_stale || is_appended && fits(found, added)
+    });
     check_members(&marks, &present, added)?;
     let is_missing = |(place, added): (usize, &Added)| added.is_own && present.iter().all(|found| found.name != place);
     if let Some(missing) = added.iter().enumerate().position(is_missing) {
@@ -157,9 +164,9 @@ impl Columns {
         if let (true, Some(taken)) = (marks.is_empty(), places.iter().zip(added).position(is_taken)) {
             return Err(RecordFault::FieldTaken { field: added[taken].name.clone(), found: "other values" });
         }
+        let appended = appended(columns.iter().map(String::as_str), added);
         let cell = |(i, column): (usize, &String)| match added.iter().position(|added| added.name == *column) {
-            // Without the mark of such annotations the column is the table's own.
-            Some(field) if added[field].is_stale && places[0].is_none() => Cell::Kept,
+            Some(field) if added[field].is_stale && !appended.contains(&i) => Cell::Kept,
             Some(field) if places[field] == Some(i) => Cell::Set(field),
             Some(field) if added[field].is_stale => Cell::Kept,
             Some(field) if added[field].is_own => Cell::Kept,
