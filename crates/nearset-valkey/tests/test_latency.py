@@ -67,14 +67,14 @@ def test_no_command_on_large_filters_holds_the_server(start: Callable[..., Serve
     client = server.client()
     asker = Asker(server)
     asker.end()
-    held: dict[str, list[float]] = {}
+    held: dict[str, float] = {}
 
     def run(name: str, *words: object) -> object:
         before = main_thread(server)
         reply = client.execute_command(*words)
         # What a command leaves to be done comes right after it.
         client.ping()
-        held.setdefault(name, []).append(main_thread(server) - before)
+        held[name] = max(held.get(name, 0), main_thread(server) - before)
         return reply
 
     for round in range(3):
@@ -94,8 +94,8 @@ def test_no_command_on_large_filters_holds_the_server(start: Callable[..., Serve
         run("hits", "NEAR.HITS", "all", texts(1)[0])
         for key in ("a", "b", "copy", "all"):
             run("delete", "DEL", key)
-    # A tenth of a second and more for 50 MB where any of these is done in place, every time; what else the machine does shows now and then.
-    assert all(min(seconds) < 0.010 for seconds in held.values()), list(held.items())
+    # A tenth of a second and more for 50 MB where any of these is done in place.
+    assert all(seconds < 0.010 for seconds in held.values()), list(held.items())
 
 
 def test_questions_are_answered_while_large_filters_are_handled(start: Callable[..., Server]) -> None:
