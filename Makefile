@@ -2,6 +2,8 @@
 
 .PHONY: test quick check serve bench characterise bench-peers bench-held-out bench-index bench-pairs bench-hamming
 
+# The program that `cargo test` builds, so that the scripts after it need not build another.
+test: export NEARSET := $(or $(CARGO_TARGET_DIR),$(CURDIR)/target)/debug/nearset
 test: check
 	cargo test --workspace --exclude nearset-valkey --quiet
 	crates/nearset-cli/test.sh
@@ -16,9 +18,7 @@ test: check
 quick:
 	cargo fmt --all --check
 	cargo clippy $(QUICK) --all-targets --quiet -- -D warnings
-	cargo test $(QUICK) --lib --bins --quiet
-	cargo test --package nearset-records --test files --quiet
-	cargo test --package nearset-cli --test docs --test program --quiet -- --skip killed --skip unfinished --skip resumed --skip ctrl_c
+	cargo test $(QUICK) --lib --bins --test files --test docs --test program --quiet -- --skip killed --skip unfinished --skip resumed --skip ctrl_c
 
 QUICK = --package nearset-theory --package nearset --package nearset-view --package nearset-pictures --package nearset-records --package nearset-jobs --package nearset-cli
 

@@ -16,6 +16,14 @@ environment() {
   PATH="$venv/bin:$PATH"
 }
 
+# program: the program whose answers are tested. `make test` says which it has built; by itself, a script builds it, with the features of fewer packages.
+program() {
+  if [ -z "${NEARSET:-}" ]; then
+    (cd "$root" && cargo build --quiet --package nearset-cli)
+    export NEARSET=$target/debug/nearset
+  fi
+}
+
 # mutated: files with changed fields and right checksums, made once a test run, for tests of what reads files.
 mutated() {
   export NEARSET_MUTATED=$target/mutated

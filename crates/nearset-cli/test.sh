@@ -9,9 +9,7 @@ if ! command -v chromium >/dev/null && ! install chromium; then
   exit 0
 fi
 environment browser tests/browser/requirements.txt
-# `cargo test` has built it before.
-cargo build --quiet --package nearset-cli
-export NEARSET=$target/debug/nearset
+program
 cd tests/browser
 export PYTHONDONTWRITEBYTECODE=1
 if [ "${1:-}" = screenshots ]; then

@@ -17,9 +17,8 @@ rm -rf "$work/wheels"
 maturin build --quiet --profile dev --out "$work/wheels" --interpreter "$work/venv/bin/python"
 pip install --quiet --disable-pip-version-check --force-reinstall --no-deps "$work"/wheels/*.whl
 
-# What `dedup` must agree with; `cargo test` has built it before.
-cargo build --quiet --package nearset-cli
-export NEARSET=$target/debug/nearset
+# What `dedup` must agree with.
+program
 mutated
 
 # What `nearset.valkey` is tested with; the module's own test.sh has built it before, and installed what that takes.

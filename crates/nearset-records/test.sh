@@ -16,8 +16,7 @@ if command -v npm >/dev/null; then
 else
   echo "stores: there is no npm, and az:// is not tested: install npm" >&2
 fi
-# `cargo test` has built it before.
-cargo build --quiet --package nearset-cli
-export NEARSET=$target/debug/nearset PYTHONDONTWRITEBYTECODE=1
+program
+export PYTHONDONTWRITEBYTECODE=1
 cd tests/stores
 python -m unittest "$@"

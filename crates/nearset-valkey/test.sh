@@ -10,10 +10,10 @@ environment valkey tests/requirements.txt
 
 echo "valkey: building the module"
 cargo clippy --quiet --package nearset-valkey -- -D warnings
-cargo build --quiet --package nearset-valkey --package nearset-cli
+cargo build --quiet --package nearset-valkey
 export NEAR_MODULE=$target/debug/libnearset_valkey.so
 # Whose files the module must read and write.
-export NEARSET=$target/debug/nearset
+program
 mutated
 
 python -m pytest --quiet -p no:cacheprovider -o tmp_path_retention_policy=failed "$@" tests
