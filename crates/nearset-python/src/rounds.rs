@@ -1,4 +1,4 @@
-//! A compared dedup in rounds, for what brings texts together by their keys: `nearset.spark`.
+//! A compared dedup in rounds, for what brings texts together by their keys: `nearset.spark` and `nearset.datatrove`.
 
 use nearset::index::CommonShingles;
 use nearset::{BitString, Metric};

@@ -2,6 +2,7 @@
 
 import json
 import os
+import random
 import shutil
 import socket
 import subprocess
@@ -48,6 +49,25 @@ def kept_by_program(run, tmp_path, lines, *arguments):
     source.write_text("".join(json.dumps({"id": i, "text": text}) + "\n" for i, text in enumerate(lines)))
     run("dedup", source, "-o", out, "--force", "--quiet", *arguments)
     return [json.loads(line)["id"] for line in out.read_text().splitlines()]
+
+
+def corpus():
+    """Families with edits, a chain, pages of a template, pages of common clauses, copies of what goes, short and empty texts."""
+    rng = random.Random(5)
+    texts = ["", "", " ", "!", "!", "one two", "One two."]
+    for _ in range(300):
+        words = [f"f{rng.randrange(3)}x{i}" for i in range(80)] if rng.random() < 0.2 else [f"f0x{i}" for i in range(80)]
+        for _ in range(rng.randrange(7)):
+            words[rng.randrange(80)] = f"z{rng.randrange(10**6)}"
+        texts.append(" ".join(words))
+    texts += [" ".join(f"c{i}" for i in range(2 * j, 2 * j + 60)) for j in range(150)]
+    template = [f"t{i}" for i in range(150)]
+    texts += [" ".join(template + [f"p{rng.randrange(10**6)}" for _ in range(rng.choice([3, 8, 15, 40]))]) for _ in range(200)]
+    clauses = [[f"k{clause}w{i}" for i in range(20)] for clause in range(16)]
+    texts += [" ".join(word for clause in sorted(rng.sample(range(16), 13)) for word in clauses[clause]) for _ in range(150)]
+    rng.shuffle(texts)
+    texts += rng.sample(texts, 150)
+    return texts
 
 
 @pytest.fixture(scope="session")

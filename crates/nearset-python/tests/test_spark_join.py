@@ -2,7 +2,6 @@
 
 import json
 import os
-import random
 import subprocess
 import sys
 
@@ -10,7 +9,7 @@ import nearset
 import numpy as np
 import pyarrow as pa
 import pytest
-from conftest import LICENCES, standalone_cluster
+from conftest import LICENCES, corpus, standalone_cluster
 from pyspark import TaskContext
 from pyspark.sql import functions as F
 
@@ -53,25 +52,6 @@ def by_program(run, tmp_path, texts, *arguments):
 
 def annotated(df, **options):
     return answers(nearset.spark.dedup(df, id="id", annotate=True, **options))
-
-
-def corpus():
-    """Families with edits, a chain, pages of a template, pages of common clauses, copies of what goes, short and empty texts."""
-    rng = random.Random(5)
-    texts = ["", "", " ", "!", "!", "one two", "One two."]
-    for _ in range(300):
-        words = [f"f{rng.randrange(3)}x{i}" for i in range(80)] if rng.random() < 0.2 else [f"f0x{i}" for i in range(80)]
-        for _ in range(rng.randrange(7)):
-            words[rng.randrange(80)] = f"z{rng.randrange(10**6)}"
-        texts.append(" ".join(words))
-    texts += [" ".join(f"c{i}" for i in range(2 * j, 2 * j + 60)) for j in range(150)]
-    template = [f"t{i}" for i in range(150)]
-    texts += [" ".join(template + [f"p{rng.randrange(10**6)}" for _ in range(rng.choice([3, 8, 15, 40]))]) for _ in range(200)]
-    clauses = [[f"k{clause}w{i}" for i in range(20)] for clause in range(16)]
-    texts += [" ".join(word for clause in sorted(rng.sample(range(16), 13)) for word in clauses[clause]) for _ in range(150)]
-    rng.shuffle(texts)
-    texts += rng.sample(texts, 150)
-    return texts
 
 
 @pytest.fixture(scope="module")

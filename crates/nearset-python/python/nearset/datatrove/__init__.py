@@ -1,9 +1,10 @@
 """Near-duplicates in datatrove's pipelines, with its executors: local, Slurm, Ray.
 
-Two steps, in two executors over the same reader and number of tasks, of which the second depends on the first:
-`BuildFilters` writes one filter a task, and `NearDedup` drops each document that is near an earlier one, by a filter that
-starts as the OR of those of the tasks before. Documents come in the order of the tasks' ranks; what is kept is what
-`nearset dedup --no-verify` keeps of them in that order, for any number of workers: a filter decides, and compares nothing.
+Four stages, each an executor of its own that depends on the one before: `DedupSignatures`, `DedupBuckets`, `DedupClusters` and `DedupFilter`. Texts
+are compared before a document is dropped, and the one it is near is named, as by `nearset dedup`, for any number of tasks. Documents come in the
+order of the tasks' ranks.
+
+`BuildFilters` and `NearDedup` are two stages that compare nothing: a filter decides, as by `nearset dedup --no-verify`.
 
 `Decontaminate` drops documents that hold items of a benchmark, or cuts the items out, in one step and each document alone.
 
@@ -29,8 +30,9 @@ from datatrove.utils.typeshelper import StatHints
 from nearset._core import Benchmark, NearFilter, Request
 from nearset._decontaminate import Finding, decontaminate
 from nearset._parts import as_list, as_wanted, check_room, check_same, merge_all
+from nearset.datatrove._dedup import DedupBuckets, DedupClusters, DedupFilter, DedupSignatures
 
-__all__ = ["BuildFilters", "Decontaminate", "NearDedup"]
+__all__ = ["BuildFilters", "Decontaminate", "DedupBuckets", "DedupClusters", "DedupFilter", "DedupSignatures", "NearDedup"]
 
 _BATCH = 1024
 

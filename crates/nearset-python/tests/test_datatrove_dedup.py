@@ -1,0 +1,167 @@
+"""The compared dedup of `nearset.datatrove`, in pipelines as datatrove's users run them: what one run says of the documents in their order."""
+
+import gzip
+import json
+from itertools import chain
+
+import nearset
+import pytest
+from conftest import corpus
+from datatrove.executor import LocalPipelineExecutor
+from datatrove.io import get_datafolder
+from datatrove.pipeline.readers import JsonlReader
+from datatrove.pipeline.writers import JsonlWriter
+
+from nearset.datatrove import DedupBuckets, DedupClusters, DedupFilter, DedupSignatures, _rounds, _store
+
+
+def shards(folder, texts, count):
+    """Texts in files, in turn as datatrove deals files out: with as many tasks, the order of the tasks is that of the texts."""
+    folder.mkdir()
+    size = -(-len(texts) // count)
+    for i in range(count):
+        lines = [json.dumps({"id": f"d{j}", "text": texts[j]}) for j in range(i * size, min(len(texts), (i + 1) * size))]
+        (folder / f"{i:03}.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def written(folder):
+    """The records that the tasks have written, in the order of their ranks."""
+    found = []
+    for path in sorted(folder.glob("*.jsonl.gz")):
+        with gzip.open(path, "rt", encoding="utf-8") as lines:
+            found += map(json.loads, lines)
+    return found
+
+
+def stages(tmp_path, source, tasks, near=None, *, bucket_tasks=3, work=None, **options):
+    """The four stages over the files of a folder, of which the last is run with those before."""
+    work = str(tmp_path / "work") if work is None else work
+
+    def executor(name, pipeline, tasks, depends=None):
+        return LocalPipelineExecutor(pipeline, tasks=tasks, workers=2, logging_dir=str(tmp_path / "logs" / name), depends=depends)
+
+    def read():
+        return JsonlReader(str(source))
+
+    first = executor("1", [read(), DedupSignatures(work, read(), near)], tasks)
+    second = executor("2", [DedupBuckets(work)], bucket_tasks, first)
+    third = executor("3", [DedupClusters(work)], 1, second)
+    dropped = JsonlWriter(str(tmp_path / "dropped"))
+    steps = [read(), DedupFilter(work, exclusion_writer=dropped, **options), JsonlWriter(str(tmp_path / "out"))]
+    return executor("4", steps, tasks, third)
+
+
+def answers(tmp_path):
+    """What became of each document."""
+    said = {record["id"]: (None, None) for record in written(tmp_path / "out")}
+    for record in written(tmp_path / "dropped"):
+        assert record["metadata"]["filter_reason"] == "near" and record["id"] not in said
+        said[record["id"]] = (record["metadata"]["duplicate_of"], record["metadata"]["similarity"])
+    return said
+
+
+def in_memory(texts, near=None):
+    """The same in one process. Readers leave out empty documents."""
+    kept, matches = nearset.dedup(texts, near, return_matches=True)
+    said = {f"d{i}": (None, None) for i in kept.tolist() if texts[i]}
+    return {**said, **{f"d{i}": (f"d{of}", near) for i, of, near in zip(*(column.tolist() for column in matches))}}
+
+
+def by_program(run, tmp_path, texts, *arguments):
+    """The same by `nearset dedup --annotate`."""
+    source, out = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
+    source.write_text("".join(json.dumps({"id": f"d{i}", "text": text}) + "\n" for i, text in enumerate(texts) if text))
+    run("dedup", source, "-o", out, "--force", "--quiet", "--annotate", "--id-field", "id", *arguments)
+    return {record["id"]: (record["duplicate_of"], record["similarity"]) for record in map(json.loads, out.read_text().splitlines())}
+
+
+@pytest.mark.parametrize(
+    ("tasks", "wanted", "arguments"),
+    [
+        (1, {}, []),
+        (4, {"near": 0.6, "seed": 7, "shingling": "words:3"}, ["--near", "0.6", "--seed", "7", "--shingle", "words:3"]),
+        (5, {"seed": bytes(range(16))}, ["--seed", bytes(range(16)).hex()]),
+    ],
+)
+def test_it_says_what_the_program_says(texts, nearset_program, tmp_path, tasks, wanted, arguments):
+    shards(tmp_path / "in", texts, tasks)
+    stages(tmp_path, tmp_path / "in", tasks, nearset.Request(**wanted)).run()
+    expected = by_program(nearset_program, tmp_path, texts, *arguments)
+    assert 100 < sum(of is not None for of, _ in expected.values()) < len(texts)
+    assert answers(tmp_path) == expected
+    assert [record["id"] for record in written(tmp_path / "out")] == [f"d{i}" for i, text in enumerate(texts) if text and expected[f"d{i}"][0] is None]
+
+
+@pytest.mark.parametrize("few", [_rounds.FEW, 0], ids=["as it is", "all rounds"])
+def test_families_chains_templates_and_copies_are_decided_on_as_in_one_pass(tmp_path, monkeypatch, few):
+    monkeypatch.setattr(_rounds, "FEW", few)
+    monkeypatch.setattr(_rounds, "ROUNDS", 4)
+    # Texts that are held at a time are fewer than a bucket has.
+    monkeypatch.setattr(_store, "TEXT_BYTES", 20_000)
+    texts = corpus()
+    shards(tmp_path / "in", texts, 3)
+    stages(tmp_path, tmp_path / "in", 3).run()
+    assert answers(tmp_path) == in_memory(texts)
+
+
+def test_more_tasks_than_files_and_than_parts(texts, tmp_path):
+    shards(tmp_path / "in", texts[:200], 2)
+    stages(tmp_path, tmp_path / "in", 5, bucket_tasks=300).run()
+    assert answers(tmp_path) == in_memory(texts[:200])
+
+
+def test_kept_documents_tell_how_many_went_for_them(texts, tmp_path):
+    shards(tmp_path / "in", texts, 2)
+    stages(tmp_path, tmp_path / "in", 2, copies=True).run()
+    _, matches = nearset.dedup(texts, return_matches=True)
+    counted = {record["id"]: record["metadata"]["copies"] for record in written(tmp_path / "out")}
+    of = [f"d{i}" for i in matches.near.tolist()]
+    assert counted == {id: of.count(id) for id in counted} and sum(counted.values()) == len(of) > 100
+
+
+def test_the_folder_may_be_of_any_filesystem(texts, tmp_path):
+    """One without names to map: what is read of it comes by ranges."""
+    work = get_datafolder("memory://nearset-work")
+    assert not work.is_local()
+    shards(tmp_path / "in", texts[:300], 2)
+    read = JsonlReader(str(tmp_path / "in"))
+    for rank in range(2):
+        DedupSignatures(work, JsonlReader(str(tmp_path / "in"))).run(read.run(None, rank, 2), rank, 2)
+    DedupBuckets(work).run()
+    DedupClusters(work).run()
+    kept = chain.from_iterable(DedupFilter(work).run(read.run(None, rank, 2), rank, 2) for rank in range(2))
+    assert [document.id for document in kept] == [f"d{i}" for i in nearset.dedup(texts[:300]).tolist() if texts[i]]
+
+
+def test_other_documents_or_tasks_than_before_fail(texts, tmp_path):
+    source, work = tmp_path / "in", str(tmp_path / "work")
+    shards(source, texts[:200], 2)
+    stages(tmp_path, source, 2).run()
+
+    def last(tasks=2, **options):
+        return [list(DedupFilter(work).run(JsonlReader(str(source), **options).run(None, rank, tasks), rank, tasks)) for rank in range(tasks)]
+
+    assert sum(map(len, last())) == len(nearset.dedup(texts[:200]))
+    with pytest.raises(ValueError, match="1 tasks, and signatures of 2: the first and the last stage have the same reader"):
+        last(1)
+    with pytest.raises(RuntimeError, match="task 0 has other documents now than when its signatures were written"):
+        last(limit=50)
+    changed = (source / "001.jsonl").read_text().replace("copyright", "copyleft!")
+    (source / "001.jsonl").write_text(changed)
+    with pytest.raises(RuntimeError, match="task 1 has other documents now"):
+        last()
+    with pytest.raises(ValueError, match="2 tasks: documents are decided on in order, by one task"):
+        DedupClusters(work).run(None, 0, 2)
+
+
+def test_stages_out_of_turn_say_which_comes_first(texts, tmp_path):
+    shards(tmp_path / "in", texts[:50], 1)
+    work, read = str(tmp_path / "work"), JsonlReader(str(tmp_path / "in"))
+    with pytest.raises(FileNotFoundError, match="run DedupSignatures with this folder first"):
+        DedupBuckets(work).run()
+    DedupSignatures(work, JsonlReader(str(tmp_path / "in"))).run(read.run(), 0, 1)
+    with pytest.raises(FileNotFoundError, match="run DedupClusters before DedupFilter"):
+        list(DedupFilter(work).run(read.run(), 0, 1))
+    DedupBuckets(work).run(None, 1, 2)
+    with pytest.raises(FileNotFoundError, match="lacks part 0 of 256: let all tasks of DedupBuckets end first"):
+        DedupClusters(work).run()
