@@ -4,11 +4,16 @@ import importlib
 import inspect
 import pickle
 import random
+from itertools import combinations
 
 import datasketch as theirs
 import nearset.datasketch as ours
 import numpy as np
 import pytest
+from datasketch.lshensemble_partition import optimal_partitions as their_partitions
+from servers import Server, binaries
+
+from nearset.datasketch.lshensemble import optimal_partitions
 
 BOTH = pytest.mark.parametrize("module", [ours, theirs], ids=["nearset", "datasketch"])
 SCHEMES = ["affine32", "affine64", "legacy"]
@@ -262,8 +267,163 @@ def test_an_index_keeps_its_keys(module):
 
 
 def test_storage_elsewhere_is_refused_with_a_way_out():
-    with pytest.raises(ValueError, match="keeps indexes in memory; use datasketch itself"):
-        ours.MinHashLSH(storage_config={"type": "redis", "redis": {"host": "localhost", "port": 6379}})
+    with pytest.raises(ValueError, match="storage of type 'cassandra' is not here, only 'dict' and 'redis': use datasketch itself"):
+        ours.MinHashLSH(storage_config={"type": "cassandra", "cassandra": {"seeds": ["127.0.0.1"]}})
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    """A server of Redis or Valkey as it comes, without the module."""
+    if not binaries():
+        pytest.skip("there is no redis-server and no valkey-server here")
+    with Server(next(iter(binaries().values())), tmp_path_factory.mktemp("redis"), None) as server:
+        yield server
+
+
+def in_server(server, **options):
+    return {"type": "redis", "redis": {"host": "127.0.0.1", "port": server.port}, **options}
+
+
+@pytest.mark.parametrize("arguments", [{}, {"redis_buffer": {"transaction": False}}])
+def test_an_index_in_a_server_answers_as_theirs_does(server, arguments):
+    server.client().flushall()
+    indexes = []
+    for module in (ours, theirs):
+        minhashes = module.MinHash.bulk(sets(60), num_perm=128)
+        lsh = module.MinHashLSH(0.5, storage_config=in_server(server, basename=module.__name__.encode(), **arguments))
+        assert lsh.is_empty() and lsh.prepickle
+        # Some commands fill the buffer, the last ones don't.
+        with lsh.insertion_session(buffer_size=50) as session:
+            for key, minhash in enumerate(minhashes[:40]):
+                session.insert(("key", key), minhash)
+        for key, minhash in enumerate(minhashes[40:], 40):
+            lsh.insert(("key", key), minhash)
+        with pytest.raises(ValueError, match="already exists"):
+            lsh.insert(("key", 5), minhashes[5])
+        lsh.remove(("key", 7))
+        indexes.append((lsh, minhashes))
+    (mine, minhashes), (other, other_minhashes) = indexes
+    answers = [set(mine.query(minhash)) for minhash in minhashes]
+    assert answers == [set(other.query(minhash)) for minhash in other_minhashes]
+    assert any(len(answer) > 1 for answer in answers) and ("key", 7) not in mine and ("key", 8) in mine
+    assert mine.get_subset_counts(("key", 1), ("key", 31)) == other.get_subset_counts(("key", 1), ("key", 31))
+    assert [mine._query_b(minhash, 2) for minhash in minhashes] == [other._query_b(minhash, 2) for minhash in other_minhashes]
+    for lsh, of in indexes:
+        lsh.add_to_query_buffer(of[1])
+        lsh.add_to_query_buffer(of[31])
+    assert set(mine.collect_query_buffer()) == set(other.collect_query_buffer())
+    # Under the same names lies the same, so that either goes on with what the other began.
+    theirs_of_mine = theirs.MinHashLSH(0.5, storage_config=in_server(server, basename=b"nearset.datasketch"))
+    mine_of_theirs = ours.MinHashLSH(0.5, storage_config=in_server(server, basename=b"datasketch"))
+    assert [set(theirs_of_mine.query(minhash)) for minhash in other_minhashes] == answers
+    assert [set(mine_of_theirs.query(minhash)) for minhash in minhashes] == answers
+    copy = pickle.loads(pickle.dumps(mine))
+    assert set(copy.query(minhashes[3])) == answers[3] and pickle.loads(pickle.dumps(copy)).buffer_size == 50
+
+
+def test_keys_that_are_removed_leave_nothing_in_a_server(server, monkeypatch):
+    client = server.client()
+    client.flushall()
+    monkeypatch.setenv("HOST_OF_A_TEST", "127.0.0.1")
+    config = {"type": "redis", "redis": {"host": {"env": "HOST_OF_A_TEST"}, "port": {"env": "PORT_OF_A_TEST", "default": server.port}}}
+    lsh, minhashes = ours.MinHashLSH(0.5, storage_config=config), ours.MinHash.bulk(sets(20))
+    for key, minhash in enumerate(minhashes):
+        lsh.insert(key, minhash)
+    assert client.dbsize() > 20 and lsh.keys.status()["keyspace_size"] == len(minhashes)
+    with lsh.deletion_session() as session:
+        for key in range(10):
+            session.remove(key)
+    assert all(sum(table.values()) == 10 for table in lsh.get_counts()) and lsh.keys.size() == 10
+    for key in range(10, 20):
+        lsh.remove(key)
+    assert client.dbsize() == 0 and lsh.is_empty()
+    named = ours.MinHashLSH(0.5, storage_config=config, prepickle=False)
+    with pytest.raises(TypeError, match="prepickle=False requires bytes keys"):
+        named.insert("text", minhashes[0])
+    named.insert(b"bytes", minhashes[0])
+    assert named.query(minhashes[0]) == [b"bytes"]
+
+
+@pytest.mark.parametrize("arguments", [{"threshold": 0.8}, {"threshold": 0.5, "num_part": 4, "m": 4}, {"threshold": 0.3, "num_part": 1, "weights": (0.2, 0.8)}])
+def test_an_ensemble_answers_alike(arguments, monkeypatch):
+    # Theirs are not always the best ones, see below.
+    monkeypatch.setattr(importlib.import_module("datasketch.lshensemble"), "optimal_partitions", optimal_partitions)
+    draw = random.Random(3)
+    all_of = [[b"%d" % draw.randrange(5000) for _ in range(draw.choice([5, 12, 40, 41, 80, 200]) + draw.randrange(3))] for _ in range(200)]
+    all_of += [part[: len(part) // 2] for part in all_of[:50]]
+    answers = []
+    for module in (ours, theirs):
+        minhashes = module.MinHash.bulk(all_of, num_perm=64)
+        ensemble = module.MinHashLSHEnsemble(num_perm=64, **arguments)
+        assert ensemble.is_empty()
+        ensemble.index((i, minhash, len(part)) for i, (minhash, part) in enumerate(zip(minhashes, all_of)))
+        assert 3 in ensemble and 300 not in ensemble and not ensemble.is_empty()
+        found = [sorted(ensemble.query(minhash, len(part))) for minhash, part in zip(minhashes, all_of)]
+        answers.append((ensemble.params.tolist(), ensemble.lowers, ensemble.uppers, found))
+        with pytest.raises(ValueError, match="non-empty"):
+            ensemble.index([("again", minhashes[0], 3)])
+    assert answers[0] == answers[1]
+    # A query that is half of a set finds it.
+    assert sum(i in found for i, found in enumerate(answers[0][3][200:])) > 40
+
+
+@BOTH
+def test_wrong_use_of_an_ensemble_is_refused(module):
+    for wrong in ({"threshold": 1.5}, {"num_perm": 1}, {"num_part": 0}, {"m": 1}, {"m": 200}, {"weights": (0.5, 0.6)}, {"weights": (-0.5, 1.5)}):
+        with pytest.raises(ValueError):
+            module.MinHashLSHEnsemble(**wrong)
+    ensemble = module.MinHashLSHEnsemble(num_perm=16, m=4)
+    for entries, said in (((), "entries is empty"), (iter([("none", module.MinHash(16), 0)]), "must be positive")):
+        with pytest.raises(ValueError, match=said):
+            ensemble.index(entries)
+
+
+def test_parts_of_sizes_are_the_best_there_are():
+    def cost(parts):
+        pieces = [(sizes >= lower) & (sizes <= upper) for lower, upper in parts]
+        assert (sum(pieces) == 1).all() and len(parts) == min(count, len(sizes))
+        return sum(((upper - sizes[piece]) / upper * counts[piece]).sum() for (_, upper), piece in zip(parts, pieces))
+
+    draw = random.Random(8)
+    for _ in range(30):
+        sizes = np.array(sorted(draw.sample(range(1, 100), draw.randrange(2, 9))))
+        counts = np.array([draw.randrange(1, 50) for _ in sizes])
+        for count in range(1, 7):
+            ends = [[*chosen, len(sizes)] for chosen in combinations(range(1, len(sizes)), min(count, len(sizes)) - 1)]
+            ways = [[(sizes[start], sizes[end - 1]) for start, end in zip([0, *end], end)] for end in ends]
+            mine = cost(optimal_partitions(sizes, counts, count))
+            assert mine == pytest.approx(min(map(cost, ways))) and mine <= cost(their_partitions(sizes, counts, count)) + 1e-9
+
+
+def test_bloom_filters_find_what_an_index_finds(tmp_path):
+    minhashes = ours.MinHash.bulk(sets(200))
+    exact = ours.MinHashLSH(0.6)
+    seen = ours.MinHashLSHBloom(0.6, n=1000, fp=1e-5, save_dir=str(tmp_path / "index"))
+    assert (seen.b, seen.r) == (exact.b, exact.r)
+    outcomes = []
+    for i, minhash in enumerate(minhashes):
+        outcomes.append((seen.query(minhash), bool(exact.query(minhash))))
+        seen.insert(minhash)
+        exact.insert(i, minhash)
+    # 200 queries of 16 filters at 1e-5: three in a hundred such tests would see one wrong answer, and the seed is fixed.
+    assert all(mine == right for mine, right in outcomes) and 50 < sum(right for _, right in outcomes) < 150
+    seen.sync()
+    again = ours.MinHashLSHBloom(0.6, n=1000, fp=1e-5, save_dir=str(tmp_path / "index"))
+    assert all(again.query(minhash) for minhash in minhashes)
+    with pytest.warns(RuntimeWarning, match="will not be persisted"):
+        unsaved = ours.MinHashLSHBloom(params=(4, 4), num_perm=16, n=10, fp=0.01)
+    with pytest.warns(RuntimeWarning, match="no-op"):
+        unsaved.sync()
+    unsaved.insert(ours.MinHash(16))
+    with pytest.raises(ValueError, match="Expecting minhash with length 16, got 8"):
+        unsaved.query(ours.MinHash(8))
+    with pytest.raises(ValueError, match="does not match scheme"):
+        unsaved.query(ours.MinHash(16, scheme="legacy"))
+    with pytest.raises(RuntimeError, match="expected 4 hashvalues in band"):
+        unsaved.hashtables[0].query([1, 2])
+    for wrong in ({"n": 0, "fp": 0.1}, {"n": 10, "fp": 1.0}, {"fp": 0.1}, {"n": 10}, {"n": 10, "fp": 0.1, "params": (20, 20)}, {"n": 10, "fp": 0.1, "threshold": 2}):
+        with pytest.raises(ValueError):
+            ours.MinHashLSHBloom(**wrong)
 
 
 def test_a_forest_answers_alike():
@@ -375,7 +535,7 @@ def test_b_bit_estimates_are_the_same():
 
 
 def test_the_same_names_take_the_same_arguments():
-    modules = ["minhash", "lean_minhash", "lsh", "lshforest", "weighted_minhash", "b_bit_minhash", "hashfunc"]
+    modules = ["minhash", "lean_minhash", "lsh", "lsh_bloom", "lshensemble", "lshforest", "weighted_minhash", "b_bit_minhash", "hashfunc"]
     checked = 0
     for name in ours.__all__:
         mine, other = getattr(ours, name), getattr(theirs, name)

@@ -10,9 +10,9 @@
 >>> lsh.query(signature("to be or not to be this is the question"))
 ['first']
 
-Hash values are those of datasketch, so signatures that were stored go on being of use. Indexes are kept in memory: storage in
-Redis or Cassandra, the asynchronous index, HyperLogLog, HNSW, the ensemble and `MinHashLSHBloom` are not here. Those of
-datasketch itself take the signatures of this module.
+Hash values are those of datasketch, so signatures that were stored go on being of use; those of its versions before 2 need `scheme="legacy"`.
+Indexes are kept in memory or in a Redis server. Storage in Cassandra, the asynchronous index, HyperLogLog and HNSW are not here. Those
+of datasketch itself take the signatures of this module.
 
 If you only want to remove near-duplicate texts, you need none of this: see `nearset.dedup`.
 """
@@ -21,6 +21,8 @@ from nearset.datasketch.b_bit_minhash import bBitMinHash
 from nearset.datasketch.hashfunc import sha1_hash32, sha1_hash64
 from nearset.datasketch.lean_minhash import LeanMinHash
 from nearset.datasketch.lsh import MinHashLSH
+from nearset.datasketch.lsh_bloom import MinHashLSHBloom
+from nearset.datasketch.lshensemble import MinHashLSHEnsemble
 from nearset.datasketch.lshforest import MinHashLSHForest
 from nearset.datasketch.minhash import MinHash
 from nearset.datasketch.weighted_minhash import WeightedMinHash, WeightedMinHashGenerator
@@ -32,6 +34,8 @@ __all__ = [
     "LeanMinHash",
     "MinHash",
     "MinHashLSH",
+    "MinHashLSHBloom",
+    "MinHashLSHEnsemble",
     "MinHashLSHForest",
     "WeightedMinHash",
     "WeightedMinHashGenerator",
@@ -42,7 +46,7 @@ __all__ = [
     "sha1_hash64",
 ]
 
-_LEFT_OUT = ("AsyncMinHashLSH", "HNSW", "HyperLogLog", "HyperLogLogPlusPlus", "MinHashLSHBloom", "MinHashLSHEnsemble")
+_LEFT_OUT = ("AsyncMinHashLSH", "HNSW", "HyperLogLog", "HyperLogLogPlusPlus")
 
 
 def __getattr__(name: str) -> object:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import struct
 from collections.abc import Hashable
 from functools import lru_cache
 from typing import Any, Callable, Optional
@@ -10,7 +11,7 @@ from typing import Any, Callable, Optional
 import numpy as np
 
 from nearset.datasketch.schemes import one_scheme
-from nearset.datasketch.storage import DictListStorage, DictSetStorage, expect_in_memory
+from nearset.datasketch.storage import DictSetStorage, ordered_storage, random_name, unordered_storage
 
 #: Places at which a curve is looked at, at most. Half as many as a polynomial's degree make its integral exact.
 _MOST_PLACES = 512
@@ -46,8 +47,9 @@ class MinHashLSH:
         num_perm: The number of hash values of the sketches (the sample size of weighted ones).
         weights: How much false positives and false negatives matter; they sum up to 1.
         params: Bands and rows, instead of the two above.
-        storage_config: Memory, `{"type": "dict"}`, is all there is.
-        prepickle: Whether keys are kept pickled.
+        storage_config: Where the tables are: in memory, `{"type": "dict"}`, or in a server, `{"type": "redis", "redis": {"host": "localhost"}}` with
+            what `redis.Redis` takes. Indexes of one `basename` (bytes) in a server are one index, datasketch's own among them.
+        prepickle: Whether keys are kept pickled, as in a server unless given; if not, keys are bytes there.
         hashfunc: What makes the bytes of a band shorter, if anything.
 
     >>> from nearset.datasketch import MinHash, MinHashLSH
@@ -74,7 +76,7 @@ class MinHashLSH:
             raise ValueError("Weight must be in [0.0, 1.0]")
         if sum(weights) != 1.0:
             raise ValueError("Weights must sum to 1.0")
-        expect_in_memory(storage_config or {"type": "dict"})
+        config = storage_config or {"type": "dict"}
         self.b, self.r = params or _optimal_param(threshold, num_perm, *weights)
         if self.b * self.r > num_perm:
             raise ValueError(
@@ -84,17 +86,20 @@ class MinHashLSH:
         if self.b < 2:
             raise ValueError("The number of bands are too small (b < 2)")
         self.h = num_perm
-        self.prepickle = bool(prepickle)
+        is_here = config.get("type") == "dict"
+        self.prepickle = not is_here if prepickle is None else prepickle
+        self._require_bytes_keys = not (is_here or self.prepickle)
         self.hashfunc = hashfunc
-        self.hashtables = [DictSetStorage() for _ in range(self.b)]
+        name = config.get("basename", random_name(11))
+        self.hashtables = [unordered_storage(config, b"".join([name, b"_bucket_", struct.pack(">H", i)])) for i in range(self.b)]
         self.hashranges = [(i * self.r, (i + 1) * self.r) for i in range(self.b)]
-        self.keys = DictListStorage()
+        self.keys = ordered_storage(config, name + b"_keys")
         self._minhash_scheme: Optional[str] = None
         self._buffer_size = 50000
 
     @property
     def buffer_size(self) -> int:
-        """For compatibility: memory needs no buffer."""
+        """How many commands a session sends to a server at a time."""
         return self._buffer_size
 
     @buffer_size.setter
@@ -128,17 +133,26 @@ class MinHashLSH:
             minhash: Its sketch, a MinHash, LeanMinHash or WeightedMinHash.
             check_duplication: Whether a key that is there already is an error.
         """
+        self._insert(key, minhash, check_duplication)
+
+    def _insert(self, key: Hashable, minhash: Any, check_duplication: bool = True, buffer: bool = False) -> None:
         bands = self._bands(minhash)
         self._minhash_scheme = one_scheme(self._minhash_scheme, minhash)
+        if self._require_bytes_keys and not isinstance(key, bytes):
+            found = type(key).__name__
+            raise TypeError(f"prepickle=False requires bytes keys for storage in a server, got {found}: pass bytes, or prepickle=True")
         key = self._stored(key)
         if check_duplication and key in self.keys:
             raise ValueError("The given key already exists")
-        self._put(key, bands)
+        self._put(key, bands, buffer)
 
-    def _put(self, key: Hashable, bands: list[bytes]) -> None:
-        self.keys.insert(key, *bands)
+    def _put(self, key: Hashable, bands: list[bytes], buffer: bool = False) -> None:
+        self.keys.insert(key, *bands, buffer=buffer)
         for band, table in zip(bands, self.hashtables):
-            table.insert(band, key)
+            if isinstance(table, DictSetStorage):
+                table.add(band, key)
+            else:
+                table.insert(band, key, buffer=buffer)
 
     def merge(self, other: MinHashLSH, check_overlap: bool = False) -> None:
         """Takes in all keys of another index of the same shape.
@@ -156,7 +170,7 @@ class MinHashLSH:
             raise ValueError(
                 f"Cannot merge MinHashLSH indexed with MinHash scheme {theirs!r} into one indexed with scheme {known!r}"
             )
-        if check_overlap and not self.keys.keys().isdisjoint(other.keys.keys()):
+        if check_overlap and not set(self.keys).isdisjoint(other.keys):
             raise ValueError("The keys are overlapping, duplicate key exists.")
         self._minhash_scheme = known or theirs
         for key in list(other.keys):
@@ -169,7 +183,7 @@ class MinHashLSH:
         return self._found(self._sharing(bands, self.b))
 
     def _sharing(self, bands: list[bytes], b: int) -> set[Any]:
-        return set().union(*(table.get(band) for band, table in zip(bands[:b], self.hashtables)))
+        return set().union(*(table.lookup(band) for band, table in zip(bands[:b], self.hashtables)))
 
     def _found(self, candidates: set[Any]) -> list[Any]:
         return [self._given(key) for key in candidates]
@@ -200,14 +214,15 @@ class MinHashLSH:
 
     def remove(self, key: Hashable) -> None:
         """Takes a key out of the index."""
+        self._remove(key)
+
+    def _remove(self, key: Hashable, buffer: bool = False) -> None:
         key = self._stored(key)
         if key not in self.keys:
             raise ValueError("The given key does not exist")
         for band, table in zip(self.keys.get(key), self.hashtables):
-            table.remove_val(band, key)
-            if not table.get(band):
-                table.remove(band)
-        self.keys.remove(key)
+            table.discard(band, key, buffer=buffer)
+        self.keys.remove(key, buffer=buffer)
 
     def is_empty(self) -> bool:
         """Whether no key is in the index."""
@@ -220,9 +235,10 @@ class MinHashLSH:
     def get_subset_counts(self, *keys: Hashable) -> list[dict[Hashable, int]]:
         """The same, counting these keys only."""
         tables = [DictSetStorage() for _ in range(self.b)]
-        for key in {self._stored(key) for key in keys}:
-            for band, table in zip(self.keys.get(key), tables):
-                table.insert(band, key)
+        stored = list({self._stored(key) for key in keys})
+        for key, bands in zip(stored, self.keys.getmany(*stored)):
+            for band, table in zip(bands, tables):
+                table.add(band, key)
         return [table.itemcounts() for table in tables]
 
     def insertion_session(self, buffer_size: int = 50000) -> MinHashLSHInsertionSession:
@@ -246,7 +262,9 @@ class _Session:
         self.close()
 
     def close(self) -> None:
-        """Nothing is left to be written: what was done in the session is done."""
+        """Sends what is left in the buffer, where there is one."""
+        for table in (self.lsh.keys, *self.lsh.hashtables):
+            table.empty_buffer()
 
 
 class MinHashLSHInsertionSession(_Session):
@@ -254,7 +272,7 @@ class MinHashLSHInsertionSession(_Session):
 
     def insert(self, key: Hashable, minhash: Any, check_duplication: bool = True) -> None:
         """As `MinHashLSH.insert`."""
-        self.lsh.insert(key, minhash, check_duplication=check_duplication)
+        self.lsh._insert(key, minhash, check_duplication, buffer=True)
 
 
 class MinHashLSHDeletionSession(_Session):
@@ -262,4 +280,4 @@ class MinHashLSHDeletionSession(_Session):
 
     def remove(self, key: Hashable) -> None:
         """As `MinHashLSH.remove`."""
-        self.lsh.remove(key)
+        self.lsh._remove(key, buffer=True)
