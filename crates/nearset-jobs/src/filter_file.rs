@@ -148,12 +148,55 @@ impl FilterFile {
         }
     }
 
+    /// Returns the filter together with its file, which stays mapped until the filter is changed; `overfull` says whether it may hold more than
+    /// it is made for.
+    ///
+    /// # Errors
+    /// As [`FilterFile::filter`] and [`FilterFile::filter_to_trust`].
+    #[allow(unsafe_code)]
+    pub fn held(self, overfull: bool) -> Result<HeldFilter, FilterFileError> {
+        let filter = if overfull { self.filter()? } else { self.filter_to_trust()? };
+        // SAFETY: what it borrows from is mapped as long as it is there: `HeldFilter` drops the map after the filter, lends the filter for no
+        // longer than itself, and lets go of the map only where the filter is a copy.
+        let filter = unsafe { std::mem::transmute::<Filter<'_>, Filter<'static>>(filter) };
+        Ok(HeldFilter { filter, map: Some(self.map) })
+    }
+
     fn undecodable(&self, cause: DecodeError) -> FilterFileError {
         let path = self.path.clone();
         if matches!(cause, DecodeError::NotNearset { .. }) && is_benchmark(&path) {
             return FilterFileError::IsBenchmark { path };
         }
         FilterFileError::Decode { path, cause }
+    }
+}
+
+/// A filter that may lie in a mapped file, whose memory processes share.
+pub struct HeldFilter {
+    // Before the map, since it is dropped first.
+    filter: Filter<'static>,
+    map: Option<Mmap>,
+}
+
+impl HeldFilter {
+    /// Returns the filter, to look into.
+    pub fn get(&self) -> &Filter<'_> {
+        &self.filter
+    }
+
+    /// Returns the filter, to change it: it is copied to memory first, unless it lies there.
+    pub fn to_mut(&mut self) -> &mut Filter<'static> {
+        if self.map.is_some() {
+            self.filter = self.get().clone().into_owned();
+            self.map = None;
+        }
+        &mut self.filter
+    }
+}
+
+impl From<Filter<'static>> for HeldFilter {
+    fn from(filter: Filter<'static>) -> Self {
+        Self { filter, map: None }
     }
 }
 

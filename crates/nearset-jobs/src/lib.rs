@@ -42,4 +42,4 @@ pub mod screen;
 pub mod text_pairs;
 pub mod units;
 
-pub use filter_file::{FilterFile, FilterFileError, check_save, save_filter, save_index, write_filter};
+pub use filter_file::{FilterFile, FilterFileError, HeldFilter, check_save, save_filter, save_index, write_filter};

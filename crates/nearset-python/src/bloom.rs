@@ -1,16 +1,15 @@
 //! The classic Bloom filter: exact membership.
 
-use std::path::PathBuf;
-
 use nearset::{BloomFilter as Library, Check, Item};
 use numpy::{IntoPyArray, PyArray1, PyArrayMethods};
 use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString, PyTuple};
 
+use crate::files::{self, Source, Target};
 use crate::options::{self, SeedArgument, Whole, seed_to_python};
 use crate::shared::{Shared, reduce};
-use crate::{arrow, draw, error, files};
+use crate::{arrow, draw, error};
 
 /// A set of keys that may say yes to a key it does not hold, and never says no to one that it does.
 ///
@@ -237,19 +236,26 @@ impl BloomFilter {
     /// Saves the filter under a name, whole or not at all.
     ///
     /// Args:
-    ///     path: Where.
+    ///     path: Where: as for :func:`nearset.open`.
     ///     force: Whether to replace what is there.
     #[pyo3(signature = (path, *, force=false))]
-    fn save(&self, py: Python<'_>, path: PathBuf, force: bool) -> PyResult<()> {
-        let mut bytes = Vec::new();
-        self.0.read(py).encode(&mut bytes)?;
-        files::save(py, &path, force, &bytes)
+    fn save(&self, py: Python<'_>, path: Target, force: bool) -> PyResult<()> {
+        let bytes = self.encode(py)?;
+        match path {
+            Target::Path(path) => files::save(py, &path, force, bytes.as_bytes()),
+            Target::Other(target) => files::save_elsewhere(target.bind(py), force, &bytes),
+        }
     }
 
-    /// The filter in a file.
+    /// The filter in a file, named as for :func:`nearset.open`.
     #[staticmethod]
-    pub fn open(path: PathBuf) -> PyResult<Self> {
-        Self::decode(&std::fs::read(&path).map_err(|cause| error::unreadable(&path, &cause))?)
+    pub fn open(py: Python<'_>, path: Source) -> PyResult<Self> {
+        match path {
+            Source::Path(path) => {
+                Self::decode(&std::fs::read(&path).map_err(|cause| error::unreadable(&path, &cause))?)
+            }
+            Source::Bytes(bytes) => Self::decode(bytes.as_bytes(py)),
+        }
     }
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTuple>> {

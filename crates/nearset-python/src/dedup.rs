@@ -40,7 +40,7 @@ pub fn compare<'py>(
     let mut run = run.following_chains(chain);
     let cutter = run.cutter();
     let held: Vec<_> = against.iter().map(|filter| filter.read(py)).collect();
-    let screens = screens(held.iter().map(|filter| &**filter), None)?;
+    let screens = screens(held.iter().map(|filter| filter.get()), None)?;
     // The positions of texts that are compared, and of those that a filter has seen.
     let (mut compared, mut screened, mut position) = (Vec::new(), Vec::new(), 0i64);
     batch::run(
@@ -147,7 +147,7 @@ pub fn dedup<'py>(
     let held: Vec<_> = against.iter().map(|filter| filter.read(py)).collect();
     let spec = run.filter().spec();
     let own = spec.near().expect("a filter of texts has bands");
-    let screens = screens(held.iter().map(|filter| &**filter), Some(own))?;
+    let screens = screens(held.iter().map(|filter| filter.get()), Some(own))?;
     let mut kept = Vec::new();
     let mut position = 0i64;
     batch::run(

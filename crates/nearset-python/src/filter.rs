@@ -1,13 +1,12 @@
 //! Near filters and Hamming filters: one set of methods over whichever it is.
 
-use std::path::PathBuf;
 use std::sync::RwLockReadGuard;
 
 use nearset::family::{Hashed, Key};
 use nearset::spec::Construction;
 use nearset::{BitString, Distance, Filter as Library, Metric, Spec};
 use nearset::{GenerationState, InsertError};
-use nearset_jobs::{FilterFile, save_filter};
+use nearset_jobs::{FilterFile, HeldFilter, save_filter};
 use nearset_records::extract::item_field;
 use nearset_view::curves::filter_chart;
 use numpy::{IntoPyArray, PyArray1};
@@ -16,11 +15,12 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
 
 use crate::batch::{self, Fault, present};
+use crate::files::{self, Source, Target};
 use crate::items::{self, Many};
 use crate::options::{self, Whole, seed_to_python};
 use crate::plan::Plan;
 use crate::shared::{Shared, reduce};
-use crate::{draw, error, files, spec};
+use crate::{draw, error, spec};
 
 /// A set of items that knows whether anything near was put into it: a :class:`NearFilter` or a :class:`HammingFilter`.
 ///
@@ -31,7 +31,7 @@ use crate::{draw, error, files, spec};
 /// bytes, numpy arrays of ``uint8``, ``uint64`` or ``bool``, a :class:`BloomFilter`), vectors (anything that numpy takes for ``float32``).
 #[pyclass(frozen, subclass, module = "nearset")]
 pub struct Filter {
-    filter: Shared<Library<'static>>,
+    filter: Shared<HeldFilter>,
     metric: Metric,
 }
 
@@ -73,8 +73,9 @@ pub struct NearFilter;
 pub struct HammingFilter;
 
 /// A filter as the Python object of its class.
-pub fn to_python(py: Python<'_>, filter: Library<'static>) -> PyResult<Py<PyAny>> {
-    let is_near = is_near(&filter);
+pub fn to_python(py: Python<'_>, filter: impl Into<HeldFilter>) -> PyResult<Py<PyAny>> {
+    let filter = filter.into();
+    let is_near = is_near(filter.get());
     let base = PyClassInitializer::from(Filter::new(filter)?);
     Ok(match is_near {
         true => Bound::new(py, base.add_subclass(NearFilter))?.into_any().unbind(),
@@ -83,24 +84,27 @@ pub fn to_python(py: Python<'_>, filter: Library<'static>) -> PyResult<Py<PyAny>
 }
 
 /// The filter in a file, which must not hold more than it is made for unless that is allowed.
-pub fn open(py: Python<'_>, path: PathBuf, unlimited_work: bool, allow_overfull: bool) -> PyResult<Library<'static>> {
+pub fn open(py: Python<'_>, path: Source, unlimited_work: bool, allow_overfull: bool) -> PyResult<HeldFilter> {
+    let path = match path {
+        Source::Path(path) => path,
+        Source::Bytes(bytes) => return decode(py, bytes.as_bytes(py), unlimited_work, allow_overfull),
+    };
     py.detach(|| {
         let file = FilterFile::open(&path).map_err(|cause| error::filter_file(&cause))?;
         let file = file.within(options::work_limit(unlimited_work));
-        let filter = if allow_overfull { file.filter() } else { file.filter_to_trust() };
-        Ok(filter.map_err(|cause| error::filter_file(&cause))?.into_owned())
+        file.held(allow_overfull).map_err(|cause| error::filter_file(&cause))
     })
 }
 
 /// The filter in bytes, likewise.
-pub fn decode(py: Python<'_>, bytes: &[u8], unlimited_work: bool, allow_overfull: bool) -> PyResult<Library<'static>> {
+pub fn decode(py: Python<'_>, bytes: &[u8], unlimited_work: bool, allow_overfull: bool) -> PyResult<HeldFilter> {
     py.detach(|| {
         let limit = options::work_limit(unlimited_work);
         let filter = Library::decode(bytes, limit).map_err(|cause| error::decode(&cause))?;
         if !allow_overfull {
             filter.expect_not_overfull(0).map_err(|cause| error::overfull(&cause))?;
         }
-        Ok(filter.into_owned())
+        Ok(filter.into_owned().into())
     })
 }
 
@@ -113,8 +117,9 @@ pub fn no_items() -> PyErr {
     PyTypeError::new_err("Python has no items for this filter's hash family: use the Rust library")
 }
 
-fn expect(filter: Library<'static>, near: bool) -> PyResult<Library<'static>> {
-    if is_near(&filter) == near {
+fn expect(filter: impl Into<HeldFilter>, near: bool) -> PyResult<HeldFilter> {
+    let filter = filter.into();
+    if is_near(filter.get()) == near {
         return Ok(filter);
     }
     let class = if near { "HammingFilter" } else { "NearFilter" };
@@ -134,18 +139,19 @@ fn merge(ours: &mut Library<'static>, theirs: &Library<'_>) -> PyResult<()> {
 }
 
 impl Filter {
-    fn new(filter: Library<'static>) -> PyResult<Self> {
-        let metric = filter.spec().metric().filter(|&metric| item_field(metric.form()).is_some() || metric.is_whole());
+    fn new(filter: HeldFilter) -> PyResult<Self> {
+        let metric =
+            filter.get().spec().metric().filter(|&metric| item_field(metric.form()).is_some() || metric.is_whole());
         Ok(Self { filter: Shared::new(filter), metric: metric.ok_or_else(no_items)? })
     }
 
     /// What holds the filter.
-    pub fn shared(&self) -> &Shared<Library<'static>> {
+    pub fn shared(&self) -> &Shared<HeldFilter> {
         &self.filter
     }
 
     /// The filter, to look into.
-    pub fn read(&self, py: Python<'_>) -> RwLockReadGuard<'_, Library<'static>> {
+    pub fn read(&self, py: Python<'_>) -> RwLockReadGuard<'_, HeldFilter> {
         self.filter.read(py)
     }
 
@@ -155,9 +161,10 @@ impl Filter {
 
     /// The filter in words: what near means, its shape, what is in it.
     fn words(&self, py: Python<'_>) -> Vec<(&'static str, String)> {
-        let filter = self.read(py);
+        let guard = self.read(py);
+        let filter = guard.get();
         let mut words = vec![("metric", self.metric.to_string())];
-        let (spec, newest) = (filter.spec(), newest(&filter));
+        let (spec, newest) = (filter.spec(), newest(filter));
         let (shape, set) = match (spec.near(), spec.exact()) {
             (Some(spec), _) => {
                 let when = match (spec.rule.follows_fill(), spec.rule.threshold_at(newest.chance_hit.unwrap_or(0.0))) {
@@ -203,7 +210,8 @@ impl Filter {
     fn insert(&self, py: Python<'_>, item: &Bound<'_, PyAny>) -> PyResult<bool> {
         let one = items::one(self.metric, item)?;
         let item = present(0, one.get(0)).map_err(|_| PyTypeError::new_err("None cannot be inserted"))?;
-        let mut filter = self.filter.write(py)?;
+        let mut guard = self.filter.write(py)?;
+        let filter = guard.to_mut();
         filter.expect_not_overfull(1).map_err(|cause| error::overfull_for_more(&cause))?;
         filter.insert(item, &mut Hashed::default()).map_err(|cause| error::insert(&cause))
     }
@@ -212,7 +220,7 @@ impl Filter {
     fn contains_near(&self, py: Python<'_>, item: &Bound<'_, PyAny>) -> PyResult<bool> {
         let one = items::one(self.metric, item)?;
         let item = present(0, one.get(0)).map_err(|_| PyTypeError::new_err("None cannot be looked up"))?;
-        let found = self.read(py).find(item, &mut Hashed::default()).map_err(|cause| error::item(&cause))?;
+        let found = self.read(py).get().find(item, &mut Hashed::default()).map_err(|cause| error::item(&cause))?;
         Ok(found.near)
     }
 
@@ -240,7 +248,8 @@ impl Filter {
         let many = Many::new(self.metric, items)?;
         let mut new = Vec::with_capacity(many.len().unwrap_or(0));
         let (hasher, bands) = {
-            let filter = self.read(py);
+            let guard = self.read(py);
+            let filter = guard.get();
             let spec = filter.spec();
             let takes_keys = spec.near().is_some_and(|spec| spec.probing.is_none());
             let bands = spec.near().map_or(1, |spec| spec.rule.bands() as usize);
@@ -265,7 +274,8 @@ impl Filter {
                     (keys, outcome)
                 },
                 |(keys, outcome)| {
-                    let mut filter = self.filter.write_detached();
+                    let mut guard = self.filter.write_detached();
+                    let filter = guard.to_mut();
                     let items = keys.len() / bands;
                     let room = filter.expect_not_overfull(items as u64);
                     room.map_err(|cause| Fault::Other(error::overfull_for_more(&cause)))?;
@@ -283,7 +293,8 @@ impl Filter {
                 None,
                 BitString::default,
                 |room, piece| {
-                    let mut filter = self.filter.write_detached();
+                    let mut guard = self.filter.write_detached();
+                    let filter = guard.to_mut();
                     let (mut new, mut hashed) = (Vec::with_capacity(piece.len()), Hashed::default());
                     let outcome = piece.try_each(room, |i, item| {
                         let position = piece.position(i);
@@ -322,7 +333,8 @@ impl Filter {
         let many = Many::new(self.metric, items)?;
         let mut near = Vec::with_capacity(many.len().unwrap_or(0));
         let hasher = {
-            let filter = self.read(py);
+            let guard = self.read(py);
+            let filter = guard.get();
             let takes_keys = filter.spec().near().is_some_and(|spec| spec.probing.is_none());
             filter.hasher().filter(|_| takes_keys)
         };
@@ -344,16 +356,16 @@ impl Filter {
                             keys.extend_from_slice(&hashed.keys);
                         }
                         None => {
-                            let filter = self.filter.read_detached();
-                            found.push(filter.contains_near(item, hashed).map_err(failed)?);
+                            let guard = self.filter.read_detached();
+                            found.push(guard.get().contains_near(item, hashed).map_err(failed)?);
                         }
                     }
                     Ok::<(), Fault>(())
                 })?;
                 if hasher.is_some() {
                     // Keys of a whole piece are looked up with memory fetched ahead.
-                    let filter = self.filter.read_detached();
-                    let all = filter.contains_keys(&keys).map_err(|cause| Fault::Other(error::value(cause)))?;
+                    let guard = self.filter.read_detached();
+                    let all = guard.get().contains_keys(&keys).map_err(|cause| Fault::Other(error::value(cause)))?;
                     found = all.into_iter().map(|found| found.near).collect();
                 }
                 Ok::<Vec<bool>, Fault>(found)
@@ -373,8 +385,8 @@ impl Filter {
         if slf.is(other) {
             return Ok(());
         }
-        let theirs = other.get().read(py).clone();
-        merge(&mut *slf.get().filter.write(py)?, &theirs)
+        let theirs = other.get().read(py).get().clone().into_owned();
+        merge(slf.get().filter.write(py)?.to_mut(), &theirs)
     }
 
     fn __ior__(slf: &Bound<'_, Self>, other: &Bound<'_, Self>) -> PyResult<()> {
@@ -383,14 +395,14 @@ impl Filter {
 
     fn __or__(slf: &Bound<'_, Self>, other: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
         let py = slf.py();
-        let mut both = slf.get().read(py).clone();
-        merge(&mut both, &other.get().read(py))?;
+        let mut both = slf.get().read(py).get().clone().into_owned();
+        merge(&mut both, other.get().read(py).get())?;
         to_python(py, both)
     }
 
     /// A copy: another filter with the same items.
     fn copy(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        let copy = self.read(py).clone();
+        let copy = self.read(py).get().clone().into_owned();
         to_python(py, copy)
     }
 
@@ -403,7 +415,7 @@ impl Filter {
     }
 
     fn __len__(&self, py: Python<'_>) -> usize {
-        self.read(py).len() as usize
+        self.read(py).get().len() as usize
     }
 
     /// Whether both are made alike and hold the same.
@@ -412,11 +424,12 @@ impl Filter {
             return true;
         }
         let (one, other) = (self.read(py), other.read(py));
+        let (one, other) = (one.get(), other.get());
         let encoded = |filter: &Library<'_>| {
             let mut bytes = Vec::new();
             filter.encode(&mut bytes).map(|()| bytes).ok()
         };
-        one.spec() == other.spec() && one.len() == other.len() && encoded(&one) == encoded(&other)
+        one.spec() == other.spec() && one.len() == other.len() && encoded(one) == encoded(other)
     }
 
     /// An empty filter is a filter: without this, ``if filter:`` would ask for its length.
@@ -427,20 +440,24 @@ impl Filter {
     /// The filter as the bytes of its file.
     fn encode<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         let mut bytes = Vec::new();
-        let filter = self.read(py);
-        filter.encode(&mut bytes)?;
+        self.read(py).get().encode(&mut bytes)?;
         Ok(PyBytes::new(py, &bytes))
     }
 
     /// Saves the filter under a name, whole or not at all.
     ///
     /// Args:
-    ///     path: Where.
+    ///     path: Where: as for :func:`nearset.open`.
     ///     force: Whether to replace what is there.
     #[pyo3(signature = (path, *, force=false))]
-    fn save(&self, py: Python<'_>, path: PathBuf, force: bool) -> PyResult<()> {
-        let filter = self.read(py);
-        save_filter(&filter, &path, &files::options(force)).map_err(|cause| error::output(&cause))
+    fn save(&self, py: Python<'_>, path: Target, force: bool) -> PyResult<()> {
+        match path {
+            Target::Path(path) => {
+                let guard = self.read(py);
+                save_filter(guard.get(), &path, &files::options(force)).map_err(|cause| error::output(&cause))
+            }
+            Target::Other(target) => files::save_elsewhere(target.bind(py), force, &self.encode(py)?),
+        }
     }
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTuple>> {
@@ -451,37 +468,37 @@ impl Filter {
     /// How many distinct items it is made for as it is now; ``None`` if nothing was said when it was made.
     #[getter]
     fn capacity(&self, py: Python<'_>) -> Option<u64> {
-        self.read(py).capacity()
+        self.read(py).get().capacity()
     }
 
     /// How many distinct items its set bits amount to, repeats and near ones counting for little.
     #[getter]
     fn load(&self, py: Python<'_>) -> u64 {
-        self.read(py).load()
+        self.read(py).get().load()
     }
 
     /// What happens to items beyond its capacity: ``grow``, ``refuse`` or ``forget``; ``None`` if nothing was said.
     #[getter]
     fn when_full(&self, py: Python<'_>) -> Option<&'static str> {
-        self.read(py).spec().terms().map(|terms| spec::name_of(terms.when_full))
+        self.read(py).get().spec().terms().map(|terms| spec::name_of(terms.when_full))
     }
 
     /// How many generations it has: one, until it grows.
     #[getter]
     fn generations(&self, py: Python<'_>) -> usize {
-        self.read(py).generations().len()
+        self.read(py).get().generations().len()
     }
 
     /// Whether the next new item makes it grow, or is refused.
     #[getter]
     fn is_full(&self, py: Python<'_>) -> bool {
-        self.read(py).is_full()
+        self.read(py).get().is_full()
     }
 
     /// The part of unrelated items that it calls near, as it is now.
     #[getter]
     fn unrelated_acceptance(&self, py: Python<'_>) -> f64 {
-        self.read(py).unrelated_acceptance()
+        self.read(py).get().unrelated_acceptance()
     }
 
     /// What near means: ``jaccard``, ``hamming``, ``cosine``, …
@@ -493,7 +510,7 @@ impl Filter {
     /// Memory of the filter.
     #[getter]
     fn bytes(&self, py: Python<'_>) -> u64 {
-        self.read(py).bytes()
+        self.read(py).get().bytes()
     }
 
     /// The probability, as the filter is now, that an item is called near whose nearest stored one is this near.
@@ -502,7 +519,7 @@ impl Filter {
     ///     near: In the metric's own unit: a similarity or cosine, differing bits, a distance.
     fn acceptance_probability(&self, py: Python<'_>, near: f64) -> PyResult<f64> {
         let distance = self.distance(near)?;
-        Ok(self.read(py).acceptance_probability(distance))
+        Ok(self.read(py).get().acceptance_probability(distance))
     }
 
     fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
@@ -521,7 +538,7 @@ impl Filter {
         let filter = slf.get();
         let words = filter.words(slf.py());
         let guard = filter.read(slf.py());
-        let curve = filter_chart(&guard, filter.metric).to_svg();
+        let curve = filter_chart(guard.get(), filter.metric).to_svg();
         Ok(draw::html(&name, &words, &curve))
     }
 }
@@ -539,7 +556,7 @@ impl NearFilter {
     /// :class:`FullError` unless ``allow_overfull`` is true.
     #[staticmethod]
     #[pyo3(signature = (path, *, unlimited_work=false, allow_overfull=false))]
-    fn open(py: Python<'_>, path: PathBuf, unlimited_work: bool, allow_overfull: bool) -> PyResult<Py<PyAny>> {
+    fn open(py: Python<'_>, path: Source, unlimited_work: bool, allow_overfull: bool) -> PyResult<Py<PyAny>> {
         to_python(py, expect(open(py, path, unlimited_work, allow_overfull)?, true)?)
     }
 
@@ -555,7 +572,8 @@ impl NearFilter {
         let filter = slf.as_super().get();
         let one = items::one(filter.metric, item)?;
         let item = present(0, one.get(0)).map_err(|_| PyTypeError::new_err("None cannot be looked up"))?;
-        let found = filter.read(slf.py()).find(item, &mut Hashed::default()).map_err(|cause| error::item(&cause))?;
+        let found =
+            filter.read(slf.py()).get().find(item, &mut Hashed::default()).map_err(|cause| error::item(&cause))?;
         Ok((found.hits, found.bands))
     }
 
@@ -590,9 +608,10 @@ impl NearFilter {
     }
 }
 
-fn of_near<T>(slf: &Bound<'_, NearFilter>, get: impl FnOnce(&Spec, &Library<'static>) -> T) -> T {
-    let filter = slf.as_super().get().read(slf.py());
-    get(filter.spec().near().expect("the class holds near filters only"), &filter)
+fn of_near<T>(slf: &Bound<'_, NearFilter>, get: impl FnOnce(&Spec, &Library<'_>) -> T) -> T {
+    let guard = slf.as_super().get().read(slf.py());
+    let filter = guard.get();
+    get(filter.spec().near().expect("the class holds near filters only"), filter)
 }
 
 /// The newest generation as it is now.
@@ -612,7 +631,7 @@ impl HammingFilter {
     /// The Hamming filter in a file; ``allow_overfull`` as for :meth:`NearFilter.open`.
     #[staticmethod]
     #[pyo3(signature = (path, *, unlimited_work=false, allow_overfull=false))]
-    fn open(py: Python<'_>, path: PathBuf, unlimited_work: bool, allow_overfull: bool) -> PyResult<Py<PyAny>> {
+    fn open(py: Python<'_>, path: Source, unlimited_work: bool, allow_overfull: bool) -> PyResult<Py<PyAny>> {
         to_python(py, expect(open(py, path, unlimited_work, allow_overfull)?, false)?)
     }
 
@@ -626,7 +645,7 @@ impl HammingFilter {
     /// The number of differing bits up to which nothing is missed, or little by a scan of samples.
     #[getter]
     fn radius(slf: &Bound<'_, Self>) -> u32 {
-        let filter = slf.as_super().get().read(slf.py());
-        filter.spec().exact().expect("the class holds filters of bit strings only").radius
+        let guard = slf.as_super().get().read(slf.py());
+        guard.get().spec().exact().expect("the class holds filters of bit strings only").radius
     }
 }

@@ -1,7 +1,5 @@
 //! Indexes: which stored item is near, and how near. One set of methods over whichever index it is.
 
-use std::path::PathBuf;
-
 use nearset::index::IndexError;
 use nearset::item::ItemBuffer;
 use nearset::plan::IndexPlan as Planned;
@@ -13,11 +11,12 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
 
 use crate::batch::{self, Fault, present};
+use crate::files::{self, Source, Target};
 use crate::items::{self, Many};
 use crate::options::{self, SeedArgument, Whole};
 use crate::plan::{Reduced, arguments};
 use crate::shared::{Shared, reduce};
-use crate::{draw, error, files};
+use crate::{draw, error};
 
 /// A stored item that was found, and how near it is. It unpacks: ``for id, near in index.nearest(item, 3)``.
 #[pyclass(frozen, get_all, eq, module = "nearset")]
@@ -118,11 +117,15 @@ fn to_python(py: Python<'_>, index: Library<'static>) -> PyResult<Py<PyAny>> {
 }
 
 /// The index in a file, of whichever kind.
-pub fn open(py: Python<'_>, path: PathBuf, unlimited_work: bool) -> PyResult<Py<PyAny>> {
+pub fn open(py: Python<'_>, path: Source, unlimited_work: bool) -> PyResult<Py<PyAny>> {
     to_python(py, opened(py, path, unlimited_work)?)
 }
 
-fn opened(py: Python<'_>, path: PathBuf, unlimited_work: bool) -> PyResult<Library<'static>> {
+fn opened(py: Python<'_>, path: Source, unlimited_work: bool) -> PyResult<Library<'static>> {
+    let path = match path {
+        Source::Path(path) => path,
+        Source::Bytes(bytes) => return decoded(py, bytes.as_bytes(py), unlimited_work),
+    };
     py.detach(|| {
         let file = FilterFile::open(&path).map_err(|cause| error::filter_file(&cause))?;
         let file = file.within(options::work_limit(unlimited_work));
@@ -377,12 +380,17 @@ impl Index {
     /// Saves the index under a name, whole or not at all.
     ///
     /// Args:
-    ///     path: Where.
+    ///     path: Where: as for :func:`nearset.open`.
     ///     force: Whether to replace what is there.
     #[pyo3(signature = (path, *, force=false))]
-    fn save(&self, py: Python<'_>, path: PathBuf, force: bool) -> PyResult<()> {
-        let index = self.index.read(py);
-        save_index(&index, &path, &files::options(force)).map_err(|cause| error::output(&cause))
+    fn save(&self, py: Python<'_>, path: Target, force: bool) -> PyResult<()> {
+        match path {
+            Target::Path(path) => {
+                let index = self.index.read(py);
+                save_index(&index, &path, &files::options(force)).map_err(|cause| error::output(&cause))
+            }
+            Target::Other(target) => files::save_elsewhere(target.bind(py), force, &self.encode(py)?),
+        }
     }
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTuple>> {
@@ -420,7 +428,7 @@ impl LshIndex {
     /// The LSH index in a file.
     #[staticmethod]
     #[pyo3(signature = (path, *, unlimited_work=false))]
-    fn open(py: Python<'_>, path: PathBuf, unlimited_work: bool) -> PyResult<Py<PyAny>> {
+    fn open(py: Python<'_>, path: Source, unlimited_work: bool) -> PyResult<Py<PyAny>> {
         to_python(py, expect(opened(py, path, unlimited_work)?, true)?)
     }
 
@@ -445,7 +453,7 @@ impl HammingIndex {
     /// The Hamming index in a file.
     #[staticmethod]
     #[pyo3(signature = (path, *, unlimited_work=false))]
-    fn open(py: Python<'_>, path: PathBuf, unlimited_work: bool) -> PyResult<Py<PyAny>> {
+    fn open(py: Python<'_>, path: Source, unlimited_work: bool) -> PyResult<Py<PyAny>> {
         to_python(py, expect(opened(py, path, unlimited_work)?, false)?)
     }
 

@@ -28,15 +28,15 @@ mod spec;
 
 use std::fs::File;
 use std::io::Read as _;
-use std::path::PathBuf;
 
+use files::Source;
 use nearset::Kind;
 use pyo3::prelude::*;
 
 /// Opens the file of a filter or an index, of whatever kind it is.
 ///
 /// Args:
-///     path: What ``save`` or the program wrote.
+///     path: What ``save`` or the program wrote: a path, a URL of a filesystem that fsspec knows, or a file that is open for reading bytes.
 ///     unlimited_work: Open it although each item takes longer than usual, a seventh of a second or more: for files that you
 ///         trust.
 ///     allow_overfull: Whether a filter may hold more items than it is made for; it calls unrelated items near, and is refused by
@@ -45,12 +45,18 @@ use pyo3::prelude::*;
 /// Returns a :class:`NearFilter`, :class:`HammingFilter`, :class:`BloomFilter`, :class:`LshIndex` or :class:`HammingIndex`.
 #[pyfunction]
 #[pyo3(signature = (path, *, unlimited_work=false, allow_overfull=false))]
-fn open(py: Python<'_>, path: PathBuf, unlimited_work: bool, allow_overfull: bool) -> PyResult<Py<PyAny>> {
-    let mut start = Vec::new();
-    let read = File::open(&path).and_then(|file| file.take(64).read_to_end(&mut start));
-    read.map_err(|cause| error::unreadable(&path, &cause))?;
-    match Kind::of(&start) {
-        Ok(Kind::Bloom) => Ok(Py::new(py, bloom::BloomFilter::open(path)?)?.into_any()),
+fn open(py: Python<'_>, path: Source, unlimited_work: bool, allow_overfull: bool) -> PyResult<Py<PyAny>> {
+    let kind = match &path {
+        Source::Bytes(bytes) => Kind::of(bytes.as_bytes(py)),
+        Source::Path(path) => {
+            let mut start = Vec::new();
+            let read = File::open(path).and_then(|file| file.take(64).read_to_end(&mut start));
+            read.map_err(|cause| error::unreadable(path, &cause))?;
+            Kind::of(&start)
+        }
+    };
+    match kind {
+        Ok(Kind::Bloom) => Ok(Py::new(py, bloom::BloomFilter::open(py, path)?)?.into_any()),
         Ok(Kind::Lsh | Kind::Hamming) => index::open(py, path, unlimited_work),
         _ => filter::to_python(py, filter::open(py, path, unlimited_work, allow_overfull)?),
     }

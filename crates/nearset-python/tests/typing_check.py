@@ -42,6 +42,10 @@ opened = nearset.open("seen.nearset")
 if isinstance(opened, nearset.NearFilter):
     opened.insert("one")
 
+with open("seen.nearset", "rb") as file:
+    nearset.NearFilter.open(file).save("memory://seen.nearset")
+
+
 def on_spark(df: DataFrame) -> DataFrame:
     kept, filters = nearset.spark.dedup(df, near=0.8, directory="shared", filter=True, return_filters=True)
     first: nearset.NearFilter = filters[0]

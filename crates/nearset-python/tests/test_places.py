@@ -1,0 +1,135 @@
+"""Where filters and indexes are read from and written to: files, what fsspec knows, and files that somebody has opened."""
+
+import io
+import os
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+
+import fsspec
+import nearset
+import pytest
+
+PLAN = nearset.plan("jaccard", near=0.8, far=0.5, capacity=2000)
+
+
+@pytest.fixture(scope="module")
+def stored(texts):
+    """One of each kind, with its class."""
+    seen = PLAN.filter()
+    seen.insert_all(texts)
+    hashes = nearset.plan("hamming", near=2, far=20, capacity=1000, length=64, max_false_negative=0).filter()
+    hashes.insert("d1c4b1a3f0e8877e")
+    keys = nearset.BloomFilter(1000, 0.01)
+    keys.insert("one")
+    lsh, hamming = nearset.LshIndex(nearset.plan_index("jaccard", near=0.7, far=0.2, capacity=100)), nearset.HammingIndex(64, radius=3)
+    lsh.insert(texts[0])
+    hamming.insert("f8" * 8)
+    return [seen, hashes, keys, lsh, hamming]
+
+
+@pytest.fixture
+def memory():
+    fs = fsspec.filesystem("memory")
+    yield fs
+    fs.rm("/", recursive=True)
+
+
+@pytest.mark.parametrize("scheme", ["memory", "file"])
+def test_urls_of_fsspec(stored, tmp_path, memory, scheme):
+    folder = "memory://filters" if scheme == "memory" else f"file://{tmp_path}"
+    for number, one in enumerate(stored):
+        url = f"{folder}/{number}.nearset"
+        one.save(url)
+        for again in (nearset.open(url), type(one).open(url), nearset.open(fsspec.open(url, "rb"))):
+            assert type(again) is type(one) and again.encode() == one.encode()
+        with pytest.raises(FileExistsError, match=f"{number}.nearset: it exists already .choose another name, or pass force=True"):
+            one.save(url)
+        one.save(url, force=True)
+        one.save(fsspec.open(url, "wb"), force=True)
+    with pytest.raises(FileNotFoundError):
+        nearset.open(f"{folder}/none.nearset")
+    if scheme == "file":
+        assert sorted(path.name for path in tmp_path.iterdir()) == [f"{number}.nearset" for number in range(len(stored))]
+        assert nearset.open(tmp_path / "0.nearset") == nearset.open(str(tmp_path / "0.nearset")) == stored[0]
+
+
+def test_open_files(stored, tmp_path):
+    for one in stored:
+        out = io.BytesIO(b"")
+        one.save(out)
+        out.seek(0)
+        assert nearset.open(out).encode() == one.encode()
+        with open(tmp_path / "one", "wb") as file:
+            one.save(file)
+        with open(tmp_path / "one", "rb") as file:
+            assert type(one).open(file).encode() == one.encode()
+    with pytest.raises(TypeError, match="open for reading text: open it for reading bytes"), open(__file__) as file:
+        nearset.open(file)
+    with pytest.raises(ValueError, match="nearset"):
+        nearset.open(io.BytesIO(b"something else"))
+    with pytest.raises(TypeError, match="int was given where a path, a URL or a file is needed"):
+        nearset.open(3)
+    with pytest.raises(TypeError, match="int was given where a path, a URL or a file is needed"):
+        stored[0].save(3)
+
+
+def test_what_cannot_be_written_leaves_what_was_there(stored, memory):
+    stored[0].save("memory://seen")
+
+    class Full(io.RawIOBase):
+        def writable(self):
+            return True
+
+        def write(self, data):
+            raise OSError("no space left")
+
+    with pytest.raises(OSError, match="no space left"):
+        stored[0].save(Full())
+    with pytest.raises(Exception):  # noqa: B017
+        stored[0].save("noscheme://seen")
+    assert nearset.open("memory://seen") == stored[0]
+
+
+def test_a_filter_out_of_a_file_can_be_changed_and_the_file_stays(stored, texts, tmp_path):
+    path = tmp_path / "seen.nearset"
+    stored[0].save(path)
+    before = path.read_bytes()
+    one, other = nearset.open(path), nearset.open(path)
+    assert one == other == stored[0] and (one.contains_all(texts) == stored[0].contains_all(texts)).all()
+    new = "A text that no licence has ever had, in as many words as it takes to be a text of its own"
+    assert new not in one and one.insert(new) and new in one and new not in other
+    assert other.insert_all([new]).tolist() == [True] and one == other
+    third = nearset.open(path)
+    assert (third | one).fill == one.fill > third.fill and third == stored[0]
+    third |= one
+    assert third.fill == one.fill and path.read_bytes() == before
+    # What was mapped answers though its file is gone or another one is there.
+    kept = [nearset.open(path), nearset.open(path).copy(), pickle.loads(pickle.dumps(nearset.open(path)))]
+    one.save(path, force=True)
+    path.unlink()
+    assert all(filter == stored[0] for filter in kept) and kept[1].insert(new)
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="memory is read as Linux tells it")
+def test_a_filter_out_of_a_file_takes_no_memory_of_its_own(tmp_path):
+    path = tmp_path / "large.nearset"
+    large = nearset.plan("jaccard", near=0.8, far=0.5, capacity=1_000_000).filter()
+    assert large.bytes > 20_000_000
+    large.insert("to be or not to be that is the question")
+    large.save(path)
+    program = f"""
+import nearset
+def own():
+    return next(int(line.split()[1]) * 1024 for line in open("/proc/self/status") if line.startswith("RssAnon"))
+before = own()
+seen = nearset.open({os.fspath(path)!r})
+assert "to be or not to be that is the question" in seen
+looked_up = own()
+seen.insert("whether tis nobler in the mind to suffer the slings and arrows")
+print(looked_up - before, own() - before, seen.bytes)
+"""
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, encoding="utf-8", check=True)
+    looked_up, changed, size = map(int, ran.stdout.split())
+    assert looked_up < size / 10 and changed > size * 0.9
