@@ -9,7 +9,7 @@ use pyo3::types::{PyBytes, PyString, PyTuple};
 use crate::files::{self, Source, Target};
 use crate::options::{self, SeedArgument, Whole, seed_to_python};
 use crate::shared::{Shared, reduce};
-use crate::{arrow, draw, error};
+use crate::{arrow, draw, error, items};
 
 /// A set of keys that may say yes to a key it does not hold, and never says no to one that it does.
 ///
@@ -44,6 +44,14 @@ fn key_bytes<'py>(key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
     }
     let found = key.get_type().name()?;
     Err(PyTypeError::new_err(format!("{found} was given where str or bytes is needed")))
+}
+
+/// A key's bytes; `many` is the method that takes several.
+fn one_key<'py>(key: &Bound<'py, PyAny>, many: &str) -> PyResult<Bound<'py, PyBytes>> {
+    match key_bytes(key) {
+        Ok(bytes) => Ok(bytes),
+        Err(error) => Err(items::naming(many, key, error)?),
+    }
 }
 
 impl BloomFilter {
@@ -96,13 +104,13 @@ impl BloomFilter {
 
     /// Inserts a key. True when it was certainly not in before.
     fn insert(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<bool> {
-        let key = key_bytes(key)?;
+        let key = one_key(key, "insert_all")?;
         Ok(self.0.write(py)?.insert(key.as_bytes()))
     }
 
     /// Whether a key was inserted, or looks as if it was; the same as ``key in filter``.
     fn contains(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<bool> {
-        let key = key_bytes(key)?;
+        let key = one_key(key, "contains_all")?;
         Ok(self.0.read(py).contains(key.as_bytes()))
     }
 

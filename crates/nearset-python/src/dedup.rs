@@ -36,7 +36,7 @@ pub fn compare<'py>(
 ) -> PyResult<Compared<'py>> {
     let metric = wanted.request.metric;
     let many = Many::new(metric, texts)?;
-    let run = TextComparison::new(&wanted.request).map_err(|cause| error::plan(&cause))?;
+    let run = TextComparison::new(&wanted.request).map_err(|cause| error::plan(&wanted.request, &cause))?;
     let mut run = run.following_chains(chain);
     let cutter = run.cutter();
     let held: Vec<_> = against.iter().map(|filter| filter.read(py)).collect();
@@ -142,7 +142,8 @@ pub fn dedup<'py>(
     let metric = wanted.request.metric;
     let many = Many::new(metric, texts)?;
     let capacity = capacity.map(|capacity| capacity.0).or(many.len().map(|len| len as u64));
-    let mut run = TextRun::new(wanted.request.clone(), capacity).map_err(|cause| error::plan(&cause))?;
+    let mut run =
+        TextRun::new(wanted.request.clone(), capacity).map_err(|cause| error::plan(&wanted.request, &cause))?;
     let hasher = run.hasher();
     let held: Vec<_> = against.iter().map(|filter| filter.read(py)).collect();
     let spec = run.filter().spec();

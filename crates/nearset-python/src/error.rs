@@ -5,7 +5,7 @@ use std::fmt::Display;
 use std::path::Path;
 
 use nearset::item::BatchError;
-use nearset::plan::PlanError;
+use nearset::plan::{PlanError, Request, RequestError};
 use nearset::spec::SpecError;
 use nearset::{DecodeError, ItemError};
 use nearset::{InsertError, Overfull};
@@ -69,10 +69,24 @@ pub fn spec(error: &SpecError) -> PyErr {
 }
 
 /// A filter for texts that can't be planned.
-pub fn plan(error: &PlanError) -> PyErr {
+pub fn plan(request: &Request, error: &PlanError) -> PyErr {
     match error {
         PlanError::Spec(cause) => spec(cause),
-        _ => value(error),
+        _ => value(unplanned(request, error)),
+    }
+}
+
+/// Why there is no plan, in terms of what was asked for: a `far` that nobody gave is nobody's mistake.
+pub fn unplanned(request: &Request, error: &PlanError) -> String {
+    match error {
+        PlanError::TooClose { near, far } if request.far.is_none() => format!(
+            "near={near} is too low for a filter, which has to tell such texts from those that are {far} similar: take a higher near, state \
+             a lower far, or allow more errors by max_false_negative and max_false_positive"
+        ),
+        PlanError::Request(RequestError::NearNotBelowFar { near, .. }) if request.far.is_none() => {
+            format!("near={near} is as far as items of {} can be: everything would be near", request.metric.name())
+        }
+        _ => error.to_string(),
     }
 }
 

@@ -208,7 +208,7 @@ impl Filter {
 impl Filter {
     /// Inserts an item. True when nothing near was there before, like adding to a set that tells.
     fn insert(&self, py: Python<'_>, item: &Bound<'_, PyAny>) -> PyResult<bool> {
-        let one = items::one(self.metric, item)?;
+        let one = items::one(self.metric, item, "insert_all")?;
         let item = present(0, one.get(0)).map_err(|_| PyTypeError::new_err("None cannot be inserted"))?;
         let mut guard = self.filter.write(py)?;
         let filter = guard.to_mut();
@@ -218,7 +218,7 @@ impl Filter {
 
     /// Whether something near was inserted; the same as ``item in filter``.
     fn contains_near(&self, py: Python<'_>, item: &Bound<'_, PyAny>) -> PyResult<bool> {
-        let one = items::one(self.metric, item)?;
+        let one = items::one(self.metric, item, "contains_all")?;
         let item = present(0, one.get(0)).map_err(|_| PyTypeError::new_err("None cannot be looked up"))?;
         let found = self.read(py).get().find(item, &mut Hashed::default()).map_err(|cause| error::item(&cause))?;
         Ok(found.near)
@@ -570,7 +570,7 @@ impl NearFilter {
     /// How many bands of an item hit, and of how many.
     fn hits(slf: &Bound<'_, Self>, item: &Bound<'_, PyAny>) -> PyResult<(u32, u32)> {
         let filter = slf.as_super().get();
-        let one = items::one(filter.metric, item)?;
+        let one = items::one(filter.metric, item, "contains_all")?;
         let item = present(0, one.get(0)).map_err(|_| PyTypeError::new_err("None cannot be looked up"))?;
         let found =
             filter.read(slf.py()).get().find(item, &mut Hashed::default()).map_err(|cause| error::item(&cause))?;

@@ -162,8 +162,8 @@ impl Index {
         Neighbour { id: found.id, near: self.metric.own_unit(found.distance) }
     }
 
-    fn one(&self, item: &Bound<'_, PyAny>) -> PyResult<ItemBuffer> {
-        let one = items::one(self.metric, item)?;
+    fn one(&self, item: &Bound<'_, PyAny>, many: &str) -> PyResult<ItemBuffer> {
+        let one = items::one(self.metric, item, many)?;
         present(0, one.get(0)).map_err(|_| PyTypeError::new_err("None is no item"))?;
         Ok(one)
     }
@@ -211,7 +211,7 @@ type Nearest<'py> = (Bound<'py, PyArray2<i64>>, Bound<'py, PyArray2<f64>>);
 impl Index {
     /// Inserts an item and returns its id.
     fn insert(&self, py: Python<'_>, item: &Bound<'_, PyAny>) -> PyResult<u32> {
-        let one = self.one(item)?;
+        let one = self.one(item, "insert_all")?;
         let item = present(0, one.get(0))?;
         self.index.write(py)?.insert(item).map_err(|cause| failed(&cause))
     }
@@ -260,7 +260,7 @@ impl Index {
     ///     item: The query.
     ///     top: How many, at most.
     fn nearest(&self, py: Python<'_>, item: &Bound<'_, PyAny>, top: Whole<usize>) -> PyResult<Vec<Neighbour>> {
-        let one = self.one(item)?;
+        let one = self.one(item, "nearest_all")?;
         let found =
             self.index.read(py).search(present(0, one.get(0))?, Some(top.0), None).map_err(|cause| failed(&cause))?;
         Ok(found.iter().map(|found| self.neighbour(found)).collect())
@@ -273,7 +273,7 @@ impl Index {
     ///     near: In the metric's own unit: a similarity or cosine, differing bits, a distance.
     fn within(&self, py: Python<'_>, item: &Bound<'_, PyAny>, near: f64) -> PyResult<Vec<Neighbour>> {
         let distance = self.metric.distance(near).map_err(error::value)?;
-        let one = self.one(item)?;
+        let one = self.one(item, "within_all")?;
         let found = self
             .index
             .read(py)
@@ -421,7 +421,7 @@ impl LshIndex {
     /// The ids of items that share a bucket with this one, ascending, their distances not looked at.
     fn candidates(slf: &Bound<'_, Self>, item: &Bound<'_, PyAny>) -> PyResult<Vec<u32>> {
         let index = slf.as_super().get();
-        let one = index.one(item)?;
+        let one = index.one(item, "nearest_all")?;
         index.index.read(slf.py()).candidates(present(0, one.get(0))?).map_err(|cause| failed(&cause))
     }
 

@@ -14,17 +14,34 @@ use numpy::{
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyByteArray, PyBytes, PyDict, PyFloat, PyIterator, PyMemoryView, PyString};
+use pyo3::types::{PyByteArray, PyBytes, PyDict, PyFloat, PyIterator, PyList, PyMemoryView, PyString, PyTuple};
 
 use crate::arrow::{self, Column};
 use crate::bloom::BloomFilter;
 use crate::error;
 
-/// A buffer of one object's item.
-pub fn one(metric: Metric, object: &Bound<'_, PyAny>) -> PyResult<ItemBuffer> {
+/// A buffer of one object's item; `many` is the method that takes several.
+pub fn one(metric: Metric, object: &Bound<'_, PyAny>, many: &str) -> PyResult<ItemBuffer> {
     let mut items = ItemBuffer::default();
-    push(&mut items, metric, object)?;
-    Ok(items)
+    match push(&mut items, metric, object) {
+        Ok(()) => Ok(items),
+        Err(error) => Err(naming(many, object, error)?),
+    }
+}
+
+/// The error, which names the method that takes several items if it may have been meant.
+pub fn naming(many: &str, object: &Bound<'_, PyAny>, error: PyErr) -> PyResult<PyErr> {
+    let py = object.py();
+    let several = object.is_instance_of::<PyList>()
+        || object.is_instance_of::<PyTuple>()
+        || object.is_instance_of::<PyUntypedArray>()
+        || object.hasattr("__arrow_c_stream__")?
+        || object.hasattr("to_pylist")?;
+    let kind = error.get_type(py);
+    if several && (kind.is(py.get_type::<PyTypeError>()) || kind.is(py.get_type::<PyValueError>())) {
+        return Ok(PyErr::from_type(kind, format!("{}; many items go to {many}", error.value(py))));
+    }
+    Ok(error)
 }
 
 /// Copies an object as what it is to the metric.
@@ -60,11 +77,6 @@ fn push_set(object: &Bound<'_, PyAny>, out: &mut Vec<u64>) -> PyResult<()> {
     for element in elements {
         let element = element?;
         let number = element.extract::<u64>().map_err(|cause| {
-            if element.is_instance_of::<PyString>() {
-                return PyTypeError::new_err(
-                    "str was given where a whole number in a set is needed: insert_all and contains_all take a list of texts",
-                );
-            }
             if cause.is_instance_of::<PyTypeError>(object.py()) {
                 wrong_type(&element, "a whole number in a set")
             } else {

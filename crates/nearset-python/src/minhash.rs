@@ -79,7 +79,7 @@ impl MinHash {
 
     /// The signature of a text, or of a set of whole numbers below 2^64.
     fn signature(&self, item: &Bound<'_, PyAny>) -> PyResult<Signature> {
-        let one = items::one(self.metric(), item)?;
+        let one = items::one(self.metric(), item, "signatures")?;
         let item = present(0, one.get(0)).map_err(|_| PyTypeError::new_err("None has no signature"))?;
         let signature = self.sketcher.signature(item).map_err(|cause| error::item(&cause))?;
         Ok(Signature { signature, of: self.arguments() })

@@ -29,8 +29,8 @@ pub fn _pairs<'py>(
 ) -> PyResult<Pairs<'py>> {
     let metric = wanted.request.metric;
     let many = Many::new(metric, texts)?;
-    let spec = wanted.request.plan_join().map_err(|cause| error::plan(&cause))?;
-    let cutter = TextComparison::new(&wanted.request).map_err(|cause| error::plan(&cause))?.cutter();
+    let spec = wanted.request.plan_join().map_err(|cause| error::plan(&wanted.request, &cause))?;
+    let cutter = TextComparison::new(&wanted.request).map_err(|cause| error::plan(&wanted.request, &cause))?.cutter();
     let (mut positions, mut sets, mut position) = (Vec::new(), Vec::new(), 0i64);
     batch::run(
         py,

@@ -293,7 +293,7 @@ pub fn plan(
         seed,
     };
     let request = wishes.request(metric)?;
-    py.detach(|| request.plan_filter()).map(Plan).map_err(|cause| refused(py, cause))
+    py.detach(|| request.plan_filter()).map(Plan).map_err(|cause| refused(py, &request, cause))
 }
 
 /// Plans the quickest index that finds near items as often as is asked, by tables of locality-sensitive keys.
@@ -339,7 +339,7 @@ pub fn plan_index(
         seed,
     };
     let request = wishes.request(metric)?;
-    py.detach(|| request.plan_index()).map(IndexPlan).map_err(|cause| refused(py, cause))
+    py.detach(|| request.plan_index()).map(IndexPlan).map_err(|cause| refused(py, &request, cause))
 }
 
 /// A request as Python's arguments say it; what is `None` is the library's.
@@ -383,11 +383,12 @@ impl Wishes<'_> {
 }
 
 /// Why there is no plan.
-fn refused(py: Python<'_>, cause: LibraryError) -> PyErr {
-    if let LibraryError::Request(cause) = cause {
-        return error::value(cause);
+fn refused(py: Python<'_>, request: &Request, cause: LibraryError) -> PyErr {
+    let message = error::unplanned(request, &cause);
+    if matches!(cause, LibraryError::Request(_)) {
+        return error::value(message);
     }
-    let error = PlanError::new_err(cause.to_string());
+    let error = PlanError::new_err(message);
     let larger = match cause {
         LibraryError::LargerThanItems { plan, .. } => Some(Plan(*plan)),
         _ => None,

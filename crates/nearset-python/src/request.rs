@@ -1,7 +1,7 @@
 //! What is wanted of texts, as Python states it.
 
 use nearset::Metric;
-use nearset::plan::{Plan, Request as Library};
+use nearset::plan::{Plan, PlanError, Request as Library};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -30,14 +30,19 @@ use crate::{error, filter};
 #[pyclass(frozen, module = "nearset")]
 pub struct Request {
     pub(crate) request: Library,
-    /// The plan for one text: what is promised, and what it does, are the same for any number.
-    plan: Plan,
+    /// The plan of a filter for one text: what is promised, and what it does, are the same for any number. Where texts are too far apart for any
+    /// filter, they can still be compared.
+    plan: Result<Plan, PlanError>,
 }
 
 impl Request {
     fn planned(&self, capacity: u64, when_full: &str) -> PyResult<Plan> {
         let request = self.request.clone().capacity(capacity).when_full(spec::when_full(when_full)?);
-        request.plan_dedup().map_err(|cause| error::plan(&cause))
+        request.plan_dedup().map_err(|cause| error::plan(&request, &cause))
+    }
+
+    fn plan(&self) -> PyResult<&Plan> {
+        self.plan.as_ref().map_err(|cause| error::plan(&self.request, cause))
     }
 }
 
@@ -57,8 +62,12 @@ impl Request {
         let mut request = Library::new(metric, near.unwrap_or(Library::NEAR)).seed(options::seed(seed));
         request.far = far;
         (request.max_false_negative, request.max_false_positive) = (max_false_negative, max_false_positive);
-        let plan = request.clone().capacity(1).plan_dedup().map_err(|cause| error::plan(&cause))?;
-        Ok(Self { request, plan })
+        match request.clone().capacity(1).plan_dedup() {
+            Err(cause) if !matches!(cause, PlanError::TooClose { .. }) || far.is_some() => {
+                Err(error::plan(&request, &cause))
+            }
+            plan => Ok(Self { request, plan }),
+        }
     }
 
     /// The Jaccard similarity from which on texts are near.
@@ -69,20 +78,23 @@ impl Request {
 
     /// The similarity below which they are not.
     #[getter]
-    fn far(&self) -> f64 {
-        self.request.far.unwrap_or_else(|| self.request.metric.own_unit(self.plan.terms().far))
+    fn far(&self) -> PyResult<f64> {
+        match self.request.far {
+            Some(far) => Ok(far),
+            None => Ok(self.request.metric.own_unit(self.plan()?.terms().far)),
+        }
     }
 
     /// The most of what lies at exactly ``near`` that may be missed.
     #[getter]
-    fn max_false_negative(&self) -> f64 {
-        self.plan.terms().max_false_negative
+    fn max_false_negative(&self) -> PyResult<f64> {
+        Ok(self.plan()?.terms().max_false_negative)
     }
 
     /// The most of what lies at exactly ``far`` that may be dropped.
     #[getter]
-    fn max_false_positive(&self) -> f64 {
-        self.plan.terms().max_false_positive
+    fn max_false_positive(&self) -> PyResult<f64> {
+        Ok(self.plan()?.terms().max_false_positive)
     }
 
     /// How texts are cut.
@@ -99,7 +111,7 @@ impl Request {
 
     /// The probability, at capacity, that a text is caught whose nearest earlier one has this similarity.
     fn caught(&self, similarity: f64) -> PyResult<f64> {
-        self.plan.accepted(similarity).map_err(error::value)
+        self.plan()?.accepted(similarity).map_err(error::value)
     }
 
     /// An empty filter for ``capacity`` texts.
@@ -135,12 +147,15 @@ impl Request {
 
     fn __repr__(&self) -> String {
         let (near, seed) = (self.request.near, self.request.seed);
-        format!(
-            "Request(near={near}, far={:.6}, max_false_negative={}, max_false_positive={}, shingling='{}', seed={seed})",
-            self.far(),
-            self.max_false_negative(),
-            self.max_false_positive(),
-            self.shingling()
-        )
+        let promise = self.plan.as_ref().map_or_else(
+            |_| String::new(),
+            |plan| {
+                let terms = plan.terms();
+                let far = self.request.far.unwrap_or_else(|| self.request.metric.own_unit(terms.far));
+                let (missed, dropped) = (terms.max_false_negative, terms.max_false_positive);
+                format!("far={far:.6}, max_false_negative={missed}, max_false_positive={dropped}, ")
+            },
+        );
+        format!("Request(near={near}, {promise}shingling='{}', seed={seed})", self.shingling())
     }
 }

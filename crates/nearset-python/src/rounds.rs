@@ -42,7 +42,7 @@ impl _RoundJoin {
             return Err(PyValueError::new_err("a model of common shingles is cut short"));
         }
         let model = hashes.iter().map(|&hash| u64::from_le_bytes(hash)).collect::<CommonShingles>();
-        let join = RoundJoin::new(&wanted.request, model).map_err(|cause| error::plan(&cause))?;
+        let join = RoundJoin::new(&wanted.request, model).map_err(|cause| error::plan(&wanted.request, &cause))?;
         Ok(Self { join, metric: wanted.request.metric })
     }
 
@@ -55,7 +55,8 @@ impl _RoundJoin {
         records: Whole<usize>,
     ) -> PyResult<Bound<'py, PyBytes>> {
         let texts = sample.iter().map(String::as_str);
-        let model = RoundJoin::learn(&wanted.request, texts, records.0).map_err(|cause| error::plan(&cause))?;
+        let model = RoundJoin::learn(&wanted.request, texts, records.0)
+            .map_err(|cause| error::plan(&wanted.request, &cause))?;
         let bytes: Vec<u8> = model.as_slice().iter().flat_map(|hash| hash.to_le_bytes()).collect();
         Ok(PyBytes::new(py, &bytes))
     }

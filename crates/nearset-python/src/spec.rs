@@ -176,7 +176,7 @@ impl FilterSpec {
     /// An item's keys, one per band; 0 where it has no value in a band.
     fn keys<'py>(&self, py: Python<'py>, item: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyArray1<u64>>> {
         let hasher = self.hasher()?;
-        let one = items::one(self.metric, item)?;
+        let one = items::one(self.metric, item, "insert_all, contains_all or keys_all")?;
         let item = present(0, one.get(0)).map_err(|_| PyTypeError::new_err("None has no keys"))?;
         let mut hashed = Hashed::default();
         hasher.hash(item, &mut hashed).map_err(|cause| error::item(&cause))?;

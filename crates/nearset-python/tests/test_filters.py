@@ -245,10 +245,62 @@ def test_sets_come_as_numbers():
     assert {5, 6, 7} not in filter
     with pytest.raises(ValueError, match="hash them first"):
         filter.insert({-1})
-    with pytest.raises(TypeError, match="str was given where a whole number .* insert_all and contains_all take a list of texts"):
-        filter.insert(["one"])
     weighted = planned("weighted").filter()
     assert weighted.insert({1: 2.0, 7: 0.5}) and {7: 0.5, 1: 2.0} in weighted
+
+
+def test_several_items_where_one_is_needed_name_the_method_for_them():
+    texts, bits = planned("texts").filter(), nearset.plan("hamming", near=2, far=20, capacity=100, length=64).filter()
+    vectors = nearset.plan("cosine", near=0.95, far=0.5, capacity=100, length=64).filter()
+    index = nearset.LshIndex(nearset.plan_index("jaccard", near=0.7, far=0.2, capacity=100))
+    for items, filter, said in [
+        (["one"], texts, "str was given where a whole number in a set is needed"),
+        (pyarrow.array(["one"]), texts, "was given where a whole number in a set is needed"),
+        ({"one": 1}.keys(), planned("weighted").filter(), "a text or a dict"),
+        (("f8" * 8, "07" * 8), bits, "tuple was given where hexadecimal digits"),
+        (np.ones((3, 64), np.float32), vectors, "an array of 2 dimensions"),
+        (["one"], nearset.BloomFilter(100, 0.01), "list was given where str or bytes is needed"),
+    ]:
+        many = "" if isinstance(items, type({}.keys())) else "; many items go to "
+        with pytest.raises((TypeError, ValueError), match=said + ".*" + (many and many + "insert_all")):
+            filter.insert(items)
+        with pytest.raises((TypeError, ValueError), match=said + ".*" + (many and many + "contains_all")):
+            items in filter
+    for call, many in [
+        (index.insert, "insert_all"),
+        (lambda items: index.nearest(items, 1), "nearest_all"),
+        (lambda items: index.within(items, 0.5), "within_all"),
+        (nearset.MinHash(64).signature, "signatures"),
+        (planned("texts").spec().keys, "insert_all, contains_all or keys_all"),
+    ]:
+        with pytest.raises(TypeError, match=f"many items go to {many}$"):
+            call(["one", "two"])
+
+
+def test_a_low_near_says_so_and_nothing_of_a_far_that_nobody_gave():
+    said = r"near=0.05 is too low for a filter, which has to tell such texts from those that are 0.025 similar: take a higher near, state"
+    wanted = nearset.Request(0.05)
+    assert repr(wanted) == "Request(near=0.05, shingling='words:5', seed=42)" and pickle.loads(pickle.dumps(wanted)).near == 0.05
+    for call in (
+        lambda: wanted.filter(100),
+        lambda: wanted.far,
+        lambda: wanted.caught(0.5),
+        lambda: nearset.dedup(["one"], 0.05, verify=False),
+        lambda: nearset.plan("jaccard", near=0.05, capacity=100),
+    ):
+        with pytest.raises(ValueError, match=said):
+            call()
+    # Who compares needs no filter.
+    for compared in (nearset.dedup, nearset.pairs):
+        with pytest.raises(ValueError, match="what is 0.05 alike takes too many keys") as refused:
+            compared(["one"], 0.05)
+        assert "far" not in str(refused.value)
+    with pytest.raises(ValueError, match="near=0 is as far as items of jaccard can be: everything would be near"):
+        nearset.plan_index("jaccard", near=0, capacity=100)
+    with pytest.raises(ValueError, match="0.05 and 0.04 are too close"):
+        nearset.Request(0.05, far=0.04)
+    with pytest.raises(ValueError, match="near is 1.5: it is a similarity between 0 and 1"):
+        nearset.Request(1.5)
 
 
 def test_threads_share_a_filter(texts):
