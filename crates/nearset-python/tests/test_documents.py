@@ -8,6 +8,7 @@ from functools import partial
 
 import nearset.datasketch
 import nearset.datatrove
+import nearset.polars
 import nearset.spark
 import nearset.valkey
 import pytest
@@ -19,7 +20,7 @@ FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
 def documented():
-    for module in (nearset, nearset.datasketch, nearset.datatrove, nearset.spark, nearset.valkey):
+    for module in (nearset, nearset.datasketch, nearset.datatrove, nearset.polars, nearset.spark, nearset.valkey):
         yield module.__name__, module
         for name in module.__all__:
             thing, name = getattr(module, name), f"{module.__name__}.{name}"

@@ -155,6 +155,32 @@ def test_datasets_looks_up_in_several_processes(rows, texts):
         assert rows.filter(lambda row: row["text"] not in seen, num_proc=num_proc)["text"][:] == expected
 
 
+def test_datasets_maps_in_several_processes(rows, texts):
+    seen, signer = PLAN.filter(), nearset.MinHash(64)
+    seen.insert_all(texts[:200])
+    for num_proc in (None, 1, 3):
+        marked = rows.map(
+            lambda batch: {"near": seen.contains_all(batch["text"]), "slots": signer.signatures(batch["text"])},
+            batched=True,
+            batch_size=100,
+            num_proc=num_proc,
+        )
+        assert marked["near"][:] == seen.contains_all(texts).tolist()
+        # As they come back: numbers from 2^63 on included.
+        assert marked["slots"][:] == signer.signatures(texts).tolist()
+    with pytest.raises(RuntimeError, match=REFUSED):
+        rows.map(lambda row: {"new": seen.insert(row["text"])}, num_proc=2)
+    assert len(seen) == 200
+
+
+def test_datasets_keeps_what_dedup_says_in_several_processes(rows, texts):
+    kept = nearset.dedup(rows)
+    assert rows.select(kept)["text"][:] == [texts[i] for i in kept.tolist()]
+    mask = set(kept.tolist())
+    for num_proc in (None, 2):
+        assert rows.filter(lambda _, i: i in mask, with_indices=True, num_proc=num_proc)["text"][:] == rows.select(kept)["text"][:]
+
+
 def test_datasets_with_one_process_inserts_here_or_not_at_all(rows, texts):
     """Whether num_proc=1 is this process or a worker is for datasets to say; in neither case is anything lost in silence."""
     seen = PLAN.filter()

@@ -10,6 +10,7 @@ documents, perceptual hashes, embeddings, records.
 - `BloomFilter`: exact membership.
 - `MinHash`: signatures by which the similarity of texts and sets is told.
 - `nearset.datasketch`: the same names and arguments as datasketch's.
+- `nearset.polars`: expressions of polars.
 - `nearset.spark` and `nearset.datatrove`: the same answers on a cluster.
 - `nearset.valkey`: filters in Valkey and Redis.
 
