@@ -16,7 +16,7 @@ use nearset_jobs::{check_save, save_filter};
 use nearset_records::{Arena, OutputOptions, ReadOptions, Reader, RecordError, RecordFault, Source, extract};
 
 use crate::cures::Advised;
-use crate::goal::{GoalOptions, metric_help, parse_count, readable};
+use crate::goal::{GoalOptions, metric_help, parse_count, parse_metric, readable};
 use crate::items::{Faults, fields_for, metric_of_inputs};
 use crate::options::{Input, Opening, Work, print_json, without_keep};
 use crate::show;
@@ -55,7 +55,7 @@ pub struct Args {
     #[arg(long)]
     index: bool,
 
-    #[arg(long, value_name = "METRIC", default_value = "jaccard", help = metric_help(readable()))]
+    #[arg(long, value_name = "METRIC", default_value = "jaccard", value_parser = parse_metric, help = metric_help(readable()))]
     metric: MetricName,
 
     #[command(flatten)]

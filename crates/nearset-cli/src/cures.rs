@@ -112,6 +112,9 @@ fn in_flags(command: &str, cure: Cure) -> String {
         Cure::CompareAsVectors => {
             "--metric cosine, l1 or l2 with --near N compares vectors, in `nearset dedup`, `pairs`, `cluster` and `build`".into()
         }
+        Cure::BuildFirst if command == "search" => {
+            "if it holds records, make an index of them with `nearset build --index`; of texts --metric edit needs none".into()
+        }
         Cure::BuildFirst => {
             "if it holds records, make a library of them with `nearset dedup FILE -o KEPT --save seen.library`, or a filter with \
              `nearset build`"

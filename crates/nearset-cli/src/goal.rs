@@ -6,6 +6,7 @@ use anyhow::{Context, Result};
 use nearset::plan::{FarModel, Minimise, Request, RequestError};
 use nearset::{Metric, MetricError, MetricName, Seed, Shape, Shingling};
 use nearset_jobs::background::{self, Sampled};
+use nearset_jobs::join::TextMeasure;
 use nearset_records::extract::item_field;
 use nearset_records::{Fields, Format, ReadOptions, resolve};
 
@@ -220,6 +221,20 @@ pub fn shape(metric: MetricName, lengths: [Option<u32>; 3], shingling: Option<Sh
         return Err(Usage(format!("--shingle cuts texts, and {metric} has none: leave it out")));
     }
     Ok(Shape { length: lengths.iter().find_map(|(_, given)| *given), shingling })
+}
+
+/// Returns the metric of a filter or an index. By what else texts are compared other commands do.
+pub fn parse_metric(text: &str) -> Result<MetricName, String> {
+    text.parse().map_err(|error: MetricError| match TextMeasure::ALL.iter().find(|name| text.eq_ignore_ascii_case(name.as_str())) {
+        Some(measure) if measure.counts_edits() => format!(
+            "{error}; `nearset search KNOWN IN --metric {text} --within N` looks texts up in a file, and `nearset pairs`, `cluster` and `dedup` \
+             --metric {text} --near N compare those of one"
+        ),
+        Some(_) => format!(
+            "{error}; `nearset pairs`, `cluster` and `dedup` --metric {text} compare texts, and `nearset decontaminate` finds known ones inside others"
+        ),
+        None => error.to_string(),
+    })
 }
 
 /// Returns what `--metric` means, with the names that a command takes.

@@ -206,7 +206,7 @@ impl Nearness {
     /// Returns what is wanted, and what to read for it.
     pub fn wanted(&self, input: &Input, sources: &Sources) -> Result<(Request, Fields)> {
         let name = self.metric.metric();
-        let is_by_edits = matches!(self.metric, Measure::Text(TextMeasure::Edit | TextMeasure::EditSimilarity));
+        let is_by_edits = self.metric.text_measure().is_some_and(TextMeasure::counts_edits);
         if self.shingle.is_some() && is_by_edits {
             return Err(
                 Usage(format!("--shingle cuts texts, and {} compares them whole: leave it out", self.metric)).into()

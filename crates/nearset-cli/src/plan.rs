@@ -17,7 +17,7 @@ use nearset_records::format::known_formats;
 use nearset_view::curves::plan_chart_beside_peers;
 use nearset_view::plan::{self as view, Sample, Wording};
 
-use crate::goal::{GoalOptions, explain_metric, metric_help, parse_count};
+use crate::goal::{GoalOptions, explain_metric, metric_help, parse_count, parse_metric};
 use crate::options::{Plot, Usage};
 use crate::show;
 
@@ -64,7 +64,7 @@ fn after_help() -> String {
 #[derive(clap::Args)]
 #[command(after_help = after_help())]
 pub struct Args {
-    #[arg(long, value_name = "METRIC", help = metric_help(MetricName::ALL))]
+    #[arg(long, value_name = "METRIC", value_parser = parse_metric, help = metric_help(MetricName::ALL))]
     metric: MetricName,
 
     #[command(flatten)]

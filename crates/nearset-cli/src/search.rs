@@ -2,15 +2,21 @@
 
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 use nearset::index::{IndexError, USUAL_TOP};
-use nearset::{IndexSpec, LshSpec, Neighbour};
+use nearset::{Distance, Index, IndexSpec, Item, LshSpec, Metric, Neighbour};
+use nearset_jobs::join::{Counts, EditSearch, Searching, TextMeasure};
+use nearset_jobs::run::Progress;
 use nearset_jobs::scan::scan;
 use nearset_records::output::{TableFile, Value, is_stdout};
-use nearset_records::{OutputOptions, ReadOptions, Reader, RecordError, RecordFault};
+use nearset_records::{
+    Fields, ItemField, OutputOptions, ReadOptions, Reader, RecordError, RecordFault, Source, Sources, resolve,
+};
 
-use crate::items::{Faults, fields_for};
+use crate::items::{Faults, fields_for, usual_field};
+use crate::join::{Measure, watched};
 use crate::options::{Input, Opening, Usage, Work, print_json, without_keep};
 use crate::show;
 
@@ -26,6 +32,9 @@ Examples:
   Hashes from a pipe, one per line; the nearest one only:
     cut -f2 new.tsv | nearset search known.nearset - --format text --top 1
 
+  Known names with at most two typing errors, none missed; there is nothing to build:
+    nearset search known.csv new.csv --metric edit --within 2 --text-field name
+
   Is any of them within 31 bits of a known one? (exit code 10 if so)
     nearset search known.nearset new.tsv --field pdq --within 31 --exit-code -o /dev/null
 
@@ -37,11 +46,11 @@ const FOUND: u8 = 10;
 /// Find the stored items that are nearest to each item of the inputs
 ///
 /// Writes a row for each item found: the ids of the query and of the stored item, and how near they are, the nearest first. A
-/// Hamming index misses nothing.
+/// Hamming index misses nothing, and neither do searches by edits.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES, mut_arg("on_error", |arg| arg.value_parser(without_keep())))]
 pub struct Args {
-    /// The index, built with `nearset build --index`
+    /// The index, built with `nearset build --index`; with --metric, a file of texts
     #[arg(value_name = "INDEX")]
     index: PathBuf,
 
@@ -55,11 +64,15 @@ pub struct Args {
     #[arg(short, long, value_name = "OUT", default_value = "-")]
     output: PathBuf,
 
+    #[arg(long, value_name = "METRIC", help = metric_help())]
+    metric: Option<Measure>,
+
     /// The most items that are shown for one query [default: 10; all, if --within is given]
     #[arg(long, value_name = "N")]
     top: Option<usize>,
 
-    /// Show only what is this near: at most this many differing bits or this distance; at least this similarity or cosine
+    /// Show only what is this near: at most this many differing bits, edits or this distance; at least this similarity or cosine. Edits are
+    /// found fast up to it; without it, all texts are compared
     #[arg(long, value_name = "NUMBER", allow_negative_numbers = true)]
     within: Option<f64>,
 
@@ -87,11 +100,133 @@ pub struct Args {
     quiet: bool,
 }
 
+fn metric_help() -> String {
+    let [edit, similarity] = [TextMeasure::Edit, TextMeasure::EditSimilarity].map(TextMeasure::as_str);
+    format!(
+        "Compare with the texts of a file, which takes the place of the index: by {edit}, characters inserted, deleted or replaced, or by \
+         {similarity}, 1 less those per character of the longer text. An index knows its metric"
+    )
+}
+
+/// What is searched.
+enum Stored<'s> {
+    Index {
+        index: &'s Index<'s>,
+        metric: Metric,
+        within: Option<Distance>,
+    },
+    /// Texts, by edits.
+    Texts {
+        texts: &'s EditSearch,
+        measure: TextMeasure,
+    },
+}
+
+impl Stored<'_> {
+    fn larger_is_nearer(&self) -> bool {
+        match self {
+            Stored::Index { metric, .. } => metric.larger_is_nearer(),
+            Stored::Texts { measure, .. } => *measure != TextMeasure::Edit,
+        }
+    }
+
+    /// Returns what is near an item, in the metric's own unit.
+    fn search(&self, item: Item<'_>, top: Option<usize>, room: &mut Searching) -> Result<Vec<(u32, f64)>, IndexError> {
+        match (self, item) {
+            (Stored::Index { index, metric, within }, item) => {
+                let stated = |Neighbour { id, distance }| (id, metric.own_unit(distance));
+                Ok(index.search(item, top, *within)?.into_iter().map(stated).collect())
+            }
+            (Stored::Texts { texts, .. }, Item::Text(text)) => Ok(texts.search(text, top, room)),
+            (Stored::Texts { .. }, _) => unreachable!("records are read as texts"),
+        }
+    }
+
+    fn name(&self, id: u32) -> String {
+        match self {
+            Stored::Index { index, .. } => index.name(id),
+            Stored::Texts { texts, .. } => texts.name(id).to_owned(),
+        }
+    }
+}
+
 /// A query's id, and what is near it.
-type Answer = (String, Vec<Neighbour>);
+type Answer = (String, Vec<(u32, f64)>);
+
+impl Args {
+    /// Returns what to read of the texts that are searched, and of those that are looked for.
+    fn text_fields(&self) -> Fields {
+        self.input.fields(self.field.as_deref().unwrap_or(usual_field(ItemField::Text)), ItemField::Text)
+    }
+
+    /// Returns the measure by which texts of a file are searched.
+    fn measure(&self, metric: Measure) -> Result<TextMeasure, Usage> {
+        match metric {
+            Measure::Text(measure) if measure.counts_edits() => Ok(measure),
+            Measure::Text(measure) => Err(Usage(format!(
+                "--metric {measure}: there is no index of what is inside what; `nearset pairs --metric {measure}` over both files says it, and \
+                 `nearset decontaminate` finds the items of one inside the records of the other",
+                measure = measure.as_str(),
+            ))),
+            Measure::Metric(metric) => Err(Usage(format!(
+                "--metric {metric}: an index is searched by its own metric: build one with `nearset build --index --metric {metric}`, and leave \
+                 --metric out"
+            ))),
+        }
+    }
+
+    /// Reads the texts that are searched.
+    fn texts(&self, measure: TextMeasure) -> Result<(Vec<Source>, EditSearch)> {
+        let path = self.index.display().to_string();
+        if path == "-" {
+            return Err(
+                Usage("the texts that are searched come from a file, and only the others from a pipe".into()).into()
+            );
+        }
+        // The format that was named may be that of the other inputs.
+        let known = resolve(&[&path], None).or_else(|error| match self.input.format {
+            Some(format) => resolve(&[&path], Some(format)),
+            None => Err(error),
+        });
+        let Sources { list, .. } = known?;
+        let (fields, reading) = (self.text_fields(), (self.work.threads(), self.work.on_error.into()));
+        let total = list.iter().map(|source| source.bytes).sum();
+        let sources: Arc<[Source]> = list.clone().into();
+        let read = |progress: &Progress| EditSearch::read(&sources, &fields, reading, (measure, self.within), progress);
+        let (texts, counts) = watched(total, self.quiet, read)??;
+        if !self.quiet {
+            self.print_texts(&texts, &counts, measure);
+        }
+        Ok((list, texts))
+    }
+
+    fn print_texts(&self, texts: &EditSearch, counts: &Counts, measure: TextMeasure) {
+        for error in &counts.errors {
+            eprintln!("skipped   {error}");
+        }
+        if counts.more_errors > 0 {
+            eprintln!("skipped   and {} more", show::count(counts.more_errors));
+        }
+        let how = match (self.within, measure) {
+            (None, _) => "every one is compared".to_owned(),
+            (Some(1.0), TextMeasure::Edit) => "none within 1 edit is missed".to_owned(),
+            (Some(within), TextMeasure::Edit) => format!("none within {within} edits is missed"),
+            (Some(within), _) => format!("none of a similarity of {within} or more is missed"),
+        };
+        eprintln!("texts     {}, {}; {how}", show::counted(texts.records(), "record"), show::bytes(texts.bytes()));
+    }
+}
 
 pub fn run(args: Args) -> Result<ExitCode> {
     args.work.writes_no_records()?;
+    if let Some(metric) = args.metric {
+        let measure = args.measure(metric)?;
+        let sources = args.input.sources(args.quiet)?;
+        let (mut inputs, texts) = args.texts(measure)?;
+        inputs.extend(sources.list.iter().cloned());
+        let output = OutputOptions::protecting(&inputs).with_force(args.force);
+        return answer(&args, &Stored::Texts { texts: &texts, measure }, sources, args.text_fields(), &output);
+    }
     let file = args.opening.file(&args.index)?;
     let index = file.index()?;
     let Some(metric) = index.metric() else {
@@ -102,15 +237,25 @@ pub fn run(args: Args) -> Result<ExitCode> {
     }
     let within = args.within.map(|own| metric.distance(own)).transpose();
     let within = within.map_err(|error| Usage(format!("--within: {error}")))?;
-    let top = args.top.or(if within.is_none() { Some(USUAL_TOP) } else { None });
     let sources = args.input.sources(args.quiet)?;
     let fields = fields_for(&args.input, args.field.as_deref(), metric)?;
-    let mut output = OutputOptions::protecting(&sources.list);
-    output.force = args.force;
+    let mut output = OutputOptions::protecting(&sources.list).with_force(args.force);
     output.inputs.push(args.index.clone());
+    answer(&args, &Stored::Index { index: &index, metric, within }, sources, fields, &output)
+}
+
+/// Looks up every item of the inputs.
+fn answer(
+    args: &Args,
+    stored: &Stored<'_>,
+    sources: Sources,
+    fields: Fields,
+    output: &OutputOptions,
+) -> Result<ExitCode> {
+    let top = args.top.or(if args.within.is_none() { Some(USUAL_TOP) } else { None });
     let columns: &[&str] =
-        if metric.larger_is_nearer() { &["query", "found", "similarity"] } else { &["query", "found", "distance"] };
-    let mut table = TableFile::create(&args.output, columns, &output)?;
+        if stored.larger_is_nearer() { &["query", "found", "similarity"] } else { &["query", "found", "distance"] };
+    let mut table = TableFile::create(&args.output, columns, output)?;
     let mut faults = Faults::new(args.work.on_error);
     let (mut queries, mut rows, mut answered) = (0u64, 0u64, 0u64);
     scan(
@@ -118,9 +263,10 @@ pub fn run(args: Args) -> Result<ExitCode> {
         &fields,
         args.work.threads(),
         |extracted, _| -> Vec<Result<Answer, RecordError>> {
-            let answer = |i: usize| {
+            let mut room = Searching::default();
+            let mut answer = |i: usize| {
                 let item = extracted.item(i).map_err(Clone::clone)?;
-                match index.search(item, top, within) {
+                match stored.search(item, top, &mut room) {
                     Ok(found) => Ok((extracted.id(i).into_owned(), found)),
                     Err(IndexError::Item(cause)) => {
                         Err(extracted.error(i, RecordFault::Unhashable { field: fields.item.clone(), cause }))
@@ -128,7 +274,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
                     Err(other) => unreachable!("an index that keeps its items can be searched: {other}"),
                 }
             };
-            (0..extracted.len()).map(answer).collect()
+            (0..extracted.len()).map(&mut answer).collect()
         },
         |_, result| -> Result<()> {
             let answers = match result {
@@ -146,9 +292,8 @@ pub fn run(args: Args) -> Result<ExitCode> {
                 queries += 1;
                 rows += found.len() as u64;
                 answered += u64::from(!found.is_empty());
-                for Neighbour { id, distance } in found {
-                    let near = Value::Number(metric.own_unit(distance));
-                    table.row(&[Value::Text(&query), Value::Text(&index.name(id)), near])?;
+                for (id, near) in found {
+                    table.row(&[Value::Text(&query), Value::Text(&stored.name(id)), Value::Number(near)])?;
                 }
             }
             Ok(())

@@ -99,7 +99,7 @@ fn compare(name: &str, records: impl Iterator<Item = String>, limits: &[Limit]) 
             })
             .collect();
         let texts = all.count() as u32;
-        let index = EditIndex::new(all, limit).expect("there are few texts");
+        let index = EditIndex::new(all, (limit, 0)).expect("there are few texts");
         let mut room = Room::default();
         let pairs: usize = (0..texts).map(|text| black_box(index.near(text, true, &mut room)).len()).sum();
         let seconds = start.elapsed().as_secs_f64();

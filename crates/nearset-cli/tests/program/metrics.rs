@@ -2,6 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use nearset::MetricName;
+use nearset_jobs::join::TextMeasure;
+
 use crate::support::{Numbers, Workshop};
 
 /// An item as the tests know it, and how it is written in a record.
@@ -142,6 +145,22 @@ const CASES: &[Case] = &[
         changed: moved,
     },
     Case {
+        name: "jaccard",
+        field: "text",
+        near: 0.7,
+        far: Some(0.2),
+        options: "--shingle words:1",
+        length: "",
+        between: |a, b| {
+            let (a, b) = (bag(a), bag(b));
+            let both = a.keys().filter(|word| b.contains_key(*word)).count() as f64;
+            Some(both / ((a.len() + b.len()) as f64 - both)).filter(|_| both > 0.0)
+        },
+        larger_is_nearer: true,
+        item: text,
+        changed: edited,
+    },
+    Case {
         name: "dice",
         field: "text",
         near: 0.8,
@@ -201,6 +220,24 @@ const CASES: &[Case] = &[
         changed: mistyped,
     },
 ];
+
+/// Of a text, how much is in another; of a pair, the larger share. What is found by it is checked in `containment`.
+const CONTAINMENT: Case = Case {
+    name: "containment",
+    field: "text",
+    near: 0.9,
+    far: None,
+    options: "--shingle words:1",
+    length: "",
+    between: |a, b| {
+        let (a, b) = (bag(a), bag(b));
+        let both = a.keys().filter(|word| b.contains_key(*word)).count() as f64;
+        Some(both / a.len().min(b.len()) as f64).filter(|_| both > 0.0)
+    },
+    larger_is_nearer: true,
+    item: text,
+    changed: edited,
+};
 
 fn pairs_of<'i>(a: &'i Item, b: &'i Item) -> impl Iterator<Item = (f64, f64)> {
     let components = |item: &'i Item| match item {
@@ -439,6 +476,182 @@ fn pairs_and_clusters_are_those_of_the_reference_by_every_metric() {
                         assert_eq!(cells[2], "", "{}: {row}", case.name);
                     }
                 }
+            }
+        }
+    }
+}
+
+/// By query, the stored items within a limit, at most so many: the nearest first, of equally near ones the earlier.
+fn searched(case: &Case, (stored, queries): (&[Item], &[Item]), top: usize, is_limited: bool) -> String {
+    let mut rows = format!("query\tfound\t{}\n", measure(case));
+    for (query, item) in queries.iter().enumerate() {
+        let near = |(number, other): (usize, &Item)| Some((number, (case.between)(item, other)?));
+        let mut found: Vec<(usize, f64)> = stored.iter().enumerate().filter_map(near).collect();
+        found.retain(|&(_, near)| !is_limited || case.is_near(near));
+        let sign = if case.larger_is_nearer { -1.0 } else { 1.0 };
+        found.sort_by(|a, b| (sign * a.1).total_cmp(&(sign * b.1)));
+        for (number, near) in found.into_iter().take(top) {
+            rows += &format!("r{query}\tr{number}\t{near}\n");
+        }
+    }
+    rows
+}
+
+#[test]
+fn texts_searched_by_edits_are_those_of_the_reference() {
+    let shop = Workshop::new();
+    let mut numbers = Numbers(10);
+    for case in CASES.iter().filter(|case| case.name.starts_with("edit")) {
+        let Case { name, near, .. } = case;
+        let items = corpus(case, &mut numbers, 400);
+        // Some lie on both sides, and one that is looked for is longer than all that are stored.
+        let (stored, queries) = (&items[..300], &items[270..]);
+        let mut queries = queries.to_vec();
+        queries.push(Item::Text("abé語".repeat(60)));
+        shop.write("known.jsonl", lines(case, stored, &vec![0; stored.len()]));
+        shop.write("new.jsonl", lines(case, &queries, &vec![0; queries.len()]));
+        let search = |options: &str| {
+            let ran = shop.ok(&format!("search known.jsonl new.jsonl --metric {name} {options} -q"));
+            String::from_utf8(ran.stdout().to_vec()).unwrap()
+        };
+        let within = searched(case, (stored, &queries), usize::MAX, true);
+        assert!(within.lines().count() > 150, "{name}: {}", within.lines().count());
+        for threads in [1, 2, 7] {
+            assert_eq!(search(&format!("--within {near} --threads {threads}")), within, "{name}");
+        }
+        for top in [1, 3] {
+            assert_eq!(search(&format!("--within {near} --top {top}")), searched(case, (stored, &queries), top, true));
+            assert_eq!(search(&format!("--top {top}")), searched(case, (stored, &queries), top, false), "{name}");
+        }
+        assert_eq!(search(""), searched(case, (stored, &queries), 10, false), "{name}");
+        assert_eq!(search("--top 0"), searched(case, (stored, &queries), 0, false), "{name}");
+    }
+}
+
+#[test]
+fn searches_by_edits_name_their_mistakes() {
+    let shop = Workshop::new();
+    shop.write("known.csv", "key,name\na,Warner\nb,Werner\nc,\n");
+    shop.write("new.csv", "key,name\nx,Warmer\ny,\n");
+    let ran =
+        shop.ok("search known.csv new.csv --metric edit --within 1 --field name --id-field key --json -o rows.tsv");
+    assert_eq!(shop.text("rows.tsv"), "query\tfound\tdistance\nx\ta\t1\n");
+    assert!(
+        ran.stderr().contains("3 records") && ran.stderr().contains("none within 1 edit is missed"),
+        "{}",
+        ran.stderr()
+    );
+    let summary: serde_json::Value = serde_json::from_slice(ran.stdout()).unwrap();
+    assert_eq!((&summary["queries"], &summary["found"], &summary["skipped"]), (&2.into(), &1.into(), &0.into()));
+    let found = shop.run("search known.csv new.csv --metric edit --within 1 --field name --exit-code -q -o /dev/null");
+    assert_eq!(found.code(), 10);
+    // The format is that of the pipe; the file tells its own.
+    let piped = shop.ok_with_stdin(
+        "search known.csv - --format jsonl --metric edit --within 1 --field name -q",
+        b"{\"name\":\"Werner\"}\n",
+    );
+    assert_eq!(String::from_utf8_lossy(piped.stdout()).lines().count(), 3);
+    shop.write("bad.jsonl", "{\"name\":\"Warner\"}\n{\"name\":7}\n");
+    let ran = shop.ok("search bad.jsonl new.csv --metric edit --within 1 --field name --on-error skip");
+    assert!(ran.stderr().contains("bad.jsonl:2"), "{}", ran.stderr());
+    for (arguments, code, why) in [
+        ("search known.csv new.csv --metric edit --within 1.5 --field name", 2, "whole numbers"),
+        ("search known.csv new.csv --metric edit-similarity --within 2 --field name", 2, "at most 1"),
+        ("search bad.jsonl new.csv --metric edit --within 1 --field name", 1, "bad.jsonl:2"),
+        ("search known.csv new.csv --metric edit --within 1", 1, "\"text\""),
+        ("search missing.csv new.csv --metric edit --within 1", 1, "missing.csv"),
+        ("search known.csv new.csv --metric edit --field name -o known.csv --force", 1, "is also an input"),
+        ("search known.csv new.csv --field name", 1, "of texts --metric edit needs none"),
+        ("search - new.csv --metric edit --field name", 2, "come from a file"),
+        ("search known.csv new.csv --metric hamming --within 3", 2, "`nearset build --index --metric hamming`"),
+    ] {
+        let ran = shop.run(&format!("{arguments} -q"));
+        assert!(ran.code() == code && ran.stderr().contains(why), "{arguments}: {} {}", ran.code(), ran.stderr());
+    }
+}
+
+/// The table of `docs/guide/pairs.md`: the commands, and what it says of each metric.
+fn documented() -> (Vec<String>, Vec<(String, Vec<String>)>) {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guide/pairs.md");
+    let text = std::fs::read_to_string(path).unwrap();
+    let (_, table) = text.split_once("<!-- table: metrics -->\n").unwrap();
+    let (table, _) = table.split_once("<!-- end -->").unwrap();
+    let cells =
+        |row: &str| row.trim_matches(['|', ' ']).split(" | ").map(|cell| cell.replace('`', "")).collect::<Vec<_>>();
+    let mut rows = table.lines().map(cells);
+    let commands = rows.next().unwrap()[1..].to_vec();
+    let rows = rows.skip(1).map(|mut row| (row.remove(0), row)).collect();
+    (commands, rows)
+}
+
+/// A metric without its row, its case or its cells fails here. The columns of other front ends are checked by their tests.
+#[test]
+fn every_metric_does_in_every_command_what_the_documents_say() {
+    let known = MetricName::ALL.map(MetricName::as_str).into_iter().chain(TextMeasure::ALL.map(TextMeasure::as_str));
+    let known: Vec<&str> = known.collect();
+    let cases: Vec<&Case> = CASES.iter().chain([&CONTAINMENT]).collect();
+    let (commands, rows) = documented();
+    assert_eq!(rows.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), known, "a row for every metric");
+    assert_eq!(cases.len(), known.len());
+    let shop = Workshop::new();
+    let mut numbers = Numbers(11);
+    for (name, cells) in rows {
+        let case = cases.iter().find(|case| case.name == name).unwrap_or_else(|| panic!("{name} has no case"));
+        let Case { near, options, length, .. } = case;
+        let items = corpus(case, &mut numbers, 120);
+        shop.write("in.jsonl", lines(case, &items, &vec![0; items.len()]));
+        let is_exact = name == "hamming";
+        let far = case.far.map_or(String::new(), |far| format!("--far {far}"));
+        let wanted = format!("--metric {name} --near {near} {options}");
+        let sampled = if matches!(&*name, "l1" | "l2") { "--worst-case --max-fp 0.1" } else { "--max-fp 0.1" };
+        let filter = format!("build in.jsonl -o x.nearset {wanted} {far} {sampled} --capacity 200 -q --force");
+        let index =
+            format!("build in.jsonl --index -o i.nearset {wanted} {} -q --force", if is_exact { "" } else { &far });
+        assert_eq!(cells.len(), commands.len(), "{name}");
+        for (command, cell) in commands.iter().zip(&cells) {
+            // What has to be there before, and how the command is typed.
+            let (before, typed) = match &**command {
+                "pairs" | "cluster" => (None, format!("{command} in.jsonl {wanted} -q")),
+                "dedup" => (None, format!("dedup in.jsonl {wanted} -o out.jsonl -q --force")),
+                "search" if case.far.is_none() => {
+                    (None, format!("search in.jsonl in.jsonl --metric {name} --within {near} -q"))
+                }
+                "search" => (Some(&index), format!("search i.nearset in.jsonl --within {near} -q")),
+                "plan" => {
+                    let sample = "--capacity 200 --sample in.jsonl --max-fp 0.1";
+                    (None, format!("plan {wanted} {far} {length} {sample}"))
+                }
+                "build, query" => (Some(&filter), "query x.nearset in.jsonl --keep near -o - -q".to_owned()),
+                "build --index" => (None, format!("{index} --json")),
+                "Python: filter, index" | "server" => {
+                    assert!(cell == "yes" || cell == "no", "{name}, {command}: {cell}");
+                    continue;
+                }
+                other => panic!("{other} is no command that is tested"),
+            };
+            match &**cell {
+                "yes" => {
+                    before.inspect(|before| drop(shop.ok(before)));
+                    let ran = shop.run(&typed);
+                    // 10 is what query finds.
+                    assert!([0, 10].contains(&ran.code()), "{name}, {command}: {}", ran.stderr());
+                    let found = match &**command {
+                        "dedup" => items.len() - shop.text("out.jsonl").lines().count(),
+                        "build --index" => 2,
+                        _ => String::from_utf8_lossy(ran.stdout()).lines().count(),
+                    };
+                    assert!(found > 1, "{name}, {command} finds something");
+                }
+                "no" => {
+                    let typed = before.unwrap_or(&typed);
+                    let ran = shop.run(typed);
+                    // With the reason, and what does it instead.
+                    let said = ran.stderr();
+                    assert_eq!(ran.code(), 2, "{name}, {command}: {said}");
+                    assert!(said.contains(" as ") || said.contains("there is no"), "{name}, {command}: {said}");
+                    assert!(said.contains("`nearset pairs`") || said.contains("`nearset pairs --metric"), "{said}");
+                }
+                other => panic!("{name}, {command}: {other:?} is neither yes nor no"),
             }
         }
     }

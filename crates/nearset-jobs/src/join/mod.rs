@@ -48,6 +48,7 @@ pub use alarm::{Alarm, Cause};
 pub use cluster::{Cluster, ClusterOptions, ClusterSummary};
 pub use decisions::{Decisions, PairDecision};
 pub use dedup::{VerifiedDedup, VerifiedDedupOptions, VerifiedDedupSummary};
+pub use edit::{EditSearch, Searching};
 pub use in_memory::{Near, TextComparison, TextCutter};
 pub use pairs::{Pairs, PairsOptions, PairsSummary};
 pub use rank::{Keep, KeepError};
@@ -78,6 +79,11 @@ pub enum TextMeasure {
 impl TextMeasure {
     /// All of them.
     pub const ALL: [Self; 3] = [Self::Containment, Self::Edit, Self::EditSimilarity];
+
+    /// Whether it counts edits. The others count shingles.
+    pub const fn counts_edits(self) -> bool {
+        matches!(self, Self::Edit | Self::EditSimilarity)
+    }
 
     /// Returns its name.
     pub const fn as_str(self) -> &'static str {
@@ -244,7 +250,7 @@ impl Planned {
         text_measure: Option<TextMeasure>,
         fields: &Fields,
     ) -> Result<Self, RunError> {
-        let is_by_edits = matches!(text_measure, Some(TextMeasure::Edit | TextMeasure::EditSimilarity));
+        let is_by_edits = text_measure.is_some_and(TextMeasure::counts_edits);
         let shingling = wanted.metric.shape().shingling.filter(|_| !is_by_edits).map(|shingling| shingling.to_string());
         let plan = |max_false_negative, missed, keys, bytes_per_record, cache_bytes| JoinPlan {
             metric: wanted.metric,

@@ -284,7 +284,7 @@ impl FromStr for MetricName {
 #[non_exhaustive]
 pub enum MetricError {
     /// A name that nothing has.
-    #[error("{found:?} is no metric: use {}", MetricName::list(MetricName::ALL))]
+    #[error("{found:?} is no metric{}: use {}", why_none(found), MetricName::list(MetricName::ALL))]
     Unknown {
         /// The name.
         found: String,
@@ -309,6 +309,17 @@ pub enum MetricError {
         /// The greatest valid number.
         most: f64,
     },
+}
+
+/// Why a name that joins of texts know is no metric; nothing about others.
+fn why_none(name: &str) -> &'static str {
+    match &*name.to_ascii_lowercase() {
+        "edit" | "edit-similarity" => {
+            " of filters and indexes, as no hash is known to collide with a probability that edits decide"
+        }
+        "containment" => " of filters and indexes, as it is not the same both ways",
+        _ => "",
+    }
 }
 
 /// The width of a bucket until a plan has chosen one.
@@ -528,7 +539,13 @@ mod tests {
 
     #[test]
     fn errors_name_the_cure() {
-        assert!("edit".parse::<MetricName>().unwrap_err().to_string().contains("use hamming"));
+        assert!(
+            "edits".parse::<MetricName>().unwrap_err().to_string().starts_with("\"edits\" is no metric: use hamming")
+        );
+        for name in ["edit", "Edit-Similarity", "containment"] {
+            let why = name.parse::<MetricName>().unwrap_err().to_string();
+            assert!(why.contains("no metric of filters and indexes, as") && why.contains(": use hamming"), "{why}");
+        }
         assert!(MetricName::L2.with(Shape::default()).unwrap_err().to_string().contains("components"));
         let metric = Metric::Hamming { bits: 64 };
         assert_eq!(

@@ -24,7 +24,7 @@ pub(super) fn compare(
     let reader = Reader::new(&run.fields, against, options.keep.field());
     let reading = (run.threads, run.on_error);
     let (mut held, counts) =
-        Held::read(&start.sources, reading, (&reader, &options.keep), limit, most_bytes, progress)?;
+        Held::read(&start.sources, reading, (&reader, &options.keep), (limit, 0), most_bytes, progress)?;
     let nearest = held.nearest(options.follow_chains, run.threads, progress)?;
     let mut names = Ids::default();
     if options.keep.field().is_some() {

@@ -1,4 +1,4 @@
-//! Pairs, clusters and removal by edit distance.
+//! Pairs, clusters, removal and search by edit distance.
 //!
 //! Claim: none within the limit is missed, and the numbers stated are exact.
 //! Invariant: equal texts are one. An edit is a character inserted, deleted or replaced; case and spaces count. Limit: all texts are held.
@@ -6,6 +6,7 @@
 mod distance;
 mod index;
 mod keys;
+mod search;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -27,7 +28,8 @@ use crate::run::{Ids, OnError, Progress, RunError, Worker};
 use crate::screen::{Against, first_hit};
 use distance::Pattern;
 pub(super) use index::Limit;
-use index::{EditIndex, Room, Texts, similarity};
+use index::{EditIndex, Room, Texts};
+pub use search::{EditSearch, Searching};
 
 /// Texts whose neighbours are looked for together. A few, because one may be near all others of them.
 const AT_ONCE: usize = 512;
@@ -151,12 +153,12 @@ pub(super) struct Held {
 }
 
 impl Held {
-    /// Reads all records. Those that `keep` wants most are decided on first.
+    /// Reads all records. Those that `keep` wants most are decided on first. Others may be looked up whose texts have up to `longest` characters.
     pub fn read(
         sources: &Arc<[Source]>,
         reading: (usize, OnError),
         (reader, keep): (&Reader<'_>, &Keep),
-        limit: Limit,
+        (limit, longest): (Limit, usize),
         most_bytes: u64,
         progress: &Progress,
     ) -> Result<(Self, Counts), RunError> {
@@ -214,7 +216,7 @@ impl Held {
                 order.push(text);
             }
         }
-        let index = EditIndex::new(texts, limit).ok_or(RunError::TooMany)?;
+        let index = EditIndex::new(texts, (limit, longest)).ok_or(RunError::TooMany)?;
         Ok((Self { index, limit, of, first: wanted, order, turns, ids, screened, numbers, compared: 0 }, counts))
     }
 
@@ -230,25 +232,16 @@ impl Held {
     /// What users are told about two texts.
     fn stated(&self, a: u32, b: u32, edits: u32) -> f64 {
         let texts = self.index.texts();
-        match self.limit {
-            Limit::Edits(_) => f64::from(edits),
-            Limit::Similarity(_) => similarity(edits as usize, texts.length(a).max(texts.length(b))),
-        }
+        self.limit.stated(edits, texts.length(a).max(texts.length(b)))
     }
 
     fn is_nearer(&self, a: f64, b: f64) -> bool {
-        match self.limit {
-            Limit::Edits(_) => a < b,
-            Limit::Similarity(_) => a > b,
-        }
+        self.limit.far(a) < self.limit.far(b)
     }
 
     /// What is stated of a text and itself.
     fn itself(&self) -> f64 {
-        match self.limit {
-            Limit::Edits(_) => 0.0,
-            Limit::Similarity(_) => 1.0,
-        }
+        self.limit.stated(0, 1)
     }
 
     /// Looks texts up, by so many threads, and returns what is near each.
@@ -341,7 +334,8 @@ pub(super) fn pairs(
     progress: &Progress,
 ) -> Result<(), RunError> {
     let reader = Reader::new(&join.fields, &[], None);
-    let (mut held, counts) = Held::read(sources, join.reading(), (&reader, &Keep::First), limit, u64::MAX, progress)?;
+    let (mut held, counts) =
+        Held::read(sources, join.reading(), (&reader, &Keep::First), (limit, 0), u64::MAX, progress)?;
     let pairs = held.pairs(join.threads, progress)?;
     let texts = held.order.len();
     // By text, what is near it: itself, for copies, and others.
@@ -386,7 +380,8 @@ pub(super) fn cluster(
     progress: &Progress,
 ) -> Result<(), RunError> {
     let reader = Reader::new(&join.fields, &[], None);
-    let (mut held, counts) = Held::read(sources, join.reading(), (&reader, &Keep::First), limit, u64::MAX, progress)?;
+    let (mut held, counts) =
+        Held::read(sources, join.reading(), (&reader, &Keep::First), (limit, 0), u64::MAX, progress)?;
     // By record; of an empty one it is nothing.
     let centres: Vec<Option<(u32, f64)>> = if follow_chains {
         let connected = held.components(join.threads, progress)?;

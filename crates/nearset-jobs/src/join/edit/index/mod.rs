@@ -1,6 +1,6 @@
 //! Which texts are within so many edits of another: all of them.
 //!
-//! Claim: [`EditIndex::near`] misses no text within the limit, and says of each how many edits it takes.
+//! Claim: [`EditIndex::near`] and [`EditIndex::near_other`] miss no text within the limit, and say of each how many edits it takes.
 //! Reference: `k` edits leave one of `k + 1` disjoint chunks of a text as it is (Wu & Manber 1992). Counted from the left there is one before which
 //! exactly as many edits fall as chunks, so that it can be shifted by no more than that (Li, Deng & Feng 2011, multi-match-aware).
 //! Which chunks is free, so the rarest are taken (Deng, Li & Feng 2014). Texts whose characters differ too much are not compared (Kahveci & Singh 2001). Short texts are found by what is left of both when up to `k` characters are
@@ -10,6 +10,7 @@
 #[cfg(test)]
 mod tests;
 
+use std::collections::BinaryHeap;
 use std::ops::Range;
 
 use super::distance::{Chars, Pattern};
@@ -65,13 +66,37 @@ impl Limit {
     fn longest_near(self, length: usize, longest: usize) -> usize {
         let most = match self {
             Limit::Edits(most) => length.saturating_add(most),
-            Limit::Similarity(near) => (length as f64 / near) as usize + 1,
+            Limit::Similarity(near) => ((length as f64 / near) as usize).saturating_add(1),
         };
         let mut longer = most.min(longest).max(length);
         while longer - length > self.edits(longer) {
             longer -= 1;
         }
         longer
+    }
+
+    /// Returns what is said of two texts that are so many edits apart, the longer of which has so many characters.
+    pub fn stated(self, edits: u32, longer: usize) -> f64 {
+        match self {
+            Limit::Edits(_) => f64::from(edits),
+            Limit::Similarity(_) => similarity(edits as usize, longer),
+        }
+    }
+
+    /// Returns a number that is the larger, the farther apart two texts are of which this is said.
+    pub fn far(self, stated: f64) -> u64 {
+        match self {
+            Limit::Edits(_) => stated.to_bits(),
+            Limit::Similarity(_) => !stated.to_bits(),
+        }
+    }
+
+    /// Returns the same limit as far out as this is.
+    fn at(self, stated: f64) -> Self {
+        match self {
+            Limit::Edits(_) => Limit::Edits(stated as usize),
+            Limit::Similarity(_) => Limit::Similarity(stated),
+        }
     }
 }
 
@@ -80,7 +105,7 @@ pub fn similarity(edits: usize, longer: usize) -> f64 {
     1.0 - edits as f64 / longer as f64
 }
 
-/// Different texts by their characters, in the order in which they came.
+/// Texts by their characters, in the order in which they came.
 #[derive(Debug, Default)]
 pub(super) struct Texts {
     narrow: Vec<u8>,
@@ -105,6 +130,12 @@ impl Texts {
 
     pub fn count(&self) -> usize {
         self.spans.len()
+    }
+
+    pub fn clear(&mut self) {
+        self.narrow.clear();
+        self.wide.clear();
+        self.spans.clear();
     }
 
     /// Whether one is the same as this.
@@ -138,13 +169,16 @@ enum Way {
     Deletions(usize),
     /// By so many chunks of this length.
     Chunks { length: usize, count: usize },
-    /// Nothing is left of them by as many edits, so that all are compared.
+    /// Nothing is left of them by as many edits, or all are near, so that all are compared.
     All,
 }
 
 impl Way {
     fn new(length: usize, limit: Limit, longest: usize) -> Self {
         let edits = limit.edits(limit.longest_near(length, longest));
+        if edits >= longest {
+            return Way::All;
+        }
         let whole = length / (edits + 1);
         let most = if whole < SHORT_CHUNK { MOST_LEFT } else { FEW_LEFT };
         if left(length, edits) <= most {
@@ -233,13 +267,13 @@ pub(super) struct Room {
 }
 
 impl EditIndex {
-    /// Makes all of these texts ready to be found; `None` if there are too many.
-    pub fn new(texts: Texts, limit: Limit) -> Option<Self> {
+    /// Makes all of these different texts ready to be found, by each other and by texts of up to `longest` characters; `None` if there are too many.
+    pub fn new(texts: Texts, (limit, longest): (Limit, usize)) -> Option<Self> {
         let mut order: Vec<u32> = (0..u32::try_from(texts.count()).ok()?).collect();
         order.sort_by_key(|&text| (texts.length(text), text));
         let mut number_of = vec![0; order.len()];
         (0..).zip(&order).for_each(|(number, &text)| number_of[text as usize] = number);
-        let longest = order.last().map_or(0, |&text| texts.length(text));
+        let longest = order.last().map_or(0, |&text| texts.length(text)).max(longest);
         let mut lengths: Vec<Length> = Vec::new();
         for same in order.chunk_by(|&a, &b| texts.length(a) == texts.length(b)) {
             let (start, length) = (lengths.last().map_or(0, |last| last.numbers.end), texts.length(same[0]));
@@ -337,16 +371,76 @@ impl EditIndex {
     /// Returns the other texts near one, with their edits, in no order; if `shorter`, those only that are shorter, or as long and came earlier, so
     /// that each pair is found once.
     pub fn near(&self, text: u32, shorter: bool, room: &mut Room) -> Vec<(u32, u32)> {
+        let own = self.number_of[text as usize];
+        self.find((self.texts.chars(text), &self.census[own as usize]), (Some(own), shorter), room)
+    }
+
+    /// Returns the texts near any text of not more characters than were said to come, with their edits, in no order; an equal one too.
+    pub fn near_other(&self, chars: Chars<'_>, room: &mut Room) -> Vec<(u32, u32)> {
+        self.find((chars, &Census::new(chars)), (None, false), room)
+    }
+
+    /// Returns so many texts nearest to any text, and their edits, however far they are, in no order. Of equally near ones, those of which `first` is
+    /// smaller come first. All texts are compared whose length and characters leave it open.
+    pub fn nearest(
+        &self,
+        chars: Chars<'_>,
+        top: usize,
+        first: impl Fn(u32) -> u32,
+        room: &mut Room,
+    ) -> Vec<(u32, u32)> {
+        let (census, length) = (Census::new(chars), chars.len());
+        room.pattern.set(chars);
+        // The farthest of them on top.
+        let mut nearest: BinaryHeap<(u64, u32, u32, u32)> = BinaryHeap::new();
+        let mut lengths: Vec<&Length> = self.lengths.iter().collect();
+        lengths.sort_by_key(|one| one.length.abs_diff(length));
+        // Where enough are found, no text is wanted that is farther than the last of them.
+        let mut bound = None;
+        for one in lengths {
+            let longer = length.max(one.length);
+            for number in one.numbers.clone() {
+                let most = bound.map_or(usize::MAX, |bound: Limit| bound.edits(longer));
+                if longer - length.min(one.length) > most {
+                    break;
+                }
+                if census.fewest_edits(&self.census[number as usize]) > most {
+                    continue;
+                }
+                let text = self.order[number as usize];
+                room.compared += 1;
+                let Some(edits) = room.pattern.within(self.texts.chars(text), most) else { continue };
+                let stated = self.limit.stated(edits as u32, longer);
+                nearest.push((self.limit.far(stated), first(text), text, edits as u32));
+                if nearest.len() > top {
+                    nearest.pop();
+                }
+                if let Some(&(.., last, edits)) = nearest.peek()
+                    && nearest.len() == top
+                {
+                    bound = Some(self.limit.at(self.limit.stated(edits, length.max(self.texts.length(last)))));
+                }
+            }
+        }
+        nearest.into_iter().map(|(_, _, text, edits)| (text, edits)).collect()
+    }
+
+    /// Returns what is near a text, itself aside where it is one of them; if `before`, those only whose number is smaller.
+    fn find(
+        &self,
+        (chars, census): (Chars<'_>, &Census),
+        (own, before): (Option<u32>, bool),
+        room: &mut Room,
+    ) -> Vec<(u32, u32)> {
         let Room { pattern, candidates, keys, compared } = room;
-        let (own, chars) = (self.number_of[text as usize], self.texts.chars(text));
         let length = chars.len();
         let longest = self.lengths.last().map_or(0, |last| last.length);
         let shortest = length - self.limit.edits(length).min(length);
-        let longest = if shorter { length } else { self.limit.longest_near(length, longest) };
+        let longest = if before { length } else { self.limit.longest_near(length, longest) };
         let from = self.lengths.partition_point(|one| one.length < shortest);
         let to = self.lengths.partition_point(|one| one.length <= longest);
         let lengths = &self.lengths[from..to];
-        let end = if shorter { own } else { lengths.last().map_or(0, |last| last.numbers.end) };
+        let end = own.filter(|_| before).unwrap_or(lengths.last().map_or(0, |last| last.numbers.end));
         let numbers = lengths.first().map_or(0, |first| first.numbers.start).min(end)..end;
         candidates.clear();
         self.find_chunks(chars, lengths, &numbers, candidates);
@@ -361,10 +455,10 @@ impl EditIndex {
         }
         pattern.set(chars);
         let mut found = Vec::new();
-        for &number in candidates.iter().filter(|&&number| number != own) {
+        for &number in candidates.iter().filter(|&&number| Some(number) != own) {
             let other = self.order[number as usize];
             let most = self.limit.edits(length.max(self.texts.length(other)));
-            if self.census[own as usize].fewest_edits(&self.census[number as usize]) > most {
+            if census.fewest_edits(&self.census[number as usize]) > most {
                 continue;
             }
             *compared += 1;

@@ -27,7 +27,17 @@ fn index_of(texts: &[Vec<u32>], limit: Limit) -> EditIndex {
     for text in texts {
         all.push(&text.iter().map(|&char| char::from_u32(char).unwrap()).collect::<String>());
     }
-    EditIndex::new(all, limit).unwrap()
+    EditIndex::new(all, (limit, 0)).unwrap()
+}
+
+/// What lies between two texts, if they are near.
+fn between(a: &[u32], b: &[u32], limit: Limit) -> Option<u32> {
+    let edits = by_definition(a, b);
+    let near = match limit {
+        Limit::Edits(most) => edits <= most,
+        Limit::Similarity(near) => similarity(edits, a.len().max(b.len())) >= near,
+    };
+    near.then_some(edits as u32)
 }
 
 /// Checks the index against all pairs, and returns how many are near.
@@ -36,14 +46,9 @@ fn check(texts: &[Vec<u32>], limit: Limit) -> usize {
     let mut expected: Vec<Vec<(u32, u32)>> = vec![Vec::new(); texts.len()];
     for a in 0..texts.len() {
         for b in 0..a {
-            let (edits, longer) = (by_definition(&texts[a], &texts[b]), texts[a].len().max(texts[b].len()));
-            let near = match limit {
-                Limit::Edits(most) => edits <= most,
-                Limit::Similarity(near) => similarity(edits, longer) >= near,
-            };
-            if near {
-                expected[a].push((b as u32, edits as u32));
-                expected[b].push((a as u32, edits as u32));
+            if let Some(edits) = between(&texts[a], &texts[b], limit) {
+                expected[a].push((b as u32, edits));
+                expected[b].push((a as u32, edits));
             }
         }
     }
@@ -57,7 +62,40 @@ fn check(texts: &[Vec<u32>], limit: Limit) -> usize {
         once += index.near(text, true, &mut room).len();
     }
     assert_eq!(2 * once, expected.iter().map(Vec::len).sum::<usize>(), "each pair once");
+    check_others(texts, limit);
     once
+}
+
+/// Checks what is found near texts of which half are not there, longer ones than any that is among them.
+fn check_others(texts: &[Vec<u32>], limit: Limit) {
+    let (there, others) = texts.split_at(texts.len() / 2);
+    let mut all = Texts::default();
+    for text in there {
+        all.push(&text.iter().map(|&char| char::from_u32(char).unwrap()).collect::<String>());
+    }
+    let index = EditIndex::new(all, (limit, u32::MAX as usize)).unwrap();
+    let mut room = Room::default();
+    let mut longer: Vec<u32> = there.iter().max_by_key(|text| text.len()).unwrap().clone();
+    longer.extend_from_within(..longer.len() / 4);
+    for text in others.iter().chain(&there[..5]).chain([&longer]) {
+        let near = |(number, other): (u32, &Vec<u32>)| Some((number, between(text, other, limit)?));
+        let expected: Vec<(u32, u32)> = (0..).zip(there).filter_map(near).collect();
+        let mut found = index.near_other(Chars::Wide(text), &mut room);
+        found.sort_unstable();
+        assert_eq!(found, expected, "{limit:?}: near {text:?}");
+        // The nearest of all, later ones first among equals.
+        let far = |&(number, edits): &(u32, u32)| {
+            (limit.far(limit.stated(edits, text.len().max(there[number as usize].len()))), u32::MAX - number)
+        };
+        let mut all: Vec<(u32, u32)> =
+            (0..).zip(there).map(|(number, other)| (number, by_definition(text, other) as u32)).collect();
+        all.sort_unstable_by_key(far);
+        for top in [1, 3, 10] {
+            let mut found = index.nearest(Chars::Wide(text), top, |number| u32::MAX - number, &mut room);
+            found.sort_unstable_by_key(far);
+            assert_eq!(found, all[..top], "{limit:?}: the {top} nearest to {text:?}");
+        }
+    }
 }
 
 #[test]
