@@ -1,10 +1,11 @@
 //! Kirsch & Mitzenmacher, "Distance-Sensitive Bloom Filters" (ALENEX 2006).
 //!
 //! The filter as printed in both readings of its experiment ([`printed`]), what its sizes would be today on the same
-//! strings ([`sizes`]), the scanned sketch and filters over Bloom filters ([`scan`]), its open questions ([`growth`]), and
-//! its reduction of larger alphabets to bits ([`alphabet`]).
+//! strings ([`sizes`]), the scanned sketch and filters over Bloom filters ([`scan`]), its open questions ([`growth`],
+//! [`edits`]), and its reduction of larger alphabets to bits ([`alphabet`]).
 
 mod alphabet;
+mod edits;
 mod growth;
 pub(crate) mod printed;
 mod scan;
@@ -42,5 +43,6 @@ pub fn run(run: &mut Run) -> anyhow::Result<()> {
     sizes::run(run, &printed)?;
     scan::run(run, &printed)?;
     growth::run(run)?;
-    alphabet::run(run)
+    alphabet::run(run)?;
+    edits::run(run)
 }
