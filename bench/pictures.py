@@ -75,7 +75,7 @@ def nearset(command: str, *arguments: object) -> dict:
 
 
 def make(album: Path, each: int) -> None:
-    """Writes `album/KIND/NUMBER/original.png` and the copies beside it."""
+    """Writes `album/KIND/NUMBER OF NAME/original.png` and the copies beside it; OF and NAME are the number and the name of the file that it was made of."""
     shutil.rmtree(album, ignore_errors=True)
     print(f"making {each} pictures of each kind, with {len(DISTORTIONS)} copies", flush=True)
     with ProcessPoolExecutor(os.cpu_count()) as pool:
@@ -86,9 +86,10 @@ def make(album: Path, each: int) -> None:
             made = 0
             # Some have too little to see in them and are left out, so more are looked at than are needed.
             batches = (files[at : at + 32] for at in range(0, len(files), 32))
-            for picture in (picture for batch in batches if made < each for pictures in pool.map(cut, batch) for picture in pictures):
+            pictures_of = (pictures for batch in batches if made < each for pictures in pool.map(cut, batch))
+            for of, picture in ((of, picture) for of, pictures in enumerate(pictures_of) for picture in pictures):
                 if made < each:
-                    folder = album / kind.replace(" ", "-") / f"{made:04}"
+                    folder = album / kind.replace(" ", "-") / f"{made:04} {of:04} {name_of(files[of])}"
                     folder.mkdir(parents=True)
                     (folder / "original.png").write_bytes(picture)
                     made += 1
@@ -110,20 +111,25 @@ def unpack(kind: str, packages: list[str]) -> list[Path]:
                 print(f"{package}: apt-get has none, left out", flush=True)
                 continue
             deb = next(debs.glob(f"{package}_*.deb"))
+            folder.parent.mkdir(exist_ok=True)
             subprocess.run(["dpkg", "-x", str(deb), str(folder)], check=True)
         for path in sorted(folder.rglob("*")):
             if path.suffix.lower() not in {".jpg", ".jpeg", ".png", ".webp"} or path.is_symlink() or "screenshot" in path.name:
                 continue
-            # plasma's wallpapers are named by their sizes, in a folder of the wallpaper's; others come in several sizes and colours too,
-            # which are no different pictures.
-            name = str(path.parents[2] if path.parent.name.startswith("images") else path.with_suffix(""))
-            name = re.sub(r"(_\d+x\d+|-[dl]|-(dark|light)|-(cold|dark|radioactive|warm)-no-logo)$", "", name, flags=re.IGNORECASE)
+            # Some come in several sizes and colours, which are no different pictures.
+            name = str((path.parents[3] if path.parent.name.startswith("images") else path.parent) / name_of(path))
             if name not in largest or path.stat().st_size > largest[name].stat().st_size:
                 largest[name] = path
     files = sorted(largest.values())
     if not files:
         sys.exit(f"no package with a {kind} can be had: nothing to measure")
     return files
+
+
+def name_of(path: Path) -> str:
+    """What a picture is called; plasma's wallpapers are named by their sizes, in a folder of the wallpaper's."""
+    name = path.parents[2].name if path.parent.name.startswith("images") else path.stem
+    return re.sub(r"(_\d+x\d+|-[dl]|-(dark|light)|-(cold|dark|radioactive|warm)-no-logo)$", "", name, flags=re.IGNORECASE)
 
 
 def opened(path: Path):
@@ -284,7 +290,12 @@ def recall(album: Path, rows: dict) -> list[str]:
 
 def false_pairs(album: Path, rows: dict) -> list[str]:
     """By the program, straight from the pictures, which leaves out what has too little to see."""
-    lines = ["", "## Pairs of different pictures within 31 bits", "", "| pictures | files | pairs of one picture | of different pictures | of different originals |", "|---|---|---|---|---|"]
+    lines = [
+        "", "## Pairs of different pictures within 31 bits", "",
+        "| pictures | files | pairs of one picture | of tiles of one wallpaper | of these, originals | of different pictures | of these, originals |", "|---|---|---|---|---|---|---|",
+    ]
+    near_tiles: Counter = Counter()
+    different: list[str] = []
     for kind in PACKAGES:
         folder = album / kind.replace(" ", "-")
         out = WORK / "pairs.tsv"
@@ -292,10 +303,29 @@ def false_pairs(album: Path, rows: dict) -> list[str]:
         counts: Counter = Counter()
         for line in out.read_text().splitlines()[1:]:
             a, b = map(Path, line.split("\t")[:2])
-            counts["same" if a.parent == b.parent else "different"] += 1
-            counts["originals"] += a.parent != b.parent and a.stem == b.stem == "original"
-        lines.append(f"| {kind} | {summary['records']:,} | {counts['same']:,} | {counts['different']:,} | {counts['originals']:,} |")
+            of, other = (path.parent.name.split(" ", 1)[1] for path in (a, b))
+            which = "same" if a.parent == b.parent else "tiles" if kind == "photo" and of == other else "different"
+            counts[which] += 1
+            names = [name.split(" ", 1)[1] for name in (of, other)]
+            if a.stem == b.stem == "original":
+                counts[which, "originals"] += 1
+                near_tiles[names[0]] += which == "tiles"
+            if kind == "photo" and which == "different":
+                different.append(" and ".join(f"`{name}` ({distortion_of(path)})" for name, path in zip(names, (a, b))))
+        cells = [summary["records"], counts["same"]]
+        cells += [counts["tiles"], counts["tiles", "originals"]] if kind == "photo" else ["-", "-"]
+        cells += [counts["different"], counts["different", "originals"]]
+        lines.append(f"| {kind} | {' | '.join(cell if cell == '-' else f'{cell:,}' for cell in cells)} |")
+    listed = ", ".join(f"{count} of `{name}`" for name, count in near_tiles.most_common() if count)
+    if listed:
+        lines += ["", f"Original tiles of one wallpaper that are near each other: {listed}."]
+    if 0 < len(different) <= 10:
+        lines += ["", f"Of different wallpapers: {'; '.join(different)}."]
     return lines
+
+
+def distortion_of(path: Path) -> str:
+    return path.stem if path.stem == "original" else DISTORTIONS[int(path.stem)][0]
 
 
 def peers(album: Path, rows: dict, each: int) -> list[str]:
@@ -355,7 +385,7 @@ def write(path: Path, lines: list[str], counted: tuple[dict, int], summary: dict
     head = [
         "# Pictures by their hashes", "",
         f"`make bench-pictures`, {datetime.date.today()}, {os.cpu_count()} cores, Python {platform.python_version()}. {files:,} files: {counts['photo']:,} tiles of "
-        f"512 x 384 of Debian's wallpapers, photographs and renderings, which don't overlap, and {counts['clip art']:,} pieces of clip art on white, each with 12 distorted copies; originals with a quality below 50 were left out. "
+        f"512 x 384 of Debian's wallpapers, photographs and renderings, which don't overlap, though those of a pattern look alike, and {counts['clip art']:,} pieces of clip art on white, each with 12 distorted copies; originals with a quality below 50 were left out. "
         f"`nearset hash` by PDQ, pHash and dHash on all cores: {summary['records'] / summary['seconds']:.0f} pictures per second.", "",
     ]
     path.write_text("\n".join(head + lines) + "\n")
