@@ -201,9 +201,9 @@ impl From<Filter<'static>> for HeldFilter {
 }
 
 #[allow(unsafe_code)]
-fn map(file: &File) -> io::Result<Mmap> {
-    // SAFETY: the map is only read, and as bytes. Filters are replaced by rename and never written in place, so the bytes
-    // do not change under a reader unless someone else overwrites the file, which no program can rule out for a map.
+pub(crate) fn map(file: &File) -> io::Result<Mmap> {
+    // SAFETY: the map is only read, and as bytes. Filters and libraries are replaced by rename and never written in place, so the
+    // bytes do not change under a reader unless someone else overwrites the file, which no program can rule out for a map.
     unsafe { Mmap::map(file) }
 }
 

@@ -148,9 +148,12 @@ impl<P: Send> Queue<P> {
 /// Does each of some tasks, whichever thread is free, on a thread for each room. The first error of each thread ends its work.
 pub(crate) fn share_out<R: Send, T: Send, E: Send>(
     rooms: &mut [R],
-    tasks: impl Iterator<Item = T> + Send,
+    mut tasks: impl Iterator<Item = T> + Send,
     work: impl Fn(&mut R, T) -> Result<(), E> + Sync,
 ) -> Result<(), E> {
+    if let [room] = rooms {
+        return tasks.try_for_each(|task| work(room, task));
+    }
     let tasks = Mutex::new(tasks);
     let next = || tasks.lock().ok().and_then(|mut tasks| tasks.next());
     let work = |room: &mut R| iter::from_fn(next).try_for_each(|task| work(room, task));

@@ -306,15 +306,65 @@ fn damage_is_named() {
     }
     // Of a later version, and whole by its own checksum.
     let manifest = shop.text("whole.library/manifest.json");
-    let line = manifest.lines().next().unwrap().replacen("\"version\":1", "\"version\":2", 1);
+    let line = manifest.lines().next().unwrap().replacen("\"version\":2", "\"version\":3", 1);
     let check = xxhash_rust::xxh3::xxh3_64(line.as_bytes());
     shop.write("whole.library/manifest.json", format!("{line}\n{check:016x}\n"));
     let ran = shop.run("info whole.library");
     assert!(
-        ran.code() == 1 && ran.stderr().contains("of version 2, which this nearset does not know"),
+        ran.code() == 1 && ran.stderr().contains("of version 3, which this nearset does not know"),
         "{}",
         ran.stderr()
     );
+}
+
+/// Libraries of every version answer alike, and are of the newest one once they are extended.
+#[test]
+fn libraries_of_all_versions_open_and_are_extended() {
+    let shop = Workshop::new();
+    let frozen = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/library");
+    let removed = std::fs::read_to_string(frozen.join("removed.jsonl")).unwrap();
+    shop.write("asked.jsonl", std::fs::read(frozen.join("asked.jsonl")).unwrap());
+    shop.write("more.jsonl", "{\"id\": \"more\", \"text\": \"a text of six words or so\"}\n");
+    let manifest = |library: &str| -> serde_json::Value {
+        serde_json::from_str(shop.text(&format!("{library}/manifest.json")).lines().next().unwrap()).unwrap()
+    };
+    let asked = || {
+        shop.ok("dedup asked.jsonl -o out.jsonl --force --against seen.library --removed removed.jsonl");
+        shop.text("removed.jsonl")
+    };
+    let (mut segments, mut by_other_keys) = (Vec::new(), Vec::new());
+    for version in [1, 2] {
+        let _ = std::fs::remove_dir_all(shop.path("seen.library"));
+        copy_folder(&shop, &frozen.join(format!("v{version}")).to_string_lossy(), "seen.library");
+        assert_eq!(manifest("seen.library")["version"], version);
+        assert_eq!(info(&shop, "seen.library")["records"], 152);
+        assert_eq!(asked(), removed, "version {version}");
+        // Keys are chosen anew, from the sets.
+        shop.ok("dedup asked.jsonl -o out.jsonl --force --against seen.library --near 0.6 --removed removed.jsonl");
+        by_other_keys.push(shop.text("removed.jsonl"));
+        copy_folder(&shop, &frozen.join("v1").to_string_lossy(), "other.library");
+        shop.ok("merge seen.library other.library -o merged.library");
+        assert_eq!(info(&shop, "merged.library")["records"], 304);
+        std::fs::remove_dir_all(shop.path("merged.library")).unwrap();
+        shop.ok("dedup more.jsonl -o more.out.jsonl --force --against seen.library --save seen.library");
+        assert_eq!(info(&shop, "seen.library")["records"], 153);
+        assert_eq!(asked(), removed, "version {version}, extended");
+        let mut extended = manifest("seen.library");
+        assert_eq!(extended["version"], 2);
+        let sums = |segment: &mut serde_json::Value| {
+            segment["sets"].as_array_mut().unwrap().iter_mut().for_each(|file| drop(file["name"].take()));
+            drop(segment["index"]["name"].take());
+            segment.take()
+        };
+        segments.push(extended["segments"].as_array_mut().unwrap().iter_mut().map(sums).collect::<Vec<_>>());
+        let names = std::fs::read_dir(shop.path("seen.library")).unwrap();
+        let names: Vec<_> = names.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        assert_eq!(names.iter().filter(|name| name.ends_with(".index")).count(), 3, "{names:?}");
+        assert!(!names.iter().any(|name| name.ends_with(".entries")), "{names:?}");
+    }
+    assert_eq!(segments[0], segments[1], "the bytes are those that were written at once");
+    assert_eq!(by_other_keys[0], by_other_keys[1]);
+    assert!(by_other_keys[0].lines().count() > removed.lines().count());
 }
 
 /// Killed at any moment, a run leaves the old library or the new one, and resumed it leaves the new one.
@@ -332,7 +382,8 @@ fn a_killed_run_leaves_the_old_library_or_the_new_one() {
     let holds = |library: &str| {
         let manifest = shop.text(&format!("{library}/manifest.json"));
         let value: serde_json::Value = serde_json::from_str(manifest.lines().next().unwrap()).unwrap();
-        let sums = |segment: &serde_json::Value| ["entries", "sets"].map(|kind| segment[kind]["xxh3"].to_string());
+        let sums =
+            |segment: &serde_json::Value| [&segment["index"], &segment["sets"][0]].map(|file| file["xxh3"].to_string());
         value["segments"].as_array().unwrap().iter().map(sums).collect::<Vec<_>>()
     };
     let (expected, outcome) = (holds("new.library"), shop.text("out.jsonl"));

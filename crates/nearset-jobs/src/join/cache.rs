@@ -73,9 +73,9 @@ impl Cache {
         }
     }
 
-    /// Makes room for so many more entries.
-    pub fn reserve(&mut self, entries: usize) {
-        self.places.reserve(entries);
+    /// Counts on so many entries, before any other: no set is here, and those that come are found as those of earlier rounds are.
+    pub fn count_on(&mut self, entries: u32) {
+        self.first += entries;
     }
 
     /// Begins a round: entries are counted on, and no set is here.

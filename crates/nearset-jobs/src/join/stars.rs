@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use nearset::Similarity;
 use nearset::index::{Placed, Proposal, ShingleKeys, StarClusters};
+use nearset::item::append_sorted;
 use nearset_records::{Fields, Source, StateFolder};
 
 use super::alarm::{self, Alarm, Cause};
@@ -13,7 +14,7 @@ use super::decisions::{Decisions, Marked};
 use super::stream::Cutter;
 use super::texts::{Place, Reread, Texts};
 use crate::in_order::{in_parallel, share_out};
-use crate::library::{Library, StoredEntry};
+use crate::library::Library;
 use crate::run::RunError;
 
 /// Where a record belongs.
@@ -79,6 +80,8 @@ pub(super) struct Stars {
     near: Similarity,
     /// Whether a record goes that is near only a removed one.
     follow_chains: bool,
+    /// How many records of a library are listed under one key, at most.
+    most_listed: usize,
     /// What was said about pairs of records.
     pub marked: Marked,
     /// How many are near each entry.
@@ -104,7 +107,18 @@ impl Stars {
         let texts = Texts::new(sources, fields, cutter, folder, scratch);
         let (members, libraries) = (Vec::new(), Vec::new());
         let (near, marked, most_bytes) = (cutter.spec.near, Marked::default(), u64::MAX);
-        Self { clusters, texts, near, follow_chains, marked, members, libraries, most_bytes, rooms: Vec::new() }
+        Self {
+            clusters,
+            texts,
+            near,
+            follow_chains,
+            most_listed: StarClusters::LIMIT,
+            marked,
+            members,
+            libraries,
+            most_bytes,
+            rooms: Vec::new(),
+        }
     }
 
     /// The same, where some pairs are decided on.
@@ -123,6 +137,7 @@ impl Stars {
     pub fn exhaustive(mut self, exhaustive: bool) -> Self {
         if exhaustive {
             self.clusters = self.clusters.without_limits();
+            self.most_listed = usize::MAX;
         }
         self
     }
@@ -131,24 +146,57 @@ impl Stars {
     pub fn add_library(&mut self, library: &Library, cutter: &Cutter<'_>) -> Result<(), RunError> {
         library.expect_same_shingles(cutter.spec.shingling, cutter.spec.seed)?;
         let is_same = library.has_keys_of(&cutter.spec, &cutter.model);
+        let records = u32::try_from(library.records()).ok().filter(|&more| self.stored().checked_add(more).is_some());
+        let records = records.ok_or(RunError::TooMany)?;
         let first = self.texts.segments.add(library)?;
-        // There are fewer than 2^32, or they can't be numbered.
-        let records = u32::try_from(library.records()).map_err(|_| RunError::TooMany)? as usize;
-        self.texts.reserve(records);
-        self.members.reserve(records);
-        let mut keys = ShingleKeys::default();
-        library.each_entry(first, |StoredEntry { keys: stored, set }| {
-            let place = Place::from(set);
-            if !is_same {
-                keys.choose(&self.texts.set(place)?, &cutter.model, &cutter.spec);
-            } else if !keys.read(stored) || keys.size() != set.size as usize {
-                return Err(library.damaged("the keys of a record make no sense").into());
+        let mut scratch = if is_same { None } else { Some(self.texts.unnamed_scratch()?) };
+        let (mut keys, texts) = (ShingleKeys::default(), &mut self.texts);
+        for segment in first..texts.segments.len() {
+            if let Some(scratch) = &mut scratch {
+                texts.segments.choose_anew(segment, (&cutter.model, &cutter.spec), scratch)?;
             }
-            self.insert(&keys, place);
-            Ok::<_, RunError>(())
-        })?;
-        self.texts.read_again = 0;
+            let (first, index) = texts.segments.index(segment);
+            self.clusters.count_on(index.records());
+            index.each_common(|record, words| {
+                keys.read(words);
+                self.clusters.insert_common(&keys, first + record);
+                Ok::<_, RunError>(())
+            })?;
+        }
+        texts.cache.count_on(records);
+        self.members.resize(self.members.len() + records as usize, 0);
         self.libraries.push(self.members.len() as u32);
+        Ok(())
+    }
+
+    /// Finds out which records of libraries share a key with the next ones.
+    fn meet<'c>(
+        &mut self,
+        records: usize,
+        threads: usize,
+        record: impl Fn(usize) -> Option<Next<'c>>,
+    ) -> Result<(), RunError> {
+        let segments = &self.texts.segments;
+        if segments.len() == 0 {
+            return Ok(());
+        }
+        let (mut keys, mut codes, mut sorted) = (ShingleKeys::default(), Vec::new(), Vec::new());
+        for next in (0..records).filter_map(record) {
+            keys.read(next.keys);
+            codes.extend(keys.codes());
+        }
+        append_sorted(&codes, &mut sorted);
+        // Fewer are looked up before a thread has started.
+        const WORTH_A_THREAD: usize = 1 << 16;
+        let threads = threads.min(sorted.len() * segments.len() / WORTH_A_THREAD + 1);
+        let most = self.most_listed;
+        let met = in_parallel(threads, (0..segments.len()).collect(), |segment| {
+            let ((first, index), mut met) = (segments.index(segment), Vec::new());
+            index.meet(&sorted, (first, most), &mut met).map(|()| met)
+        });
+        let mut met = met.into_iter().collect::<Result<Vec<_>, _>>()?.concat();
+        met.sort_unstable();
+        self.clusters.next_round(false, met);
         Ok(())
     }
 
@@ -164,12 +212,14 @@ impl Stars {
     }
 
     /// Looks up and compares the next records, on so many threads: what is found spares [`Self::add`] most of its work, and changes nothing.
+    /// Only these can be added next.
     pub fn propose<'c>(
         &mut self,
         records: usize,
         threads: usize,
         record: impl Fn(usize) -> Option<Next<'c>> + Sync,
     ) -> Result<Vec<Proposal>, RunError> {
+        self.meet(records, threads, &record)?;
         let mut proposals = vec![Proposal::default(); records];
         let threads = threads.min(records.div_ceil(AT_ONCE));
         if threads <= 1 {

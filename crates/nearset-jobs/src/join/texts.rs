@@ -1,6 +1,6 @@
 //! Texts that later records are compared with: where they lie, and the last ones used.
 //!
-//! Invariant: a text is an *entry*, numbered as in the index. What is held of it is its place (24 bytes) and where
+//! Invariant: a text is an *entry*, numbered as in the index, those of libraries first. What is held of another is its place (24 bytes) and where
 //! its set is in the cache (4 bytes); sets themselves are in a cache of fixed size and are made anew from the input when they have left it.
 
 use std::collections::BTreeMap;
@@ -131,9 +131,9 @@ pub(super) struct Texts {
     folder: Option<StateFolder>,
     scratch: PathBuf,
     copies: Option<Scratch>,
-    /// What lies in libraries.
+    /// What lies in libraries: the first entries.
     pub segments: Segments,
-    /// The places of this round's entries, and those of earlier rounds in scratch space.
+    /// The places of this round's entries of this run, and those of earlier rounds in scratch space.
     places: Vec<Place>,
     older: Option<Scratch>,
     pub cache: Cache,
@@ -234,12 +234,6 @@ impl Texts {
         self.cache.hold(entry, at);
     }
 
-    /// Makes room for so many more entries.
-    pub fn reserve(&mut self, entries: usize) {
-        self.places.reserve(entries);
-        self.cache.reserve(entries);
-    }
-
     /// Makes a text an entry whose set is read when it is needed.
     pub fn push_unread(&mut self, place: Place) {
         self.places.push(place);
@@ -248,7 +242,7 @@ impl Texts {
 
     /// Its memory, the cache aside.
     pub fn bytes(&self) -> u64 {
-        (self.places.capacity() * size_of::<Place>()) as u64 + self.cache.directory_bytes()
+        (self.places.capacity() * size_of::<Place>()) as u64 + self.cache.directory_bytes() + self.segments.bytes()
     }
 
     /// Memory of the sets that are held.
@@ -258,6 +252,9 @@ impl Texts {
 
     /// Where an entry lies.
     pub fn place_of(&self, entry: u32) -> Result<Place, RunError> {
+        let Some(entry) = entry.checked_sub(self.segments.records()) else {
+            return Ok(self.segments.place(entry)?.into());
+        };
         let at = u64::from(entry) * Place::BYTES as u64;
         let Some((older, own)) = self.older.as_ref().map(|older| (older, at.checked_sub(older.len()))) else {
             return Ok(self.places[entry as usize]);
@@ -292,7 +289,7 @@ impl Texts {
     /// Whether an entry is of an earlier round.
     pub fn is_older(&self, entry: u32) -> bool {
         let older = self.older.as_ref().map_or(0, Scratch::len);
-        u64::from(entry) * (Place::BYTES as u64) < older
+        u64::from(entry) * (Place::BYTES as u64) < older + u64::from(self.segments.records()) * Place::BYTES as u64
     }
 
     /// Reads the set of an entry, which is left in `reread` while there is room.
@@ -307,7 +304,7 @@ impl Texts {
     /// How many entries there are.
     pub fn entries(&self) -> u32 {
         let older = self.older.as_ref().map_or(0, Scratch::len);
-        (older / Place::BYTES as u64) as u32 + self.places.len() as u32
+        self.segments.records() + (older / Place::BYTES as u64) as u32 + self.places.len() as u32
     }
 
     /// The similarity of a set and an entry, if it is that large.

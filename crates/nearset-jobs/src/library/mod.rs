@@ -5,17 +5,22 @@
 //! ```text
 //! manifest.json     what near means here, the model, the segments in their order; behind it the checksum of that line
 //! N-RUN.model       the common shingles that no record is looked up by, 8 bytes each
-//! N-RUN.entries     for each record: the size of its set, the length of its id, its keys
+//! N-RUN.index       what the records of a segment are looked up by, see `index`
 //! N-RUN.sets        for each record: its set, 8 bytes per shingle, its id, a checksum of both
+//! N-RUN.entries     for each record: the size of its set, the length of its id, its keys; what an index is made from, while a run goes on
 //! ```
 //!
 //! Claim: whatever moment the machine stops at, the folder is the old library or the new one, and what it holds is in the output of a run
 //! that has ended. Segments have names that only the run has which wrote them; the manifest appears by rename after all that it refers
 //! to is on disk, and after the outputs; a new library is a folder under another name until then.
-//! Invariant: a segment is the bytes of its records one after the other, so that segments are merged by appending their files. Eight
-//! of one tier become one of the next, so a library of n runs has fewer than 8 log(n) segments and each record was copied log(n) times.
+//! Invariant: the sets of a segment are those of its records one after the other, in one file or several, so that segments are merged by
+//! appending small files and listing large ones. Eight of one tier become one of the next, so a library of n runs has fewer than
+//! 8 log(n) segments, and each record was listed anew log(n) times.
+//! In version 1 a segment has the file of entries for good and no index, which is made when it is opened, and written when it is extended.
 //! Not here: who is near whom (`join`).
 
+mod entries;
+mod index;
 mod read;
 mod write;
 
@@ -26,24 +31,24 @@ use std::path::{Path, PathBuf};
 use nearset::plan::Request;
 use nearset::{JoinSpec, Metric, Seed, Shingling};
 use nearset_records::Cure;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 use crate::run::of_file;
 
 pub use read::Library;
-pub(crate) use read::{Segments, StoredEntry, StoredSet};
+pub(crate) use read::{Segments, StoredSet};
 pub use write::merge;
 pub(crate) use write::{LibraryLock, LibraryWriter, Pending, Written, commit};
 
 const MANIFEST: &str = "manifest.json";
 const LOCK: &str = "lock";
 
-/// The form that libraries are written in.
-const VERSION: u32 = 1;
+/// The form that libraries are written in, and the one before it.
+const VERSION: u32 = 2;
+const WITHOUT_INDEX: u32 = 1;
 
-/// Bytes of an entry before its keys, and of the checksum behind a set.
-const ENTRY_HEAD: usize = 12;
+/// Bytes of the checksum behind a set.
 const SET_CHECK: usize = 4;
 
 /// Why a library can't be used.
@@ -119,6 +124,9 @@ struct Manifest {
     segments: Vec<Segment>,
     /// The number of the next file.
     next: u64,
+    /// The checksum that stands behind it.
+    #[serde(skip)]
+    check: String,
 }
 
 /// Records of a library, in order.
@@ -127,8 +135,32 @@ struct Segment {
     /// How often its records were merged.
     tier: u32,
     records: u64,
-    entries: Noted,
-    sets: Noted,
+    /// What records are looked up by: in version 1 the entries that an index is made from.
+    #[serde(alias = "entries")]
+    index: Noted,
+    /// The files of sets, which follow each other.
+    #[serde(deserialize_with = "one_or_several")]
+    sets: Vec<Noted>,
+}
+
+impl Segment {
+    fn sets_bytes(&self) -> u64 {
+        self.sets.iter().map(|file| file.bytes).sum()
+    }
+}
+
+/// Version 1 has one file of sets in the place of a list.
+fn one_or_several<'d, D: Deserializer<'d>>(files: D) -> Result<Vec<Noted>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Files {
+        One(Noted),
+        Several(Vec<Noted>),
+    }
+    Ok(match Files::deserialize(files)? {
+        Files::One(file) => vec![file],
+        Files::Several(files) => files,
+    })
 }
 
 /// A file, and by what it is known to be whole.
@@ -215,26 +247,23 @@ impl Manifest {
             version: u32,
         }
         let Versioned { version } = serde_json::from_str(line).map_err(|cause| damaged(&cause.to_string()))?;
-        if version != VERSION {
+        if ![WITHOUT_INDEX, VERSION].contains(&version) {
             return Err(LibraryError::Version { path: folder.to_owned(), found: version });
         }
-        let manifest: Self = serde_json::from_str(line).map_err(|cause| damaged(&cause.to_string()))?;
+        let mut manifest: Self = serde_json::from_str(line).map_err(|cause| damaged(&cause.to_string()))?;
+        manifest.check = hex(xxh3_64(line.as_bytes()));
         // Names lead nowhere else, so that nothing else is read or removed.
         if let Some(file) = manifest.files().find(|file| !is_own_file(&file.name)) {
             return Err(damaged(&format!("names {:?}, which is no file of a library", file.name)));
         }
         let records = manifest.segments.iter().try_fold(0u64, |sum, segment| sum.checked_add(segment.records));
         let bytes = manifest.files().try_fold(0u64, |sum, file| sum.checked_add(file.bytes));
-        let has_too_many = |segment: &Segment| segment.records > segment.entries.bytes / ENTRY_HEAD as u64;
+        // What says where a set begins, or how long it is, takes more bytes than this.
+        let has_too_many = |segment: &Segment| segment.records > segment.index.bytes / 12;
         if records.zip(bytes).is_none() || manifest.next == u64::MAX || manifest.segments.iter().any(has_too_many) {
             return Err(damaged("states numbers that are too large"));
         }
         Ok(manifest)
-    }
-
-    /// By what one manifest is told from another.
-    fn checksum(&self) -> String {
-        hex(xxh3_64(self.to_line().as_bytes()))
     }
 
     /// Whether a run has written something in it.
@@ -242,18 +271,14 @@ impl Manifest {
         self.files().any(|file| file.name.contains(run))
     }
 
-    fn to_line(&self) -> String {
-        serde_json::to_string(self).expect("strings and numbers can be written")
-    }
-
     fn to_bytes(&self) -> Vec<u8> {
-        let line = self.to_line();
+        let line = serde_json::to_string(self).expect("strings and numbers can be written");
         let check = hex(xxh3_64(line.as_bytes()));
         format!("{line}\n{check}\n").into_bytes()
     }
 
     fn files(&self) -> impl Iterator<Item = &Noted> {
-        let segments = self.segments.iter().flat_map(|segment| [&segment.entries, &segment.sets]);
+        let segments = self.segments.iter().flat_map(|segment| [&segment.index].into_iter().chain(&segment.sets));
         [&self.model].into_iter().chain(segments)
     }
 
@@ -307,7 +332,7 @@ impl Manifest {
 
 /// Whether a file is one that libraries are made of, the manifest aside.
 fn is_own_file(name: &str) -> bool {
-    let kinds = [".entries", ".sets", ".model"];
+    let kinds = [".index", ".entries", ".sets", ".model"];
     let Some(stem) = kinds.iter().find_map(|kind| name.strip_suffix(kind)) else { return false };
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     stem.split_once('-').is_some_and(|(number, run)| is_number(number) && is_run(run))

@@ -1,15 +1,16 @@
 //! Libraries that are there.
 
 use std::fs::File;
-use std::io::Read;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use nearset::index::CommonShingles;
+use nearset::index::{CommonShingles, ShingleKeys};
 use nearset::{JoinSpec, Seed, Shingling};
-use nearset_records::read_exact_at;
-use xxhash_rust::xxh3::Xxh3;
+use nearset_records::{Scratch, read_exact_at};
 
-use super::{ENTRY_HEAD, LibraryError, Manifest, Noted, SET_CHECK, Segment, hex, set_check};
+use super::entries::{self, Entries};
+use super::index::{self, Index};
+use super::{LibraryError, Manifest, Noted, SET_CHECK, Segment, WITHOUT_INDEX, set_check};
 
 /// What earlier runs kept.
 #[derive(Debug, Clone)]
@@ -19,14 +20,7 @@ pub struct Library {
     model: CommonShingles,
 }
 
-/// A record of a library.
-pub(crate) struct StoredEntry<'l> {
-    /// As [`ShingleKeys`](nearset::index::ShingleKeys) writes them.
-    pub keys: &'l [u64],
-    pub set: StoredSet,
-}
-
-/// Where a set lies, and its record's id behind it.
+/// Where a set lies among those of its segment, and its record's id behind it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct StoredSet {
     /// The segment, counted over all libraries of a run.
@@ -60,8 +54,9 @@ impl Library {
     /// If it is damaged.
     pub fn check(&self) -> Result<(), LibraryError> {
         for segment in &self.manifest.segments {
-            self.each_of(segment, 0, &mut |_| Ok(()))?;
-            segment.sets.check(&self.path)?;
+            segment.index.check(&self.path)?;
+            self.index(segment)?.check()?;
+            segment.sets.iter().try_for_each(|file| file.check(&self.path))?;
         }
         Ok(())
     }
@@ -133,102 +128,137 @@ impl Library {
         self.manifest.expect_same_promise(&self.path, spec).is_ok() && self.model.as_slice() == model.as_slice()
     }
 
-    /// Calls `each` for every record, in order; segments are counted from `first_segment` on.
-    pub(crate) fn each_entry<E: From<LibraryError>>(
-        &self,
-        first_segment: u32,
-        mut each: impl FnMut(StoredEntry<'_>) -> Result<(), E>,
-    ) -> Result<(), E> {
-        (first_segment..)
-            .zip(&self.manifest.segments)
-            .try_for_each(|(number, segment)| self.each_of(segment, number, &mut each))
+    /// Whether a run that chooses keys so looks its records up where they lie, and holds no list of them.
+    pub(crate) fn is_read_in_place(&self, spec: &JoinSpec, model: &CommonShingles) -> bool {
+        self.manifest.version != WITHOUT_INDEX && self.has_keys_of(spec, model)
     }
 
-    fn each_of<E: From<LibraryError>>(
-        &self,
-        segment: &Segment,
-        number: u32,
-        each: &mut impl FnMut(StoredEntry<'_>) -> Result<(), E>,
-    ) -> Result<(), E> {
-        let path = self.path.join(&segment.entries.name);
-        let damaged = |what: &str| {
-            let what = format!("{}: {what}", segment.entries.name);
-            E::from(LibraryError::damaged(&self.path, what))
+    /// Opens what the records of a segment are looked up by.
+    fn index(&self, segment: &Segment) -> Result<Index, LibraryError> {
+        let index = if self.manifest.version == WITHOUT_INDEX {
+            let mut held = Vec::new();
+            let path = self.path.join(&segment.index.name);
+            write_index(&self.path, &segment.index, &path, &mut held)?;
+            Index::held(&self.path, &segment.index.name, held)?
+        } else {
+            Index::open(&self.path, &segment.index)?
         };
-        let failed = |cause| E::from(LibraryError::Io { path: path.clone(), cause });
-        let (mut file, mut hash) = (File::open(&path).map_err(failed)?, Xxh3::new());
-        let (mut piece, mut keys) = (Vec::new(), Vec::new());
-        let (mut unread, mut offset, mut records) = (segment.entries.bytes, 0, 0);
-        while unread > 0 || !piece.is_empty() {
-            let (held, more) = (piece.len(), unread.min(PIECE));
-            piece.resize(held + more as usize, 0);
-            file.read_exact(&mut piece[held..]).map_err(failed)?;
-            hash.update(&piece[held..]);
-            unread -= more;
-            let mut left = &piece[..];
-            while let Some((size, id_bytes, words, behind)) = split_entry(left) {
-                left = behind;
-                keys.clear();
-                keys.extend(words.as_chunks().0.iter().map(|&word| u64::from_le_bytes(word)));
-                let set = StoredSet { segment: number, offset, size, id_bytes };
-                offset += set.bytes() + SET_CHECK as u64;
-                if offset > segment.sets.bytes {
-                    return Err(damaged("it does not fit its sets"));
-                }
-                records += 1;
-                each(StoredEntry { keys: &keys, set })?;
-            }
-            let read = piece.len() - left.len();
-            if more == 0 && read == 0 {
-                return Err(damaged("it is cut off"));
-            }
-            piece.drain(..read);
+        if (index.records().into(), index.sets_end()?) != (segment.records, segment.sets_bytes()) {
+            return Err(self.damaged(&format!("{}: it does not fit its sets", segment.index.name)));
         }
-        if hex(hash.digest()) != segment.entries.xxh3 {
-            return Err(E::from(segment.entries.changed(&self.path)));
-        }
-        if (records, offset) != (segment.records, segment.sets.bytes) {
-            return Err(damaged("it does not fit its sets"));
-        }
-        Ok(())
+        Ok(index)
     }
 }
 
-/// Bytes of entries that are read at once.
-const PIECE: u64 = 1 << 20;
-
-/// The first entry of some, if all of it is there: the size of its set, the length of its id, its keys, and what comes behind.
-fn split_entry(bytes: &[u8]) -> Option<(u32, u32, &[u8], &[u8])> {
-    let (head, behind) = bytes.split_first_chunk::<ENTRY_HEAD>()?;
-    let [size, id_bytes, key_words] =
-        [0, 4, 8].map(|at| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]));
-    let (words, behind) = behind.split_at_checked(8 * key_words as usize)?;
-    Some((size, id_bytes, words, behind))
+/// Writes the index of a segment that has entries instead to `out`, which is at `path`.
+pub(super) fn write_index(
+    folder: &Path,
+    noted: &Noted,
+    path: &Path,
+    out: &mut dyn Write,
+) -> Result<Noted, LibraryError> {
+    let Noted { name, bytes, xxh3 } = noted;
+    let file = File::open(folder.join(name)).map_err(LibraryError::io(&folder.join(name)))?;
+    let entries = Entries { folder, name, bytes: *bytes, xxh3: Some(xxh3) };
+    index::write(&mut |each| entries.each(|at, bytes| read_exact_at(&file, at, bytes), each), path, out)
 }
 
-impl StoredSet {
-    /// Bytes of the set and the id.
-    fn bytes(self) -> u64 {
-        8 * u64::from(self.size) + u64::from(self.id_bytes)
-    }
-}
+/// Files of sets that are open at once; further ones are opened when they are read.
+const MOST_OPEN: usize = 128;
 
-/// The sets of several libraries, read where they lie.
-#[derive(Debug, Default)]
+/// The segments of several libraries, read where they lie.
+#[derive(Default)]
 pub(crate) struct Segments {
-    files: Vec<(PathBuf, String, File)>,
+    all: Vec<OpenSegment>,
+    /// Files of sets that are open.
+    open: usize,
+}
+
+struct OpenSegment {
+    folder: PathBuf,
+    /// The number of its first record, counted over all segments.
+    first: u32,
+    index: Index,
+    /// The files of sets, and where each ends among all of them.
+    sets: Vec<(String, u64, Option<File>)>,
 }
 
 impl Segments {
     /// Adds those of a library. Returns the number of the first.
-    pub fn add(&mut self, library: &Library) -> Result<u32, LibraryError> {
-        let first = self.files.len() as u32;
-        for segment in &library.manifest.segments {
-            let path = library.path.join(&segment.sets.name);
-            let file = File::open(&path).map_err(LibraryError::io(&path))?;
-            self.files.push((library.path.clone(), segment.sets.name.clone(), file));
+    pub fn add(&mut self, library: &Library) -> Result<usize, LibraryError> {
+        let added = self.all.len();
+        if u32::try_from(library.records()).ok().and_then(|more| self.records().checked_add(more)).is_none() {
+            return Err(LibraryError::io(&library.path)(io::Error::other("more than 2^32 records")));
         }
-        Ok(first)
+        for segment in &library.manifest.segments {
+            let (mut sets, mut end) = (Vec::new(), 0);
+            for Noted { name, bytes, .. } in &segment.sets {
+                end += bytes;
+                let path = library.path.join(name);
+                // Open files stay readable when another run has merged them.
+                let file = (self.open < MOST_OPEN).then(|| File::open(&path).map_err(LibraryError::io(&path)));
+                self.open += 1;
+                sets.push((name.clone(), end, file.transpose()?));
+            }
+            let (folder, first, index) = (library.path.clone(), self.records(), library.index(segment)?);
+            self.all.push(OpenSegment { folder, first, index, sets });
+        }
+        Ok(added)
+    }
+
+    /// Lists the records of a segment anew, by other keys. Until then, what is needed for it lies in `scratch`.
+    pub fn choose_anew(
+        &mut self,
+        segment: usize,
+        (model, spec): (&CommonShingles, &JoinSpec),
+        scratch: &mut Scratch,
+    ) -> Result<(), LibraryError> {
+        let OpenSegment { folder, first, index, .. } = &self.all[segment];
+        let path = folder.join(index.name());
+        let (mut keys, mut words, mut line, begin) = (ShingleKeys::default(), Vec::new(), Vec::new(), scratch.len());
+        for entry in *first..first + index.records() {
+            let place = self.place(entry)?;
+            keys.choose(&self.set(place)?, model, spec);
+            words.clear();
+            keys.write(&mut words);
+            let written = entries::write(place.size as usize, place.id_bytes as usize, &words, &mut line);
+            debug_assert!(written, "keys are a part of the set");
+            scratch.append(&line).map_err(LibraryError::io(&path))?;
+        }
+        let entries = Entries { folder, name: index.name(), bytes: scratch.len() - begin, xxh3: None };
+        let mut held = Vec::new();
+        let read = |at: u64, bytes: &mut [u8]| scratch.read_at(begin + at, bytes);
+        index::write(&mut |each| entries.each(read, each), &path, &mut held)?;
+        let index = Index::held(folder, index.name(), held)?;
+        self.all[segment].index = index;
+        Ok(())
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    /// How many records they hold.
+    pub fn records(&self) -> u32 {
+        self.all.last().map_or(0, |last| last.first + last.index.records())
+    }
+
+    /// Memory of what is not in files.
+    pub fn bytes(&self) -> u64 {
+        self.all.iter().map(|segment| segment.index.held_bytes()).sum()
+    }
+
+    /// The number of a segment's first record, and what its records are looked up by.
+    pub fn index(&self, segment: usize) -> (u32, &Index) {
+        (self.all[segment].first, &self.all[segment].index)
+    }
+
+    /// Where a record lies.
+    pub fn place(&self, record: u32) -> Result<StoredSet, LibraryError> {
+        let segment = self.all.partition_point(|segment| segment.first <= record) - 1;
+        let OpenSegment { first, index, .. } = &self.all[segment];
+        index.place(record - first, segment as u32)
     }
 
     /// Reads a set.
@@ -242,23 +272,31 @@ impl Segments {
     pub fn id(&self, place: StoredSet) -> Result<String, LibraryError> {
         let mut bytes = self.read(place)?;
         let id = bytes.split_off(8 * place.size as usize);
-        String::from_utf8(id).map_err(|_| self.damaged(place, "an id is no text"))
-    }
-
-    fn damaged(&self, place: StoredSet, what: &str) -> LibraryError {
-        let (folder, name, _) = &self.files[place.segment as usize];
-        LibraryError::damaged(folder, format!("{name}: {what}"))
+        let OpenSegment { folder, index, .. } = &self.all[place.segment as usize];
+        let damaged = |_| LibraryError::damaged(folder, format!("{}: an id is no text", index.name()));
+        String::from_utf8(id).map_err(damaged)
     }
 
     fn read(&self, place: StoredSet) -> Result<Vec<u8>, LibraryError> {
-        let (folder, name, file) = &self.files[place.segment as usize];
-        // The file's length fits what entries say, which was checked when they were read.
+        let OpenSegment { folder, index, sets, .. } = &self.all[place.segment as usize];
+        let at = sets.partition_point(|(_, end, _)| *end <= place.offset);
+        // Nothing is allocated that the file does not have.
+        let Some((name, _, file)) = sets.get(at).filter(|(_, end, _)| place.end().is_some_and(|own| own <= *end))
+        else {
+            return Err(LibraryError::damaged(folder, format!("{}: it does not fit its sets", index.name())));
+        };
+        let start = if at == 0 { 0 } else { sets[at - 1].1 };
         let mut bytes = vec![0; place.bytes() as usize + SET_CHECK];
-        read_exact_at(file, place.offset, &mut bytes)
-            .map_err(|cause| LibraryError::Io { path: folder.join(&*name), cause })?;
+        let mut read = |file: &File| read_exact_at(file, place.offset - start, &mut bytes);
+        let path = folder.join(name);
+        match file {
+            Some(file) => read(file),
+            None => File::open(&path).and_then(|file| read(&file)),
+        }
+        .map_err(LibraryError::io(&path))?;
         let check = bytes.split_off(place.bytes() as usize);
         if check != set_check(&bytes) {
-            return Err(self.damaged(place, "the checksum of a set is wrong"));
+            return Err(LibraryError::damaged(folder, format!("{name}: the checksum of a set is wrong")));
         }
         Ok(bytes)
     }

@@ -2,7 +2,7 @@
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::hash::{BuildHasher, Hasher, RandomState};
-use std::io::{self, Write};
+use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use nearset::JoinSpec;
@@ -11,14 +11,19 @@ use nearset_records::resume::sync_folder;
 use nearset_records::{Scratch, output::partial_path};
 use serde::{Deserialize, Serialize};
 
-use super::read::StoredEntry;
+use super::entries::{self, Entries};
+use super::index::{self, Index};
+use super::read::write_index;
 use super::{
-    LOCK, Library, LibraryError, MANIFEST, Manifest, Noted, Segment, Segments, VERSION, hex, is_own_file, is_run,
-    set_check,
+    LOCK, Library, LibraryError, MANIFEST, Manifest, Noted, Segment, Segments, VERSION, WITHOUT_INDEX, hex,
+    is_own_file, is_run, set_check,
 };
 
 /// Segments of one tier that become one of the next.
 const FAN_IN: usize = 8;
+
+/// Bytes of sets that are copied into one file when segments are merged; files that have more together stay as they are.
+const MOST_COPIED: u64 = 64 << 20;
 
 /// What a run is to make of a library, for one that is resumed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -116,7 +121,7 @@ impl LibraryWriter {
             library.manifest().expect_same_promise(&path, spec)?;
             library.manifest().expect_same_chains(&path, chain, true)?;
         }
-        let checksum = base.map(|library| library.manifest().checksum());
+        let checksum = base.map(|library| library.manifest().check.clone());
         let is_resumed = resumed.is_some();
         if !is_resumed && !lock.extends {
             lock.clear()?;
@@ -149,12 +154,9 @@ impl LibraryWriter {
     pub fn push(&mut self, keys: &[u64], set: &[u64], id: &str) -> Result<(), LibraryError> {
         let failed = self.failed();
         let line = &mut self.line;
-        line.clear();
-        for number in [set.len(), id.len(), keys.len()] {
-            let too_long = |_| failed(io::Error::other("a record of more than 2^32 shingles"));
-            line.extend_from_slice(&u32::try_from(number).map_err(too_long)?.to_le_bytes());
+        if !entries::write(set.len(), id.len(), keys, line) {
+            return Err(failed(io::Error::other("a record of more than 2^32 shingles")));
         }
-        keys.iter().for_each(|key| line.extend_from_slice(&key.to_le_bytes()));
         self.entries.append(line).map_err(&failed)?;
         line.clear();
         set.iter().for_each(|hash| line.extend_from_slice(&hash.to_le_bytes()));
@@ -182,22 +184,32 @@ impl LibraryWriter {
     /// Completes the library, which [`commit`] then makes the one that is there.
     pub fn complete(&mut self) -> Result<(), LibraryError> {
         let failed = self.failed();
-        self.entries.sync().map_err(&failed)?;
         self.sets.sync().map_err(&failed)?;
-        let (folder, mut manifest) = (&self.lock.folder, self.manifest.clone());
-        let mut complete = || -> io::Result<()> {
-            if self.pending.records > 0 {
-                let [entries, sets] = self.names.clone().map(|name| Noted::of_file(folder, name));
-                let segment = Segment { tier: 0, records: self.pending.records, entries: entries?, sets: sets? };
-                manifest.segments.push(segment);
+        let (folder, run, mut manifest) = (&self.lock.folder, &self.pending.run, self.manifest.clone());
+        if manifest.version == WITHOUT_INDEX {
+            for segment in &mut manifest.segments {
+                segment.index = write_file(folder, &format!("{}-{run}.index", manifest.next), |path, out| {
+                    write_index(folder, &segment.index, path, out)
+                })?;
                 manifest.next += 1;
-                merge_tiers(folder, &self.pending.run, &mut manifest)?;
             }
-            let name = if self.lock.extends { next_manifest(&self.pending.run) } else { MANIFEST.to_owned() };
-            write_whole(&folder.join(name), &manifest.to_bytes())?;
-            sync_folder(folder)
-        };
-        complete().map_err(failed)?;
+            manifest.version = VERSION;
+        }
+        if self.pending.records > 0 {
+            let [name, sets] = &self.names;
+            let entries = Entries { folder, name, bytes: self.entries.len(), xxh3: None };
+            let read = |at: u64, bytes: &mut [u8]| self.entries.read_at(at, bytes);
+            let index = write_file(folder, &format!("{}-{run}.index", manifest.next), |path, out| {
+                index::write(&mut |each| entries.each(read, each), path, out)
+            })?;
+            let sets = Noted::of_file(folder, sets.clone()).map_err(&failed)?;
+            manifest.segments.push(Segment { tier: 0, records: self.pending.records, index, sets: vec![sets] });
+            manifest.next += 1;
+            merge_tiers(folder, run, &mut manifest, MOST_COPIED)?;
+        }
+        let name = if self.lock.extends { next_manifest(run) } else { MANIFEST.to_owned() };
+        write_whole(&folder.join(name), &manifest.to_bytes()).map_err(&failed)?;
+        sync_folder(folder).map_err(&failed)?;
         self.is_kept = true;
         Ok(())
     }
@@ -255,6 +267,7 @@ fn new_manifest(
         model: Noted::of_bytes(name, &bytes),
         segments: Vec::new(),
         next: 2,
+        check: String::new(),
     })
 }
 
@@ -264,30 +277,50 @@ fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
     file.sync_all()
 }
 
-/// Merges segments, the newest first, until no tier has [`FAN_IN`] of them.
-fn merge_tiers(folder: &Path, run: &str, manifest: &mut Manifest) -> io::Result<()> {
+/// Writes a file of a library to its end.
+fn write_file(
+    folder: &Path,
+    name: &str,
+    write: impl FnOnce(&Path, &mut dyn Write) -> Result<Noted, LibraryError>,
+) -> Result<Noted, LibraryError> {
+    let path = folder.join(name);
+    let mut out = BufWriter::with_capacity(1 << 18, File::create(&path).map_err(LibraryError::io(&path))?);
+    let noted = write(&path, &mut out)?;
+    let file = out.into_inner().map_err(|cause| LibraryError::io(&path)(cause.into_error()))?;
+    file.sync_all().map_err(LibraryError::io(&path))?;
+    Ok(noted)
+}
+
+/// Merges segments, the newest first, until no tier has [`FAN_IN`] of them. Their sets are copied if they are no more bytes than this.
+fn merge_tiers(folder: &Path, run: &str, manifest: &mut Manifest, most_copied: u64) -> Result<(), LibraryError> {
     while let Some(tier) = manifest.segments.last().map(|segment| segment.tier) {
         let same = manifest.segments.iter().rev().take_while(|segment| segment.tier == tier).count();
         if same < FAN_IN {
             break;
         }
         let merged = manifest.segments.split_off(manifest.segments.len() - FAN_IN);
-        let append = |kind: &str, files: &mut dyn Iterator<Item = &Noted>| -> io::Result<Noted> {
-            let name = format!("{}-{run}.{kind}", manifest.next);
-            let mut out = File::create(folder.join(&name))?;
-            for file in files {
-                io::copy(&mut File::open(folder.join(&file.name))?, &mut out)?;
-            }
-            out.sync_all()?;
-            Noted::of_file(folder, name)
-        };
-        let segment = Segment {
-            tier: tier + 1,
-            records: merged.iter().map(|segment| segment.records).sum(),
-            entries: append("entries", &mut merged.iter().map(|segment| &segment.entries))?,
-            sets: append("sets", &mut merged.iter().map(|segment| &segment.sets))?,
-        };
-        manifest.segments.push(segment);
+        let indexes =
+            merged.iter().map(|segment| Index::open(folder, &segment.index)).collect::<Result<Vec<_>, _>>()?;
+        let index = write_file(folder, &format!("{}-{run}.index", manifest.next), |path, out| {
+            index::merge(&indexes, path, out)
+        })?;
+        let records = merged.iter().map(|segment| segment.records).sum();
+        let is_small = merged.iter().map(Segment::sets_bytes).sum::<u64>() <= most_copied;
+        let mut sets: Vec<Noted> = merged.into_iter().flat_map(|segment| segment.sets).collect();
+        if is_small {
+            let name = format!("{}-{run}.sets", manifest.next);
+            let path = folder.join(&name);
+            let append = || -> io::Result<Noted> {
+                let mut out = File::create(&path)?;
+                for file in &sets {
+                    io::copy(&mut File::open(folder.join(&file.name))?, &mut out)?;
+                }
+                out.sync_all()?;
+                Noted::of_file(folder, name)
+            };
+            sets = vec![append().map_err(LibraryError::io(&path))?];
+        }
+        manifest.segments.push(Segment { tier: tier + 1, records, index, sets });
         manifest.next += 1;
     }
     Ok(())
@@ -306,11 +339,11 @@ fn commit_locked(path: &Path, pending: &Pending) -> Result<(), LibraryError> {
     if !made.exists() {
         // It is done, or another library is there.
         let there = Manifest::load(path)?;
-        let is_done = there.has_run(&pending.run) || pending.records == 0 && pending.base == Some(there.checksum());
+        let is_done = there.has_run(&pending.run) || pending.records == 0 && pending.base == Some(there.check);
         return if is_done { Ok(()) } else { Err(changed()) };
     }
     match &pending.base {
-        Some(base) if Manifest::load(path)?.checksum() != *base => return Err(changed()),
+        Some(base) if Manifest::load(path)?.check != *base => return Err(changed()),
         Some(_) => fs::rename(&made, path.join(MANIFEST)).map_err(LibraryError::io(path))?,
         None if !Manifest::load(&made)?.has_run(&pending.run) => return Err(changed()),
         None => fs::rename(&made, path).map_err(LibraryError::io(path))?,
@@ -353,21 +386,70 @@ pub fn merge(paths: &[PathBuf], out: &Path) -> Result<u64, LibraryError> {
     let mut writer = LibraryWriter::open(lock, (&spec, chain), first.model(), None, None)?;
     let (mut segments, mut keys, mut words) = (Segments::default(), ShingleKeys::default(), Vec::new());
     for library in &libraries {
-        let number = segments.add(library)?;
-        let is_same = library.has_keys_of(&spec, first.model());
-        library.each_entry(number, |StoredEntry { keys: stored, set: place }| {
-            let (set, id) = (segments.set(place)?, segments.id(place)?);
-            words.clear();
-            if is_same {
-                words.extend_from_slice(stored);
-            } else {
-                keys.choose(&set, first.model(), &spec);
-                keys.write(&mut words);
-            }
-            writer.push(&words, &set, &id)
-        })?;
+        segments.add(library)?;
+    }
+    for record in 0..segments.records() {
+        let place = segments.place(record)?;
+        let (set, id) = (segments.set(place)?, segments.id(place)?);
+        words.clear();
+        keys.choose(&set, first.model(), &spec);
+        keys.write(&mut words);
+        writer.push(&words, &set, &id)?;
     }
     writer.complete()?;
     writer.commit()?;
     Ok(writer.pending.records)
+}
+
+#[cfg(test)]
+mod tests {
+    use nearset::plan::Request;
+
+    use super::*;
+
+    /// Whether small files of sets are copied into one, or large ones listed, a library holds the same.
+    #[test]
+    fn merged_segments_hold_what_their_parts_hold() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("some.library");
+        let (spec, model) = (Request::default().plan_join().unwrap(), CommonShingles::default());
+        let (mut keys, mut expected) = (ShingleKeys::default(), Vec::new());
+        for run in 0..FAN_IN as u64 - 1 {
+            let base = (run > 0).then(|| Library::open(&path).unwrap());
+            let lock = LibraryLock::take(&path, run > 0).unwrap();
+            let mut writer = LibraryWriter::open(lock, (&spec, false), &model, base.as_ref(), None).unwrap();
+            for record in 0..3 + run {
+                let set: Vec<u64> = (0..20 + record).map(|i| (run + 1) << 40 | record << 20 | i).collect();
+                let (id, mut words) = (format!("{run}-{record}"), Vec::new());
+                keys.choose(&set, &model, &spec);
+                keys.write(&mut words);
+                writer.push(&words, &set, &id).unwrap();
+                expected.push((set, id));
+            }
+            writer.complete().unwrap();
+            writer.commit().unwrap();
+        }
+        // The first segment is the last one too.
+        let mut segments = Manifest::load(&path).unwrap().segments;
+        segments.push(segments[0].clone());
+        expected.extend_from_within(..segments[0].records as usize);
+        let mut indexes = Vec::new();
+        for (most_copied, files) in [(MOST_COPIED, 1), (100, FAN_IN)] {
+            let mut manifest = Manifest { segments: segments.clone(), ..Manifest::load(&path).unwrap() };
+            merge_tiers(&path, &new_run(), &mut manifest, most_copied).unwrap();
+            let [merged] = &manifest.segments[..] else { panic!("{:?}", manifest.segments) };
+            assert_eq!((merged.tier, merged.sets.len(), merged.records), (1, files, expected.len() as u64));
+            indexes.push(merged.index.xxh3.clone());
+            write_whole(&path.join(MANIFEST), &manifest.to_bytes()).unwrap();
+            let library = Library::open(&path).unwrap();
+            library.check().unwrap();
+            let mut read = Segments::default();
+            read.add(&library).unwrap();
+            for (record, (set, id)) in (0..).zip(&expected) {
+                let place = read.place(record).unwrap();
+                assert_eq!((&read.set(place).unwrap(), &read.id(place).unwrap()), (set, id), "{record}");
+            }
+        }
+        assert_eq!(indexes[0], indexes[1]);
+    }
 }

@@ -66,8 +66,8 @@ impl StarClusters {
     /// not; if so many are not near, the next one hardly is.
     const MOST_VERIFIED: usize = 256;
 
-    /// Items that are listed under one shingle at most.
-    const LIMIT: usize = 1024;
+    /// How many items are listed under one shingle at most, unless limits are lifted.
+    pub const LIMIT: usize = 1024;
 
     /// Creates clusters without items.
     pub fn new(spec: &JoinSpec) -> Self {
@@ -199,6 +199,17 @@ impl StarClusters {
     /// What was added is settled.
     pub fn postings(&self, part: u8) -> impl Iterator<Item = (u64, u32, u32)> {
         self.index.postings(part)
+    }
+
+    /// Counts on so many items that earlier runs have placed and whose postings are elsewhere, before the first is added:
+    /// [`next_round`](Self::next_round) takes those that are wanted.
+    pub fn count_on(&mut self, items: u32) {
+        self.index.count_on(items);
+    }
+
+    /// Makes an item that was [counted on](Self::count_on) found by its common part, if it has one.
+    pub fn insert_common(&mut self, keys: &ShingleKeys, entry: u32) {
+        self.index.insert_common(keys, entry);
     }
 
     /// Begins a round, or goes on with one: postings go elsewhere, and of those of earlier rounds the ones are given that share a

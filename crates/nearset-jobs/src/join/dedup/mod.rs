@@ -101,6 +101,12 @@ impl VerifiedDedupOptions {
         layout
     }
 
+    /// Which of the libraries is extended.
+    fn extended(&self) -> Option<usize> {
+        let library = self.library.as_ref()?;
+        self.libraries.iter().position(|path| is_same_output(library, path))
+    }
+
     /// Everything here that decides the output's bytes.
     fn fingerprint(&self, plan: &JoinPlan) -> Fingerprint {
         // Taken apart, so that a new option can't be forgotten here.
@@ -235,15 +241,13 @@ fn needs(start: &Start, options: &VerifiedDedupOptions, plan: &JoinPlan) -> Resu
     // What is held need not be read again.
     let copied_bytes = if plan.reads_again() { copied_bytes } else { 0 };
     let named = if start.wants_names() { BYTES_PER_NAME } else { 0 };
-    let stored =
-        options.libraries.iter().map(|path| Ok(Library::open(path)?.records())).sum::<Result<u64, RunError>>()?;
     // All records are held until they are ranked.
     let ranked = if options.keep == Keep::First { 0 } else { 8 * plan.keys as u64 + BYTES_PER_RANK };
     let raw_bytes = start.sources.iter().filter_map(|source| source.bytes).sum::<u64>().saturating_add(copied_bytes);
     // A shingle takes 8 bytes, and a text has one per byte at most.
     let cache = if capacity.known == Known::Guessed { u64::MAX } else { raw_bytes.saturating_mul(8) };
     let each = plan.bytes_per_record + named + ranked;
-    let held = capacity.records.saturating_mul(each).saturating_add(stored.saturating_mul(plan.bytes_per_record));
+    let held = capacity.records.saturating_mul(each).saturating_add(stored_bytes(options, plan)?);
     let bytes = held.saturating_add(plan.cache_bytes.min(cache));
     let available = options.memory.or_else(memory::available);
     let scratch = match (&options.run.scratch, start.folder()) {
@@ -272,6 +276,21 @@ fn needs(start: &Start, options: &VerifiedDedupOptions, plan: &JoinPlan) -> Resu
     }
     Ok(Needs { records: capacity, bytes, available, scratch_bytes: copied_bytes, spilled_bytes, scratch })
 }
+
+/// What the records of libraries take: hardly anything where they are looked up in their files.
+fn stored_bytes(options: &VerifiedDedupOptions, plan: &JoinPlan) -> Result<u64, RunError> {
+    let libraries = options.libraries.iter().map(|path| Library::open(path)).collect::<Result<Vec<_>, _>>()?;
+    let Some(first) = libraries.get(options.extended().unwrap_or(0)) else { return Ok(0) };
+    let spec = options.layout().plan_join()?;
+    let bytes = libraries.iter().map(|library| {
+        let each = if library.is_read_in_place(&spec, first.model()) { BYTES_STORED } else { plan.bytes_per_record };
+        library.records().saturating_mul(each)
+    });
+    Ok(bytes.fold(0, u64::saturating_add))
+}
+
+/// What a record of a library takes that is looked up in its file.
+const BYTES_STORED: u64 = size_of::<u32>() as u64;
 
 /// What a record takes in scratch space if memory is too small, its keys aside: its place, and what becomes of it.
 const BYTES_SPILLED: u64 = 72;
@@ -414,9 +433,7 @@ impl VerifiedDedup {
             Comparison::Texts => {}
         }
         // Before the library is read that is extended, so that nobody else extends it meanwhile.
-        let is_extended =
-            |path: &PathBuf| options.library.as_ref().is_some_and(|library| is_same_output(library, path));
-        let extended = options.libraries.iter().position(is_extended);
+        let extended = options.extended();
         if let Some(path) = &options.run.save {
             OutputFile::check(path, start.output())?;
         }

@@ -71,7 +71,7 @@ pub struct ShingleIndex {
     near: Similarity,
     posts: Posts,
     groups: Groups,
-    /// Entries of earlier rounds, whose postings are elsewhere: those that this round's records share.
+    /// Entries of earlier rounds and runs, whose postings are elsewhere: those that this round's records share.
     older: Older,
     /// By entry of this round.
     sizes: Vec<u32>,
@@ -284,6 +284,21 @@ impl ShingleIndex {
         self.posts.sorted(part).map(move |(code, entry)| (code, entry, size_of(entry)))
     }
 
+    /// Counts on so many entries of earlier runs, whose postings are elsewhere, before the first record is inserted: [`Self::meet`] is given those
+    /// that are wanted, and [`Self::insert_common`] their common parts.
+    pub(crate) fn count_on(&mut self, entries: u32) {
+        debug_assert!(self.sizes.is_empty(), "entries of earlier runs come first");
+        self.older.entries += entries;
+    }
+
+    /// Makes an entry of an earlier run found by its common part.
+    pub(crate) fn insert_common(&mut self, keys: &ShingleKeys, entry: u32) {
+        if !keys.common.is_empty() {
+            self.groups.insert(&keys.common, keys.size, entry);
+            self.last_grouped = Some(entry);
+        }
+    }
+
     /// Begins a round: postings go, and those of all earlier rounds that its records can meet are given, in ascending order. What has a
     /// common part is found as before.
     pub(crate) fn next_round(&mut self, met: impl IntoIterator<Item = Posting>) {
@@ -325,10 +340,7 @@ impl ShingleIndex {
         let entry = self.entries();
         self.sizes.push(keys.size);
         keys.rare.iter().for_each(|&key| post(&mut self.posts, key, entry));
-        if !keys.common.is_empty() {
-            self.groups.insert(&keys.common, keys.size, entry);
-            self.last_grouped = Some(entry);
-        }
+        self.insert_common(keys, entry);
         entry
     }
 
