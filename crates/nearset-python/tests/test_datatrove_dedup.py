@@ -110,6 +110,15 @@ def test_more_tasks_than_files_and_than_parts(texts, tmp_path):
     assert answers(tmp_path) == in_memory(texts[:200])
 
 
+def test_ids_are_named_as_they_are(texts, tmp_path):
+    (tmp_path / "in").mkdir()
+    lines = [json.dumps({"id": i, "text": text}) + "\n" for i, text in enumerate(texts)]
+    (tmp_path / "in" / "0.jsonl").write_text("".join(lines), encoding="utf-8")
+    stages(tmp_path, tmp_path / "in", 1).run()
+    _, matches = nearset.dedup(texts, return_matches=True)
+    assert [record["metadata"]["duplicate_of"] for record in written(tmp_path / "dropped")] == matches.near.tolist()
+
+
 def test_kept_documents_tell_how_many_went_for_them(texts, tmp_path):
     shards(tmp_path / "in", texts, 2)
     stages(tmp_path, tmp_path / "in", 2, copies=True).run()

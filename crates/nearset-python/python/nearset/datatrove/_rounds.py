@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 #: Rounds before the rest is decided on in order, and how little that must be to be so at once.
 ROUNDS = 10
-FEW = 8192
+FEW = 4096
 
 KEPT, UNDECIDED, ASKING, PAIRED = range(4)
 
@@ -151,31 +151,31 @@ class Decisions:
         self.undecided = self.undecided[~_is_in(self.undecided, going)]
         self.gone = np.union1d(self.gone, going)
 
-    def _compare(self, role: int) -> Rows:
-        """Pairs in the buckets that hold something undecided, which has that role."""
+    def _compare(self, leading: Numbers, role: int, asking: Numbers) -> Rows:
+        """Pairs in the buckets that hold something of what leads, which has that role; what asks is compared with it."""
         found = []
         for part in range(PARTS):
             members = self.store.load("members", part)
-            is_undecided = _is_in(members["rid"], self.undecided)
-            is_wanted = is_undecided | _is_in(members["rid"], self.gone)
-            members, is_undecided = members[is_wanted], is_undecided[is_wanted]
+            leads = _is_in(members["rid"], leading)
+            is_wanted = leads | _is_in(members["rid"], asking)
+            members, leads = members[is_wanted], leads[is_wanted]
             starts = _starts(members["link"], members["key"])
             if not len(starts):
                 continue
             # Who asks before all others is compared with none.
-            first = _spread(np.minimum.reduceat(np.where(is_undecided, members["rid"], np.iinfo(np.int64).max), starts), starts, len(members))
+            first = _spread(np.minimum.reduceat(np.where(leads, members["rid"], np.iinfo(np.int64).max), starts), starts, len(members))
             is_wanted = members["rid"] >= first
-            members, is_undecided = members[is_wanted], is_undecided[is_wanted]
+            members, leads = members[is_wanted], leads[is_wanted]
             sizes = np.diff(np.append(_starts(members["link"], members["key"]), len(members)))
             is_shared = np.repeat(sizes > 1, sizes)
-            members, is_undecided = members[is_shared], is_undecided[is_shared]
-            roles = np.where(is_undecided, role, ASKING).astype(np.int8)
+            members, leads = members[is_shared], leads[is_shared]
+            roles = np.where(leads, role, ASKING).astype(np.int8)
             found.append(compare(self.store, self.join, members, roles, members["rid"]))
         return _distinct(np.concatenate([*found, np.empty(0, PAIRS)]))
 
     def _round(self) -> None:
         """Who is near nobody in a round stays, and who is near such a one goes."""
-        found = self._compare(UNDECIDED)
+        found = self._compare(self.undecided, UNDECIDED, self.gone)
         held = np.unique(found["rid"])
         self.undecided = self.undecided[_is_in(self.undecided, held)]
         pairs = found[found["of"] >= 0]
@@ -183,17 +183,17 @@ class Decisions:
         self._let_go(pairs)
 
     def _rest(self) -> None:
-        """All pairs of what is undecided, in order."""
-        pairs = self._compare(PAIRED)
-        pairs = pairs[pairs["of"] >= 0]
-        self.pairs.append(pairs)
+        """All pairs of what is undecided, in order; and then those of what goes and what stays of it."""
+        none = np.empty(0, np.int64)
+        pairs = self._compare(self.undecided, PAIRED, none)
         gone: set[int] = set()
-        among = pairs[_is_in(pairs["rid"], self.undecided)]
-        for rid, of in zip(among["rid"].tolist(), among["of"].tolist()):
+        for rid, of in zip(pairs["rid"].tolist(), pairs["of"].tolist()):
             if rid not in gone and of not in gone:
                 gone.add(rid)
-        self.gone = np.union1d(self.gone, np.array(sorted(gone), np.int64))
-        self.undecided = self.undecided[:0]
+        going = np.array(sorted(gone), np.int64)
+        kept, self.undecided = self.undecided[~_is_in(self.undecided, going)], none
+        self.gone = np.union1d(self.gone, going)
+        self.pairs.append(self._compare(kept, KEPT, self.gone))
 
     def _nearest(self) -> tuple[Rows, Rows]:
         pairs = np.concatenate(self.pairs)

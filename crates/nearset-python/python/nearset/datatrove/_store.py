@@ -13,10 +13,11 @@ documents, a text is found without an index, and whoever reads the documents aga
 from __future__ import annotations
 
 import json
-import mmap
+import os
 import struct
 import zlib
 from collections.abc import Iterable, Iterator
+from itertools import groupby
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -59,9 +60,9 @@ def number(rank: int, place: int) -> int:
     return rank << PLACE_BITS | place
 
 
-def packed(id: str, text: str) -> bytes:
-    """A document as it lies among a task's texts."""
-    name, body = id.encode(), text.encode()
+def packed(id: Any, text: str) -> bytes:
+    """A document as it lies among a task's texts. Readers take ids as they are, numbers among them."""
+    name, body = json.dumps(id, default=str).encode(), text.encode()
     return _HEAD.pack(len(name), len(body)) + name + body
 
 
@@ -104,7 +105,6 @@ class Store:
 
     def __init__(self, folder: Any) -> None:
         self.folder = folder
-        self.maps: dict[str, mmap.mmap] = {}
 
     def save_model(self, wanted: Request, tasks: int, model: bytes) -> None:
         """Writes what all later stages need."""
@@ -211,11 +211,11 @@ class Store:
             yield here, [texts[place] for place in places.tolist()]
             start = stop
 
-    def ids(self, numbers: Numbers) -> list[str]:
+    def ids(self, numbers: Numbers) -> list[Any]:
         """The ids of documents."""
         heads = self._read(numbers, np.full(len(numbers), _HEAD.size))
         sizes = np.array([_HEAD.unpack(head)[0] for head in heads], np.int64)
-        return [name.decode() for name in self._read(numbers + _HEAD.size, sizes)]
+        return [json.loads(name) for name in self._read(numbers + _HEAD.size, sizes)]
 
     def _read(self, numbers: Numbers, sizes: NDArray[Any]) -> list[bytes]:
         """What lies at places of the tasks' texts."""
@@ -224,14 +224,14 @@ class Store:
         paths = [_texts(rank) for rank in ranks]
         if not self.folder.is_local():
             return cast("list[bytes]", self.folder.cat_ranges(paths, starts, ends, on_error="raise"))
-        # Where files can be mapped, opening one for every text would take most of the time.
-        return [self._map(path)[start:end] for path, start, end in zip(paths, starts, ends)]
-
-    def _map(self, path: str) -> mmap.mmap:
-        if path not in self.maps:
-            with self.folder.open(path, "rb") as file:
-                self.maps[path] = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        return self.maps[path]
+        # Here, opening a file for every text would take most of the time.
+        found: list[bytes] = []
+        for path, places in groupby(zip(paths, starts, ends), key=lambda place: place[0]):
+            with open(os.path.join(self.folder.path, path), "rb") as file:
+                for _, start, end in places:
+                    file.seek(start)
+                    found.append(file.read(end - start))
+        return found
 
 
 def _texts(rank: int) -> str:
