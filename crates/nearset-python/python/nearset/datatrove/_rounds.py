@@ -211,37 +211,51 @@ class Decisions:
         return nearest, np.concatenate([of_kept, _best(np.concatenate([inherited, self._between(orphans)]))])
 
     def _between(self, orphans: Rows) -> Rows:
-        """Pairs of copies and of texts that stay, between the first of the copies and them."""
+        """Pairs of copies and of the nearest text that stays, between the first of the copies and them."""
         orphans = orphans[np.lexsort((orphans["rid"], orphans["first"]))]
         firsts, starts, counts = np.unique(orphans["first"], return_index=True, return_counts=True)
+        # The last copy asks for all of them, which are as near to everything as it is.
         last = orphans["rid"][starts + counts - 1]
         found = [np.empty(0, PAIRS)]
         for part in range(PARTS):
             members = self.store.load("members", part)
-            bucket = np.zeros(len(members), np.int64)
-            bucket[_starts(members["link"], members["key"])[1:]] = 1
-            bucket = np.cumsum(bucket)
             is_first = _is_in(members["rid"], firsts)
             if not is_first.any():
                 continue
-            at = np.searchsorted(firsts, members["rid"][is_first])
+            bucket = np.zeros(len(members), np.int64)
+            bucket[_starts(members["link"], members["key"])[1:]] = 1
+            bucket = np.cumsum(bucket)
             # From the first of the copies on, and up to the last of them, by buckets.
             buckets = int(bucket[-1]) + 1
             least, most = np.full(buckets, np.iinfo(np.int64).max), np.full(buckets, -1)
             np.minimum.at(least, bucket[is_first], members["rid"][is_first])
-            np.maximum.at(most, bucket[is_first], last[at])
+            np.maximum.at(most, bucket[is_first], last[np.searchsorted(firsts, members["rid"][is_first])])
             is_kept = ~_is_in(members["rid"], self.gone) & (members["rid"] > least[bucket]) & (members["rid"] < most[bucket])
             has_kept = np.zeros(buckets, bool)
             has_kept[bucket[is_kept]] = True
-            asked = np.flatnonzero(is_first & has_kept[bucket])
-            at = np.searchsorted(firsts, members["rid"][asked])
-            rows = np.concatenate([np.flatnonzero(is_kept), np.repeat(asked, counts[at])])
-            copies = [orphans["rid"][starts[i] : starts[i] + counts[i]] for i in at.tolist()]
-            numbers = np.concatenate([members["rid"][is_kept], *copies])
-            roles = np.where(np.arange(len(rows)) < int(is_kept.sum()), KEPT, ASKING).astype(np.int8)
+            kept, asking = np.flatnonzero(is_kept), np.flatnonzero(is_first & has_kept[bucket])
+            rows = np.concatenate([kept, asking])
+            numbers = np.concatenate([members["rid"][kept], last[np.searchsorted(firsts, members["rid"][asking])]])
+            roles = np.repeat(np.array([KEPT, ASKING], np.int8), [len(kept), len(asking)])
             order = np.lexsort((numbers, bucket[rows]))
             found.append(compare(self.store, self.join, members[rows[order]], roles[order], numbers[order]))
-        return _distinct(np.concatenate(found))
+        pairs = _distinct(np.concatenate(found))
+        ends = np.append(_starts(pairs["rid"]), len(pairs))
+        by_last = np.argsort(last)
+        nearest = [np.empty(0, PAIRS)]
+        for start, end in zip(ends[:-1].tolist(), ends[1:].tolist()):
+            group = int(by_last[np.searchsorted(last[by_last], pairs["rid"][start])])
+            here = pairs[start:end]
+            # The nearest one up to each, of equally near ones the earliest.
+            most = np.maximum.accumulate(here["similarity"])
+            is_nearer = np.append(True, here["similarity"][1:] > most[:-1])
+            best = np.maximum.accumulate(np.where(is_nearer, np.arange(len(here)), 0))
+            copies = orphans["rid"][starts[group] : starts[group] + counts[group]]
+            before = np.searchsorted(here["of"], copies)
+            said = here[best[before[before > 0] - 1]].copy()
+            said["rid"] = copies[before > 0]
+            nearest.append(said)
+        return np.concatenate(nearest)
 
 
 def _best(pairs: Rows) -> Rows:
