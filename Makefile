@@ -146,6 +146,11 @@ bench-python:
 bench-spark:
 	python3 bench/spark.py $(ARGS)
 
+# The four stages of nearset.datatrove beside datatrove's own MinHash; some 10 minutes on 2 cores. ARGS="--rows 5000" for less.
+.PHONY: bench-datatrove
+bench-datatrove:
+	python3 bench/pipelines.py $(ARGS)
+
 # The module in a server over loopback, beside the library alone and beside SET and GET; about 3 minutes. ARGS=--quick for a sample.
 .PHONY: bench-service
 bench-service:
