@@ -1,5 +1,5 @@
-//! Kernels for text: the start and end of its spans of word bytes, the hashes of short spans and of windows, and the
-//! rolling hash over words.
+//! Kernels for text: the start and end of its spans of word bytes, its ASCII words joined, the hashes of short spans and of
+//! windows, and the rolling hash over words.
 
 #![allow(unsafe_code)]
 
@@ -181,6 +181,53 @@ pub(crate) fn join_short_spans(bytes: &[u8], spans: &[Span], out: &mut Vec<u8>) 
         count += 1;
     }
     out.truncate(at);
+    count
+}
+
+/// Appends ASCII words in lower case, with one space between two of them, as far as they go: up to the end, or to the span in which the
+/// first byte outside ASCII is. Returns how many bytes that were. `out` must be empty.
+pub(crate) fn join_ascii_words(bytes: &[u8], out: &mut Vec<u8>) -> usize {
+    debug_assert!(out.is_empty());
+    let count = match bytes.is_ascii() {
+        true => bytes.len(),
+        false => {
+            let ascii = bytes.iter().take_while(|byte| byte.is_ascii()).count();
+            bytes[..ascii].iter().rposition(|&byte| !is_span_byte(byte)).map_or(0, |separator| separator + 1)
+        }
+    };
+    let bytes = &bytes[..count];
+    // The longest that a kernel writes behind what it counts.
+    out.reserve(count + 64);
+    let room = &mut out.spare_capacity_mut()[..count + 64];
+    let joined = match Level::current() {
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: the level says that the CPU has these instructions.
+        Level::Avx512 => unsafe { x86::join_ascii_words_avx512(bytes, room) },
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: as above.
+        Level::Avx2 => unsafe { x86::join_ascii_words_avx2(bytes, room) },
+        _ => join_ascii_words_scalar(bytes, room),
+    };
+    // SAFETY: each kernel has written as many bytes as it returns.
+    unsafe { out.set_len(joined) };
+    // The separator behind the last word.
+    if out.last() == Some(&b' ') {
+        out.pop();
+    }
+    count
+}
+
+/// Writes words as [`join_ascii_words`] does, each with a space behind it, but for a last one that no separator ends. Returns how many bytes
+/// that are.
+fn join_ascii_words_scalar(bytes: &[u8], room: &mut [MaybeUninit<u8>]) -> usize {
+    let (mut count, mut inside) = (0, false);
+    for &byte in bytes {
+        let is_word = is_span_byte(byte);
+        // Always written but kept only where it counts, which avoids a branch that text could make unpredictable.
+        room[count].write(if is_word { byte | LOWER_CASE as u8 } else { b' ' });
+        count += usize::from(is_word | inside);
+        inside = is_word;
+    }
     count
 }
 
@@ -434,6 +481,119 @@ mod x86 {
         count
     }
 
+    /// By a byte of a mask, the places of its set bits, one per byte.
+    const PLACES: [u64; 256] = {
+        let mut all = [0; 256];
+        let mut mask = 0;
+        while mask < 256 {
+            let (mut place, mut count) = (0, 0);
+            while place < 8 {
+                if mask >> place & 1 == 1 {
+                    all[mask] |= place << (8 * count);
+                    count += 1;
+                }
+                place += 1;
+            }
+            mask += 1;
+        }
+        all
+    };
+
+    #[inline]
+    #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
+    pub(super) fn join_ascii_words_avx2(bytes: &[u8], room: &mut [MaybeUninit<u8>]) -> usize {
+        let (mut count, mut inside) = (0, 0);
+        let (blocks, rest) = bytes.as_chunks::<16>();
+        for block in blocks {
+            // SAFETY: the block has 16 bytes.
+            let block = unsafe { _mm_loadu_si128(block.as_ptr().cast()) };
+            count += join_block(block, u32::MAX, &mut inside, &mut room[count..]);
+        }
+        if rest.is_empty() {
+            return count;
+        }
+        if let Some(last) = bytes.last_chunk::<16>() {
+            // SAFETY: the block has 16 bytes.
+            let block = unsafe { _mm_loadu_si128(last.as_ptr().cast()) };
+            // Those of the block before it are not taken twice.
+            return count + join_block(block, u32::MAX << (16 - rest.len()), &mut 0, &mut room[count..]);
+        }
+        // Separators follow.
+        let [low, high] = padded(rest);
+        let block = _mm_set_epi64x(high as i64, low as i64);
+        count + join_block(block, u32::MAX >> (32 - rest.len()), &mut inside, &mut room[count..])
+    }
+
+    /// Returns up to 15 bytes and zeros behind them, as two little-endian words, without a loop.
+    #[inline(always)]
+    fn padded(bytes: &[u8]) -> [u64; 2] {
+        let length = bytes.len();
+        if let (Some(first), Some(last)) = (bytes.first_chunk(), bytes.last_chunk()) {
+            let (first, last) = (u64::from_le_bytes(*first), u64::from_le_bytes(*last));
+            return [first, if length == 8 { 0 } else { last >> (8 * (16 - length)) }];
+        }
+        if let (Some(first), Some(last)) = (bytes.first_chunk(), bytes.last_chunk()) {
+            let (first, last) = (u32::from_le_bytes(*first), u32::from_le_bytes(*last));
+            return [u64::from(first) | u64::from(last) << (8 * (length - 4)), 0];
+        }
+        match *bytes {
+            [] => [0, 0],
+            [a] => [a.into(), 0],
+            [a, b] => [u16::from_le_bytes([a, b]).into(), 0],
+            [a, b, c, ..] => [u32::from_le_bytes([a, b, c, 0]).into(), 0],
+        }
+    }
+
+    /// Writes the word bytes of a block that are among `taken`, and a space for each separator of them that comes directly behind a word.
+    /// `inside` is 1 if the byte before the block was in a word. Returns how many bytes count; 16 are written.
+    #[inline]
+    #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
+    fn join_block(block: __m128i, taken: u32, inside: &mut u32, room: &mut [MaybeUninit<u8>]) -> usize {
+        let lower = _mm_or_si128(block, _mm_set1_epi8(0x20));
+        let from_a = _mm_sub_epi8(lower, _mm_set1_epi8(b'a' as i8));
+        let from_0 = _mm_sub_epi8(block, _mm_set1_epi8(b'0' as i8));
+        let letter = _mm_cmpeq_epi8(_mm_min_epu8(from_a, _mm_set1_epi8(25)), from_a);
+        let digit = _mm_cmpeq_epi8(_mm_min_epu8(from_0, _mm_set1_epi8(9)), from_0);
+        let is_word = _mm_or_si128(letter, digit);
+        let words = _mm_movemask_epi8(is_word) as u32;
+        let kept = (words | words << 1 | *inside) & taken;
+        *inside = words >> 15;
+        let spaced = _mm_blendv_epi8(_mm_set1_epi8(b' ' as i8), lower, is_word);
+        let (low, high) = ((kept & 0xff) as usize, (kept >> 8 & 0xff) as usize);
+        let in_high = PLACES[high] | 0x0808_0808_0808_0808;
+        let places = _mm_set_epi64x(in_high as i64, PLACES[low] as i64);
+        let packed = _mm_shuffle_epi8(spaced, places);
+        let low_count = low.count_ones() as usize;
+        let room = &mut room[..16];
+        // SAFETY: there is room for 8 bytes, and for 8 behind as many as 8.
+        unsafe {
+            _mm_storel_epi64(room.as_mut_ptr().cast(), packed);
+            _mm_storel_epi64(room.as_mut_ptr().add(low_count).cast(), _mm_unpackhi_epi64(packed, packed));
+        }
+        low_count + high.count_ones() as usize
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512vbmi2,bmi1,bmi2,popcnt")]
+    pub(super) fn join_ascii_words_avx512(bytes: &[u8], room: &mut [MaybeUninit<u8>]) -> usize {
+        let (mut count, mut inside) = (0, 0);
+        for part in bytes.chunks(64) {
+            let valid = u64::MAX >> (64 - part.len());
+            // SAFETY: the mask keeps the load within the part.
+            let block = unsafe { _mm512_maskz_loadu_epi8(valid, part.as_ptr().cast()) };
+            let words = word_bytes_avx512(block);
+            let kept = (words | words << 1 | inside) & valid;
+            inside = words >> 63;
+            let lower = _mm512_or_si512(block, _mm512_set1_epi8(0x20));
+            let spaced = _mm512_mask_blend_epi8(words, _mm512_set1_epi8(b' ' as i8), lower);
+            let room = &mut room[count..count + 64];
+            // SAFETY: there is room for 64 bytes.
+            unsafe { _mm512_storeu_si512(room.as_mut_ptr().cast(), _mm512_maskz_compress_epi8(kept, spaced)) };
+            count += kept.count_ones() as usize;
+        }
+        count
+    }
+
     /// The scalar twin, compiled for multiplications that preserve the flags and the operands.
     #[target_feature(enable = "bmi2")]
     pub(super) fn hash_short_spans_bmi2(hash: &ByteHash, bytes: &[u8], spans: &[Span], out: &mut Vec<u64>) -> usize {
@@ -549,7 +709,50 @@ mod tests {
         }
     }
 
+    /// Joins words one by one.
+    fn joined_by_definition(bytes: &[u8]) -> Vec<u8> {
+        let words = bytes.split(|&byte| !is_span_byte(byte)).filter(|word| !word.is_empty());
+        words.map(<[u8]>::to_ascii_lowercase).collect::<Vec<_>>().join(&b' ')
+    }
+
+    fn check_joined(bytes: &[u8]) {
+        for level in Level::available() {
+            let mut joined = Vec::new();
+            let taken = at_level(level, || join_ascii_words(bytes, &mut joined));
+            let (ascii, rest) = bytes.split_at(taken);
+            assert_eq!(joined, joined_by_definition(ascii), "{level:?}, {bytes:?}");
+            assert!(ascii.is_ascii() && !ascii.last().is_some_and(|&last| !rest.is_empty() && is_span_byte(last)));
+            let span = rest.iter().take_while(|&&byte| is_span_byte(byte));
+            assert!(rest.is_empty() || span.into_iter().any(|byte| !byte.is_ascii()), "{level:?}, {bytes:?}");
+        }
+    }
+
+    #[test]
+    fn words_are_joined_alike_at_every_level_wherever_they_end_in_a_block() {
+        for length in 0..140 {
+            check_joined(&vec![b'Q'; length]);
+            check_joined(&vec![b'-'; length]);
+            for at in 0..length {
+                let mut bytes = vec![b'7'; length];
+                bytes[at] = b'.';
+                check_joined(&bytes);
+                bytes[..at].fill(b' ');
+                check_joined(&bytes);
+                bytes[at] = 0xe9;
+                check_joined(&bytes);
+            }
+        }
+        for byte in 0..=u8::MAX {
+            check_joined(&[b'A', byte, b'b', b' ', byte]);
+        }
+    }
+
     proptest! {
+        #[test]
+        fn random_words_are_joined_alike(text in "[a-zA-Z0-9 .,;_\0\n@\\[`{/:é]{0,300}") {
+            check_joined(text.as_bytes());
+        }
+
         #[test]
         fn edges_of_random_bytes(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
             check_edges(&bytes);

@@ -42,7 +42,9 @@ use crate::{
     Seed,
     error::SpecError,
     hash::{ByteHash, mix},
-    simd::text::{Polynomial, Span, hash_char_windows, hash_short_spans, hash_windows, join_short_spans, roll},
+    simd::text::{
+        Polynomial, Span, hash_char_windows, hash_short_spans, hash_windows, join_ascii_words, join_short_spans, roll,
+    },
 };
 
 const BASE: u64 = 0x9fb2_1c65_1e98_df2b;
@@ -122,7 +124,11 @@ impl Shingler {
                 out.extend(letters.map(|byte| byte.to_ascii_uppercase()));
             }
             Shingling::Words(_) | Shingling::Chars(_) => {
-                tokenise(text, &mut JoinWords { bytes: out, after_lone: false })
+                // Most lines are nothing but ASCII, and the rest is as if it began afresh behind a separator.
+                let ascii = join_ascii_words(text.as_bytes(), out);
+                if ascii < text.len() {
+                    tokenise(&text[ascii..], &mut JoinWords { bytes: out, after_lone: false });
+                }
             }
         }
     }
