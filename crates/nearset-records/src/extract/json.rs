@@ -11,7 +11,8 @@ mod strings;
 
 use std::ops::Range;
 
-use self::strings::{append, string_end};
+use self::strings::string_end;
+pub(crate) use self::strings::{append, specials};
 use crate::error::RecordFault;
 
 /// How deep values may be nested, as in `serde_json`.

@@ -335,26 +335,28 @@ pub(super) fn json_value(value: Value<'_>, out: &mut Vec<u8>) {
 pub fn json_string(text: &str, out: &mut Vec<u8>) {
     out.push(b'"');
     let bytes = text.as_bytes();
-    let mut plain = 0;
-    for (at, &byte) in bytes.iter().enumerate() {
-        let escape: &[u8] = match byte {
-            b'"' => b"\\\"",
-            b'\\' => b"\\\\",
-            b'\n' => b"\\n",
-            b'\r' => b"\\r",
-            b'\t' => b"\\t",
-            0..0x20 => b"",
-            _ => continue,
-        };
-        out.extend_from_slice(&bytes[plain..at]);
-        plain = at + 1;
-        if escape.is_empty() {
-            // Writing to a vector does not fail.
-            let _ = write!(out, "\\u{byte:04x}");
-        } else {
-            out.extend_from_slice(escape);
+    let (mut plain, mut specials) = (0, Vec::new());
+    // In parts, so that little is remembered of a long text.
+    for (part, start) in bytes.chunks(PART).zip((0..).step_by(PART)) {
+        specials.clear();
+        json::specials(part, &mut specials);
+        for at in specials.iter().map(|at| start + at) {
+            json::append(bytes, plain..at, out);
+            plain = at + 1;
+            match bytes[at] {
+                b'"' => out.extend_from_slice(b"\\\""),
+                b'\\' => out.extend_from_slice(b"\\\\"),
+                b'\n' => out.extend_from_slice(b"\\n"),
+                b'\r' => out.extend_from_slice(b"\\r"),
+                b'\t' => out.extend_from_slice(b"\\t"),
+                // Writing to a vector does not fail.
+                control => drop(write!(out, "\\u{control:04x}")),
+            }
         }
     }
-    out.extend_from_slice(&bytes[plain..]);
+    json::append(bytes, plain..bytes.len(), out);
     out.push(b'"');
 }
+
+/// Bytes of a string that are looked through at a time.
+const PART: usize = 16 << 10;

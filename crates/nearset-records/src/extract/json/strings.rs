@@ -23,9 +23,20 @@ enum Level {
     Avx512,
 }
 
-/// The best that this CPU has.
+/// The best that this CPU has, and `NEARSET_KERNELS` allows as for the library's kernels.
 static LEVEL: LazyLock<Level> = LazyLock::new(|| {
     #[cfg(target_arch = "x86_64")]
+    match std::env::var("NEARSET_KERNELS").as_deref() {
+        Ok("scalar") => Level::Scalar,
+        Ok("avx2") => detected().min(Level::Avx2),
+        _ => detected(),
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    Level::Scalar
+});
+
+#[cfg(target_arch = "x86_64")]
+fn detected() -> Level {
     if is_x86_feature_detected!("bmi1") && is_x86_feature_detected!("bmi2") && is_x86_feature_detected!("popcnt") {
         if is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512bw") {
             return Level::Avx512;
@@ -35,7 +46,7 @@ static LEVEL: LazyLock<Level> = LazyLock::new(|| {
         }
     }
     Level::Scalar
-});
+}
 
 /// Steps over a string, starting after its opening quote. Returns the position of the first quote or control character
 /// that no backslash escapes, or the number of bytes if there is none. Appends to `escapes` the position of each
@@ -55,6 +66,25 @@ fn string_end_at(level: Level, bytes: &[u8], from: usize, escapes: &mut Vec<usiz
         // SAFETY: as above.
         Level::Avx2 => unsafe { x86::string_end_avx2(bytes, from, escapes) },
         Level::Scalar => string_end_scalar(bytes, from, escapes),
+    }
+}
+
+/// Appends the position of each byte that JSON escapes in a string: quotes, backslashes and control characters.
+pub fn specials(bytes: &[u8], places: &mut Vec<usize>) {
+    specials_at(*LEVEL, bytes, places);
+}
+
+fn specials_at(level: Level, bytes: &[u8], places: &mut Vec<usize>) {
+    match level {
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: the level says that the CPU has these instructions.
+        Level::Avx512 => unsafe { x86::specials_avx512(bytes, places) },
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: as above.
+        Level::Avx2 => unsafe { x86::specials_avx2(bytes, places) },
+        Level::Scalar => {
+            places.extend(bytes.iter().enumerate().filter(|(_, byte)| is_special(**byte)).map(|(at, _)| at))
+        }
     }
 }
 
@@ -188,39 +218,67 @@ mod x86 {
         unsafe { places.set_len(length + count) };
     }
 
+    /// Runs the kernel that finds all of them, using `classify` as [`walk`] does.
+    #[inline(always)]
+    fn all(bytes: &[u8], places: &mut Vec<usize>, classify: impl Fn(&[u8]) -> Block) {
+        for (block, part) in bytes.chunks(BLOCK).enumerate() {
+            let Block { backslashes, quotes_and_controls } = classify(part);
+            let within = u64::MAX >> (BLOCK - part.len());
+            push_places((backslashes | quotes_and_controls) & within, block * BLOCK, places);
+        }
+    }
+
     #[target_feature(enable = "avx512f,avx512bw,bmi1,bmi2,popcnt")]
     pub(super) fn string_end_avx512(bytes: &[u8], from: usize, escapes: &mut Vec<usize>) -> usize {
-        walk(bytes, from, escapes, |rest| {
-            let valid = u64::MAX >> (BLOCK - rest.len().min(BLOCK));
-            // SAFETY: the mask keeps the load within the rest.
-            let block = unsafe { _mm512_maskz_loadu_epi8(valid, rest.as_ptr().cast()) };
-            let quotes = _mm512_cmpeq_epi8_mask(block, _mm512_set1_epi8(b'"' as i8));
-            let controls = _mm512_cmplt_epu8_mask(block, _mm512_set1_epi8(0x20));
-            let backslashes = _mm512_cmpeq_epi8_mask(block, _mm512_set1_epi8(b'\\' as i8));
-            Block { backslashes, quotes_and_controls: quotes | controls }
-        })
+        walk(bytes, from, escapes, |rest| classify_avx512(rest))
     }
 
     #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
     pub(super) fn string_end_avx2(bytes: &[u8], from: usize, escapes: &mut Vec<usize>) -> usize {
-        walk(bytes, from, escapes, |rest| {
-            let mut padded = [0; BLOCK];
-            let block = rest.first_chunk::<BLOCK>().unwrap_or_else(|| {
-                padded[..rest.len()].copy_from_slice(rest);
-                &padded
-            });
-            let mask = |bytes: __m256i| u64::from(_mm256_movemask_epi8(bytes) as u32);
-            let half = |half: usize| {
-                // SAFETY: each half has 32 of the 64 bytes.
-                let bytes = unsafe { _mm256_loadu_si256(block.as_ptr().add(32 * half).cast()) };
-                let quotes = _mm256_cmpeq_epi8(bytes, _mm256_set1_epi8(b'"' as i8));
-                let controls = _mm256_cmpeq_epi8(_mm256_min_epu8(bytes, _mm256_set1_epi8(0x1f)), bytes);
-                let backslashes = _mm256_cmpeq_epi8(bytes, _mm256_set1_epi8(b'\\' as i8));
-                (mask(backslashes), mask(_mm256_or_si256(quotes, controls)))
-            };
-            let (low, high) = (half(0), half(1));
-            Block { backslashes: low.0 | high.0 << 32, quotes_and_controls: low.1 | high.1 << 32 }
-        })
+        walk(bytes, from, escapes, |rest| classify_avx2(rest))
+    }
+
+    #[target_feature(enable = "avx512f,avx512bw,bmi1,bmi2,popcnt")]
+    pub(super) fn specials_avx512(bytes: &[u8], places: &mut Vec<usize>) {
+        all(bytes, places, |part| classify_avx512(part));
+    }
+
+    #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
+    pub(super) fn specials_avx2(bytes: &[u8], places: &mut Vec<usize>) {
+        all(bytes, places, |part| classify_avx2(part));
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw")]
+    fn classify_avx512(rest: &[u8]) -> Block {
+        let valid = u64::MAX >> (BLOCK - rest.len().min(BLOCK));
+        // SAFETY: the mask keeps the load within the rest.
+        let block = unsafe { _mm512_maskz_loadu_epi8(valid, rest.as_ptr().cast()) };
+        let quotes = _mm512_cmpeq_epi8_mask(block, _mm512_set1_epi8(b'"' as i8));
+        let controls = _mm512_cmplt_epu8_mask(block, _mm512_set1_epi8(0x20));
+        let backslashes = _mm512_cmpeq_epi8_mask(block, _mm512_set1_epi8(b'\\' as i8));
+        Block { backslashes, quotes_and_controls: quotes | controls }
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn classify_avx2(rest: &[u8]) -> Block {
+        let mut padded = [0; BLOCK];
+        let block = rest.first_chunk::<BLOCK>().unwrap_or_else(|| {
+            padded[..rest.len()].copy_from_slice(rest);
+            &padded
+        });
+        let mask = |bytes: __m256i| u64::from(_mm256_movemask_epi8(bytes) as u32);
+        let half = |half: usize| {
+            // SAFETY: each half has 32 of the 64 bytes.
+            let bytes = unsafe { _mm256_loadu_si256(block.as_ptr().add(32 * half).cast()) };
+            let quotes = _mm256_cmpeq_epi8(bytes, _mm256_set1_epi8(b'"' as i8));
+            let controls = _mm256_cmpeq_epi8(_mm256_min_epu8(bytes, _mm256_set1_epi8(0x1f)), bytes);
+            let backslashes = _mm256_cmpeq_epi8(bytes, _mm256_set1_epi8(b'\\' as i8));
+            (mask(backslashes), mask(_mm256_or_si256(quotes, controls)))
+        };
+        let (low, high) = (half(0), half(1));
+        Block { backslashes: low.0 | high.0 << 32, quotes_and_controls: low.1 | high.1 << 32 }
     }
 }
 
@@ -256,6 +314,10 @@ mod tests {
             let mut escapes = vec![7];
             let end = string_end_at(level, bytes, from, &mut escapes);
             assert_eq!((end, &escapes[1..]), (expected.0, &expected.1[..]), "{level:?}, from {from}: {bytes:?}");
+            let mut places = vec![7];
+            specials_at(level, bytes, &mut places);
+            let special: Vec<usize> = (0..bytes.len()).filter(|&at| is_special(bytes[at])).collect();
+            assert_eq!(places[1..], special, "{level:?}: {bytes:?}");
         }
     }
 
