@@ -156,10 +156,10 @@ impl Pieces {
         }
         let wanted = self.left.map_or(PIECE, |left| usize::try_from(left).unwrap_or(PIECE).min(PIECE));
         // At the end one more is asked for, by which the connection is found to be free for others.
-        let mut bytes = vec![0; wanted.max(1)];
+        let mut bytes = Buffer::new(wanted.max(1));
         let mut filled = 0;
-        while filled < bytes.len() {
-            match self.reader.read(&mut bytes[filled..]) {
+        while filled < bytes.length {
+            match self.reader.read(&mut bytes.room[filled..bytes.length]) {
                 Ok(0) => break,
                 Ok(read) => filled += read,
                 Err(error) if filled == 0 => return Err(error),
@@ -169,12 +169,53 @@ impl Pieces {
                 }
             }
         }
-        bytes.truncate(filled);
+        bytes.length = filled;
         self.left = self.left.map(|left| left.saturating_sub(filled as u64));
         if self.left == Some(0) && filled > 0 {
             let _ = self.reader.read(&mut [0]);
         }
-        Ok((filled > 0).then(|| bytes.into()))
+        Ok((filled > 0).then(|| Bytes::from_owner(bytes)))
+    }
+}
+
+/// Room for a piece, which goes from one to the next: touching memory that is new costs more than copying the piece into it.
+struct Buffer {
+    room: Vec<u8>,
+    /// Bytes of it that are used.
+    length: usize,
+}
+
+/// Pieces from which on their room is used again: the small ones are held for long.
+const REUSED: usize = 1 << 20;
+
+/// Room that waits for the next piece, at most: for one who reads ahead.
+const MOST_WAITING: usize = 9;
+
+static WAITING: Mutex<Vec<Vec<u8>>> = Mutex::new(Vec::new());
+
+impl Buffer {
+    fn new(length: usize) -> Self {
+        let waiting = || WAITING.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let mut room = if length >= REUSED { waiting().unwrap_or_default() } else { Vec::new() };
+        if room.len() < length {
+            room = vec![0; length];
+        }
+        Self { room, length }
+    }
+}
+
+impl AsRef<[u8]> for Buffer {
+    fn as_ref(&self) -> &[u8] {
+        &self.room[..self.length]
+    }
+}
+
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        let mut waiting = WAITING.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.room.len() >= REUSED && waiting.len() < MOST_WAITING {
+            waiting.push(std::mem::take(&mut self.room));
+        }
     }
 }
 
