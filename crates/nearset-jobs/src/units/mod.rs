@@ -12,7 +12,7 @@
 mod seen;
 mod split;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::hash::BuildHasherDefault;
 use std::ops::Range;
@@ -20,6 +20,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Instant;
 
+use memchr::memchr_iter;
 use nearset::{Item, Seed, Shingler, Shingling};
 use nearset_records::output::json_string;
 use nearset_records::{
@@ -36,7 +37,7 @@ use crate::run::{
     Decider, Decision, Done, Fingerprint, Ids, Manner, Part, Progress, RunError, RunOptions, Start, Tally, Verdict,
     Worker,
 };
-use seen::{AsItIs, BYTES_PER_HASH, Hashes, Saved, Seen};
+use seen::{AsItIs, BYTES_PER_HASH, Hash, Saved, Seen};
 
 pub use split::Unit;
 
@@ -283,10 +284,17 @@ impl DedupUnits {
                     false => Seen::hashes(folder, state, options.memory)?,
                 };
                 let (cuts, frequent) = saved.map(|saved| (saved.cuts, saved.frequent)).unwrap_or_default();
-                let frequent =
-                    frequent.into_iter().map(|(high, low, one)| (u128::from(high) << 64 | u128::from(low), one));
+                let hash = |high, low| Hash::new(u128::from(high) << 64 | u128::from(low));
+                let frequent = frequent.into_iter().filter_map(|(high, low, one)| Some((hash(high, low)?, one)));
                 let worker = Cutting { options, shingler };
-                let mut decider = Cutter { options, seen, cuts, met: Hashes::default(), frequent: frequent.collect() };
+                let mut decider = Cutter {
+                    options,
+                    seen,
+                    cuts,
+                    was_seen: Vec::new(),
+                    met: HashSet::default(),
+                    frequent: frequent.collect(),
+                };
                 let read = ReadOptions::new(options.run.fields.clone());
                 let nothing = |_: &Cutter<'_>, _: &Tally, _: &Outcome| Ok(String::new());
                 start.carry_out(outputs, read, (&worker, &mut decider), options.seed, progress, nothing)
@@ -347,22 +355,34 @@ struct Room {
 }
 
 /// Returns the hash of what a part is compared by; `None` if it has too few words to be cut.
-fn key(options: &UnitOptions, shingler: &Shingler, part: &str, room: &mut Room) -> Option<u128> {
-    let part = part.trim();
+fn key(options: &UnitOptions, shingler: &Shingler, part: &str, room: &mut Room) -> Option<Hash> {
+    let part = match options.shingling {
+        // Between words no space is kept in any case.
+        Shingling::Words(_) | Shingling::Chars(_) => part,
+        Shingling::Bytes(_) | Shingling::Code(_) | Shingling::Kmers(_) => part.trim(),
+    };
     shingler.normalise(part, &mut room.normal);
     if room.normal.is_empty() {
         return None;
     }
-    if options.min_words > 1 && words(part, &room.normal, &mut room.words) < options.min_words {
+    if options.min_words > 1 && words(options.shingling, part, &room.normal, &mut room.words) < options.min_words {
         return None;
     }
-    Some(xxh3_128(&room.normal))
+    // 0 is no hash; no text is known that has it.
+    Some(Hash::new(xxh3_128(&room.normal)).unwrap_or(Hash::MIN))
 }
 
 /// Counts the words of a part.
-fn words(part: &str, normal: &[u8], room: &mut Vec<u64>) -> usize {
+fn words(shingling: Shingling, part: &str, normal: &[u8], room: &mut Vec<u64>) -> usize {
     if part.is_ascii() {
-        return normal.split(u8::is_ascii_whitespace).filter(|word| word.iter().any(u8::is_ascii_alphanumeric)).count();
+        return match shingling {
+            // One space between two words.
+            Shingling::Words(_) | Shingling::Chars(_) => memchr_iter(b' ', normal).count() + 1,
+            _ => {
+                let has_letters = |word: &&[u8]| word.iter().any(u8::is_ascii_alphanumeric);
+                normal.split(u8::is_ascii_whitespace).filter(has_letters).count()
+            }
+        };
     }
     let cutter = Shingler::new(Shingling::Words(1), Seed::default()).expect("a word is a shingle");
     cutter.shingles(part, room);
@@ -374,8 +394,10 @@ fn words(part: &str, normal: &[u8], room: &mut Vec<u64>) -> usize {
 struct Pieces {
     /// The texts of sound records, one after the other.
     text: String,
-    /// Where parts end in it, and what they are compared by.
-    parts: Vec<(usize, Option<u128>)>,
+    /// Where parts end in it.
+    parts: Vec<usize>,
+    /// What they are compared by.
+    hashes: Vec<Option<Hash>>,
     /// By record, where its parts end.
     ends: Vec<usize>,
 }
@@ -394,9 +416,10 @@ impl Worker for Cutting<'_> {
         Room::default()
     }
 
-    fn clear(&self, _: &mut Room, Pieces { text: texts, parts, ends }: &mut Pieces) {
+    fn clear(&self, _: &mut Room, Pieces { text: texts, parts, hashes, ends }: &mut Pieces) {
         texts.clear();
         parts.clear();
+        hashes.clear();
         ends.clear();
     }
 
@@ -405,7 +428,7 @@ impl Worker for Cutting<'_> {
         room: &mut Room,
         extracted: &Extracted<'_>,
         i: usize,
-        Pieces { text: texts, parts, ends }: &mut Pieces,
+        Pieces { text: texts, parts, hashes, ends }: &mut Pieces,
     ) -> Result<(), RecordError> {
         let text = match extracted.item(i).map_err(Clone::clone)? {
             Item::Text(text) => text,
@@ -414,8 +437,8 @@ impl Worker for Cutting<'_> {
         self.options.unit.split(text, &mut room.parts);
         let own = std::mem::take(&mut room.parts);
         for part in &own {
-            let key = key(self.options, self.shingler, &text[part.clone()], room);
-            parts.push((texts.len() + part.end, key));
+            hashes.push(key(self.options, self.shingler, &text[part.clone()], room));
+            parts.push(texts.len() + part.end);
         }
         room.parts = own;
         texts.push_str(text);
@@ -446,10 +469,12 @@ struct Cutter<'j> {
     options: &'j UnitOptions,
     seen: Seen,
     cuts: Cuts,
+    /// By part: whether it is repeated.
+    was_seen: Vec<bool>,
     /// New parts of the text that is looked at.
-    met: Hashes,
+    met: HashSet<Hash, BuildHasherDefault<AsItIs>>,
     /// How often parts were cut, by their hash: the most frequent ones, and some others.
-    frequent: HashMap<u128, Frequent, BuildHasherDefault<AsItIs>>,
+    frequent: HashMap<Hash, Frequent, BuildHasherDefault<AsItIs>>,
 }
 
 impl Cutter<'_> {
@@ -460,15 +485,7 @@ impl Cutter<'_> {
     /// Bytes of a part that are told.
     const LONGEST: usize = 200;
 
-    /// Whether a part is repeated. New ones are noted in `met`, until it is known whether their text stays.
-    fn is_repeated(&mut self, hash: u128) -> Result<bool, RunError> {
-        if self.options.max_share >= 1.0 {
-            return Ok(!self.seen.insert(hash)?);
-        }
-        Ok(self.seen.contains(hash) || !self.met.insert(hash))
-    }
-
-    fn count(&mut self, hash: u128, part: &str) {
+    fn count(&mut self, hash: Hash, part: &str) {
         if let Some(known) = self.frequent.get_mut(&hash) {
             known.times += 1;
             if known.text.is_empty() {
@@ -478,7 +495,7 @@ impl Cutter<'_> {
             return;
         }
         if self.frequent.len() >= Self::COUNTED {
-            let mut all: Vec<(u128, Frequent)> = self.frequent.drain().collect();
+            let mut all: Vec<(Hash, Frequent)> = self.frequent.drain().collect();
             let half = Self::COUNTED / 2;
             all.select_nth_unstable_by(half, |(a, one), (b, other)| other.times.cmp(&one.times).then(a.cmp(b)));
             all.truncate(half);
@@ -508,17 +525,34 @@ impl Decider for Cutter<'_> {
         names: &mut Ids,
     ) -> Result<(), RunError> {
         let sound = part.sound();
-        let Pieces { text, parts, ends } = &*part.piece;
-        let mut repeated: Vec<(Range<usize>, u128)> = Vec::new();
+        let Pieces { text, parts, hashes, ends } = &*part.piece;
+        let behind = |records: usize| records.checked_sub(1).map_or(0, |last| ends[last]);
+        // Where no record goes as a whole, whatever is looked at counts as seen, and all can be looked up at the same time.
+        let all_count = self.options.max_share >= 1.0;
+        let all_from = behind(sound.start);
+        let mut was_seen = std::mem::take(&mut self.was_seen);
+        if all_count {
+            self.seen.insert_all(&hashes[all_from..behind(sound.end)], &mut was_seen)?;
+        }
+        let mut repeated: Vec<(Range<usize>, Hash)> = Vec::new();
         for record in sound {
-            let first = record.checked_sub(1).map_or(0, |before| ends[before]);
-            let start = first.checked_sub(1).map_or(0, |before| parts[before].0);
+            let own = behind(record)..ends[record];
+            let start = own.start.checked_sub(1).map_or(0, |before| parts[before]);
+            let own_hashes = &hashes[own.clone()];
+            if !all_count {
+                self.seen.contains_all(own_hashes, &mut was_seen);
+                self.met.clear();
+                for (hash, seen) in own_hashes.iter().zip(&mut was_seen) {
+                    *seen = hash.is_some_and(|hash| *seen || !self.met.insert(hash));
+                }
+            }
+            let own_seen = if all_count { &was_seen[own.start - all_from..own.end - all_from] } else { &was_seen };
             repeated.clear();
             let (mut from, mut units) = (start, 0);
-            for &(end, key) in &parts[first..ends[record]] {
-                if let Some(hash) = key {
+            for ((&end, hash), &was_seen) in parts[own].iter().zip(own_hashes).zip(own_seen) {
+                if let Some(hash) = *hash {
                     units += 1;
-                    if self.is_repeated(hash)? {
+                    if was_seen {
                         repeated.push((from..end, hash));
                     }
                 }
@@ -528,11 +562,8 @@ impl Decider for Cutter<'_> {
             let repeated_bytes: usize = repeated.iter().map(|(range, _)| range.len()).sum();
             let share = repeated_bytes as f64 / whole.len().max(1) as f64;
             let is_too_much = share > self.options.max_share;
-            if is_too_much {
-                self.met.clear();
-            }
-            for hash in self.met.drain() {
-                self.seen.insert(hash)?;
+            if !(all_count || is_too_much) {
+                self.seen.insert_all(own_hashes, &mut was_seen)?;
             }
             self.cuts.units += units;
             self.cuts.text_bytes += whole.len() as u64;
@@ -567,6 +598,7 @@ impl Decider for Cutter<'_> {
             let verdict = Verdict::Repeats { spans, listed, share, rest, is_too_much };
             decisions.push(Decision { verdict, family: None });
         }
+        self.was_seen = was_seen;
         Ok(())
     }
 
@@ -580,8 +612,11 @@ impl Decider for Cutter<'_> {
 
     fn save(&mut self, folder: &StateFolder, checkpoint: u64) -> Result<serde_json::Value, RunError> {
         let seen = self.seen.save(folder, checkpoint)?;
-        let frequent =
-            self.frequent.iter().map(|(&hash, one)| ((hash >> 64) as u64, hash as u64, one.clone())).collect();
+        let frequent = self
+            .frequent
+            .iter()
+            .map(|(hash, one)| ((hash.get() >> 64) as u64, hash.get() as u64, one.clone()))
+            .collect();
         let saved = Checkpoint { seen, cuts: self.cuts.clone(), frequent };
         serde_json::to_value(saved).map_err(|cause| folder.damaged(cause).into())
     }
@@ -601,21 +636,21 @@ impl Decider for Cutter<'_> {
 }
 
 /// What is left of a text without what is repeated.
-fn rest<'t>(text: &'t str, of: Range<usize>, repeated: &'t [(Range<usize>, u128)]) -> impl Iterator<Item = &'t str> {
+fn rest<'t>(text: &'t str, of: Range<usize>, repeated: &'t [(Range<usize>, Hash)]) -> impl Iterator<Item = &'t str> {
     let ends = repeated.iter().map(|(range, _)| range.start).chain([of.end]);
     let starts = [of.start].into_iter().chain(repeated.iter().map(|(range, _)| range.end));
     starts.zip(ends).map(|(start, end)| &text[start..end])
 }
 
 /// Where repeated parts are, in bytes of their text, as JSON.
-fn spans(start: usize, repeated: &[(Range<usize>, u128)]) -> String {
+fn spans(start: usize, repeated: &[(Range<usize>, Hash)]) -> String {
     let all: Vec<String> =
         repeated.iter().map(|(range, _)| format!("[{},{}]", range.start - start, range.end - start)).collect();
     format!("[{}]", all.join(","))
 }
 
 /// Repeated parts, where they are in bytes and lines of their text, as JSON.
-fn listed(text: &str, start: usize, repeated: &[(Range<usize>, u128)]) -> String {
+fn listed(text: &str, start: usize, repeated: &[(Range<usize>, Hash)]) -> String {
     let mut out = b"[".to_vec();
     let (mut line, mut from) = (1, start);
     for (i, (range, _)) in repeated.iter().enumerate() {

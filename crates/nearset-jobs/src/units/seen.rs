@@ -2,16 +2,20 @@
 //!
 //! Invariant: the answers are a function of the units and their order, so a resumed run gives the same.
 
-use std::collections::HashSet;
 use std::fs::File;
-use std::hash::{BuildHasherDefault, Hasher};
+use std::hash::Hasher;
+use std::hint::black_box;
 use std::io::{self, BufReader, ErrorKind, Read};
+use std::num::NonZeroU128;
 
 use nearset::{BloomFilter, Check, Seed};
 use nearset_records::{OutputError, OutputFile, OutputOptions, Scratch, StateFolder};
 use serde::{Deserialize, Serialize};
 
 use crate::run::RunError;
+
+/// The hash of a part.
+pub(super) type Hash = NonZeroU128;
 
 /// Hashes are random already.
 #[derive(Default)]
@@ -31,13 +35,111 @@ impl Hasher for AsItIs {
     }
 }
 
-pub(super) type Hashes = HashSet<u128, BuildHasherDefault<AsItIs>>;
+/// Different hashes in places that the hash tells, or the next one that is free.
+///
+/// Whether many are there is asked in one go: a first look at the place of each lets the memory fetch them at the same time.
+#[derive(Default)]
+pub(super) struct Hashes {
+    /// A power of two; 0 is a place that is free.
+    places: Vec<u128>,
+    taken: usize,
+}
 
-/// Bytes of a place for a hash: the hash, and what tells that it is taken.
-const PLACE: u64 = 17;
+impl Hashes {
+    /// Places of the smallest table that has any.
+    const FEWEST: usize = 1 << 4;
+
+    /// How many are looked for at the same time.
+    const TOGETHER: usize = 32;
+
+    /// How many there may be: 7 of 8 places may be taken.
+    fn most(places: usize) -> usize {
+        places / 8 * 7
+    }
+
+    /// Where a hash is looked for first, if there are places. By its highest bits, so that a table that grows is written from its start to
+    /// its end.
+    fn first_place(&self, hash: u128) -> usize {
+        (hash >> (u128::BITS - self.places.len().trailing_zeros())) as usize
+    }
+
+    /// The place of a hash, or the free one where it would be. There must be a free one.
+    fn place(&self, hash: u128) -> usize {
+        let mut place = self.first_place(hash);
+        while self.places[place] != 0 && self.places[place] != hash {
+            place = (place + 1) & (self.places.len() - 1);
+        }
+        place
+    }
+
+    fn contains(&self, hash: Hash) -> bool {
+        !self.places.is_empty() && self.places[self.place(hash.get())] != 0
+    }
+
+    /// Lets the memory fetch the places of hashes that are soon looked for, at the same time: nothing here waits for a value.
+    fn fetch(&self, hashes: &[Option<Hash>]) {
+        if !self.places.is_empty() {
+            let first = |hash: &Hash| self.places[self.first_place(hash.get())] as u64;
+            black_box(hashes.iter().flatten().map(first).fold(0, |all, one| all ^ one));
+        }
+    }
+
+    /// Whether the next new hash needs more places.
+    fn is_full(&self) -> bool {
+        self.taken >= Self::most(self.places.len())
+    }
+
+    /// Adds one that is known to be new.
+    fn add(&mut self, place: usize, hash: u128) {
+        self.places[place] = hash;
+        self.taken += 1;
+    }
+
+    /// Adds a hash. False if it was there.
+    fn insert(&mut self, hash: Hash) -> bool {
+        if self.is_full() {
+            if self.contains(hash) {
+                return false;
+            }
+            self.grow(self.places.len() * 2);
+        }
+        let place = self.place(hash.get());
+        let is_new = self.places[place] == 0;
+        if is_new {
+            self.add(place, hash.get());
+        }
+        is_new
+    }
+
+    fn grow(&mut self, places: usize) {
+        let places = vec![0; places.max(Self::FEWEST)];
+        let before = std::mem::replace(&mut self.places, places);
+        self.taken = 0;
+        for hash in before.into_iter().filter(|&hash| hash != 0) {
+            self.add(self.place(hash), hash);
+        }
+    }
+
+    /// Makes room for so many.
+    fn reserve(&mut self, hashes: usize) {
+        let places = (hashes.div_ceil(7) * 8).next_power_of_two();
+        if places > self.places.len() {
+            self.grow(places);
+        }
+    }
+
+    fn bytes(&self) -> u64 {
+        size_of_val(&self.places[..]) as u64
+    }
+
+    /// The same after the next time that it grows.
+    fn grown_bytes(&self) -> u64 {
+        (self.places.len() * 2).max(Self::FEWEST) as u64 * size_of::<Hash>() as u64
+    }
+}
 
 /// Bytes that a hash takes at most: while a table grows, its own places, of which 7 of 8 are taken, and twice as many new ones.
-pub(super) const BYTES_PER_HASH: u64 = (3 * PLACE * 8).div_ceil(7);
+pub(super) const BYTES_PER_HASH: u64 = (3 * size_of::<Hash>() as u64 * 8).div_ceil(7);
 
 const LOG: &str = "units.log";
 
@@ -98,41 +200,64 @@ impl Seen {
         Ok(Self::Filter(Box::new(filter)))
     }
 
-    pub fn contains(&self, hash: u128) -> bool {
+    /// Overwrites `seen` with which of these hashes were there.
+    pub fn contains_all(&self, hashes: &[Option<Hash>], seen: &mut Vec<bool>) {
+        seen.clear();
         match self {
-            Self::Hashes { all, .. } => all.contains(&hash),
-            Self::Filter(filter) => filter.contains_all(&[folded(hash)])[0],
+            Self::Hashes { all, .. } => {
+                for some in hashes.chunks(Hashes::TOGETHER) {
+                    all.fetch(some);
+                    seen.extend(some.iter().map(|hash| hash.is_some_and(|hash| all.contains(hash))));
+                }
+            }
+            Self::Filter(filter) => spread(hashes, filter.contains_all(&folded(hashes)), seen),
         }
     }
 
-    /// Adds a hash. False if it was there.
-    pub fn insert(&mut self, hash: u128) -> Result<bool, RunError> {
+    /// Adds hashes, one after the other, and overwrites `seen` with which of them were there.
+    pub fn insert_all(&mut self, hashes: &[Option<Hash>], seen: &mut Vec<bool>) -> Result<(), RunError> {
+        seen.clear();
         match self {
             Self::Hashes { all, log, limit } => {
-                if all.len() == all.capacity()
-                    && let Some(limit) = *limit
-                {
-                    // Twice the places, and those of now until they have moved.
-                    let (taken, grown) = (place_bytes(all.capacity()), place_bytes(2 * all.capacity().max(4)));
-                    if taken + grown > limit && !all.contains(&hash) {
-                        return Err(RunError::MemoryTaken { taken, records: all.len() as u64, resumable: false });
+                for some in hashes.chunks(Hashes::TOGETHER) {
+                    all.fetch(some);
+                    for hash in some {
+                        let Some(hash) = *hash else {
+                            seen.push(false);
+                            continue;
+                        };
+                        if let Some(limit) = *limit
+                            && all.is_full()
+                        {
+                            // Twice the places, and those of now until they have moved.
+                            let taken = all.bytes();
+                            if taken + all.grown_bytes() > limit && !all.contains(hash) {
+                                let records = all.taken as u64;
+                                return Err(RunError::MemoryTaken { taken, records, resumable: false });
+                            }
+                        }
+                        seen.push(!all.insert(hash));
                     }
                 }
-                let is_new = all.insert(hash);
-                if let (true, Some((folder, file))) = (is_new, log) {
-                    let appended = file.append(&hash.to_le_bytes());
-                    appended.map_err(|cause| OutputError::from_io(folder.path(), cause))?;
+                if let Some((folder, file)) = log {
+                    let is_new = |(hash, &seen): (&Option<Hash>, &bool)| hash.filter(|_| !seen);
+                    let new = hashes.iter().zip(&*seen).filter_map(is_new);
+                    let bytes: Vec<u8> = new.flat_map(|hash| hash.get().to_le_bytes()).collect();
+                    file.append(&bytes).map_err(|cause| OutputError::from_io(folder.path(), cause))?;
                 }
-                Ok(is_new)
             }
-            Self::Filter(filter) => Ok(filter.insert_all(&[folded(hash)])[0]),
+            Self::Filter(filter) => {
+                let new = filter.insert_all(&folded(hashes));
+                spread(hashes, new.into_iter().map(|is_new| !is_new), seen);
+            }
         }
+        Ok(())
     }
 
     /// Returns its memory.
     pub fn bytes(&self) -> u64 {
         match self {
-            Self::Hashes { all, .. } => place_bytes(all.capacity()),
+            Self::Hashes { all, .. } => all.bytes(),
             Self::Filter(filter) => filter.num_bits() / 8,
         }
     }
@@ -162,14 +287,15 @@ impl Seen {
     }
 }
 
-/// Bytes of a table with room for so many: 7 of 8 places may be taken.
-fn place_bytes(capacity: usize) -> u64 {
-    PLACE * (capacity as u64 * 8).div_ceil(7).next_power_of_two()
+/// Hashes of 64 bits, which are what a filter takes.
+fn folded(hashes: &[Option<Hash>]) -> Vec<u64> {
+    hashes.iter().flatten().map(|hash| hash.get() as u64 ^ (hash.get() >> 64) as u64).collect()
 }
 
-/// A hash of 64 bits, which is what a filter takes.
-fn folded(hash: u128) -> u64 {
-    hash as u64 ^ (hash >> 64) as u64
+/// Appends the answers for those that have a hash, and false for the others.
+fn spread(hashes: &[Option<Hash>], answers: impl IntoIterator<Item = bool>, seen: &mut Vec<bool>) {
+    let mut answers = answers.into_iter();
+    seen.extend(hashes.iter().map(|hash| hash.is_some() && answers.next().unwrap_or(false)));
 }
 
 fn replay(folder: &StateFolder, length: u64, all: &mut Hashes) -> io::Result<()> {
@@ -178,9 +304,63 @@ fn replay(folder: &StateFolder, length: u64, all: &mut Hashes) -> io::Result<()>
     for _ in 0..length / 16 {
         let mut hash = [0; 16];
         file.read_exact(&mut hash)?;
-        if !all.insert(u128::from_le_bytes(hash)) {
+        if !Hash::new(u128::from_le_bytes(hash)).is_some_and(|hash| all.insert(hash)) {
             return Err(ErrorKind::InvalidData.into());
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    /// Hashes in random order, of which many are the same, and some belong to the last place, so that they go on at the first.
+    fn hashes(count: u64) -> Vec<Option<Hash>> {
+        let spread = |i: u64| i.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let hash = |i: u64| {
+            let high = if i.is_multiple_of(50) { u64::MAX } else { spread(i) };
+            Hash::new(u128::from(high) << 64 | u128::from(i))
+        };
+        (0..count)
+            .map(|i| if i.is_multiple_of(9) { None } else { hash((spread(i) >> 32) % count.div_ceil(2)) })
+            .collect()
+    }
+
+    #[test]
+    fn a_hash_was_seen_if_an_equal_one_was_before() {
+        for count in [0, 1, 13, 14, 15, 500, 20_000] {
+            let (all, mut met) = (hashes(count), HashSet::new());
+            let expected: Vec<bool> = all.iter().map(|hash| hash.is_some_and(|hash| !met.insert(hash))).collect();
+            let mut seen = Seen::hashes(None, None, None).unwrap();
+            let (mut found, mut known) = (Vec::new(), Vec::new());
+            for part in all.chunks(77) {
+                let mut answers = Vec::new();
+                seen.insert_all(part, &mut answers).unwrap();
+                found.append(&mut answers);
+                seen.contains_all(part, &mut answers);
+                known.append(&mut answers);
+            }
+            assert_eq!(found, expected);
+            assert!(all.iter().zip(known).all(|(hash, known)| known == hash.is_some()));
+            assert!(seen.bytes() <= (met.len() as u64 * BYTES_PER_HASH).max(16 * 16));
+        }
+    }
+
+    #[test]
+    fn a_table_grows_within_its_memory_only() {
+        let all = hashes(20_000);
+        let mut seen = Seen::hashes(None, None, Some(100_000)).unwrap();
+        let (mut answers, mut stopped) = (Vec::new(), None);
+        for part in all.chunks(10) {
+            if let Err(error) = seen.insert_all(part, &mut answers) {
+                stopped = Some(error);
+                break;
+            }
+        }
+        // 4,096 places of 16 bytes, of which 7 of 8 are taken: twice as many beside them don't fit.
+        assert!(matches!(stopped, Some(RunError::MemoryTaken { taken: 65_536, records: 3_584, .. })), "{stopped:?}");
+    }
 }
