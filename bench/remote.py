@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """How fast four shards are read from a web server on this machine, beside the same shards as files, and writes `bench/results/remote.md`.
 
-`make bench-remote` runs it. The server is Debian's nginx, which sends ranges of files from the page cache and takes little of the machine.
+`make bench-remote` runs it. The server is Debian's nginx, which sends ranges of files from the page cache. What it takes of the machine is counted apart.
 """
 
 import argparse
@@ -60,6 +60,17 @@ class Server:
             time.sleep(0.05)
         return self
 
+    def cpu(self) -> float:
+        """CPU seconds of nginx and its worker so far."""
+        own = self.process.pid
+        workers = Path(f"/proc/{own}/task/{own}/children").read_text().split()
+        ticks = 0
+        for process in [own, *workers]:
+            # Behind the name, which may hold spaces: the 14th and 15th fields of all.
+            fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+            ticks += int(fields[11]) + int(fields[12])
+        return ticks / os.sysconf("SC_CLK_TCK")
+
     def __exit__(self, *_):
         self.process.terminate()
         self.process.wait()
@@ -79,18 +90,21 @@ def dedup(inputs: list[str], *arguments: str) -> list[str]:
     return [str(PROGRAM), "dedup", *inputs, "-o", str(WORK / "out.jsonl"), "--quiet", "--force", *arguments]
 
 
-def compare(commands, roots: list[str], repetitions: int) -> tuple[list[float], list[float]]:
-    """The best wall and CPU seconds of each root, measured in turn; what is written must be the same."""
-    wall, cpu, written = [float("inf")] * 2, [float("inf")] * 2, set()
+def compare(commands, roots: list[str], server: Server, repetitions: int) -> tuple[list[float], list[float], float]:
+    """The best wall and CPU seconds of each root, measured in turn, and the server's CPU seconds; what is written must be the same."""
+    wall, cpu, served, written = [float("inf")] * 2, [float("inf")] * 2, float("inf"), set()
     for _ in range(repetitions):
         for which, root in enumerate(roots):
+            before = server.cpu()
             took = run(commands(root))
             wall[which], cpu[which] = min(wall[which], took[0]), min(cpu[which], took[1])
+            if which == 1:
+                served = min(served, server.cpu() - before)
             if (WORK / "out.jsonl").exists():
                 written.add(hashlib.blake2b((WORK / "out.jsonl").read_bytes()).hexdigest())
     if len(written) > 1:
         raise SystemExit("what was written differs between files and the server")
-    return wall, cpu
+    return wall, cpu, served
 
 
 def main() -> None:
@@ -119,9 +133,10 @@ def main() -> None:
     with Server() as server:
         roots = [str(WORK), f"http://127.0.0.1:{server.port}"]
         for name, commands in workloads.items():
-            wall, cpu = compare(commands, roots, options.repetitions)
+            wall, cpu, served = compare(commands, roots, server, options.repetitions)
             (WORK / "out.jsonl").unlink(missing_ok=True)
-            rows.append([name, *(f"{megabytes / seconds:.0f}" for seconds in wall), f"{100 * wall[0] / wall[1]:.0f} %", *(f"{seconds:.2f}" for seconds in cpu)])
+            speeds = [*(f"{megabytes / seconds:.0f}" for seconds in wall), f"{100 * wall[0] / wall[1]:.0f} %"]
+            rows.append([name, *speeds, *(f"{seconds:.2f}" for seconds in cpu), f"{100 * cpu[0] / cpu[1]:.0f} %", f"{served:.2f}"])
             print(rows[-1], flush=True)
         speeds = []
         for root in roots:
@@ -129,13 +144,16 @@ def main() -> None:
             said = subprocess.run([READ_SPEED, f"{root}/{{{names}}}"], check=True, capture_output=True, text=True).stdout
             speeds.append([float(re.search(rf"file: read{what}\s+(\d+) MB/s", said).group(1)) for what in (" and split", ", split and extract")])
         for what, here, there in zip(("reading and splitting alone, one thread", "the same, with the texts taken out of the JSON"), *speeds):
-            rows.append([what, f"{here:.0f}", f"{there:.0f}", f"{100 * there / here:.0f} %", "", ""])
+            rows.append([what, f"{here:.0f}", f"{there:.0f}", f"{100 * there / here:.0f} %", "", "", "", ""])
             print(rows[-1], flush=True)
-    head = ["work", "files, MB/s", "server, MB/s", "ratio", "CPU s, files", "CPU s, server"]
+    head = ["work", "files, MB/s", "server, MB/s", "ratio", "CPU s, files", "CPU s, server", "ratio", "nginx's CPU s"]
     (BENCH / "results" / "remote.md").write_text(f"""# Four shards from a server, beside files
 
 `make bench-remote` on {datetime.date.today()}, {machine()}. {SHARDS} shards of {options.documents:,} made-up texts of 2 kB (`bench/texts`), {megabytes:.0f} MB uncompressed in all, from nginx on the same machine and from files in the
-page cache, in turn, the best of {options.repetitions} runs each. What is written is the same, or the benchmark fails. MB are those of uncompressed records; the CPU seconds are the program's, without the server's.
+page cache, in turn, the best of {options.repetitions} runs each. What is written is the same, or the benchmark fails. MB are those of uncompressed records; the CPU seconds are the program's, user and system.
+nginx has no cores of its own here: what it takes is taken from the program, so where all cores are busy the ratio of CPU seconds is what a server elsewhere would leave.
+Unpacked shards from a server are copied to scratch space by a `dedup` that compares, since reading a record of an object again would take a request; packed ones are copied from
+files, too.
 
 {chr(10).join(markdown(head, rows))}
 """)
