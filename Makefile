@@ -166,6 +166,11 @@ bench-templates:
 bench-remote:
 	python3 bench/remote.py $(ARGS)
 
+# How fast repeated lines are found, beside XXH3 and beside dolma's filter, which is installed; some 5 minutes. ARGS="--only sources" for one corpus.
+.PHONY: bench-units
+bench-units:
+	python3 bench/units.py $(ARGS)
+
 # A library that is extended batch by batch: what each batch costs.
 .PHONY: bench-library
 bench-library:
