@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use nearset::Similarity;
-use nearset::index::{Placed, Proposal, ShingleKeys, StarClusters};
+use nearset::index::{Placed, Proposal, ShingleIndex, ShingleKeys, StarClusters};
 use nearset::item::append_sorted;
 use nearset_records::{Fields, Source, StateFolder};
 
@@ -80,7 +80,7 @@ pub(super) struct Stars {
     near: Similarity,
     /// Whether a record goes that is near only a removed one.
     follow_chains: bool,
-    /// How many records of a library are listed under one key, at most.
+    /// How many records of a library are read under one key, at most: no fewer than clusters look at.
     most_listed: usize,
     /// What was said about pairs of records.
     pub marked: Marked,
@@ -112,7 +112,7 @@ impl Stars {
             texts,
             near,
             follow_chains,
-            most_listed: StarClusters::LIMIT,
+            most_listed: ShingleIndex::LIMIT,
             marked,
             members,
             libraries,
@@ -156,11 +156,12 @@ impl Stars {
                 texts.segments.choose_anew(segment, (&cutter.model, &cutter.spec), scratch)?;
             }
             let (first, index) = texts.segments.index(segment);
-            self.clusters.count_on(index.records());
-            index.each_common(|record, words| {
-                keys.read(words);
-                self.clusters.insert_common(&keys, first + record);
-                Ok::<_, RunError>(())
+            self.clusters.count_on(index.records(), |insert| {
+                index.each_common(|record, words| {
+                    keys.read(words);
+                    insert(first + record, &keys);
+                    Ok::<_, RunError>(())
+                })
             })?;
         }
         texts.cache.count_on(records);

@@ -67,7 +67,7 @@ impl StarClusters {
     const MOST_VERIFIED: usize = 256;
 
     /// How many items are listed under one shingle at most, unless limits are lifted.
-    pub const LIMIT: usize = 1024;
+    const LIMIT: usize = 1024;
 
     /// Creates clusters without items.
     pub fn new(spec: &JoinSpec) -> Self {
@@ -202,14 +202,18 @@ impl StarClusters {
     }
 
     /// Counts on so many items that earlier runs have placed and whose postings are elsewhere, before the first is added:
-    /// [`next_round`](Self::next_round) takes those that are wanted.
-    pub fn count_on(&mut self, items: u32) {
+    /// [`next_round`](Self::next_round) takes those that are wanted. `each_common` calls what it is given with the entry and the keys of
+    /// each that has a common part, by which it is found from now on.
+    ///
+    /// # Errors
+    /// Those of `each_common`.
+    pub fn count_on<E>(
+        &mut self,
+        items: u32,
+        each_common: impl FnOnce(&mut dyn FnMut(u32, &ShingleKeys)) -> Result<(), E>,
+    ) -> Result<(), E> {
         self.index.count_on(items);
-    }
-
-    /// Makes an item that was [counted on](Self::count_on) found by its common part, if it has one.
-    pub fn insert_common(&mut self, keys: &ShingleKeys, entry: u32) {
-        self.index.insert_common(keys, entry);
+        each_common(&mut |entry, keys| self.index.insert_common(keys, entry))
     }
 
     /// Begins a round, or goes on with one: postings go elsewhere, and of those of earlier rounds the ones are given that share a
