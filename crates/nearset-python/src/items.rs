@@ -47,7 +47,7 @@ pub fn naming(many: &str, object: &Bound<'_, PyAny>, error: PyErr) -> PyResult<P
 /// Copies an object as what it is to the metric.
 pub fn push(items: &mut ItemBuffer, metric: Metric, object: &Bound<'_, PyAny>) -> PyResult<()> {
     if is_missing(object)? {
-        items.push(None);
+        items.push_missing();
         return Ok(());
     }
     match metric.form() {

@@ -39,7 +39,6 @@ use std::path::Path;
 use std::sync::Arc;
 
 use nearset::Metric;
-use nearset::index::ShingleIndex;
 use nearset::plan::Request;
 use serde::{Serialize, Serializer};
 use std::path::PathBuf;
@@ -242,6 +241,12 @@ enum Comparison {
     Items(Box<ItemPlan>),
 }
 
+/// Bytes to expect in the index per key of a record: its tables are three eighths to three quarters full.
+const BYTES_A_KEY: f64 = 8.0 / 0.53;
+
+/// And per record.
+const INDEX_BYTES_A_RECORD: u64 = 5;
+
 impl Planned {
     /// What is near as `wanted` says; texts among candidates that are looked up as `layout` says.
     fn new(
@@ -285,7 +290,7 @@ impl Planned {
         }
         if let Metric::Jaccard { .. } = wanted.metric {
             let (near, spec) = (wanted.plan_join()?.near, layout.plan_join()?);
-            let bytes = ShingleIndex::expected_bytes(spec.keys()) + texts::BYTES_A_RECORD;
+            let bytes = (BYTES_A_KEY * spec.keys() as f64) as u64 + INDEX_BYTES_A_RECORD + texts::BYTES_A_RECORD;
             let missed = 1.0 - spec.success_probability(near);
             let plan = plan(spec.max_false_negative, missed, spec.keys(), bytes, cache::CACHE_BYTES as u64);
             return Ok(Self { plan, comparison: Comparison::Texts });

@@ -14,7 +14,7 @@ use super::{BitString, Bits, Item, ItemError, Symbols};
 /// let mut items = ItemBuffer::default();
 /// items.push("a text".into());
 /// items.push_hex("00ff")?;
-/// items.push(None);
+/// items.push_missing();
 /// items.push_numbers("[0.5, 1]")?;
 /// assert!(matches!(items.get(0), Some(Item::Text("a text"))));
 /// assert!(matches!(items.get(1), Some(Item::Bits(bits)) if bits.len() == 16));
@@ -111,12 +111,8 @@ impl ItemBuffer {
         self.get(0).expect("an item that is there")
     }
 
-    /// Copies an item, or leaves the next place empty.
-    pub fn push<'a>(&mut self, item: impl Into<Option<Item<'a>>>) {
-        let Some(item) = item.into() else {
-            self.places.push(Place::Missing);
-            return;
-        };
+    /// Copies an item.
+    pub fn push(&mut self, item: Item<'_>) {
         match item {
             Item::Text(text) => {
                 let start = self.text.len();
@@ -135,6 +131,11 @@ impl ItemBuffer {
             Item::Symbols(Symbols::Wide(symbols)) => self.places.push(Place::Wide(extended(&mut self.wide, symbols))),
             Item::Vector(vector) => self.places.push(Place::Vector(extended(&mut self.floats, vector))),
         }
+    }
+
+    /// Leaves the next place empty.
+    pub fn push_missing(&mut self) {
+        self.places.push(Place::Missing);
     }
 
     /// Reads a bit string from hexadecimal digits.

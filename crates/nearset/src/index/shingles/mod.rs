@@ -354,11 +354,6 @@ impl ShingleIndex {
         self.full.extend(lists.into_iter().map(|list| (list.key, list)));
     }
 
-    /// Returns the bytes to expect per record that is posted under so many keys: tables are three eighths to three quarters full.
-    pub fn expected_bytes(keys: usize) -> u64 {
-        (8.0 / 0.53 * keys as f64) as u64 + 5
-    }
-
     /// Returns the bytes that are allocated.
     pub fn bytes(&self) -> u64 {
         let older = 12 * self.older.codes.capacity() + 8 * self.older.listed.capacity();
