@@ -205,7 +205,7 @@ impl Buckets {
                 members.entries.clear();
                 // What a bucket holds is limited already.
                 members.index =
-                    matches!(bucket, Bucket::Link(_)).then(|| StarClusters::new(&join.spec).without_limits());
+                    matches!(bucket, Bucket::Link(_)).then(|| StarClusters::new(&join.spec).with_limit(usize::MAX));
             }
         }
         let set = join.cutter.cut(text);

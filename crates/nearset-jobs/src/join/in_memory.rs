@@ -22,6 +22,7 @@ use nearset::item::SortedSet;
 use nearset::plan::{PlanError, Request};
 use nearset::{JoinSpec, Shingler};
 
+use super::stars::MOST_LISTED;
 use super::stream::shingle;
 
 /// Texts from which common shingles are learnt.
@@ -78,7 +79,7 @@ impl TextComparison {
             shingler: super::stream::shingler(&spec)?,
             model: None,
             waiting: Vec::new(),
-            clusters: StarClusters::new(&spec),
+            clusters: StarClusters::new(&spec).with_limit(MOST_LISTED),
             entries: Vec::new(),
             keys: ShingleKeys::default(),
             verdicts: Vec::new(),

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use nearset::Similarity;
-use nearset::index::{Placed, Proposal, ShingleIndex, ShingleKeys, StarClusters};
+use nearset::index::{Placed, Proposal, ShingleKeys, StarClusters};
 use nearset::item::append_sorted;
 use nearset_records::{Fields, Source, StateFolder};
 
@@ -14,7 +14,7 @@ use super::decisions::{Decisions, Marked};
 use super::stream::Cutter;
 use super::texts::{Place, Reread, Texts};
 use crate::in_order::{in_parallel, share_out};
-use crate::library::Library;
+use crate::library::{Library, LibraryError};
 use crate::run::RunError;
 
 /// Where a record belongs.
@@ -80,7 +80,7 @@ pub(super) struct Stars {
     near: Similarity,
     /// Whether a record goes that is near only a removed one.
     follow_chains: bool,
-    /// How many records of a library are read under one key, at most: no fewer than clusters look at.
+    /// How many records are listed under one key, at most.
     most_listed: usize,
     /// What was said about pairs of records.
     pub marked: Marked,
@@ -94,6 +94,9 @@ pub(super) struct Stars {
     rooms: Vec<Room>,
 }
 
+/// How many records are listed under one key, unless all are wanted.
+pub(super) const MOST_LISTED: usize = 1024;
+
 impl Stars {
     pub fn new(
         sources: &Arc<[Source]>,
@@ -103,7 +106,7 @@ impl Stars {
         folder: Option<&StateFolder>,
         scratch: PathBuf,
     ) -> Self {
-        let clusters = StarClusters::new(&cutter.spec).following_chains(follow_chains);
+        let clusters = StarClusters::new(&cutter.spec).following_chains(follow_chains).with_limit(MOST_LISTED);
         let texts = Texts::new(sources, fields, cutter, folder, scratch);
         let (members, libraries) = (Vec::new(), Vec::new());
         let (near, marked, most_bytes) = (cutter.spec.near, Marked::default(), u64::MAX);
@@ -112,7 +115,7 @@ impl Stars {
             texts,
             near,
             follow_chains,
-            most_listed: ShingleIndex::LIMIT,
+            most_listed: MOST_LISTED,
             marked,
             members,
             libraries,
@@ -136,8 +139,8 @@ impl Stars {
     /// The same, with everything compared that shares a key.
     pub fn exhaustive(mut self, exhaustive: bool) -> Self {
         if exhaustive {
-            self.clusters = self.clusters.without_limits();
             self.most_listed = usize::MAX;
+            self.clusters = self.clusters.with_limit(self.most_listed);
         }
         self
     }
@@ -191,13 +194,19 @@ impl Stars {
         const WORTH_A_THREAD: usize = 1 << 16;
         let threads = threads.min(sorted.len() * segments.len() / WORTH_A_THREAD + 1);
         let most = self.most_listed;
-        let met = in_parallel(threads, (0..segments.len()).collect(), |segment| {
-            let ((first, index), mut met) = (segments.index(segment), Vec::new());
-            index.meet(&sorted, (first, most), &mut met).map(|()| met)
+        let met = in_parallel(threads, sorted.chunks(sorted.len().div_ceil(threads).max(1)).collect(), |codes| {
+            let mut met = Vec::new();
+            for &code in codes {
+                // The oldest are listed.
+                let end = met.len().saturating_add(most);
+                for (first, index) in (0..segments.len()).map(|segment| segments.index(segment)) {
+                    index.meet(code, (first, end - met.len()), &mut met)?;
+                }
+            }
+            Ok::<_, LibraryError>(met)
         });
-        let mut met = met.into_iter().collect::<Result<Vec<_>, _>>()?.concat();
-        met.sort_unstable();
-        self.clusters.next_round(false, met);
+        let met = met.into_iter().collect::<Result<Vec<_>, _>>()?;
+        self.clusters.next_round(false, met.into_iter().flatten());
         Ok(())
     }
 

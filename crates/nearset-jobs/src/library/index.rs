@@ -238,34 +238,29 @@ impl Index {
         Ok(self.word(self.layout.hints + (hint / 64 * 8) as usize)? >> (hint % 64) & 1 == 1)
     }
 
-    /// Appends the records that are listed under any of these ascending codes, at most so many per code and the oldest first: the code, the
-    /// record's number with `first` added, and its size.
+    /// Appends the records that are listed under a code, at most so many and the oldest first: the code, the record's number with `first`
+    /// added, and its size.
     pub fn meet(
         &self,
-        codes: &[u64],
+        code: u64,
         (first, most): (u32, usize),
         met: &mut Vec<(u64, u32, u32)>,
     ) -> Result<(), LibraryError> {
-        if self.postings() == 0 {
+        if most == 0 || self.postings() == 0 || !self.may_list(code)? {
             return Ok(());
         }
-        for &code in codes {
-            if !self.may_list(code)? {
-                continue;
+        let end = self.ends[part_of(code)];
+        let from = self.first_from(code)?;
+        for at in (from..end).take(most) {
+            let posting = self.posting(at)?;
+            let record = posting as u32;
+            if (posting >> 32) as u32 != fingerprint(code) {
+                break;
             }
-            let end = self.ends[part_of(code)];
-            let from = self.first_from(code)?;
-            for at in (from..end).take(most) {
-                let posting = self.posting(at)?;
-                let record = posting as u32;
-                if (posting >> 32) as u32 != fingerprint(code) {
-                    break;
-                }
-                if record >= self.records {
-                    return Err(self.damaged("it lists what is not there"));
-                }
-                met.push((code, first + record, self.word(PLACE * record as usize + 8)? as u32));
+            if record >= self.records {
+                return Err(self.damaged("it lists what is not there"));
             }
+            met.push((code, first + record, self.word(PLACE * record as usize + 8)? as u32));
         }
         Ok(())
     }
@@ -667,7 +662,7 @@ mod tests {
             asked.dedup();
             for most in [usize::MAX, 3] {
                 let mut met = Vec::new();
-                index.meet(&asked, (1000, most), &mut met).unwrap();
+                asked.iter().for_each(|&code| index.meet(code, (1000, most), &mut met).unwrap());
                 let expected: Vec<_> = expected.values().flat_map(|list| list.iter().take(most)).copied().collect();
                 assert_eq!(met, expected, "{count} records");
             }
@@ -695,7 +690,8 @@ mod tests {
         asked.sort_unstable();
         asked.dedup();
         let mut expected = Vec::new();
-        held(whole.clone()).unwrap().meet(&asked, (0, 9), &mut expected).unwrap();
+        let meet = |index: &Index, met: &mut Vec<_>| asked.iter().try_for_each(|&code| index.meet(code, (0, 9), met));
+        meet(&held(whole.clone()).unwrap(), &mut expected).unwrap();
         let mut rng = Rng::new(Seed::new(5));
         for case in 0..500 {
             let mut bytes = whole.clone();
@@ -707,7 +703,7 @@ mod tests {
             let Ok(index) = held(bytes) else { continue };
             assert!(index.check().is_err(), "{case}");
             let mut met = Vec::new();
-            assert!(index.meet(&asked, (0, 9), &mut met).is_err() || met == expected, "{case}");
+            assert!(meet(&index, &mut met).is_err() || met == expected, "{case}");
         }
     }
 }

@@ -194,14 +194,18 @@ impl Segments {
             let (mut sets, mut end) = (Vec::new(), 0);
             for Noted { name, bytes, .. } in &segment.sets {
                 end += bytes;
-                let path = library.path.join(name);
-                // Open files stay readable when another run has merged them.
-                let file = (self.open < MOST_OPEN).then(|| File::open(&path).map_err(LibraryError::io(&path)));
-                self.open += 1;
-                sets.push((name.clone(), end, file.transpose()?));
+                sets.push((name.clone(), end, None));
             }
             let (folder, first, index) = (library.path.clone(), self.records(), library.index(segment)?);
             self.all.push(OpenSegment { folder, first, index, sets });
+        }
+        // Open files stay readable when another run has merged them, which it does with the last ones.
+        let newest_first = self.all[added..].iter_mut().rev().flat_map(|OpenSegment { folder, sets, .. }| {
+            sets.iter_mut().rev().map(|(name, _, file)| (folder.join(name), file))
+        });
+        for (path, file) in newest_first.take(MOST_OPEN.saturating_sub(self.open)) {
+            *file = Some(File::open(&path).map_err(LibraryError::io(&path))?);
+            self.open += 1;
         }
         Ok(added)
     }

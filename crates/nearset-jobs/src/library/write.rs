@@ -227,10 +227,15 @@ impl Drop for LibraryWriter {
             return;
         }
         // What can't be removed is in no manifest.
-        if self.lock.extends {
-            self.names.iter().for_each(|name| drop(fs::remove_file(self.lock.folder.join(name))));
-        } else {
+        if !self.lock.extends {
             let _ = fs::remove_dir_all(&self.lock.folder);
+            return;
+        }
+        // Merged segments and indexes are named by the run, too.
+        for entry in fs::read_dir(&self.lock.folder).into_iter().flatten().flatten() {
+            if entry.file_name().to_string_lossy().contains(&self.pending.run) {
+                let _ = fs::remove_file(entry.path());
+            }
         }
     }
 }

@@ -66,7 +66,7 @@ impl StarClusters {
     /// not; if so many are not near, the next one hardly is.
     const MOST_VERIFIED: usize = 256;
 
-    /// How many items are listed under one shingle at most, unless limits are lifted.
+    /// How many items are listed under one shingle at most, unless something else is said.
     const LIMIT: usize = 1024;
 
     /// Creates clusters without items.
@@ -87,10 +87,15 @@ impl StarClusters {
         self
     }
 
-    /// Lifts every limit: an item is compared with all that share a key with it, however many.
-    pub fn without_limits(mut self) -> Self {
-        self.index = self.index.without_limits();
-        self.most_verified = usize::MAX;
+    /// Sets how many items are listed under one shingle at most. `usize::MAX` lifts every limit: an item is compared with all that share a
+    /// key with it, however many.
+    pub fn with_limit(mut self, limit: usize) -> Self {
+        if limit == usize::MAX {
+            self.index = self.index.without_limits();
+            self.most_verified = usize::MAX;
+        } else {
+            self.index = self.index.with_limit(limit);
+        }
         self
     }
 
