@@ -51,6 +51,26 @@ def stages(tmp_path, source, tasks, near=None, *, bucket_tasks=3, work=None, **o
     return executor("4", steps, tasks, third)
 
 
+def signed(work, source, tasks, near=None):
+    """The first stage over the files of a folder."""
+    for rank in range(tasks):
+        DedupSignatures(work, JsonlReader(str(source)), near).run(JsonlReader(str(source)).run(None, rank, tasks), rank, tasks)
+
+
+def filtered(work, source, tasks, **options):
+    """The last stage over the files of a folder: the ids of what stays."""
+    runs = (DedupFilter(work).run(JsonlReader(str(source), **options).run(None, rank, tasks), rank, tasks) for rank in range(tasks))
+    return [document.id for document in chain.from_iterable(runs)]
+
+
+def in_turn(work, source, tasks, near=None):
+    """The four stages, one after the other in this process: the ids of what stays."""
+    signed(work, source, tasks, near)
+    DedupBuckets(work).run()
+    DedupClusters(work).run()
+    return filtered(work, source, tasks)
+
+
 def answers(tmp_path):
     """What became of each document."""
     said = {record["id"]: (None, None) for record in written(tmp_path / "out")}
@@ -104,6 +124,12 @@ def test_families_chains_templates_and_copies_are_decided_on_as_in_one_pass(tmp_
     assert answers(tmp_path) == in_memory(texts)
 
 
+def test_texts_may_be_held_one_at_a_time(texts, tmp_path, monkeypatch):
+    monkeypatch.setattr(_store, "TEXT_BYTES", 1)
+    shards(tmp_path / "in", texts[:150], 2)
+    assert in_turn(str(tmp_path / "work"), tmp_path / "in", 2) == [f"d{i}" for i in nearset.dedup(texts[:150]).tolist() if texts[i]]
+
+
 def test_more_tasks_than_files_and_than_parts(texts, tmp_path):
     shards(tmp_path / "in", texts[:200], 2)
     stages(tmp_path, tmp_path / "in", 5, bucket_tasks=300).run()
@@ -133,13 +159,7 @@ def test_the_folder_may_be_of_any_filesystem(texts, tmp_path):
     work = get_datafolder("memory://nearset-work")
     assert not work.is_local()
     shards(tmp_path / "in", texts[:300], 2)
-    read = JsonlReader(str(tmp_path / "in"))
-    for rank in range(2):
-        DedupSignatures(work, JsonlReader(str(tmp_path / "in"))).run(read.run(None, rank, 2), rank, 2)
-    DedupBuckets(work).run()
-    DedupClusters(work).run()
-    kept = chain.from_iterable(DedupFilter(work).run(read.run(None, rank, 2), rank, 2) for rank in range(2))
-    assert [document.id for document in kept] == [f"d{i}" for i in nearset.dedup(texts[:300]).tolist() if texts[i]]
+    assert in_turn(work, tmp_path / "in", 2) == [f"d{i}" for i in nearset.dedup(texts[:300]).tolist() if texts[i]]
 
 
 def test_other_documents_or_tasks_than_before_fail(texts, tmp_path):

@@ -97,8 +97,8 @@ def compare(store: Store, join: _RoundJoin, members: Rows, roles: NDArray[np.int
     buckets, found, start = _Buckets(join), [np.empty(0, PAIRS)], 0
     for here, texts in store.texts(members):
         end = start + len(here)
-        shared = (np.ascontiguousarray(here["key"]), np.ascontiguousarray(here["link"]))
-        columns = buckets.push(shared, np.ascontiguousarray(numbers[start:end]), np.ascontiguousarray(roles[start:end]), texts)
+        # Copies, since a column of one packed row counts as contiguous and need not be aligned.
+        columns = buckets.push((here["key"].copy(), here["link"].copy()), numbers[start:end].copy(), roles[start:end], texts)
         rows = np.empty(len(columns[0]), PAIRS)
         rows["rid"], rows["of"], rows["similarity"] = columns
         found.append(rows)
