@@ -1,5 +1,6 @@
 """Where filters and indexes are read from and written to: files, what fsspec knows, and files that somebody has opened."""
 
+import gzip
 import io
 import os
 import pickle
@@ -73,6 +74,62 @@ def test_open_files(stored, tmp_path):
         nearset.open(3)
     with pytest.raises(TypeError, match="int was given where a path, a URL or a file is needed"):
         stored[0].save(3)
+
+
+def test_files_that_take_a_part_at_a_time_get_all(stored):
+    class Slow(io.RawIOBase):
+        taken = b""
+        most = 1000
+
+        def writable(self):
+            return True
+
+        def write(self, data):
+            part = bytes(data[: min(100, self.most - len(self.taken))])
+            self.taken += part
+            return len(part) or None
+
+    slow = Slow()
+    slow.most = 1 << 30
+    stored[4].save(slow)
+    assert slow.taken == stored[4].encode() and len(slow.taken) > 100
+    with pytest.raises(BlockingIOError, match="the file took 1000 of .* bytes and no more: open it for blocking writes"):
+        stored[0].save(Slow())
+
+
+def test_a_transaction_that_somebody_has_begun_goes_on(stored, memory):
+    with memory.transaction:
+        stored[4].save("memory://one")
+        with memory.open("two", "wb") as out:
+            out.write(b"2")
+        assert memory._intrans and not memory.exists("one")
+    assert nearset.open("memory://one").encode() == stored[4].encode() and memory.cat("two") == b"2"
+
+    def undone():
+        with memory.transaction:
+            stored[4].save("memory://three")
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        undone()
+    assert not memory.exists("three")
+
+
+def test_what_fsspec_packs_is_packed(stored, memory):
+    packed = fsspec.open("memory://seen.gz", "wb", compression="infer")
+    stored[0].save(packed)
+    assert gzip.decompress(memory.cat("seen.gz")) == stored[0].encode()
+    assert nearset.open(fsspec.open("memory://seen.gz", compression="gzip")) == stored[0]
+    with pytest.raises(FileExistsError, match="seen.gz: it exists already"):
+        stored[0].save(packed)
+
+
+def test_files_open_for_text_are_refused(stored, tmp_path):
+    with pytest.raises(TypeError, match="open for writing text: open it for writing bytes"), open(tmp_path / "one", "w") as file:
+        stored[0].save(file)
+    stored[0].save(tmp_path / "two")
+    with pytest.raises(TypeError, match="open for reading text: open it for reading bytes"), open(tmp_path / "two", encoding="utf-8") as file:
+        nearset.open(file)
 
 
 def test_what_cannot_be_written_leaves_what_was_there(stored, memory):
