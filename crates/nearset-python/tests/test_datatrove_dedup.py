@@ -183,6 +183,76 @@ def test_other_documents_or_tasks_than_before_fail(texts, tmp_path):
         DedupClusters(work).run(None, 0, 2)
 
 
+def test_what_an_earlier_run_has_left_is_not_taken_for_this_one(texts, tmp_path):
+    source, other, work = tmp_path / "in", tmp_path / "other", str(tmp_path / "work")
+    shards(source, texts[:60], 2)
+    shards(other, texts[60:120], 2)
+    kept = in_turn(work, source, 2, 0.8)
+    assert kept == filtered(work, source, 2)
+
+    def refused(of, stage, run):
+        with pytest.raises(RuntimeError, match=f"work: {of}.*: run all tasks of {stage} and the stages after it again, or take an empty folder"):
+            run()
+
+    # Another near.
+    signed(work, source, 2, 0.5)
+    refused("pairs/000.npy is of an earlier run, which differs in near", "DedupBuckets", DedupClusters(work).run)
+    refused("decisions/00000.jsonl is of an earlier run, which differs in near", "DedupClusters", lambda: filtered(work, source, 2))
+    # One of two tasks has compared.
+    DedupBuckets(work).run(None, 0, 2)
+    refused("pairs/001.npy is of an earlier run", "DedupBuckets", DedupClusters(work).run)
+    DedupBuckets(work).run(None, 1, 2)
+    refused("decisions/00000.jsonl is of an earlier run", "DedupClusters", lambda: filtered(work, source, 2))
+    DedupClusters(work).run()
+    filtered(work, source, 2)
+    # Fewer tasks.
+    signed(work, source, 1, 0.5)
+    refused("decisions/00000.jsonl is of an earlier run, which differs in .*tasks", "DedupClusters", lambda: filtered(work, source, 1))
+    # Other documents; and of one task only.
+    in_turn(work, source, 2, 0.8)
+    signed(work, other, 2, 0.8)
+    refused("pairs/000.npy is of an earlier run, which differs in .*texts", "DedupBuckets", DedupClusters(work).run)
+    signed(work, source, 2, 0.8)
+    DedupSignatures(work, JsonlReader(str(source)), 0.5).run(JsonlReader(str(source)).run(None, 1, 2), 1, 2)
+    refused("texts/00001.bin is cut short, or of a run with another model or other tasks", "DedupSignatures", DedupBuckets(work).run)
+    assert in_turn(work, source, 2, 0.8) == kept
+
+
+def test_files_that_are_cut_short_or_gone_are_named(texts, tmp_path):
+    source, work = tmp_path / "in", tmp_path / "work"
+    shards(source, texts[:60], 2)
+    kept = in_turn(str(work), source, 2)
+    cases = [
+        ("decisions/00001.jsonl", "DedupClusters", lambda: filtered(str(work), source, 2)),
+        ("pairs/007.npy", "DedupBuckets", DedupClusters(str(work)).run),
+        ("postings/00001.bin", "DedupSignatures", DedupBuckets(str(work)).run),
+        ("texts/00000.bin", "DedupSignatures", DedupBuckets(str(work)).run),
+    ]
+    for name, stage, run in cases:
+        path = work / name
+        whole = path.read_bytes()
+        for size in (0, 10, len(whole) - 10):
+            path.write_bytes(whole[:size])
+            with pytest.raises(RuntimeError, match=f"{name} is cut short.*: run all tasks of {stage}"):
+                run()
+        path.unlink()
+        with pytest.raises(FileNotFoundError, match="let all tasks of Dedup.* end first|run DedupClusters before"):
+            run()
+        path.write_bytes(whole)
+    assert filtered(str(work), source, 2) == kept
+
+
+def test_no_document_goes_on_before_it_is_known_to_be_the_same(texts, tmp_path):
+    shards(tmp_path / "in", texts[:50], 1)
+    in_turn(str(tmp_path / "work"), tmp_path / "in", 1)
+    path = tmp_path / "in" / "000.jsonl"
+    *lines, last = path.read_text(encoding="utf-8").splitlines()
+    path.write_text("\n".join([*lines, last.replace("d49", "d50")]) + "\n", encoding="utf-8")
+    passed = DedupFilter(str(tmp_path / "work")).run(JsonlReader(str(tmp_path / "in")).run(None, 0, 1), 0, 1)
+    with pytest.raises(RuntimeError, match="task 0 has other documents now"):
+        next(passed)
+
+
 def test_stages_out_of_turn_say_which_comes_first(texts, tmp_path):
     shards(tmp_path / "in", texts[:50], 1)
     work, read = str(tmp_path / "work"), JsonlReader(str(tmp_path / "in"))

@@ -70,9 +70,9 @@ class DedupSignatures(PipelineStep):
     def run(self, data: DocumentsPipeline, rank: int = 0, world_size: int = 1) -> None:
         with self.track_time("model"):
             model = self._learn(world_size)
-        store, join = _store.Store(self.folder), _RoundJoin(self.wanted, model)
+        store, join, run = _store.Store(self.folder), _RoundJoin(self.wanted, model), _store.run_of(self.wanted, world_size, model)
         if rank == 0:
-            store.save_model(self.wanted, world_size, model)
+            store.save_model(run, model)
         sections: tuple[list[Rows], ...] = ([], [], [])
         with store.write_texts(rank) as out:
             written = _store.TextsWriter(rank, out)
@@ -84,8 +84,8 @@ class DedupSignatures(PipelineStep):
                 for document in batch:
                     self.stat_update(StatHints.total)
                     self.update_doc_stats(document)
-            out.write(written.end())
-        store.save_postings(rank, sections)
+            end = written.end(run)
+        store.save_postings(rank, run, end, sections)
 
 
 def _postings(join: _RoundJoin, texts: list[str], numbers: Any, sizes: Any) -> Iterator[Rows]:
@@ -120,10 +120,10 @@ class DedupBuckets(PipelineStep):
 
     def run(self, data: DocumentsPipeline = None, rank: int = 0, world_size: int = 1) -> None:
         store = _store.Store(self.folder)
-        join, near, tasks = store.load_model()
+        join, near, _ = store.load_model()
         for part in range(rank, _store.PARTS, world_size):
             with self.track_time("part"):
-                copies, members = _rounds.meet(store, part, near, tasks)
+                copies, members = _rounds.meet(store, part, near)
                 roles = np.full(len(members), _rounds.UNDECIDED, np.int8)
                 pairs = _rounds.compare(store, join, members, roles, members["rid"])
                 store.save("copies", part, copies)
@@ -196,11 +196,15 @@ class DedupFilter(PipelineStep):
         tasks = store.load_model()[2]
         if tasks != world_size:
             raise ValueError(f"{world_size} tasks, and signatures of {tasks}: the first and the last stage have the same reader and as many tasks")
-        decisions, read = store.decisions(rank), _store.TextsWriter(rank)
+        decisions, expected, read = store.decisions(rank), store.checksums(rank), _store.TextsWriter(rank)
         decided, decision = next(decisions, (-1, {}))
         with self.exclusion_writer or nullcontext() as writer:
             for batch in batched(data, _BATCH):
                 numbers, _ = read.add(batch)
+                same, expected = np.split(expected, [len(batch)])
+                # Before any of them goes on.
+                if not np.array_equal(same, read.checksums.pop()):
+                    raise _others(rank)
                 for number, document in zip(numbers.tolist(), batch):
                     here = {}
                     if number == decided:
@@ -218,7 +222,13 @@ class DedupFilter(PipelineStep):
                     if writer:
                         document.metadata.update(filter_reason="near", **here)
                         writer.write(document, rank)
-        if read.end() != store.end_of_texts(rank):
-            raise RuntimeError(
-                f"task {rank} has other documents now than when its signatures were written: it must read the same ones in the same order"
-            )
+        if len(expected):
+            raise _others(rank)
+        if decided != -1:
+            raise RuntimeError(f"{self.folder.path} has decisions on documents that task {rank} does not have: run DedupClusters again")
+
+
+def _others(rank: int) -> RuntimeError:
+    return RuntimeError(
+        f"task {rank} has other documents now than when its signatures were written: it must read the same ones in the same order"
+    )

@@ -32,9 +32,9 @@ FEW = 4096
 KEPT, UNDECIDED, ASKING, PAIRED = range(4)
 
 
-def meet(store: Store, part: int, near: float, tasks: int) -> tuple[Rows, Rows]:
+def meet(store: Store, part: int, near: float) -> tuple[Rows, Rows]:
     """Which documents of a part have the set of an earlier one, and which of the others share something."""
-    keys, links, hashes = store.postings(part, tasks)
+    keys, links, hashes = store.postings(part)
     hashes = hashes[np.lexsort((hashes["rid"], hashes["low"], hashes["high"]))]
     is_first = np.ones(len(hashes), bool)
     is_first[1:] = (hashes["high"][1:] != hashes["high"][:-1]) | (hashes["low"][1:] != hashes["low"][:-1])

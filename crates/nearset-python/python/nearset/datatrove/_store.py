@@ -1,24 +1,27 @@
 """What the stages of a compared dedup leave for each other in a folder.
 
 - `model.json` and `model.bin`: what is wanted, the number of tasks, and the common shingles.
-- `texts/RANK.bin`: a task's documents in their order, each with its id.
+- `texts/RANK.bin`: a task's documents in their order, each with its id, and then a checksum of each.
 - `postings/RANK.bin`: under what they meet others, in `PARTS` parts by the hash of what they share.
 - `pairs/PART.npy`, `copies/PART.npy`, `members/PART.npy`: what was found of a part, and which documents share something.
 - `decisions/RANK.jsonl`: what becomes of a task's documents, where that is not simply to stay.
 
+Invariant: every file tells of which run it is: model and number of tasks in the first stage, and all documents, by their checksums, in the
+later ones. What an earlier run has left in the folder, or a task that failed, is never taken for this run's.
 Invariant: a document's number has the task's rank above and the place in that task's texts below, so numbers come in the order of the
 documents, a text is found without an index, and whoever reads the documents again can tell their numbers.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import struct
 import zlib
 from collections.abc import Iterable, Iterator
-from itertools import groupby
-from typing import TYPE_CHECKING, Any, cast
+from itertools import groupby, islice
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 import numpy as np
 
@@ -29,6 +32,9 @@ if TYPE_CHECKING:
 
     Rows = NDArray[Any]
     Numbers = NDArray[np.int64]
+
+    #: What a run is known by: facts and digests.
+    Run = dict[str, Any]
 
 #: Parts of all postings: a task that compares holds one of them at a time, and more tasks than parts have nothing to do.
 PARTS = 256
@@ -51,8 +57,10 @@ _SECTIONS = (KEYS, LINKS, HASHES)
 #: Bytes before a document: those of its id and of its text.
 _HEAD = struct.Struct("<II")
 
-#: After the last document: where that would be, and a checksum of all.
-_END = struct.Struct("<QI")
+#: A checksum of a document, and after those of all: where the next document would be, how many there are, a checksum of the checksums and a
+#: digest of the run.
+_CHECKSUM = np.dtype("<u4")
+_END = struct.Struct("<QQI16s")
 
 
 def number(rank: int, place: int) -> int:
@@ -72,28 +80,53 @@ def part_of(hashes: Numbers) -> Numbers:
     return cast("Numbers", (mixed >> np.uint64(56)).astype(np.int64))
 
 
+def run_of(wanted: Request, tasks: int, model: bytes) -> Run:
+    """What all tasks of a first stage share."""
+    (near,), rest = cast(Any, wanted).__getnewargs_ex__()
+    if isinstance(rest["seed"], bytes):
+        rest["seed"] = rest["seed"].hex()
+    return {"tasks": tasks, "near": near, **rest, "model": _digest(model).hex()}
+
+
+def _digest(data: bytes) -> bytes:
+    return hashlib.blake2b(data, digest_size=16).digest()
+
+
+def _told(end: bytes) -> bytes:
+    """What an end tells of the texts alone."""
+    return end[:-16]
+
+
+def _line(said: Any) -> bytes:
+    return json.dumps(said, sort_keys=True).encode() + b"\n"
+
+
 class TextsWriter:
     """A task's documents in their order, which have numbers by where they lie; or, without a file, only their numbers."""
 
     def __init__(self, rank: int, out: Any = None) -> None:
-        self.place, self.checksum = number(rank, 0), 0
-        self.out = out
+        self.place, self.out = number(rank, 0), out
+        #: Those of each call.
+        self.checksums = [np.empty(0, _CHECKSUM)]
 
     def add(self, documents: Iterable[Any]) -> tuple[Numbers, Numbers]:
         """The numbers of the next documents, and their bytes."""
         records = [packed(document.id, document.text) for document in documents]
         sizes = np.fromiter(map(len, records), np.int64, len(records))
         numbers = self.place + np.cumsum(sizes) - sizes
-        for record in records:
-            self.checksum = zlib.crc32(record, self.checksum)
+        self.checksums.append(np.fromiter(map(zlib.crc32, records), _CHECKSUM, len(records)))
         if self.out is not None:
             self.out.writelines(records)
         self.place += int(sizes.sum())
         return numbers, sizes
 
-    def end(self) -> bytes:
-        """By which it is known whether documents are the same."""
-        return _END.pack(self.place, self.checksum)
+    def end(self, run: Run) -> bytes:
+        """Writes and returns by what it is known whether documents are the same."""
+        table = np.concatenate(self.checksums).tobytes()
+        end = _END.pack(self.place, len(table) // _CHECKSUM.itemsize, zlib.crc32(table), _digest(_line(run)))
+        self.out.write(table)
+        self.out.write(end)
+        return end
 
 
 class Store:
@@ -106,40 +139,73 @@ class Store:
     def __init__(self, folder: Any) -> None:
         self.folder = folder
 
-    def save_model(self, wanted: Request, tasks: int, model: bytes) -> None:
+    def save_model(self, run: Run, model: bytes) -> None:
         """Writes what all later stages need."""
-        (near,), rest = cast(Any, wanted).__getnewargs_ex__()
-        if isinstance(rest["seed"], bytes):
-            rest["seed"] = rest["seed"].hex()
         with self.folder.open("model.bin", "wb") as out:
             out.write(model)
         with self.folder.open("model.json", "wb") as out:
-            out.write(json.dumps({"tasks": tasks, "near": near, **rest}).encode())
+            out.write(_line(run))
 
     def load_model(self) -> tuple[_RoundJoin, float, int]:
-        """What chooses keys and compares, the similarity that is near, and the number of tasks."""
+        """What chooses keys and compares, the similarity that is near, and the number of tasks. All that is loaded later must be of its run."""
         try:
             with self.folder.open("model.json", "rb") as file:
                 said = json.loads(file.read())
+            with self.folder.open("model.bin", "rb") as file:
+                model = file.read()
         except FileNotFoundError:
             raise FileNotFoundError(f"{self.folder.path} holds no signatures: run DedupSignatures with this folder first") from None
-        with self.folder.open("model.bin", "rb") as file:
-            model = file.read()
-        tasks, near = said.pop("tasks"), said.pop("near")
-        return _RoundJoin(Request(near, **said), model), near, tasks
+        if said.get("model") != _digest(model).hex():
+            self._refuse("model.bin", "is of another run than model.json", "DedupSignatures")
+        tasks = said["tasks"]
+        self.ends = [self._end_of_texts(rank, _digest(_line(said))) for rank in range(tasks)]
+        self.signatures = said
+        self.run = {**said, "texts": _digest(b"".join(map(_told, self.ends))).hex()}
+        rest = {name: value for name, value in said.items() if name not in ("tasks", "near", "model")}
+        return _RoundJoin(Request(said["near"], **rest), model), said["near"], tasks
+
+    def _refuse(self, path: str, what: str, stage: str) -> NoReturn:
+        raise RuntimeError(f"{self.folder.path}: {path} {what}: run all tasks of {stage} and the stages after it again, or take an empty folder")
+
+    def _expect(self, path: str, line: bytes, run: Run, stage: str) -> None:
+        """Checks the first line of a file."""
+        try:
+            found = json.loads(line)
+        except ValueError:
+            self._refuse(path, "is cut short, or of another version", stage)
+        differing = [name for name in run if found.get(name) != run[name]]
+        if differing:
+            self._refuse(path, f"is of an earlier run, which differs in {' and '.join(differing)}", stage)
 
     def write_texts(self, rank: int) -> Any:
         """A file for a task's texts, which end with `TextsWriter.end`."""
         return self.folder.open(_texts(rank), "wb")
 
-    def end_of_texts(self, rank: int) -> bytes:
-        """What a task's texts end with."""
-        with self.folder.open(_texts(rank), "rb") as file:
-            file.seek(-_END.size, 2)
-            return cast("bytes", file.read())
+    def _end_of_texts(self, rank: int, digest: bytes) -> bytes:
+        try:
+            with self.folder.open(_texts(rank), "rb") as file:
+                size = file.seek(0, 2)
+                file.seek(max(size - _END.size, 0))
+                end = cast("bytes", file.read())
+        except FileNotFoundError:
+            raise FileNotFoundError(f"{self.folder.path} lacks {_texts(rank)}: let all tasks of DedupSignatures end first") from None
+        if len(end) < _END.size or _END.unpack(end)[3] != digest:
+            self._refuse(_texts(rank), "is cut short, or of a run with another model or other tasks", "DedupSignatures")
+        return end
 
-    def save_postings(self, rank: int, sections: Iterable[list[Rows]]) -> None:
-        """Writes a task's postings by parts: keys, links and hashes of sets."""
+    def checksums(self, rank: int) -> NDArray[np.uint32]:
+        """Those of a task's documents, in their order."""
+        _, count, checksum, _ = _END.unpack(self.ends[rank])
+        with self.folder.open(_texts(rank), "rb") as file:
+            size = file.seek(0, 2)
+            file.seek(size - _END.size - count * _CHECKSUM.itemsize)
+            table = file.read(count * _CHECKSUM.itemsize)
+        if zlib.crc32(table) != checksum:
+            self._refuse(_texts(rank), "is damaged", "DedupSignatures")
+        return np.frombuffer(table, _CHECKSUM)
+
+    def save_postings(self, rank: int, run: Run, end: bytes, sections: Iterable[list[Rows]]) -> None:
+        """Writes a task's postings by parts: keys, links and hashes of sets. `end` is that of its texts."""
         tables, bounds = [], []
         for kind, pieces in zip(_SECTIONS, sections):
             rows = np.concatenate([*pieces, np.empty(0, kind)])
@@ -147,54 +213,90 @@ class Store:
             order = np.argsort(parts, kind="stable")
             bounds.append(np.searchsorted(parts[order], np.arange(PARTS + 1)))
             tables.append(rows[order])
-        with self.folder.open(f"postings/{rank:05}.bin", "wb") as out:
+        with self.folder.open(_postings(rank), "wb") as out:
+            out.write(_line({**run, "texts": _told(end).hex()}))
             out.write(np.array(bounds, "<i8").tobytes())
             for rows in tables:
                 out.write(rows.tobytes())
 
-    def postings(self, part: int, tasks: int) -> tuple[Rows, Rows, Rows]:
+    def postings(self, part: int) -> tuple[Rows, Rows, Rows]:
         """One part of all tasks' postings."""
         found: tuple[list[Rows], ...] = ([], [], [])
-        for rank in range(tasks):
-            with self.folder.open(f"postings/{rank:05}.bin", "rb") as file:
+        for rank, end in enumerate(self.ends):
+            try:
+                file = self.folder.open(_postings(rank), "rb")
+            except FileNotFoundError:
+                raise FileNotFoundError(f"{self.folder.path} lacks {_postings(rank)}: let all tasks of DedupSignatures end first") from None
+            with file:
+                line = file.readline()
+                self._expect(_postings(rank), line, {**self.signatures, "texts": _told(end).hex()}, "DedupSignatures")
                 size = len(_SECTIONS) * (PARTS + 1)
-                bounds = np.frombuffer(file.read(8 * size), "<i8").reshape(len(_SECTIONS), PARTS + 1)
-                start = 8 * size
+                bounds = self._rows(rank, file, len(line), np.dtype("<i8"), size).reshape(len(_SECTIONS), PARTS + 1)
+                start = len(line) + 8 * size
                 for kind, ends, pieces in zip(_SECTIONS, bounds, found):
-                    first, end = int(ends[part]), int(ends[part + 1])
-                    if end > first:
-                        file.seek(start + first * kind.itemsize)
-                        pieces.append(np.frombuffer(file.read((end - first) * kind.itemsize), kind))
+                    first, last = int(ends[part]), int(ends[part + 1])
+                    if last > first:
+                        pieces.append(self._rows(rank, file, start + first * kind.itemsize, kind, last - first))
                     start += int(ends[-1]) * kind.itemsize
         keys, links, hashes = (np.concatenate([*pieces, np.empty(0, kind)]) for kind, pieces in zip(_SECTIONS, found))
         return keys, links, hashes
 
+    def _rows(self, rank: int, file: Any, start: int, kind: np.dtype[Any], count: int) -> Rows:
+        file.seek(start)
+        data = file.read(count * kind.itemsize)
+        if len(data) < count * kind.itemsize:
+            self._refuse(_postings(rank), "is cut short", "DedupSignatures")
+        return np.frombuffer(data, kind)
+
     def save(self, kind: str, part: int, rows: Rows) -> None:
         """Writes what was found of a part."""
         with self.folder.open(f"{kind}/{part:03}.npy", "wb") as out:
+            out.write(_line(self.run))
             np.save(out, rows, allow_pickle=False)
 
     def load(self, kind: str, part: int) -> Rows:
         """Reads what was found of a part."""
+        path = f"{kind}/{part:03}.npy"
         try:
-            with self.folder.open(f"{kind}/{part:03}.npy", "rb") as file:
-                return cast("Rows", np.load(file, allow_pickle=False))
+            file = self.folder.open(path, "rb")
         except FileNotFoundError:
             raise FileNotFoundError(f"{self.folder.path} lacks part {part} of {PARTS}: let all tasks of DedupBuckets end first") from None
+        with file:
+            self._expect(path, file.readline(), self.run, "DedupBuckets")
+            try:
+                return cast("Rows", np.load(file, allow_pickle=False))
+            except (EOFError, ValueError):
+                self._refuse(path, "is cut short", "DedupBuckets")
 
     def save_decisions(self, rank: int, lines: Iterable[tuple[int, dict[str, Any]]]) -> None:
         """Writes what becomes of a task's documents, in their order."""
-        with self.folder.open(f"decisions/{rank:05}.jsonl", "wb") as out:
-            out.writelines(json.dumps([number, said]).encode() + b"\n" for number, said in lines)
+        with self.folder.open(_decisions(rank), "wb") as out:
+            out.write(_line(self.run))
+            count = checksum = 0
+            for number, said in lines:
+                line = json.dumps([number, said]).encode() + b"\n"
+                out.write(line)
+                count, checksum = count + 1, zlib.crc32(line, checksum)
+            out.write(_line({"count": count, "checksum": checksum}))
 
     def decisions(self, rank: int) -> Iterator[tuple[int, dict[str, Any]]]:
-        """Reads what becomes of a task's documents."""
+        """Reads what becomes of a task's documents, once all of it is known to be there."""
         try:
-            file = self.folder.open(f"decisions/{rank:05}.jsonl", "rb")
+            file = self.folder.open(_decisions(rank), "rb")
         except FileNotFoundError:
             raise FileNotFoundError(f"{self.folder.path} holds no decisions: run DedupClusters before DedupFilter") from None
         with file:
+            self._expect(_decisions(rank), file.readline(), self.run, "DedupClusters")
+            last, count, checksum = b"", -1, 0
             for line in file:
+                last, count, checksum = line, count + 1, zlib.crc32(last, checksum)
+        if last != _line({"count": count, "checksum": checksum}):
+            self._refuse(_decisions(rank), "is cut short", "DedupClusters")
+        return self._decided(rank, count)
+
+    def _decided(self, rank: int, count: int) -> Iterator[tuple[int, dict[str, Any]]]:
+        with self.folder.open(_decisions(rank), "rb") as file:
+            for line in islice(file, 1, 1 + count):
                 number, said = json.loads(line)
                 yield number, said
 
@@ -236,6 +338,14 @@ class Store:
 
 def _texts(rank: int) -> str:
     return f"texts/{rank:05}.bin"
+
+
+def _postings(rank: int) -> str:
+    return f"postings/{rank:05}.bin"
+
+
+def _decisions(rank: int) -> str:
+    return f"decisions/{rank:05}.jsonl"
 
 
 def _text_of(record: bytes) -> str:
