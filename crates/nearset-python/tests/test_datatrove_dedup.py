@@ -124,6 +124,21 @@ def test_families_chains_templates_and_copies_are_decided_on_as_in_one_pass(tmp_
     assert answers(tmp_path) == in_memory(texts)
 
 
+def test_a_chain_is_not_decided_on_link_by_link(tmp_path, monkeypatch):
+    monkeypatch.setattr(_rounds, "FEW", 4)
+    rounds, rests = [], []
+    for name, calls in (("_round", rounds), ("_rest", rests)):
+        run = getattr(_rounds.Decisions, name)
+        monkeypatch.setattr(_rounds.Decisions, name, lambda self, run=run, calls=calls: (calls.append(len(self.undecided)), run(self)))
+    words, chain_of = [f"w{i}" for i in range(100)], []
+    for i in range(120):
+        words[7 * i % 100] = f"n{i}"
+        chain_of.append(" ".join(words))
+    shards(tmp_path / "in", chain_of, 1)
+    assert in_turn(str(tmp_path / "work"), tmp_path / "in", 1, 0.9) == [f"d{i}" for i in nearset.dedup(chain_of, 0.9).tolist()]
+    assert len(rounds) == 1 and len(rests) == 1 and rests[0] > 60
+
+
 def test_texts_may_be_held_one_at_a_time(texts, tmp_path, monkeypatch):
     monkeypatch.setattr(_store, "TEXT_BYTES", 1)
     shards(tmp_path / "in", texts[:150], 2)

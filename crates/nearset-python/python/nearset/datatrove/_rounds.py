@@ -2,7 +2,7 @@
 
 The first round is that of the tasks that compare: in every bucket, each document with the leaders before it. A document that was found near none
 stays, one that is near such a one goes. What remains is near only what is undecided or goes, and is little: later rounds go through the
-buckets that hold some of it, and once it is few enough, or after `ROUNDS` rounds, all its pairs are decided on in order (`nearset-jobs`,
+buckets that hold some of it, and once it is few enough, or a round settles little of it, or after `ROUNDS` rounds, all its pairs are decided on in order (`nearset-jobs`,
 `rounds`).
 
 Claim: what goes, what each is near and how near is what `nearset dedup` says of the same documents in the same order, for any number of
@@ -135,12 +135,15 @@ class Decisions:
 
     def run(self) -> tuple[Rows, Rows]:
         """What goes, the document that each is nearest to and how near; and the same of copies."""
-        rounds = 1
+        rounds, settles = 1, True
         while len(self.undecided):
-            if len(self.undecided) <= FEW or rounds >= ROUNDS:
+            before = len(self.undecided)
+            if before <= FEW or rounds >= ROUNDS or not settles:
                 self._rest()
             else:
                 self._round()
+            # Of a chain, each round settles a link or two.
+            settles = 10 * (before - len(self.undecided)) >= before
             rounds += 1
         return self._nearest()
 
