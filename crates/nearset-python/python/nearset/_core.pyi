@@ -126,46 +126,12 @@ class NearFilter(Filter):
     def __new__(cls, plan: Plan, *, when_full: _WhenFull = "grow") -> NearFilter: ...
     @staticmethod
     def open(path: _Source, *, unlimited_work: bool = ..., allow_overfull: bool = ...) -> NearFilter:
-        """staticmethod(function) -> method
-
-        Convert a function to be a static method.
-
-        A static method does not receive an implicit first argument.
-        To declare a static method, use this idiom:
-
-             class C:
-                 @staticmethod
-                 def f(arg1, arg2, argN):
-                     ...
-
-        It can be called either on the class (e.g. C.f()) or on an instance
-        (e.g. C().f()). Both the class and the instance are ignored, and
-        neither is passed implicitly as the first argument to the method.
-
-        Static methods in Python are similar to those found in Java or C++.
-        For a more advanced concept, see the classmethod builtin.
+        """The near filter in a file. One that holds more than it is made for calls unrelated items near, and is refused by a
+        :class:`FullError` unless ``allow_overfull`` is true.
         """
     @staticmethod
     def decode(bytes: builtins.bytes, unlimited_work: bool = ..., allow_overfull: bool = ...) -> NearFilter:
-        """staticmethod(function) -> method
-
-        Convert a function to be a static method.
-
-        A static method does not receive an implicit first argument.
-        To declare a static method, use this idiom:
-
-             class C:
-                 @staticmethod
-                 def f(arg1, arg2, argN):
-                     ...
-
-        It can be called either on the class (e.g. C.f()) or on an instance
-        (e.g. C().f()). Both the class and the instance are ignored, and
-        neither is passed implicitly as the first argument to the method.
-
-        Static methods in Python are similar to those found in Java or C++.
-        For a more advanced concept, see the classmethod builtin.
-        """
+        """The near filter in the bytes of a file."""
     @property
     def rows(self) -> int:
         """Functions in a band."""
@@ -207,46 +173,10 @@ class HammingFilter(Filter):
     def __new__(cls, plan: Plan, *, when_full: _WhenFull = "grow") -> HammingFilter: ...
     @staticmethod
     def open(path: _Source, *, unlimited_work: bool = ..., allow_overfull: bool = ...) -> HammingFilter:
-        """staticmethod(function) -> method
-
-        Convert a function to be a static method.
-
-        A static method does not receive an implicit first argument.
-        To declare a static method, use this idiom:
-
-             class C:
-                 @staticmethod
-                 def f(arg1, arg2, argN):
-                     ...
-
-        It can be called either on the class (e.g. C.f()) or on an instance
-        (e.g. C().f()). Both the class and the instance are ignored, and
-        neither is passed implicitly as the first argument to the method.
-
-        Static methods in Python are similar to those found in Java or C++.
-        For a more advanced concept, see the classmethod builtin.
-        """
+        """The Hamming filter in a file; ``allow_overfull`` as for :meth:`NearFilter.open`."""
     @staticmethod
     def decode(bytes: builtins.bytes, unlimited_work: bool = ..., allow_overfull: bool = ...) -> HammingFilter:
-        """staticmethod(function) -> method
-
-        Convert a function to be a static method.
-
-        A static method does not receive an implicit first argument.
-        To declare a static method, use this idiom:
-
-             class C:
-                 @staticmethod
-                 def f(arg1, arg2, argN):
-                     ...
-
-        It can be called either on the class (e.g. C.f()) or on an instance
-        (e.g. C().f()). Both the class and the instance are ignored, and
-        neither is passed implicitly as the first argument to the method.
-
-        Static methods in Python are similar to those found in Java or C++.
-        For a more advanced concept, see the classmethod builtin.
-        """
+        """The Hamming filter in the bytes of a file."""
     @property
     def radius(self) -> int:
         """The number of differing bits up to which nothing is missed, or little by a scan of samples."""
@@ -344,46 +274,10 @@ class LshIndex(Index):
     def __new__(cls, plan: IndexPlan) -> LshIndex: ...
     @staticmethod
     def open(path: _Source, *, unlimited_work: bool = ...) -> LshIndex:
-        """staticmethod(function) -> method
-
-        Convert a function to be a static method.
-
-        A static method does not receive an implicit first argument.
-        To declare a static method, use this idiom:
-
-             class C:
-                 @staticmethod
-                 def f(arg1, arg2, argN):
-                     ...
-
-        It can be called either on the class (e.g. C.f()) or on an instance
-        (e.g. C().f()). Both the class and the instance are ignored, and
-        neither is passed implicitly as the first argument to the method.
-
-        Static methods in Python are similar to those found in Java or C++.
-        For a more advanced concept, see the classmethod builtin.
-        """
+        """The LSH index in a file."""
     @staticmethod
     def decode(bytes: builtins.bytes, unlimited_work: bool = ...) -> LshIndex:
-        """staticmethod(function) -> method
-
-        Convert a function to be a static method.
-
-        A static method does not receive an implicit first argument.
-        To declare a static method, use this idiom:
-
-             class C:
-                 @staticmethod
-                 def f(arg1, arg2, argN):
-                     ...
-
-        It can be called either on the class (e.g. C.f()) or on an instance
-        (e.g. C().f()). Both the class and the instance are ignored, and
-        neither is passed implicitly as the first argument to the method.
-
-        Static methods in Python are similar to those found in Java or C++.
-        For a more advanced concept, see the classmethod builtin.
-        """
+        """The LSH index in the bytes of a file."""
     def candidates(self, item: Any) -> list[int]:
         """The ids of items that share a bucket with this one, ascending, their distances not looked at."""
     def merge(self, other: LshIndex) -> int: ...
@@ -407,46 +301,10 @@ class HammingIndex(Index):
     def __new__(cls, bits: int, *, radius: int, seed: Optional[_Seed] = None) -> HammingIndex: ...
     @staticmethod
     def open(path: _Source, *, unlimited_work: bool = ...) -> HammingIndex:
-        """staticmethod(function) -> method
-
-        Convert a function to be a static method.
-
-        A static method does not receive an implicit first argument.
-        To declare a static method, use this idiom:
-
-             class C:
-                 @staticmethod
-                 def f(arg1, arg2, argN):
-                     ...
-
-        It can be called either on the class (e.g. C.f()) or on an instance
-        (e.g. C().f()). Both the class and the instance are ignored, and
-        neither is passed implicitly as the first argument to the method.
-
-        Static methods in Python are similar to those found in Java or C++.
-        For a more advanced concept, see the classmethod builtin.
-        """
+        """The Hamming index in a file."""
     @staticmethod
     def decode(bytes: builtins.bytes, unlimited_work: bool = ...) -> HammingIndex:
-        """staticmethod(function) -> method
-
-        Convert a function to be a static method.
-
-        A static method does not receive an implicit first argument.
-        To declare a static method, use this idiom:
-
-             class C:
-                 @staticmethod
-                 def f(arg1, arg2, argN):
-                     ...
-
-        It can be called either on the class (e.g. C.f()) or on an instance
-        (e.g. C().f()). Both the class and the instance are ignored, and
-        neither is passed implicitly as the first argument to the method.
-
-        Static methods in Python are similar to those found in Java or C++.
-        For a more advanced concept, see the classmethod builtin.
-        """
+        """The Hamming index in the bytes of a file."""
     def merge(self, other: HammingIndex) -> int: ...
     def copy(self) -> HammingIndex: ...
 
@@ -498,46 +356,10 @@ class BloomFilter:
     def __new__(cls, capacity: float, max_false_positive: float, *, seed: Optional[_Seed] = None) -> BloomFilter: ...
     @staticmethod
     def open(path: _Source) -> BloomFilter:
-        """staticmethod(function) -> method
-
-        Convert a function to be a static method.
-
-        A static method does not receive an implicit first argument.
-        To declare a static method, use this idiom:
-
-             class C:
-                 @staticmethod
-                 def f(arg1, arg2, argN):
-                     ...
-
-        It can be called either on the class (e.g. C.f()) or on an instance
-        (e.g. C().f()). Both the class and the instance are ignored, and
-        neither is passed implicitly as the first argument to the method.
-
-        Static methods in Python are similar to those found in Java or C++.
-        For a more advanced concept, see the classmethod builtin.
-        """
+        """The filter in a file, named as for :func:`nearset.open`."""
     @staticmethod
     def decode(bytes: builtins.bytes) -> BloomFilter:
-        """staticmethod(function) -> method
-
-        Convert a function to be a static method.
-
-        A static method does not receive an implicit first argument.
-        To declare a static method, use this idiom:
-
-             class C:
-                 @staticmethod
-                 def f(arg1, arg2, argN):
-                     ...
-
-        It can be called either on the class (e.g. C.f()) or on an instance
-        (e.g. C().f()). Both the class and the instance are ignored, and
-        neither is passed implicitly as the first argument to the method.
-
-        Static methods in Python are similar to those found in Java or C++.
-        For a more advanced concept, see the classmethod builtin.
-        """
+        """The filter in the bytes of a file."""
     @property
     def false_positive_rate(self) -> float:
         """The probability, at this moment, that a key which was not inserted is found."""
@@ -603,25 +425,7 @@ class FilterSpec:
     """
     @staticmethod
     def decode(bytes: builtins.bytes, unlimited_work: bool = ...) -> FilterSpec:
-        """staticmethod(function) -> method
-
-        Convert a function to be a static method.
-
-        A static method does not receive an implicit first argument.
-        To declare a static method, use this idiom:
-
-             class C:
-                 @staticmethod
-                 def f(arg1, arg2, argN):
-                     ...
-
-        It can be called either on the class (e.g. C.f()) or on an instance
-        (e.g. C().f()). Both the class and the instance are ignored, and
-        neither is passed implicitly as the first argument to the method.
-
-        Static methods in Python are similar to those found in Java or C++.
-        For a more advanced concept, see the classmethod builtin.
-        """
+        """The spec in the bytes of :meth:`encode`."""
     def encode(self) -> builtins.bytes:
         """The spec as bytes, which ``NEAR.RESERVE key DESCRIPTION`` takes."""
     @property
@@ -1043,25 +847,7 @@ class _RoundJoin:
     def __new__(cls, wanted: Request, model: builtins.bytes) -> _RoundJoin: ...
     @staticmethod
     def learn(wanted: Request, sample: list[str], records: int) -> builtins.bytes:
-        """staticmethod(function) -> method
-
-        Convert a function to be a static method.
-
-        A static method does not receive an implicit first argument.
-        To declare a static method, use this idiom:
-
-             class C:
-                 @staticmethod
-                 def f(arg1, arg2, argN):
-                     ...
-
-        It can be called either on the class (e.g. C.f()) or on an instance
-        (e.g. C().f()). Both the class and the instance are ignored, and
-        neither is passed implicitly as the first argument to the method.
-
-        Static methods in Python are similar to those found in Java or C++.
-        For a more advanced concept, see the classmethod builtin.
-        """
+        """The common shingles of a sample of ``records`` texts."""
     def meetings(self, texts: Any) -> tuple[
         tuple[NDArray[np.int64], NDArray[np.int32]],
         tuple[NDArray[np.int64], NDArray[np.int32]],
