@@ -184,9 +184,14 @@ impl HeldFilter {
         &self.filter
     }
 
+    /// Returns whether it lies in a file.
+    pub fn is_mapped(&self) -> bool {
+        self.map.is_some()
+    }
+
     /// Returns the filter, to change it: it is copied to memory first, unless it lies there.
     pub fn to_mut(&mut self) -> &mut Filter<'static> {
-        if self.map.is_some() {
+        if self.is_mapped() {
             self.filter = self.get().clone().into_owned();
             self.map = None;
         }
@@ -202,8 +207,9 @@ impl From<Filter<'static>> for HeldFilter {
 
 #[allow(unsafe_code)]
 pub(crate) fn map(file: &File) -> io::Result<Mmap> {
-    // SAFETY: the map is only read, and as bytes. Filters and libraries are replaced by rename and never written in place, so the
-    // bytes do not change under a reader unless someone else overwrites the file, which no program can rule out for a map.
+    // SAFETY: the map is only read, and as bytes. Filters and libraries are saved under their names by rename and never in place, so the
+    // bytes do not change under a reader unless someone else overwrites the file or cuts it short, which no program can rule out for a map:
+    // Python therefore keeps a map for longer than opening takes only where its caller promises that.
     unsafe { Mmap::map(file) }
 }
 

@@ -1,12 +1,12 @@
 //! Where filters and indexes are read from and written to: files by their names, files that Python has opened, and what fsspec knows.
 //!
-//! Invariant: a name without a scheme is a file of this machine, which is mapped or written by the library, whole or not at all. All else
+//! Invariant: a name without a scheme is a file of this machine, which is read or written by the library, whole or not at all. All else
 //! is read and written by Python (`_places`).
 
 use std::path::{Path, PathBuf};
 
 use nearset_records::{OutputFile, OutputOptions};
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString};
 
@@ -25,6 +25,11 @@ pub enum Source {
     Path(PathBuf),
     /// What was read from elsewhere.
     Bytes(Py<PyBytes>),
+}
+
+/// What is said where something else than a file of this machine is to be mapped.
+pub fn not_mappable() -> PyErr {
+    PyValueError::new_err("mapped=True needs the path of a file of this machine: what comes from elsewhere is copied")
 }
 
 /// Where something is saved.

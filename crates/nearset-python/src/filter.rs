@@ -83,16 +83,27 @@ pub fn to_python(py: Python<'_>, filter: impl Into<HeldFilter>) -> PyResult<Py<P
     })
 }
 
-/// The filter in a file, which must not hold more than it is made for unless that is allowed.
-pub fn open(py: Python<'_>, path: Source, unlimited_work: bool, allow_overfull: bool) -> PyResult<HeldFilter> {
+/// The filter in a file, which must not hold more than it is made for unless that is allowed; a copy of it, or mapped.
+pub fn open(
+    py: Python<'_>,
+    path: Source,
+    unlimited_work: bool,
+    allow_overfull: bool,
+    mapped: bool,
+) -> PyResult<HeldFilter> {
     let path = match path {
         Source::Path(path) => path,
+        Source::Bytes(_) if mapped => return Err(files::not_mappable()),
         Source::Bytes(bytes) => return decode(py, bytes.as_bytes(py), unlimited_work, allow_overfull),
     };
     py.detach(|| {
         let file = FilterFile::open(&path).map_err(|cause| error::filter_file(&cause))?;
         let file = file.within(options::work_limit(unlimited_work));
-        file.held(allow_overfull).map_err(|cause| error::filter_file(&cause))
+        let mut held = file.held(allow_overfull).map_err(|cause| error::filter_file(&cause))?;
+        if !mapped {
+            held.to_mut();
+        }
+        Ok(held)
     })
 }
 
@@ -126,15 +137,20 @@ fn expect(filter: impl Into<HeldFilter>, near: bool) -> PyResult<HeldFilter> {
     Err(PyValueError::new_err(format!("it is a {class}: use that class, plan.filter() or nearset.open")))
 }
 
-/// Takes in the items of another filter, unless that makes more than there is room for.
-fn merge(ours: &mut Library<'static>, theirs: &Library<'_>) -> PyResult<()> {
-    if ours.has_room_for(theirs) {
-        return ours.merge(theirs).map_err(error::value);
+/// Takes in the items of another filter, unless that makes more than there is room for. What is refused leaves ours as it is, and in its file
+/// if it is mapped.
+fn merge(ours: &mut HeldFilter, theirs: &Library<'_>) -> PyResult<()> {
+    let has_room = ours.get().has_room_for(theirs);
+    if has_room && !ours.is_mapped() {
+        return ours.to_mut().merge(theirs).map_err(error::value);
     }
-    let mut both = ours.clone();
+    let mut both = ours.get().clone();
     both.merge(theirs).map_err(error::value)?;
-    both.expect_not_overfull(0).map_err(|cause| error::overfull(&cause))?;
-    *ours = both;
+    if !has_room {
+        both.expect_not_overfull(0).map_err(|cause| error::overfull(&cause))?;
+    }
+    let both = both.into_owned();
+    *ours = both.into();
     Ok(())
 }
 
@@ -211,9 +227,8 @@ impl Filter {
         let one = items::one(self.metric, item, "insert_all")?;
         let item = present(0, one.get(0)).map_err(|_| PyTypeError::new_err("None cannot be inserted"))?;
         let mut guard = self.filter.write(py)?;
-        let filter = guard.to_mut();
-        filter.expect_not_overfull(1).map_err(|cause| error::overfull_for_more(&cause))?;
-        filter.insert(item, &mut Hashed::default()).map_err(|cause| error::insert(&cause))
+        guard.get().expect_not_overfull(1).map_err(|cause| error::overfull_for_more(&cause))?;
+        guard.to_mut().insert(item, &mut Hashed::default()).map_err(|cause| error::insert(&cause))
     }
 
     /// Whether something near was inserted; the same as ``item in filter``.
@@ -275,11 +290,10 @@ impl Filter {
                 },
                 |(keys, outcome)| {
                     let mut guard = self.filter.write_detached();
-                    let filter = guard.to_mut();
                     let items = keys.len() / bands;
-                    let room = filter.expect_not_overfull(items as u64);
+                    let room = guard.get().expect_not_overfull(items as u64);
                     room.map_err(|cause| Fault::Other(error::overfull_for_more(&cause)))?;
-                    let inserted = filter.insert_keys(&keys);
+                    let inserted = guard.to_mut().insert_keys(&keys);
                     let found = inserted.map_err(|cause| Fault::Other(error::insert(&cause)))?;
                     new.extend(found.into_iter().map(|found| !found.near));
                     outcome
@@ -294,13 +308,12 @@ impl Filter {
                 BitString::default,
                 |room, piece| {
                     let mut guard = self.filter.write_detached();
-                    let filter = guard.to_mut();
                     let (mut new, mut hashed) = (Vec::with_capacity(piece.len()), Hashed::default());
                     let outcome = piece.try_each(room, |i, item| {
                         let position = piece.position(i);
-                        let room = filter.expect_not_overfull(1);
+                        let room = guard.get().expect_not_overfull(1);
                         room.map_err(|cause| Fault::Other(error::overfull_for_more(&cause)))?;
-                        let inserted = filter.insert(present(position, item)?, &mut hashed);
+                        let inserted = guard.to_mut().insert(present(position, item)?, &mut hashed);
                         new.push(inserted.map_err(|cause| match cause {
                             InsertError::Item(cause) => Fault::Item { position, cause },
                             cause => Fault::Other(error::insert(&cause)),
@@ -386,7 +399,8 @@ impl Filter {
             return Ok(());
         }
         let theirs = other.get().read(py).get().clone().into_owned();
-        merge(slf.get().filter.write(py)?.to_mut(), &theirs)
+        let mut ours = slf.get().filter.write(py)?;
+        merge(&mut ours, &theirs)
     }
 
     fn __ior__(slf: &Bound<'_, Self>, other: &Bound<'_, Self>) -> PyResult<()> {
@@ -395,7 +409,7 @@ impl Filter {
 
     fn __or__(slf: &Bound<'_, Self>, other: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
         let py = slf.py();
-        let mut both = slf.get().read(py).get().clone().into_owned();
+        let mut both = HeldFilter::from(slf.get().read(py).get().clone().into_owned());
         merge(&mut both, other.get().read(py).get())?;
         to_python(py, both)
     }
@@ -553,11 +567,17 @@ impl NearFilter {
     }
 
     /// The near filter in a file. One that holds more than it is made for calls unrelated items near, and is refused by a
-    /// :class:`FullError` unless ``allow_overfull`` is true.
+    /// :class:`FullError` unless ``allow_overfull`` is true. ``mapped`` as for :func:`nearset.open`.
     #[staticmethod]
-    #[pyo3(signature = (path, *, unlimited_work=false, allow_overfull=false))]
-    fn open(py: Python<'_>, path: Source, unlimited_work: bool, allow_overfull: bool) -> PyResult<Py<PyAny>> {
-        to_python(py, expect(open(py, path, unlimited_work, allow_overfull)?, true)?)
+    #[pyo3(signature = (path, *, unlimited_work=false, allow_overfull=false, mapped=false))]
+    fn open(
+        py: Python<'_>,
+        path: Source,
+        unlimited_work: bool,
+        allow_overfull: bool,
+        mapped: bool,
+    ) -> PyResult<Py<PyAny>> {
+        to_python(py, expect(open(py, path, unlimited_work, allow_overfull, mapped)?, true)?)
     }
 
     /// The near filter in the bytes of a file.
@@ -628,11 +648,17 @@ impl HammingFilter {
         Ok(PyClassInitializer::from(Filter::new(filter)?).add_subclass(Self))
     }
 
-    /// The Hamming filter in a file; ``allow_overfull`` as for :meth:`NearFilter.open`.
+    /// The Hamming filter in a file; ``allow_overfull`` and ``mapped`` as for :meth:`NearFilter.open`.
     #[staticmethod]
-    #[pyo3(signature = (path, *, unlimited_work=false, allow_overfull=false))]
-    fn open(py: Python<'_>, path: Source, unlimited_work: bool, allow_overfull: bool) -> PyResult<Py<PyAny>> {
-        to_python(py, expect(open(py, path, unlimited_work, allow_overfull)?, false)?)
+    #[pyo3(signature = (path, *, unlimited_work=false, allow_overfull=false, mapped=false))]
+    fn open(
+        py: Python<'_>,
+        path: Source,
+        unlimited_work: bool,
+        allow_overfull: bool,
+        mapped: bool,
+    ) -> PyResult<Py<PyAny>> {
+        to_python(py, expect(open(py, path, unlimited_work, allow_overfull, mapped)?, false)?)
     }
 
     /// The Hamming filter in the bytes of a file.

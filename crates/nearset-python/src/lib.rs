@@ -41,11 +41,14 @@ use pyo3::prelude::*;
 ///         trust.
 ///     allow_overfull: Whether a filter may hold more items than it is made for; it calls unrelated items near, and is refused by
 ///         a :class:`FullError` otherwise.
+///     mapped: Whether a near or Hamming filter stays in its file, whose memory the processes that look into it share, until something is
+///         inserted into it here. The file must not be written in place or cut short meanwhile, which changes answers or ends the process;
+///         replacing it as ``save`` does, or removing it, does no harm.
 ///
 /// Returns a :class:`NearFilter`, :class:`HammingFilter`, :class:`BloomFilter`, :class:`LshIndex` or :class:`HammingIndex`.
 #[pyfunction]
-#[pyo3(signature = (path, *, unlimited_work=false, allow_overfull=false))]
-fn open(py: Python<'_>, path: Source, unlimited_work: bool, allow_overfull: bool) -> PyResult<Py<PyAny>> {
+#[pyo3(signature = (path, *, unlimited_work=false, allow_overfull=false, mapped=false))]
+fn open(py: Python<'_>, path: Source, unlimited_work: bool, allow_overfull: bool, mapped: bool) -> PyResult<Py<PyAny>> {
     let kind = match &path {
         Source::Bytes(bytes) => Kind::of(bytes.as_bytes(py)),
         Source::Path(path) => {
@@ -58,7 +61,7 @@ fn open(py: Python<'_>, path: Source, unlimited_work: bool, allow_overfull: bool
     match kind {
         Ok(Kind::Bloom) => Ok(Py::new(py, bloom::BloomFilter::open(py, path)?)?.into_any()),
         Ok(Kind::Lsh | Kind::Hamming) => index::open(py, path, unlimited_work),
-        _ => filter::to_python(py, filter::open(py, path, unlimited_work, allow_overfull)?),
+        _ => filter::to_python(py, filter::open(py, path, unlimited_work, allow_overfull, mapped)?),
     }
 }
 

@@ -125,9 +125,9 @@ class NearFilter(Filter):
     """
     def __new__(cls, plan: Plan, *, when_full: _WhenFull = "grow") -> NearFilter: ...
     @staticmethod
-    def open(path: _Source, *, unlimited_work: bool = ..., allow_overfull: bool = ...) -> NearFilter:
+    def open(path: _Source, *, unlimited_work: bool = ..., allow_overfull: bool = ..., mapped: bool = ...) -> NearFilter:
         """The near filter in a file. One that holds more than it is made for calls unrelated items near, and is refused by a
-        :class:`FullError` unless ``allow_overfull`` is true.
+        :class:`FullError` unless ``allow_overfull`` is true. ``mapped`` as for :func:`nearset.open`.
         """
     @staticmethod
     def decode(bytes: builtins.bytes, unlimited_work: bool = ..., allow_overfull: bool = ...) -> NearFilter:
@@ -172,8 +172,8 @@ class HammingFilter(Filter):
     """
     def __new__(cls, plan: Plan, *, when_full: _WhenFull = "grow") -> HammingFilter: ...
     @staticmethod
-    def open(path: _Source, *, unlimited_work: bool = ..., allow_overfull: bool = ...) -> HammingFilter:
-        """The Hamming filter in a file; ``allow_overfull`` as for :meth:`NearFilter.open`."""
+    def open(path: _Source, *, unlimited_work: bool = ..., allow_overfull: bool = ..., mapped: bool = ...) -> HammingFilter:
+        """The Hamming filter in a file; ``allow_overfull`` and ``mapped`` as for :meth:`NearFilter.open`."""
     @staticmethod
     def decode(bytes: builtins.bytes, unlimited_work: bool = ..., allow_overfull: bool = ...) -> HammingFilter:
         """The Hamming filter in the bytes of a file."""
@@ -692,7 +692,7 @@ class Estimate:
     def __float__(self) -> float: ...
 
 def open(
-    path: _Source, *, unlimited_work: bool = ..., allow_overfull: bool = ...
+    path: _Source, *, unlimited_work: bool = ..., allow_overfull: bool = ..., mapped: bool = ...
 ) -> Union[NearFilter, HammingFilter, BloomFilter, LshIndex, HammingIndex]:
     """Opens the file of a filter or an index, of whatever kind it is.
 
@@ -702,6 +702,9 @@ def open(
             trust.
         allow_overfull: Whether a filter may hold more items than it is made for; it calls unrelated items near, and is refused by
             a :class:`FullError` otherwise.
+        mapped: Whether a near or Hamming filter stays in its file, whose memory the processes that look into it share, until something is
+            inserted into it here. The file must not be written in place or cut short meanwhile, which changes answers or ends the process;
+            replacing it as ``save`` does, or removing it, does no harm.
 
     Returns a :class:`NearFilter`, :class:`HammingFilter`, :class:`BloomFilter`, :class:`LshIndex` or :class:`HammingIndex`.
     """
