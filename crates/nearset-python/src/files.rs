@@ -46,7 +46,8 @@ fn path_of(object: Borrowed<'_, '_, PyAny>, method: &str) -> PyResult<Option<Pat
         Ok(name) => name.to_cow()?.contains("://"),
         Err(_) => false,
     };
-    if is_url || object.hasattr(method)? || object.hasattr("fs")? {
+    // Some paths can read and write, too.
+    if is_url || object.hasattr("fs")? || (object.hasattr(method)? && !object.hasattr("__fspath__")?) {
         return Ok(None);
     }
     let found = object.get_type().name()?;

@@ -187,6 +187,21 @@ def test_a_file_may_be_written_in_place_unless_it_is_mapped(stored, texts, tmp_p
             nearset.open(place, mapped=True)
 
 
+def test_paths_that_can_read_and_write_are_paths(stored, tmp_path):
+    class Local(type(tmp_path)):
+        def read(self):
+            return self.read_text()
+
+        def write(self, data):
+            raise AssertionError
+
+    path = Local(tmp_path / "seen.nearset")
+    stored[0].save(path)
+    assert nearset.open(path) == stored[0]
+    with pytest.raises(FileExistsError):
+        stored[0].save(path)
+
+
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="memory is read as Linux tells it")
 @pytest.mark.parametrize("refuse", [False, True])
 def test_a_mapped_filter_takes_no_memory_of_its_own(tmp_path, refuse):
