@@ -33,8 +33,8 @@ class DedupSignatures(PipelineStep):
     """The first stage: writes each document, and under which hashes it meets others.
 
     Args:
-        folder: Where the stages leave things for each other: the texts once more, and some 250 bytes per document. It can be removed after
-            the last stage.
+        folder: Where the stages leave things for each other: the texts once more, and some 200 to 1,300 bytes per document. It can be removed
+            after the last stage.
         sample: A reader of the same documents, of which some learn which shingles are common: the first ones of up to 16 tasks.
         near: The Jaccard similarity from which on documents are near (the library's default is 0.8), or a `nearset.Request` that says
             more.
