@@ -55,6 +55,20 @@ def test_missing_texts_have_no_answer_if_they_are_to_be_skipped(frame):
     assert holes.head(0).select(pl.col("text").nearset.is_kept()).height == 0
 
 
+def test_columns_of_nothing_but_nulls_have_no_answers():
+    column = pl.DataFrame({"text": [None, None]})
+    assert column["text"].dtype == pl.Null
+    vectors = nearset.plan("cosine", near=0.95, far=0.5, capacity=100, length=64).filter()
+    answers = column.select(
+        kept=pl.col("text").nearset.is_kept(missing="skip"),
+        near=pl.col("text").nearset.is_near(nearset.Request().filter(10)),
+        vector=pl.col("text").nearset.is_near(vectors),
+    )
+    assert answers.rows() == [(None, None, None)] * 2
+    with pytest.raises((ValueError, pl.exceptions.ComputeError), match="item 0 is missing"):
+        column.select(pl.col("text").nearset.is_kept())
+
+
 def test_filters_are_looked_into(frame, texts):
     seen = nearset.Request().filter(1000)
     seen.insert_all(texts[:300])

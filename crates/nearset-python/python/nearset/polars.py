@@ -111,13 +111,16 @@ class NearsetExpr:
         def found(items: pl.Series) -> tuple[NDArray[Any], NDArray[np.bool_]]:
             there = items.is_not_null().to_numpy()
             answers = np.zeros(len(items), bool)
-            answers[there] = filter.contains_all(items.drop_nulls(), threads=threads)
+            if there.any():
+                answers[there] = filter.contains_all(items.drop_nulls(), threads=threads)
             return answers, there
 
         return self._of(found, pl.Boolean)
 
     def _of(self, answer: Callable[[pl.Series], tuple[NDArray[Any], Optional[NDArray[np.bool_]]]], dtype: Any) -> pl.Expr:
         def evaluate(items: pl.Series) -> pl.Series:
+            if items.dtype == pl.Null:
+                items = items.cast(pl.String)
             answers, there = answer(items)
             present = items.is_not_null() if there is None else items.is_not_null() & pl.Series(there, dtype=pl.Boolean)
             column = pl.Series(items.name, answers, dtype=dtype)
