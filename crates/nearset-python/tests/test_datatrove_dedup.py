@@ -5,6 +5,7 @@ import json
 from itertools import chain
 
 import nearset
+import numpy as np
 import pytest
 from conftest import corpus
 from datatrove.executor import LocalPipelineExecutor
@@ -158,6 +159,14 @@ def test_ids_are_named_as_they_are(texts, tmp_path):
     stages(tmp_path, tmp_path / "in", 1).run()
     _, matches = nearset.dedup(texts, return_matches=True)
     assert [record["metadata"]["duplicate_of"] for record in written(tmp_path / "dropped")] == matches.near.tolist()
+
+
+def test_documents_that_cannot_be_counted_are_refused_and_numbers_of_numpy_are_numbers(monkeypatch):
+    assert [json.loads(_store.packed(id, "")[8:]) for id in (np.int64(5), np.float32(0.5), np.str_("a"), 7, "b", None)] == [5, 0.5, "a", 7, "b", None]
+    monkeypatch.setattr(_store, "MOST_BYTES", 100)
+    assert len(_store.packed("d1", "x" * 88)) == 100
+    with pytest.raises(ValueError, match='the document "d1" takes 101 bytes, and 100 at most'):
+        _store.packed("d1", "x" * 89)
 
 
 def test_kept_documents_tell_how_many_went_for_them(texts, tmp_path):

@@ -42,6 +42,9 @@ PARTS = 256
 #: Bits of a number that are the place in a task's texts.
 PLACE_BITS = 44
 
+#: Bytes of a document with its id, at most.
+MOST_BYTES = (1 << 32) - 1
+
 #: Bytes of texts that are held at a time, about.
 TEXT_BYTES = 1 << 26
 
@@ -70,7 +73,10 @@ def number(rank: int, place: int) -> int:
 
 def packed(id: Any, text: str) -> bytes:
     """A document as it lies among a task's texts. Readers take ids as they are, numbers among them."""
-    name, body = json.dumps(id, default=str).encode(), text.encode()
+    name, body = json.dumps(id, default=_plain).encode(), text.encode()
+    size = _HEAD.size + len(name) + len(body)
+    if size > MOST_BYTES:
+        raise ValueError(f"the document {name.decode()} takes {size} bytes, and {MOST_BYTES} at most can be compared: leave it out, or cut it")
     return _HEAD.pack(len(name), len(body)) + name + body
 
 
@@ -99,6 +105,12 @@ def _told(end: bytes) -> bytes:
 
 def _line(said: Any) -> bytes:
     return json.dumps(said, sort_keys=True).encode() + b"\n"
+
+
+def _plain(value: Any) -> Any:
+    """Numbers of numpy as Python's, and whatever else JSON does not have as its text."""
+    value = value.item() if isinstance(value, np.generic) else value
+    return value if isinstance(value, (bool, int, float)) else str(value)
 
 
 class TextsWriter:
