@@ -321,6 +321,19 @@ def test_an_index_in_a_server_answers_as_theirs_does(server, arguments):
     assert set(copy.query(minhashes[3])) == answers[3] and pickle.loads(pickle.dumps(copy)).buffer_size == 50
 
 
+def test_an_ensemble_that_is_reopened_in_a_server_says_that_it_cannot_answer(server):
+    server.client().flushall()
+    config = in_server(server, basename=b"ensemble")
+    minhashes = ours.MinHash.bulk(sets(20))
+    made = ours.MinHashLSHEnsemble(0.5, num_part=2, m=4, storage_config=config)
+    assert list(made.query(minhashes[0], 10)) == []
+    made.index((i, minhash, 10 + i) for i, minhash in enumerate(minhashes))
+    assert 0 in list(made.query(minhashes[0], 10)) and 0 in list(pickle.loads(pickle.dumps(made)).query(minhashes[0], 10))
+    again = ours.MinHashLSHEnsemble(0.5, num_part=2, m=4, storage_config=config)
+    with pytest.raises(ValueError, match="not the sizes that divide them: query the ensemble that has indexed them"):
+        list(again.query(minhashes[0], 10))
+
+
 def test_keys_that_are_removed_leave_nothing_in_a_server(server, monkeypatch):
     client = server.client()
     client.flushall()

@@ -84,7 +84,8 @@ class MinHashLSHEnsemble:
         num_part: Parts that sets are divided into by their sizes: more are more accurate, and slower.
         m: How many times the memory of a `MinHashLSH` it takes, at most; more is more accurate.
         weights: How much false positives and false negatives matter; they sum up to 1.
-        storage_config: As for `MinHashLSH`.
+        storage_config: As for `MinHashLSH`; but what lies in a server is found only by the ensemble that has put it there, and by pickled
+            copies of it.
         prepickle: As for `MinHashLSH`.
 
     >>> from nearset.datasketch import MinHash, MinHashLSHEnsemble
@@ -170,6 +171,11 @@ class MinHashLSHEnsemble:
             minhash: The query's sketch.
             size: Its size.
         """
+        if self.uppers[0] is None and not self.is_empty():
+            raise ValueError(
+                "the server keeps the sets, and not the sizes that divide them: query the ensemble that has indexed them, or a pickled copy of "
+                "it, or index them again under another basename"
+            )
         for upper, indexes in zip(self.uppers, self.indexes):
             if upper is None:
                 continue
