@@ -334,6 +334,19 @@ def test_an_ensemble_that_is_reopened_in_a_server_says_that_it_cannot_answer(ser
         list(again.query(minhashes[0], 10))
 
 
+def test_a_long_session_holds_no_more_than_its_buffer(server):
+    server.client().flushall()
+    lsh, minhashes = ours.MinHashLSH(0.5, storage_config=in_server(server)), ours.MinHash.bulk(sets(60))
+    for key, minhash in enumerate(minhashes):
+        lsh.insert(key, minhash)
+    most = 0
+    with lsh.deletion_session(buffer_size=5) as session:
+        for key in range(60):
+            session.remove(key)
+            most = max(most, *(len(table._touched) for table in lsh.hashtables))
+    assert most <= 5 and server.client().dbsize() == 0
+
+
 def test_keys_that_are_removed_leave_nothing_in_a_server(server, monkeypatch):
     client = server.client()
     client.flushall()

@@ -191,8 +191,8 @@ class _RedisStorage(Storage):
         super().__init__()
         self.config = config
         self._name = random_name(11) if name is None else name
-        #: Keys that may have no value left once the buffer is empty.
-        self._touched: list[Any] = []
+        #: Keys that may have no value left once the buffer is empty, each once.
+        self._touched: dict[Any, None] = {}
         self._connect()
 
     def _connect(self) -> None:
@@ -268,12 +268,18 @@ class _RedisStorage(Storage):
 
     def discard(self, key: Any, val: Any, buffer: bool = False) -> None:
         self.remove_val(key, val, buffer=buffer)
-        self._touched.append(key)
+        self._touched[key] = None
         if not buffer:
+            self._forget_empty()
+        elif len(self._touched) >= self.buffer_size:
+            # What is in the buffer comes first.
+            self._buffer.execute()
             self._forget_empty()
 
     def _forget_empty(self) -> None:
-        touched, self._touched = self._touched, []
+        touched, self._touched = list(self._touched), {}
+        if not touched:
+            return
         commands = self._redis.pipeline(transaction=False)
         for key in touched:
             commands.exists(self.redis_key(key))
