@@ -421,6 +421,19 @@ def test_parts_of_sizes_are_the_best_there_are():
             assert mine == pytest.approx(min(map(cost, ways))) and mine <= cost(their_partitions(sizes, counts, count)) + 1e-9
 
 
+def test_bloom_filters_of_other_bands_are_refused(tmp_path):
+    one = ours.MinHashLSHBloom(0.8, n=100, fp=0.01, save_dir=str(tmp_path))
+    one.sync()
+    ours.MinHashLSHBloom(0.8, n=100, fp=0.01, save_dir=str(tmp_path))
+    with pytest.raises(ValueError, match=f"holds an index of bands {one.b}, not .*, rows {one.r}, not .*: open it with the threshold"):
+        ours.MinHashLSHBloom(0.5, n=100, fp=0.01, save_dir=str(tmp_path))
+    with pytest.raises(ValueError, match=f"rows {one.r}, not {one.r - 1}:"):
+        ours.MinHashLSHBloom(params=(one.b, one.r - 1), n=100, fp=0.01, save_dir=str(tmp_path))
+    (tmp_path / "bands.json").unlink()
+    with pytest.raises(ValueError, match="holds an index of bands"):
+        ours.MinHashLSHBloom(0.5, n=100, fp=0.01, save_dir=str(tmp_path))
+
+
 def test_bloom_filters_find_what_an_index_finds(tmp_path):
     minhashes = ours.MinHash.bulk(sets(200))
     exact = ours.MinHashLSH(0.6)

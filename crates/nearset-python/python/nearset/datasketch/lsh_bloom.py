@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import warnings
 from typing import Any, Optional
@@ -112,14 +113,30 @@ class MinHashLSHBloom:
             )
         if self.b < 2:
             raise ValueError("The number of bands are too small (b < 2)")
+        self._shape: Optional[str] = None
         if save_dir is None:
             warnings.warn("Creating LSHBloom index without save directory, this index will not be persisted.", RuntimeWarning, stacklevel=2)
         else:
             os.makedirs(save_dir, exist_ok=True)
+            self._expect_same(save_dir)
         names = [None if save_dir is None else os.path.join(save_dir, f"band-{i}.bf") for i in range(self.b)]
         self.hashtables = [BloomTable(n, fp, self.r, name) for name in names]
         self.hashranges = [(i * self.r, (i + 1) * self.r) for i in range(self.b)]
         self._minhash_scheme: Optional[str] = None
+
+    def _expect_same(self, save_dir: str) -> None:
+        """Refuses a folder of other bands, under which nothing that is in it would be found."""
+        self._shape = os.path.join(save_dir, "bands.json")
+        here = {"bands": self.b, "rows": self.r, "num_perm": self.h}
+        if os.path.exists(self._shape):
+            with open(self._shape, encoding="utf-8") as file:
+                found = json.load(file)
+        else:
+            saved = sum(name.startswith("band-") and name.endswith(".bf") for name in os.listdir(save_dir))
+            found = {**here, "bands": saved or self.b}
+        if found != here:
+            differing = ", ".join(f"{name} {found.get(name)}, not {value}" for name, value in here.items() if found.get(name) != value)
+            raise ValueError(f"{save_dir} holds an index of {differing}: open it with the threshold and weights, or the params, that it was made with")
 
     def _bands(self, minhash: Any) -> list[Any]:
         if len(minhash) != self.h:
@@ -143,3 +160,6 @@ class MinHashLSHBloom:
         """Saves the index to its folder."""
         for table in self.hashtables:
             table.sync()
+        if self._shape is not None:
+            with open(self._shape, "w", encoding="utf-8") as file:
+                json.dump({"bands": self.b, "rows": self.r, "num_perm": self.h}, file)
