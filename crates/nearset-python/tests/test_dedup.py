@@ -148,6 +148,14 @@ def strangers(count):
     return [" ".join(f"w{i}x{j}" for j in range(30)) for i in range(count)]
 
 
+def test_a_request_that_no_filter_keeps_still_compares():
+    wanted = nearset.Request(near=0.05, max_false_negative=0.1)
+    assert nearset.dedup(["to be or not to be that is"] * 2, wanted).tolist() == [0]
+    for ask in (lambda: wanted.far, lambda: wanted.max_false_negative, lambda: wanted.max_false_positive, lambda: wanted.caught(0.5), lambda: wanted.filter(10)):
+        with pytest.raises(ValueError, match="near=0.05 is too low for a filter"):
+            ask()
+
+
 def test_a_filter_beyond_its_capacity_grows_and_stays_right():
     texts, filter = strangers(20_000), nearset.Request().filter(1000)
     assert (filter.capacity, filter.load, filter.when_full, filter.generations) == (1000, 0, "grow", 1)

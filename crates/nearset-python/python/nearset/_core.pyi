@@ -575,6 +575,9 @@ class Request:
 
     What is left out is what the program takes, too.
 
+    Where ``near`` is too low for any filter, texts can still be compared; ``caught``, ``filter`` and ``spec`` raise a :class:`ValueError` that says
+    so, and so do ``far``, ``max_false_negative`` and ``max_false_positive``, which are those of the filter.
+
     >>> import nearset
     >>> wanted = nearset.Request(near=0.8)
     >>> round(wanted.caught(0.9), 3) > 0.99, wanted.caught(0.6) < 0.01
