@@ -177,7 +177,10 @@ class Store:
         return _RoundJoin(Request(said["near"], **rest), model), said["near"], tasks
 
     def _refuse(self, path: str, what: str, stage: str) -> NoReturn:
-        raise RuntimeError(f"{self.folder.path}: {path} {what}: run all tasks of {stage} and the stages after it again, or take an empty folder")
+        raise RuntimeError(
+            f"{self.folder.path}: {path} {what}: run all tasks of {stage} and the stages after it again, or all stages with an empty folder, and "
+            "give their executors another logging_dir, by which datatrove skips tasks that it has completed before"
+        )
 
     def _expect(self, path: str, line: bytes, run: Run, stage: str) -> None:
         """Checks the first line of a file."""
