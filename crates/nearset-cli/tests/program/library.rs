@@ -317,6 +317,33 @@ fn damage_is_named() {
     );
 }
 
+/// A copy of a damaged file would have a checksum that fits.
+#[test]
+fn damage_is_still_told_after_segments_were_merged() {
+    let shop = Workshop::new();
+    let batch = |first: usize| -> String {
+        let text =
+            |i: usize| (0..12).map(|word| format!("w{}", (first + i) * 100 + word)).collect::<Vec<_>>().join(" ");
+        (0..20).map(|i| format!("{{\"id\": \"{}\", \"text\": \"{}\"}}\n", first + i, text(i))).collect()
+    };
+    shop.write("0.jsonl", batch(0));
+    shop.ok("dedup 0.jsonl -o 0.out.jsonl --save seen.library");
+    let mut paths = std::fs::read_dir(shop.path("seen.library")).unwrap().map(|entry| entry.unwrap().path());
+    let sets = paths.find(|path| path.extension().is_some_and(|kind| kind == "sets")).unwrap();
+    let mut bytes = std::fs::read(&sets).unwrap();
+    bytes[1000] ^= 1;
+    std::fs::write(&sets, bytes).unwrap();
+    for number in 1..9 {
+        shop.write(&format!("{number}.jsonl"), batch(100 * number));
+        shop.ok(&format!("dedup {number}.jsonl -o {number}.out.jsonl --against seen.library --save seen.library"));
+        let ran = shop.run("info seen.library");
+        assert!(ran.code() == 1 && ran.stderr().contains("checksum"), "batch {number}: {}", ran.stderr());
+    }
+    // A finished batch is not begun again.
+    let ran = shop.run("dedup 8.jsonl -o 8.out.jsonl --against seen.library --save seen.library");
+    assert!(ran.code() == 1 && ran.stderr().contains("the library holds its records"), "{}", ran.stderr());
+}
+
 /// Libraries of every version answer alike, and are of the newest one once they are extended.
 #[test]
 fn libraries_of_all_versions_open_and_are_extended() {

@@ -205,3 +205,19 @@ fn memory_that_will_not_do_is_told_before() {
     let ran = shop.run("dedup in.jsonl -o out.jsonl --unit line --max-share 2");
     assert!(ran.code() == 2 && ran.stderr().contains("--max-share 2: it must be from 0 to 1"), "{}", ran.stderr());
 }
+
+#[test]
+fn texts_of_several_fields_are_marked_and_not_cut() {
+    let shop = Workshop::new();
+    shop.write("in.csv", "id,a,b\n1,,the same words\n2,,the same words\n");
+    let ran = shop.run("dedup in.csv --unit line --text-field a,b -o out.csv");
+    assert!(ran.code() == 2 && ran.stderr().contains("several fields (a,b)"), "{}", ran.stderr());
+    assert!(!shop.exists("out.csv"));
+    shop.ok("dedup in.csv --unit line --text-field a,b -o out.csv --annotate");
+    shop.write(
+        "items.csv",
+        "id,question\n1,\"what is the capital of the old kingdom in the north of the land of ninety lakes\"\n",
+    );
+    let ran = shop.run("decontaminate in.csv --benchmark items.csv --text-field a,b -o clean.csv --mask");
+    assert!(ran.code() == 2 && ran.stderr().contains("several fields (a,b)"), "{}", ran.stderr());
+}

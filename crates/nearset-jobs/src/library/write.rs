@@ -312,7 +312,8 @@ fn merge_tiers(folder: &Path, run: &str, manifest: &mut Manifest, most_copied: u
         let records = merged.iter().map(|segment| segment.records).sum();
         let is_small = merged.iter().map(Segment::sets_bytes).sum::<u64>() <= most_copied;
         let mut sets: Vec<Noted> = merged.into_iter().flat_map(|segment| segment.sets).collect();
-        if is_small {
+        // A damaged file is listed as it is: its copy would have a checksum that fits.
+        if is_small && sets.iter().all(|file| file.check(folder).is_ok()) {
             let name = format!("{}-{run}.sets", manifest.next);
             let path = folder.join(&name);
             let append = || -> io::Result<Noted> {

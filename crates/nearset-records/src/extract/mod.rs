@@ -95,6 +95,11 @@ impl Fields {
         self.item.split(',').filter(move |_| is_joined)
     }
 
+    /// Returns whether several fields are joined, if none has the item's name.
+    pub fn is_joined(&self) -> bool {
+        self.joined().next().is_some()
+    }
+
     /// Returns the same with another id field.
     pub fn with_id(mut self, id: Option<String>) -> Self {
         self.id = id;

@@ -100,9 +100,10 @@ impl Limit {
     }
 }
 
-/// How alike two texts are that are so many edits apart, the longer of which has so many characters.
+/// How alike two texts are that are so many edits apart, the longer of which has so many characters. One quotient of whole numbers, so that
+/// 93 of 100 is what somebody means who types 0.93.
 pub fn similarity(edits: usize, longer: usize) -> f64 {
-    1.0 - edits as f64 / longer as f64
+    (longer as f64 - edits as f64) / longer as f64
 }
 
 /// Texts by their characters, in the order in which they came.

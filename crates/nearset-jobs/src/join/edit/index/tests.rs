@@ -140,6 +140,17 @@ fn few_are_compared_where_few_are_near() {
 }
 
 #[test]
+fn a_similarity_that_was_typed_is_near() {
+    for thousandths in 1..=1000_usize {
+        let near: f64 = format!("{}.{:03}", thousandths / 1000, thousandths % 1000).parse().unwrap();
+        for longer in 1..=200 {
+            let edits = longer * (1000 - thousandths) / 1000;
+            assert_eq!(Limit::Similarity(near).edits(longer), edits, "{longer} characters at {near}");
+        }
+    }
+}
+
+#[test]
 fn the_similarity_itself_is_near() {
     for near in [0.9, 0.8, 0.7, 1.0 / 3.0, 0.999, 1.0] {
         let limit = Limit::Similarity(near);
