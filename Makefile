@@ -50,11 +50,12 @@ packages:
 wheels:
 	.ci/wheels.sh $(ARGS)
 
-# Images of the program and of a server with the module.
+# Images of the program and of a server with the module; DOCKER=podman or DOCKER=buildah where there is no Docker.
+DOCKER ?= docker
 .PHONY: images
 images:
-	docker build --tag nearset .
-	docker build --tag nearset-valkey --file crates/nearset-valkey/Dockerfile .
+	$(DOCKER) build --tag nearset --file Dockerfile .
+	$(DOCKER) build --tag nearset-valkey --file crates/nearset-valkey/Dockerfile .
 
 # The documentation as a site, in target/site.
 .PHONY: site
