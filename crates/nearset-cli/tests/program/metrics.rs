@@ -214,7 +214,7 @@ const CASES: &[Case] = &[
         far: None,
         options: "",
         length: "",
-        between: |a, b| edits(a, b).map(|(edits, longer)| 1.0 - edits as f64 / longer as f64),
+        between: |a, b| edits(a, b).map(|(edits, longer)| (longer - edits) as f64 / longer as f64),
         larger_is_nearer: true,
         item: name,
         changed: mistyped,
