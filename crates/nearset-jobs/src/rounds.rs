@@ -204,8 +204,7 @@ impl Buckets {
             for members in [&mut *leaders, &mut *others] {
                 members.entries.clear();
                 // What a bucket holds is limited already.
-                members.index =
-                    matches!(bucket, Bucket::Link(_)).then(|| StarClusters::new(&join.spec).with_limit(usize::MAX));
+                members.index = matches!(bucket, Bucket::Link(_)).then(|| StarClusters::new(&join.spec, usize::MAX));
             }
         }
         let set = join.cutter.cut(text);

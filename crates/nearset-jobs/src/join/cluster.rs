@@ -20,7 +20,7 @@ use super::components::UnionFind;
 use super::containment;
 use super::edit;
 use super::pairs::Finder;
-use super::stars::{Next, OwnSet, Placement, Stars};
+use super::stars::{MOST_LISTED, Next, OwnSet, Placement, Stars};
 use super::stream::{self, Counts, Cutter};
 use super::texts::Texts;
 use super::{Comparison, JoinOptions, JoinPlan, Planned};
@@ -167,7 +167,7 @@ fn stars(
     mut table: TableFile,
     summary: &mut ClusterSummary,
 ) -> Result<(), RunError> {
-    let mut stars = Stars::new(sources, &options.join.fields, false, cutter, None, scratch_folder(None));
+    let mut stars = Stars::new(sources, &options.join.fields, false, MOST_LISTED, cutter, None, scratch_folder(None));
     let mut keys = ShingleKeys::default();
     let mut ids = Ids::default();
     let mut empty = 0;

@@ -79,7 +79,7 @@ impl TextComparison {
             shingler: super::stream::shingler(&spec)?,
             model: None,
             waiting: Vec::new(),
-            clusters: StarClusters::new(&spec).with_limit(MOST_LISTED),
+            clusters: StarClusters::new(&spec, MOST_LISTED),
             entries: Vec::new(),
             keys: ShingleKeys::default(),
             verdicts: Vec::new(),

@@ -94,7 +94,7 @@ pub(super) struct Stars {
     rooms: Vec<Room>,
 }
 
-/// How many records are listed under one key, unless all are wanted.
+/// How many records are listed under one key, and found by it, unless all are wanted.
 pub(super) const MOST_LISTED: usize = 1024;
 
 impl Stars {
@@ -102,11 +102,12 @@ impl Stars {
         sources: &Arc<[Source]>,
         fields: &Fields,
         follow_chains: bool,
+        most_listed: usize,
         cutter: &Cutter<'_>,
         folder: Option<&StateFolder>,
         scratch: PathBuf,
     ) -> Self {
-        let clusters = StarClusters::new(&cutter.spec).following_chains(follow_chains).with_limit(MOST_LISTED);
+        let clusters = StarClusters::new(&cutter.spec, most_listed).following_chains(follow_chains);
         let texts = Texts::new(sources, fields, cutter, folder, scratch);
         let (members, libraries) = (Vec::new(), Vec::new());
         let (near, marked, most_bytes) = (cutter.spec.near, Marked::default(), u64::MAX);
@@ -115,7 +116,7 @@ impl Stars {
             texts,
             near,
             follow_chains,
-            most_listed: MOST_LISTED,
+            most_listed,
             marked,
             members,
             libraries,
@@ -133,15 +134,6 @@ impl Stars {
     /// The same, where records are near from this similarity on.
     pub fn near_from(mut self, near: Similarity) -> Self {
         self.near = near;
-        self
-    }
-
-    /// The same, with everything compared that shares a key.
-    pub fn exhaustive(mut self, exhaustive: bool) -> Self {
-        if exhaustive {
-            self.most_listed = usize::MAX;
-            self.clusters = self.clusters.with_limit(self.most_listed);
-        }
         self
     }
 

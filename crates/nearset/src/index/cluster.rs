@@ -66,16 +66,19 @@ impl StarClusters {
     /// not; if so many are not near, the next one hardly is.
     const MOST_VERIFIED: usize = 256;
 
-    /// How many items are listed under one shingle at most, unless something else is said.
-    const LIMIT: usize = 1024;
-
-    /// Creates clusters without items.
-    pub fn new(spec: &JoinSpec) -> Self {
+    /// Creates clusters without items, of which at most so many are listed under one shingle. `usize::MAX` lifts every limit: an item is
+    /// compared with all that share a key with it, however many.
+    pub fn new(spec: &JoinSpec, limit: usize) -> Self {
+        let index = ShingleIndex::new(spec);
+        let (index, most_verified) = match limit {
+            usize::MAX => (index.without_limits(), usize::MAX),
+            _ => (index.with_limit(limit), Self::MOST_VERIFIED),
+        };
         Self {
-            index: ShingleIndex::new(spec).with_limit(Self::LIMIT),
+            index,
             near: spec.near,
             follow_chains: false,
-            most_verified: Self::MOST_VERIFIED,
+            most_verified,
             cut_short: 0,
             candidates: Candidates::default(),
         }
@@ -84,18 +87,6 @@ impl StarClusters {
     /// Sets whether what is near a member is a member too: in a chain A ~ B ~ C, C is near B.
     pub fn following_chains(mut self, follow: bool) -> Self {
         self.follow_chains = follow;
-        self
-    }
-
-    /// Sets how many items are listed under one shingle at most. `usize::MAX` lifts every limit: an item is compared with all that share a
-    /// key with it, however many.
-    pub fn with_limit(mut self, limit: usize) -> Self {
-        if limit == usize::MAX {
-            self.index = self.index.without_limits();
-            self.most_verified = usize::MAX;
-        } else {
-            self.index = self.index.with_limit(limit);
-        }
         self
     }
 
@@ -292,12 +283,12 @@ mod tests {
     fn a_chain_keeps_what_is_near_no_centre() {
         // Neighbours share 90 of 110, ends 80 of 120.
         let sets = [range(0, 100), range(10, 110), range(20, 120)];
-        let placed = place(StarClusters::new(&spec()), &sets);
+        let placed = place(StarClusters::new(&spec(), 1024), &sets);
         let similarity = Similarity::jaccard(90.0 / 110.0).unwrap();
         let member = |of, entry, compared| Placed::Member { of, similarity, entry, compared };
         let centre = |entry, compared| Placed::Centre { entry: Some(entry), compared };
         assert_eq!(placed, [centre(0, 0), member(0, None, 1), centre(1, 1)]);
-        let placed = place(StarClusters::new(&spec()).following_chains(true), &sets);
+        let placed = place(StarClusters::new(&spec(), 1024).following_chains(true), &sets);
         assert_eq!(placed, [centre(0, 0), member(0, Some(1), 1), member(1, Some(2), 2)]);
     }
 
@@ -305,7 +296,7 @@ mod tests {
     fn the_nearest_centre_is_joined_and_empty_sets_join_none() {
         // The second is .78 from the first, so both are centres; the third is nearer to the second.
         let sets = [range(0, 100), range(12, 112), range(9, 109), SortedSet::default(), SortedSet::default()];
-        let placed = place(StarClusters::new(&spec()), &sets);
+        let placed = place(StarClusters::new(&spec(), 1024), &sets);
         let similarity = Similarity::jaccard(97.0 / 103.0).unwrap();
         assert_eq!(placed[2], Placed::Member { of: 1, similarity, entry: None, compared: 2 });
         assert_eq!(placed[3..], [Placed::Centre { entry: None, compared: 0 }; 2]);
@@ -341,7 +332,7 @@ mod tests {
         // Without a model, what many share fills lists; with one, it is looked up by groups.
         for (follow, model) in [(false, CommonShingles::default()), (true, learnt.clone()), (false, learnt)] {
             let clusters = || {
-                let mut clusters = StarClusters::new(&spec()).following_chains(follow);
+                let mut clusters = StarClusters::new(&spec(), 1024).following_chains(follow);
                 clusters.index = clusters.index.with_limit(40);
                 clusters.most_verified = 12;
                 clusters

@@ -32,7 +32,7 @@ use serde::{Deserialize, Serialize};
 use super::alarm::Alarm;
 use super::decisions::Decisions;
 use super::rank::Keep;
-use super::stars::Stars;
+use super::stars::{MOST_LISTED, Stars};
 use super::stream::{self, Counts, Cutter};
 use super::{Comparison, JoinPlan, Needs, Planned, TextMeasure};
 use crate::capacity::{Known, Survey, survey};
@@ -458,8 +458,9 @@ impl VerifiedDedup {
         };
         let needs = self.plan.needs.as_ref();
         let scratch = needs.map_or_else(std::env::temp_dir, |needs| needs.scratch.clone());
-        let mut stars = Stars::new(&start.sources, fields, options.follow_chains, &cutter, start.folder(), scratch)
-            .exhaustive(options.exhaustive)
+        let most_listed = if options.exhaustive { usize::MAX } else { MOST_LISTED };
+        let (follow_chains, folder) = (options.follow_chains, start.folder());
+        let mut stars = Stars::new(&start.sources, fields, follow_chains, most_listed, &cutter, folder, scratch)
             .near_from(wanted.plan_join()?.near)
             .with_decisions(&options.decisions);
         stars.most_bytes = needs.and_then(|needs| needs.available).unwrap_or(u64::MAX);
