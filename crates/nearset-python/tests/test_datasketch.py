@@ -275,7 +275,7 @@ def test_storage_elsewhere_is_refused_with_a_way_out():
 def server(tmp_path_factory):
     """A server of Redis or Valkey as it comes, without the module."""
     if not binaries():
-        pytest.skip("there is no redis-server and no valkey-server here")
+        pytest.skip("there is no redis-server and no valkey-server here: run crates/nearset-valkey/test.sh, which installs one")
     with Server(next(iter(binaries().values())), tmp_path_factory.mktemp("redis"), None) as server:
         yield server
 

@@ -64,13 +64,7 @@ class NearsetExpr:
     ) -> pl.Expr:
         """The position of the text that stays and is nearest; null for one that stays itself."""
 
-        def of(texts: pl.Series) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-            _, matches = nearset.dedup(texts, near, keep=keep, missing=missing, threads=threads, return_matches=True)
-            answers, there = np.zeros(len(texts), np.int64), np.zeros(len(texts), bool)
-            answers[matches.removed], there[matches.removed] = matches.near, True
-            return answers, there
-
-        return self._of(of, pl.Int64)
+        return self._of_removed("near", pl.Int64, near=near, keep=keep, missing=missing, threads=threads)
 
     def similarity(
         self,
@@ -82,13 +76,7 @@ class NearsetExpr:
     ) -> pl.Expr:
         """How similar a text is to the one that `duplicate_of` names; null for one that stays."""
 
-        def similar(texts: pl.Series) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-            _, matches = nearset.dedup(texts, near, keep=keep, missing=missing, threads=threads, return_matches=True)
-            answers, there = np.zeros(len(texts)), np.zeros(len(texts), bool)
-            answers[matches.removed], there[matches.removed] = matches.similarity, True
-            return answers, there
-
-        return self._of(similar, pl.Float64)
+        return self._of_removed("similarity", pl.Float64, near=near, keep=keep, missing=missing, threads=threads)
 
     def cluster(
         self,
@@ -116,6 +104,18 @@ class NearsetExpr:
             return answers, there
 
         return self._of(found, pl.Boolean)
+
+    def _of_removed(self, field: Literal["near", "similarity"], dtype: Any, **options: Any) -> pl.Expr:
+        """A field of the matches of `nearset.dedup`, null for texts that stay."""
+
+        def told(texts: pl.Series) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+            _, matches = nearset.dedup(texts, return_matches=True, **options)
+            values = np.asarray(getattr(matches, field))
+            answers, there = np.zeros(len(texts), values.dtype), np.zeros(len(texts), bool)
+            answers[matches.removed], there[matches.removed] = values, True
+            return answers, there
+
+        return self._of(told, dtype)
 
     def _of(self, answer: Callable[[pl.Series], tuple[NDArray[Any], Optional[NDArray[np.bool_]]]], dtype: Any) -> pl.Expr:
         def evaluate(items: pl.Series) -> pl.Series:

@@ -39,6 +39,29 @@ def _optimal_param(
     return best
 
 
+def bands_and_rows(
+    threshold: float, num_perm: int, weights: tuple[float, float], params: Optional[tuple[int, int]]
+) -> tuple[int, int]:
+    """Those that were asked for, or else the best for a threshold; raises `ValueError` where they make no sense."""
+    if not 0.0 <= threshold <= 1.0:
+        raise ValueError("threshold must be in [0.0, 1.0]")
+    if num_perm < 2:
+        raise ValueError("Too few permutation functions")
+    if any(not 0.0 <= weight <= 1.0 for weight in weights):
+        raise ValueError("Weight must be in [0.0, 1.0]")
+    if sum(weights) != 1.0:
+        raise ValueError("Weights must sum to 1.0")
+    b, r = params or _optimal_param(threshold, num_perm, *weights)
+    if b * r > num_perm:
+        raise ValueError(
+            f"The product of b and r in params is {b} * {r} = {b * r} -- it must be less than num_perm {num_perm}. "
+            "Did you forget to specify num_perm?"
+        )
+    if b < 2:
+        raise ValueError("The number of bands are too small (b < 2)")
+    return b, r
+
+
 class MinHashLSH:
     """An index that finds the sets which are likely as similar as a threshold says.
 
@@ -68,23 +91,8 @@ class MinHashLSH:
         prepickle: Optional[bool] = None,
         hashfunc: Optional[Callable[[bytes], bytes]] = None,
     ) -> None:
-        if not 0.0 <= threshold <= 1.0:
-            raise ValueError("threshold must be in [0.0, 1.0]")
-        if num_perm < 2:
-            raise ValueError("Too few permutation functions")
-        if any(not 0.0 <= weight <= 1.0 for weight in weights):
-            raise ValueError("Weight must be in [0.0, 1.0]")
-        if sum(weights) != 1.0:
-            raise ValueError("Weights must sum to 1.0")
+        self.b, self.r = bands_and_rows(threshold, num_perm, weights, params)
         config = storage_config or {"type": "dict"}
-        self.b, self.r = params or _optimal_param(threshold, num_perm, *weights)
-        if self.b * self.r > num_perm:
-            raise ValueError(
-                f"The product of b and r in params is {self.b} * {self.r} = {self.b * self.r} -- it must be less than "
-                f"num_perm {num_perm}. Did you forget to specify num_perm?"
-            )
-        if self.b < 2:
-            raise ValueError("The number of bands are too small (b < 2)")
         self.h = num_perm
         is_here = config.get("type") == "dict"
         self.prepickle = not is_here if prepickle is None else prepickle

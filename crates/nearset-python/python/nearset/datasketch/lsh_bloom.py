@@ -10,7 +10,7 @@ from typing import Any, Optional
 import numpy as np
 
 from nearset._core import BloomFilter
-from nearset.datasketch.lsh import _optimal_param
+from nearset.datasketch.lsh import bands_and_rows
 from nearset.datasketch.schemes import one_scheme
 
 
@@ -92,27 +92,12 @@ class MinHashLSHBloom:
         weights: tuple[float, float] = (0.5, 0.5),
         params: Optional[tuple[int, int]] = None,
     ) -> None:
-        if not 0.0 <= threshold <= 1.0:
-            raise ValueError("threshold must be in [0.0, 1.0]")
-        if num_perm < 2:
-            raise ValueError("Too few permutation functions")
         if n is None or n <= 0:
             raise ValueError("n must be given, and larger than 0")
         if fp is None or not 0.0 < fp < 1.0:
             raise ValueError("fp must be in (0.0, 1.0)")
-        if any(not 0.0 <= weight <= 1.0 for weight in weights):
-            raise ValueError("Weight must be in [0.0, 1.0]")
-        if sum(weights) != 1.0:
-            raise ValueError("Weights must sum to 1.0")
         self.h = num_perm
-        self.b, self.r = params or _optimal_param(threshold, num_perm, *weights)
-        if self.b * self.r > num_perm:
-            raise ValueError(
-                f"The product of b and r in params is {self.b} * {self.r} = {self.b * self.r} -- it must be less than "
-                f"num_perm {num_perm}. Did you forget to specify num_perm?"
-            )
-        if self.b < 2:
-            raise ValueError("The number of bands are too small (b < 2)")
+        self.b, self.r = bands_and_rows(threshold, num_perm, weights, params)
         self._shape: Optional[str] = None
         if save_dir is None:
             warnings.warn("Creating LSHBloom index without save directory, this index will not be persisted.", RuntimeWarning, stacklevel=2)
