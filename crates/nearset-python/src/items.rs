@@ -218,7 +218,7 @@ pub enum Many<'py> {
 }
 
 impl<'py> Many<'py> {
-    /// Reads what there is: an Arrow column, a numpy matrix with one item a row, or any iterable of items.
+    /// Reads what there is: an Arrow column, a numpy matrix with one item per row, or any iterable of items.
     pub fn new(metric: Metric, object: &Bound<'py, PyAny>) -> PyResult<Self> {
         if object.is_instance_of::<PyString>() || object.is_instance_of::<PyBytes>() {
             return Err(wrong_type(object, "a list, a column or a matrix of items"));
@@ -234,7 +234,7 @@ impl<'py> Many<'py> {
                 (2, kind) if kind != b'b' => return Self::matrix(metric, array),
                 (1, b'b' | b'i' | b'u' | b'f') if !is_set => {
                     return Err(PyValueError::new_err(
-                        "an array of one dimension is one item where many are needed: give a matrix with one item a row",
+                        "an array of one dimension is one item where many are needed: give a matrix with one item per row",
                     ));
                 }
                 _ => {}
@@ -296,7 +296,7 @@ impl<'py> Many<'py> {
     }
 }
 
-/// A matrix with one item a row.
+/// A matrix with one item per row.
 #[derive(Clone, Copy)]
 pub struct Rows<'a, T> {
     all: &'a [T],

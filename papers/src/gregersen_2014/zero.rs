@@ -196,7 +196,7 @@ fn window(run: &mut Run) -> anyhow::Result<()> {
             "Left of the window chance hits reach the threshold, right of it so many tables can be lost that none is left.".into(),
         ],
         panels: vec![Panel {
-            x: Axis::even("sampled bits a table, l′").within(4.0, 36.0),
+            x: Axis::even("sampled bits per table, l′").within(4.0, 36.0),
             y: Axis::powers("false positives").within(1e-6, 1.0),
             series,
             rules: vec![

@@ -1,4 +1,4 @@
-//! The classic Bloom filter, exact membership, blocked to one cache line a key (Bloom 1970; Putze, Sanders & Singler
+//! The classic Bloom filter, exact membership, blocked to one cache line per key (Bloom 1970; Putze, Sanders & Singler
 //! 2007).
 //!
 //! Claim: what was inserted is found; what was not is found with at most the planned probability while no more than the

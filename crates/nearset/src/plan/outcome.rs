@@ -97,7 +97,7 @@ impl Work {
     /// Steps to read a cache line.
     pub(crate) const LINE: f64 = 20.0;
 
-    /// A query of one line a band.
+    /// A query of one line per band.
     pub(super) fn of(family: &Family, layout: Layout) -> Self {
         let (cache_lines, hash_evaluations) = (f64::from(layout.bands), layout.functions() as f64);
         Self { cache_lines, hash_evaluations, steps: Self::LINE * cache_lines + family.steps() * hash_evaluations }

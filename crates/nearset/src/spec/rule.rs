@@ -143,7 +143,7 @@ impl Rule {
         }
     }
 
-    /// Whether these hits, one a band, are accepted by the steps. `hits` is used as room to work in.
+    /// Whether these hits, one per band, are accepted by the steps. `hits` is used as room to work in.
     pub(crate) fn accepts(steps: &[Step], hits: &mut [bool]) -> bool {
         let mut members = hits.len();
         for step in steps {

@@ -318,7 +318,7 @@ mod tests {
         let NotesIndex { rows, tables, success, far_candidates } = request.plan_index().unwrap().notes;
         assert_eq!((rows, tables), (10, 4));
         assert!((success - (1.0 - (1.0 - 0.875f64.powi(10)).powi(4))).abs() < 1e-12);
-        assert!((far_candidates - 4.0).abs() < 1e-9, "one far item a bucket");
+        assert!((far_candidates - 4.0).abs() < 1e-9, "one far item per bucket");
     }
 
     #[test]
