@@ -64,8 +64,8 @@ fn cure(error: &(dyn Error + 'static)) -> Option<Cure> {
 }
 
 fn in_flags(command: &str, cure: Cure) -> String {
-    // Of the commands that copy texts, one has an option for where to.
-    let scratch = if command == "dedup" { "--scratch" } else { "the variable TMPDIR" };
+    // Of the commands that copy texts, these have an option for where to.
+    let scratch = if ["dedup", "pairs", "cluster"].contains(&command) { "--scratch" } else { "the variable TMPDIR" };
     match cure {
         Cure::NameFormat => "name one with --format".into(),
         Cure::NameFormatOrSkip => {
@@ -97,6 +97,9 @@ fn in_flags(command: &str, cure: Cure) -> String {
         Cure::MakeRoom => format!(
             "make room there, name another folder by {scratch}, or unpack or fetch the inputs first, which are then read in place"
         ),
+        Cure::LessMemory if command != "dedup" => {
+            "use a machine with more memory, say by --memory how much the run may take, or split the corpus".into()
+        }
         Cure::LessMemory => {
             "use a machine with more memory, say by --memory how much the run may take, split the corpus, or decide by a filter alone with \
              --no-verify"

@@ -18,7 +18,7 @@ use nearset_records::{Fields, OutputError, Sources};
 use nearset_view::words;
 use serde::Serialize;
 
-use crate::goal::{parse_bytes, parse_count};
+use crate::goal::parse_count;
 use crate::join::{self, Measure};
 use crate::options::{self, Input, Opening, Running, Trust, Usage};
 use crate::show::{self, NOTE};
@@ -70,7 +70,8 @@ Exit codes: 0 done, 1 failed (no output appears), 2 wrong command line.";
 ///
 /// With --unit, parts of texts are cut out rather than records: those whose words were there before in the same order.
 #[derive(clap::Args)]
-#[command(after_help = EXAMPLES, group = clap::ArgGroup::new("end").required(true).args(["output", "dry_run"]))]
+#[command(after_help = EXAMPLES, group = clap::ArgGroup::new("end").required(true).args(["output", "dry_run"]),
+    mut_arg("memory", |arg| arg.conflicts_with("no_verify")), mut_arg("scratch", |arg| arg.conflicts_with("no_verify")))]
 pub struct Args {
     #[command(flatten)]
     input: Input,
@@ -173,16 +174,8 @@ pub struct Args {
     #[arg(long, value_name = "FILE", conflicts_with = "no_verify")]
     decisions: Option<PathBuf>,
 
-    /// The most memory that records may take to be compared with, such as 8G; otherwise what the machine, or its group of processes, has
-    /// left. If that is too little for all of them, files are read twice, and what memory can't hold goes to scratch space: the output is
-    /// the same
-    #[arg(long, value_name = "BYTES", value_parser = parse_bytes, conflicts_with = "no_verify")]
-    memory: Option<u64>,
-
-    /// Where copies of texts go that can't be read again where they lie (compressed, in Parquet, from a pipe), and what memory can't
-    /// hold. Otherwise beside the output, or in a folder for temporary files
-    #[arg(long, value_name = "FOLDER", conflicts_with = "no_verify")]
-    scratch: Option<PathBuf>,
+    #[command(flatten)]
+    room: join::Room,
 
     #[command(flatten)]
     running: Running,
@@ -249,7 +242,7 @@ impl Args {
         options.removed_text = self.removed_text;
         // What --save names is a library unless a filter decides, and no file of the skeleton's.
         options.save = if self.no_verify { self.save.clone() } else { self.copies.clone() };
-        options.scratch = self.scratch.clone();
+        options.scratch = self.room.scratch.clone();
         options
     }
 

@@ -16,7 +16,7 @@ use nearset_records::input::Source;
 use nearset_records::{Fields, Sources, output};
 use serde::Serialize;
 
-use crate::goal::{metric_help, readable, shape};
+use crate::goal::{metric_help, parse_bytes, readable, shape};
 use crate::items::{fields_for, metric_of_inputs, other_content};
 use crate::options::{Input, OnError, Usage, Work, missing_outputs, print_json};
 use crate::show::{self, ALARM, NOTE, ProgressLine};
@@ -37,6 +37,9 @@ pub struct Join {
     /// The most of the pairs at exactly --near that may be missed; of hashes by hamming and of texts by edits none is
     #[arg(long, value_name = "RATE", default_value_t = JoinSpec::MAX_FALSE_NEGATIVE)]
     max_fn: f64,
+
+    #[command(flatten)]
+    room: Room,
 
     #[command(flatten)]
     work: Work,
@@ -100,8 +103,24 @@ impl Join {
         options.on_error = self.work.on_error.into();
         options.threads = self.work.threads();
         options.force = self.force;
+        options.memory = self.room.memory;
+        options.scratch = self.room.scratch.clone();
         Ok(options)
     }
+}
+
+/// What a command that compares may take.
+#[derive(clap::Args)]
+pub struct Room {
+    /// The most memory that records may take to be compared with, such as 8G; otherwise what the machine, or its group of processes, has
+    /// left. Of texts, what memory can't hold goes to scratch space, and the output is the same
+    #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
+    pub memory: Option<u64>,
+
+    /// Where copies of texts go that can't be read again where they lie (compressed, in Parquet, from a pipe), and what memory can't
+    /// hold. Otherwise beside the output, if runs can be resumed, or in a folder for temporary files
+    #[arg(long, value_name = "FOLDER")]
+    pub scratch: Option<PathBuf>,
 }
 
 /// What near means to a command that compares, and what it compares.

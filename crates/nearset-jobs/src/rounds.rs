@@ -253,9 +253,9 @@ impl Members {
         if self.entries.len() >= limit {
             return;
         }
-        if let Some(index) = &mut self.index {
+        if let Some(StarClusters { index, .. }) = &mut self.index {
             index.insert(keys);
-            index.settle(|tasks| tasks.into_iter().for_each(|task| task()));
+            index.settle_by(|tasks| tasks.into_iter().for_each(|task| task()));
         }
         self.entries.push((record, set));
     }

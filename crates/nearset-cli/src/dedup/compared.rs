@@ -37,7 +37,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
         options.decisions = Decisions::read(path)?;
     }
     let decided = options.decisions.len();
-    options.memory = args.memory;
+    options.memory = args.room.memory;
     let screen = args.screen()?;
     options.screen = screen.clone();
     options.library = library_name(args)?;

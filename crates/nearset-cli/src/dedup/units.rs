@@ -50,7 +50,7 @@ pub(super) fn run(args: &Args, unit: Unit) -> Result<ExitCode> {
     options.by_filter = args.no_verify;
     options.capacity = args.capacity;
     options.max_false_positive = args.max_fp.unwrap_or(UnitOptions::MAX_FALSE_POSITIVE);
-    options.memory = args.memory;
+    options.memory = args.room.memory;
     options.seed = wanted.seed;
     let total = sources.total_bytes();
     let dedup = DedupUnits::prepare(sources.list, options)?;

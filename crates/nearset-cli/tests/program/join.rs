@@ -418,11 +418,20 @@ fn memory_and_scratch_space_are_stated_and_kept_to() {
     let ran = shop.ok("dedup in.jsonl -o rounds.jsonl --memory 20M");
     assert!(ran.stderr().contains("rounds    what memory can't hold goes to"), "{}", ran.stderr());
     assert!(shop.text("rounds.jsonl") == shop.text("out.jsonl"));
-    let ran = shop.run("dedup in.jsonl -o none.jsonl --memory 20M --keep longest");
-    assert_eq!(ran.code(), 1);
-    assert!(
-        ran.stderr().contains("are needed if all of 6,000 records are kept") && ran.stderr().contains("--no-verify")
-    );
+    shop.ok("dedup in.jsonl -o longest.jsonl --keep longest -q");
+    let ran = shop.ok("dedup in.jsonl -o longest.rounds.jsonl --memory 20M --keep longest");
+    assert!(ran.stderr().contains("rounds    what memory can't hold goes to"), "{}", ran.stderr());
+    assert!(shop.text("longest.rounds.jsonl") == shop.text("longest.jsonl"));
+    // What is held is held whole.
+    for (command, cure) in
+        [("dedup", "--no-verify"), ("pairs", "split the corpus\n"), ("cluster", "split the corpus\n")]
+    {
+        let ran = shop.run(&format!("{command} in.jsonl -o none.jsonl --memory 1M --metric edit --near 2"));
+        assert_eq!(ran.code(), 1, "{}", ran.stderr());
+        let error = ran.stderr();
+        assert!(error.contains("are needed if all of ") && error.contains(cure), "{error}");
+        assert!(!shop.exists("none.jsonl"));
+    }
     // A pipe does not tell how long it is.
     let ran = shop.run_with_stdin("dedup - -o none.jsonl --memory 1M", lines.as_bytes());
     assert_eq!(ran.code(), 1, "{}", ran.stderr());

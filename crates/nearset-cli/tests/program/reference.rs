@@ -172,11 +172,9 @@ fn every_engine_answers_as_the_reference_does() {
                 vec![("in.jsonl", 1, ""), ("in.jsonl", 5, "--exhaustive"), ("in.jsonl.zst", 2, "--memory 1G")];
             // More candidates are no more that is near.
             engines.push(("in.jsonl", 2, "--candidates 0.4 --exhaustive"));
-            if matches!(keep, Keep::First) {
-                // Rounds of a few records, and of one batch.
-                engines.extend([("in.jsonl", 1, "--memory 20000"), ("in.jsonl.zst", 4, "--memory 60000 --exhaustive")]);
-                engines.push(("in.jsonl", 3, "--memory 400000"));
-            }
+            // Rounds of a few records, and of one batch.
+            engines.extend([("in.jsonl", 1, "--memory 20000"), ("in.jsonl.zst", 4, "--memory 60000 --exhaustive")]);
+            engines.push(("in.jsonl", 3, "--memory 400000"));
             for (input, threads, more) in engines {
                 let what = format!("{input} --near {near} {options} {more} --threads {threads}");
                 shop.ok(&format!("dedup {what} -o out.jsonl --annotate {SURE}"));
@@ -195,17 +193,21 @@ fn libraries_answer_as_the_reference_does() {
     let shop = Workshop::new();
     let mut numbers = Numbers(32);
     let records = corpus(&mut numbers, 900);
-    for options in ["", "--chain"] {
+    for (options, memory) in [("", ""), ("--chain", ""), ("", "--memory 15000"), ("--chain", "--memory 15000")] {
         let _ = std::fs::remove_dir_all(shop.path("seen.library"));
         let expected = reference(&[], &records, 0.8, Keep::First, !options.is_empty());
         let mut found = Vec::new();
         for (i, batch) in records.chunks(130).enumerate() {
             shop.write("in.jsonl", lines(batch));
             let against = if i == 0 { "" } else { "--against seen.library" };
-            shop.ok(&format!("dedup in.jsonl -o out.jsonl --annotate {against} --save seen.library {options} {SURE}"));
+            // With a budget, every other batch keeps to it.
+            let more = if i % 2 == 0 { memory } else { "" };
+            shop.ok(&format!(
+                "dedup in.jsonl -o out.jsonl --annotate {against} --save seen.library {options} {more} {SURE}"
+            ));
             found.extend(answers(&shop, "out.jsonl"));
         }
-        assert_same(&found, &expected, &format!("batches {options}"));
+        assert_same(&found, &expected, &format!("batches {options} {memory}"));
     }
     // A preference chooses among the records of a run; those of the library come before them.
     let (old, new) = records.split_at(300);
@@ -218,7 +220,13 @@ fn libraries_answer_as_the_reference_does() {
         .filter(|(_, answer)| answer.is_none())
         .map(|(one, _)| one.clone())
         .collect();
-    for (options, keep) in [("", Keep::First), ("--keep max:rank", Keep::Max), ("--keep longest", Keep::Longest)] {
+    for (options, keep) in [
+        ("", Keep::First),
+        ("--memory 15000", Keep::First),
+        ("--keep max:rank", Keep::Max),
+        ("--keep max:rank --memory 15000", Keep::Max),
+        ("--keep longest", Keep::Longest),
+    ] {
         shop.ok(&format!("dedup new.jsonl -o out.jsonl --annotate --against old.library {options} {SURE}"));
         assert_same(&answers(&shop, "out.jsonl"), &reference(&stayed, new, 0.8, keep, false), options);
     }
@@ -226,19 +234,23 @@ fn libraries_answer_as_the_reference_does() {
 
 #[test]
 fn a_run_that_is_killed_and_resumed_answers_as_the_reference_does() {
-    for memory in ["", "--memory 50000"] {
-        killed_and_resumed(memory);
+    for (options, keep) in [
+        ("", Keep::First),
+        ("--memory 50000", Keep::First),
+        ("--keep max:rank --memory 50000 --save seen.library", Keep::Max),
+    ] {
+        killed_and_resumed(options, keep);
     }
 }
 
-fn killed_and_resumed(memory: &str) {
+fn killed_and_resumed(options: &str, keep: Keep) {
     let shop = Workshop::new();
     let records = corpus(&mut Numbers(33), 1500);
     shop.write("in.jsonl", lines(&records));
-    let expected = reference(&[], &records, 0.8, Keep::First, false);
+    let expected = reference(&[], &records, 0.8, keep, false);
     let mut kills = 0;
     for delay in (4..).step_by(6) {
-        let command = format!("dedup in.jsonl -o out.jsonl --annotate --max-fn 1e-9 -q --threads 1 --resume {memory}");
+        let command = format!("dedup in.jsonl -o out.jsonl --annotate --max-fn 1e-9 -q --threads 1 --resume {options}");
         let mut child = shop.command(&command).env("NEARSET_CHECKPOINT_BYTES", "30000").spawn().unwrap();
         std::thread::sleep(std::time::Duration::from_millis(delay));
         child.kill().unwrap();
@@ -250,6 +262,62 @@ fn killed_and_resumed(memory: &str) {
     }
     assert!(kills > 0);
     assert_same(&answers(&shop, "out.jsonl"), &expected, "resumed");
+    if options.contains("--save") {
+        // What was kept is in the library, and what went is near it.
+        shop.ok("dedup in.jsonl -o again.jsonl -q --max-fn 1e-9 --against seen.library");
+        assert!(
+            records.iter().filter(|record| record.text.is_empty()).count() == shop.text("again.jsonl").lines().count()
+        );
+    }
+}
+
+#[test]
+fn pairs_and_clusters_are_the_same_in_any_memory() {
+    let shop = Workshop::new();
+    let mut numbers = Numbers(35);
+    let records = corpus(&mut numbers, 900);
+    let text = lines(&records);
+    shop.write("in.jsonl", &text);
+    shop.write("in.jsonl.zst", zstd::encode_all(text.as_bytes(), 3).unwrap());
+    let sets: Vec<_> = records.iter().map(|record| shingles(&record.text)).collect();
+    let mut near = Vec::new();
+    for (j, b) in sets.iter().enumerate() {
+        for (i, a) in sets[..j].iter().enumerate() {
+            let shared = a.intersection(b).count() as f64;
+            let similarity = shared / (a.len() as f64 + b.len() as f64 - shared);
+            if similarity >= 0.8 {
+                near.push((records[i].id.clone(), records[j].id.clone(), similarity));
+            }
+        }
+    }
+    assert!(near.len() > 500, "{} pairs", near.len());
+    for command in ["pairs", "cluster", "cluster --chain"] {
+        shop.ok(&format!("{command} in.jsonl -o expected.tsv {SURE}"));
+        let expected = shop.text("expected.tsv");
+        if command == "pairs" {
+            let row = |line: &str| {
+                let mut cells = line.split('\t');
+                let mut cell = || cells.next().unwrap().to_owned();
+                (cell(), cell(), cell().parse::<f64>().unwrap())
+            };
+            let found: Vec<_> = expected.lines().skip(1).map(row).collect();
+            assert_eq!(found.len(), near.len());
+            for ((a, b, x), (c, d, y)) in found.iter().zip(&near) {
+                assert!(a == c && b == d && (x - y).abs() < 1e-5, "{a} {b} {x} is not {c} {d} {y}");
+            }
+        }
+        for (input, threads, memory) in [("in.jsonl", 1, 15_000), ("in.jsonl.zst", 3, 40_000), ("in.jsonl", 2, 150_000)]
+        {
+            let what = format!("{command} {input} --memory {memory} --threads {threads}");
+            let ran = shop.ok(&format!("{what} -o out.tsv --max-fn 1e-9 --force"));
+            assert!(ran.stderr().contains("rounds    what memory can't hold goes to"), "{}", ran.stderr());
+            assert!(shop.text("out.tsv") == expected, "{what}");
+        }
+        if command != "cluster --chain" {
+            let ran = shop.ok_with_stdin(&format!("{command} - --memory 40000 {SURE}"), text.as_bytes());
+            assert!(ran.stdout() == expected.as_bytes(), "{command} from a pipe");
+        }
+    }
 }
 
 #[test]
@@ -290,6 +358,7 @@ fn marked_pairs_are_treated_as_said_by_every_engine() {
         ("--exhaustive --candidates 0.5", Keep::First, false),
         ("--keep longest", Keep::Longest, false),
         ("--keep max:rank", Keep::Max, false),
+        ("--keep max:rank --memory 20000", Keep::Max, false),
     ] {
         let expected = decided(&[], &records, 0.8, keep, follow_chains, &marks);
         let differ =

@@ -6,6 +6,7 @@
 mod of_items;
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -16,15 +17,16 @@ use nearset::index::ShingleKeys;
 use serde::Serialize;
 
 use super::alarm::{self, Alarm, Cause};
+use super::budget::{Budget, Names, Waiting};
 use super::components::UnionFind;
 use super::containment;
 use super::edit;
 use super::pairs::Finder;
-use super::stars::{MOST_LISTED, Next, OwnSet, Placement, Stars};
+use super::stars::{MOST_LISTED, Next, Placement, Stars};
 use super::stream::{self, Counts, Cutter};
-use super::texts::Texts;
+use super::texts::{OwnSet, Texts};
 use super::{Comparison, JoinOptions, JoinPlan, Planned};
-use crate::run::{Ids, Progress, RunError};
+use crate::run::{Progress, RunError};
 use nearset_records::Cure;
 use nearset_records::input::Source;
 use nearset_records::output::{TableFile, Value};
@@ -97,7 +99,7 @@ impl Cluster {
     /// If the promise can't be made, or a pipe would have to be read twice.
     pub fn prepare(sources: impl Into<Arc<[Source]>>, options: ClusterOptions) -> Result<Self, RunError> {
         let sources = sources.into();
-        let planned = options.join.plan(&sources)?;
+        let planned = options.join.plan_within(&sources)?;
         if options.follow_chains && options.join.text_measure.is_none() {
             stream::check_files(&sources, "what chains connect is known only after all was read", Cure::SaveToFile)?;
         }
@@ -159,57 +161,118 @@ impl Cluster {
     }
 }
 
+/// Rows of the output, as stars grow.
+struct Rows {
+    table: TableFile,
+    /// Of entries.
+    names: Names,
+    /// Clusters of an empty record.
+    empty: u64,
+    joined: u64,
+}
+
+impl Rows {
+    fn add(&mut self, id: &str, placement: &Placement, texts: &Texts) -> Result<(), RunError> {
+        match *placement {
+            Placement { near: Some((of, similarity)), .. } => {
+                self.joined += 1;
+                let centre = self.names.get(of).map_err(|cause| texts.scratch_error(cause))?;
+                self.table.row(&[Value::Text(id), Value::Text(&centre), Value::Number(similarity)])?;
+            }
+            Placement { near: None, entry: Some(_) } => {
+                self.names.push(id);
+                self.table.row(&[Value::Text(id), Value::Text(id), Value::Number(1.0)])?;
+            }
+            Placement { near: None, entry: None } => {
+                self.empty += 1;
+                self.table.row(&[Value::Text(id), Value::Text(id), Value::Null])?;
+            }
+        }
+        Ok(())
+    }
+}
+
 fn stars(
     sources: &Arc<[Source]>,
     options: &ClusterOptions,
     cutter: &Cutter<'_>,
     progress: &Progress,
-    mut table: TableFile,
+    table: TableFile,
     summary: &mut ClusterSummary,
 ) -> Result<(), RunError> {
-    let mut stars = Stars::new(sources, &options.join.fields, false, MOST_LISTED, cutter, None, scratch_folder(None));
+    let ClusterOptions { join, .. } = options;
+    let scratch = join.scratch.clone().unwrap_or_else(|| scratch_folder(None));
+    let stars = Stars::new(sources, &join.fields, false, MOST_LISTED, cutter, None, scratch);
+    let mut budget = Budget::new(stars, summary.plan.budget(join.memory), summary.plan.entry_bytes(), join.threads);
+    let mut rows = Rows { table, names: Names::default(), empty: 0, joined: 0 };
+    let decide = |stars: &mut Stars, (waiting, records): (&Waiting<Box<str>>, Range<usize>), rows: &mut Rows| {
+        let room = (join.threads, progress);
+        stars.decide(
+            (waiting, records),
+            room,
+            |_| None,
+            |stars, record, placement| rows.add(waiting.own(record), &placement, &stars.texts),
+        )
+    };
     let mut keys = ShingleKeys::default();
-    let mut ids = Ids::default();
-    let mut empty = 0;
-    summary.counts =
-        stream::read(sources, options.join.reading(), (cutter, &cutter.fields), progress, |batch, cut| {
-            let mut joined = 0;
+    summary.counts = stream::read(sources, join.reading(), (cutter, &cutter.fields), progress, |batch, cut| {
+        let before = rows.joined;
+        if budget.is_first() {
+            let stars = &mut budget.held;
             stars.texts.cache.adopt(&cut.sets);
             let own_set = |i: usize| OwnSet::Adopted(cut.set_place(i), &cut.sets);
-            let proposals = stars.propose(cut.documents.len(), options.join.threads, |i| {
+            let proposals = stars.propose(cut.documents.len(), join.threads, |i| {
                 Some(Next { keys: cut.keys(i), set: own_set(i), place: None, mark: None })
             })?;
             for (i, (document, proposal)) in cut.documents.iter().zip(proposals).enumerate() {
-                let (record, id) = (document.record, &document.id);
                 keys.read(cut.keys(i));
-                let place = |texts: &mut Texts| texts.place(batch, record);
-                let Placement { near, entry } = stars.add(&keys, own_set(i), None, &proposal, place)?;
-                match (near, entry) {
-                    (Some((of, similarity)), _) => {
-                        joined += 1;
-                        let centre = ids.get(of as usize);
-                        table.row(&[Value::Text(id), Value::Text(centre), Value::Number(similarity)])?;
-                    }
-                    (None, Some(_)) => {
-                        ids.push(id);
-                        table.row(&[Value::Text(id), Value::Text(id), Value::Number(1.0)])?;
-                    }
-                    (None, None) => {
-                        empty += 1;
-                        table.row(&[Value::Text(id), Value::Text(id), Value::Null])?;
-                    }
-                }
+                let place = |texts: &mut Texts| texts.place(batch, document.record);
+                let placement = stars.add(&keys, own_set(i), None, &proposal, place)?;
+                rows.add(&document.id, &placement, &stars.texts)?;
             }
-            progress.filter_bytes.store(stars.bytes(), Ordering::Relaxed);
-            Ok(joined)
-        })?;
+        } else {
+            for i in 0..cut.documents.len() {
+                let id = std::mem::take(&mut cut.documents[i].id);
+                let (place, id_bytes) = (budget.held.texts.place(batch, cut.documents[i].record)?, id.len() as u64);
+                budget.push(place, cut.keys(i), id, id_bytes);
+            }
+        }
+        let others = rows.names.bytes();
+        progress.filter_bytes.store(budget.bytes(others), Ordering::Relaxed);
+        let passed = batch.start().record + batch.len() as u64;
+        if budget.advance((others, passed), |stars, waiting, records| decide(stars, (waiting, records), &mut rows))? {
+            rows.names.next_round(&budget.held.texts)?;
+        }
+        Ok(rows.joined - before)
+    })?;
+    budget.decide(|stars, waiting, records| decide(stars, (waiting, records), &mut rows))?;
+    let mut stars = budget.held;
     summary.alarms = stars.alarms(summary.counts.records)?;
-    table.finish()?;
-    summary.note_sizes(stars.members.iter().map(|&members| u64::from(members) + 1).chain((0..empty).map(|_| 1)));
+    rows.table.finish()?;
+    let sizes = stars.members.iter().map(|&members| u64::from(members) + 1);
+    summary.note_sizes(sizes.chain((0..rows.empty).map(|_| 1)));
     (summary.compared, summary.read_again) = (Some(stars.texts.compared), stars.texts.read_again);
     summary.cut_short = stars.clusters.cut_short;
     summary.index_bytes = stars.bytes();
     Ok(())
+}
+
+/// Records that chains of near pairs connect.
+#[derive(Default)]
+struct Chains {
+    components: UnionFind,
+    items: u32,
+    joined: u64,
+}
+
+impl Chains {
+    /// Takes the earlier ones that the next record is near.
+    fn add(&mut self, near: &[(u32, Similarity)]) {
+        self.components.grow(self.items as usize + 1);
+        near.iter().for_each(|&(earlier, _)| self.components.union(earlier, self.items));
+        self.joined += u64::from(!near.is_empty());
+        self.items += 1;
+    }
 }
 
 fn chains(
@@ -220,60 +283,75 @@ fn chains(
     mut table: TableFile,
     summary: &mut ClusterSummary,
 ) -> Result<(), RunError> {
+    let ClusterOptions { join, .. } = options;
     // Copies need not be paired with each other: the first one connects them.
-    let mut finder = Finder::new(sources, &options.join, cutter, 0);
-    let mut components = UnionFind::default();
-    let mut item = 0;
-    summary.counts =
-        stream::read(sources, options.join.reading(), (cutter, &cutter.fields), progress, |batch, cut| {
-            let mut joined = 0;
-            for i in 0..cut.documents.len() {
-                components.grow(item as usize + 1);
-                let mut alone = true;
-                finder.add(batch, cut, i, |earlier, _| {
-                    components.union(earlier, item);
-                    alone = false;
+    let finder = Finder::new(sources, join, cutter, 0);
+    let mut budget = Budget::new(finder, summary.plan.budget(join.memory), summary.plan.entry_bytes(), join.threads);
+    let mut chains = Chains::default();
+    let decide = |finder: &mut Finder, (waiting, records): (&Waiting<()>, Range<usize>), chains: &mut Chains| {
+        finder.decide((waiting, records), (join.threads, progress), |_, (), near| {
+            chains.add(near);
+            Ok(())
+        })
+    };
+    summary.counts = stream::read(sources, join.reading(), (cutter, &cutter.fields), progress, |batch, cut| {
+        let before = chains.joined;
+        for i in 0..cut.documents.len() {
+            if budget.is_first() {
+                budget.held.add_cut(batch, cut, i, |_, near| {
+                    chains.add(near);
                     Ok(())
                 })?;
-                joined += u64::from(!alone);
-                item += 1;
+            } else {
+                let place = budget.held.texts.place(batch, cut.documents[i].record)?;
+                budget.push(place, cut.keys(i), (), 0);
             }
-            progress.filter_bytes.store(finder.bytes(), Ordering::Relaxed);
-            Ok(joined)
-        })?;
-    summary.index_bytes = finder.bytes() + 4 * u64::from(item);
-    let mut sizes: BTreeMap<u32, u64> = BTreeMap::new();
-    for one in 0..item {
-        *sizes.entry(components.find(one)).or_default() += 1;
-    }
-    summary.note_sizes(sizes.values().copied());
-    let entry_of: BTreeMap<u32, u32> = finder.pairs.items().iter().copied().zip(0..).collect();
-    // The first record of a cluster comes before all others, so its name is known when they come.
+        }
+        let others = 4 * u64::from(chains.items);
+        progress.filter_bytes.store(budget.bytes(others), Ordering::Relaxed);
+        let passed = batch.start().record + batch.len() as u64;
+        budget.advance((others, passed), |finder, waiting, records| decide(finder, (waiting, records), &mut chains))?;
+        Ok(chains.joined - before)
+    })?;
+    budget.decide(|finder, waiting, records| decide(finder, (waiting, records), &mut chains))?;
+    let (holds_names, mut finder) = (budget.is_first(), budget.held);
+    let Chains { mut components, items, .. } = chains;
+    summary.index_bytes = finder.memory() + 4 * u64::from(items);
+    // By the first record of each cluster: how many are in it.
+    let mut sizes = vec![0u32; items as usize];
+    (0..items).for_each(|one| sizes[components.find(one) as usize] += 1);
+    summary.note_sizes(sizes.iter().filter(|&&size| size > 0).map(|&size| size.into()));
+    let entry_of =
+        |finder: &Finder, item: u32| finder.pairs.items().binary_search(&item).ok().map(|entry| entry as u32);
+    // The first record of a cluster comes before all others, so its name is known when they come; or it is read again.
     let mut names: BTreeMap<u32, Box<str>> = BTreeMap::new();
-    let items = std::mem::take(&mut item);
-    let counts = stream::read(sources, options.join.reading(), (cutter, &cutter.fields), progress, |_, cut| {
+    let mut item = 0;
+    let counts = stream::read(sources, join.reading(), (cutter, &cutter.fields), progress, |_, cut| {
         for (i, document) in cut.documents.iter().enumerate() {
             if item == items {
                 return Err(RunError::InputChanged);
             }
             let first = components.find(item);
-            let similarity = match entry_of.get(&first) {
-                _ if cut.set(i).is_empty() => Value::Null,
+            let entry = entry_of(&finder, first).filter(|_| !cut.set(i).is_empty());
+            let similarity = match entry {
+                None => Value::Null,
                 Some(_) if first == item => Value::Number(1.0),
-                Some(&entry) => {
+                Some(entry) => {
                     let found = finder.texts.compare(entry, cut.set(i), Similarity::default())?;
                     Value::Number(found.map_or(0.0, Similarity::value))
                 }
-                None => Value::Null,
             };
             if first == item {
-                if sizes[&first] > 1 {
+                if sizes[first as usize] > 1 && holds_names {
                     names.insert(item, document.id.clone());
                 }
                 table.row(&[Value::Text(&document.id), Value::Text(&document.id), similarity])?;
-            } else {
-                let name = names.get(&first).ok_or(RunError::InputChanged)?;
+            } else if let Some(name) = names.get(&first) {
                 table.row(&[Value::Text(&document.id), Value::Text(name), similarity])?;
+            } else {
+                let entry = entry.filter(|_| !holds_names).ok_or(RunError::InputChanged)?;
+                let name = finder.texts.id(finder.texts.place_of(entry)?)?;
+                table.row(&[Value::Text(&document.id), Value::Text(&name), similarity])?;
             }
             item += 1;
         }
@@ -282,9 +360,9 @@ fn chains(
     if item != items || counts.bytes != summary.counts.bytes {
         return Err(RunError::InputChanged);
     }
-    let large = alarm::worth_an_alarm(sizes.into_iter(), summary.counts.records);
-    for (first, size) in large {
-        if let Some(&entry) = entry_of.get(&first) {
+    let sizes = (0..).zip(&sizes).map(|(first, &size)| (first, size.into()));
+    for (first, size) in alarm::worth_an_alarm(sizes, summary.counts.records) {
+        if let Some(entry) = entry_of(&finder, first) {
             summary.alarms.push(alarm::around(&mut finder.texts, Cause::Cluster, entry, size)?);
         }
     }

@@ -15,6 +15,7 @@
 //! Not here: who is a candidate (`nearset::index`), and how to print anything.
 
 mod alarm;
+mod budget;
 mod cache;
 mod cluster;
 mod components;
@@ -29,6 +30,7 @@ mod in_memory;
 mod inside;
 mod items;
 mod model;
+mod needs;
 mod pairs;
 mod rank;
 mod stars;
@@ -60,6 +62,7 @@ use items::ItemPlan;
 use nearset_records::extract::{Fields, ItemField};
 use nearset_records::output::{OutputOptions, TableFile};
 use nearset_records::{ReadOptions, Source};
+use needs::{BYTES_PER_NAME, Demand};
 use stream::Cutter;
 
 /// How texts are measured against each other by what is no metric of the library.
@@ -110,6 +113,10 @@ pub struct JoinOptions {
     pub threads: usize,
     /// Whether existing outputs may be replaced.
     pub force: bool,
+    /// Memory that records may take; `None` is what there is.
+    pub memory: Option<u64>,
+    /// Where copies of texts go, and what memory can't hold; otherwise in a folder for temporary files.
+    pub scratch: Option<PathBuf>,
 }
 
 impl JoinOptions {
@@ -122,12 +129,33 @@ impl JoinOptions {
             on_error: OnError::Fail,
             threads: std::thread::available_parallelism().map_or(1, usize::from),
             force: false,
+            memory: None,
+            scratch: None,
         }
     }
 
     /// Plans, for these sources.
     fn plan(&self, sources: &Arc<[Source]>) -> Result<Planned, RunError> {
         Planned::new(sources, (&self.wanted, &self.wanted), self.text_measure, &self.fields)
+    }
+
+    /// The same, if what is held of all records is no more than there is. Texts that are read again are held as far as memory lasts.
+    fn plan_within(&self, sources: &Arc<[Source]>) -> Result<Planned, RunError> {
+        if let Some(folder) = self.scratch.as_ref().filter(|folder| !folder.is_dir()) {
+            return Err(RunError::NoScratchFolder { folder: folder.clone() });
+        }
+        let mut planned = self.plan(sources)?;
+        let plan = &mut planned.plan;
+        let demand = Demand {
+            memory: self.memory,
+            scratch: self.scratch.clone(),
+            bytes_per_record: BYTES_PER_NAME,
+            fixed_bytes: 0,
+            spilled_per_record: plan.reads_again().then(|| plan.spilled_bytes() + BYTES_PER_NAME),
+            is_new: true,
+        };
+        plan.needs = Some(Needs::new(sources, &self.fields, plan, demand)?);
+        Ok(planned)
     }
 
     /// Starts a table of results.

@@ -1,5 +1,6 @@
 //! All near pairs of a corpus.
 
+use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -10,14 +11,16 @@ use nearset::index::{NearPairs, ShingleIndex, ShingleKeys};
 use serde::Serialize;
 
 use super::alarm::{self, Alarm, Cause};
+use super::budget::{Budget, Held, Names, Waiting};
 use super::containment;
 use super::edit;
 use super::items::{Arrival, Families, ItemPlan, Preparer};
-use super::stream::{self, Counts, Cutter};
-use super::texts::Texts;
+use super::stars::settle;
+use super::stream::{self, Counts, Cut, Cutter};
+use super::texts::{OwnSet, Place, Texts};
 use super::{Comparison, JoinOptions, JoinPlan, Planned};
 use crate::run::{Ids, Progress, RunError};
-use nearset_records::input::Source;
+use nearset_records::input::{Batch, Source};
 use nearset_records::output::{TableFile, Value};
 use nearset_records::scratch_folder;
 
@@ -109,7 +112,7 @@ impl Pairs {
     /// If the promise can't be made.
     pub fn prepare(sources: impl Into<Arc<[Source]>>, options: PairsOptions) -> Result<Self, RunError> {
         let sources = sources.into();
-        let planned = options.join.plan(&sources)?;
+        let planned = options.join.plan_within(&sources)?;
         Ok(Self { sources, options, planned })
     }
 
@@ -148,42 +151,76 @@ impl Pairs {
     }
 }
 
+/// Rows of the output, as pairs are found.
+struct Rows {
+    table: TableFile,
+    names: Names,
+    written: u64,
+}
+
+impl Rows {
+    /// Takes the earlier ones that the next record is near.
+    fn add(&mut self, id: &str, near: &[(u32, Similarity)], texts: &Texts) -> Result<(), RunError> {
+        for &(earlier, similarity) in near {
+            let earlier = self.names.get(earlier).map_err(|cause| texts.scratch_error(cause))?;
+            self.table.row(&[Value::Text(&earlier), Value::Text(id), Value::Number(similarity.value())])?;
+        }
+        self.written += near.len() as u64;
+        self.names.push(id);
+        Ok(())
+    }
+}
+
 fn of_texts(
     sources: &Arc<[Source]>,
     options: &PairsOptions,
-    mut table: TableFile,
+    table: TableFile,
     summary: &mut PairsSummary,
     progress: &Progress,
 ) -> Result<(), RunError> {
     let cutter = options.join.cutter(sources, progress)?;
     let mut finder = Finder::new(sources, &options.join, &cutter, options.most_copies);
+    finder.most_listed = options.bucket_limit;
     finder.pairs = finder.pairs.with_limits(options.most_copies, options.bucket_limit);
-    let mut ids = Ids::default();
-    let mut written = 0;
+    let memory = summary.plan.budget(options.join.memory);
+    let threads = options.join.threads;
+    let mut budget = Budget::new(finder, memory, summary.plan.entry_bytes(), threads);
+    let mut rows = Rows { table, names: Names::default(), written: 0 };
+    let decide = |finder: &mut Finder, (waiting, records): (&Waiting<Box<str>>, Range<usize>), rows: &mut Rows| {
+        finder.decide((waiting, records), (threads, progress), |texts, id, near| rows.add(id, near, texts))
+    };
     let reading = options.join.reading();
     let counts = stream::read(sources, reading, (&cutter, &cutter.fields), progress, |batch, cut| {
-        let before = written;
+        let before = rows.written;
         for i in 0..cut.documents.len() {
             let id = std::mem::take(&mut cut.documents[i].id);
-            finder.add(batch, cut, i, |earlier, similarity| {
-                written += 1;
-                let near = Value::Number(similarity.value());
-                Ok(table.row(&[Value::Text(ids.get(earlier as usize)), Value::Text(&id), near])?)
-            })?;
-            ids.push(&id);
+            if budget.is_first() {
+                budget.held.add_cut(batch, cut, i, |texts, near| rows.add(&id, near, texts))?;
+            } else {
+                let place = budget.held.texts.place(batch, cut.documents[i].record)?;
+                let id_bytes = id.len() as u64;
+                budget.push(place, cut.keys(i), id, id_bytes);
+            }
         }
-        progress.filter_bytes.store(finder.bytes(), Ordering::Relaxed);
-        Ok(written - before)
+        let others = rows.names.bytes();
+        progress.filter_bytes.store(budget.bytes(others), Ordering::Relaxed);
+        let passed = batch.start().record + batch.len() as u64;
+        if budget.advance((others, passed), |finder, waiting, records| decide(finder, (waiting, records), &mut rows))? {
+            rows.names.next_round(&budget.held.texts)?;
+        }
+        Ok(rows.written - before)
     })?;
+    budget.decide(|finder, waiting, records| decide(finder, (waiting, records), &mut rows))?;
+    let mut finder = budget.held;
     summary.alarms = finder.alarms(counts.records)?;
-    summary.pairs = written;
+    summary.pairs = rows.written;
     summary.pairs_left_out = finder.pairs.left_out;
     summary.cut_short = finder.pairs.cut_short;
     summary.copies = finder.pairs.copied_entries().map(|(_, count)| count).sum();
     (summary.compared, summary.read_again) = (Some(finder.texts.compared), finder.texts.read_again);
-    summary.index_bytes = finder.bytes();
+    summary.index_bytes = finder.memory();
     summary.counts = counts;
-    Ok(table.finish()?)
+    Ok(rows.table.finish()?)
 }
 
 fn of_items(
@@ -229,49 +266,90 @@ fn of_items(
 pub(super) struct Finder {
     pub pairs: NearPairs,
     pub texts: Texts,
+    /// How many records are listed under one key, at most.
+    pub most_listed: usize,
     near: Similarity,
     keys: ShingleKeys,
 }
 
+/// Records that waited and are looked up together.
+const DECIDED_AT_ONCE: usize = 4096;
+
 impl Finder {
     pub fn new(sources: &Arc<[Source]>, options: &JoinOptions, cutter: &Cutter<'_>, most_copies: usize) -> Self {
-        let pairs = NearPairs::new(&cutter.spec).with_limits(most_copies, ShingleIndex::LIMIT);
-        let texts = Texts::new(sources, &options.fields, cutter, None, scratch_folder(None));
-        Self { pairs, texts, near: cutter.spec.near, keys: ShingleKeys::default() }
+        let most_listed = ShingleIndex::LIMIT;
+        let pairs = NearPairs::new(&cutter.spec).with_limits(most_copies, most_listed);
+        let scratch = options.scratch.clone().unwrap_or_else(|| scratch_folder(None));
+        let texts = Texts::new(sources, &options.fields, cutter, None, scratch);
+        Self { pairs, texts, most_listed, near: cutter.spec.near, keys: ShingleKeys::default() }
     }
 
     /// Takes document `i` of a batch, tells the earlier ones near it, and returns its entry: none for a copy, or an empty text. Records are
     /// numbered as they come.
-    pub fn add(
+    pub fn add_cut(
         &mut self,
-        batch: &nearset_records::input::Batch,
-        cut: &stream::Cut,
+        batch: &Batch,
+        cut: &Cut,
         i: usize,
-        mut found: impl FnMut(u32, Similarity) -> Result<(), RunError>,
+        found: impl FnOnce(&Texts, &[(u32, Similarity)]) -> Result<(), RunError>,
     ) -> Result<Option<u32>, RunError> {
-        let (record, set) = (cut.documents[i].record, cut.set(i));
-        let (texts, near) = (&mut self.texts, self.near);
-        texts.cache.adopt(&cut.sets);
-        self.keys.read(cut.keys(i));
+        self.texts.cache.adopt(&cut.sets);
+        let set = OwnSet::Adopted(cut.set_place(i), &cut.sets);
+        let record = cut.documents[i].record;
+        self.add(cut.keys(i), set, |texts| texts.place(batch, record), found)
+    }
+
+    /// Takes the next record. `place` is asked for if it is to be read, or others are to be compared with it.
+    fn add(
+        &mut self,
+        keys: &[u64],
+        mut set: OwnSet<'_>,
+        place: impl Fn(&mut Texts) -> Result<Place, RunError>,
+        found: impl FnOnce(&Texts, &[(u32, Similarity)]) -> Result<(), RunError>,
+    ) -> Result<Option<u32>, RunError> {
+        let Self { pairs, texts, near, .. } = self;
+        self.keys.read(keys);
         let mut compared = 0;
-        let (entry, near) = self.pairs.add(&self.keys, |entry| {
+        let (entry, near) = pairs.add(&self.keys, |entry| {
             compared += 1;
-            texts.compare(entry, set, near)
+            texts.compare_own(entry, (&mut set, &place), *near)
         })?;
         texts.compared += compared;
-        for &(earlier, similarity) in near {
-            found(earlier, similarity)?;
-        }
+        found(texts, near)?;
         if entry.is_some() {
-            let place = texts.place(batch, record)?;
-            texts.push_adopted(place, cut.set_place(i));
+            let place = place(texts)?;
+            texts.push(place, &set);
         }
         Ok(entry)
     }
 
-    pub fn bytes(&self) -> u64 {
-        // Copies are listed up to a limit, which takes little beside this.
-        self.pairs.index().bytes() + 4 * self.pairs.items().len() as u64 + self.texts.bytes()
+    /// Takes records that waited, and tells of each the earlier ones near it.
+    pub fn decide<T>(
+        &mut self,
+        (waiting, records): (&Waiting<T>, Range<usize>),
+        (threads, progress): (usize, &Progress),
+        mut found: impl FnMut(&Texts, &T, &[(u32, Similarity)]) -> Result<(), RunError>,
+    ) -> Result<(), RunError>
+    where
+        T: Sync,
+    {
+        for first in records.clone().step_by(DECIDED_AT_ONCE) {
+            progress.go_on()?;
+            let records = first..records.end.min(first + DECIDED_AT_ONCE);
+            settle(&mut self.pairs.index, threads);
+            self.texts.fetch(&self.pairs.index, (records.len(), threads), |i| waiting.keys(first + i))?;
+            for record in records {
+                let (keys, place) = (waiting.keys(record), waiting.place(record));
+                let found = |texts: &Texts, near: &[_]| found(texts, waiting.own(record), near);
+                self.add(keys, OwnSet::Unread, |_| Ok(place), found)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Its memory, the cache aside.
+    pub fn memory(&self) -> u64 {
+        self.pairs.bytes() + self.texts.bytes()
     }
 
     pub fn alarms(&mut self, records: u64) -> Result<Vec<Alarm>, RunError> {
@@ -281,8 +359,26 @@ impl Finder {
         for (entry, size) in large {
             alarms.push(alarm::around(&mut self.texts, Cause::Copies, entry, size)?);
         }
-        alarms.extend(alarm::lists(&mut self.texts, self.pairs.index())?);
+        alarms.extend(alarm::lists(&mut self.texts, &self.pairs.index)?);
         Ok(alarms)
+    }
+}
+
+impl Held for Finder {
+    fn index(&mut self) -> &mut ShingleIndex {
+        &mut self.pairs.index
+    }
+
+    fn texts(&mut self) -> &mut Texts {
+        &mut self.texts
+    }
+
+    fn most_listed(&self) -> usize {
+        self.most_listed
+    }
+
+    fn bytes(&self) -> u64 {
+        self.pairs.bytes()
     }
 }
 

@@ -1,21 +1,22 @@
 //! Records kept so far, and those that are near one of them.
 
+use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use nearset::Similarity;
-use nearset::index::{Placed, Proposal, ShingleKeys, StarClusters};
+use nearset::index::{Placed, Proposal, ShingleIndex, ShingleKeys, StarClusters};
 use nearset::item::append_sorted;
 use nearset_records::{Fields, Source, StateFolder};
 
 use super::alarm::{self, Alarm, Cause};
-use super::cache::set_at;
+use super::budget::{Held, Waiting};
 use super::decisions::{Decisions, Marked};
 use super::stream::Cutter;
-use super::texts::{Place, Reread, Texts};
-use crate::in_order::{in_parallel, share_out};
-use crate::library::{Library, LibraryError};
-use crate::run::RunError;
+use super::texts::{AT_ONCE, OwnSet, Place, Room, Texts};
+use crate::in_order::in_parallel;
+use crate::library::Library;
+use crate::run::{Progress, RunError};
 
 /// Where a record belongs.
 pub(super) struct Placement {
@@ -23,28 +24,6 @@ pub(super) struct Placement {
     pub near: Option<(u32, f64)>,
     /// Its own entry, if others are to be compared with it.
     pub entry: Option<u32>,
-}
-
-/// The set of a record whose turn it is.
-pub(super) enum OwnSet<'c> {
-    /// At this place of the sets that were adopted last, which these are.
-    Adopted(usize, &'c [u64]),
-    /// Not in memory: it is read if it is wanted.
-    Unread,
-    Read(Vec<u64>),
-}
-
-impl OwnSet<'_> {
-    fn get(&mut self, read: impl FnOnce() -> Result<Vec<u64>, RunError>) -> Result<&[u64], RunError> {
-        if let Self::Unread = self {
-            *self = Self::Read(read()?);
-        }
-        Ok(match self {
-            Self::Adopted(at, sets) => set_at(sets, *at),
-            Self::Read(set) => set,
-            Self::Unread => &[],
-        })
-    }
 }
 
 fn larger(a: Similarity, b: Similarity) -> Similarity {
@@ -61,16 +40,6 @@ pub(super) struct Next<'c> {
     /// Its number among marked records, if it is one.
     pub mark: Option<u32>,
 }
-
-/// What one thread looks up and compares with.
-#[derive(Default)]
-struct Room {
-    keys: ShingleKeys,
-    reread: Reread,
-}
-
-/// Records that a thread looks up in one go.
-const AT_ONCE: usize = 64;
 
 /// The records kept so far, and how many are near each.
 pub(super) struct Stars {
@@ -90,9 +59,10 @@ pub(super) struct Stars {
     libraries: Vec<u32>,
     /// Memory that may be taken, cached sets included.
     pub most_bytes: u64,
-    /// By thread.
-    rooms: Vec<Room>,
 }
+
+/// Records that waited and are looked up together.
+const DECIDED_AT_ONCE: usize = 4096;
 
 /// How many records are listed under one key, and found by it, unless all are wanted.
 pub(super) const MOST_LISTED: usize = 1024;
@@ -111,18 +81,7 @@ impl Stars {
         let texts = Texts::new(sources, fields, cutter, folder, scratch);
         let (members, libraries) = (Vec::new(), Vec::new());
         let (near, marked, most_bytes) = (cutter.spec.near, Marked::default(), u64::MAX);
-        Self {
-            clusters,
-            texts,
-            near,
-            follow_chains,
-            most_listed,
-            marked,
-            members,
-            libraries,
-            most_bytes,
-            rooms: Vec::new(),
-        }
+        Self { clusters, texts, near, follow_chains, most_listed, marked, members, libraries, most_bytes }
     }
 
     /// The same, where some pairs are decided on.
@@ -144,14 +103,18 @@ impl Stars {
         let records = u32::try_from(library.records()).ok().filter(|&more| self.stored().checked_add(more).is_some());
         let records = records.ok_or(RunError::TooMany)?;
         let first = self.texts.segments.add(library)?;
-        let mut scratch = if is_same { None } else { Some(self.texts.unnamed_scratch()?) };
+        let mut scratch = if is_same {
+            None
+        } else {
+            Some(self.texts.unnamed_scratch().map_err(|cause| self.texts.scratch_error(cause))?)
+        };
         let (mut keys, texts) = (ShingleKeys::default(), &mut self.texts);
         for segment in first..texts.segments.len() {
             if let Some(scratch) = &mut scratch {
                 texts.segments.choose_anew(segment, (&cutter.model, &cutter.spec), scratch)?;
             }
             let (first, index) = texts.segments.index(segment);
-            self.clusters.count_on(index.records(), |insert| {
+            self.clusters.index.count_on(index.records(), |insert| {
                 index.each_common(|record, words| {
                     keys.read(words);
                     insert(first + record, &keys);
@@ -185,20 +148,10 @@ impl Stars {
         // Fewer are looked up before a thread has started.
         const WORTH_A_THREAD: usize = 1 << 16;
         let threads = threads.min(sorted.len() * segments.len() / WORTH_A_THREAD + 1);
-        let most = self.most_listed;
-        let met = in_parallel(threads, sorted.chunks(sorted.len().div_ceil(threads).max(1)).collect(), |codes| {
-            let mut met = Vec::new();
-            for &code in codes {
-                // The oldest are listed.
-                let end = met.len().saturating_add(most);
-                for (first, index) in (0..segments.len()).map(|segment| segments.index(segment)) {
-                    index.meet(code, (first, end - met.len()), &mut met)?;
-                }
-            }
-            Ok::<_, LibraryError>(met)
-        });
+        let parts = sorted.chunks(sorted.len().div_ceil(threads).max(1)).collect();
+        let met = in_parallel(threads, parts, |codes| segments.met(codes, self.most_listed));
         let met = met.into_iter().collect::<Result<Vec<_>, _>>()?;
-        self.clusters.next_round(false, met.into_iter().flatten());
+        self.clusters.index.next_round(false, met.into_iter().flatten());
         Ok(())
     }
 
@@ -222,83 +175,61 @@ impl Stars {
         record: impl Fn(usize) -> Option<Next<'c>> + Sync,
     ) -> Result<Vec<Proposal>, RunError> {
         self.meet(records, threads, &record)?;
+        self.propose_met(records, threads, record)
+    }
+
+    /// [`Self::propose`], where those of libraries and earlier rounds that share a key with them are known.
+    fn propose_met<'c>(
+        &mut self,
+        records: usize,
+        threads: usize,
+        record: impl Fn(usize) -> Option<Next<'c>> + Sync,
+    ) -> Result<Vec<Proposal>, RunError> {
         let mut proposals = vec![Proposal::default(); records];
         let threads = threads.min(records.div_ceil(AT_ONCE));
         if threads <= 1 {
             return Ok(proposals);
         }
-        self.settle(threads);
-        let parts = proposals.chunks_mut(AT_ONCE).enumerate();
-        self.with_rooms(threads, parts, |stars, room, (part, proposals)| {
+        settle(&mut self.clusters.index, threads);
+        let (parts, of) = (proposals.chunks_mut(AT_ONCE).enumerate(), (&self.clusters, self.near));
+        self.texts.with_rooms(threads, parts, |texts, room, (part, proposals)| {
             for (i, proposal) in (part * AT_ONCE..).zip(proposals) {
                 // What a marked record is near may depend on the records of this batch that it is marked with.
                 let Some(next) = record(i).filter(|next| next.mark.is_none()) else { continue };
-                *proposal = stars.proposal(next, room)?;
+                *proposal = propose_one(of, texts, next, room)?;
             }
             Ok(())
         })?;
         Ok(proposals)
     }
 
-    /// Does each of some tasks, on so many threads with a room each. Sets that were read again for it are kept.
-    fn with_rooms<T: Send>(
+    /// Decides on records that waited, and tells of each what became of it.
+    pub fn decide<T: Sync>(
         &mut self,
-        threads: usize,
-        tasks: impl Iterator<Item = T> + Send,
-        work: impl Fn(&Self, &mut Room, T) -> Result<(), RunError> + Sync,
+        (waiting, records): (&Waiting<T>, Range<usize>),
+        (threads, progress): (usize, &Progress),
+        mark: impl Fn(&T) -> Option<u32> + Sync,
+        mut decided: impl FnMut(&mut Self, usize, Placement) -> Result<(), RunError>,
     ) -> Result<(), RunError> {
-        let mut rooms = std::mem::take(&mut self.rooms);
-        rooms.resize_with(threads.max(rooms.len()), Room::default);
-        let done = share_out(&mut rooms[..threads], tasks, |room, task| work(self, room, task));
-        for room in &mut rooms {
-            let (sets, texts) = room.reread.take();
-            self.texts.keep(&sets, texts);
-        }
-        self.rooms = rooms;
-        done
-    }
-
-    /// Reads the sets of earlier rounds that the next records will be compared with, in the order in which they lie.
-    pub fn fetch<'c>(
-        &mut self,
-        records: usize,
-        threads: usize,
-        record: impl Fn(usize) -> Option<Next<'c>> + Sync,
-    ) -> Result<(), RunError> {
-        self.settle(threads);
-        let mut wanted: Vec<Vec<u32>> = vec![Vec::new(); records.div_ceil(AT_ONCE)];
-        self.with_rooms(threads, wanted.iter_mut().enumerate(), |stars, room, (part, wanted)| {
-            for next in (part * AT_ONCE..records.min((part + 1) * AT_ONCE)).filter_map(&record) {
-                room.keys.read(next.keys);
-                stars.clusters.propose(&mut room.keys, |entry, _| {
-                    wanted.push(entry);
-                    Ok::<_, RunError>(None)
-                })?;
+        let mut keys = ShingleKeys::default();
+        for first in records.clone().step_by(DECIDED_AT_ONCE) {
+            progress.go_on()?;
+            let records = first..records.end.min(first + DECIDED_AT_ONCE);
+            settle(&mut self.clusters.index, threads);
+            let keys_of = |i: usize| waiting.keys(first + i);
+            self.texts.fetch(&self.clusters.index, (records.len(), threads), keys_of)?;
+            let proposals = self.propose_met(records.len(), threads, |i| {
+                let place = Some(waiting.place(first + i));
+                Some(Next { keys: keys_of(i), set: OwnSet::Unread, place, mark: mark(waiting.own(first + i)) })
+            })?;
+            for (record, proposal) in records.zip(&proposals) {
+                keys.read(waiting.keys(record));
+                let (place, mark) = (waiting.place(record), mark(waiting.own(record)));
+                let placement = self.add(&keys, OwnSet::Unread, mark, proposal, |_| Ok(place))?;
+                decided(self, record, placement)?;
             }
-            Ok(())
-        })?;
-        let mut entries: Vec<u32> = wanted.into_iter().flatten().filter(|&entry| self.texts.is_older(entry)).collect();
-        entries.sort_unstable();
-        entries.dedup();
-        entries.retain(|&entry| !self.texts.cache.holds(entry));
-        self.with_rooms(threads, entries.chunks(AT_ONCE), |stars, room, entries| {
-            entries.iter().try_for_each(|&entry| stars.texts.read_older(entry, &mut room.reread))
-        })
-    }
-
-    /// Makes what was added ready to be found, on so many threads.
-    pub fn settle(&mut self, threads: usize) {
-        self.clusters.settle(|tasks| drop(in_parallel(threads, tasks, |task| task())));
-    }
-
-    fn proposal(&self, next: Next<'_>, room: &mut Room) -> Result<Proposal, RunError> {
-        let Next { keys, mut set, place, .. } = next;
-        let Room { keys: read, reread } = room;
-        read.read(keys);
-        self.clusters.propose(read, |entry, least| {
-            let set = set.get(|| place.map_or(Ok(Vec::new()), |place| self.texts.read_set(place, reread)))?;
-            self.texts.compare_by(reread, entry, set, larger(least, self.near))
-        })
+        }
+        Ok(())
     }
 
     /// Takes the next record. `place` is asked for if it is to be read, or others are to be compared with it.
@@ -316,19 +247,13 @@ impl Stars {
         let (near, texts) = (self.near, &mut self.texts);
         let (forced, different) =
             (mark.and_then(|mark| self.marked.duplicate_of(mark)), self.marked.different_from(mark));
-        let mut compare = |entry: u32, least: Similarity| {
-            let set = set.get(|| {
-                let place = place(texts)?;
-                texts.set(place)
-            })?;
-            texts.compare(entry, set, least)
-        };
+        let mut compare = |entry: u32, least: Similarity| texts.compare_own(entry, (&mut set, &place), least);
         let placed = match forced {
             Some(of) => {
                 let none = Similarity::jaccard(0.0).unwrap_or(near);
                 let similarity = compare(of, none)?.unwrap_or(none);
                 let is_entry = self.follow_chains && keys.size() > 0 && similarity.value() < 1.0;
-                let entry = is_entry.then(|| self.clusters.insert(keys));
+                let entry = is_entry.then(|| self.clusters.index.insert(keys));
                 Placed::Member { of, similarity, entry, compared: 1 }
             }
             None => self.clusters.add(keys, proposal, |entry, least| {
@@ -349,11 +274,7 @@ impl Stars {
         };
         if entry.is_some() {
             let place = place(texts)?;
-            match &set {
-                OwnSet::Adopted(at, _) => texts.push_adopted(place, *at),
-                OwnSet::Read(set) => texts.push(place, set),
-                OwnSet::Unread => texts.push_unread(place),
-            }
+            texts.push(place, &set);
             self.members.push(0);
         }
         if let Some(mark) = mark {
@@ -364,7 +285,7 @@ impl Stars {
 
     /// Makes a record an entry that is not compared.
     pub fn insert(&mut self, keys: &ShingleKeys, place: Place) {
-        self.clusters.insert(keys);
+        self.clusters.index.insert(keys);
         self.texts.push_unread(place);
         self.members.push(0);
     }
@@ -385,16 +306,54 @@ impl Stars {
     }
 
     pub fn bytes(&self) -> u64 {
-        self.clusters.index().bytes() + 4 * self.members.len() as u64 + self.texts.bytes()
+        self.clusters.index.bytes() + 4 * self.members.len() as u64 + self.texts.bytes()
     }
 
     pub fn alarms(&mut self, records: u64) -> Result<Vec<Alarm>, RunError> {
         let sizes = (0..).zip(&self.members).map(|(entry, &members)| (entry, u64::from(members) + 1));
         let large = alarm::worth_an_alarm(sizes, records);
-        let mut alarms = alarm::lists(&mut self.texts, self.clusters.index())?;
+        let mut alarms = alarm::lists(&mut self.texts, &self.clusters.index)?;
         for (entry, size) in large {
             alarms.push(alarm::around(&mut self.texts, Cause::Cluster, entry, size)?);
         }
         Ok(alarms)
+    }
+}
+
+/// Makes what was added ready to be found, on so many threads.
+pub(super) fn settle(index: &mut ShingleIndex, threads: usize) {
+    index.settle_by(|tasks| drop(in_parallel(threads, tasks, |task| task())));
+}
+
+fn propose_one(
+    (clusters, near): (&StarClusters, Similarity),
+    texts: &Texts,
+    next: Next<'_>,
+    room: &mut Room,
+) -> Result<Proposal, RunError> {
+    let Next { keys, mut set, place, .. } = next;
+    let Room { keys: read, reread } = room;
+    read.read(keys);
+    clusters.propose(read, |entry, least| {
+        let set = set.get(|| place.map_or(Ok(Vec::new()), |place| texts.read_set(place, reread)))?;
+        texts.compare_by(reread, entry, set, larger(least, near))
+    })
+}
+
+impl Held for Stars {
+    fn index(&mut self) -> &mut ShingleIndex {
+        &mut self.clusters.index
+    }
+
+    fn texts(&mut self) -> &mut Texts {
+        &mut self.texts
+    }
+
+    fn most_listed(&self) -> usize {
+        self.most_listed
+    }
+
+    fn bytes(&self) -> u64 {
+        self.clusters.index.bytes() + 4 * self.members.len() as u64
     }
 }

@@ -10,14 +10,16 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
+use nearset::index::{ShingleIndex, ShingleKeys};
 use nearset::item::append_sorted;
 use nearset::{Item, JoinSpec, Shingler, Similarity};
 use nearset_records::{
     Arena, Batch, Fields, ReadOptions, Reader, Scratch, Source, StateFolder, extract, read_exact_at,
 };
 
-use super::cache::Cache;
+use super::cache::{Cache, set_at};
 use super::stream::{Cutter, shingle};
+use crate::in_order::share_out;
 use crate::library::{Segments, StoredSet};
 use crate::run::{Origin, RunError};
 
@@ -119,6 +121,38 @@ impl Reread {
     }
 }
 
+/// What each thread looks up and compares with.
+#[derive(Default)]
+pub(super) struct Room {
+    pub keys: ShingleKeys,
+    pub reread: Reread,
+}
+
+/// Records that a thread looks up in one go.
+pub(super) const AT_ONCE: usize = 64;
+
+/// The set of a record whose turn it is.
+pub(super) enum OwnSet<'c> {
+    /// At this place of the sets that were adopted last, which these are.
+    Adopted(usize, &'c [u64]),
+    /// Not in memory: it is read if it is wanted.
+    Unread,
+    Read(Vec<u64>),
+}
+
+impl OwnSet<'_> {
+    pub fn get(&mut self, read: impl FnOnce() -> Result<Vec<u64>, RunError>) -> Result<&[u64], RunError> {
+        if let Self::Unread = self {
+            *self = Self::Read(read()?);
+        }
+        Ok(match self {
+            Self::Adopted(at, sets) => set_at(sets, *at),
+            Self::Read(set) => set,
+            Self::Unread => &[],
+        })
+    }
+}
+
 /// Texts that later records are compared with.
 pub(super) struct Texts {
     sources: Arc<[Source]>,
@@ -137,8 +171,9 @@ pub(super) struct Texts {
     places: Vec<Place>,
     older: Option<Scratch>,
     pub cache: Cache,
-    /// What texts are read again with, one record after the other.
+    /// What texts are read again with, one record after the other, and by each thread.
     reread: Reread,
+    rooms: Vec<Room>,
     /// Pairs of sets that were compared.
     pub compared: u64,
     /// Texts that were read again for it.
@@ -167,6 +202,7 @@ impl Texts {
             older: None,
             cache: Cache::default(),
             reread: Reread::default(),
+            rooms: Vec::new(),
             compared: 0,
             read_again: 0,
         }
@@ -220,18 +256,15 @@ impl Texts {
         RunError::Scratch { folder, cause }
     }
 
-    /// Makes a text an entry, whose set is copied.
-    pub fn push(&mut self, place: Place, set: &[u64]) {
+    /// Makes a text an entry.
+    pub fn push(&mut self, place: Place, set: &OwnSet<'_>) {
         let entry = self.entries();
         self.push_unread(place);
-        self.cache.insert(&[(entry, set.to_vec())]);
-    }
-
-    /// Makes a text an entry, whose set is at that place of those that were adopted last.
-    pub fn push_adopted(&mut self, place: Place, at: usize) {
-        let entry = self.entries();
-        self.push_unread(place);
-        self.cache.hold(entry, at);
+        match set {
+            OwnSet::Adopted(at, _) => self.cache.hold(entry, *at),
+            OwnSet::Read(set) => self.cache.insert(&[(entry, set.to_vec())]),
+            OwnSet::Unread => {}
+        }
     }
 
     /// Makes a text an entry whose set is read when it is needed.
@@ -267,9 +300,14 @@ impl Texts {
         Ok(Place::from_bytes(bytes))
     }
 
+    /// Where scratch files go that have no name.
+    pub fn scratch_folder(&self) -> &Path {
+        &self.scratch
+    }
+
     /// A file that goes away with the run.
-    pub fn unnamed_scratch(&self) -> Result<Scratch, RunError> {
-        Scratch::unnamed(&self.scratch).map_err(|cause| self.scratch_error(cause))
+    pub fn unnamed_scratch(&self) -> io::Result<Scratch> {
+        Scratch::unnamed(&self.scratch)
     }
 
     /// Begins a round: what is known of entries goes to scratch space.
@@ -287,13 +325,58 @@ impl Texts {
     }
 
     /// Whether an entry is of an earlier round.
-    pub fn is_older(&self, entry: u32) -> bool {
+    fn is_older(&self, entry: u32) -> bool {
         let older = self.older.as_ref().map_or(0, Scratch::len);
         u64::from(entry) * (Place::BYTES as u64) < older + u64::from(self.segments.records()) * Place::BYTES as u64
     }
 
+    /// Does each of some tasks, on so many threads with a room each. Sets that were read again for it are kept.
+    pub fn with_rooms<T: Send>(
+        &mut self,
+        threads: usize,
+        tasks: impl Iterator<Item = T> + Send,
+        work: impl Fn(&Self, &mut Room, T) -> Result<(), RunError> + Sync,
+    ) -> Result<(), RunError> {
+        let mut rooms = std::mem::take(&mut self.rooms);
+        rooms.resize_with(threads.max(rooms.len()), Room::default);
+        let done = share_out(&mut rooms[..threads], tasks, |room, task| work(self, room, task));
+        for room in &mut rooms {
+            let (sets, texts) = room.reread.take();
+            self.keep(&sets, texts);
+        }
+        self.rooms = rooms;
+        done
+    }
+
+    /// Reads the sets of earlier rounds that records of these keys will be compared with, in the order in which they lie.
+    pub fn fetch<'k>(
+        &mut self,
+        index: &ShingleIndex,
+        (records, threads): (usize, usize),
+        keys: impl Fn(usize) -> &'k [u64] + Sync,
+    ) -> Result<(), RunError> {
+        if self.older.is_none() && self.segments.len() == 0 {
+            return Ok(());
+        }
+        let mut wanted: Vec<Vec<u32>> = vec![Vec::new(); records.div_ceil(AT_ONCE)];
+        self.with_rooms(threads, wanted.iter_mut().enumerate(), |_, room, (part, wanted)| {
+            for next in part * AT_ONCE..records.min((part + 1) * AT_ONCE) {
+                room.keys.read(keys(next));
+                index.candidates(&mut room.keys, |entry| wanted.push(entry));
+            }
+            Ok(())
+        })?;
+        let mut entries: Vec<u32> = wanted.into_iter().flatten().filter(|&entry| self.is_older(entry)).collect();
+        entries.sort_unstable();
+        entries.dedup();
+        entries.retain(|&entry| !self.cache.holds(entry));
+        self.with_rooms(threads, entries.chunks(AT_ONCE), |texts, room, entries| {
+            entries.iter().try_for_each(|&entry| texts.read_older(entry, &mut room.reread))
+        })
+    }
+
     /// Reads the set of an entry, which is left in `reread` while there is room.
-    pub fn read_older(&self, entry: u32, reread: &mut Reread) -> Result<(), RunError> {
+    fn read_older(&self, entry: u32, reread: &mut Reread) -> Result<(), RunError> {
         if reread.words < MOST_WORDS {
             let set = self.read_set(self.place_of(entry)?, reread)?;
             reread.hold(entry, set);
@@ -314,6 +397,20 @@ impl Texts {
         self.reread = reread;
         self.keep_reread();
         similarity
+    }
+
+    /// [`Self::compare`] for a record whose set is read where `place` says, if it is not in memory.
+    pub fn compare_own(
+        &mut self,
+        entry: u32,
+        (set, place): (&mut OwnSet<'_>, &impl Fn(&mut Self) -> Result<Place, RunError>),
+        least: Similarity,
+    ) -> Result<Option<Similarity>, RunError> {
+        let set = set.get(|| {
+            let place = place(self)?;
+            self.set(place)
+        })?;
+        self.compare(entry, set, least)
     }
 
     /// [`Self::compare`] on any thread. What is read again for it is left in `reread`.

@@ -258,6 +258,18 @@ impl Segments {
         (self.all[segment].first, &self.all[segment].index)
     }
 
+    /// The records that are listed under these codes, the oldest of each and at most so many: the code, the record's number and its size.
+    pub fn met(&self, codes: &[u64], most: usize) -> Result<Vec<(u64, u32, u32)>, LibraryError> {
+        let mut met = Vec::new();
+        for &code in codes {
+            let end = met.len().saturating_add(most);
+            for OpenSegment { first, index, .. } in &self.all {
+                index.meet(code, (*first, end - met.len()), &mut met)?;
+            }
+        }
+        Ok(met)
+    }
+
     /// Where a record lies.
     pub fn place(&self, record: u32) -> Result<StoredSet, LibraryError> {
         let segment = self.all.partition_point(|segment| segment.first <= record) - 1;

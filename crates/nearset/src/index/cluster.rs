@@ -10,7 +10,7 @@
 //! Claim: a star's member is as similar to its centre as stated, exactly, and its centre is the nearest of those verified.
 //! Not here: comparing, which the caller does.
 
-use super::{Candidates, FullList, ShingleIndex, ShingleKeys, shingles::Seen};
+use super::{Candidates, ShingleIndex, ShingleKeys, shingles::Seen};
 use crate::{JoinSpec, Similarity};
 
 /// What became of an item.
@@ -52,7 +52,9 @@ struct Proposed {
 /// Puts items, in the order in which they come, around centres.
 #[derive(Debug)]
 pub struct StarClusters {
-    index: ShingleIndex,
+    /// The index of centres, and of members where chains are followed. What is inserted here is an item that is not compared: one that nothing
+    /// shares a key with, or that an earlier run has placed.
+    pub index: ShingleIndex,
     near: Similarity,
     follow_chains: bool,
     most_verified: usize,
@@ -164,63 +166,14 @@ impl StarClusters {
         Ok(match nearest {
             None => {
                 self.cut_short += u64::from(cut_short);
-                Placed::Centre { entry: Some(self.index.insert_later(keys)), compared }
+                Placed::Centre { entry: Some(self.index.insert(keys)), compared }
             }
             Some((similarity, of)) => {
                 // Whatever is near a copy is as near to what it copies.
                 let indexed = self.follow_chains && similarity.value() < 1.0;
-                Placed::Member { of, similarity, entry: indexed.then(|| self.index.insert_later(keys)), compared }
+                Placed::Member { of, similarity, entry: indexed.then(|| self.index.insert(keys)), compared }
             }
         })
-    }
-
-    /// Makes an item a centre without comparing it, and returns its entry: one that nothing shares a key with, or that an earlier run
-    /// has placed.
-    pub fn insert(&mut self, keys: &ShingleKeys) -> u32 {
-        self.index.insert_later(keys)
-    }
-
-    /// Makes what was added ready for [`Self::propose`], by tasks that can be done at the same time: `run` does them all.
-    pub fn settle(&mut self, run: impl FnOnce(Vec<Box<dyn FnOnce() + Send + '_>>)) {
-        self.index.settle_by(run);
-    }
-
-    /// Takes over what an earlier run counted.
-    pub fn restore(&mut self, lists: impl IntoIterator<Item = FullList>, cut_short: u64) {
-        self.index.restore_full_lists(lists);
-        self.cut_short = cut_short;
-    }
-
-    /// Returns what was added in this round, as the code of a key, the entry and its size: the part of a 256th of all codes, in ascending order.
-    /// What was added is settled.
-    pub fn postings(&self, part: u8) -> impl Iterator<Item = (u64, u32, u32)> {
-        self.index.postings(part)
-    }
-
-    /// Counts on so many items that earlier runs have placed and whose postings are elsewhere, before the first is added:
-    /// [`next_round`](Self::next_round) takes those that are wanted. `each_common` calls what it is given with the entry and the keys of
-    /// each that has a common part, by which it is found from now on.
-    ///
-    /// # Errors
-    /// Those of `each_common`.
-    pub fn count_on<E>(
-        &mut self,
-        items: u32,
-        each_common: impl FnOnce(&mut dyn FnMut(u32, &ShingleKeys)) -> Result<(), E>,
-    ) -> Result<(), E> {
-        self.index.count_on(items);
-        each_common(&mut |entry, keys| self.index.insert_common(keys, entry))
-    }
-
-    /// Begins a round, or goes on with one: postings go elsewhere, and of those of earlier rounds the ones are given that share a
-    /// [code](ShingleKeys::codes) with items to come, in ascending order. Entries are counted on.
-    pub fn next_round(&mut self, is_new: bool, met: impl IntoIterator<Item = (u64, u32, u32)>) {
-        if is_new { self.index.next_round(met) } else { self.index.meet(met) }
-    }
-
-    /// Returns the index of centres, and of members where chains are followed.
-    pub fn index(&self) -> &ShingleIndex {
-        &self.index
     }
 }
 
@@ -342,15 +295,17 @@ mod tests {
                 let (mut clusters, mut entries) = (clusters(), Vec::<&SortedSet>::new());
                 let (mut keys, mut placed) = (ShingleKeys::default(), Vec::new());
                 for (number, batch_sets) in sets.chunks(batch.max(1)).enumerate() {
-                    clusters.settle(|tasks| tasks.into_iter().rev().for_each(|task| task()));
+                    clusters.index.settle_by(|tasks| tasks.into_iter().rev().for_each(|task| task()));
                     if number > 0 && number % batches_of_round == 0 {
-                        (0..=255).for_each(|part| elsewhere.extend(clusters.postings(part)));
+                        (0..=255).for_each(|part| elsewhere.extend(clusters.index.postings(part)));
                         let mut codes = BTreeSet::new();
                         for set in &sets[batch * number..sets.len().min(batch * (number + batches_of_round))] {
                             keys.choose(set.as_slice(), &model, &spec());
                             codes.extend(keys.codes());
                         }
-                        clusters.next_round(true, elsewhere.iter().copied().filter(|(code, ..)| codes.contains(code)));
+                        clusters
+                            .index
+                            .next_round(true, elsewhere.iter().copied().filter(|(code, ..)| codes.contains(code)));
                     }
                     let sets = batch_sets;
                     let mut proposals = vec![Proposal::default(); sets.len()];
@@ -371,7 +326,7 @@ mod tests {
                         placed.push(one);
                     }
                 }
-                let full: Vec<FullList> = clusters.index.full_lists().copied().collect();
+                let full: Vec<crate::index::FullList> = clusters.index.full_lists().copied().collect();
                 (placed, clusters.cut_short, full)
             };
             let expected = run(0, usize::MAX);

@@ -19,7 +19,8 @@ type Near<'p> = &'p [(u32, Similarity)];
 /// Items are numbered in the order in which they come, from 0 on. Those without keys (empty sets) are near nothing.
 #[derive(Debug)]
 pub struct NearPairs {
-    index: ShingleIndex,
+    /// The index of the items that are no copies.
+    pub index: ShingleIndex,
     /// The item that each entry of the index stands for.
     first: Vec<u32>,
     /// Copies of entries, as far as they are listed, and how many there are.
@@ -33,6 +34,9 @@ pub struct NearPairs {
     candidates: Candidates,
     found: Vec<(u32, Similarity)>,
 }
+
+/// What an entry takes whose copies are counted, about.
+const BYTES_PER_COPIED: usize = 60;
 
 #[derive(Debug, Clone, Default)]
 struct Copies {
@@ -84,6 +88,7 @@ impl NearPairs {
         if keys.size() == 0 {
             return Ok((None, &self.found));
         }
+        self.index.settle();
         self.index.find(keys, &mut self.candidates);
         self.index.count_full(&self.candidates);
         self.cut_short += u64::from(self.candidates.cut_short);
@@ -118,9 +123,11 @@ impl NearPairs {
         Ok((entry, &self.found))
     }
 
-    /// The index of the items that are no copies.
-    pub fn index(&self) -> &ShingleIndex {
-        &self.index
+    /// Returns the bytes that are allocated.
+    pub fn bytes(&self) -> u64 {
+        let listed: usize = self.copies.values().map(|copies| 4 * copies.listed.capacity()).sum();
+        let copies = BYTES_PER_COPIED * self.copies.len() + listed;
+        self.index.bytes() + (4 * self.first.capacity() + copies) as u64
     }
 
     /// The items that the entries of the index stand for, in their order.

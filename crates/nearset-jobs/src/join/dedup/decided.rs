@@ -4,11 +4,16 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use nearset_records::{Extracted, OutputFile, RecordError, Source, StateFolder};
+use nearset_records::{Extracted, Fields, OutputFile, RecordError, Source, StateFolder};
 
-use super::ranked::states;
+use super::super::stream;
 use super::{Outcome, write_copies};
 use crate::run::{Decider, Decision, Ids, Part, RunError, Start, Tally, Verdict, Worker};
+
+/// The size of each file and when it changed.
+pub(super) fn states(sources: &[Source]) -> Vec<String> {
+    sources.iter().map(|source| source.state()).collect()
+}
 
 /// Decisions by the number of a record.
 #[derive(Default)]
@@ -91,7 +96,25 @@ impl Decider for Decided {
     }
 }
 
-/// What the second pass needs of records: whether the worker of the first one finds them sound.
+/// What the second pass needs of records that are texts: whether they are sound.
+pub(super) struct Naming<'w> {
+    pub fields: &'w Fields,
+}
+
+impl Worker for Naming<'_> {
+    type Piece = ();
+    type Room = ();
+
+    fn room(&self) {}
+
+    fn clear(&self, (): &mut (), (): &mut ()) {}
+
+    fn add(&self, (): &mut (), extracted: &Extracted<'_>, i: usize, (): &mut ()) -> Result<(), RecordError> {
+        stream::text_of(extracted, i, self.fields).map(|_| ())
+    }
+}
+
+/// What it needs of others: whether the worker of the first pass finds them sound.
 pub(super) struct Sound<'w, W>(pub &'w W);
 
 impl<W: Worker> Worker for Sound<'_, W> {

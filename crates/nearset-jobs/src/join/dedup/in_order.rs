@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use super::super::cache::Sets;
 use super::super::decisions::SavedMarks;
-use super::super::stars::{Next, OwnSet, Placement, Stars};
+use super::super::stars::{Next, Placement, Stars};
 use super::super::stream::Cut;
-use super::super::texts::Texts;
+use super::super::texts::{OwnSet, Texts};
 use super::log::{Entry, Event, Log, replay};
 use super::{Outcome, VerifiedDedupSummary, write_copies};
 use crate::library::{LibraryWriter, Written};
@@ -101,9 +101,10 @@ impl InOrder {
         });
         is_damaged |= !stars.marked.restore(&saved.marked, entries);
         match full.collect::<Option<Vec<FullList>>>() {
-            Some(full) if !is_damaged => stars.clusters.restore(full, saved.cut_short),
+            Some(full) if !is_damaged => stars.clusters.index.restore_full_lists(full),
             _ => return Err(folder.damaged("it names records that were not kept").into()),
         }
+        stars.clusters.cut_short = saved.cut_short;
         stars.texts.restore_copies(saved.copies)?;
         (stars.texts.compared, stars.texts.read_again) = (saved.compared, saved.read_again);
         self.short = saved.short;
@@ -194,7 +195,7 @@ impl Decider for InOrder {
     fn save(&mut self, folder: &StateFolder, _: u64) -> Result<serde_json::Value, RunError> {
         let log = self.log.as_mut().map_or(Ok(0), Log::sync)?;
         let texts = &mut self.stars.texts;
-        let full = self.stars.clusters.index().full_lists();
+        let full = self.stars.clusters.index.full_lists();
         let saved = Saved {
             log,
             copies: texts.sync()?,

@@ -1,306 +1,106 @@
-//! Decisions in the order of reading, in a memory that does not grow with the records.
+//! Decisions that are all made before the first record is written: in the order of reading where memory is too small for one pass, or in that in
+//! which records are wanted.
 //!
-//! A first pass cuts all records. Of each, its keys and its place are held until they fill the memory of a *round*. Then the
-//! records kept in earlier rounds that share a key are found by merging: their postings lie in scratch space, each round's in the order of
-//! their codes. The round is decided as if all were in memory, and its own postings follow. A second pass writes.
+//! A first pass cuts all records and decides on them within a budget of memory (`budget`). A second pass writes.
 //!
-//! Claim: the decisions are those of [`in_order`](super::in_order).
-//! Limit: what has a common part (`nearset::index`) stays in memory, and so does a count for each kept record.
+//! Claim: the decisions are those that were made if all were in memory.
 
-use std::io::{self, ErrorKind};
+use std::collections::BTreeMap;
+use std::io::ErrorKind;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use nearset::index::ShingleKeys;
 use nearset_records::{OutputError, OutputFile, Scratch, Source, StateFolder};
 use serde::{Deserialize, Serialize};
 
-use super::super::stars::{Next, OwnSet, Placement, Stars};
+use super::super::budget::{Budget, Waiting};
+use super::super::rank::{Keep, Rank};
+use super::super::stars::{Placement, Stars};
 use super::super::stream::{self, Cutter};
 use super::super::texts::{Place, Texts};
-use super::ranked::states;
+use super::decided::states;
+use super::events::{Caused, Event, EventLog, Events};
+use super::wanted::{Candidate, Wanted};
 use super::{Outcome, VerifiedDedupOptions, VerifiedDedupSummary, write_copies};
-use crate::in_order::in_parallel;
+use crate::library::{LibraryWriter, Written};
 use crate::run::{Decider, Decision, Ids, Part, Progress, RunError, Start, Tally, Verdict};
 
 /// The decisions of a run that can be resumed.
 const FILE: &str = "decisions.bin";
 
-/// Records that are looked up together.
-const AT_ONCE: usize = 4096;
+/// Names that are held, not to be read again.
+const NAMES: usize = 1 << 12;
 
-/// Where so little is to be taken, only the number of rounds follows from it.
-const LEAST_BYTES: u64 = 16 << 20;
-
-/// Parts of all codes, by their upper 8 bits.
-const PARTS: usize = 256;
-
-/// A record that was kept in an earlier round, under the code of one of its keys: the code, its entry, and its size.
-type Posting = (u64, u32, u32);
-
-/// A record of the round.
-struct Waiting {
+/// What is known of a record that waits.
+struct Own {
     /// Its number among all records.
     number: u64,
-    place: Place,
-    /// Where its keys end.
-    keys_end: usize,
-    /// The filter that it is near something in, and how many bands hit there. It is not compared then.
-    screened: Option<(u32, u32)>,
     /// Its number among marked records, if it is one.
     mark: Option<u32>,
 }
 
-/// The records that are decided on next.
-#[derive(Default)]
-struct Round {
-    records: Vec<Waiting>,
-    /// The keys of all of them, one after the other.
-    keys: Vec<u64>,
-}
-
-impl Round {
-    fn keys(&self, record: usize) -> &[u64] {
-        let start = record.checked_sub(1).map_or(0, |before| self.records[before].keys_end);
-        &self.keys[start..self.records[record].keys_end]
-    }
-
-    fn clear(&mut self) {
-        self.records.clear();
-        self.keys.clear();
-    }
-}
-
-/// What a removal is, in a file: its number, what it is near or was screened by, and where that lies.
-struct Event {
-    record: u64,
-    cause: Caused,
-}
-
-enum Caused {
-    Near { of: u32, similarity: f64, place: Place },
-    Screened { filter: u32, hits: u32 },
-}
-
-impl Event {
-    const BYTES: usize = 24 + Place::BYTES;
-
-    fn to_bytes(&self) -> [u8; Self::BYTES] {
-        let mut bytes = [0; Self::BYTES];
-        bytes[..8].copy_from_slice(&self.record.to_le_bytes());
-        match &self.cause {
-            Caused::Near { of, similarity, place } => {
-                bytes[12..16].copy_from_slice(&of.to_le_bytes());
-                bytes[16..24].copy_from_slice(&similarity.to_le_bytes());
-                bytes[24..].copy_from_slice(&place.to_bytes());
-            }
-            Caused::Screened { filter, hits } => {
-                bytes[8] = 1;
-                bytes[12..16].copy_from_slice(&filter.to_le_bytes());
-                bytes[16..20].copy_from_slice(&hits.to_le_bytes());
-            }
-        }
-        bytes
-    }
-
-    fn from_bytes(bytes: &[u8; Self::BYTES]) -> Self {
-        let word = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
-        let long = |at: usize| u64::from(word(at)) | u64::from(word(at + 4)) << 32;
-        let mut place = [0; Place::BYTES];
-        place.copy_from_slice(&bytes[24..]);
-        let cause = match bytes[8] {
-            0 => Caused::Near { of: word(12), similarity: f64::from_bits(long(16)), place: Place::from_bytes(place) },
-            _ => Caused::Screened { filter: word(12), hits: word(16) },
-        };
-        Self { record: long(0), cause }
-    }
-}
-
-/// The postings of earlier rounds, in scratch space.
-struct Postings {
-    file: Scratch,
-    /// By round: where each part begins, and where the last one ends.
-    parts: Vec<Vec<u64>>,
-}
-
-impl Postings {
-    const BYTES: usize = 16;
-
-    /// Appends those of a round.
-    fn append(&mut self, stars: &Stars, threads: usize) -> io::Result<()> {
-        let mut starts = Vec::with_capacity(PARTS + 1);
-        for first in (0..PARTS).step_by(threads) {
-            let parts: Vec<usize> = (first..PARTS.min(first + threads)).collect();
-            let sorted = in_parallel(threads, parts, |part| {
-                let mut bytes = Vec::new();
-                for (code, entry, size) in stars.clusters.postings(part as u8) {
-                    bytes.extend_from_slice(&code.to_le_bytes());
-                    bytes.extend_from_slice(&entry.to_le_bytes());
-                    bytes.extend_from_slice(&size.to_le_bytes());
-                }
-                bytes
-            });
-            for bytes in sorted {
-                starts.push(self.file.append(&bytes)?);
-            }
-        }
-        starts.push(self.file.len());
-        self.parts.push(starts);
-        Ok(())
-    }
-
-    /// Returns those of one part under any of these ascending codes, in ascending order.
-    fn met(&self, part: usize, codes: &[u64]) -> io::Result<Vec<Posting>> {
-        let mut met: Vec<Posting> = Vec::new();
-        let mut bytes = vec![0; if codes.is_empty() { 0 } else { 1 << 18 }];
-        for starts in self.parts.iter().filter(|_| !codes.is_empty()) {
-            let (mut at, end, mut next) = (starts[part], starts[part + 1], 0);
-            while at < end {
-                let length = ((end - at) as usize).min(bytes.len());
-                self.file.read_at(at, &mut bytes[..length])?;
-                at += length as u64;
-                for posting in bytes[..length].as_chunks::<{ Self::BYTES }>().0 {
-                    let long = |at: usize| u64::from_le_bytes(std::array::from_fn(|i| posting[at + i]));
-                    let code = long(0);
-                    while codes.get(next).is_some_and(|&wanted| wanted < code) {
-                        next += 1;
-                    }
-                    if codes.get(next) == Some(&code) {
-                        met.push((code, long(8) as u32, (long(8) >> 32) as u32));
-                    }
-                }
-            }
-        }
-        // Those of one round are ascending; of one code, those of earlier rounds have smaller entries.
-        met.sort_unstable();
-        Ok(met)
-    }
-}
-
 /// The first pass.
 struct Deciding<'d> {
-    stars: Stars,
+    budget: Budget<Stars, Own>,
+    events: EventLog,
+    /// Where what is kept goes for later runs.
+    library: Option<LibraryWriter>,
     threads: usize,
     progress: &'d Progress,
-    round: Round,
-    postings: Postings,
-    events: Scratch,
-    /// Memory of a round.
-    round_bytes: u64,
-    /// Memory that a record of it takes, beside its keys.
-    record_bytes: u64,
-    short: u64,
-    rounds: u64,
 }
 
 impl Deciding<'_> {
-    /// Whether the records that wait fill the memory of a round, behind so many.
-    fn is_full(&self, records: u64) -> Result<bool, RunError> {
-        let waiting = 8 * self.round.keys.len() as u64 + self.record_bytes * self.round.records.len() as u64;
-        let kept = self.stars.clusters.index().bytes() + 4 * self.stars.members.len() as u64;
-        self.progress.filter_bytes.store(waiting + kept, Ordering::Relaxed);
-        // What is kept from round to round must leave room for one.
-        if kept > self.round_bytes / 4 * 3 && self.rounds > 0 && self.round_bytes > LEAST_BYTES {
-            return Err(RunError::MemoryTaken { taken: kept, records, resumable: false });
-        }
-        Ok(waiting >= self.round_bytes.saturating_sub(kept).max(self.round_bytes / 4))
+    /// Decides on what waits if it is time to, behind so many records. Others take so much memory.
+    fn advance(&mut self, others: u64, records: u64) -> Result<(), RunError> {
+        let Self { budget, events, library, threads, progress } = self;
+        progress.filter_bytes.store(budget.bytes(others), Ordering::Relaxed);
+        let decide = |stars: &mut Stars, waiting: &Waiting<Own>, records: Range<usize>| {
+            decide(stars, (waiting, records), (events, library), (*threads, progress))
+        };
+        budget.advance((others, records), decide).map(|_| ())
     }
 
-    /// Decides on all that wait.
-    fn finish_round(&mut self) -> Result<(), RunError> {
-        self.rounds += 1;
-        let (mut from, mut is_new) = (0, true);
-        while from < self.round.records.len() {
-            let (until, met) = self.met_by(from)?;
-            self.stars.clusters.next_round(std::mem::take(&mut is_new), met.into_iter().flatten());
-            self.decide(from..until)?;
-            from = until;
-        }
-        self.stars.settle(self.threads);
-        let appended = self.postings.append(&self.stars, self.threads);
-        appended.map_err(|cause| self.stars.texts.scratch_error(cause))?;
-        self.stars.clusters.next_round(true, []);
-        self.stars.texts.next_round()?;
-        self.round.clear();
-        Ok(())
+    fn finish(&mut self) -> Result<(), RunError> {
+        let Self { budget, events, library, threads, progress } = self;
+        budget.decide(|stars, waiting, records| {
+            decide(stars, (waiting, records), (events, library), (*threads, progress))
+        })
     }
+}
 
-    /// Finds what was kept in earlier rounds and shares a key with the next records: as many of them as memory allows.
-    fn met_by(&self, from: usize) -> Result<(usize, Vec<Vec<Posting>>), RunError> {
-        let mut until = self.round.records.len();
-        if self.postings.parts.is_empty() {
-            return Ok((until, Vec::new()));
-        }
-        loop {
-            let codes = self.codes(from..until);
-            let parts: Vec<(usize, Vec<u64>)> = codes.into_iter().enumerate().collect();
-            let met = in_parallel(self.threads, parts, |(part, mut codes)| {
-                codes.sort_unstable();
-                codes.dedup();
-                self.postings.met(part, &codes)
-            });
-            let met = met.into_iter().collect::<io::Result<Vec<_>>>();
-            let met = met.map_err(|cause| self.stars.texts.scratch_error(cause))?;
-            let bytes: usize = met.iter().map(|met| size_of_val(&met[..])).sum();
-            if bytes as u64 <= self.round_bytes / 4 || until - from <= AT_ONCE {
-                return Ok((until, met));
+fn decide(
+    stars: &mut Stars,
+    (waiting, records): (&Waiting<Own>, Range<usize>),
+    (events, library): (&mut EventLog, &mut Option<LibraryWriter>),
+    (threads, progress): (usize, &Progress),
+) -> Result<(), RunError> {
+    stars.decide(
+        (waiting, records),
+        (threads, progress),
+        |own| own.mark,
+        |stars, record, Placement { near, entry }| {
+            let place = waiting.place(record);
+            if let (Some(library), Some(_)) = (library.as_mut(), entry) {
+                let (set, id) = (stars.texts.set(place)?, stars.texts.id(place)?);
+                library.push(waiting.keys(record), &set, &id)?;
             }
-            until = from + (until - from) / 2;
-        }
-    }
-
-    /// The codes of the keys of some records, by part.
-    fn codes(&self, records: Range<usize>) -> Vec<Vec<u64>> {
-        let mut keys = ShingleKeys::default();
-        let expected = records.len() * 6 / PARTS;
-        let mut codes: Vec<Vec<u64>> = (0..PARTS).map(|_| Vec::with_capacity(expected)).collect();
-        for record in records {
-            keys.read(self.round.keys(record));
-            keys.codes().for_each(|code| codes[(code >> 56) as usize].push(code));
-        }
-        codes
-    }
-
-    fn decide(&mut self, records: Range<usize>) -> Result<(), RunError> {
-        let Self { stars, threads, round, events, progress, .. } = self;
-        let mut keys = ShingleKeys::default();
-        let mut removed = 0;
-        for first in records.clone().step_by(AT_ONCE) {
-            progress.go_on()?;
-            let records = first..records.end.min(first + AT_ONCE);
-            let record = |i: usize| {
-                let record = records.start + i;
-                let Waiting { place, screened, mark, .. } = round.records[record];
-                let (keys, set, place) = (round.keys(record), OwnSet::Unread, Some(place));
-                screened.is_none().then_some(Next { keys, set, place, mark })
-            };
-            stars.fetch(records.len(), *threads, record)?;
-            let proposals = stars.propose(records.len(), *threads, record)?;
-            for (record, proposal) in records.zip(&proposals) {
-                let Waiting { number, place, screened, mark, .. } = round.records[record];
-                let cause = if let Some((filter, hits)) = screened {
-                    Caused::Screened { filter, hits }
-                } else {
-                    keys.read(round.keys(record));
-                    let Placement { near, .. } = stars.add(&keys, OwnSet::Unread, mark, proposal, |_| Ok(place))?;
-                    let Some((of, similarity)) = near else { continue };
-                    Caused::Near { of, similarity, place: stars.texts.place_of(of)? }
-                };
-                removed += 1;
-                let event = Event { record: number, cause };
-                events.append(&event.to_bytes()).map_err(|cause| stars.texts.scratch_error(cause))?;
-            }
-        }
-        progress.removed.fetch_add(removed, Ordering::Relaxed);
-        Ok(())
-    }
+            let Some((of, similarity)) = near else { return Ok(()) };
+            progress.removed.fetch_add(1, Ordering::Relaxed);
+            let library = stars.library_of(of).map(|library| library as u32);
+            let cause = Caused::Near { of, similarity, library, place: stars.texts.place_of(of)? };
+            let event = Event { record: waiting.own(record).number, cause };
+            events.push(event).map_err(|cause| stars.texts.scratch_error(cause))
+        },
+    )
 }
 
 /// What became of all records.
 pub(super) struct InRounds {
     texts: Texts,
     events: Events,
+    /// Names of those that others are near, by their entries: some of them.
+    names: BTreeMap<u32, String>,
     wants_names: bool,
     outcome: Outcome,
     /// Records that were passed.
@@ -308,132 +108,144 @@ pub(super) struct InRounds {
     /// The inputs as they were before the first pass.
     inputs: Vec<String>,
     sources: Arc<[Source]>,
-}
-
-/// Decisions that are read in order.
-struct Events {
-    file: Scratch,
-    /// How many were read.
-    read: u64,
-    next: Option<Event>,
-    room: Vec<u8>,
-    at: usize,
-}
-
-impl Events {
-    fn new(file: Scratch, read: u64) -> io::Result<Self> {
-        let mut new = Self { file, read, next: None, room: Vec::new(), at: 0 };
-        new.next = new.load()?;
-        Ok(new)
-    }
-
-    fn load(&mut self) -> io::Result<Option<Event>> {
-        if self.at == self.room.len() {
-            let from = self.read * Event::BYTES as u64;
-            let left = self.file.len().saturating_sub(from) as usize;
-            self.room.resize(left.min(1024 * Event::BYTES), 0);
-            self.file.read_at(from, &mut self.room)?;
-            self.at = 0;
-        }
-        let Some(bytes) = self.room[self.at..].first_chunk() else { return Ok(None) };
-        self.at += Event::BYTES;
-        self.read += 1;
-        Ok(Some(Event::from_bytes(bytes)))
-    }
-
-    /// The decision on a record, if it goes.
-    fn of(&mut self, record: u64) -> io::Result<Option<Event>> {
-        if self.next.as_ref().is_none_or(|next| next.record > record) {
-            return Ok(None);
-        }
-        let next = self.load()?;
-        match std::mem::replace(&mut self.next, next) {
-            Some(event) if event.record == record => Ok(Some(event)),
-            _ => Err(ErrorKind::InvalidData.into()),
-        }
-    }
+    /// Filters that records were screened by; verdicts count libraries behind them.
+    filters: usize,
+    library: Option<LibraryWriter>,
 }
 
 /// What a checkpoint refers to.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Saved {
-    /// Bytes of the decisions, and how many were followed.
+    /// Bytes of the decisions, and where each sorted part of them ends.
     decisions: u64,
-    followed: u64,
+    parts: Vec<u64>,
     /// Bytes of the texts that were copied.
     copies: Option<u64>,
     passed: u64,
     outcome: Outcome,
+    /// How far the library has come.
+    pub library: Option<Written>,
 }
 
 impl InRounds {
-    /// Reads all records and decides on them, unless the run to be resumed has.
+    /// Reads all records and decides on them within `memory`, unless the run to be resumed has. An entry takes `entry_bytes`.
     pub fn new(
         start: &Start,
         options: &VerifiedDedupOptions,
         cutter: &Cutter<'_>,
         mut stars: Stars,
-        (memory, record_bytes): (u64, u64),
+        (filters, library): (usize, Option<LibraryWriter>),
+        (memory, entry_bytes): (u64, u64),
         progress: &Progress,
     ) -> Result<Self, RunError> {
         let inputs = states(&start.sources);
-        let (sources, wants_names) = (Arc::clone(&start.sources), start.wants_names());
+        let new = |texts, events, outcome, passed, library| Self {
+            texts,
+            events,
+            names: BTreeMap::new(),
+            wants_names: start.wants_names(),
+            outcome,
+            passed,
+            inputs,
+            sources: Arc::clone(&start.sources),
+            filters,
+            library,
+        };
         if let (Some(saved), Some(folder)) = (start.saved::<Saved>()?, start.folder()) {
-            let Saved { decisions, followed, copies, passed, outcome } = saved;
+            let Saved { decisions, parts, copies, passed, outcome, library: _ } = saved;
             stars.texts.restore_copies(copies)?;
-            let opened = Scratch::open(&folder.scratch_file(FILE), decisions);
-            let events = opened.and_then(|file| Events::new(file, followed)).map_err(|cause| folder.damaged(cause))?;
-            return Ok(Self { texts: stars.texts, events, wants_names, outcome, passed, inputs, sources });
+            let is_sound = parts.is_sorted() && parts.last().is_none_or(|&end| end == decisions);
+            let opened = Scratch::open(&folder.scratch_file(FILE), decisions).and_then(|file| match is_sound {
+                true => Events::new(file, parts, passed),
+                false => Err(ErrorKind::InvalidData.into()),
+            });
+            let events = opened.map_err(|cause| folder.damaged(cause))?;
+            return Ok(new(stars.texts, events, outcome, passed, library));
         }
-        let cache_bytes = stars.texts.cache.most_bytes();
-        let unnamed = || stars.texts.unnamed_scratch();
         let events = match start.folder() {
             Some(folder) => {
                 folder.create()?;
                 let path = folder.scratch_file(FILE);
                 Scratch::open(&path, 0).map_err(|cause| OutputError::from_io(&path, cause))?
             }
-            None => unnamed()?,
+            None => stars.texts.unnamed_scratch().map_err(|cause| stars.texts.scratch_error(cause))?,
         };
+        let at_once = (memory / 64 / size_of::<Event>() as u64).clamp(64, 1 << 20) as usize;
+        let is_first_kept = options.keep == Keep::First;
+        let scratch_folder = stars.texts.scratch_folder().to_owned();
+        let failed = |cause| RunError::Scratch { folder: scratch_folder.clone(), cause };
+        let scratch = || Scratch::unnamed(&scratch_folder);
+        let mut wanted = (!is_first_kept).then(|| Wanted::new(&options.keep, memory / 3, scratch));
         let mut deciding = Deciding {
-            postings: Postings { file: unnamed()?, parts: Vec::new() },
-            stars,
+            budget: Budget::new(stars, memory, entry_bytes, options.run.threads),
+            events: EventLog::new(events, at_once),
+            library,
             threads: options.run.threads.max(1),
             progress,
-            round: Round::default(),
-            events,
-            round_bytes: memory.saturating_sub(cache_bytes),
-            record_bytes: record_bytes + size_of::<Waiting>() as u64,
-            short: 0,
-            rounds: 0,
         };
-        let (reading, mut passed) = ((options.run.threads, options.run.on_error), 0);
+        let (mut short, mut passed, mut is_field_there) = (0, 0, options.keep.field().is_none());
+        let reading = (options.run.threads, options.run.on_error);
         let counts = stream::read(&start.sources, reading, (cutter, &cutter.fields), progress, |batch, cut| {
             for (i, document) in cut.documents.iter().enumerate() {
-                let is_screened = document.screened.is_some();
-                deciding.short += u64::from(!is_screened && cut.set(i).len() < VerifiedDedupSummary::FEW_SHINGLES);
-                let place = deciding.stars.texts.place(batch, document.record)?;
-                let Round { records, keys } = &mut deciding.round;
-                keys.extend_from_slice(cut.keys(i));
-                records.push(Waiting {
-                    number: passed + document.record as u64,
-                    place,
-                    keys_end: keys.len(),
-                    screened: document.screened.map(|(filter, hits)| (filter as u32, hits)),
-                    mark: document.mark,
-                });
+                let number = passed + document.record as u64;
+                is_field_there |= document.field.is_some();
+                if let Some((filter, hits)) = document.screened {
+                    let cause = Caused::Screened { filter: filter as u32, hits };
+                    deciding.events.push(Event { record: number, cause }).map_err(failed)?;
+                    continue;
+                }
+                short += u64::from(cut.set(i).len() < VerifiedDedupSummary::FEW_SHINGLES);
+                let texts = &mut deciding.budget.held.texts;
+                let place = texts.place(batch, document.record)?;
+                let Some(wanted) = &mut wanted else {
+                    let own = Own { number, mark: document.mark };
+                    deciding.budget.push(place, cut.keys(i), own, 0);
+                    continue;
+                };
+                let rank = match options.keep {
+                    Keep::Max(_) | Keep::Min(_) => Rank::of(document.field.as_deref()),
+                    _ => Rank::Number(document.text_bytes as f64, None),
+                };
+                // The cutter reads another field in the place of the id.
+                let mark = match options.decisions.is_empty() {
+                    true => None,
+                    false => options.decisions.number(&texts.id(place)?),
+                };
+                let candidate = Candidate { rank, number, place, mark, keys: cut.keys(i).to_vec() };
+                wanted.push(candidate).map_err(failed)?;
             }
             passed += batch.len() as u64;
-            if deciding.is_full(passed)? {
-                deciding.finish_round()?;
-            }
+            deciding.advance(wanted.as_ref().map_or(0, Wanted::bytes), passed)?;
             Ok(0)
         })?;
-        deciding.finish_round()?;
-        let Deciding { mut stars, events, short, .. } = deciding;
+        if let (false, true, Some(field)) = (is_field_there, counts.records > counts.faulty, options.keep.field()) {
+            return Err(RunError::NoField { field: field.to_owned() });
+        }
+        if let Some(wanted) = wanted {
+            let held = wanted.bytes();
+            let mut sorted = wanted.sorted().map_err(failed)?;
+            while let Some(candidate) = sorted.next().map_err(failed)? {
+                let Candidate { number, place, mark, keys, .. } = candidate;
+                deciding.budget.push(place, &keys, Own { number, mark }, 0);
+                deciding.advance(held, passed)?;
+            }
+        }
+        deciding.finish()?;
+        let Deciding { budget: Budget { held: mut stars, .. }, events, library, .. } = deciding;
         let outcome = Outcome::of(&mut stars, counts.records, short)?;
-        let events = Events::new(events, 0).map_err(|cause| stars.texts.scratch_error(cause))?;
-        Ok(Self { texts: stars.texts, events, wants_names, outcome, passed: 0, inputs, sources })
+        let events = events.finish().map_err(failed)?;
+        Ok(new(stars.texts, events, outcome, 0, library))
+    }
+
+    /// The name of an entry.
+    fn name(&mut self, of: u32, place: Place) -> Result<&str, RunError> {
+        if !self.names.contains_key(&of) {
+            if self.names.len() >= NAMES {
+                self.names.clear();
+            }
+            self.names.insert(of, self.texts.id(place)?);
+        }
+        Ok(&self.names[&of])
     }
 }
 
@@ -446,19 +258,20 @@ impl Decider for InRounds {
         self.passed += part.records.len() as u64;
         for i in part.sound_records() {
             let record = first + (i - part.records.start) as u64;
-            let event = self.events.of(record).map_err(|cause| match cause.kind() {
+            let caused = self.events.of(record).map_err(|cause| match cause.kind() {
                 // Records are numbered as in the first pass.
                 ErrorKind::InvalidData => RunError::InputChanged,
                 _ => self.texts.scratch_error(cause),
             })?;
-            decisions.push(match event.map(|event| event.cause) {
+            decisions.push(match caused {
                 None => Decision { verdict: Verdict::Kept, family: None },
                 Some(Caused::Screened { filter, hits }) => {
                     Decision { verdict: Verdict::Against { filter: filter as usize, hits }, family: None }
                 }
-                Some(Caused::Near { of, similarity, place }) => {
-                    let name = if self.wants_names { names.push(&self.texts.id(place)?) } else { names.push("") };
-                    let verdict = Verdict::NearTo { name, similarity, library: None, origin: place.origin() };
+                Some(Caused::Near { of, similarity, library, place }) => {
+                    let name = if self.wants_names { names.push(self.name(of, place)?) } else { names.push("") };
+                    let library = library.map(|library| self.filters + library as usize);
+                    let verdict = Verdict::NearTo { name, similarity, library, origin: place.origin() };
                     Decision { verdict, family: Some(of.into()) }
                 }
             });
@@ -483,10 +296,11 @@ impl Decider for InRounds {
         let decisions = self.events.file.sync().map_err(|cause| OutputError::from_io(folder.path(), cause))?;
         let saved = Saved {
             decisions,
-            followed: self.events.read - u64::from(self.events.next.is_some()),
+            parts: self.events.ends.clone(),
             copies: self.texts.sync()?,
             passed: self.passed,
             outcome: self.outcome.clone(),
+            library: self.library.as_mut().map(LibraryWriter::sync).transpose()?,
         };
         serde_json::to_value(saved).map_err(|cause| folder.damaged(cause).into())
     }
@@ -497,18 +311,16 @@ impl Decider for InRounds {
         const COUNTED: u32 = 1 << 24;
         let mut first = 0u32;
         loop {
-            let (mut counted, mut is_more) = (std::collections::BTreeMap::<u32, (u64, Place)>::new(), false);
-            let file = &self.events.file;
-            let mut bytes = [0; Event::BYTES];
-            for at in (0..file.len()).step_by(Event::BYTES) {
-                file.read_at(at, &mut bytes).map_err(|cause| self.texts.scratch_error(cause))?;
-                let Caused::Near { of, place, .. } = Event::from_bytes(&bytes).cause else { continue };
+            let (mut counted, mut is_more) = (BTreeMap::<u32, (u64, Place)>::new(), false);
+            let all = self.events.each(|event| {
+                let Caused::Near { of, place, .. } = event.cause else { return };
                 match of.checked_sub(first) {
                     Some(within) if within < COUNTED => counted.entry(of).or_insert((0, place)).0 += 1,
                     Some(_) => is_more = true,
                     None => {}
                 }
-            }
+            });
+            all.map_err(|cause| self.texts.scratch_error(cause))?;
             for (copies, place) in counted.into_values() {
                 write_copies(out, &self.texts.id(place)?, copies)?;
             }
@@ -519,11 +331,20 @@ impl Decider for InRounds {
         }
     }
 
+    fn complete(&mut self) -> Result<(), RunError> {
+        Ok(self.library.as_mut().map_or(Ok(()), LibraryWriter::complete)?)
+    }
+
+    fn commit(&mut self) -> Result<(), RunError> {
+        Ok(self.library.as_ref().map_or(Ok(()), LibraryWriter::commit)?)
+    }
+
     /// Removals go by the number of a record, so that both passes must have read the same.
     fn outcome(&mut self, tally: &Tally) -> Result<Outcome, RunError> {
-        if tally.records != self.outcome.records || self.events.next.is_some() || states(&self.sources) != self.inputs {
+        if tally.records != self.outcome.records || !self.events.is_at_end() || states(&self.sources) != self.inputs {
             return Err(RunError::InputChanged);
         }
-        Ok(self.outcome.clone())
+        let library = self.library.as_ref().map(LibraryWriter::pending);
+        Ok(Outcome { library, ..self.outcome.clone() })
     }
 }

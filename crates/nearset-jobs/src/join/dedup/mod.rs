@@ -4,18 +4,19 @@
 //! exact shingle sets; where chains are followed, one that is itself kept or removed.
 //! Records are decided on in the order in which they are wanted, the most wanted first, and each is compared with those kept
 //! before it. Where the first is kept, that is the order of reading, and one pass decides and writes ([`in_order`]); if memory is too small
-//! for that, a first pass decides in rounds that fit, and a second one writes ([`in_rounds`]). Otherwise a
-//! first pass reads how much each is wanted, and a second one writes ([`ranked`]). Items other than texts are held and compared ([`of_items`]).
+//! for that, or another one is kept, a first pass decides in rounds that fit, and a second one writes ([`in_rounds`]). Items other than texts are
+//! held and compared ([`of_items`]).
 //! Not here: reading, writing and checkpoints (`run`), and how to print anything.
 
 mod decided;
+mod events;
 mod in_order;
 mod in_rounds;
 mod log;
 mod of_contained;
 mod of_edits;
 mod of_items;
-mod ranked;
+mod wanted;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -24,26 +25,25 @@ use std::time::Instant;
 use nearset::Similarity;
 use nearset::plan::Request;
 use nearset_records::output::{is_same_output, json_string};
-use nearset_records::{Cure, OutputFile, ReadOptions, Source, free_space, scratch_folder};
+use nearset_records::{Cure, OutputFile, ReadOptions, Source, scratch_folder};
 use nearset_view::run::{CurvePoint, Fact, Others, Promise};
 use nearset_view::words::{bytes, count, percent, similarity};
 use serde::{Deserialize, Serialize};
 
 use super::alarm::Alarm;
 use super::decisions::Decisions;
+use super::needs::{BYTES_PER_NAME, Demand};
 use super::rank::Keep;
 use super::stars::{MOST_LISTED, Stars};
 use super::stream::{self, Counts, Cutter};
 use super::{Comparison, JoinPlan, Needs, Planned, TextMeasure};
-use crate::capacity::{Known, Survey, survey};
 use crate::library::{self, Library, LibraryLock, LibraryWriter, Pending, Written};
-use crate::memory;
 use crate::report::{self, About};
 use crate::run::{Done, Fingerprint, Manner, Outputs, Progress, RunError, RunOptions, Start, Tally, named};
 use crate::screen::{Against, Screen};
+use decided::Naming;
 use in_order::InOrder;
 use in_rounds::InRounds;
-use ranked::{Naming, Ranked};
 
 /// How to remove duplicates by comparing.
 #[derive(Debug, Clone)]
@@ -237,44 +237,24 @@ impl Outcome {
 
 /// What a run takes if it keeps all records, unless that is more than there is.
 fn needs(start: &Start, options: &VerifiedDedupOptions, plan: &JoinPlan) -> Result<Needs, RunError> {
-    let Survey { capacity, copied_bytes } = survey(&start.sources, &ReadOptions::new(options.run.fields.clone()))?;
-    // What is held need not be read again.
-    let copied_bytes = if plan.reads_again() { copied_bytes } else { 0 };
     let named = if start.wants_names() { BYTES_PER_NAME } else { 0 };
     // All records are held until they are ranked.
     let ranked = if options.keep == Keep::First { 0 } else { 8 * plan.keys as u64 + BYTES_PER_RANK };
-    let raw_bytes = start.sources.iter().filter_map(|source| source.bytes).sum::<u64>().saturating_add(copied_bytes);
-    // A shingle takes 8 bytes, and a text has one per byte at most.
-    let cache = if capacity.known == Known::Guessed { u64::MAX } else { raw_bytes.saturating_mul(8) };
-    let each = plan.bytes_per_record + named + ranked;
-    let held = capacity.records.saturating_mul(each).saturating_add(stored_bytes(options, plan)?);
-    let bytes = held.saturating_add(plan.cache_bytes.min(cache));
-    let available = options.memory.or_else(memory::available);
     let scratch = match (&options.run.scratch, start.folder()) {
         (Some(folder), _) => folder.clone(),
         (None, Some(state)) => state.path().parent().map_or_else(PathBuf::new, Path::to_owned),
         (None, None) => scratch_folder(options.run.out.as_deref()),
     };
-    let scratch = if scratch.as_os_str().is_empty() { PathBuf::from(".") } else { scratch };
-    // A run that goes on has been through this, and has copied some of it.
-    let is_new = start.resumed_records() == 0;
-    let mut spilled_bytes = 0;
-    if let Some(available) = available.filter(|&available| capacity.known != Known::Guessed && bytes > available) {
-        let in_rounds = plan.reads_again()
-            && options.keep == Keep::First
-            && options.libraries.is_empty()
-            && options.library.is_none();
-        if in_rounds && start.sources.iter().all(Source::is_rereadable) {
-            spilled_bytes = capacity.records.saturating_mul(BYTES_SPILLED + 16 * plan.keys as u64);
-        } else if is_new {
-            return Err(RunError::Memory { needed: bytes, records: capacity.records, what: "records", available });
-        }
-    }
-    let scratch_bytes = copied_bytes + spilled_bytes;
-    if let Some(free) = free_space(&scratch).filter(|&free| is_new && scratch_bytes > free) {
-        return Err(RunError::NoRoom { needed: scratch_bytes, folder: scratch, free });
-    }
-    Ok(Needs { records: capacity, bytes, available, scratch_bytes: copied_bytes, spilled_bytes, scratch })
+    let can_spill = plan.reads_again() && start.sources.iter().all(Source::is_rereadable);
+    let demand = Demand {
+        memory: options.memory,
+        scratch: Some(scratch),
+        bytes_per_record: named + ranked,
+        fixed_bytes: stored_bytes(options, plan)?,
+        spilled_per_record: can_spill.then(|| plan.spilled_bytes() + ranked),
+        is_new: start.resumed_records() == 0,
+    };
+    Needs::new(&start.sources, &options.run.fields, plan, demand)
 }
 
 /// What the records of libraries take: hardly anything where they are looked up in their files.
@@ -292,14 +272,8 @@ fn stored_bytes(options: &VerifiedDedupOptions, plan: &JoinPlan) -> Result<u64, 
 /// What a record of a library takes that is looked up in its file.
 const BYTES_STORED: u64 = size_of::<u32>() as u64;
 
-/// What a record takes in scratch space if memory is too small, its keys aside: its place, and what becomes of it.
-const BYTES_SPILLED: u64 = 72;
-
 /// What a record takes until it is ranked, its keys aside.
 const BYTES_PER_RANK: u64 = 88;
-
-/// What an id takes that is held in memory, about.
-const BYTES_PER_NAME: u64 = 32;
 
 /// Writes how many records are near one that stays.
 fn write_copies(out: &mut OutputFile, id: &str, copies: u64) -> Result<(), RunError> {
@@ -441,14 +415,16 @@ impl VerifiedDedup {
         let libraries = options.libraries.iter().map(|path| Library::open(path)).collect::<Result<Vec<_>, _>>()?;
         libraries.iter().try_for_each(|library| library.expect_same_chains(options.follow_chains))?;
         let is_in_rounds = self.is_in_rounds()?;
-        let keeps_model = options.keep == Keep::First && !is_in_rounds;
-        let saved = start.folder().filter(|_| keeps_model && start.resumed_records() > 0).map(log::load_model);
+        let saved = start.folder().filter(|_| !is_in_rounds && start.resumed_records() > 0).map(log::load_model);
         let saved = saved.transpose()?;
         let model = saved.as_ref().or_else(|| libraries.get(extended.unwrap_or(0)).map(Library::model));
         let cutter =
             Cutter::with_model(model, &start.sources, &options.layout(), fields, progress)?.with_screen(against);
         // Records that are ranked are cut for another field than the id.
-        let cutter = if options.keep == Keep::First { cutter.with_decisions(&options.decisions) } else { cutter };
+        let cutter = match options.keep {
+            Keep::First => cutter.with_decisions(&options.decisions),
+            _ => cutter.with_field(options.keep.field().map(str::to_owned)),
+        };
         let library = match lock {
             Some(lock) => {
                 let (promise, base) = ((&cutter.spec, options.follow_chains), extended.map(|at| &libraries[at]));
@@ -468,11 +444,9 @@ impl VerifiedDedup {
         let read = ReadOptions::new(fields.clone());
         if is_in_rounds {
             // Two passes: the first decides in rounds that fit into memory.
-            // What was not given is left alone in part: others take memory, too, and so does reading.
-            let memory = options.memory.unwrap_or(stars.most_bytes / 4 * 3);
-            stars.texts.cache.limit(memory / 8);
-            let each = self.plan.bytes_per_record + 8 * self.plan.keys as u64 + 4;
-            let mut decider = InRounds::new(start, options, &cutter, stars, (memory, each), progress)?;
+            let memory = self.plan.budget(options.memory);
+            let (stored, room) = ((against.len(), library), (memory, self.plan.entry_bytes()));
+            let mut decider = InRounds::new(start, options, &cutter, stars, stored, room, progress)?;
             return start.carry_out(
                 outputs,
                 read,
@@ -482,35 +456,22 @@ impl VerifiedDedup {
                 |_, tally, outcome| self.page(tally, outcome, progress),
             );
         }
-        if options.keep == Keep::First {
-            // One pass that decides in the order of reading.
-            let mut decider = InOrder::new(stars, start, against.len(), library)?;
-            if let (Some(folder), None) = (start.folder(), &saved) {
-                log::save_model(folder, &cutter.model)?;
-            }
-            return start.carry_out(
-                outputs,
-                read,
-                (&cutter, &mut decider),
-                wanted.seed,
-                progress,
-                |_, tally, outcome| self.page(tally, outcome, progress),
-            );
+        // One pass that decides in the order of reading.
+        let mut decider = InOrder::new(stars, start, against.len(), library)?;
+        if let (Some(folder), None) = (start.folder(), &saved) {
+            log::save_model(folder, &cutter.model)?;
         }
-        // Two passes: what is wanted most is known before anything is written.
-        let mut decider = Ranked::new(start, options, cutter, stars, against.len(), library, progress)?;
-        start.carry_out(
-            outputs,
-            read,
-            (&Naming { fields }, &mut decider),
-            wanted.seed,
-            progress,
-            |_, tally, outcome| self.page(tally, outcome, progress),
-        )
+        start.carry_out(outputs, read, (&cutter, &mut decider), wanted.seed, progress, |_, tally, outcome| {
+            self.page(tally, outcome, progress)
+        })
     }
 
-    /// Whether memory is too small to hold what is kept, or was when the run began that is resumed.
+    /// Whether all is decided before anything is written: not the first is kept, or memory is too small to hold what is kept, or was when the run
+    /// began that is resumed.
     fn is_in_rounds(&self) -> Result<bool, RunError> {
+        if self.options.keep != Keep::First {
+            return Ok(true);
+        }
         Ok(match self.start.saved::<serde_json::Value>()? {
             Some(saved) => serde_json::from_value::<in_rounds::Saved>(saved).is_ok(),
             None => self.plan.needs.as_ref().is_some_and(|needs| needs.spilled_bytes > 0),
@@ -522,9 +483,9 @@ impl VerifiedDedup {
         if self.options.library.is_none() {
             return Ok(None);
         }
-        Ok(match self.options.keep {
-            Keep::First => self.start.saved::<in_order::Saved>()?.and_then(|saved| saved.library),
-            _ => self.start.saved::<ranked::Saved>()?.and_then(|saved| saved.library),
+        Ok(match self.is_in_rounds()? {
+            false => self.start.saved::<in_order::Saved>()?.and_then(|saved| saved.library),
+            true => self.start.saved::<in_rounds::Saved>()?.and_then(|saved| saved.library),
         })
     }
 

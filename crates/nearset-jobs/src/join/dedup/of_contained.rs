@@ -3,8 +3,7 @@
 use nearset_records::ReadOptions;
 
 use super::super::containment::{Held, cutter};
-use super::decided::{Decided, Sound, Verdicts};
-use super::ranked::states;
+use super::decided::{Decided, Sound, Verdicts, states};
 use super::{JoinPlan, Outcome, VerifiedDedupOptions};
 use crate::run::{Done, Ids, Outputs, Progress, RunError, Start, Tally};
 use crate::screen::Against;

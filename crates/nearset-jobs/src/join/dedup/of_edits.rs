@@ -3,9 +3,8 @@
 use nearset_records::ReadOptions;
 
 use super::super::edit::{Held, Limit, Reader};
-use super::decided::{Decided, Sound, Verdicts};
+use super::decided::{Decided, Sound, Verdicts, states};
 use super::of_items::names_of;
-use super::ranked::states;
 use super::{JoinPlan, Outcome, VerifiedDedupOptions};
 use crate::run::{Done, Ids, Outputs, Progress, RunError, Start, Tally};
 use crate::screen::Against;

@@ -101,12 +101,14 @@ pub fn explore(
         for i in 0..cut.documents.len() {
             rows.row.clear();
             let mut copied = None;
-            let entry = finder.add(batch, cut, i, |record, similarity| {
-                let entry: u32 = entry_of[record as usize];
-                if similarity.value() == 1.0 {
-                    copied = Some(entry);
+            let entry = finder.add_cut(batch, cut, i, |_, near| {
+                for &(record, similarity) in near {
+                    let entry: u32 = entry_of[record as usize];
+                    if similarity.value() == 1.0 {
+                        copied = Some(entry);
+                    }
+                    rows.row.push((similarity.value(), entry));
                 }
-                rows.row.push((similarity.value(), entry));
                 Ok(())
             })?;
             let record =
@@ -125,7 +127,7 @@ pub fn explore(
                 None => finder.texts.place(batch, cut.documents[i].record)?,
             });
         }
-        progress.filter_bytes.store(finder.bytes() + 12 * rows.earlier.len() as u64, Ordering::Relaxed);
+        progress.filter_bytes.store(finder.memory() + 12 * rows.earlier.len() as u64, Ordering::Relaxed);
         Ok(rows.earlier.len().saturating_sub(before) as u64)
     })?;
     let first = finder.pairs.items().to_vec();

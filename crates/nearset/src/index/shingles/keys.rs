@@ -28,7 +28,7 @@ impl ShingleKeys {
         self.size as usize
     }
 
-    /// Returns what the record is listed under, as [`postings`](super::super::StarClusters::postings) tell it.
+    /// Returns what the record is listed under, as [`postings`](super::ShingleIndex::postings) tell it.
     pub fn codes(&self) -> impl Iterator<Item = u64> {
         self.rare.iter().map(|&key| posts::code(key))
     }

@@ -80,9 +80,6 @@ pub struct ShingleIndex {
     full: BTreeMap<u64, FullList>,
 }
 
-/// A record that is posted: the code of a key, its entry and its size. By [`ShingleKeys::codes`], those of others are found.
-pub(crate) type Posting = (u64, u32, u32);
-
 /// Lists of entries that are not in the tables.
 #[derive(Debug, Default)]
 struct Older {
@@ -268,8 +265,8 @@ impl ShingleIndex {
         self.posts.settle();
     }
 
-    /// [`Self::settle`] by tasks that can be done at the same time.
-    pub(crate) fn settle_by(&mut self, run: impl FnOnce(Vec<Box<dyn FnOnce() + Send + '_>>)) {
+    /// Makes what was inserted ready to be found, by tasks that can be done at the same time: `run` does them all.
+    pub fn settle_by(&mut self, run: impl FnOnce(Vec<Box<dyn FnOnce() + Send + '_>>)) {
         self.posts.settle_by(run);
     }
 
@@ -278,38 +275,57 @@ impl ShingleIndex {
         self.older.entries + self.sizes.len() as u32
     }
 
-    /// Returns what is posted in a round: the part of a 256th of all codes, in ascending order.
-    pub(crate) fn postings(&self, part: u8) -> impl Iterator<Item = Posting> {
+    /// Calls `each` with the entries that a record would be compared with, as far as they are known. What was inserted is settled.
+    pub fn candidates(&self, keys: &mut ShingleKeys, each: impl FnMut(u32)) {
+        if keys.size() == 0 || self.entries() == 0 {
+            return;
+        }
+        let mut candidates = std::mem::take(&mut keys.candidates);
+        self.find(keys, &mut candidates);
+        candidates.list.iter().map(|candidate| candidate.id).for_each(each);
+        keys.candidates = candidates;
+    }
+
+    /// Returns what was inserted in this round, as the code of a key, the entry and its size: the part of a 256th of all codes, in ascending
+    /// order. What was inserted is settled.
+    pub fn postings(&self, part: u8) -> impl Iterator<Item = (u64, u32, u32)> {
         let size_of = |entry: u32| self.sizes[(entry - self.older.entries) as usize];
         self.posts.sorted(part).map(move |(code, entry)| (code, entry, size_of(entry)))
     }
 
-    /// Counts on so many entries of earlier runs, whose postings are elsewhere, before the first record is inserted: [`Self::meet`] is given those
-    /// that are wanted, and [`Self::insert_common`] their common parts.
-    pub(crate) fn count_on(&mut self, entries: u32) {
+    /// Counts on so many entries of earlier runs whose postings are elsewhere, before the first record is inserted:
+    /// [`next_round`](Self::next_round) takes those that are wanted. `each_common` calls what it is given with the entry and the keys of
+    /// each that has a common part, by which it is found from now on.
+    ///
+    /// # Errors
+    /// Those of `each_common`.
+    pub fn count_on<E>(
+        &mut self,
+        entries: u32,
+        each_common: impl FnOnce(&mut dyn FnMut(u32, &ShingleKeys)) -> Result<(), E>,
+    ) -> Result<(), E> {
         debug_assert!(self.sizes.is_empty(), "entries of earlier runs come first");
         self.older.entries += entries;
+        each_common(&mut |entry, keys| self.insert_common(keys, entry))
     }
 
-    /// Makes an entry of an earlier run found by its common part.
-    pub(crate) fn insert_common(&mut self, keys: &ShingleKeys, entry: u32) {
+    /// Makes an entry found by its common part.
+    fn insert_common(&mut self, keys: &ShingleKeys, entry: u32) {
         if !keys.common.is_empty() {
             self.groups.insert(&keys.common, keys.size, entry);
             self.last_grouped = Some(entry);
         }
     }
 
-    /// Begins a round: postings go, and those of all earlier rounds that its records can meet are given, in ascending order. What has a
-    /// common part is found as before.
-    pub(crate) fn next_round(&mut self, met: impl IntoIterator<Item = Posting>) {
-        self.older.entries = self.entries();
-        self.posts.clear();
-        self.sizes.clear();
-        self.meet(met);
-    }
-
-    /// Gives other postings of earlier rounds.
-    pub(crate) fn meet(&mut self, met: impl IntoIterator<Item = Posting>) {
+    /// Begins a round, or goes on with one: postings go elsewhere, and of those of earlier rounds the ones are given that share a
+    /// [code](ShingleKeys::codes) with records to come, in ascending order. Entries are counted on, and what has a common part is found as
+    /// before.
+    pub fn next_round(&mut self, is_new: bool, met: impl IntoIterator<Item = (u64, u32, u32)>) {
+        if is_new {
+            self.older.entries = self.entries();
+            self.posts.clear();
+            self.sizes.clear();
+        }
         let Older { codes, ends, listed, .. } = &mut self.older;
         codes.clear();
         ends.clear();
@@ -326,20 +342,11 @@ impl ShingleIndex {
         }
     }
 
-    /// Inserts a record. Returns its number, counted from 0.
-    pub(crate) fn insert(&mut self, keys: &ShingleKeys) -> u32 {
-        self.insert_by(keys, Posts::post)
-    }
-
-    /// [`Self::insert`], faster where many records come before the next is looked up.
-    pub(crate) fn insert_later(&mut self, keys: &ShingleKeys) -> u32 {
-        self.insert_by(keys, Posts::post_later)
-    }
-
-    fn insert_by(&mut self, keys: &ShingleKeys, post: fn(&mut Posts, u64, u32)) -> u32 {
+    /// Inserts a record, and returns its entry, counted from 0. It is found once it is settled.
+    pub fn insert(&mut self, keys: &ShingleKeys) -> u32 {
         let entry = self.entries();
         self.sizes.push(keys.size);
-        keys.rare.iter().for_each(|&key| post(&mut self.posts, key, entry));
+        keys.rare.iter().for_each(|&key| self.posts.post(key, entry));
         self.insert_common(keys, entry);
         entry
     }
@@ -350,7 +357,7 @@ impl ShingleIndex {
     }
 
     /// Takes over what an earlier run knows of such shingles.
-    pub(crate) fn restore_full_lists(&mut self, lists: impl IntoIterator<Item = FullList>) {
+    pub fn restore_full_lists(&mut self, lists: impl IntoIterator<Item = FullList>) {
         self.full.extend(lists.into_iter().map(|list| (list.key, list)));
     }
 

@@ -82,19 +82,11 @@ impl Posts {
         listed.len() >= self.limit
     }
 
-    /// Posts an entry under a key, if its list has room.
+    /// Posts an entry under a key, if its list has room. Postings wait to be brought to their tables together.
     ///
     /// # Panics
     /// If the entry is `u32::MAX`.
     pub(super) fn post(&mut self, key: u64, entry: u32) {
-        assert!(entry < u32::MAX, "an index holds 2^32 - 1 entries at most");
-        self.settle();
-        self.last[last_place(key)] = entry;
-        put(&mut self.tables, key, entry, self.limit);
-    }
-
-    /// [`Self::post`], where many come before the next list is wanted: they are brought to their tables together.
-    pub(super) fn post_later(&mut self, key: u64, entry: u32) {
         assert!(entry < u32::MAX, "an index holds 2^32 - 1 entries at most");
         self.last[last_place(key)] = entry;
         self.waiting.push((key, entry));
@@ -264,15 +256,10 @@ mod tests {
         for entry in 0..200_000 {
             // Small keys, as the smallest hashes are, and some lists that fill up.
             let key = if rng.below(50) == 0 { rng.below(20) } else { 1000 + rng.below(1 << 40) / 100_000_000 };
+            posts.post(key, entry);
             // First one by one, then many at once, then few.
-            if entry < 50_000 || entry > 150_000 && entry % 500 == 0 {
-                posts.post(key, entry);
-            } else {
-                posts.post_later(key, entry);
-            }
-            if entry == 150_000 {
+            if entry < 50_000 || entry >= 150_000 && entry % 500 == 0 {
                 posts.settle();
-                posts.list(key, &mut Vec::new());
             }
             let list = expected.entry(key).or_default();
             if list.len() < LIMIT {
@@ -295,6 +282,7 @@ mod tests {
         let mut posts = Posts::new(100);
         for entry in 0..1_000_000 {
             posts.post(mix(entry.into()) >> 20, entry);
+            posts.settle();
             if entry >= 100_000 {
                 let bytes = posts.bytes() as f64 / f64::from(entry + 1);
                 assert!((10.0..23.0).contains(&bytes), "{bytes} bytes per posting of {entry}");

@@ -111,6 +111,7 @@ fn run(corpus: &Corpus, near: f64) -> Run {
     let mut run = Run { removed: 0, missed: 0, cut_short: 0, compared: 0, bytes_per_kept: 0.0 };
     for set in &corpus.sets {
         keys.choose(set.as_slice(), &model, &spec);
+        index.settle();
         index.find(&keys, &mut candidates);
         run.cut_short += usize::from(candidates.cut_short);
         run.compared += candidates.list.len();
