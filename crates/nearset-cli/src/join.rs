@@ -109,16 +109,17 @@ impl Join {
     }
 }
 
-/// What a command that compares may take.
+/// Memory and scratch space of a command that compares.
 #[derive(clap::Args)]
 pub struct Room {
     /// The most memory that records may take to be compared with, such as 8G; otherwise what the machine, or its group of processes, has
-    /// left. Of texts, what memory can't hold goes to scratch space, and the output is the same
+    /// left. By Jaccard similarity, what memory can't hold goes to scratch space, and the output is the same; a run that compares
+    /// otherwise, or cuts out parts, does not start
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
     pub memory: Option<u64>,
 
     /// Where copies of texts go that can't be read again where they lie (compressed, in Parquet, from a pipe), and what memory can't
-    /// hold. Otherwise beside the output, if runs can be resumed, or in a folder for temporary files
+    /// hold. Otherwise beside the output of `dedup`, or in a folder for temporary files
     #[arg(long, value_name = "FOLDER")]
     pub scratch: Option<PathBuf>,
 }
@@ -357,6 +358,10 @@ pub fn print_plan(plan: &JoinPlan) {
     let available =
         needs.available.map_or(String::new(), |available| format!(", of {} that are there", show::bytes(available)));
     match needs.records.known {
+        Known::Guessed if needs.spills => eprintln!(
+            "          a pipe does not tell its length; what memory can't hold goes to {}{available}",
+            needs.scratch.display()
+        ),
         Known::Guessed => eprintln!(
             "          a pipe does not tell its length; the run stops before it takes more than there is{available}"
         ),

@@ -246,11 +246,17 @@ fn a_folder_for_scratch_files_that_is_not_there_is_told_before_the_run() {
     assert!(ran.code() == 1 && ran.stderr().contains("nosuch: there is no such folder"), "{}", ran.stderr());
     assert!(ran.stderr().contains("hint: create it first, or name another with --scratch"), "{}", ran.stderr());
     assert_eq!(shop.names(), ["in.jsonl"]);
-    // What is packed is copied, and other commands have no option for where to.
+    // What is packed is copied.
     shop.write("in.jsonl.gz", crate::support::gzip(GOOD));
     let ran = shop.command("pairs in.jsonl.gz -o pairs.tsv").env("TMPDIR", shop.path("nosuch")).output().unwrap();
     let said = String::from_utf8_lossy(&ran.stderr);
-    assert!(!ran.status.success() && said.contains("the variable TMPDIR"), "{said}");
+    assert!(!ran.status.success() && said.contains("name another folder by --scratch"), "{said}");
+    shop.ok("pairs in.jsonl.gz -o pairs.tsv --scratch .");
+    let ran = shop.run("cluster in.jsonl.gz -o clusters.tsv --scratch nosuch");
+    assert!(ran.code() == 1 && ran.stderr().contains("nosuch: there is no such folder"), "{}", ran.stderr());
+    // What fits into memory needs no scratch space, whichever records are kept.
+    let ran = shop.command("dedup in.jsonl -o - --keep longest").env("TMPDIR", shop.path("nosuch")).output().unwrap();
+    assert!(ran.status.success() && ran.stdout == GOOD.as_bytes(), "{}", String::from_utf8_lossy(&ran.stderr));
 }
 
 #[test]

@@ -422,6 +422,21 @@ fn memory_and_scratch_space_are_stated_and_kept_to() {
     let ran = shop.ok("dedup in.jsonl -o longest.rounds.jsonl --memory 20M --keep longest");
     assert!(ran.stderr().contains("rounds    what memory can't hold goes to"), "{}", ran.stderr());
     assert!(shop.text("longest.rounds.jsonl") == shop.text("longest.jsonl"));
+    // A text that shares most of it with all others is looked up by many keys.
+    let mut numbers = Numbers(70);
+    let template = words(&mut numbers, 120).join(" ");
+    let pages: Vec<String> = (0..5000).map(|_| format!("{template} {}", words(&mut numbers, 70).join(" "))).collect();
+    shop.write("pages.jsonl", jsonl(&pages));
+    for command in ["dedup", "dedup --keep longest", "pairs", "cluster", "cluster --chain"] {
+        let bytes = |memory: &str| {
+            let ran = shop.ok(&format!("{command} pages.jsonl -o pages.out.jsonl --json --force {memory}"));
+            let summary: serde_json::Value = serde_json::from_slice(ran.stdout()).unwrap();
+            (summary["index_bytes"].as_u64().unwrap(), shop.text("pages.out.jsonl"))
+        };
+        let ((all, expected), (some, found)) = (bytes(""), bytes("--memory 500k"));
+        assert!(all > 1_000_000 && some < 500_000, "{command}: {some} of {all} bytes");
+        assert!(found == expected, "{command}");
+    }
     // What is held is held whole.
     for (command, cure) in
         [("dedup", "--no-verify"), ("pairs", "split the corpus\n"), ("cluster", "split the corpus\n")]

@@ -9,8 +9,15 @@ use crate::support::{Numbers, Workshop, words};
 struct Record {
     id: String,
     text: String,
-    rank: i64,
+    /// Which of [`RANKS`] stands in its field.
+    rank: usize,
 }
+
+/// What stands in the field that says which records are wanted, as JSON: the most wanted first, and the least wanted of its kind.
+const RANKS: [&str; 7] = ["12", "3", "-1.5", "\"b\"", "\"a\"", "\"\"", ""];
+
+/// Where numbers end, and other texts.
+const KINDS: [usize; 2] = [3, 6];
 
 /// What becomes of a record: the one it is near and how near, or nothing if it stays.
 type Answer = Option<(String, f64)>;
@@ -50,10 +57,11 @@ fn decided(
 ) -> Vec<Answer> {
     let mut order: Vec<usize> = (0..records.len()).collect();
     order.sort_by_key(|&i| match keep {
-        Keep::First => 0,
-        Keep::Longest => -(records[i].text.len() as i64),
-        Keep::Max => -records[i].rank,
-        Keep::Min => records[i].rank,
+        Keep::First => (0, 0),
+        Keep::Longest => (0, -(records[i].text.len() as i64)),
+        // Numbers come before texts either way, and a record without the field last.
+        Keep::Max => (0, records[i].rank as i64),
+        Keep::Min => (KINDS.iter().filter(|end| records[i].rank >= **end).count(), -(records[i].rank as i64)),
     });
     let mut entries: Vec<(&Record, BTreeSet<&str>)> =
         library.iter().map(|record| (record, shingles(&record.text))).collect();
@@ -113,13 +121,17 @@ fn corpus(numbers: &mut Numbers, records: usize) -> Vec<Record> {
                     families[family].join(" ")
                 }
             };
-            Record { id: format!("r{i}"), text, rank: numbers.below(5) as i64 }
+            Record { id: format!("r{i}"), text, rank: numbers.below(RANKS.len() as u64) as usize }
         })
         .collect()
 }
 
 fn lines(records: &[Record]) -> String {
-    let line = |one: &Record| format!("{{\"id\":\"{}\",\"rank\":{},\"text\":\"{}\"}}\n", one.id, one.rank, one.text);
+    let line = |one: &Record| {
+        let rank = RANKS[one.rank];
+        let rank = if rank.is_empty() { String::new() } else { format!("\"rank\":{rank},") };
+        format!("{{\"id\":\"{}\",{rank}\"text\":\"{}\"}}\n", one.id, one.text)
+    };
     records.iter().map(line).collect()
 }
 

@@ -4,7 +4,7 @@
 //! until they fill the memory of a round. The entries of earlier rounds that share a key with them are found by merging: their postings lie in
 //! scratch space, each round's in the order of their codes. The round is decided as if all were in memory, and its own postings follow.
 //!
-//! Claim: what is found is what is found where memory lasts.
+//! Claim: the results are those of a run whose memory suffices.
 //! Limit: what has a common part (`nearset::index`) stays in memory, and so does a count for each entry.
 
 use std::borrow::Cow;
@@ -21,7 +21,10 @@ use crate::library::{LibraryError, Segments};
 use crate::run::{Ids, RunError};
 
 /// Where so little is to be taken, only the number of rounds follows from it.
-const LEAST_BYTES: u64 = 16 << 20;
+pub(super) const LEAST_BYTES: u64 = 16 << 20;
+
+/// Entries behind which the memory of a round is measured for the first time; later, a 64th of them more.
+const MEASURED_FIRST: u32 = 512;
 
 /// Parts of all codes, by their upper 8 bits.
 const PARTS: usize = 256;
@@ -32,11 +35,14 @@ const FIRST_AT_ONCE: usize = 1 << 14;
 /// Records that are decided on whatever is merged for them.
 const LEAST_AT_ONCE: usize = 4096;
 
+/// Records that waited and are looked up together.
+pub(super) const DECIDED_AT_ONCE: usize = 4096;
+
 /// An entry of an earlier round or run, under the code of one of its keys: the code, its entry, and its size.
 type Posting = (u64, u32, u32);
 
 /// What holds entries that records are compared with.
-pub(super) trait Held {
+pub(super) trait Entries {
     fn index(&mut self) -> &mut ShingleIndex;
 
     fn texts(&mut self) -> &mut Texts;
@@ -44,7 +50,7 @@ pub(super) trait Held {
     /// How many entries are listed under one key.
     fn most_listed(&self) -> usize;
 
-    /// Memory of the index, and of what is held of every entry.
+    /// Its memory, the cache of sets aside.
     fn bytes(&self) -> u64;
 }
 
@@ -85,13 +91,11 @@ impl<T> Waiting<T> {
     }
 
     fn bytes(&self) -> u64 {
-        8 * self.keys.len() as u64 + (size_of::<Record<T>>() * self.records.len()) as u64 + self.own_bytes
+        8 * self.keys.capacity() as u64 + (size_of::<Record<T>>() * self.records.capacity()) as u64 + self.own_bytes
     }
 
     fn clear(&mut self) {
-        self.records.clear();
-        self.keys.clear();
-        self.own_bytes = 0;
+        *self = Self::new();
     }
 }
 
@@ -153,6 +157,15 @@ impl Postings {
     }
 }
 
+/// Memory that is taken beside the entries and what waits.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Others {
+    /// By what goes to scratch space when a round ends.
+    pub until_round: u64,
+    /// By what does not.
+    pub until_end: u64,
+}
+
 /// What holds entries, within a budget, and the records that wait to be compared with them.
 pub(super) struct Budget<H, T> {
     pub held: H,
@@ -162,14 +175,17 @@ pub(super) struct Budget<H, T> {
     threads: usize,
     /// Memory of a round.
     round_bytes: u64,
-    /// Memory that an entry of a round takes.
+    /// Memory that an entry of a round takes: as planned, and more where more was measured.
     entry_bytes: u64,
+    planned_bytes: u64,
+    /// When that is measured next.
+    measured_at: u32,
     /// What was held when this round began, and how many entries there were.
     kept_bytes: u64,
     kept_entries: u32,
 }
 
-impl<H: Held, T> Budget<H, T> {
+impl<H: Entries, T> Budget<H, T> {
     /// Nothing waits yet. Of `memory`, the cache of sets takes an eighth at most.
     pub fn new(mut held: H, memory: u64, entry_bytes: u64, threads: usize) -> Self {
         let cache = &mut held.texts().cache;
@@ -177,7 +193,19 @@ impl<H: Held, T> Budget<H, T> {
         let round_bytes = memory.saturating_sub(cache.most_bytes());
         let (kept_bytes, kept_entries) = (held.bytes(), held.texts().entries());
         let (waiting, threads) = (Waiting::new(), threads.max(1));
-        Self { held, waiting, postings: None, threads, round_bytes, entry_bytes, kept_bytes, kept_entries }
+        let (planned_bytes, measured_at) = (entry_bytes, MEASURED_FIRST);
+        Self {
+            held,
+            waiting,
+            postings: None,
+            threads,
+            round_bytes,
+            entry_bytes,
+            planned_bytes,
+            measured_at,
+            kept_bytes,
+            kept_entries,
+        }
     }
 
     /// Whether all entries are in memory, so that records can be decided on as they come.
@@ -193,26 +221,42 @@ impl<H: Held, T> Budget<H, T> {
         records.push(Record { place, keys_end: all.len(), own });
     }
 
-    /// Memory that is taken now, where others take so much.
-    pub fn bytes(&mut self, others: u64) -> u64 {
-        let entries = self.held.texts().entries() - self.kept_entries;
-        let round = self.entry_bytes * (u64::from(entries) + self.waiting.records.len() as u64);
-        self.waiting.bytes() + round + self.kept_bytes + others
+    /// Memory that is taken now.
+    pub fn bytes(&mut self, others: Others) -> u64 {
+        self.round(others) + self.kept_bytes + others.until_end
     }
 
-    /// Decides on what waits if it is time to, and begins a round if memory is full, behind so many records. Others take so much of it.
-    /// Returns whether a round has begun.
+    /// Memory that will be free when the round ends.
+    fn round(&mut self, others: Others) -> u64 {
+        let entries = self.held.texts().entries() - self.kept_entries;
+        if entries >= self.measured_at {
+            self.measure(entries);
+        }
+        let entries = u64::from(entries) + self.waiting.records.len() as u64;
+        self.waiting.bytes() + self.entry_bytes * entries + others.until_round
+    }
+
+    /// Measures what an entry of this round takes: one that shares most of its text with others takes several times what others do.
+    fn measure(&mut self, entries: u32) {
+        let grown = self.held.bytes().saturating_sub(self.kept_bytes);
+        self.entry_bytes = self.planned_bytes.max(grown / u64::from(entries.max(1)));
+        self.measured_at = entries.saturating_add((entries / 64).max(MEASURED_FIRST));
+    }
+
+    /// Decides on what waits if it is time to, and begins a round if memory is full. `records` were read so far. Returns whether a round has
+    /// begun.
     pub fn advance(
         &mut self,
-        (others, records): (u64, u64),
+        others: Others,
+        records: u64,
         decide: impl FnMut(&mut H, &Waiting<T>, Range<usize>) -> Result<(), RunError>,
     ) -> Result<bool, RunError> {
-        let fixed = self.kept_bytes + others;
+        let fixed = self.kept_bytes + others.until_end;
         // What is kept from round to round must leave room for one.
         if fixed > self.round_bytes / 4 * 3 && !self.is_first() && self.round_bytes > LEAST_BYTES {
-            return Err(RunError::MemoryTaken { taken: fixed, records, resumable: false });
+            return Err(RunError::MemoryKept { taken: fixed, records, available: self.round_bytes });
         }
-        let is_full = self.bytes(others) - fixed >= self.round_bytes.saturating_sub(fixed).max(self.round_bytes / 4);
+        let is_full = self.round(others) >= self.round_bytes.saturating_sub(fixed).max(self.round_bytes / 4);
         if is_full || self.is_first() && self.waiting.records.len() >= FIRST_AT_ONCE {
             self.decide(decide)?;
         }
@@ -249,9 +293,15 @@ impl<H: Held, T> Budget<H, T> {
             postings.append(held.index(), *threads)
         };
         append().map_err(|cause| held.texts().scratch_error(cause))?;
+        let entries = self.held.texts().entries() - self.kept_entries;
+        if entries > 0 {
+            self.measure(entries);
+        }
+        let Self { held, .. } = self;
         held.index().next_round(true, []);
         held.texts().next_round()?;
         (self.kept_bytes, self.kept_entries) = (self.held.bytes(), self.held.texts().entries());
+        self.measured_at = MEASURED_FIRST;
         Ok(())
     }
 
@@ -314,8 +364,15 @@ fn met(
     let mut met = segments.met(codes, most).map_err(Unmet::Library)?;
     if let Some(postings) = postings {
         postings.meet(part, codes, &mut met).map_err(Unmet::Scratch)?;
-        // Those of one round are ascending; of one code, those of earlier rounds have smaller entries.
+        // Those of one round are ascending; of one code, those of earlier rounds have smaller entries, and the oldest are listed.
         met.sort_unstable();
+        let (mut last, mut listed) = (0, 0);
+        met.retain(|&(code, ..)| {
+            listed = if code == last { listed + 1 } else { 1 };
+            last = code;
+            listed <= most
+        });
+        met.shrink_to_fit();
     }
     Ok(met)
 }

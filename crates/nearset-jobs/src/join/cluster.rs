@@ -17,7 +17,7 @@ use nearset::index::ShingleKeys;
 use serde::Serialize;
 
 use super::alarm::{self, Alarm, Cause};
-use super::budget::{Budget, Names, Waiting};
+use super::budget::{Budget, Entries, Names, Others, Waiting};
 use super::components::UnionFind;
 use super::containment;
 use super::edit;
@@ -237,10 +237,10 @@ fn stars(
                 budget.push(place, cut.keys(i), id, id_bytes);
             }
         }
-        let others = rows.names.bytes();
+        let others = Others { until_round: rows.names.bytes(), until_end: 0 };
         progress.filter_bytes.store(budget.bytes(others), Ordering::Relaxed);
         let passed = batch.start().record + batch.len() as u64;
-        if budget.advance((others, passed), |stars, waiting, records| decide(stars, (waiting, records), &mut rows))? {
+        if budget.advance(others, passed, |stars, waiting, records| decide(stars, (waiting, records), &mut rows))? {
             rows.names.next_round(&budget.held.texts)?;
         }
         Ok(rows.joined - before)
@@ -307,16 +307,17 @@ fn chains(
                 budget.push(place, cut.keys(i), (), 0);
             }
         }
-        let others = 4 * u64::from(chains.items);
+        // One of each record, in the components and where they are counted.
+        let others = Others { until_round: 0, until_end: 8 * u64::from(chains.items) };
         progress.filter_bytes.store(budget.bytes(others), Ordering::Relaxed);
         let passed = batch.start().record + batch.len() as u64;
-        budget.advance((others, passed), |finder, waiting, records| decide(finder, (waiting, records), &mut chains))?;
+        budget.advance(others, passed, |finder, waiting, records| decide(finder, (waiting, records), &mut chains))?;
         Ok(chains.joined - before)
     })?;
     budget.decide(|finder, waiting, records| decide(finder, (waiting, records), &mut chains))?;
     let (holds_names, mut finder) = (budget.is_first(), budget.held);
     let Chains { mut components, items, .. } = chains;
-    summary.index_bytes = finder.memory() + 4 * u64::from(items);
+    summary.index_bytes = finder.bytes() + 4 * u64::from(items);
     // By the first record of each cluster: how many are in it.
     let mut sizes = vec![0u32; items as usize];
     (0..items).for_each(|one| sizes[components.find(one) as usize] += 1);

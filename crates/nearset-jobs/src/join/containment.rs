@@ -13,6 +13,7 @@ use nearset_records::{Fields, Source};
 use super::alarm::{self, Alarm, Cause};
 use super::copies::Copies;
 use super::inside::{Inside, Keys, Texts};
+use super::needs::expect_memory;
 use super::stream::{self, Counts, Cutter};
 use super::{ClusterSummary, JoinOptions, PairsSummary};
 use crate::run::{Ids, OnError, Progress, RunError};
@@ -68,9 +69,7 @@ impl Held {
             }
             first += batch.len() as u64;
             let taken = texts.bytes() + ids.bytes();
-            if taken > most_bytes {
-                return Err(RunError::MemoryTaken { taken, records: first, resumable: false });
-            }
+            expect_memory(taken, most_bytes, first)?;
             progress.filter_bytes.store(taken, Ordering::Relaxed);
             Ok(0)
         })?;
@@ -142,7 +141,7 @@ pub(super) fn pairs(
     progress: &Progress,
 ) -> Result<(), RunError> {
     let cutter = cutter(sources, &join.wanted, &join.fields, &[], progress)?;
-    let (held, counts) = Held::read(sources, join.reading(), &cutter, u64::MAX, progress)?;
+    let (held, counts) = Held::read(sources, join.reading(), &cutter, summary.plan.most_bytes(), progress)?;
     let texts = &held.texts;
     let all: Vec<u32> = (0..texts.first.len() as u32).collect();
     let mut near: Vec<(u32, u32, usize)> = Vec::new();
@@ -194,7 +193,7 @@ pub(super) fn cluster(
     progress: &Progress,
 ) -> Result<(), RunError> {
     let cutter = cutter(sources, &join.wanted, &join.fields, &[], progress)?;
-    let (held, counts) = Held::read(sources, join.reading(), &cutter, u64::MAX, progress)?;
+    let (held, counts) = Held::read(sources, join.reading(), &cutter, summary.plan.most_bytes(), progress)?;
     let holders = held.holders(join.threads, progress)?;
     let removals: BTreeMap<usize, (u32, f64)> = held.removals(&holders).collect();
     let mut sizes: BTreeMap<usize, u64> = BTreeMap::new();

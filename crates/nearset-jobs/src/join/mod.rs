@@ -245,6 +245,8 @@ pub struct Needs {
     pub available: Option<u64>,
     /// Bytes of texts that are copied, since they can't be read again where they lie.
     pub scratch_bytes: u64,
+    /// Whether what memory can't hold goes to scratch space. Otherwise a run over a pipe stops where memory ends.
+    pub spills: bool,
     /// Bytes of scratch space beside them that take the place of memory which is not there.
     pub spilled_bytes: u64,
     /// Where they go.

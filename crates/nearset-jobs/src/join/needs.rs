@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use nearset_records::{Fields, ReadOptions, Source, free_space, scratch_folder};
 
+use super::budget::LEAST_BYTES;
 use super::{JoinPlan, Needs};
 use crate::capacity::{Known, Survey, survey};
 use crate::memory;
@@ -51,8 +52,10 @@ impl Needs {
         let mut spilled_bytes = 0;
         if let Some(available) = available.filter(|&available| capacity.known != Known::Guessed && bytes > available) {
             match spilled_per_record {
-                Some(each) => spilled_bytes = capacity.records.saturating_mul(each),
-                None if is_new => {
+                Some(each) if fixed_bytes <= available.max(LEAST_BYTES) => {
+                    spilled_bytes = capacity.records.saturating_mul(each);
+                }
+                _ if is_new => {
                     return Err(RunError::Memory {
                         needed: bytes,
                         records: capacity.records,
@@ -60,18 +63,36 @@ impl Needs {
                         available,
                     });
                 }
-                None => {}
+                _ => {}
             }
         }
         let scratch_bytes = copied_bytes + spilled_bytes;
         if let Some(free) = free_space(&scratch).filter(|&free| is_new && scratch_bytes > free) {
             return Err(RunError::NoRoom { needed: scratch_bytes, folder: scratch, free });
         }
-        Ok(Self { records: capacity, bytes, available, scratch_bytes: copied_bytes, spilled_bytes, scratch })
+        Ok(Self {
+            records: capacity,
+            bytes,
+            available,
+            scratch_bytes: copied_bytes,
+            spills: spilled_per_record.is_some(),
+            spilled_bytes,
+            scratch,
+        })
     }
 }
 
+/// Checks that there is memory left, behind so many records.
+pub(super) fn expect_memory(taken: u64, most_bytes: u64, records: u64) -> Result<(), RunError> {
+    if taken <= most_bytes { Ok(()) } else { Err(RunError::MemoryTaken { taken, records, resumable: false }) }
+}
+
 impl JoinPlan {
+    /// Memory that a run may take which holds all that it compares with.
+    pub(super) fn most_bytes(&self) -> u64 {
+        self.needs.as_ref().and_then(|needs| needs.available).unwrap_or(u64::MAX)
+    }
+
     /// The memory that a run keeps to which can use scratch space for the rest.
     pub(super) fn budget(&self, given: Option<u64>) -> u64 {
         let available = || self.needs.as_ref().and_then(|needs| needs.available);

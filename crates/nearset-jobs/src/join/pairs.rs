@@ -11,10 +11,11 @@ use nearset::index::{NearPairs, ShingleIndex, ShingleKeys};
 use serde::Serialize;
 
 use super::alarm::{self, Alarm, Cause};
-use super::budget::{Budget, Held, Names, Waiting};
+use super::budget::{Budget, DECIDED_AT_ONCE, Entries, Names, Others, Waiting};
 use super::containment;
 use super::edit;
 use super::items::{Arrival, Families, ItemPlan, Preparer};
+use super::needs::expect_memory;
 use super::stars::settle;
 use super::stream::{self, Counts, Cut, Cutter};
 use super::texts::{OwnSet, Place, Texts};
@@ -202,10 +203,10 @@ fn of_texts(
                 budget.push(place, cut.keys(i), id, id_bytes);
             }
         }
-        let others = rows.names.bytes();
+        let others = Others { until_round: rows.names.bytes(), until_end: 0 };
         progress.filter_bytes.store(budget.bytes(others), Ordering::Relaxed);
         let passed = batch.start().record + batch.len() as u64;
-        if budget.advance((others, passed), |finder, waiting, records| decide(finder, (waiting, records), &mut rows))? {
+        if budget.advance(others, passed, |finder, waiting, records| decide(finder, (waiting, records), &mut rows))? {
             rows.names.next_round(&budget.held.texts)?;
         }
         Ok(rows.written - before)
@@ -218,7 +219,7 @@ fn of_texts(
     summary.cut_short = finder.pairs.cut_short;
     summary.copies = finder.pairs.copied_entries().map(|(_, count)| count).sum();
     (summary.compared, summary.read_again) = (Some(finder.texts.compared), finder.texts.read_again);
-    summary.index_bytes = finder.memory();
+    summary.index_bytes = finder.bytes();
     summary.counts = counts;
     Ok(rows.table.finish()?)
 }
@@ -233,8 +234,8 @@ fn of_items(
 ) -> Result<(), RunError> {
     let preparer = Preparer::new(items, &join.fields)?.with_ids(true);
     let mut families = Families::new(items, *most_copies);
-    let mut ids = Ids::default();
-    let mut written = 0;
+    let (mut ids, most_bytes) = (Ids::default(), summary.plan.most_bytes());
+    let (mut written, mut records) = (0, 0);
     let mut add = |arrivals: &mut Vec<Arrival>, is_last| {
         let before = written;
         families.add(arrivals, is_last, join.threads, |arrival, near| {
@@ -243,10 +244,13 @@ fn of_items(
                 table.row(&[Value::Text(ids.get(earlier as usize)), Value::Text(&arrival.id), near])?;
             }
             written += near.len() as u64;
+            records += 1;
             ids.push(&arrival.id);
             Ok(())
         })?;
-        progress.filter_bytes.store(families.bytes(), Ordering::Relaxed);
+        let taken = families.bytes() + ids.bytes();
+        progress.filter_bytes.store(taken, Ordering::Relaxed);
+        expect_memory(taken, most_bytes, records)?;
         Ok(written - before)
     };
     let of = (&preparer, &join.fields);
@@ -270,10 +274,9 @@ pub(super) struct Finder {
     pub most_listed: usize,
     near: Similarity,
     keys: ShingleKeys,
+    /// How many records were taken.
+    records: u32,
 }
-
-/// Records that waited and are looked up together.
-const DECIDED_AT_ONCE: usize = 4096;
 
 impl Finder {
     pub fn new(sources: &Arc<[Source]>, options: &JoinOptions, cutter: &Cutter<'_>, most_copies: usize) -> Self {
@@ -281,7 +284,7 @@ impl Finder {
         let pairs = NearPairs::new(&cutter.spec).with_limits(most_copies, most_listed);
         let scratch = options.scratch.clone().unwrap_or_else(|| scratch_folder(None));
         let texts = Texts::new(sources, &options.fields, cutter, None, scratch);
-        Self { pairs, texts, most_listed, near: cutter.spec.near, keys: ShingleKeys::default() }
+        Self { pairs, texts, most_listed, near: cutter.spec.near, keys: ShingleKeys::default(), records: 0 }
     }
 
     /// Takes document `i` of a batch, tells the earlier ones near it, and returns its entry: none for a copy, or an empty text. Records are
@@ -307,6 +310,7 @@ impl Finder {
         place: impl Fn(&mut Texts) -> Result<Place, RunError>,
         found: impl FnOnce(&Texts, &[(u32, Similarity)]) -> Result<(), RunError>,
     ) -> Result<Option<u32>, RunError> {
+        self.records = self.records.checked_add(1).ok_or(RunError::TooMany)?;
         let Self { pairs, texts, near, .. } = self;
         self.keys.read(keys);
         let mut compared = 0;
@@ -347,11 +351,6 @@ impl Finder {
         Ok(())
     }
 
-    /// Its memory, the cache aside.
-    pub fn memory(&self) -> u64 {
-        self.pairs.bytes() + self.texts.bytes()
-    }
-
     pub fn alarms(&mut self, records: u64) -> Result<Vec<Alarm>, RunError> {
         let copied = self.pairs.copied_entries().map(|(entry, copies)| (entry, copies + 1));
         let large = alarm::worth_an_alarm(copied, records);
@@ -364,7 +363,7 @@ impl Finder {
     }
 }
 
-impl Held for Finder {
+impl Entries for Finder {
     fn index(&mut self) -> &mut ShingleIndex {
         &mut self.pairs.index
     }
@@ -378,7 +377,7 @@ impl Held for Finder {
     }
 
     fn bytes(&self) -> u64 {
-        self.pairs.bytes()
+        self.pairs.bytes() + self.texts.bytes()
     }
 }
 

@@ -10,8 +10,9 @@ use nearset::item::append_sorted;
 use nearset_records::{Fields, Source, StateFolder};
 
 use super::alarm::{self, Alarm, Cause};
-use super::budget::{Held, Waiting};
+use super::budget::{DECIDED_AT_ONCE, Entries, Waiting};
 use super::decisions::{Decisions, Marked};
+use super::needs::expect_memory;
 use super::stream::Cutter;
 use super::texts::{AT_ONCE, OwnSet, Place, Room, Texts};
 use crate::in_order::in_parallel;
@@ -60,9 +61,6 @@ pub(super) struct Stars {
     /// Memory that may be taken, cached sets included.
     pub most_bytes: u64,
 }
-
-/// Records that waited and are looked up together.
-const DECIDED_AT_ONCE: usize = 4096;
 
 /// How many records are listed under one key, and found by it, unless all are wanted.
 pub(super) const MOST_LISTED: usize = 1024;
@@ -298,15 +296,7 @@ impl Stars {
 
     /// That there is memory left, behind so many records.
     pub fn expect_memory(&self, other_bytes: u64, records: u64) -> Result<(), RunError> {
-        let taken = self.bytes() + other_bytes + self.texts.cached_bytes();
-        if taken <= self.most_bytes {
-            return Ok(());
-        }
-        Err(RunError::MemoryTaken { taken, records, resumable: false })
-    }
-
-    pub fn bytes(&self) -> u64 {
-        self.clusters.index.bytes() + 4 * self.members.len() as u64 + self.texts.bytes()
+        expect_memory(self.bytes() + other_bytes + self.texts.cached_bytes(), self.most_bytes, records)
     }
 
     pub fn alarms(&mut self, records: u64) -> Result<Vec<Alarm>, RunError> {
@@ -340,7 +330,7 @@ fn propose_one(
     })
 }
 
-impl Held for Stars {
+impl Entries for Stars {
     fn index(&mut self) -> &mut ShingleIndex {
         &mut self.clusters.index
     }
@@ -354,6 +344,6 @@ impl Held for Stars {
     }
 
     fn bytes(&self) -> u64 {
-        self.clusters.index.bytes() + 4 * self.members.len() as u64
+        self.clusters.index.bytes() + 4 * self.members.len() as u64 + self.texts.bytes()
     }
 }

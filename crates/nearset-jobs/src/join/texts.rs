@@ -128,6 +128,10 @@ pub(super) struct Room {
     pub reread: Reread,
 }
 
+/// Candidates of one record whose sets are fetched before it is compared, those that share most with it. Further ones are read when their turn
+/// comes.
+const MOST_FETCHED: usize = 256;
+
 /// Records that a thread looks up in one go.
 pub(super) const AT_ONCE: usize = 64;
 
@@ -283,6 +287,14 @@ impl Texts {
         self.cache.bytes()
     }
 
+    /// Whether a place may be one of its own.
+    pub fn has(&self, place: Place) -> bool {
+        match place.stored() {
+            Some(stored) => (stored.segment as usize) < self.segments.len(),
+            None => place.source() < self.sources.len(),
+        }
+    }
+
     /// Where an entry lies.
     pub fn place_of(&self, entry: u32) -> Result<Place, RunError> {
         let Some(entry) = entry.checked_sub(self.segments.records()) else {
@@ -317,7 +329,9 @@ impl Texts {
                 Some(older) => older,
                 none => none.insert(Scratch::unnamed(&self.scratch)?),
             };
-            self.places.drain(..).try_for_each(|place| older.append(&place.to_bytes()).map(|_| ()))
+            std::mem::take(&mut self.places)
+                .into_iter()
+                .try_for_each(|place| older.append(&place.to_bytes()).map(|_| ()))
         };
         append().map_err(|cause| self.scratch_error(cause))?;
         self.cache.next_round();
@@ -359,14 +373,22 @@ impl Texts {
             return Ok(());
         }
         let mut wanted: Vec<Vec<u32>> = vec![Vec::new(); records.div_ceil(AT_ONCE)];
-        self.with_rooms(threads, wanted.iter_mut().enumerate(), |_, room, (part, wanted)| {
+        self.with_rooms(threads, wanted.iter_mut().enumerate(), |texts, room, (part, wanted)| {
             for next in part * AT_ONCE..records.min((part + 1) * AT_ONCE) {
                 room.keys.read(keys(next));
-                index.candidates(&mut room.keys, |entry| wanted.push(entry));
+                let mut left = MOST_FETCHED;
+                index.candidates(&mut room.keys, |entry| {
+                    if left > 0 && texts.is_older(entry) {
+                        wanted.push(entry);
+                        left -= 1;
+                    }
+                });
             }
+            wanted.sort_unstable();
+            wanted.dedup();
             Ok(())
         })?;
-        let mut entries: Vec<u32> = wanted.into_iter().flatten().filter(|&entry| self.is_older(entry)).collect();
+        let mut entries: Vec<u32> = wanted.into_iter().flatten().collect();
         entries.sort_unstable();
         entries.dedup();
         entries.retain(|&entry| !self.cache.holds(entry));

@@ -73,7 +73,7 @@ pub enum RunError {
         #[source]
         cause: Box<dyn Error + Send + Sync>,
     },
-    #[error("the copy of compressed or piped texts in {}", folder.display())]
+    #[error("scratch space in {}", folder.display())]
     Scratch {
         folder: PathBuf,
         #[source]
@@ -106,7 +106,13 @@ pub enum RunError {
     )]
     MemoryTaken { taken: u64, records: u64, resumable: bool },
     #[error(
-        "{} of texts are to be copied to {}, where {} are free",
+        "{} of what stays from round to round are taken behind {} records, and a round needs a quarter of the {} that there are; nothing was \
+         written",
+        words::bytes(*taken), words::count(*records), words::bytes(*available)
+    )]
+    MemoryKept { taken: u64, records: u64, available: u64 },
+    #[error(
+        "{} of scratch space are needed in {}, where {} are free",
         words::bytes(*needed), folder.display(), words::bytes(*free)
     )]
     NoRoom { needed: u64, folder: PathBuf, free: u64 },
@@ -160,7 +166,9 @@ impl RunError {
             RunError::Interrupted { resumable: true, .. } => Some(Cure::Resume),
             RunError::NoScratchFolder { .. } => Some(Cure::CreateScratch),
             RunError::Scratch { .. } | RunError::NoRoom { .. } => Some(Cure::MakeRoom),
-            RunError::Memory { .. } | RunError::MemoryTaken { .. } => Some(Cure::LessMemory),
+            RunError::Memory { .. } | RunError::MemoryTaken { .. } | RunError::MemoryKept { .. } => {
+                Some(Cure::LessMemory)
+            }
             RunError::Pipe { cure, .. } | RunError::Unversioned { cure, .. } => Some(*cure),
             RunError::NoEvidence { .. } => Some(Cure::NameEvidence),
             RunError::NoEvidenceInItem { .. } => Some(Cure::Skip),

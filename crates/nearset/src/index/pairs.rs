@@ -19,12 +19,14 @@ type Near<'p> = &'p [(u32, Similarity)];
 /// Items are numbered in the order in which they come, from 0 on. Those without keys (empty sets) are near nothing.
 #[derive(Debug)]
 pub struct NearPairs {
-    /// The index of the items that are no copies.
+    /// The index of the items that are no copies. What is inserted here is no item, and is not to be proposed.
     pub index: ShingleIndex,
     /// The item that each entry of the index stands for.
     first: Vec<u32>,
     /// Copies of entries, as far as they are listed, and how many there are.
     copies: BTreeMap<u32, Copies>,
+    /// How many copies are listed.
+    listed: usize,
     most_copies: usize,
     items: u32,
     /// Pairs with copies beyond those that are listed: near, and not returned.
@@ -54,6 +56,7 @@ impl NearPairs {
             index: ShingleIndex::new(spec),
             first: Vec::new(),
             copies: BTreeMap::new(),
+            listed: 0,
             most_copies: Self::MOST_COPIES,
             items: 0,
             left_out: 0,
@@ -112,6 +115,7 @@ impl NearPairs {
                 copies.count += 1;
                 if copies.listed.len() < self.most_copies {
                     copies.listed.push(item);
+                    self.listed += 1;
                 }
                 None
             }
@@ -123,10 +127,10 @@ impl NearPairs {
         Ok((entry, &self.found))
     }
 
-    /// Returns the bytes that are allocated.
+    /// Returns the bytes that are allocated, about.
     pub fn bytes(&self) -> u64 {
-        let listed: usize = self.copies.values().map(|copies| 4 * copies.listed.capacity()).sum();
-        let copies = BYTES_PER_COPIED * self.copies.len() + listed;
+        // A list that grows has room for twice as many.
+        let copies = BYTES_PER_COPIED * self.copies.len() + 8 * self.listed;
         self.index.bytes() + (4 * self.first.capacity() + copies) as u64
     }
 

@@ -12,6 +12,7 @@ use nearset_records::output::{TableFile, Value};
 use super::super::alarm::{self, Cause};
 use super::super::components::UnionFind;
 use super::super::items::{AT_ONCE, Arrival, Centres, Families, ItemPlan, Preparer};
+use super::super::needs::expect_memory;
 use super::super::stars::Placement;
 use super::super::stream;
 use super::{ClusterOptions, ClusterSummary};
@@ -28,10 +29,10 @@ pub(super) fn stars(
     let join = &options.join;
     let preparer = Preparer::new(plan, &join.fields)?.with_ids(true);
     let mut centres = Centres::new(plan, false);
-    let (mut ids, mut empty) = (Ids::default(), 0);
+    let (mut ids, mut empty, most_bytes) = (Ids::default(), 0, summary.plan.most_bytes());
     let itself = Value::Number(plan.metric.own_unit(Distance::default()));
     let of = (&preparer, &join.fields);
-    summary.counts = stream::read(sources, join.reading(), of, progress, |_, arrivals| {
+    summary.counts = stream::read(sources, join.reading(), of, progress, |batch, arrivals| {
         let mut joined = 0;
         for arrivals in arrivals.chunks(AT_ONCE) {
             let items: Vec<Option<&PreparedItem>> = arrivals.iter().map(|arrival| arrival.item.as_ref()).collect();
@@ -55,7 +56,9 @@ pub(super) fn stars(
                 Ok(())
             })?;
         }
-        progress.filter_bytes.store(centres.bytes(), Ordering::Relaxed);
+        let taken = centres.bytes() + ids.bytes();
+        progress.filter_bytes.store(taken, Ordering::Relaxed);
+        expect_memory(taken, most_bytes, batch.start().record + batch.len() as u64)?;
         Ok(joined)
     })?;
     let sizes = centres.copied().map(|(entry, members)| (entry, members + 1));
@@ -81,7 +84,7 @@ pub(super) fn chains(
     // Copies need not be paired with each other: the first one connects them.
     let mut families = Families::new(plan, 0);
     let mut components = UnionFind::default();
-    let mut records = 0u32;
+    let (mut records, most_bytes) = (0u32, summary.plan.most_bytes());
     let mut add = |arrivals: &mut Vec<Arrival>, is_last| {
         let mut joined = 0;
         families.add(arrivals, is_last, join.threads, |_, near| {
@@ -91,7 +94,9 @@ pub(super) fn chains(
             records += 1;
             Ok(())
         })?;
-        progress.filter_bytes.store(families.bytes(), Ordering::Relaxed);
+        let taken = families.bytes() + 4 * u64::from(records);
+        progress.filter_bytes.store(taken, Ordering::Relaxed);
+        expect_memory(taken, most_bytes, records.into())?;
         Ok(joined)
     };
     summary.counts = stream::read(sources, join.reading(), of, progress, |_, arrivals| add(arrivals, false))?;

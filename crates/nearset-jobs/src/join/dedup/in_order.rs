@@ -4,6 +4,7 @@ use nearset::index::{FullList, ShingleKeys};
 use nearset_records::{OutputFile, StateFolder};
 use serde::{Deserialize, Serialize};
 
+use super::super::budget::Entries;
 use super::super::cache::Sets;
 use super::super::decisions::SavedMarks;
 use super::super::stars::{Next, Placement, Stars};

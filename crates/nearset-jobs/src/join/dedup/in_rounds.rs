@@ -3,7 +3,7 @@
 //!
 //! A first pass cuts all records and decides on them within a budget of memory (`budget`). A second pass writes.
 //!
-//! Claim: the decisions are those that were made if all were in memory.
+//! Claim: the decisions are the same as if everything were in memory.
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
@@ -14,13 +14,13 @@ use std::sync::atomic::Ordering;
 use nearset_records::{OutputError, OutputFile, Scratch, Source, StateFolder};
 use serde::{Deserialize, Serialize};
 
-use super::super::budget::{Budget, Waiting};
+use super::super::budget::{Budget, Others, Waiting};
 use super::super::rank::{Keep, Rank};
 use super::super::stars::{Placement, Stars};
 use super::super::stream::{self, Cutter};
 use super::super::texts::{Place, Texts};
 use super::decided::states;
-use super::events::{Caused, Event, EventLog, Events};
+use super::events::{Cause, Event, EventLog, Events};
 use super::wanted::{Candidate, Wanted};
 use super::{Outcome, VerifiedDedupOptions, VerifiedDedupSummary, write_copies};
 use crate::library::{LibraryWriter, Written};
@@ -41,24 +41,25 @@ struct Own {
 }
 
 /// The first pass.
-struct Deciding<'d> {
+struct FirstPass<'d> {
     budget: Budget<Stars, Own>,
-    events: EventLog,
+    events: EventLog<'d>,
     /// Where what is kept goes for later runs.
     library: Option<LibraryWriter>,
     threads: usize,
     progress: &'d Progress,
 }
 
-impl Deciding<'_> {
-    /// Decides on what waits if it is time to, behind so many records. Others take so much memory.
-    fn advance(&mut self, others: u64, records: u64) -> Result<(), RunError> {
+impl FirstPass<'_> {
+    /// Decides on what waits if it is time to. `records` were read so far, and `ranked` bytes are held of records that are not waiting yet.
+    fn advance(&mut self, ranked: u64, records: u64) -> Result<(), RunError> {
         let Self { budget, events, library, threads, progress } = self;
+        let others = Others { until_round: 0, until_end: ranked };
         progress.filter_bytes.store(budget.bytes(others), Ordering::Relaxed);
         let decide = |stars: &mut Stars, waiting: &Waiting<Own>, records: Range<usize>| {
             decide(stars, (waiting, records), (events, library), (*threads, progress))
         };
-        budget.advance((others, records), decide).map(|_| ())
+        budget.advance(others, records, decide).map(|_| ())
     }
 
     fn finish(&mut self) -> Result<(), RunError> {
@@ -72,7 +73,7 @@ impl Deciding<'_> {
 fn decide(
     stars: &mut Stars,
     (waiting, records): (&Waiting<Own>, Range<usize>),
-    (events, library): (&mut EventLog, &mut Option<LibraryWriter>),
+    (events, library): (&mut EventLog<'_>, &mut Option<LibraryWriter>),
     (threads, progress): (usize, &Progress),
 ) -> Result<(), RunError> {
     stars.decide(
@@ -88,7 +89,7 @@ fn decide(
             let Some((of, similarity)) = near else { return Ok(()) };
             progress.removed.fetch_add(1, Ordering::Relaxed);
             let library = stars.library_of(of).map(|library| library as u32);
-            let cause = Caused::Near { of, similarity, library, place: stars.texts.place_of(of)? };
+            let cause = Cause::Near { of, similarity, library, place: stars.texts.place_of(of)? };
             let event = Event { record: waiting.own(record).number, cause };
             events.push(event).map_err(|cause| stars.texts.scratch_error(cause))
         },
@@ -110,6 +111,8 @@ pub(super) struct InRounds {
     sources: Arc<[Source]>,
     /// Filters that records were screened by; verdicts count libraries behind them.
     filters: usize,
+    /// Entries whose copies are counted in one pass over the decisions.
+    most_counted: u32,
     library: Option<LibraryWriter>,
 }
 
@@ -139,6 +142,8 @@ impl InRounds {
         progress: &Progress,
     ) -> Result<Self, RunError> {
         let inputs = states(&start.sources);
+        // An entry that is counted takes some 64 bytes.
+        let most_counted = (memory / 64).clamp(1 << 12, 1 << 24) as u32;
         let new = |texts, events, outcome, passed, library| Self {
             texts,
             events,
@@ -149,15 +154,25 @@ impl InRounds {
             inputs,
             sources: Arc::clone(&start.sources),
             filters,
+            most_counted,
             library,
         };
         if let (Some(saved), Some(folder)) = (start.saved::<Saved>()?, start.folder()) {
             let Saved { decisions, parts, copies, passed, outcome, library: _ } = saved;
             stars.texts.restore_copies(copies)?;
-            let is_sound = parts.is_sorted() && parts.last().is_none_or(|&end| end == decisions);
-            let opened = Scratch::open(&folder.scratch_file(FILE), decisions).and_then(|file| match is_sound {
-                true => Events::new(file, parts, passed),
-                false => Err(ErrorKind::InvalidData.into()),
+            let opened = Scratch::open(&folder.scratch_file(FILE), decisions);
+            let opened = opened.and_then(|file| Events::new(file, parts, passed)).and_then(|events| {
+                let libraries = options.libraries.len();
+                let mut are_known = true;
+                events.each(|event| {
+                    are_known &= match event.cause {
+                        Cause::Near { library, place, .. } => {
+                            library.is_none_or(|at| (at as usize) < libraries) && stars.texts.has(place)
+                        }
+                        Cause::Screened { filter, .. } => (filter as usize) < filters,
+                    }
+                })?;
+                if are_known { Ok(events) } else { Err(ErrorKind::InvalidData.into()) }
             });
             let events = opened.map_err(|cause| folder.damaged(cause))?;
             return Ok(new(stars.texts, events, outcome, passed, library));
@@ -166,19 +181,24 @@ impl InRounds {
             Some(folder) => {
                 folder.create()?;
                 let path = folder.scratch_file(FILE);
-                Scratch::open(&path, 0).map_err(|cause| OutputError::from_io(&path, cause))?
+                Some(Scratch::open(&path, 0).map_err(|cause| OutputError::from_io(&path, cause))?)
             }
-            None => stars.texts.unnamed_scratch().map_err(|cause| stars.texts.scratch_error(cause))?,
+            None => None,
         };
         let at_once = (memory / 64 / size_of::<Event>() as u64).clamp(64, 1 << 20) as usize;
         let is_first_kept = options.keep == Keep::First;
         let scratch_folder = stars.texts.scratch_folder().to_owned();
+        let state_folder = start.folder().map(|folder| folder.path().to_owned());
         let failed = |cause| RunError::Scratch { folder: scratch_folder.clone(), cause };
+        let not_logged = |cause| {
+            let folder = state_folder.as_ref().unwrap_or(&scratch_folder).clone();
+            RunError::Scratch { folder, cause }
+        };
         let scratch = || Scratch::unnamed(&scratch_folder);
         let mut wanted = (!is_first_kept).then(|| Wanted::new(&options.keep, memory / 3, scratch));
-        let mut deciding = Deciding {
+        let mut deciding = FirstPass {
             budget: Budget::new(stars, memory, entry_bytes, options.run.threads),
-            events: EventLog::new(events, at_once),
+            events: EventLog::new(events, at_once, scratch),
             library,
             threads: options.run.threads.max(1),
             progress,
@@ -190,8 +210,8 @@ impl InRounds {
                 let number = passed + document.record as u64;
                 is_field_there |= document.field.is_some();
                 if let Some((filter, hits)) = document.screened {
-                    let cause = Caused::Screened { filter: filter as u32, hits };
-                    deciding.events.push(Event { record: number, cause }).map_err(failed)?;
+                    let cause = Cause::Screened { filter: filter as u32, hits };
+                    deciding.events.push(Event { record: number, cause }).map_err(not_logged)?;
                     continue;
                 }
                 short += u64::from(cut.set(i).len() < VerifiedDedupSummary::FEW_SHINGLES);
@@ -222,18 +242,17 @@ impl InRounds {
             return Err(RunError::NoField { field: field.to_owned() });
         }
         if let Some(wanted) = wanted {
-            let held = wanted.bytes();
             let mut sorted = wanted.sorted().map_err(failed)?;
             while let Some(candidate) = sorted.next().map_err(failed)? {
                 let Candidate { number, place, mark, keys, .. } = candidate;
                 deciding.budget.push(place, &keys, Own { number, mark }, 0);
-                deciding.advance(held, passed)?;
+                deciding.advance(sorted.bytes(), passed)?;
             }
         }
         deciding.finish()?;
-        let Deciding { budget: Budget { held: mut stars, .. }, events, library, .. } = deciding;
+        let FirstPass { budget: Budget { held: mut stars, .. }, events, library, .. } = deciding;
         let outcome = Outcome::of(&mut stars, counts.records, short)?;
-        let events = events.finish().map_err(failed)?;
+        let events = events.finish().map_err(not_logged)?;
         Ok(new(stars.texts, events, outcome, 0, library))
     }
 
@@ -265,10 +284,10 @@ impl Decider for InRounds {
             })?;
             decisions.push(match caused {
                 None => Decision { verdict: Verdict::Kept, family: None },
-                Some(Caused::Screened { filter, hits }) => {
+                Some(Cause::Screened { filter, hits }) => {
                     Decision { verdict: Verdict::Against { filter: filter as usize, hits }, family: None }
                 }
-                Some(Caused::Near { of, similarity, library, place }) => {
+                Some(Cause::Near { of, similarity, library, place }) => {
                     let name = if self.wants_names { names.push(self.name(of, place)?) } else { names.push("") };
                     let library = library.map(|library| self.filters + library as usize);
                     let verdict = Verdict::NearTo { name, similarity, library, origin: place.origin() };
@@ -293,7 +312,8 @@ impl Decider for InRounds {
     }
 
     fn save(&mut self, folder: &StateFolder, _: u64) -> Result<serde_json::Value, RunError> {
-        let decisions = self.events.file.sync().map_err(|cause| OutputError::from_io(folder.path(), cause))?;
+        let synced = self.events.file.as_mut().map_or(Ok(0), Scratch::sync);
+        let decisions = synced.map_err(|cause| OutputError::from_io(folder.path(), cause))?;
         let saved = Saved {
             decisions,
             parts: self.events.ends.clone(),
@@ -307,15 +327,14 @@ impl Decider for InRounds {
 
     /// How many records are near each that stays.
     fn write(&mut self, out: &mut OutputFile) -> Result<(), RunError> {
-        /// Entries that are counted in one pass over the decisions.
-        const COUNTED: u32 = 1 << 24;
+        let most = self.most_counted;
         let mut first = 0u32;
         loop {
             let (mut counted, mut is_more) = (BTreeMap::<u32, (u64, Place)>::new(), false);
             let all = self.events.each(|event| {
-                let Caused::Near { of, place, .. } = event.cause else { return };
+                let Cause::Near { of, place, .. } = event.cause else { return };
                 match of.checked_sub(first) {
-                    Some(within) if within < COUNTED => counted.entry(of).or_insert((0, place)).0 += 1,
+                    Some(within) if within < most => counted.entry(of).or_insert((0, place)).0 += 1,
                     Some(_) => is_more = true,
                     None => {}
                 }
@@ -327,7 +346,7 @@ impl Decider for InRounds {
             if !is_more {
                 return Ok(());
             }
-            first += COUNTED;
+            first = first.saturating_add(most);
         }
     }
 

@@ -31,6 +31,7 @@ use nearset_view::words::{bytes, count, percent, similarity};
 use serde::{Deserialize, Serialize};
 
 use super::alarm::Alarm;
+use super::budget::Entries;
 use super::decisions::Decisions;
 use super::needs::{BYTES_PER_NAME, Demand};
 use super::rank::Keep;
@@ -238,7 +239,7 @@ impl Outcome {
 /// What a run takes if it keeps all records, unless that is more than there is.
 fn needs(start: &Start, options: &VerifiedDedupOptions, plan: &JoinPlan) -> Result<Needs, RunError> {
     let named = if start.wants_names() { BYTES_PER_NAME } else { 0 };
-    // All records are held until they are ranked.
+    // Records are held, or lie in scratch space, until all are ranked.
     let ranked = if options.keep == Keep::First { 0 } else { 8 * plan.keys as u64 + BYTES_PER_RANK };
     let scratch = match (&options.run.scratch, start.folder()) {
         (Some(folder), _) => folder.clone(),
@@ -439,7 +440,7 @@ impl VerifiedDedup {
         let mut stars = Stars::new(&start.sources, fields, follow_chains, most_listed, &cutter, folder, scratch)
             .near_from(wanted.plan_join()?.near)
             .with_decisions(&options.decisions);
-        stars.most_bytes = needs.and_then(|needs| needs.available).unwrap_or(u64::MAX);
+        stars.most_bytes = self.plan.most_bytes();
         libraries.iter().try_for_each(|library| stars.add_library(library, &cutter))?;
         let read = ReadOptions::new(fields.clone());
         if is_in_rounds {

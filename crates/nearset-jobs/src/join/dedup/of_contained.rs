@@ -18,7 +18,7 @@ pub(super) fn compare(
 ) -> Result<Done<Outcome>, RunError> {
     let (wanted, run) = (&options.wanted, &options.run);
     let inputs = states(&start.sources);
-    let most_bytes = plan.needs.as_ref().and_then(|needs| needs.available).unwrap_or(u64::MAX);
+    let most_bytes = plan.most_bytes();
     let cutter = cutter(&start.sources, wanted, &run.fields, against, progress)?;
     let (held, counts) = Held::read(&start.sources, (run.threads, run.on_error), &cutter, most_bytes, progress)?;
     let holders = held.holders(run.threads, progress)?;

@@ -19,7 +19,7 @@ pub(super) fn compare(
 ) -> Result<Done<Outcome>, RunError> {
     let run = &options.run;
     let inputs = states(&start.sources);
-    let most_bytes = plan.needs.as_ref().and_then(|needs| needs.available).unwrap_or(u64::MAX);
+    let most_bytes = plan.most_bytes();
     let reader = Reader::new(&run.fields, against, options.keep.field());
     let reading = (run.threads, run.on_error);
     let (mut held, counts) =

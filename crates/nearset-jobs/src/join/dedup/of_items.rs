@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::super::alarm::{self, Cause};
 use super::super::items::{AT_ONCE, Arrival, Centres, ItemPlan, Preparer, for_each_word, from_words};
+use super::super::needs::expect_memory;
 use super::super::rank::{Keep, Rank};
 use super::super::stars::Placement;
 use super::super::stream;
@@ -49,7 +50,7 @@ pub(super) fn compare(
     let (seed, fields) = (options.wanted.seed, &options.run.fields);
     let read = ReadOptions::new(fields.clone());
     let preparer = Preparer::new(items, fields)?.with_screen(against).with_ids(true);
-    let most_bytes = plan.needs.as_ref().and_then(|needs| needs.available).unwrap_or(u64::MAX);
+    let most_bytes = plan.most_bytes();
     let kept = Kept::new(items, options.follow_chains, most_bytes);
     if options.keep == Keep::First {
         let mut decider = InOrder::new(kept, start)?;
@@ -81,11 +82,7 @@ impl Kept {
 
     /// Checks that there is memory left, behind so many records.
     fn expect_memory(&self, other_bytes: u64, records: u64) -> Result<(), RunError> {
-        let taken = self.bytes() + other_bytes;
-        if taken <= self.most_bytes {
-            return Ok(());
-        }
-        Err(RunError::MemoryTaken { taken, records, resumable: false })
+        expect_memory(self.bytes() + other_bytes, self.most_bytes, records)
     }
 
     /// Takes the next records, and tells where each belongs and what the one is called that it is near.

@@ -96,7 +96,7 @@ impl<'k> Wanted<'k> {
 
     /// Memory of what is held.
     pub fn bytes(&self) -> u64 {
-        self.held_bytes
+        self.held_bytes + (self.held.capacity() - self.held.len()) as u64 * size_of::<Candidate>() as u64
     }
 
     pub fn push(&mut self, candidate: Candidate) -> io::Result<()> {
@@ -133,13 +133,19 @@ impl<'k> Wanted<'k> {
     pub fn sorted(mut self) -> io::Result<Sorted<'k>> {
         if self.ends.is_empty() {
             self.sort();
-            return Ok(Sorted { held: self.held.into_iter(), parts: Vec::new(), heads: BinaryHeap::new(), file: None });
+            return Ok(Sorted {
+                held_bytes: self.bytes(),
+                held: self.held.into_iter(),
+                parts: Vec::new(),
+                heads: BinaryHeap::new(),
+                file: None,
+            });
         }
         self.write_part()?;
         let starts = std::iter::once(0).chain(self.ends.iter().copied());
         let parts = starts.zip(&self.ends).map(|(at, &end)| Part { at, end }).collect();
-        let mut sorted =
-            Sorted { held: Vec::new().into_iter(), parts, heads: BinaryHeap::new(), file: self.sorted.take() };
+        let (held, heads, file) = (Vec::new().into_iter(), BinaryHeap::new(), self.sorted.take());
+        let mut sorted = Sorted { held_bytes: 0, held, parts, heads, file };
         for part in 0..sorted.parts.len() {
             sorted.load(self.keep, part)?;
         }
@@ -188,6 +194,7 @@ impl Eq for Head<'_> {}
 /// Records in the order in which they are wanted.
 pub(super) struct Sorted<'k> {
     held: std::vec::IntoIter<Candidate>,
+    held_bytes: u64,
     parts: Vec<Part>,
     heads: BinaryHeap<Head<'k>>,
     file: Option<Scratch>,
@@ -206,15 +213,28 @@ impl<'k> Sorted<'k> {
         file.read_at(*at + 8, &mut bytes)?;
         *at += 8 + bytes.len() as u64;
         let candidate = Candidate::read(&bytes).ok_or(io::ErrorKind::InvalidData)?;
+        self.held_bytes += candidate.bytes();
         self.heads.push(Head { keep, candidate, part });
         Ok(())
     }
 
     /// Returns the next one.
     pub fn next(&mut self) -> io::Result<Option<Candidate>> {
-        let Some(Head { keep, candidate, part }) = self.heads.pop() else { return Ok(self.held.next()) };
+        let Some(Head { keep, candidate, part }) = self.heads.pop() else {
+            // The room of what is gone stays until all are, but for what it points to.
+            let next = self.held.next();
+            let own = next.as_ref().map_or(0, |candidate| candidate.bytes() - size_of::<Candidate>() as u64);
+            self.held_bytes -= own.min(self.held_bytes);
+            return Ok(next);
+        };
+        self.held_bytes -= candidate.bytes().min(self.held_bytes);
         self.load(keep, part)?;
         Ok(Some(candidate))
+    }
+
+    /// Memory of those that are held.
+    pub fn bytes(&self) -> u64 {
+        self.held_bytes
     }
 }
 

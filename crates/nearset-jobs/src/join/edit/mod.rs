@@ -20,6 +20,7 @@ use super::alarm::{self, Alarm, Cause};
 use super::components::UnionFind;
 use super::copies::Copies;
 use super::equal::Equal;
+use super::needs::expect_memory;
 use super::rank::{Keep, Rank};
 use super::stream::{self, Counts, text_of};
 use super::{ClusterSummary, JoinOptions, PairsSummary, TextMeasure};
@@ -191,9 +192,7 @@ impl Held {
             }
             first += batch.len() as u64;
             let taken = texts.bytes() + ids.bytes() + texts.count() as u64 * (KEY_BYTES_PER_TEXT + BYTES_PER_TEXT);
-            if taken > most_bytes {
-                return Err(RunError::MemoryTaken { taken, records: first, resumable: false });
-            }
+            expect_memory(taken, most_bytes, first)?;
             progress.filter_bytes.store(taken, Ordering::Relaxed);
             Ok(0)
         })?;
@@ -335,7 +334,7 @@ pub(super) fn pairs(
 ) -> Result<(), RunError> {
     let reader = Reader::new(&join.fields, &[], None);
     let (mut held, counts) =
-        Held::read(sources, join.reading(), (&reader, &Keep::First), (limit, 0), u64::MAX, progress)?;
+        Held::read(sources, join.reading(), (&reader, &Keep::First), (limit, 0), summary.plan.most_bytes(), progress)?;
     let pairs = held.pairs(join.threads, progress)?;
     let texts = held.order.len();
     // By text, what is near it: itself, for copies, and others.
@@ -381,7 +380,7 @@ pub(super) fn cluster(
 ) -> Result<(), RunError> {
     let reader = Reader::new(&join.fields, &[], None);
     let (mut held, counts) =
-        Held::read(sources, join.reading(), (&reader, &Keep::First), (limit, 0), u64::MAX, progress)?;
+        Held::read(sources, join.reading(), (&reader, &Keep::First), (limit, 0), summary.plan.most_bytes(), progress)?;
     // By record; of an empty one it is nothing.
     let centres: Vec<Option<(u32, f64)>> = if follow_chains {
         let connected = held.components(join.threads, progress)?;

@@ -18,6 +18,7 @@ use serde::Serialize;
 
 pub use outcome::{BorderPair, Cluster, Marks, Member, Outcome, Precision};
 
+use super::budget::Entries;
 use super::pairs::Finder;
 use super::stream::{self, Counts, Cutter};
 use super::texts::{Place, Reread, Texts};
@@ -127,7 +128,7 @@ pub fn explore(
                 None => finder.texts.place(batch, cut.documents[i].record)?,
             });
         }
-        progress.filter_bytes.store(finder.memory() + 12 * rows.earlier.len() as u64, Ordering::Relaxed);
+        progress.filter_bytes.store(finder.bytes() + 12 * rows.earlier.len() as u64, Ordering::Relaxed);
         Ok(rows.earlier.len().saturating_sub(before) as u64)
     })?;
     let first = finder.pairs.items().to_vec();

@@ -325,6 +325,8 @@ impl ShingleIndex {
             self.older.entries = self.entries();
             self.posts.clear();
             self.sizes.clear();
+            // What is listed for one round is no measure of the next.
+            self.older = Older { entries: self.older.entries, ..Older::default() };
         }
         let Older { codes, ends, listed, .. } = &mut self.older;
         codes.clear();
