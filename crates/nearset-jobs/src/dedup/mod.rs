@@ -60,7 +60,10 @@ impl Dedup {
         let mut read = ReadOptions::new(options.run.fields.clone());
         let capacity = match (start.saved::<Saved>()?, options.capacity) {
             (Some(saved), _) => saved.capacity,
-            (None, Some(records)) => Capacity { records, known: Known::Given, mean_bytes: None },
+            (None, Some(records)) => {
+                let mean_bytes = capacity::survey(&start.sources, &read)?.capacity.mean_bytes;
+                Capacity { records, known: Known::Given, mean_bytes }
+            }
             (None, None) => capacity::estimate(&start.sources, &read)?,
         };
         let wanted_bytes = capacity.mean_bytes.unwrap_or(0.0) * RECORDS_A_BATCH;
@@ -122,8 +125,8 @@ impl Dedup {
                 };
                 let hasher = filter.hasher().expect("a filter of texts has bands");
                 let copy_hits = by_filter::copy_hits(plan.near, plan.rows, plan.bands);
-                let bands = plan.bands as usize;
-                let mut decider = ByFilter { filter, bands, capacity: *capacity, copy_hits, doubts };
+                let (bands, threads) = (plan.bands as usize, options.run.threads.max(1));
+                let mut decider = ByFilter { filter, bands, threads, capacity: *capacity, copy_hits, doubts };
                 let worker = Sketching { hasher, against, field: &options.run.fields.item };
                 start.carry_out(
                     outputs,

@@ -3,7 +3,7 @@
 //! Claim: the answers are those of one insertion after the other, wherever generations end; and a batch with an item that has no hash,
 //! or one for which a filter has no room on its terms, or the system no memory, changes nothing.
 
-use super::{Filter, Generation, InsertError, NearFilter, ends::new_bits, near_filters};
+use super::{Filter, Generation, InsertError, NearFilter, ends::new_bits, near_filters, tables::Run};
 use crate::{
     Item, ItemError,
     family::{Hashed, Key},
@@ -98,7 +98,7 @@ impl Filter<'_> {
     fn insert_hashes(&mut self, hashes: Hashes<'_>) -> Result<Vec<bool>, InsertError> {
         match hashes {
             Hashes::Flat(keys) => {
-                let found = self.insert_whole_keys(&keys)?;
+                let found = self.insert_whole_keys(&keys, None)?;
                 Ok(found.into_iter().map(|found| !found.near).collect())
             }
             Hashes::Each(all) => {
@@ -206,12 +206,33 @@ impl Filter<'_> {
     /// # Errors
     /// If the keys are not those of whole items, or are not enough for this filter; else as [`Self::insert_all`].
     pub fn insert_keys(&mut self, keys: &[Option<Key>]) -> Result<Vec<Match>, InsertError> {
-        let inserted = self.expect_keys(keys).and_then(|()| self.insert_whole_keys(keys));
+        let inserted = self.expect_keys(keys).and_then(|()| self.insert_whole_keys(keys, None));
         self.release();
         inserted
     }
 
-    fn insert_whole_keys(&mut self, mut keys: &[Option<Key>]) -> Result<Vec<Match>, InsertError> {
+    /// [`Self::insert_keys`], by `parts` tasks that can be done at the same time, each for some of the bands: `run` does them all, and may
+    /// be called several times.
+    ///
+    /// # Errors
+    /// As [`Self::insert_keys`].
+    pub fn insert_keys_by(
+        &mut self,
+        keys: &[Option<Key>],
+        parts: usize,
+        mut run: impl for<'t> FnMut(Vec<Box<dyn FnOnce() + Send + 't>>),
+    ) -> Result<Vec<Match>, InsertError> {
+        let run = Some((parts, &mut run as Run<'_>)).filter(|_| parts > 1);
+        let inserted = self.expect_keys(keys).and_then(|()| self.insert_whole_keys(keys, run));
+        self.release();
+        inserted
+    }
+
+    fn insert_whole_keys(
+        &mut self,
+        mut keys: &[Option<Key>],
+        mut run: Option<(usize, Run<'_>)>,
+    ) -> Result<Vec<Match>, InsertError> {
         let Generation::Near(first) = &self.filters[0] else { unreachable!("only bands have keys") };
         let bands = first.spec().rule.bands() as usize;
         self.expect_room((keys.len() / bands) as u64, |newest| {
@@ -226,7 +247,8 @@ impl Filter<'_> {
             let now = keys.split_off(..part * bands).unwrap_or_default();
             let from = answers.len();
             if let Generation::Near(newest) = self.newest_mut() {
-                insert_counting(newest, now, &mut answers);
+                let run = run.as_mut().map(|(parts, run)| (*parts, &mut **run as Run<'_>));
+                insert_counting(newest, now, run, &mut answers);
             }
             for older in near_filters(self.older()).rev() {
                 join_counting(older, now, &mut answers[from..]);
@@ -279,15 +301,24 @@ fn set_bits(filter: &NearFilter<'_>) -> Option<u64> {
     filter.tables().counts_ones().then(|| filter.tables().ones())
 }
 
-fn insert_counting(filter: &mut NearFilter<'_>, keys: &[Option<Key>], answers: &mut Vec<Match>) {
+fn insert_counting(
+    filter: &mut NearFilter<'_>,
+    keys: &[Option<Key>],
+    run: Option<(usize, Run<'_>)>,
+    answers: &mut Vec<Match>,
+) {
     let bands = filter.spec().rule.bands();
     let mut items = keys.chunks(bands as usize);
     let mut set_bits = set_bits(filter);
-    filter.insert_keys(keys, |new, hits| {
+    let each = |new: bool, hits| {
         answers.push(Match { near: !new, hits, bands, set_bits });
         let item = items.next().unwrap_or_default();
         set_bits = set_bits.map(|bits| bits + new_bits(item, hits));
-    });
+    };
+    match run {
+        Some(run) => filter.insert_keys_by(keys, run, each),
+        None => filter.insert_keys(keys, each),
+    }
 }
 
 /// Adds what an older generation says.

@@ -10,7 +10,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use super::tables::{Place, Tables};
+use super::tables::{Hits, Place, Run, Tables};
 use crate::{
     BloomFilter, MergeError, Spec,
     error::SpecError,
@@ -73,6 +73,30 @@ impl Threshold {
             (None, Decision::Steps(cascade)) => Rule::accepts(cascade.steps(), hits),
             (None, Decision::Promise { .. }) => unreachable!("a promise has a threshold"),
         }
+    }
+}
+
+/// What decides on items whose bits were set, one after the other.
+struct Answering<'f, 'v> {
+    rule: &'f Rule,
+    verification: &'f mut Option<BloomFilter<'v>>,
+    threshold: &'f mut Threshold,
+    items: &'f mut u64,
+}
+
+impl Answering<'_, '_> {
+    /// Whether nothing near was there before the next item. Behind it, `ones` of `bits` are set.
+    fn answer(&mut self, keys: &[Option<Key>], (hits, was_set): (u32, &mut [bool]), (ones, bits): (u64, u64)) -> bool {
+        let near = self.threshold.accepts(self.rule, hits, was_set);
+        if self.rule.follows_fill() {
+            *self.threshold = self.threshold.after(self.rule, ones, bits);
+        }
+        let seen = self
+            .verification
+            .as_mut()
+            .is_none_or(|verification| joint_key(keys).is_none_or(|joint| !verification.insert_hash(joint.get())));
+        *self.items = self.items.saturating_add(1);
+        !(near && seen)
     }
 }
 
@@ -323,20 +347,42 @@ impl<'a> NearFilter<'a> {
     /// If the keys are not a whole number of items'.
     pub(crate) fn insert_keys(&mut self, keys: &[Option<Key>], mut each: impl FnMut(bool, u32)) {
         self.expect_whole(keys);
-        let (rule, verification, bits) = (&self.spec.rule, &mut self.verification, self.tables.num_bits());
-        let (threshold, items) = (&mut self.threshold, &mut self.items);
+        let mut answering = Answering {
+            rule: &self.spec.rule,
+            verification: &mut self.verification,
+            threshold: &mut self.threshold,
+            items: &mut self.items,
+        };
+        let bits = self.tables.num_bits();
         self.tables.insert_ahead(keys, |item, was_set, ones| {
             let hits = count(was_set);
-            let near = threshold.accepts(rule, hits, was_set);
-            if rule.follows_fill() {
-                *threshold = threshold.after(rule, ones, bits);
-            }
-            let seen = verification
-                .as_mut()
-                .is_none_or(|verification| joint_key(item).is_none_or(|joint| !verification.insert_hash(joint.get())));
-            *items = items.saturating_add(1);
-            each(!(near && seen), hits);
+            each(answering.answer(item, (hits, was_set), (ones, bits)), hits);
         });
+    }
+
+    /// [`Self::insert_keys`], by `parts` tasks that can be done at the same time, if bands can be told apart in the tables: `run` does them
+    /// all.
+    pub(crate) fn insert_keys_by(
+        &mut self,
+        keys: &[Option<Key>],
+        (parts, run): (usize, Run<'_>),
+        mut each: impl FnMut(bool, u32),
+    ) {
+        self.expect_whole(keys);
+        let (bits, mut ones) = (self.tables.num_bits(), self.tables.ones());
+        // A rule of several steps asks which bands hit.
+        let hits = self.threshold.hits.and_then(|_| self.tables.insert_by(keys, parts, run));
+        let Some(hits) = hits else { return self.insert_keys(keys, each) };
+        let mut answering = Answering {
+            rule: &self.spec.rule,
+            verification: &mut self.verification,
+            threshold: &mut self.threshold,
+            items: &mut self.items,
+        };
+        for (item, Hits { hits, new }) in keys.chunks(self.spec.rule.bands() as usize).zip(hits) {
+            ones += u64::from(new);
+            each(answering.answer(item, (hits, &mut []), (ones, bits)), hits);
+        }
     }
 
     /// Looks up items hashed before, whose keys are given one item after the other: `each` gets whether something near was there, and

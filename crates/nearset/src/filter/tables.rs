@@ -1,7 +1,7 @@
 //! The bands' tables: all in one run of cache lines, band after band.
 
 use std::{
-    ops::{IndexMut, Range},
+    ops::{Index, IndexMut, Range},
     sync::Arc,
 };
 
@@ -9,7 +9,7 @@ use nearset_theory::bloom;
 
 use crate::{
     Seed,
-    bloom::{BitArray, with_lines},
+    bloom::{BitArray, bits::owned, with_lines},
     error::SpecError,
     family::Key,
     hash::{mix, reduce},
@@ -136,24 +136,25 @@ impl Place {
         }
     }
 
-    /// Takes a window of whole items after the other. In each it goes band by band, which keeps to few tables for long and gives
+    /// Takes the keys of some bands, a window of whole items after the other. In each it goes band by band, which keeps to few tables for long and gives
     /// the answers of item by item, since a band's table knows its own keys only. `visit` answers for a key's spot, and gets one
     /// that it will be asked for later; `each` gets an item's keys and hits. Keys that are none do not hit. For tables whose keys
     /// are one bit each.
     fn bit_by_bit(
         &self,
-        keys: &[Option<Key>],
+        (keys, of): (&[Option<Key>], Range<usize>),
         mut visit: impl FnMut(Spot, Option<Spot>) -> bool,
         mut each: impl FnMut(&[Option<Key>], &mut [bool]),
     ) {
-        let bands = self.bands;
-        let window = (WINDOW / bands).clamp(1, (keys.len() / bands).max(1));
+        let (all, bands) = (self.bands, of.len());
+        let window = (WINDOW / bands).clamp(1, (keys.len() / all).max(1));
         let (mut bits, mut hits) = (vec![NOWHERE; window * bands], vec![false; window * bands]);
-        for keys in keys.chunks(window * bands) {
-            for (keys, bits) in keys.chunks(bands).zip(bits.chunks_mut(bands)) {
-                self.bits(keys, bits);
+        for keys in keys.chunks(window * all) {
+            for (keys, bits) in keys.chunks(all).zip(bits.chunks_mut(bands)) {
+                self.bits(&keys[of.clone()], of.start, bits);
             }
-            let (bits, items) = (&bits[..keys.len()], keys.len() / bands);
+            let items = keys.len() / all;
+            let bits = &bits[..items * bands];
             let (items_ahead, bands_ahead) = (AHEAD % items, AHEAD / items);
             for band in 0..bands {
                 for at in (band..bits.len()).step_by(bands) {
@@ -167,18 +168,24 @@ impl Place {
                         bits[at] != NOWHERE && visit(Spot::of_bit(bits[at]), later.map(|bit| Spot::of_bit(*bit)));
                 }
             }
-            for (item, hits) in keys.chunks(bands).zip(hits.chunks_mut(bands)) {
-                each(item, hits);
+            for (item, hits) in keys.chunks(all).zip(hits.chunks_mut(bands)) {
+                each(&item[of.clone()], hits);
             }
         }
     }
 
-    /// The bits of an item's keys, where a key is one bit.
-    fn bits(&self, keys: &[Option<Key>], out: &mut [u64]) {
+    /// The bits of an item's keys from some band on, where a key is one bit.
+    fn bits(&self, keys: &[Option<Key>], first: usize, out: &mut [u64]) {
         match self.table {
-            Table::Bits(bits) => places(keys, &self.seeds, bits, out),
+            Table::Bits(bits) => {
+                places(keys, &self.seeds[first..], bits, out);
+                if first > 0 {
+                    let before = first as u64 * bits;
+                    out.iter_mut().filter(|bit| **bit != NOWHERE).for_each(|bit| *bit += before);
+                }
+            }
             _ => {
-                for (band, (key, bit)) in keys.iter().zip(out).enumerate() {
+                for (band, (key, bit)) in (first..).zip(keys.iter().zip(out)) {
                     *bit = key.map_or(NOWHERE, |key| self.spot(band, key).bit());
                 }
             }
@@ -237,7 +244,7 @@ impl Place {
                 later.inspect(|later| line::prefetch(&lines[later.line]));
                 self.set(&mut lines[spot.line], spot.within)
             };
-            return self.bit_by_bit(keys, set, each);
+            return self.bit_by_bit((keys, 0..self.bands), set, each);
         };
         let lanes = Lanes::new(hashes).expect("the spec was checked");
         let visit = |spots: &Spots, hits: &mut [bool]| {
@@ -259,7 +266,7 @@ impl Place {
                 later.inspect(|later| line::prefetch(&lines[later.line]));
                 self.is_set(&lines[spot.line], spot.within)
             };
-            return self.bit_by_bit(keys, is_set, each);
+            return self.bit_by_bit((keys, 0..self.bands), is_set, each);
         };
         let lanes = Lanes::new(hashes).expect("the spec was checked");
         let visit = |spots: &Spots, hits: &mut [bool]| {
@@ -287,6 +294,91 @@ impl Place {
                 before
             }
             Table::Lines { hashes, .. } => !line::insert(line, Probe::new(within, hashes)),
+        }
+    }
+}
+
+/// What inserting an item's keys did.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Hits {
+    /// Bands that were hit before.
+    pub hits: u32,
+    /// Bits that were not set before.
+    pub new: u32,
+}
+
+/// Work that can be done while other work is: all of it is done when this returns.
+pub(crate) type Run<'r> = &'r mut dyn for<'t> FnMut(Vec<Box<dyn FnOnce() + Send + 't>>);
+
+/// Some bands, with the lines that are theirs alone. Lines at the ends have bits of other bands, too: they are copies.
+struct Part<'l> {
+    bands: Range<usize>,
+    first: usize,
+    lines: &'l mut [Line],
+    ends: Vec<(usize, Line)>,
+    /// By item.
+    hits: Vec<Hits>,
+}
+
+impl<'l> Part<'l> {
+    /// Splits lines among so many groups of bands, or fewer.
+    fn split(place: &Place, lines: &'l mut [Line], groups: usize) -> Vec<Self> {
+        // Keys that are in one line of memory go together.
+        let step = place.bands.div_ceil(groups).next_multiple_of(LINE_KEYS);
+        let groups = (0..place.bands).step_by(step).map(|start| {
+            let bands = start..place.bands.min(start + step);
+            let (from, to) = (place.range(bands.start).start, place.range(bands.end - 1).end);
+            let first = from.div_ceil(Line::BITS);
+            let own = first as usize..first.max(to / Line::BITS) as usize;
+            let mut ends = vec![(from / Line::BITS) as usize, ((to - 1) / Line::BITS) as usize];
+            ends.dedup();
+            ends.retain(|line| !own.contains(line));
+            (bands, own, ends.into_iter().map(|line| (line, lines[line])).collect())
+        });
+        let groups: Vec<(Range<usize>, Range<usize>, Vec<_>)> = groups.collect();
+        let (mut rest, mut at) = (lines, 0);
+        let part = |(bands, own, ends): (_, Range<usize>, _)| {
+            let (_, behind) = std::mem::take(&mut rest).split_at_mut(own.start - at);
+            let (lines, behind) = behind.split_at_mut(own.len());
+            (rest, at) = (behind, own.end);
+            Self { bands, first: own.start, lines, ends, hits: Vec::new() }
+        };
+        groups.into_iter().map(part).collect()
+    }
+
+    /// Sets the bits of item after item.
+    fn insert(&mut self, place: &Place, keys: &[Option<Key>]) {
+        let (bands, mut hits) = (self.bands.clone(), Vec::with_capacity(keys.len() / place.bands));
+        let set = |spot: Spot, later: Option<Spot>| {
+            later.inspect(|later| line::prefetch(&self[later.line]));
+            place.set(&mut self[spot.line], spot.within)
+        };
+        place.bit_by_bit((keys, bands), set, |keys, hit| {
+            let keyed = keys.iter().flatten().count() as u32;
+            let hit = hit.iter().filter(|hit| **hit).count() as u32;
+            hits.push(Hits { hits: hit, new: keyed - hit });
+        });
+        self.hits = hits;
+    }
+}
+
+impl Index<usize> for Part<'_> {
+    type Output = Line;
+
+    #[inline]
+    fn index(&self, line: usize) -> &Line {
+        let end = || self.ends.iter().find(|(at, _)| *at == line).map(|(_, end)| end);
+        self.lines.get(line.wrapping_sub(self.first)).or_else(end).expect("a line of these bands")
+    }
+}
+
+impl IndexMut<usize> for Part<'_> {
+    #[inline]
+    fn index_mut(&mut self, line: usize) -> &mut Line {
+        let Self { first, lines, ends, .. } = self;
+        match lines.get_mut(line.wrapping_sub(*first)) {
+            Some(line) => line,
+            None => ends.iter_mut().find(|(at, _)| *at == line).map(|(_, end)| end).expect("a line of these bands"),
         }
     }
 }
@@ -435,6 +527,31 @@ impl<'a> Tables<'a> {
         with_lines!(&mut self.bits, mut |lines| place.insert_ahead(lines, keys, count));
     }
 
+    /// Sets the bits of item after item, and says what each did. The work is that of [`Self::insert_ahead`] in `parts` parts, each for some of
+    /// the bands; `None`, and nothing is done, if it can't be split.
+    pub(crate) fn insert_by(&mut self, keys: &[Option<Key>], parts: usize, run: Run<'_>) -> Option<Vec<Hits>> {
+        self.bits.prepare_change();
+        let (Table::Bits(_) | Table::Direct, BitArray::Flat(lines)) = (self.place.table, &mut self.bits) else {
+            return None;
+        };
+        let (place, lines) = (&self.place, owned(lines));
+        let mut parts = Part::split(place, lines, parts);
+        run(parts.iter_mut().map(|part| Box::new(|| part.insert(place, keys)) as Box<_>).collect());
+        let done: Vec<_> = parts.into_iter().map(|part| (part.ends, part.hits)).collect();
+        let mut all = vec![Hits::default(); keys.len() / place.bands];
+        for (ends, hits) in done {
+            for (line, end) in ends {
+                lines[line].0.iter_mut().zip(end.0).for_each(|(word, set)| *word |= set);
+            }
+            for (all, Hits { hits, new }) in all.iter_mut().zip(hits) {
+                all.hits += hits;
+                all.new += new;
+            }
+        }
+        self.ones += all.iter().map(|item| u64::from(item.new)).sum::<u64>();
+        Some(all)
+    }
+
     /// Gives each item's keys and which bands are hit.
     pub(crate) fn contains_ahead(&self, keys: &[Option<Key>], each: impl FnMut(&[Option<Key>], &mut [bool])) {
         with_lines!(&self.bits, |lines| self.place.contains_ahead(lines, keys, each));
@@ -468,6 +585,43 @@ impl<'a> Tables<'a> {
         match self.place.table {
             Table::Direct | Table::Bits(_) => self.fill(),
             Table::Lines { hashes, .. } => self.bits.chance_hit(hashes),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hash::Rng;
+
+    #[test]
+    fn bands_can_be_filled_at_the_same_time() {
+        let mut rng = Rng::new(Seed::new(3));
+        for bits in [1, 3, 100, 511, 512, 513, 5000] {
+            for bands in [1, 7, 8, 9, 33, 132] {
+                let table = Table::Bits(bits);
+                let place = Place::new(table, (0..bands).map(|_| 1), Seed::new(bits));
+                let (mut whole, mut split) = (Tables::new(place.clone()).unwrap(), Tables::new(place).unwrap());
+                for parts in 1..20 {
+                    let key = |_| Key::new(rng.below(bits * 3)).filter(|_| parts % 5 > 0 || bands % 2 == 1);
+                    let keys: Vec<Option<Key>> = (0..bands * [1, 5, 130][parts % 3]).map(key).collect();
+                    let mut expected = Vec::new();
+                    whole.insert_ahead(&keys, |keys, hits, ones| {
+                        let hits = hits.iter().filter(|hit| **hit).count() as u32;
+                        expected.push((hits, keys.iter().flatten().count() as u32 - hits, ones));
+                    });
+                    let mut ones = split.ones();
+                    let run: Run<'_> = &mut |tasks| tasks.into_iter().rev().for_each(|task| task());
+                    let found = split.insert_by(&keys, parts, run).unwrap();
+                    let found = found.into_iter().map(|Hits { hits, new }| {
+                        ones += u64::from(new);
+                        (hits, new, ones)
+                    });
+                    assert!(found.eq(expected), "{bands} tables of {bits} bits in {parts} parts");
+                    assert!(split.bits.parts().flatten().eq(whole.bits.parts().flatten()));
+                    assert_eq!(split.ones(), whole.ones());
+                }
+            }
         }
     }
 }

@@ -208,8 +208,11 @@ fn keys_answer_as_items_do_and_count() {
             keys.extend_from_slice(&room.keys);
         }
         let expected = insert_each(&mut by_items, items);
+        let mut at_once = by_keys.clone();
         let counted = by_keys.insert_keys(&keys).unwrap();
         assert!(bytes(&by_keys) == bytes(&by_items));
+        let by_tasks = at_once.insert_keys_by(&keys, 3, |tasks| tasks.into_iter().rev().for_each(|task| task()));
+        assert!(by_tasks.unwrap() == counted && bytes(&at_once) == bytes(&by_items));
         let mut again = made(&specs()[0].1, terms(when_full));
         for ((item, counted), new) in items.iter().zip(counted).zip(expected) {
             assert_eq!(Some(!counted.near), new);
@@ -232,7 +235,18 @@ fn keys_answer_as_items_do_and_count() {
         match filter.contains_keys(&[]) {
             Err(InsertError::NoBands) => assert!(spec.near().is_none()),
             Err(InsertError::Probing) => assert_eq!(name, "probed"),
-            answers => assert!(answers.unwrap().is_empty()),
+            answers => {
+                assert!(answers.unwrap().is_empty());
+                let (hasher, mut room, mut keys) = (spec.hasher().unwrap(), Hashed::default(), Vec::new());
+                for item in &items {
+                    hasher.hash(item, &mut room).unwrap();
+                    keys.extend_from_slice(&room.keys);
+                }
+                let (mut at_once, mut one_by_one) = (filter.clone(), filter);
+                let by_tasks = at_once.insert_keys_by(&keys, 2, |tasks| tasks.into_iter().for_each(|task| task()));
+                assert!(by_tasks.unwrap() == one_by_one.insert_keys(&keys).unwrap(), "{name}");
+                assert!(bytes(&at_once) == bytes(&one_by_one), "{name}");
+            }
         }
     }
 }
