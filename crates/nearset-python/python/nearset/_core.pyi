@@ -70,7 +70,7 @@ class Filter:
         """Inserts items in order and says for each whether nothing near was there before, as if inserted one after the other.
 
         Args:
-            items: A list or other iterable, a numpy matrix with one item a row, or an Arrow column (pyarrow, polars, pandas);
+            items: A list or other iterable, a numpy matrix with one item per row, or an Arrow column (pyarrow, polars, pandas);
                 the last two are read in place.
             threads: Threads that hash; one per core unless given.
 
