@@ -14,7 +14,8 @@
 //! decided is what [`VerifiedDedup`](crate::join::VerifiedDedup) decides, and when all is decided, the pairs hold for each record that
 //! goes all kept ones that it would be compared with there, but for lists that are full.
 //! Invariant: a round of records decides at least on the first undecided one, and what a bucket holds is bounded: the sets of as many
-//! leaders as a list holds, and of `MOST_OTHERS` other records; where all pairs are wanted, of [`ShingleIndex::LIMIT`].
+//! leaders as a list holds, and of `MOST_OTHERS` other records; where all pairs are wanted, of [`ShingleIndex::LIMIT`]. What was not compared with
+//! more leaders than that is said to be cut short.
 //! Not here: how records come together, and what is remembered of them between rounds.
 
 use std::convert::Infallible;
@@ -30,9 +31,6 @@ use crate::join::{TextComparison, TextCutter};
 /// The smallest common shingles, by which records meet that their common parts alone can make near: of two parts at .74, which the sketches
 /// of parts find at .8, 2 in 100,000 share none.
 const LINKS: usize = 8;
-
-/// Leaders of a bucket, as many as a list of [`StarClusters`] holds.
-const MOST_LEADERS: usize = 1024;
 
 /// Undecided records of a bucket that are no leaders, whose sets are held.
 const MOST_OTHERS: usize = 256;
@@ -166,6 +164,11 @@ pub enum Finding {
         /// The record.
         record: i64,
     },
+    /// It is near nothing that it was compared with here, or compared with all, and the bucket had more before it than are compared.
+    CutShort {
+        /// The record.
+        record: i64,
+    },
 }
 
 /// Goes through buckets, of which the records come in order, one bucket after the other.
@@ -177,6 +180,8 @@ pub struct Buckets {
     others: Members,
     /// Whether there are undecided records that are no leaders and whose sets are not held.
     has_more: bool,
+    /// Whether there was no room for a leader.
+    is_cut: bool,
 }
 
 /// Records of a bucket that others are compared with.
@@ -189,18 +194,28 @@ struct Members {
 }
 
 impl Buckets {
+    /// Leaders of a bucket, as many as a list of [`StarClusters`] holds.
+    pub const LEADERS: usize = 1024;
+
     /// No bucket yet.
     pub fn new(join: RoundJoin) -> Self {
         let members = |limit| Members { entries: Vec::new(), index: None, limit };
-        Self { join, current: None, leaders: members(MOST_LEADERS), others: members(MOST_OTHERS), has_more: false }
+        let (leaders, others) = (members(Self::LEADERS), members(MOST_OTHERS));
+        Self { join, current: None, leaders, others, has_more: false, is_cut: false }
+    }
+
+    /// Sets how many leaders of a bucket others are compared with, at most.
+    pub fn with_leaders(mut self, limit: usize) -> Self {
+        self.leaders.limit = limit;
+        self
     }
 
     /// Takes the next record, and adds what is found.
     pub fn push(&mut self, bucket: Bucket, record: i64, role: Role, text: &str, findings: &mut Vec<Finding>) {
-        let Self { join, current, leaders, others, has_more } = self;
+        let Self { join, current, leaders, others, has_more, is_cut } = self;
         if *current != Some(bucket) {
             *current = Some(bucket);
-            *has_more = false;
+            (*has_more, *is_cut) = (false, false);
             for members in [&mut *leaders, &mut *others] {
                 members.entries.clear();
                 // What a bucket holds is limited already.
@@ -221,43 +236,51 @@ impl Buckets {
             is_near
         };
         match role {
-            Role::Kept => leaders.insert(&keys, record, set),
+            Role::Kept => *is_cut |= !leaders.insert(&keys, record, set),
             Role::Asking => {
-                compare(leaders);
+                if !compare(leaders) && *is_cut {
+                    findings.push(Finding::CutShort { record });
+                }
             }
             Role::Paired => {
                 compare(leaders);
-                leaders.insert_below(ShingleIndex::LIMIT, &keys, record, set);
+                if *is_cut {
+                    findings.push(Finding::CutShort { record });
+                }
+                *is_cut |= !leaders.insert_below(ShingleIndex::LIMIT, &keys, record, set);
             }
             Role::Undecided if compare(leaders) || compare(others) => {
-                *has_more |= others.entries.len() >= others.limit;
-                others.insert(&keys, record, set);
+                *has_more |= !others.insert(&keys, record, set);
             }
             Role::Undecided => {
                 if *has_more {
                     findings.push(Finding::Waits { record });
                 }
-                leaders.insert(&keys, record, set);
+                if *is_cut {
+                    findings.push(Finding::CutShort { record });
+                }
+                *is_cut |= !leaders.insert(&keys, record, set);
             }
         }
     }
 }
 
 impl Members {
-    /// Makes a record a member, if there is room.
-    fn insert(&mut self, keys: &ShingleKeys, record: i64, set: SortedSet) {
-        self.insert_below(self.limit, keys, record, set);
+    /// Makes a record a member, and returns whether there was room.
+    fn insert(&mut self, keys: &ShingleKeys, record: i64, set: SortedSet) -> bool {
+        self.insert_below(self.limit, keys, record, set)
     }
 
-    fn insert_below(&mut self, limit: usize, keys: &ShingleKeys, record: i64, set: SortedSet) {
+    fn insert_below(&mut self, limit: usize, keys: &ShingleKeys, record: i64, set: SortedSet) -> bool {
         if self.entries.len() >= limit {
-            return;
+            return false;
         }
         if let Some(StarClusters { index, .. }) = &mut self.index {
             index.insert(keys);
             index.settle_by(|tasks| tasks.into_iter().for_each(|task| task()));
         }
         self.entries.push((record, set));
+        true
     }
 
     /// Compares a set with the members that are candidates for it.
@@ -318,10 +341,11 @@ mod tests {
                     buckets.push(bucket, *record, roles[record], &texts[*record as usize], &mut findings);
                 }
             }
-            let record = |finding: &Finding| match *finding {
-                Finding::Near { record, .. } | Finding::Waits { record } => record,
+            let held = |finding: &Finding| match *finding {
+                Finding::Near { record, .. } | Finding::Waits { record } => Some(record),
+                Finding::CutShort { .. } => None,
             };
-            let held: BTreeSet<i64> = findings.iter().map(record).collect();
+            let held: BTreeSet<i64> = findings.iter().filter_map(held).collect();
             let free = roles.iter_mut().filter(|(record, role)| **role == Role::Undecided && !held.contains(record));
             free.for_each(|(_, role)| *role = Role::Kept);
             for finding in &findings {
@@ -357,6 +381,29 @@ mod tests {
 
     fn words(words: impl Iterator<Item = u64>) -> String {
         words.map(|word| format!("w{word} ")).collect()
+    }
+
+    #[test]
+    fn what_more_leaders_than_a_list_holds_were_before_is_cut_short() {
+        let wanted = Request::default();
+        let join = RoundJoin::new(&wanted, std::iter::empty().collect()).unwrap();
+        let text = |record: i64| words((0..40).map(|at| 100 * record as u64 + at));
+        let cut = |role, near_first: bool| {
+            let (mut buckets, mut findings) = (Buckets::new(join.clone()).with_leaders(2), Vec::new());
+            for (bucket, records) in [(1, 0..2), (2, 0..3)] {
+                let role = if role == Role::Asking { Role::Kept } else { role };
+                records
+                    .for_each(|record| buckets.push(Bucket::Key(bucket), record, role, &text(record), &mut findings));
+            }
+            assert_eq!(findings, [], "there was room, or the last one was compared with all before it");
+            buckets.push(Bucket::Key(2), 9, role, &text(if near_first { 0 } else { 9 }), &mut findings);
+            buckets.push(Bucket::Key(3), 9, role, &text(9), &mut findings);
+            findings
+        };
+        let (near, cut_short) = (Finding::Near { record: 9, of: 0, similarity: 1.0 }, Finding::CutShort { record: 9 });
+        assert_eq!([cut(Role::Undecided, false), cut(Role::Undecided, true)], [vec![cut_short], vec![near]]);
+        assert_eq!([cut(Role::Asking, false), cut(Role::Asking, true)], [vec![cut_short], vec![near]]);
+        assert_eq!(cut(Role::Paired, false), [], "all pairs are wanted of more than leaders");
     }
 
     #[test]

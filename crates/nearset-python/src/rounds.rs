@@ -96,14 +96,20 @@ pub struct _Buckets {
     metric: Metric,
 }
 
-/// Near pairs: the later text, the earlier one and how similar they are. -1 and NaN stand for a text that waits.
+/// Near pairs: the later text, the earlier one and how similar they are. -1 and NaN stand for a text that waits, -2 and NaN for one that was
+/// not compared with all of its bucket.
 type Found<'py> = (Bound<'py, PyArray1<i64>>, Bound<'py, PyArray1<i64>>, Bound<'py, PyArray1<f64>>);
 
 #[pymethods]
 impl _Buckets {
+    #[classattr]
+    const LEADERS: usize = Buckets::LEADERS;
+
+    /// Buckets in which texts are compared with at most so many leaders.
     #[new]
-    fn new(join: &_RoundJoin) -> Self {
-        Self { buckets: Buckets::new(join.join.clone()), metric: join.metric }
+    #[pyo3(signature = (join, leaders=Buckets::LEADERS))]
+    fn new(join: &_RoundJoin, leaders: usize) -> Self {
+        Self { buckets: Buckets::new(join.join.clone()).with_leaders(leaders), metric: join.metric }
     }
 
     /// Takes the next texts, each in a bucket: its key and whether that is a common shingle, its number, its role, its text.
@@ -127,6 +133,7 @@ impl _Buckets {
         let parts = |finding: &Finding| match *finding {
             Finding::Near { record, of, similarity } => (record, of, similarity),
             Finding::Waits { record } => (record, -1, f64::NAN),
+            Finding::CutShort { record } => (record, -2, f64::NAN),
         };
         let column = |of: fn((i64, i64, f64)) -> i64| found.iter().map(|one| of(parts(one))).collect::<Vec<_>>();
         let similarity: Vec<f64> = found.iter().map(|one| parts(one).2).collect();

@@ -140,6 +140,62 @@ def test_a_chain_is_not_decided_on_link_by_link(tmp_path, monkeypatch):
     assert len(rounds) == 1 and len(rests) == 1 and rests[0] > 60
 
 
+@pytest.mark.parametrize(("leaders", "most_pairs"), [(1, 1 << 25), (2, 1000), (3, 40)])
+def test_what_goes_is_near_what_stays_however_little_of_a_bucket_is_compared(tmp_path, monkeypatch, leaders, most_pairs):
+    monkeypatch.setattr(_rounds, "LEADERS", leaders)
+    monkeypatch.setattr(_rounds, "MOST_PAIRS", most_pairs)
+    monkeypatch.setattr(_rounds, "FEW", 1 << 30)
+    texts, work = corpus(), str(tmp_path / "work")
+    shards(tmp_path / "in", texts, 2)
+    signed(work, tmp_path / "in", 2)
+    DedupBuckets(work).run()
+    decisions = _rounds.Decisions(_store.Store(get_datafolder(work)))
+    assert len(decisions.undecided) > 50
+    nearest, _ = decisions.run()
+    assert np.array_equal(nearest["rid"], decisions.gone)
+    assert not np.isin(nearest["of"], decisions.gone).any() and decisions.cut_short() > 0
+    clusters = DedupClusters(work)
+    clusters.run()
+    assert clusters.stats["cut short"].total == decisions.cut_short()
+    removed = {}
+    for task in range(2):
+        texts_of = JsonlReader(str(tmp_path / "in"))
+        last = DedupFilter(work, exclusion_writer=JsonlWriter(str(tmp_path / "dropped")))
+        removed[task] = {document.id for document in last.run(texts_of.run(None, task, 2), task, 2)}
+    kept = removed[0] | removed[1]
+    dropped = {record["id"]: record["metadata"] for record in written(tmp_path / "dropped")}
+    assert len(dropped) > 300 and kept.isdisjoint(dropped) and len(kept) + len(dropped) == sum(map(bool, texts))
+    pairs = nearset.pairs(texts)
+    near = {(f"d{a}", f"d{b}"): value for a, b, value in zip(*(column.tolist() for column in pairs))}
+    for id, said in dropped.items():
+        of = said["duplicate_of"]
+        assert of in kept and near[min((of, id), (id, of), key=lambda pair: pair not in near)] == said["similarity"]
+
+
+@pytest.mark.parametrize("most_pairs", [1, 100, 5000])
+def test_the_rest_may_be_decided_on_a_piece_at_a_time(tmp_path, monkeypatch, most_pairs):
+    monkeypatch.setattr(_rounds, "FEW", 1 << 30)
+    monkeypatch.setattr(_rounds, "MOST_PAIRS", most_pairs)
+    firsts = []
+    first_of = _rounds.Decisions._first
+    monkeypatch.setattr(_rounds.Decisions, "_first", lambda self: firsts.append(first_of(self)) or firsts[-1])
+    texts = corpus()
+    shards(tmp_path / "in", texts, 1)
+    expected = [f"d{i}" for i in nearset.dedup(texts).tolist() if texts[i]]
+    assert in_turn(str(tmp_path / "work"), tmp_path / "in", 1) == expected and len(firsts) > 1
+
+
+def test_documents_that_would_go_for_nothing_end_the_stage(texts, tmp_path):
+    work = str(tmp_path / "work")
+    shards(tmp_path / "in", texts[:200], 1)
+    signed(work, tmp_path / "in", 1)
+    DedupBuckets(work).run()
+    decisions = _rounds.Decisions(_store.Store(get_datafolder(work)))
+    decisions.gone = np.append(decisions.gone, 1 << 40)
+    with pytest.raises(RuntimeError, match="documents would go for which none is known that stays"):
+        decisions.run()
+
+
 def test_texts_may_be_held_one_at_a_time(texts, tmp_path, monkeypatch):
     monkeypatch.setattr(_store, "TEXT_BYTES", 1)
     shards(tmp_path / "in", texts[:150], 2)

@@ -863,7 +863,8 @@ class _RoundJoin:
         """Under what texts meet others."""
 
 class _Buckets:
-    def __new__(cls, join: _RoundJoin) -> _Buckets: ...
+    LEADERS: int
+    def __new__(cls, join: _RoundJoin, leaders: int = ...) -> _Buckets: ...
     def push(
         self,
         shared: tuple[NDArray[np.int64], NDArray[np.bool_]],

@@ -129,7 +129,7 @@ class DedupBuckets(PipelineStep):
                 store.save("copies", part, copies)
                 store.save("members", part, members)
                 store.save("pairs", part, pairs)
-            self.stat_update("pairs", value=len(pairs), unit="part")
+            self.stat_update("pairs", value=int((pairs["of"] >= 0).sum()), unit="part")
 
 
 class DedupClusters(PipelineStep):
@@ -156,6 +156,7 @@ class DedupClusters(PipelineStep):
             removed = removed[np.argsort(removed["rid"])]
             kept, counts = np.unique(removed["of"], return_counts=True)
             self.stat_update("removed", value=len(removed))
+            self.stat_update("cut short", value=decisions.cut_short())
             for task in range(decisions.tasks):
                 bounds = [_store.number(task, 0), _store.number(task + 1, 0)]
                 first, end = np.searchsorted(removed["rid"], bounds)

@@ -1,19 +1,21 @@
 """Decisions on documents that meet in buckets, out of what was found of each part.
 
 The first round is that of the tasks that compare: in every bucket, each document with the leaders before it. A document that was found near none
-stays, one that is near such a one goes. What remains is near only what is undecided or goes, and is little: later rounds go through the
-buckets that hold some of it, and once it is few enough, or a round settles little of it, or after `ROUNDS` rounds, all its pairs are decided on in order (`nearset-jobs`,
-`rounds`).
+stays, one that is near such a one goes. What remains is near only what is undecided or goes: later rounds go through the buckets that hold
+some of it (`nearset-jobs`, `rounds`). Once it is little, or a round settles little of it, or after `ROUNDS` rounds, the rest is decided on in
+order, a piece at a time: the first documents, of which all pairs are found, and then what is near those of them that stay.
 
 Claim: what goes, what each is near and how near is what `nearset dedup` says of the same documents in the same order, for any number of
 tasks, but for what its budgets cut short and what its own sample says is common.
-Invariant: what is held grows with the documents that are near others, not with all.
+Invariant: what is held grows with the documents that are near others, not with all: of pairs with what stays, one per document; of others,
+those with what is undecided, and of a piece at most `MOST_PAIRS`.
+Invariant: what goes has a pair with what stays, or the stage fails.
 Not here: comparing, and choosing keys.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Callable, cast
 
 import numpy as np
 
@@ -29,7 +31,17 @@ if TYPE_CHECKING:
 ROUNDS = 10
 FEW = 4096
 
+#: Pairs of a piece that is decided on in order, if all that share something were near. No bucket of a piece has more documents than the 8,192
+#: that are all compared with each other.
+MOST_PAIRS = 1 << 25
+
+#: Documents of a bucket that others are compared with, at most.
+LEADERS = _Buckets.LEADERS
+
 KEPT, UNDECIDED, ASKING, PAIRED = range(4)
+
+#: What stands for the earlier document of a pair where a document waits, or was not compared with all of its bucket.
+WAITS, CUT_SHORT = -1, -2
 
 
 def meet(store: Store, part: int, near: float) -> tuple[Rows, Rows]:
@@ -93,21 +105,41 @@ def _shared(postings: Rows, link: bool) -> Rows:
 
 
 def compare(store: Store, join: _RoundJoin, members: Rows, roles: NDArray[np.int8], numbers: Numbers) -> Rows:
-    """Near pairs of buckets, and texts that wait, which are near -1. `numbers` are those of the members, and `members` name the texts."""
-    buckets, found, start = _Buckets(join), [np.empty(0, PAIRS)], 0
+    """Near pairs of buckets, and texts that wait or were cut short. `numbers` are those of the members, and `members` name the texts."""
+    buckets, found, start = _Buckets(join, LEADERS), _Found(_distinct), 0
     for here, texts in store.texts(members):
         end = start + len(here)
         # Copies, since a column of one packed row counts as contiguous and need not be aligned.
         columns = buckets.push((here["key"].copy(), here["link"].copy()), numbers[start:end].copy(), roles[start:end], texts)
         rows = np.empty(len(columns[0]), PAIRS)
         rows["rid"], rows["of"], rows["similarity"] = columns
-        found.append(rows)
+        found.add(rows)
         start = end
-    # A pair is found in every bucket that both are in.
-    return _distinct(np.concatenate(found))
+    return found.rows()
+
+
+class _Found:
+    """Pairs as they are found, of which only those that `reduce` leaves are held: a pair is found in every bucket that both are in."""
+
+    def __init__(self, reduce: Callable[[Rows], Rows]) -> None:
+        self.reduce, self.added = reduce, 0
+        self.pieces = [np.empty(0, PAIRS)]
+
+    def add(self, rows: Rows) -> None:
+        """Takes more pairs."""
+        self.pieces.append(rows)
+        self.added += len(rows)
+        if self.added > max(len(self.pieces[0]), 1 << 16):
+            self.rows()
+
+    def rows(self) -> Rows:
+        """What is left of all pairs."""
+        self.pieces, self.added = [self.reduce(np.concatenate(self.pieces))], 0
+        return self.pieces[0]
 
 
 def _distinct(pairs: Rows) -> Rows:
+    """Each pair once."""
     pairs = pairs[np.lexsort((pairs["of"], pairs["rid"]))]
     return pairs[_starts(pairs["rid"], pairs["of"])]
 
@@ -120,18 +152,61 @@ def _is_in(numbers: Numbers, listed: Numbers) -> NDArray[np.bool_]:
     return cast("NDArray[np.bool_]", listed[at] == numbers)
 
 
+def _at(listed: Numbers, numbers: Numbers) -> Numbers:
+    """Where numbers stand in a list in ascending order, which has them all."""
+    if not _is_in(numbers, listed).all():
+        raise RuntimeError(_INCONSISTENT)
+    return np.searchsorted(listed, numbers)
+
+
+_INCONSISTENT = (
+    "documents would go for which none is known that stays: run all tasks of DedupBuckets and the stages after it again, and report this as an "
+    "error of nearset if it comes again"
+)
+
+
+def _goes(later: Numbers, earlier: Numbers, count: int) -> NDArray[np.bool_]:
+    """Which of so many documents go, of pairs in the order of the later one: those that are near one that does not go."""
+    goes, size = bytearray(count), 1 << 16
+    for start in range(0, len(later), size):
+        for one, other in zip(later[start : start + size].tolist(), earlier[start : start + size].tolist()):
+            if not goes[other]:
+                goes[one] = 1
+    return np.frombuffer(goes, np.bool_)
+
+
 class Decisions:
     """What becomes of all documents, decided on by one task."""
 
     def __init__(self, store: Store) -> None:
         self.store = store
         self.join, _, self.tasks = store.load_model()
-        found = _distinct(np.concatenate([store.load("pairs", part) for part in range(PARTS)]))
-        self.pairs = [found[found["of"] >= 0]]
-        self.undecided = np.unique(found["rid"])
-        #: What goes, in ascending order. What is in neither list stays.
+        #: What goes, in ascending order, and for each the nearest document that stays. What is neither undecided nor here stays.
         self.gone: Numbers = np.empty(0, np.int64)
-        self._let_go(self.pairs[0])
+        self.nearest = np.empty(0, PAIRS)
+        #: Pairs with what is undecided.
+        self.pairs = np.empty(0, PAIRS)
+        undecided, cut = [self.gone], [self.gone]
+        for part in range(PARTS):
+            found = store.load("pairs", part)
+            is_cut = found["of"] == CUT_SHORT
+            undecided.append(np.unique(found["rid"][~is_cut]))
+            cut.append(found["rid"][is_cut])
+        self.undecided: Numbers = np.unique(np.concatenate(undecided))
+        #: What was not compared with all of a bucket, and may go.
+        self.cut: Numbers = np.unique(np.concatenate(cut))
+        self._settle(self._load(_best, False))
+        self.pairs = self._load(_distinct, True)
+
+    def _load(self, reduce: Callable[[Rows], Rows], with_undecided: bool) -> Rows:
+        """Pairs that the tasks have found with what is undecided, or with what stays."""
+        found = _Found(reduce)
+        for part in range(PARTS):
+            pairs = self.store.load("pairs", part)
+            pairs = pairs[pairs["of"] >= 0]
+            is_undecided = _is_in(pairs["of"], self.undecided)
+            found.add(pairs[is_undecided if with_undecided else ~(is_undecided | _is_in(pairs["of"], self.gone))])
+        return found.rows()
 
     def run(self) -> tuple[Rows, Rows]:
         """What goes, the document that each is nearest to and how near; and the same of copies."""
@@ -147,16 +222,23 @@ class Decisions:
             rounds += 1
         return self._nearest()
 
-    def _let_go(self, pairs: Rows) -> None:
-        """What is near a document that stays goes."""
-        near_kept = pairs[~_is_in(pairs["of"], self.undecided) & ~_is_in(pairs["of"], self.gone)]
-        going = np.unique(near_kept["rid"][_is_in(near_kept["rid"], self.undecided)])
-        self.undecided = self.undecided[~_is_in(self.undecided, going)]
-        self.gone = np.union1d(self.gone, going)
+    def cut_short(self) -> int:
+        """How many documents stay that were not compared with all they might be near."""
+        return int((~_is_in(self.cut, self.gone)).sum())
 
-    def _compare(self, leading: Numbers, role: int, asking: Numbers) -> Rows:
+    def _settle(self, pairs: Rows) -> None:
+        """What is near a document that stays goes."""
+        is_undecided = _is_in(pairs["of"], self.undecided)
+        near_kept = pairs[~(is_undecided | _is_in(pairs["of"], self.gone))]
+        self.nearest = _best(np.concatenate([self.nearest, near_kept]))
+        is_going = _is_in(self.undecided, np.unique(near_kept["rid"]))
+        self.gone = np.union1d(self.gone, self.undecided[is_going])
+        self.undecided = self.undecided[~is_going]
+        self.pairs = pairs[_is_in(pairs["of"], self.undecided)]
+
+    def _compare(self, leading: Numbers, role: int, asking: Numbers, reduce: Callable[[Rows], Rows]) -> Rows:
         """Pairs in the buckets that hold something of what leads, which has that role; what asks is compared with it."""
-        found = []
+        found, cut = _Found(reduce), [self.cut]
         for part in range(PARTS):
             members = self.store.load("members", part)
             leads = _is_in(members["rid"], leading)
@@ -173,34 +255,51 @@ class Decisions:
             is_shared = np.repeat(sizes > 1, sizes)
             members, leads = members[is_shared], leads[is_shared]
             roles = np.where(leads, role, ASKING).astype(np.int8)
-            found.append(compare(self.store, self.join, members, roles, members["rid"]))
-        return _distinct(np.concatenate([*found, np.empty(0, PAIRS)]))
+            rows = compare(self.store, self.join, members, roles, members["rid"])
+            is_cut = rows["of"] == CUT_SHORT
+            cut.append(rows["rid"][is_cut])
+            found.add(rows[~is_cut])
+        self.cut = np.unique(np.concatenate(cut))
+        return found.rows()
 
     def _round(self) -> None:
         """Who is near nobody in a round stays, and who is near such a one goes."""
-        found = self._compare(self.undecided, UNDECIDED, self.gone)
-        held = np.unique(found["rid"])
+        found = self._compare(self.undecided, UNDECIDED, self.gone, _distinct)
+        waiting = found["rid"][found["of"] == WAITS]
+        pairs = _distinct(np.concatenate([self.pairs, found[found["of"] >= 0]]))
+        held = np.union1d(waiting, pairs["rid"])
         self.undecided = self.undecided[_is_in(self.undecided, held)]
-        pairs = found[found["of"] >= 0]
-        self.pairs.append(pairs)
-        self._let_go(pairs)
+        self._settle(pairs)
 
     def _rest(self) -> None:
-        """All pairs of what is undecided, in order; and then those of what goes and what stays of it."""
-        none = np.empty(0, np.int64)
-        pairs = self._compare(self.undecided, PAIRED, none)
-        gone: set[int] = set()
-        for rid, of in zip(pairs["rid"].tolist(), pairs["of"].tolist()):
-            if rid not in gone and of not in gone:
-                gone.add(rid)
-        going = np.array(sorted(gone), np.int64)
-        kept, self.undecided = self.undecided[~_is_in(self.undecided, going)], none
-        self.gone = np.union1d(self.gone, going)
-        self.pairs.append(self._compare(kept, KEPT, self.gone))
+        """Decides on what is undecided, in order: of the first ones all pairs are found, and then what is near those of them that stay."""
+        while len(self.undecided):
+            first = self._first()
+            pairs = self._compare(first, PAIRED, np.empty(0, np.int64), _distinct)
+            known = self.pairs[_is_in(self.pairs["rid"], first) & _is_in(self.pairs["of"], first)]
+            pairs = _distinct(np.concatenate([pairs, known]))
+            goes = _goes(_at(first, pairs["rid"]), _at(first, pairs["of"]), len(first))
+            kept = first[~goes]
+            self.undecided = self.undecided[len(first) :]
+            self.gone = np.union1d(self.gone, first[goes])
+            near_kept = [pairs[_is_in(pairs["of"], kept)], self._compare(kept, KEPT, np.union1d(self.gone, self.undecided), _best)]
+            self._settle(np.concatenate([self.pairs, *near_kept]))
+
+    def _first(self) -> Numbers:
+        """The first undecided documents, as many as have `MOST_PAIRS` pairs in their buckets at most."""
+        counts = np.zeros(len(self.undecided), np.int64)
+        for part in range(PARTS):
+            members = self.store.load("members", part)
+            members = members[_is_in(members["rid"], self.undecided)]
+            starts = _starts(members["link"], members["key"])
+            before = np.arange(len(members)) - _spread(starts, starts, len(members))
+            np.add.at(counts, _at(self.undecided, members["rid"]), before)
+        return self.undecided[: int(np.searchsorted(np.cumsum(counts), MOST_PAIRS, "right"))]
 
     def _nearest(self) -> tuple[Rows, Rows]:
-        pairs = np.concatenate(self.pairs)
-        nearest = _best(pairs[_is_in(pairs["rid"], self.gone) & ~_is_in(pairs["of"], self.gone)])
+        nearest = self.nearest
+        if not np.array_equal(nearest["rid"], self.gone):
+            raise RuntimeError(_INCONSISTENT)
         copies = np.concatenate([self.store.load("copies", part) for part in range(PARTS)])
         is_orphan = _is_in(copies["first"], self.gone)
         orphans = copies[is_orphan]
@@ -209,7 +308,7 @@ class Decisions:
         of_kept["rid"], of_kept["of"], of_kept["similarity"] = copies["rid"][~is_orphan], copies["first"][~is_orphan], 1.0
         if not len(orphans):
             return nearest, of_kept
-        inherited = nearest[np.searchsorted(nearest["rid"], orphans["first"])].copy()
+        inherited = nearest[_at(nearest["rid"], orphans["first"])].copy()
         inherited["rid"] = orphans["rid"]
         return nearest, np.concatenate([of_kept, _best(np.concatenate([inherited, self._between(orphans)]))])
 
@@ -219,7 +318,7 @@ class Decisions:
         firsts, starts, counts = np.unique(orphans["first"], return_index=True, return_counts=True)
         # The last copy asks for all of them, which are as near to everything as it is.
         last = orphans["rid"][starts + counts - 1]
-        found = [np.empty(0, PAIRS)]
+        found = _Found(_distinct)
         for part in range(PARTS):
             members = self.store.load("members", part)
             is_first = _is_in(members["rid"], firsts)
@@ -232,22 +331,23 @@ class Decisions:
             buckets = int(bucket[-1]) + 1
             least, most = np.full(buckets, np.iinfo(np.int64).max), np.full(buckets, -1)
             np.minimum.at(least, bucket[is_first], members["rid"][is_first])
-            np.maximum.at(most, bucket[is_first], last[np.searchsorted(firsts, members["rid"][is_first])])
+            np.maximum.at(most, bucket[is_first], last[_at(firsts, members["rid"][is_first])])
             is_kept = ~_is_in(members["rid"], self.gone) & (members["rid"] > least[bucket]) & (members["rid"] < most[bucket])
             has_kept = np.zeros(buckets, bool)
             has_kept[bucket[is_kept]] = True
             kept, asking = np.flatnonzero(is_kept), np.flatnonzero(is_first & has_kept[bucket])
             rows = np.concatenate([kept, asking])
-            numbers = np.concatenate([members["rid"][kept], last[np.searchsorted(firsts, members["rid"][asking])]])
+            numbers = np.concatenate([members["rid"][kept], last[_at(firsts, members["rid"][asking])]])
             roles = np.repeat(np.array([KEPT, ASKING], np.int8), [len(kept), len(asking)])
             order = np.lexsort((numbers, bucket[rows]))
-            found.append(compare(self.store, self.join, members[rows[order]], roles[order], numbers[order]))
-        pairs = _distinct(np.concatenate(found))
+            rows = compare(self.store, self.join, members[rows[order]], roles[order], numbers[order])
+            found.add(rows[rows["of"] >= 0])
+        pairs = found.rows()
         ends = np.append(_starts(pairs["rid"]), len(pairs))
         by_last = np.argsort(last)
         nearest = [np.empty(0, PAIRS)]
         for start, end in zip(ends[:-1].tolist(), ends[1:].tolist()):
-            group = int(by_last[np.searchsorted(last[by_last], pairs["rid"][start])])
+            group = int(by_last[_at(last[by_last], pairs["rid"][start : start + 1])[0]])
             here = pairs[start:end]
             # The nearest one up to each, of equally near ones the earliest.
             most = np.maximum.accumulate(here["similarity"])

@@ -44,6 +44,9 @@ SAMPLE_BYTES = 1 << 26
 
 KEPT, UNDECIDED, ASKING, PAIRED = range(4)
 
+# What stands for the earlier text where a text was not compared with all of its bucket.
+_CUT_SHORT = -2
+
 # The rows of one partition are numbered by so many bits.
 _ROW_BITS = 33
 
@@ -93,7 +96,9 @@ class _Compare:
         for batch in batches:
             key, rid, role = (batch.column(name).to_numpy() for name in ("bucket", "rid", "role"))
             link = batch.column("link").to_numpy(zero_copy_only=False)
-            later, earlier, similarity = buckets.push((key, link), rid, role, batch.column("text"))
+            found = buckets.push((key, link), rid, role, batch.column("text"))
+            # Whether a text was compared with all of its bucket decides nothing.
+            later, earlier, similarity = (column[found[1] != _CUT_SHORT] for column in found)
             # No similarity is that of a text that waits.
             columns = [pa.array(later), pa.array(earlier), pa.array(similarity, mask=np.isnan(similarity))]
             yield pa.RecordBatch.from_arrays(columns, _FOUND.names)
