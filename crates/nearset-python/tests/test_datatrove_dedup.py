@@ -13,7 +13,7 @@ from datatrove.io import get_datafolder
 from datatrove.pipeline.readers import JsonlReader
 from datatrove.pipeline.writers import JsonlWriter
 
-from nearset.datatrove import DedupBuckets, DedupClusters, DedupFilter, DedupSignatures, _rounds, _store
+from nearset.datatrove import DedupBuckets, DedupClusters, DedupFilter, DedupSignatures, _dedup, _rounds, _store
 
 
 def shards(folder, texts, count):
@@ -206,6 +206,22 @@ def test_more_tasks_than_files_and_than_parts(texts, tmp_path):
     shards(tmp_path / "in", texts[:200], 2)
     stages(tmp_path, tmp_path / "in", 5, bucket_tasks=300).run()
     assert answers(tmp_path) == in_memory(texts[:200])
+
+
+@pytest.mark.parametrize("limit", ["_SAMPLE", "_SAMPLE_BYTES"])
+def test_what_is_common_is_learnt_alike_by_any_number_of_tasks(tmp_path, monkeypatch, limit):
+    monkeypatch.setattr(_dedup, limit, 100 if limit == "_SAMPLE" else 50_000)
+    texts, models, kept = corpus(), [], []
+    shards(tmp_path / "in", texts, 5)
+    for tasks in (5, 8, 40, 1):
+        work = tmp_path / f"work{tasks}"
+        signed(str(work), tmp_path / "in", tasks)
+        models.append((work / "model.bin").read_bytes())
+        if tasks in (5, 8):
+            DedupBuckets(str(work)).run()
+            DedupClusters(str(work)).run()
+            kept.append(filtered(str(work), tmp_path / "in", tasks))
+    assert len(models[0]) > 0 and models == [models[0]] * 4 and kept[0] == kept[1]
 
 
 def test_ids_are_named_as_they_are(texts, tmp_path):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import nullcontext
-from itertools import islice
 from typing import TYPE_CHECKING, Any, Optional, Union
 
 import numpy as np
@@ -24,8 +23,10 @@ if TYPE_CHECKING:
 
 _BATCH = 1024
 
-# Tasks whose first documents are a sample, at most, and bytes of all of it.
-_SAMPLED_TASKS = 16
+# Shares of the reader's files whose first documents are a sample: as many for any number of tasks, which therefore learn the same. How many
+# documents it has at most, and how many bytes.
+_SAMPLE_SHARES = 16
+_SAMPLE = _RoundJoin.SAMPLE
 _SAMPLE_BYTES = 1 << 26
 
 
@@ -35,7 +36,8 @@ class DedupSignatures(PipelineStep):
     Args:
         folder: Where the stages leave things for each other: the texts once more, and some 200 to 1,300 bytes per document. It can be removed
             after the last stage.
-        sample: A reader of the same documents, of which some learn which shingles are common: the first ones of up to 16 tasks.
+        sample: A reader of the same documents, of which 4,000 tell which shingles are common: the first ones of its files, or of 16
+            of them in turn. So it should give documents for any number of tasks, as datatrove's readers do.
         near: The Jaccard similarity from which on documents are near (the library's default is 0.8), or a `nearset.Request` that says
             more.
     """
@@ -49,27 +51,25 @@ class DedupSignatures(PipelineStep):
         self.sample = sample
         self.wanted = as_wanted(near)
 
-    def _learn(self, world_size: int) -> bytes:
+    def _learn(self) -> bytes:
         """The common shingles, which every task finds out for itself, and all alike."""
-        ranks = sorted({i * world_size // _SAMPLED_TASKS for i in range(_SAMPLED_TASKS)}) if world_size > _SAMPLED_TASKS else range(world_size)
-        most, room = -(-_RoundJoin.SAMPLE // len(ranks)), _SAMPLE_BYTES // len(ranks)
         texts: list[str] = []
-        is_all = len(ranks) == world_size
-        for rank in ranks:
-            held = 0
-            documents = self.sample.run(None, rank, world_size)
-            for document in islice(documents, most):
+        held, shares = 0, [iter(self.sample.run(None, share, _SAMPLE_SHARES)) for share in range(_SAMPLE_SHARES)]
+        while shares and len(texts) < _SAMPLE and held <= _SAMPLE_BYTES:
+            # One of each in turn.
+            share = shares.pop(0)
+            document = next(share, None)
+            if document is not None:
+                shares.append(share)
                 texts.append(document.text)
                 held += len(document.text)
-                if held > room:
-                    break
-            is_all = is_all and next(documents, None) is None
+        is_all = all(next(share, None) is None for share in shares)
         # Of how many documents it is a sample matters where they are few, and then it is all of them.
         return _RoundJoin.learn(self.wanted, texts, len(texts) if is_all else 1 << 40)
 
     def run(self, data: DocumentsPipeline, rank: int = 0, world_size: int = 1) -> None:
         with self.track_time("model"):
-            model = self._learn(world_size)
+            model = self._learn()
         store, join, run = _store.Store(self.folder), _RoundJoin(self.wanted, model), _store.run_of(self.wanted, world_size, model)
         if rank == 0:
             store.save_model(run, model)
