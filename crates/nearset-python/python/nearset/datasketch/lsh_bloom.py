@@ -98,30 +98,48 @@ class MinHashLSHBloom:
             raise ValueError("fp must be in (0.0, 1.0)")
         self.h = num_perm
         self.b, self.r = bands_and_rows(threshold, num_perm, weights, params)
+        self._minhash_scheme: Optional[str] = None
         self._shape: Optional[str] = None
+        self._made_with = {"bands": int(self.b), "rows": int(self.r), "num_perm": int(self.h), "n": int(n), "fp": float(fp)}
         if save_dir is None:
             warnings.warn("Creating LSHBloom index without save directory, this index will not be persisted.", RuntimeWarning, stacklevel=2)
         else:
             os.makedirs(save_dir, exist_ok=True)
-            self._expect_same(save_dir)
+            self._shape = os.path.join(save_dir, "bands.json")
+            self._open(save_dir, self._shape)
         names = [None if save_dir is None else os.path.join(save_dir, f"band-{i}.bf") for i in range(self.b)]
         self.hashtables = [BloomTable(n, fp, self.r, name) for name in names]
         self.hashranges = [(i * self.r, (i + 1) * self.r) for i in range(self.b)]
-        self._minhash_scheme: Optional[str] = None
 
-    def _expect_same(self, save_dir: str) -> None:
-        """Refuses a folder of other bands, under which nothing that is in it would be found."""
-        self._shape = os.path.join(save_dir, "bands.json")
-        here = {"bands": self.b, "rows": self.r, "num_perm": self.h}
-        if os.path.exists(self._shape):
-            with open(self._shape, encoding="utf-8") as file:
-                found = json.load(file)
-        else:
-            saved = sum(name.startswith("band-") and name.endswith(".bf") for name in os.listdir(save_dir))
-            found = {**here, "bands": saved or self.b}
-        if found != here:
-            differing = ", ".join(f"{name} {found.get(name)}, not {value}" for name, value in here.items() if found.get(name) != value)
-            raise ValueError(f"{save_dir} holds an index of {differing}: open it with the threshold and weights, or the params, that it was made with")
+    def _open(self, save_dir: str, shape: str) -> None:
+        """Refuses a folder of other bands, under which nothing that is in it would be found, and one that lacks some."""
+        saved = sum(name.startswith("band-") and name.endswith(".bf") for name in os.listdir(save_dir))
+        if not os.path.exists(shape):
+            if saved:
+                raise ValueError(f"{save_dir} holds {saved} bands, and no bands.json that says of which index: make the index again, in an empty folder")
+            self._save_shape(shape)
+            return
+        try:
+            with open(shape, encoding="utf-8") as file:
+                said = json.load(file)
+            scheme, found = said["scheme"], {name: said[name] for name in self._made_with}
+        except (KeyError, TypeError, ValueError):
+            raise ValueError(f"{shape} is damaged: make the index again, in an empty folder") from None
+        if found != self._made_with:
+            differing = ", ".join(f"{name} {found[name]}, not {value}" for name, value in self._made_with.items() if found[name] != value)
+            raise ValueError(
+                f"{save_dir} holds an index of {differing}: open it with the n and fp, and the threshold and weights, or the params, that it was made with"
+            )
+        if saved not in (0, self.b):
+            raise ValueError(f"{save_dir} holds {saved} of {self.b} bands, since it was not saved to the end: make the index again, in an empty folder")
+        self._minhash_scheme = scheme
+
+    def _save_shape(self, shape: str) -> None:
+        """Says what the folder holds: whole, or as before."""
+        name = f"{shape}.{os.getpid()}"
+        with open(name, "w", encoding="utf-8") as file:
+            json.dump({**self._made_with, "scheme": self._minhash_scheme}, file)
+        os.replace(name, shape)
 
     def _bands(self, minhash: Any) -> list[Any]:
         if len(minhash) != self.h:
@@ -143,8 +161,8 @@ class MinHashLSHBloom:
 
     def sync(self) -> None:
         """Saves the index to its folder."""
+        if self._shape is not None:
+            # Before there is anything that only this scheme finds.
+            self._save_shape(self._shape)
         for table in self.hashtables:
             table.sync()
-        if self._shape is not None:
-            with open(self._shape, "w", encoding="utf-8") as file:
-                json.dump({"bands": self.b, "rows": self.r, "num_perm": self.h}, file)
