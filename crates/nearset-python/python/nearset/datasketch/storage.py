@@ -10,6 +10,7 @@ import secrets
 import string
 from collections.abc import Hashable, Iterator
 from typing import Any, Optional
+from weakref import WeakValueDictionary
 
 
 def ordered_storage(config: dict[str, Any], name: Optional[bytes] = None) -> Storage:
@@ -196,11 +197,7 @@ class _RedisStorage(Storage):
         self._connect()
 
     def _connect(self) -> None:
-        try:
-            import redis
-        except ImportError as error:
-            raise ImportError("storage in Redis needs redis-py: pip install redis") from error
-        self._redis: Any = redis.Redis(**_resolved(self.config["redis"]))
+        self._redis: Any = _client(_resolved(self.config["redis"]))
         is_transaction = _resolved(self.config.get("redis_buffer", {})).get("transaction", True)
         self._buffer: Any = self._redis.pipeline(transaction=is_transaction)
 
@@ -344,6 +341,23 @@ class RedisSetStorage(_RedisStorage):
 
     def _count(self, of: Any, key: bytes) -> Any:
         return of.scard(key)
+
+
+#: Clients that somebody has, by what they were made with: an ensemble has a thousand tables, and a connection of each would be too many.
+_clients: WeakValueDictionary[str, Any] = WeakValueDictionary()
+
+
+def _client(arguments: dict[str, Any]) -> Any:
+    """A client of a server, the same for all tables with the same arguments."""
+    try:
+        import redis
+    except ImportError as error:
+        raise ImportError("storage in Redis needs redis-py: pip install redis") from error
+    name = repr(sorted(arguments.items(), key=lambda item: item[0]))
+    client = _clients.get(name)
+    if client is None:
+        client = _clients[name] = redis.Redis(**arguments)
+    return client
 
 
 def _resolved(config: dict[str, Any]) -> dict[str, Any]:
