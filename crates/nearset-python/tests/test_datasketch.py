@@ -334,6 +334,47 @@ def test_an_ensemble_that_is_reopened_in_a_server_says_that_it_cannot_answer(ser
         list(again.query(minhashes[0], 10))
 
 
+def test_all_tables_with_one_server_share_its_connections(server):
+    client = server.client()
+    client.flushall()
+    config = in_server(server, basename=b"shared")
+    before = client.info("clients")["connected_clients"]
+    made = ours.MinHashLSHEnsemble(0.5, num_part=4, m=4, storage_config=config)
+    minhashes = ours.MinHash.bulk(sets(20))
+    made.index((i, minhash, 10 + i) for i, minhash in enumerate(minhashes))
+    copy = pickle.loads(pickle.dumps(made))
+    assert 0 in list(copy.query(minhashes[0], 10))
+    tables = [table for one in (made, copy) for indexes in one.indexes for lsh in indexes.values() for table in (lsh.keys, *lsh.hashtables)]
+    assert len(tables) > 500 and len({id(table._redis) for table in tables}) == 1
+    assert client.info("clients")["connected_clients"] <= before + 2
+
+
+@pytest.mark.parametrize("theirs_pickled", [False, True])
+def test_merging_takes_keys_as_the_index_keeps_its_own(server, theirs_pickled):
+    server.client().flushall()
+    here, there = ours.MinHashLSH(0.5, prepickle=not theirs_pickled), ours.MinHashLSH(0.5, storage_config=in_server(server), prepickle=theirs_pickled)
+    minhashes = ours.MinHash.bulk(sets(20))
+    # Bytes that would run if they were loaded as a pickle.
+    key = pickle.dumps(_Runs())
+    there.insert(key, minhashes[0])
+    here.insert(b"other", minhashes[1])
+    here.merge(there, check_overlap=True)
+    assert key in here and key in here.query(minhashes[0])
+    with pytest.raises(ValueError, match="overlapping"):
+        here.merge(there, check_overlap=True)
+    text = ours.MinHashLSH(0.5, prepickle=theirs_pickled)
+    text.insert("text", minhashes[2])
+    named = ours.MinHashLSH(0.5, storage_config=in_server(server), prepickle=False)
+    with pytest.raises(TypeError, match="prepickle=False requires bytes keys"):
+        named.merge(text)
+    assert named.is_empty()
+
+
+class _Runs:
+    def __reduce__(self):
+        return (pytest.fail, ("a key was loaded as a pickle",))
+
+
 def test_a_long_session_holds_no_more_than_its_buffer(server):
     server.client().flushall()
     lsh, minhashes = ours.MinHashLSH(0.5, storage_config=in_server(server)), ours.MinHash.bulk(sets(60))
@@ -425,13 +466,49 @@ def test_bloom_filters_of_other_bands_are_refused(tmp_path):
     one = ours.MinHashLSHBloom(0.8, n=100, fp=0.01, save_dir=str(tmp_path))
     one.sync()
     ours.MinHashLSHBloom(0.8, n=100, fp=0.01, save_dir=str(tmp_path))
-    with pytest.raises(ValueError, match=f"holds an index of bands {one.b}, not .*, rows {one.r}, not .*: open it with the threshold"):
+    with pytest.raises(ValueError, match=f"holds an index of bands {one.b}, not .*, rows {one.r}, not .*: open it with the n and fp, and the threshold"):
         ours.MinHashLSHBloom(0.5, n=100, fp=0.01, save_dir=str(tmp_path))
     with pytest.raises(ValueError, match=f"rows {one.r}, not {one.r - 1}:"):
         ours.MinHashLSHBloom(params=(one.b, one.r - 1), n=100, fp=0.01, save_dir=str(tmp_path))
-    (tmp_path / "bands.json").unlink()
-    with pytest.raises(ValueError, match="holds an index of bands"):
-        ours.MinHashLSHBloom(0.5, n=100, fp=0.01, save_dir=str(tmp_path))
+    with pytest.raises(ValueError, match="holds an index of n 100, not 200, fp 0.01, not 0.1: open it with the n and fp"):
+        ours.MinHashLSHBloom(0.8, n=200, fp=0.1, save_dir=str(tmp_path))
+    assert sorted(path.name for path in tmp_path.iterdir() if not path.name.startswith("band-")) == ["bands.json"]
+
+
+def test_bloom_filters_that_are_saved_in_part_are_refused(tmp_path, monkeypatch):
+    def opened():
+        return ours.MinHashLSHBloom(0.8, n=100, fp=0.01, save_dir=str(tmp_path))
+
+    seen = opened()
+    seen.insert(ours.MinHash())
+    saved = []
+
+    def fails(self):
+        if len(saved) == 3:
+            raise OSError("no space left")
+        saved.append(self.bloom_filter.save(self.fname, force=True))
+
+    with monkeypatch.context() as here:
+        here.setattr(type(seen.hashtables[0]), "sync", fails)
+        with pytest.raises(OSError, match="no space left"):
+            seen.sync()
+    with pytest.raises(ValueError, match=f"holds 3 of {seen.b} bands, since it was not saved to the end: make the index again"):
+        opened()
+    # Who still has the index saves it again.
+    seen.sync()
+    again = opened()
+    assert again.query(ours.MinHash())
+    # The scheme is known before the first sketch comes.
+    with pytest.raises(ValueError, match="does not match scheme"):
+        again.query(ours.MinHash(scheme="legacy"))
+    shape = tmp_path / "bands.json"
+    for damaged in ("", "{", "[]", '{"bands": 5}'):
+        shape.write_text(damaged)
+        with pytest.raises(ValueError, match="bands.json is damaged: make the index again"):
+            opened()
+    shape.unlink()
+    with pytest.raises(ValueError, match=f"holds {seen.b} bands, and no bands.json"):
+        opened()
 
 
 def test_bloom_filters_find_what_an_index_finds(tmp_path):

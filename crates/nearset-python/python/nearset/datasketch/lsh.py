@@ -6,7 +6,7 @@ import pickle
 import struct
 from collections.abc import Hashable
 from functools import lru_cache
-from typing import Any, Callable, Optional
+from typing import Any, Callable, Optional, cast
 
 import numpy as np
 
@@ -146,9 +146,7 @@ class MinHashLSH:
     def _insert(self, key: Hashable, minhash: Any, check_duplication: bool = True, buffer: bool = False) -> None:
         bands = self._bands(minhash)
         self._minhash_scheme = one_scheme(self._minhash_scheme, minhash)
-        if self._require_bytes_keys and not isinstance(key, bytes):
-            found = type(key).__name__
-            raise TypeError(f"prepickle=False requires bytes keys for storage in a server, got {found}: pass bytes, or prepickle=True")
+        self._check_key(key)
         key = self._stored(key)
         if check_duplication and key in self.keys:
             raise ValueError("The given key already exists")
@@ -178,11 +176,24 @@ class MinHashLSH:
             raise ValueError(
                 f"Cannot merge MinHashLSH indexed with MinHash scheme {theirs!r} into one indexed with scheme {known!r}"
             )
-        if check_overlap and not set(self.keys).isdisjoint(other.keys):
+        keys = [(stored, self._taken(stored, other)) for stored in other.keys]
+        if check_overlap and not set(self.keys).isdisjoint(key for _, key in keys):
             raise ValueError("The keys are overlapping, duplicate key exists.")
         self._minhash_scheme = known or theirs
-        for key in list(other.keys):
-            self._put(key, list(other.keys.get(key)))
+        for stored, key in keys:
+            self._put(key, list(other.keys.get(stored)))
+
+    def _taken(self, stored: Any, other: MinHashLSH) -> Hashable:
+        """A key of another index as this one keeps it."""
+        if self.prepickle != other.prepickle:
+            stored = self._stored(other._given(stored))
+        self._check_key(stored)
+        return cast(Hashable, stored)
+
+    def _check_key(self, key: Any) -> None:
+        if self._require_bytes_keys and not isinstance(key, bytes):
+            found = type(key).__name__
+            raise TypeError(f"prepickle=False requires bytes keys for storage in a server, got {found}: pass bytes, or prepickle=True")
 
     def query(self, minhash: Any) -> list[Any]:
         """The keys of the sets that share a band with this one."""
