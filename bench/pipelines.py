@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """The four stages of `nearset.datatrove` beside datatrove's own MinHash, on the corpus of `bench/spark.py`: CPU time and peak memory of each
-stage, and how many documents that have a near earlier one each removes, and how many others.
+stage, and how many documents that have a near earlier one each removes, and how many others. It writes `bench/results/datatrove.md`.
 
 `make bench-datatrove` runs it in the environment that `crates/nearset-python/test.sh` makes; what datatrove's tokenizer of English takes besides
 is installed into a folder of its own. Each stage is a program of its own, in which its tasks run one after the other.
 """
 
 import argparse
+import datetime
 import json
 import os
 import resource
@@ -15,7 +16,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from environment import TARGET
+from environment import BENCH, ROOT, TARGET
 from spark import PYTHON, text_of
 
 WORK = TARGET / "bench-datatrove"
@@ -35,6 +36,7 @@ def main() -> None:
     extra = WORK / "extra"
     if not (extra / "spacy").exists():
         subprocess.run([PYTHON, "-m", "pip", "install", "--quiet", "--target", extra, "spacy", "regex", "tokenizers", "xxhash==3.5.0"], check=True)
+    lines = []
     for rows in options.rows:
         source = corpus(options.kind, rows)
         near = has_near_earlier_one(source, rows)
@@ -51,9 +53,25 @@ def main() -> None:
                 told.append(json.loads(done.stdout.splitlines()[-1]))
             removed = set(range(rows)) - {int(id) for id in told[-1].pop("kept")}
             seconds = sum(one["seconds"] for one in told)
-            stages = ", ".join(f"{one['seconds']:.1f} s {one['megabytes']:.0f} MB" for one in told)
+            stages = ", ".join(f"{one['seconds']:.1f}" for one in told)
+            peaks = ", ".join(f"{one['megabytes']:.0f}" for one in told)
             right = len(removed & near)
-            print(f"{rows:>9,} {side:9} {seconds:7.1f} s of CPU ({stages}); removes {right / len(near):.4f} of what has a near earlier one, {len(removed) - right} others", flush=True)
+            line = f"| {rows:,} | {side} | {seconds:.1f} | {stages} | {peaks} | {100 * right / len(near):.2f} % | {len(removed) - right} |"
+            print(line, flush=True)
+            lines.append(line)
+    results = BENCH / "results" / "datatrove.md"
+    head = [
+        "# nearset in datatrove's pipelines",
+        "",
+        f"`make bench-datatrove ARGS=\"{' '.join(sys.argv[1:])}\"`, {datetime.date.today()}, {os.cpu_count()} cores, {TASKS} tasks one after the other, corpus `{options.kind}`. CPU seconds are user and system",
+        "time, of all stages and of each; peaks are those of each stage in MB. `found`: documents removed of those that have a near earlier one, by comparing all; `others`: documents",
+        "removed that have none.",
+        "",
+        "| documents | steps of | CPU s | of each stage | peak MB of each | found | others |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    results.write_text("\n".join([*head, *lines]) + "\n")
+    print(f"written: {results.relative_to(ROOT)}")
 
 
 def corpus(kind: str, rows: int) -> Path:
@@ -119,7 +137,7 @@ def stage(side: str, number: str, folder: str) -> None:
         }
     kept = list(makes[number]())
     used = resource.getrusage(resource.RUSAGE_SELF)
-    print(json.dumps({"seconds": used.ru_utime, "megabytes": used.ru_maxrss / 1024, "kept": kept if number == "4" else []}))
+    print(json.dumps({"seconds": used.ru_utime + used.ru_stime, "megabytes": used.ru_maxrss / 1024, "kept": kept if number == "4" else []}))
 
 
 if __name__ == "__main__":
