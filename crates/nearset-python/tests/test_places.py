@@ -11,6 +11,7 @@ from pathlib import Path
 import fsspec
 import nearset
 import pytest
+from nearset import _places
 
 PLAN = nearset.plan("jaccard", near=0.8, far=0.5, capacity=2000)
 
@@ -132,21 +133,36 @@ def test_files_open_for_text_are_refused(stored, tmp_path):
         nearset.open(file)
 
 
-def test_what_cannot_be_written_leaves_what_was_there(stored, memory):
-    stored[0].save("memory://seen")
+@pytest.mark.parametrize("scheme", ["memory", "file"])
+def test_what_cannot_be_written_leaves_what_was_there(stored, memory, tmp_path, monkeypatch, scheme):
+    url = "memory://seen" if scheme == "memory" else f"file://{tmp_path}/seen"
+    stored[0].save(url)
 
-    class Full(io.RawIOBase):
-        def writable(self):
-            return True
+    def full(file, data):
+        file.write(data[: len(data) // 2])
+        raise OSError("no space left")
 
-        def write(self, data):
-            raise OSError("no space left")
-
+    monkeypatch.setattr(_places, "_write_all", full)
     with pytest.raises(OSError, match="no space left"):
-        stored[0].save(Full())
-    with pytest.raises(Exception):  # noqa: B017
-        stored[0].save("noscheme://seen")
-    assert nearset.open("memory://seen") == stored[0]
+        stored[1].save(url, force=True)
+    assert nearset.open(url) == stored[0] and [path.name for path in tmp_path.iterdir()] == ["seen"] * (scheme == "file")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="sizes of files are limited by Unix")
+def test_a_file_that_cannot_grow_leaves_what_was_there(stored, tmp_path):
+    path = tmp_path / "seen.nearset"
+    stored[1].save(path)
+    program = f"""
+import nearset, resource
+large = nearset.plan("jaccard", near=0.8, far=0.5, capacity=2000).filter()
+resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+try:
+    large.save({os.fspath(path)!r}, force=True)
+except OSError as error:
+    print(error)
+"""
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, encoding="utf-8", check=True)
+    assert "too large" in ran.stdout and nearset.open(path) == stored[1] and list(tmp_path.iterdir()) == [path]
 
 
 def test_a_filter_out_of_a_file_can_be_changed_and_the_file_stays(stored, texts, tmp_path):

@@ -12,8 +12,8 @@ STUBS = Path(__file__).resolve().parents[1] / "python" / "nearset" / "_core.pyi"
 
 
 def _member(owner, name):
-    """What a class itself has under a name; of static methods, the function."""
-    value = vars(owner).get(name)
+    """What a class or one that it inherits from has under a name; of static methods, the function."""
+    value = inspect.getattr_static(owner, name, None)
     return value.__func__ if isinstance(value, staticmethod) else value
 
 

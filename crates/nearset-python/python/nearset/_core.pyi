@@ -149,8 +149,12 @@ class NearFilter(Filter):
         """From which the hash functions are drawn."""
     def hits(self, item: Any) -> tuple[int, int]:
         """How many bands of an item hit, and of how many."""
-    def merge(self, other: NearFilter) -> None: ...
-    def copy(self) -> NearFilter: ...
+    def merge(self, other: NearFilter) -> None:
+        """Takes in all items of another filter of the same spec; the same as ``filter |= other``. The filter must have room for them:
+        parts that are to be merged are made with the capacity of the whole.
+        """
+    def copy(self) -> NearFilter:
+        """A copy: another filter with the same items."""
     def __or__(self, other: NearFilter) -> NearFilter: ...
     def __ior__(self, other: NearFilter) -> NearFilter: ...
 
@@ -180,8 +184,12 @@ class HammingFilter(Filter):
     @property
     def radius(self) -> int:
         """The number of differing bits up to which nothing is missed, or little by a scan of samples."""
-    def merge(self, other: HammingFilter) -> None: ...
-    def copy(self) -> HammingFilter: ...
+    def merge(self, other: HammingFilter) -> None:
+        """Takes in all items of another filter of the same spec; the same as ``filter |= other``. The filter must have room for them:
+        parts that are to be merged are made with the capacity of the whole.
+        """
+    def copy(self) -> HammingFilter:
+        """A copy: another filter with the same items."""
     def __or__(self, other: HammingFilter) -> HammingFilter: ...
     def __ior__(self, other: HammingFilter) -> HammingFilter: ...
 
@@ -280,8 +288,10 @@ class LshIndex(Index):
         """The LSH index in the bytes of a file."""
     def candidates(self, item: Any) -> list[int]:
         """The ids of items that share a bucket with this one, ascending, their distances not looked at."""
-    def merge(self, other: LshIndex) -> int: ...
-    def copy(self) -> LshIndex: ...
+    def merge(self, other: LshIndex) -> int:
+        """Takes in all items of another index, in their order; each gets its old id plus the number that is returned."""
+    def copy(self) -> LshIndex:
+        """A copy: another index with the same items."""
 
 class HammingIndex(Index):
     """An index of bit strings that finds all within a distance, and the nearest, missing nothing.
@@ -305,8 +315,10 @@ class HammingIndex(Index):
     @staticmethod
     def decode(bytes: builtins.bytes, unlimited_work: bool = ...) -> HammingIndex:
         """The Hamming index in the bytes of a file."""
-    def merge(self, other: HammingIndex) -> int: ...
-    def copy(self) -> HammingIndex: ...
+    def merge(self, other: HammingIndex) -> int:
+        """Takes in all items of another index, in their order; each gets its old id plus the number that is returned."""
+    def copy(self) -> HammingIndex:
+        """A copy: another index with the same items."""
 
 class IndexPlan:
     """The quickest index that finds near items as often as was asked. Made by :func:`plan_index`."""
