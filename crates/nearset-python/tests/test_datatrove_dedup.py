@@ -234,11 +234,11 @@ def test_ids_are_named_as_they_are(texts, tmp_path):
 
 
 def test_documents_that_cannot_be_counted_are_refused_and_numbers_of_numpy_are_numbers(monkeypatch):
-    assert [json.loads(_store.packed(id, "")[8:]) for id in (np.int64(5), np.float32(0.5), np.str_("a"), 7, "b", None)] == [5, 0.5, "a", 7, "b", None]
+    assert [json.loads(_store.packed(id, "")[12:]) for id in (np.int64(5), np.float32(0.5), np.str_("a"), 7, "b", None)] == [5, 0.5, "a", 7, "b", None]
     monkeypatch.setattr(_store, "MOST_BYTES", 100)
-    assert len(_store.packed("d1", "x" * 88)) == 100
+    assert len(_store.packed("d1", "x" * 84)) == 100
     with pytest.raises(ValueError, match='the document "d1" takes 101 bytes, and 100 at most'):
-        _store.packed("d1", "x" * 89)
+        _store.packed("d1", "x" * 85)
 
 
 def test_kept_documents_tell_how_many_went_for_them(texts, tmp_path):
@@ -336,6 +336,36 @@ def test_files_that_are_cut_short_or_gone_are_named(texts, tmp_path):
             run()
         path.write_bytes(whole)
     assert filtered(str(work), source, 2) == kept
+
+
+def test_no_flipped_bit_decides(tmp_path):
+    source, work, texts = tmp_path / "in", tmp_path / "work", corpus()[:150]
+    shards(source, texts, 1)
+    signed(str(work), source, 1)
+
+    def refused(name, at, run):
+        path = work / name
+        whole = path.read_bytes()
+        path.write_bytes(whole[:at] + bytes([whole[at] ^ 4]) + whole[at + 1 :])
+        with pytest.raises(RuntimeError, match=f"{name} is .*damaged: run all tasks of Dedup"):
+            run()
+        path.write_bytes(whole)
+
+    buckets, clusters = DedupBuckets(str(work)), DedupClusters(str(work))
+    postings = (work / "postings" / "00000.bin").read_bytes()
+    head = postings.index(b"\n") + 1
+    for at in (head + 9, head + 3 * 257 * 8 + 5, len(postings) - 3, (head + 3 * 257 * 12 + len(postings)) // 2):
+        refused("postings/00000.bin", at, buckets.run)
+    refused("texts/00000.bin", 300, buckets.run)
+    buckets.run()
+    for kind in ("pairs", "copies", "members"):
+        path = max((work / kind).iterdir(), key=lambda path: path.stat().st_size)
+        whole = path.read_bytes()
+        array = whole.index(b"\x93NUMPY")
+        for at in (len(whole) - 3, whole.index(b"<i8", array) + 1):
+            refused(f"{kind}/{path.name}", at, clusters.run)
+    clusters.run()
+    assert filtered(str(work), source, 1) == [f"d{i}" for i in nearset.dedup(texts).tolist() if texts[i]]
 
 
 def test_no_document_goes_on_before_it_is_known_to_be_the_same(texts, tmp_path):

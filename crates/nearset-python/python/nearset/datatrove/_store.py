@@ -1,13 +1,14 @@
 """What the stages of a compared dedup leave for each other in a folder.
 
 - `model.json` and `model.bin`: what is wanted, the number of tasks, and the common shingles.
-- `texts/RANK.bin`: a task's documents in their order, each with its id, and then a checksum of each.
-- `postings/RANK.bin`: under what they meet others, in `PARTS` parts by the hash of what they share.
+- `texts/RANK.bin`: a task's documents in their order, each with its id and a checksum of both, and then a checksum of each.
+- `postings/RANK.bin`: under what they meet others, in `PARTS` parts by the hash of what they share, with a checksum of each part.
 - `pairs/PART.npy`, `copies/PART.npy`, `members/PART.npy`: what was found of a part, and which documents share something.
 - `decisions/RANK.jsonl`: what becomes of a task's documents, where that is not simply to stay.
 
 Invariant: every file tells of which run it is: model and number of tasks in the first stage, and all documents, by their checksums, in the
 later ones. What an earlier run has left in the folder, or a task that failed, is never taken for this run's.
+Invariant: what is decided on, and what decides, has a checksum that is compared whenever it is read.
 Invariant: a document's number has the task's rank above and the place in that task's texts below, so numbers come in the order of the
 documents, a text is found without an index, and whoever reads the documents again can tell their numbers.
 """
@@ -56,9 +57,10 @@ COPIES = np.dtype([("rid", "<i8"), ("first", "<i8"), ("bytes", "<u4")])
 MEMBERS = np.dtype([("link", "?"), ("key", "<i8"), ("rid", "<i8"), ("bytes", "<u4")])
 
 _SECTIONS = (KEYS, LINKS, HASHES)
+_KINDS = {"pairs": PAIRS, "copies": COPIES, "members": MEMBERS}
 
-#: Bytes before a document: those of its id and of its text.
-_HEAD = struct.Struct("<II")
+#: Before a document: the bytes of its id and of its text, and a checksum of both.
+_HEAD = struct.Struct("<III")
 
 #: A checksum of a document, and after those of all: where the next document would be, how many there are, a checksum of the checksums and a
 #: digest of the run.
@@ -77,7 +79,7 @@ def packed(id: Any, text: str) -> bytes:
     size = _HEAD.size + len(name) + len(body)
     if size > MOST_BYTES:
         raise ValueError(f"the document {name.decode()} takes {size} bytes, and {MOST_BYTES} at most can be compared: leave it out, or cut it")
-    return _HEAD.pack(len(name), len(body)) + name + body
+    return _HEAD.pack(len(name), len(body), zlib.crc32(body, zlib.crc32(name))) + name + body
 
 
 def part_of(hashes: Numbers) -> Numbers:
@@ -92,6 +94,10 @@ def run_of(wanted: Request, tasks: int, model: bytes) -> Run:
     if isinstance(rest["seed"], bytes):
         rest["seed"] = rest["seed"].hex()
     return {"tasks": tasks, "near": near, **rest, "model": _digest(model).hex()}
+
+
+def _checksum(rows: Rows) -> int:
+    return zlib.crc32(np.ascontiguousarray(rows).view(np.uint8))
 
 
 def _digest(data: bytes) -> bytes:
@@ -182,8 +188,8 @@ class Store:
             "give their executors another logging_dir, by which datatrove skips tasks that it has completed before"
         )
 
-    def _expect(self, path: str, line: bytes, run: Run, stage: str) -> None:
-        """Checks the first line of a file."""
+    def _expect(self, path: str, line: bytes, run: Run, stage: str) -> Run:
+        """Checks the first line of a file, and returns what it says."""
         try:
             found = json.loads(line)
         except ValueError:
@@ -191,6 +197,7 @@ class Store:
         differing = [name for name in run if found.get(name) != run[name]]
         if differing:
             self._refuse(path, f"is of an earlier run, which differs in {' and '.join(differing)}", stage)
+        return cast("Run", found)
 
     def write_texts(self, rank: int) -> Any:
         """A file for a task's texts, which end with `TextsWriter.end`."""
@@ -221,16 +228,19 @@ class Store:
 
     def save_postings(self, rank: int, run: Run, end: bytes, sections: Iterable[list[Rows]]) -> None:
         """Writes a task's postings by parts: keys, links and hashes of sets. `end` is that of its texts."""
-        tables, bounds = [], []
+        tables, bounds, checksums = [], [], []
         for kind, pieces in zip(_SECTIONS, sections):
             rows = np.concatenate([*pieces, np.empty(0, kind)])
             parts = part_of(np.ascontiguousarray(rows[kind.names[0] if kind.names else ""]))
             order = np.argsort(parts, kind="stable")
-            bounds.append(np.searchsorted(parts[order], np.arange(PARTS + 1)))
+            ends = np.searchsorted(parts[order], np.arange(PARTS + 1))
+            bounds.append(ends)
             tables.append(rows[order])
+            checksums.append([_checksum(tables[-1][first:last]) for first, last in zip(ends[:-1].tolist(), ends[1:].tolist())])
+        head = np.array(bounds, "<i8").tobytes() + np.array(checksums, _CHECKSUM).tobytes()
         with self.folder.open(_postings(rank), "wb") as out:
-            out.write(_line({**run, "texts": _told(end).hex()}))
-            out.write(np.array(bounds, "<i8").tobytes())
+            out.write(_line({**run, "texts": _told(end).hex(), "checksum": zlib.crc32(head)}))
+            out.write(head)
             for rows in tables:
                 out.write(rows.tobytes())
 
@@ -244,29 +254,35 @@ class Store:
                 raise FileNotFoundError(f"{self.folder.path} lacks {_postings(rank)}: let all tasks of DedupSignatures end first") from None
             with file:
                 line = file.readline()
-                self._expect(_postings(rank), line, {**self.signatures, "texts": _told(end).hex()}, "DedupSignatures")
-                size = len(_SECTIONS) * (PARTS + 1)
-                bounds = self._rows(rank, file, len(line), np.dtype("<i8"), size).reshape(len(_SECTIONS), PARTS + 1)
-                start = len(line) + 8 * size
-                for kind, ends, pieces in zip(_SECTIONS, bounds, found):
+                said = self._expect(_postings(rank), line, {**self.signatures, "texts": _told(end).hex()}, "DedupSignatures")
+                sizes = [8 * len(_SECTIONS) * (PARTS + 1), _CHECKSUM.itemsize * len(_SECTIONS) * PARTS]
+                head = self._bytes(rank, file, len(line), sum(sizes), said.get("checksum"))
+                bounds = np.frombuffer(head[: sizes[0]], "<i8").reshape(len(_SECTIONS), PARTS + 1)
+                checksums = np.frombuffer(head[sizes[0] :], _CHECKSUM).reshape(len(_SECTIONS), PARTS)
+                start = len(line) + sum(sizes)
+                for kind, ends, known, pieces in zip(_SECTIONS, bounds, checksums, found):
                     first, last = int(ends[part]), int(ends[part + 1])
                     if last > first:
-                        pieces.append(self._rows(rank, file, start + first * kind.itemsize, kind, last - first))
+                        data = self._bytes(rank, file, start + first * kind.itemsize, (last - first) * kind.itemsize, int(known[part]))
+                        pieces.append(np.frombuffer(data, kind))
                     start += int(ends[-1]) * kind.itemsize
         keys, links, hashes = (np.concatenate([*pieces, np.empty(0, kind)]) for kind, pieces in zip(_SECTIONS, found))
         return keys, links, hashes
 
-    def _rows(self, rank: int, file: Any, start: int, kind: np.dtype[Any], count: int) -> Rows:
+    def _bytes(self, rank: int, file: Any, start: int, size: int, checksum: Any) -> bytes:
+        """Bytes of a task's postings."""
         file.seek(start)
-        data = file.read(count * kind.itemsize)
-        if len(data) < count * kind.itemsize:
+        data = cast("bytes", file.read(size))
+        if len(data) < size:
             self._refuse(_postings(rank), "is cut short", "DedupSignatures")
-        return np.frombuffer(data, kind)
+        if zlib.crc32(data) != checksum:
+            self._refuse(_postings(rank), "is damaged", "DedupSignatures")
+        return data
 
     def save(self, kind: str, part: int, rows: Rows) -> None:
         """Writes what was found of a part."""
         with self.folder.open(f"{kind}/{part:03}.npy", "wb") as out:
-            out.write(_line(self.run))
+            out.write(_line({**self.run, "checksum": _checksum(rows)}))
             np.save(out, rows, allow_pickle=False)
 
     def load(self, kind: str, part: int) -> Rows:
@@ -277,11 +293,14 @@ class Store:
         except FileNotFoundError:
             raise FileNotFoundError(f"{self.folder.path} lacks part {part} of {PARTS}: let all tasks of DedupBuckets end first") from None
         with file:
-            self._expect(path, file.readline(), self.run, "DedupBuckets")
+            said = self._expect(path, file.readline(), self.run, "DedupBuckets")
             try:
-                return cast("Rows", np.load(file, allow_pickle=False))
-            except (EOFError, ValueError):
-                self._refuse(path, "is cut short", "DedupBuckets")
+                rows = cast("Rows", np.load(file, allow_pickle=False))
+            except (EOFError, ValueError, SyntaxError):
+                self._refuse(path, "is cut short, or damaged", "DedupBuckets")
+        if rows.dtype != _KINDS[kind] or rows.ndim != 1 or _checksum(rows) != said.get("checksum"):
+            self._refuse(path, "is damaged", "DedupBuckets")
+        return rows
 
     def save_decisions(self, rank: int, lines: Iterable[tuple[int, dict[str, Any]]]) -> None:
         """Writes what becomes of a task's documents, in their order."""
@@ -324,9 +343,16 @@ class Store:
             stop = max(start + 1, int(np.searchsorted(ends, before + TEXT_BYTES, "right")))
             here = rows[start:stop]
             _, firsts, places = np.unique(here["rid"], return_index=True, return_inverse=True)
-            texts = [_text_of(record) for record in self._read(here["rid"][firsts], here["bytes"][firsts])]
+            rids = here["rid"][firsts]
+            texts = [self._text_of(rid, record) for rid, record in zip(rids.tolist(), self._read(rids, here["bytes"][firsts]))]
             yield here, [texts[place] for place in places.tolist()]
             start = stop
+
+    def _text_of(self, number: int, record: bytes) -> str:
+        name, body, checksum = _HEAD.unpack_from(record) if len(record) >= _HEAD.size else (0, 0, 0)
+        if len(record) != _HEAD.size + name + body or zlib.crc32(record[_HEAD.size :]) != checksum:
+            self._refuse(_texts(number >> PLACE_BITS), "is damaged", "DedupSignatures")
+        return record[_HEAD.size + name :].decode()
 
     def ids(self, numbers: Numbers) -> list[Any]:
         """The ids of documents."""
@@ -361,8 +387,3 @@ def _postings(rank: int) -> str:
 
 def _decisions(rank: int) -> str:
     return f"decisions/{rank:05}.jsonl"
-
-
-def _text_of(record: bytes) -> str:
-    name, body = _HEAD.unpack_from(record)
-    return record[_HEAD.size + name : _HEAD.size + name + body].decode()
