@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import shutil
 from itertools import chain
 
 import nearset
@@ -62,6 +63,12 @@ def filtered(work, source, tasks, **options):
     """The last stage over the files of a folder: the ids of what stays."""
     runs = (DedupFilter(work).run(JsonlReader(str(source), **options).run(None, rank, tasks), rank, tasks) for rank in range(tasks))
     return [document.id for document in chain.from_iterable(runs)]
+
+
+def filtered_anew(work, source, tasks):
+    """The same where an earlier run's output is gone."""
+    shutil.rmtree(f"{work}/filtered")
+    return filtered(work, source, tasks)
 
 
 def in_turn(work, source, tasks, near=None):
@@ -300,11 +307,12 @@ def test_what_an_earlier_run_has_left_is_not_taken_for_this_one(texts, tmp_path)
     DedupBuckets(work).run(None, 1, 2)
     refused("decisions/00000.jsonl is of an earlier run", "DedupClusters", lambda: filtered(work, source, 2))
     DedupClusters(work).run()
-    filtered(work, source, 2)
+    filtered_anew(work, source, 2)
     # Fewer tasks.
     signed(work, source, 1, 0.5)
     refused("decisions/00000.jsonl is of an earlier run, which differs in .*tasks", "DedupClusters", lambda: filtered(work, source, 1))
     # Other documents; and of one task only.
+    shutil.rmtree(tmp_path / "work" / "filtered")
     in_turn(work, source, 2, 0.8)
     signed(work, other, 2, 0.8)
     refused("pairs/000.npy is of an earlier run, which differs in .*texts", "DedupBuckets", DedupClusters(work).run)
@@ -312,6 +320,27 @@ def test_what_an_earlier_run_has_left_is_not_taken_for_this_one(texts, tmp_path)
     DedupSignatures(work, JsonlReader(str(source)), 0.5).run(JsonlReader(str(source)).run(None, 1, 2), 1, 2)
     refused("texts/00001.bin is cut short, or of a run with another model or other tasks", "DedupSignatures", DedupBuckets(work).run)
     assert in_turn(work, source, 2, 0.8) == kept
+
+
+def test_the_last_stage_does_not_go_on_with_the_decisions_of_another_run(texts, tmp_path):
+    """Half of its tasks have ended; the stages before it are run again with other options, and its own logs say what is left to do."""
+    source, work = tmp_path / "in", str(tmp_path / "work")
+    shards(source, texts[:60], 2)
+
+    def last(rank):
+        return [document.id for document in DedupFilter(work).run(JsonlReader(str(source)).run(None, rank, 2), rank, 2)]
+
+    for near in (0.8, 0.5):
+        signed(work, source, 2, near)
+        DedupBuckets(work).run()
+        DedupClusters(work).run()
+        if near == 0.8:
+            # A task that fails is run again.
+            assert last(0) == last(0)
+    with pytest.raises(RuntimeError, match="task 00000 has dropped documents by the decisions of another run, .* remove the output of DedupFilter and the folder filtered"):
+        last(1)
+    # All tasks again leave nothing of the other run.
+    assert last(0) + last(1) == [f"d{i}" for i in nearset.dedup(texts[:60], 0.5).tolist() if texts[i]]
 
 
 def test_files_that_are_cut_short_or_gone_are_named(texts, tmp_path):

@@ -198,6 +198,7 @@ class DedupFilter(PipelineStep):
         if tasks != world_size:
             raise ValueError(f"{world_size} tasks, and signatures of {tasks}: the first and the last stage have the same reader and as many tasks")
         decisions, expected, read = store.decisions(rank), store.checksums(rank), _store.TextsWriter(rank)
+        store.begin_filter(rank)
         decided, decision = next(decisions, (-1, {}))
         with self.exclusion_writer or nullcontext() as writer:
             for batch in batched(data, _BATCH):

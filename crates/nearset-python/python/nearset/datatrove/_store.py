@@ -5,6 +5,7 @@
 - `postings/RANK.bin`: under what they meet others, in `PARTS` parts by the hash of what they share, with a checksum of each part.
 - `pairs/PART.npy`, `copies/PART.npy`, `members/PART.npy`: what was found of a part, and which documents share something.
 - `decisions/RANK.jsonl`: what becomes of a task's documents, where that is not simply to stay.
+- `filtered/RANK-RUN`: that a task has begun to drop documents by the decisions of a run.
 
 Invariant: every file tells of which run it is: model and number of tasks in the first stage, and all documents, by their checksums, in the
 later ones. What an earlier run has left in the folder, or a task that failed, is never taken for this run's.
@@ -55,6 +56,9 @@ HASHES = np.dtype([("high", "<i8"), ("low", "<i8"), ("rid", "<i8"), ("bytes", "<
 PAIRS = np.dtype([("rid", "<i8"), ("of", "<i8"), ("similarity", "<f8")])
 COPIES = np.dtype([("rid", "<i8"), ("first", "<i8"), ("bytes", "<u4")])
 MEMBERS = np.dtype([("link", "?"), ("key", "<i8"), ("rid", "<i8"), ("bytes", "<u4")])
+
+#: Where tasks of the last stage say by which run they drop documents.
+_FILTERED = "filtered"
 
 _SECTIONS = (KEYS, LINKS, HASHES)
 _KINDS = {"pairs": PAIRS, "copies": COPIES, "members": MEMBERS}
@@ -333,6 +337,27 @@ class Store:
             for line in islice(file, 1, 1 + count):
                 number, said = json.loads(line)
                 yield number, said
+
+    def begin_filter(self, rank: int) -> None:
+        """Says that a task drops documents by this run's decisions, and refuses if another task has done so by those of another."""
+        run, prefix = _digest(_line(self.run)).hex(), f"{rank:05}-"
+        with self.folder.open(f"{_FILTERED}/{prefix}{run}", "wb"):
+            pass
+        # Who looks after it has written is seen by all who look later.
+        self.folder.invalidate_cache()
+        for path in self.folder.find(_FILTERED):
+            name = path.rpartition("/")[2]
+            if name.endswith(f"-{run}"):
+                continue
+            if name.startswith(prefix):
+                # What this task has written before, it writes anew.
+                self.folder.rm_file(path)
+                continue
+            raise RuntimeError(
+                f"{self.folder.path}: task {name.partition('-')[0]} has dropped documents by the decisions of another run, and the output would be of "
+                f"two runs: remove the output of DedupFilter and the folder {_FILTERED} in this one, and run all its tasks, with another logging_dir, by "
+                "which datatrove skips tasks that it has completed before"
+            )
 
     def texts(self, rows: Rows) -> Iterator[tuple[Rows, list[str]]]:
         """The texts of documents in their order, as many at a time as memory is to hold; each is read once at a time."""
