@@ -101,7 +101,7 @@ def run_of(wanted: Request, tasks: int, model: bytes) -> Run:
 
 
 def _checksum(rows: Rows) -> int:
-    return zlib.crc32(np.ascontiguousarray(rows).view(np.uint8))
+    return zlib.crc32(np.ascontiguousarray(rows).view(np.uint8).data)
 
 
 def _digest(data: bytes) -> bytes:
