@@ -176,7 +176,12 @@ impl BloomFilter {
 
     fn __eq__(&self, py: Python<'_>, other: &Bound<'_, PyAny>) -> PyResult<bool> {
         let Ok(other) = other.cast::<Self>() else { return Ok(false) };
-        Ok(std::ptr::eq(self, other.get()) || *self.0.read(py) == *other.get().0.read(py))
+        let (one, other) = (&self.0, &other.get().0);
+        Ok(std::ptr::eq(one, other)
+            || py.detach(|| {
+                let [one, other] = one.read_both_detached(other);
+                *one == *other
+            }))
     }
 
     /// About how many distinct keys are in, by the share of set bits: no count is kept.

@@ -437,13 +437,16 @@ impl Filter {
         if std::ptr::eq(self, other) {
             return true;
         }
-        let (one, other) = (self.read(py), other.read(py));
-        let (one, other) = (one.get(), other.get());
         let encoded = |filter: &Library<'_>| {
             let mut bytes = Vec::new();
             filter.encode(&mut bytes).map(|()| bytes).ok()
         };
-        one.spec() == other.spec() && one.len() == other.len() && encoded(one) == encoded(other)
+        let (one, other) = (&self.filter, &other.filter);
+        py.detach(|| {
+            let both = one.read_both_detached(other);
+            let [one, other] = both.each_ref().map(|held| held.get());
+            one.spec() == other.spec() && one.len() == other.len() && encoded(one) == encoded(other)
+        })
     }
 
     /// An empty filter is a filter: without this, ``if filter:`` would ask for its length.

@@ -1,13 +1,14 @@
 //! What threads of Python share, and processes do not.
 //!
-//! Invariant: nobody waits for a lock with the interpreter held, so no two threads wait for each other. A panic leaves what is
-//! locked as it was: bits that were set stay set.
+//! Invariant: nobody waits for a lock with the interpreter held, nor with another one held but in one order, so no two threads wait for each
+//! other. A panic leaves what is locked as it was: bits that were set stay set.
 //! Invariant: a value is changed only in the process that it belongs to, which is the one that made, opened, unpickled or copied it. A process
 //! that was forked from it has a copy without having asked for one, and so has a worker of `multiprocess`, whose pickler dill packs whatever a
 //! function refers to: what they put in would silently be missing everywhere else, so that is an error. Looking into a copy is right in every
 //! process.
 
 use std::process;
+use std::ptr;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
@@ -50,6 +51,18 @@ impl<T> Shared<T> {
     /// To look into it, for threads that do not hold the interpreter.
     pub fn read_detached(&self) -> RwLockReadGuard<'_, T> {
         self.value.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// To look into two, for threads that do not hold the interpreter. Always in the same order: two threads that held one each would wait for
+    /// each other where others wait to change them.
+    pub fn read_both_detached<'a>(&'a self, other: &'a Self) -> [RwLockReadGuard<'a, T>; 2] {
+        if ptr::from_ref(self) < ptr::from_ref(other) {
+            let one = self.read_detached();
+            [one, other.read_detached()]
+        } else {
+            let other = other.read_detached();
+            [self.read_detached(), other]
+        }
     }
 
     /// To change it, for threads that do not hold the interpreter and have checked its home.

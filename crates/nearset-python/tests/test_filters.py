@@ -4,6 +4,8 @@ import copy
 import json
 import multiprocessing
 import pickle
+import threading
+import time
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 
 import nearset
@@ -436,3 +438,25 @@ def test_signatures(texts):
         one.jaccard(nearset.MinHash(256).signature(texts[0]))
     with pytest.raises(ValueError):
         nearset.MinHash(0)
+
+
+@pytest.mark.parametrize("make", [nearset.plan("jaccard", near=0.8, far=0.5, capacity=1000).filter, lambda: nearset.BloomFilter(1000, 0.01)])
+def test_threads_that_compare_filters_do_not_wait_for_each_other(make):
+    one, other = make(), make()
+    ends = time.monotonic() + 3
+
+    def compare(first, second):
+        while time.monotonic() < ends:
+            first == second  # noqa: B015
+
+    def change(filter):
+        while time.monotonic() < ends:
+            filter.insert_all(["a text that is in already"] * 3)
+
+    work = [(compare, one, other), (compare, other, one)] * 2 + [(change, one), (change, other)] * 3
+    threads = [threading.Thread(target=run, args=filters, daemon=True) for run, *filters in work]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(20)
+    assert not any(thread.is_alive() for thread in threads)
