@@ -31,6 +31,7 @@ use std::io::Read as _;
 
 use files::Source;
 use nearset::Kind;
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 /// Opens the file of a filter or an index, of whatever kind it is.
@@ -59,6 +60,9 @@ fn open(py: Python<'_>, path: Source, unlimited_work: bool, allow_overfull: bool
         }
     };
     match kind {
+        Ok(Kind::Bloom | Kind::Lsh | Kind::Hamming) if mapped => Err(PyValueError::new_err(
+            "mapped=True is for near and Hamming filters, and this is a Bloom filter or an index, which is copied: leave it out",
+        )),
         Ok(Kind::Bloom) => Ok(Py::new(py, bloom::BloomFilter::open(py, path)?)?.into_any()),
         Ok(Kind::Lsh | Kind::Hamming) => index::open(py, path, unlimited_work),
         _ => filter::to_python(py, filter::open(py, path, unlimited_work, allow_overfull, mapped)?),
