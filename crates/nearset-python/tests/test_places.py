@@ -116,6 +116,17 @@ def test_a_transaction_that_somebody_has_begun_goes_on(stored, memory):
     assert not memory.exists("three")
 
 
+def test_what_fsspec_opens_for_another_use_is_refused(stored, memory):
+    stored[0].save("memory://seen")
+    for mode in ("rb", "ab", "w"):
+        with pytest.raises(TypeError, match=f"fsspec.open was given mode='{mode}': open it for writing bytes, by mode='wb'"):
+            stored[4].save(fsspec.open("memory://seen", mode), force=True)
+    for mode in ("wb", "r"):
+        with pytest.raises(TypeError, match=f"mode='{mode}': open it for reading bytes, by mode='rb'"):
+            nearset.open(fsspec.open("memory://seen", mode))
+    assert nearset.open("memory://seen") == stored[0]
+
+
 def test_what_fsspec_packs_is_packed(stored, memory):
     packed = fsspec.open("memory://seen.gz", "wb", compression="infer")
     stored[0].save(packed)
@@ -201,6 +212,16 @@ def test_a_file_may_be_written_in_place_unless_it_is_mapped(stored, texts, tmp_p
     for place in (io.BytesIO(path.read_bytes()), f"file://{path}"):
         with pytest.raises(ValueError, match="mapped=True needs the path of a file of this machine"):
             nearset.open(place, mapped=True)
+
+
+def test_only_filters_that_can_be_are_mapped(stored, tmp_path):
+    for number, one in enumerate(stored):
+        one.save(tmp_path / f"{number}.nearset")
+        if number < 2:
+            assert nearset.open(tmp_path / f"{number}.nearset", mapped=True) == one
+            continue
+        with pytest.raises(ValueError, match="mapped=True is for near and Hamming filters, and this is a Bloom filter or an index"):
+            nearset.open(tmp_path / f"{number}.nearset", mapped=True)
 
 
 def test_paths_that_can_read_and_write_are_paths(stored, tmp_path):

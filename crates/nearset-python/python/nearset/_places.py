@@ -12,6 +12,7 @@ def read(place: Any) -> bytes:
     if hasattr(place, "read"):
         # Before it stumbles over bytes that are no text.
         return _as_bytes("" if isinstance(place, TextIOBase) else place.read())
+    _expect_mode(place, "rb", "reading")
     fs, path = _filesystem(place)
     if _is_packed(place):
         with place as file:
@@ -24,6 +25,7 @@ def write(place: Any, data: bytes, *, force: bool) -> None:
     if hasattr(place, "write"):
         _write_all(place, data)
         return
+    _expect_mode(place, "wb", "writing")
     fs, path = _filesystem(place)
     if not force and fs.exists(path):
         raise FileExistsError(f"{path}: it exists already (choose another name, or pass force=True to replace it)")
@@ -47,6 +49,13 @@ def _write_all(file: Any, data: bytes) -> None:
             raise BlockingIOError(f"the file took {len(data) - len(rest)} of {len(data)} bytes and no more: open it for blocking writes")
         rest = rest[written:]
         written = file.write(rest)
+
+
+def _expect_mode(place: Any, wanted: str, use: str) -> None:
+    """Refuses what fsspec.open returns for another use than this one."""
+    mode = getattr(place, "mode", wanted)
+    if mode != wanted:
+        raise TypeError(f"fsspec.open was given mode={mode!r}: open it for {use} bytes, by mode={wanted!r}")
 
 
 def _is_packed(place: Any) -> bool:
