@@ -43,6 +43,10 @@ impl Neighbour {
         Ok((self.id, self.near).into_pyobject(py)?.try_iter()?.into_any())
     }
 
+    fn __hash__(&self, py: Python<'_>) -> PyResult<isize> {
+        (self.id, self.near).into_pyobject(py)?.hash()
+    }
+
     fn __repr__(&self) -> String {
         format!("Neighbour(id={}, near={})", self.id, self.near)
     }

@@ -190,6 +190,10 @@ impl Estimate {
         self.similarity
     }
 
+    fn __hash__(&self, py: Python<'_>) -> PyResult<isize> {
+        (self.similarity, self.low, self.high).into_pyobject(py)?.hash()
+    }
+
     fn __repr__(&self) -> String {
         format!("Estimate(similarity={}, low={:.4}, high={:.4})", self.similarity, self.low, self.high)
     }

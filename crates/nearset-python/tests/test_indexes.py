@@ -140,3 +140,9 @@ def test_more_neighbours_than_there_is_memory_for():
         nearset.MinHash(2**24).signatures([""] * 2**20)
     with pytest.raises(ValueError, match="whole number"):
         index.nearest("0" * 16, -1)
+
+
+def test_what_compares_by_value_is_hashed_by_value():
+    one, other = nearset.Neighbour(3, 0.5), nearset.Neighbour(3, 0.5)
+    assert len({one, other, nearset.Neighbour(4, 0.5)}) == 2
+    assert len({nearset.Estimate(0.5, 0.4, 0.6), nearset.Estimate(0.5, 0.4, 0.6), nearset.Estimate(0.5, 0.3, 0.6)}) == 2
