@@ -95,6 +95,14 @@ def test_missing_texts():
     assert nearset.decontaminate(["a", None, QUESTIONS[0], "b"], ITEMS, missing="skip").tolist() == [0, 3]
 
 
+def test_items_of_a_pipeline_lie_on_its_machines():
+    from nearset.datatrove import Decontaminate
+
+    for place in ("s3://bucket/items.nearset", ["items.jsonl", "s3://bucket/items.nearset"]):
+        with pytest.raises(ValueError, match="s3://bucket/items.nearset: benchmark items are read from files that every machine has"):
+            Decontaminate(place)
+
+
 @pytest.mark.parametrize("mask", [False, True])
 def test_in_a_pipeline_of_datatrove(pages, items, tmp_path, mask):
     from datatrove.executor import LocalPipelineExecutor

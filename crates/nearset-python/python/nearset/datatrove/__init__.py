@@ -161,7 +161,11 @@ class Decontaminate(PipelineStep):
         **options: Any,
     ) -> None:
         super().__init__()
-        self.benchmark = [Path(one) for one in ([benchmark] if isinstance(benchmark, (str, PathLike)) else benchmark)]
+        places = [benchmark] if isinstance(benchmark, (str, PathLike)) else list(benchmark)
+        for place in places:
+            if "://" in str(place):
+                raise ValueError(f"{place}: benchmark items are read from files that every machine has by the same path: fetch them first")
+        self.benchmark = [Path(place) for place in places]
         self.mask = mask
         self.exclusion_writer = exclusion_writer
         self.options = options
