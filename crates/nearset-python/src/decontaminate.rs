@@ -99,7 +99,7 @@ impl Benchmark {
         if findings.is_empty() { text.to_owned() } else { self.finder.mask(text, &findings, &mut room) }
     }
 
-    /// Writes the set for later, in Python or for ``nearset decontaminate --against``.
+    /// Writes the set for later, for Python or for the program's ``decontaminate``.
     #[pyo3(signature = (path, *, force=false))]
     fn save(&self, py: Python<'_>, path: PathBuf, force: bool) -> PyResult<()> {
         let set = self.finder.benchmark();

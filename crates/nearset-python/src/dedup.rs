@@ -125,7 +125,7 @@ pub(crate) fn each_text(
 /// The positions of the texts that are kept, and the filter that the run has filled.
 type Kept<'py> = (Bound<'py, PyArray1<i64>>, Py<PyAny>);
 
-/// Decides on texts by a filter, as the program does on records with `--no-verify`.
+/// Decides on texts by a filter, as the program does where records are not to be compared.
 #[pyfunction]
 #[pyo3(signature = (wanted, texts, capacity, against, skip_missing, threads, progress))]
 #[allow(clippy::too_many_arguments)]

@@ -202,6 +202,7 @@ class Neighbour:
     @property
     def near(self) -> float:
         """How near it is, exactly, in the metric's own unit: a similarity or cosine, differing bits, a distance."""
+    def __hash__(self) -> int: ...
     def __iter__(self) -> Iterator[Any]: ...
 
 class Index:
@@ -704,6 +705,7 @@ class Estimate:
     @property
     def high(self) -> float:
         """The interval's upper bound."""
+    def __hash__(self) -> int: ...
     def __float__(self) -> float: ...
 
 def open(
@@ -819,7 +821,7 @@ class Benchmark:
     def mask(self, text: str) -> str:
         """Cuts the items out of a text, until nothing is found in what is left."""
     def save(self, path: _Path, *, force: bool = False) -> None:
-        """Writes the set for later, in Python or for ``nearset decontaminate --against``."""
+        """Writes the set for later, for Python or for the program's ``decontaminate``."""
 
 def _find(
     benchmark: Benchmark,
@@ -847,7 +849,7 @@ def dedup(
     threads: Optional[int],
     progress: Optional[Callable[[int], object]],
 ) -> tuple[NDArray[np.int64], NearFilter]:
-    """Decides on texts by a filter, as the program does on records with `--no-verify`."""
+    """Decides on texts by a filter, as the program does where records are not to be compared."""
 def _affine32(
     values: NDArray[np.uint32], a: NDArray[np.uint32], b: NDArray[np.uint32], hashes: NDArray[np.uint32]
 ) -> NDArray[np.uint32]: ...
