@@ -1,8 +1,9 @@
 """Near-duplicates in datatrove's pipelines, with its executors: local, Slurm, Ray.
 
 Four stages, each an executor of its own that depends on the one before: `DedupSignatures`, `DedupBuckets`, `DedupClusters` and `DedupFilter`. Texts
-are compared before a document is dropped, and the one it is near is named, as by `nearset dedup`, for any number of tasks. Documents come in the
-order of the tasks' ranks.
+are compared before a document is dropped, and the one it is near is named, as by `nearset dedup`, and alike for any number of tasks. Documents
+come in the order of the tasks' ranks. What is common is learnt from another sample than the program's, so that the two may differ in a pair in a
+thousand at exactly `near`.
 
 `BuildFilters` and `NearDedup` are two stages that compare nothing: a filter decides, as by `nearset dedup --no-verify`.
 
