@@ -16,7 +16,7 @@ use super::needs::expect_memory;
 use super::stream::Cutter;
 use super::texts::{AT_ONCE, OwnSet, Place, Room, Texts};
 use crate::in_order::in_parallel;
-use crate::library::Library;
+use crate::library::OpenLibrary;
 use crate::run::{Progress, RunError};
 
 /// Where a record belongs.
@@ -95,12 +95,13 @@ impl Stars {
     }
 
     /// Makes the records of a library entries, before those of the run itself.
-    pub fn add_library(&mut self, library: &Library, cutter: &Cutter<'_>) -> Result<(), RunError> {
+    pub fn add_library(&mut self, opened: OpenLibrary, cutter: &Cutter<'_>) -> Result<(), RunError> {
+        let library = &opened.library;
         library.expect_same_shingles(cutter.spec.shingling, cutter.spec.seed)?;
         let is_same = library.has_keys_of(&cutter.spec, &cutter.model);
         let records = u32::try_from(library.records()).ok().filter(|&more| self.stored().checked_add(more).is_some());
         let records = records.ok_or(RunError::TooMany)?;
-        let first = self.texts.segments.add(library)?;
+        let first = self.texts.segments.add(opened)?;
         let mut scratch = if is_same {
             None
         } else {

@@ -37,7 +37,7 @@ use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 use crate::run::of_file;
 
 pub use read::Library;
-pub(crate) use read::{Segments, StoredSet};
+pub(crate) use read::{OpenLibrary, Segments, StoredSet};
 pub use write::merge;
 pub(crate) use write::{LibraryLock, LibraryWriter, Pending, Written, commit};
 
@@ -200,9 +200,6 @@ impl Noted {
                 folder,
                 format!("{} has {} bytes instead of {}", self.name, metadata.len(), self.bytes),
             )),
-            Err(cause) if cause.kind() == io::ErrorKind::NotFound => {
-                Err(LibraryError::damaged(folder, format!("{} is missing", self.name)))
-            }
             Err(cause) => Err(LibraryError::Io { path, cause }),
         }
     }

@@ -37,8 +37,33 @@ impl Library {
     /// # Errors
     /// If there is none, it is damaged, or of a version that is not known.
     pub fn open(path: &Path) -> Result<Self, LibraryError> {
-        let manifest = Manifest::load(path)?;
-        manifest.files().try_for_each(|file| file.check_length(path))?;
+        let (library, ()) = Self::open_with(path, Self::check_lengths)?;
+        Ok(library)
+    }
+
+    /// Opens a library with what `read` reads of its files: both anew, if another run has extended it meanwhile and removed what it merged.
+    fn open_with<T>(
+        path: &Path,
+        mut read: impl FnMut(&Self) -> Result<T, LibraryError>,
+    ) -> Result<(Self, T), LibraryError> {
+        let mut manifest = Manifest::load(path)?;
+        loop {
+            let check = manifest.check.clone();
+            let opened = Self::with_model(path, manifest).and_then(|library| Ok((read(&library)?, library)));
+            let missing = match opened {
+                Ok((read, library)) => return Ok((library, read)),
+                Err(LibraryError::Io { path, cause }) if cause.kind() == io::ErrorKind::NotFound => path,
+                Err(error) => return Err(error),
+            };
+            manifest = Manifest::load(path)?;
+            if manifest.check == check {
+                let name = missing.file_name().unwrap_or_default().to_string_lossy();
+                return Err(LibraryError::damaged(path, format!("{name} is missing")));
+            }
+        }
+    }
+
+    fn with_model(path: &Path, manifest: Manifest) -> Result<Self, LibraryError> {
         let model_path = path.join(&manifest.model.name);
         let bytes = std::fs::read(&model_path).map_err(LibraryError::io(&model_path))?;
         if Noted::of_bytes(manifest.model.name.clone(), &bytes) != manifest.model {
@@ -48,16 +73,22 @@ impl Library {
         Ok(Self { path: path.to_owned(), manifest, model })
     }
 
-    /// Reads all of it, and compares every checksum.
+    fn check_lengths(&self) -> Result<(), LibraryError> {
+        self.manifest.files().try_for_each(|file| file.check_length(&self.path))
+    }
+
+    /// Reads all of it, as it is now, and compares every checksum.
     ///
     /// # Errors
     /// If it is damaged.
     pub fn check(&self) -> Result<(), LibraryError> {
-        for segment in &self.manifest.segments {
-            segment.index.check(&self.path)?;
-            self.index(segment)?.check()?;
-            segment.sets.iter().try_for_each(|file| file.check(&self.path))?;
-        }
+        let (_, ()) = Self::open_with(&self.path, |library| {
+            library.manifest.segments.iter().try_for_each(|segment| {
+                segment.index.check(&library.path)?;
+                library.index(segment)?.check()?;
+                segment.sets.iter().try_for_each(|file| file.check(&library.path))
+            })
+        })?;
         Ok(())
     }
 
@@ -166,12 +197,36 @@ pub(super) fn write_index(
 /// Files of sets that are open at once; further ones are opened when they are read.
 const MOST_OPEN: usize = 128;
 
+/// A library whose files are open.
+pub(crate) struct OpenLibrary {
+    pub library: Library,
+    segments: Vec<OpenSegment>,
+}
+
+impl OpenLibrary {
+    /// Opens libraries with their files, which stay readable while other runs extend the libraries, and remove files that they have merged.
+    pub fn open_all(paths: &[PathBuf]) -> Result<Vec<Self>, LibraryError> {
+        let mut all = Vec::with_capacity(paths.len());
+        for path in paths {
+            let (library, segments) = Library::open_with(path, |library| {
+                library.check_lengths()?;
+                library.manifest.segments.iter().map(|segment| OpenSegment::new(library, segment)).collect()
+            })?;
+            all.push(Self { library, segments });
+            let files = all.iter_mut().flat_map(|one| &mut one.segments).flat_map(|segment| &mut segment.sets);
+            let mut open: Vec<&mut SetsFile> = files.filter(|sets| sets.file.is_some()).collect();
+            open.sort_by_key(|sets| sets.end - sets.start);
+            // Large files stay where they are when segments are merged.
+            open.into_iter().skip(MOST_OPEN).for_each(|sets| sets.file = None);
+        }
+        Ok(all)
+    }
+}
+
 /// The segments of several libraries, read where they lie.
 #[derive(Default)]
 pub(crate) struct Segments {
     all: Vec<OpenSegment>,
-    /// Files of sets that are open.
-    open: usize,
 }
 
 struct OpenSegment {
@@ -179,33 +234,55 @@ struct OpenSegment {
     /// The number of its first record, counted over all segments.
     first: u32,
     index: Index,
-    /// The files of sets, and where each ends among all of them.
-    sets: Vec<(String, u64, Option<File>)>,
+    sets: Vec<SetsFile>,
+}
+
+/// A file of sets, and where it lies among all those of its segment.
+struct SetsFile {
+    name: String,
+    start: u64,
+    end: u64,
+    file: Option<File>,
+}
+
+impl SetsFile {
+    fn open(&self, folder: &Path) -> Result<File, LibraryError> {
+        let path = folder.join(&self.name);
+        File::open(&path).map_err(LibraryError::io(&path))
+    }
+}
+
+impl OpenSegment {
+    /// Opens the index of a segment, and as many files of its sets as may be open, the smallest first.
+    fn new(library: &Library, segment: &Segment) -> Result<Self, LibraryError> {
+        let (folder, index) = (library.path.clone(), library.index(segment)?);
+        let mut end = 0;
+        let sets = segment.sets.iter().map(|Noted { name, bytes, .. }| {
+            let start = end;
+            end += bytes;
+            SetsFile { name: name.clone(), start, end, file: None }
+        });
+        let mut sets: Vec<SetsFile> = sets.collect();
+        let mut smallest: Vec<&mut SetsFile> = sets.iter_mut().collect();
+        smallest.sort_by_key(|sets| sets.end - sets.start);
+        for sets in smallest.into_iter().take(MOST_OPEN) {
+            sets.file = Some(sets.open(&folder)?);
+        }
+        Ok(Self { folder, first: 0, index, sets })
+    }
 }
 
 impl Segments {
     /// Adds those of a library. Returns the number of the first.
-    pub fn add(&mut self, library: &Library) -> Result<usize, LibraryError> {
+    pub fn add(&mut self, opened: OpenLibrary) -> Result<usize, LibraryError> {
         let added = self.all.len();
+        let OpenLibrary { library, segments } = opened;
         if u32::try_from(library.records()).ok().and_then(|more| self.records().checked_add(more)).is_none() {
             return Err(LibraryError::io(&library.path)(io::Error::other("more than 2^32 records")));
         }
-        for segment in &library.manifest.segments {
-            let (mut sets, mut end) = (Vec::new(), 0);
-            for Noted { name, bytes, .. } in &segment.sets {
-                end += bytes;
-                sets.push((name.clone(), end, None));
-            }
-            let (folder, first, index) = (library.path.clone(), self.records(), library.index(segment)?);
-            self.all.push(OpenSegment { folder, first, index, sets });
-        }
-        // Open files stay readable when another run has merged them, which it does with the last ones.
-        let newest_first = self.all[added..].iter_mut().rev().flat_map(|OpenSegment { folder, sets, .. }| {
-            sets.iter_mut().rev().map(|(name, _, file)| (folder.join(name), file))
-        });
-        for (path, file) in newest_first.take(MOST_OPEN.saturating_sub(self.open)) {
-            *file = Some(File::open(&path).map_err(LibraryError::io(&path))?);
-            self.open += 1;
+        for segment in segments {
+            let first = self.records();
+            self.all.push(OpenSegment { first, ..segment });
         }
         Ok(added)
     }
@@ -295,25 +372,85 @@ impl Segments {
 
     fn read(&self, place: StoredSet) -> Result<Vec<u8>, LibraryError> {
         let OpenSegment { folder, index, sets, .. } = &self.all[place.segment as usize];
-        let at = sets.partition_point(|(_, end, _)| *end <= place.offset);
+        let at = sets.partition_point(|file| file.end <= place.offset);
         // Nothing is allocated that the file does not have.
-        let Some((name, _, file)) = sets.get(at).filter(|(_, end, _)| place.end().is_some_and(|own| own <= *end))
-        else {
+        let Some(sets) = sets.get(at).filter(|file| place.end().is_some_and(|own| own <= file.end)) else {
             return Err(LibraryError::damaged(folder, format!("{}: it does not fit its sets", index.name())));
         };
-        let start = if at == 0 { 0 } else { sets[at - 1].1 };
         let mut bytes = vec![0; place.bytes() as usize + SET_CHECK];
-        let mut read = |file: &File| read_exact_at(file, place.offset - start, &mut bytes);
-        let path = folder.join(name);
-        match file {
-            Some(file) => read(file),
-            None => File::open(&path).and_then(|file| read(&file)),
+        let mut read = |file: &File| {
+            read_exact_at(file, place.offset - sets.start, &mut bytes)
+                .map_err(LibraryError::io(&folder.join(&sets.name)))
+        };
+        match &sets.file {
+            Some(file) => read(file)?,
+            None => read(&sets.open(folder)?)?,
         }
-        .map_err(LibraryError::io(&path))?;
         let check = bytes.split_off(place.bytes() as usize);
         if check != set_check(&bytes) {
-            return Err(LibraryError::damaged(folder, format!("{name}: the checksum of a set is wrong")));
+            return Err(LibraryError::damaged(folder, format!("{}: the checksum of a set is wrong", sets.name)));
         }
         Ok(bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::write::tests::{expect_records, extend};
+    use super::*;
+
+    /// The eighth run merges the segments of all, and removes their files.
+    #[test]
+    fn a_library_is_read_while_another_run_extends_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let paths = ["one.library", "other.library"].map(|name| folder.path().join(name));
+        let mut expected = extend(&paths[0], 0, 5);
+        expected.extend((1..8).flat_map(|run| extend(&paths[1], run, 3)));
+        let opened = OpenLibrary::open_all(&paths).unwrap();
+        assert_eq!(opened[1].library.segments(), 7);
+        extend(&paths[1], 8, 3);
+        assert_eq!(Library::open(&paths[1]).unwrap().segments(), 1);
+        let mut read = Segments::default();
+        for library in opened {
+            read.add(library).unwrap();
+        }
+        expect_records(&read, &expected);
+    }
+
+    #[test]
+    fn files_that_go_away_are_damage_only_if_the_manifest_still_names_them() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("some.library");
+        (0..7).for_each(|run| drop(extend(&path, run, 3)));
+        let mut tries = 0;
+        let (library, ()) = Library::open_with(&path, |library| {
+            tries += 1;
+            if tries == 1 {
+                extend(&path, 7, 3);
+            }
+            library.check_lengths()
+        })
+        .unwrap();
+        assert_eq!((tries, library.records(), library.segments()), (2, 24, 1));
+        let name = library.manifest.segments[0].sets[0].name.clone();
+        std::fs::remove_file(path.join(&name)).unwrap();
+        let told = Library::open(&path).unwrap_err().to_string();
+        assert!(told.ends_with(&format!("the library is damaged: {name} is missing")), "{told}");
+    }
+
+    #[test]
+    fn of_many_files_the_smallest_are_open() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("some.library");
+        extend(&path, 0, 3);
+        // One more file than may be open: the largest one is opened when it is read.
+        let expected = extend(&path, 1, 3 * MOST_OPEN as u64);
+        let mut opened = OpenLibrary::open_all(&vec![path; MOST_OPEN]).unwrap();
+        let is_open = |one: &OpenLibrary| [0, 1].map(|segment| one.segments[segment].sets[0].file.is_some());
+        assert!(opened.iter().all(|one| is_open(one) == [true, false]));
+        let mut read = Segments::default();
+        read.add(opened.remove(0)).unwrap();
+        let place = read.place(3).unwrap();
+        assert_eq!(read.set(place).unwrap(), expected[0].0);
     }
 }

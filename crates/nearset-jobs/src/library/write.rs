@@ -15,8 +15,8 @@ use super::entries::{self, Entries};
 use super::index::{self, Index};
 use super::read::write_index;
 use super::{
-    LOCK, Library, LibraryError, MANIFEST, Manifest, Noted, Segment, Segments, VERSION, WITHOUT_INDEX, hex,
-    is_own_file, is_run, set_check,
+    LOCK, Library, LibraryError, MANIFEST, Manifest, Noted, OpenLibrary, Segment, Segments, VERSION, WITHOUT_INDEX,
+    hex, is_own_file, is_run, set_check,
 };
 
 /// Segments of one tier that become one of the next.
@@ -379,26 +379,27 @@ fn remove_unnamed(path: &Path, manifest: &Manifest) {
 /// # Errors
 /// If one of them is damaged or of other shingles or another promise, or the output is there or can't be written.
 pub fn merge(paths: &[PathBuf], out: &Path) -> Result<u64, LibraryError> {
-    let libraries = paths.iter().map(|path| Library::open(path)).collect::<Result<Vec<_>, _>>()?;
-    let Some(first) = libraries.first() else { return Ok(0) };
+    let opened = OpenLibrary::open_all(paths)?;
+    let Some(OpenLibrary { library: first, .. }) = opened.first() else { return Ok(0) };
     let chain = first.manifest().chain;
     let spec = first.manifest().spec().ok_or_else(|| first.damaged("its promise can't be read"))?;
-    for library in &libraries {
+    for OpenLibrary { library, .. } in &opened {
         library.expect_same_shingles(spec.shingling, spec.seed)?;
         library.manifest().expect_same_promise(library.path(), &spec)?;
         library.manifest().expect_same_chains(library.path(), chain, true)?;
     }
     let lock = LibraryLock::take(out, false)?;
-    let mut writer = LibraryWriter::open(lock, (&spec, chain), first.model(), None, None)?;
+    let model = first.model().clone();
+    let mut writer = LibraryWriter::open(lock, (&spec, chain), &model, None, None)?;
     let (mut segments, mut keys, mut words) = (Segments::default(), ShingleKeys::default(), Vec::new());
-    for library in &libraries {
+    for library in opened {
         segments.add(library)?;
     }
     for record in 0..segments.records() {
         let place = segments.place(record)?;
         let (set, id) = (segments.set(place)?, segments.id(place)?);
         words.clear();
-        keys.choose(&set, first.model(), &spec);
+        keys.choose(&set, &model, &spec);
         keys.write(&mut words);
         writer.push(&words, &set, &id)?;
     }
@@ -408,33 +409,46 @@ pub fn merge(paths: &[PathBuf], out: &Path) -> Result<u64, LibraryError> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use nearset::plan::Request;
 
     use super::*;
+
+    /// Makes a library, or extends it by so many records of one run. Returns their sets and ids.
+    pub(in crate::library) fn extend(path: &Path, run: u64, records: u64) -> Vec<(Vec<u64>, String)> {
+        let (spec, model) = (Request::default().plan_join().unwrap(), CommonShingles::default());
+        let base = path.exists().then(|| Library::open(path).unwrap());
+        let lock = LibraryLock::take(path, base.is_some()).unwrap();
+        let mut writer = LibraryWriter::open(lock, (&spec, false), &model, base.as_ref(), None).unwrap();
+        let (mut keys, mut written) = (ShingleKeys::default(), Vec::new());
+        for record in 0..records {
+            let set: Vec<u64> = (0..20 + record).map(|i| (run + 1) << 40 | record << 20 | i).collect();
+            let (id, mut words) = (format!("{run}-{record}"), Vec::new());
+            keys.choose(&set, &model, &spec);
+            keys.write(&mut words);
+            writer.push(&words, &set, &id).unwrap();
+            written.push((set, id));
+        }
+        writer.complete().unwrap();
+        writer.commit().unwrap();
+        written
+    }
+
+    /// That these records, and no others, are in a library.
+    pub(in crate::library) fn expect_records(read: &Segments, expected: &[(Vec<u64>, String)]) {
+        assert_eq!(read.records() as usize, expected.len());
+        for (record, (set, id)) in (0..).zip(expected) {
+            let place = read.place(record).unwrap();
+            assert_eq!((&read.set(place).unwrap(), &read.id(place).unwrap()), (set, id), "{record}");
+        }
+    }
 
     /// Whether small files of sets are copied into one, or large ones listed, a library holds the same.
     #[test]
     fn merged_segments_hold_what_their_parts_hold() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("some.library");
-        let (spec, model) = (Request::default().plan_join().unwrap(), CommonShingles::default());
-        let (mut keys, mut expected) = (ShingleKeys::default(), Vec::new());
-        for run in 0..FAN_IN as u64 - 1 {
-            let base = (run > 0).then(|| Library::open(&path).unwrap());
-            let lock = LibraryLock::take(&path, run > 0).unwrap();
-            let mut writer = LibraryWriter::open(lock, (&spec, false), &model, base.as_ref(), None).unwrap();
-            for record in 0..3 + run {
-                let set: Vec<u64> = (0..20 + record).map(|i| (run + 1) << 40 | record << 20 | i).collect();
-                let (id, mut words) = (format!("{run}-{record}"), Vec::new());
-                keys.choose(&set, &model, &spec);
-                keys.write(&mut words);
-                writer.push(&words, &set, &id).unwrap();
-                expected.push((set, id));
-            }
-            writer.complete().unwrap();
-            writer.commit().unwrap();
-        }
+        let mut expected: Vec<_> = (0..FAN_IN as u64 - 1).flat_map(|run| extend(&path, run, 3 + run)).collect();
         // The first segment is the last one too.
         let mut segments = Manifest::load(&path).unwrap().segments;
         segments.push(segments[0].clone());
@@ -447,14 +461,10 @@ mod tests {
             assert_eq!((merged.tier, merged.sets.len(), merged.records), (1, files, expected.len() as u64));
             indexes.push(merged.index.xxh3.clone());
             write_whole(&path.join(MANIFEST), &manifest.to_bytes()).unwrap();
-            let library = Library::open(&path).unwrap();
-            library.check().unwrap();
+            Library::open(&path).unwrap().check().unwrap();
             let mut read = Segments::default();
-            read.add(&library).unwrap();
-            for (record, (set, id)) in (0..).zip(&expected) {
-                let place = read.place(record).unwrap();
-                assert_eq!((&read.set(place).unwrap(), &read.id(place).unwrap()), (set, id), "{record}");
-            }
+            read.add(OpenLibrary::open_all(std::slice::from_ref(&path)).unwrap().remove(0)).unwrap();
+            expect_records(&read, &expected);
         }
         assert_eq!(indexes[0], indexes[1]);
     }

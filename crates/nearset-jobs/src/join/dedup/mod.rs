@@ -38,7 +38,7 @@ use super::rank::Keep;
 use super::stars::{MOST_LISTED, Stars};
 use super::stream::{self, Counts, Cutter};
 use super::{Comparison, JoinPlan, Needs, Planned, TextMeasure};
-use crate::library::{self, Library, LibraryLock, LibraryWriter, Pending, Written};
+use crate::library::{self, Library, LibraryLock, LibraryWriter, OpenLibrary, Pending, Written};
 use crate::report::{self, About};
 use crate::run::{Done, Fingerprint, Manner, Outputs, Progress, RunError, RunOptions, Start, Tally, named};
 use crate::screen::{Against, Screen};
@@ -413,12 +413,13 @@ impl VerifiedDedup {
             OutputFile::check(path, start.output())?;
         }
         let lock = options.library.as_ref().map(|path| LibraryLock::take(path, extended.is_some())).transpose()?;
-        let libraries = options.libraries.iter().map(|path| Library::open(path)).collect::<Result<Vec<_>, _>>()?;
+        let opened = OpenLibrary::open_all(&options.libraries)?;
+        let libraries: Vec<&Library> = opened.iter().map(|OpenLibrary { library, .. }| library).collect();
         libraries.iter().try_for_each(|library| library.expect_same_chains(options.follow_chains))?;
         let is_in_rounds = self.is_in_rounds()?;
         let saved = start.folder().filter(|_| !is_in_rounds && start.resumed_records() > 0).map(log::load_model);
         let saved = saved.transpose()?;
-        let model = saved.as_ref().or_else(|| libraries.get(extended.unwrap_or(0)).map(Library::model));
+        let model = saved.as_ref().or_else(|| libraries.get(extended.unwrap_or(0)).map(|library| library.model()));
         let cutter =
             Cutter::with_model(model, &start.sources, &options.layout(), fields, progress)?.with_screen(against);
         // Records that are ranked are cut for another field than the id.
@@ -428,7 +429,7 @@ impl VerifiedDedup {
         };
         let library = match lock {
             Some(lock) => {
-                let (promise, base) = ((&cutter.spec, options.follow_chains), extended.map(|at| &libraries[at]));
+                let (promise, base) = ((&cutter.spec, options.follow_chains), extended.map(|at| libraries[at]));
                 Some(LibraryWriter::open(lock, promise, &cutter.model, base, self.written()?)?)
             }
             None => None,
@@ -441,7 +442,7 @@ impl VerifiedDedup {
             .near_from(wanted.plan_join()?.near)
             .with_decisions(&options.decisions);
         stars.most_bytes = self.plan.most_bytes();
-        libraries.iter().try_for_each(|library| stars.add_library(library, &cutter))?;
+        opened.into_iter().try_for_each(|library| stars.add_library(library, &cutter))?;
         let read = ReadOptions::new(fields.clone());
         if is_in_rounds {
             // Two passes: the first decides in rounds that fit into memory.
