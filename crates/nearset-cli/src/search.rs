@@ -175,20 +175,23 @@ impl Args {
         }
     }
 
-    /// Reads the texts that are searched.
-    fn texts(&self, measure: TextMeasure) -> Result<(Vec<Source>, EditSearch)> {
+    /// Reads the texts that are searched; the others are looked for.
+    fn texts(&self, measure: TextMeasure, others: &[Source]) -> Result<(Vec<Source>, EditSearch)> {
         let path = self.index.display().to_string();
         if path == "-" {
             return Err(
                 Usage("the texts that are searched come from a file, and only the others from a pipe".into()).into()
             );
         }
-        // The format that was named may be that of the other inputs.
-        let known = resolve(&[&path], None).or_else(|error| match self.input.format {
-            Some(format) => resolve(&[&path], Some(format)),
-            None => Err(error),
-        });
-        let Sources { list, .. } = known?;
+        let format = self.input.format;
+        // A pipe has no extension, so a format that is named for one is not that of the file, which may have one.
+        let is_of_pipe = others.iter().all(|source| !source.is_remote() && !source.is_rereadable());
+        let Sources { list, .. } = if is_of_pipe {
+            resolve(&[&path], None)
+                .or_else(|error| if format.is_some() { resolve(&[&path], format) } else { Err(error) })?
+        } else {
+            resolve(&[&path], format)?
+        };
         let (fields, reading) = (self.text_fields(), (self.work.threads(), self.work.on_error.into()));
         let total = list.iter().map(|source| source.bytes).sum();
         let sources: Arc<[Source]> = list.clone().into();
@@ -222,7 +225,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
     if let Some(metric) = args.metric {
         let measure = args.measure(metric)?;
         let sources = args.input.sources(args.quiet)?;
-        let (mut inputs, texts) = args.texts(measure)?;
+        let (mut inputs, texts) = args.texts(measure, &sources.list)?;
         inputs.extend(sources.list.iter().cloned());
         let output = OutputOptions::protecting(&inputs).with_force(args.force);
         return answer(&args, &Stored::Texts { texts: &texts, measure }, sources, args.text_fields(), &output);

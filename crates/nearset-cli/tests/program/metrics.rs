@@ -551,6 +551,14 @@ fn searches_by_edits_name_their_mistakes() {
         b"{\"name\":\"Werner\"}\n",
     );
     assert_eq!(String::from_utf8_lossy(piped.stdout()).lines().count(), 3);
+    // Of two files, it is that of both.
+    shop.write("known.txt", "{\"name\":\"Warner\"}\n{\"name\":\"Werner\"}\n");
+    shop.write("new.txt", "{\"name\":\"Werner\"}\n");
+    for new in ["new.txt", "known.txt"] {
+        let ran = shop.ok(&format!("search known.txt {new} --format jsonl --metric edit --within 1 --field name -q"));
+        let rows = if new == "new.txt" { 3 } else { 5 };
+        assert_eq!(String::from_utf8_lossy(ran.stdout()).lines().count(), rows, "{new}");
+    }
     shop.write("bad.jsonl", "{\"name\":\"Warner\"}\n{\"name\":7}\n");
     let ran = shop.ok("search bad.jsonl new.csv --metric edit --within 1 --field name --on-error skip");
     assert!(ran.stderr().contains("bad.jsonl:2"), "{}", ran.stderr());
