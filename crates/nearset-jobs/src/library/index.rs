@@ -171,6 +171,12 @@ impl Index {
         self.ends[PARTS - 1]
     }
 
+    /// As many records as may be found by their common part, or more: each of those takes a word and one per shingle.
+    pub fn most_common(&self) -> u64 {
+        let words = (self.layout.postings - self.layout.common) as u64 / 8;
+        (words / 2).min(self.records.into())
+    }
+
     /// That a block is what was written.
     #[inline]
     fn check_block(&self, block: usize) -> Result<(), LibraryError> {

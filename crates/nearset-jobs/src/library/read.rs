@@ -63,6 +63,15 @@ impl Library {
         }
     }
 
+    /// Opens a library, and says how many of its records may be found by their common part, and are held to be found so.
+    pub(crate) fn open_with_common(path: &Path) -> Result<(Self, u64), LibraryError> {
+        Self::open_with(path, |library| {
+            // Where the index is not in a file, all records are listed in memory.
+            let segments = library.manifest.segments.iter().filter(|_| library.manifest.version != WITHOUT_INDEX);
+            segments.map(|segment| Ok(library.index(segment)?.most_common())).sum()
+        })
+    }
+
     fn with_model(path: &Path, manifest: Manifest) -> Result<Self, LibraryError> {
         let model_path = path.join(&manifest.model.name);
         let bytes = std::fs::read(&model_path).map_err(LibraryError::io(&model_path))?;

@@ -258,20 +258,25 @@ fn needs(start: &Start, options: &VerifiedDedupOptions, plan: &JoinPlan) -> Resu
     Needs::new(&start.sources, &options.run.fields, plan, demand)
 }
 
-/// What the records of libraries take: hardly anything where they are looked up in their files.
+/// What the records of libraries take: hardly anything where they are looked up in their files, the common parts of templates aside.
 fn stored_bytes(options: &VerifiedDedupOptions, plan: &JoinPlan) -> Result<u64, RunError> {
-    let libraries = options.libraries.iter().map(|path| Library::open(path)).collect::<Result<Vec<_>, _>>()?;
-    let Some(first) = libraries.get(options.extended().unwrap_or(0)) else { return Ok(0) };
+    let libraries: Vec<(Library, u64)> =
+        options.libraries.iter().map(|path| Library::open_with_common(path)).collect::<Result<_, _>>()?;
+    let Some((first, _)) = libraries.get(options.extended().unwrap_or(0)) else { return Ok(0) };
     let spec = options.layout().plan_join()?;
-    let bytes = libraries.iter().map(|library| {
-        let each = if library.is_read_in_place(&spec, first.model()) { BYTES_STORED } else { plan.bytes_per_record };
-        library.records().saturating_mul(each)
+    let bytes = libraries.iter().map(|(library, common)| {
+        let is_in_place = library.is_read_in_place(&spec, first.model());
+        let (each, common) = if is_in_place { (BYTES_STORED, *common) } else { (plan.bytes_per_record, 0) };
+        library.records().saturating_mul(each).saturating_add(common.saturating_mul(BYTES_GROUPED))
     });
     Ok(bytes.fold(0, u64::saturating_add))
 }
 
 /// What a record of a library takes that is looked up in its file.
 const BYTES_STORED: u64 = size_of::<u32>() as u64;
+
+/// What such a record takes besides that is found by its common part, where each has another one.
+const BYTES_GROUPED: u64 = 128;
 
 /// What a record takes until it is ranked, its keys aside.
 const BYTES_PER_RANK: u64 = 88;

@@ -72,6 +72,8 @@ fn every_record_is_met_by_its_codes_and_no_other() {
         });
         collected.unwrap();
         assert_eq!(found, common);
+        let most_common = index.most_common();
+        assert!((found.len() as u64..=count as u64).contains(&most_common), "{most_common} of {}", found.len());
         // Codes that are there, their neighbours, and others.
         let mut rng = Rng::new(Seed::new(4));
         let mut asked: Vec<u64> =

@@ -153,6 +153,24 @@ impl Groups {
 
     /// Adds an entry with this common part.
     pub(super) fn insert(&mut self, common: &[u64], size: u32, entry: u32) {
+        let list = self.list_of(common);
+        let at = list.partition_point(|&other| other < (size, entry));
+        list.insert(at, (size, entry));
+    }
+
+    /// Adds one of many entries, which are found once [`sort`](Self::sort) was called.
+    pub(super) fn append(&mut self, common: &[u64], size: u32, entry: u32) {
+        self.list_of(common).push((size, entry));
+    }
+
+    /// Brings the lists in order that were appended to.
+    pub(super) fn sort(&mut self) {
+        // What was there before is one ascending run, which this sort merges.
+        self.lists.iter_mut().filter(|list| !list.is_sorted()).for_each(|list| list.sort());
+    }
+
+    /// The list of a common part, new or not.
+    fn list_of(&mut self, common: &[u64]) -> &mut Vec<(u32, u32)> {
         let group = *self.by_part.entry(hash_of(common)).or_insert(self.lists.len() as u32) as usize;
         if group == self.lists.len() {
             self.lists.push(Vec::new());
@@ -165,9 +183,7 @@ impl Groups {
                 self.other_words.extend_from_slice(&sketch[FIRST_WORDS..]);
             }
         }
-        let list = &mut self.lists[group];
-        let at = list.partition_point(|&other| other < (size, entry));
-        list.insert(at, (size, entry));
+        &mut self.lists[group]
     }
 
     fn sketch(&self, common: &[u64], room: &mut GroupsRoom) -> [u64; WORDS] {
@@ -182,8 +198,11 @@ impl Groups {
     }
 
     pub(super) fn bytes(&self) -> u64 {
-        let lists: usize = self.lists.iter().map(|list| size_of_val(list) + 8 * list.capacity() + 32).sum();
-        (lists + 8 * (self.first_words.capacity() + self.other_words.capacity())) as u64
+        let entries: usize = self.lists.iter().map(|list| size_of::<(u32, u32)>() * list.capacity()).sum();
+        let groups = size_of::<Vec<(u32, u32)>>() * self.lists.capacity() + 4 * self.parts.capacity();
+        // Of the places of a table 7 in 8 are taken at most, and each has a byte of its own.
+        let table = (size_of::<(u64, u32)>() + 1) * self.by_part.capacity() / 7 * 8;
+        (entries + groups + table + 8 * (self.first_words.capacity() + self.other_words.capacity())) as u64
     }
 }
 

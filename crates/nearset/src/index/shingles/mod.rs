@@ -306,13 +306,15 @@ impl ShingleIndex {
     ) -> Result<(), E> {
         debug_assert!(self.sizes.is_empty(), "entries of earlier runs come first");
         self.older.entries += entries;
-        each_common(&mut |entry, keys| self.insert_common(keys, entry))
+        let outcome = each_common(&mut |entry, keys| self.group(keys, entry, Groups::append));
+        self.groups.sort();
+        outcome
     }
 
     /// Makes an entry found by its common part.
-    fn insert_common(&mut self, keys: &ShingleKeys, entry: u32) {
+    fn group(&mut self, keys: &ShingleKeys, entry: u32, add: impl FnOnce(&mut Groups, &[u64], u32, u32)) {
         if !keys.common.is_empty() {
-            self.groups.insert(&keys.common, keys.size, entry);
+            add(&mut self.groups, &keys.common, keys.size, entry);
             self.last_grouped = Some(entry);
         }
     }
@@ -349,7 +351,7 @@ impl ShingleIndex {
         let entry = self.entries();
         self.sizes.push(keys.size);
         keys.rare.iter().for_each(|&key| self.posts.post(key, entry));
-        self.insert_common(keys, entry);
+        self.group(keys, entry, Groups::insert);
         entry
     }
 

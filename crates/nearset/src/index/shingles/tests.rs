@@ -167,3 +167,40 @@ fn a_candidate_decides_as_comparing_all_does() {
     let expected = by_comparing_all(&corpus.sets, near);
     assert_eq!(expected.iter().flatten().count(), run(&corpus, 0.8).removed);
 }
+
+/// Those of a library come segment by segment, of any size, and a group is in the order of sizes.
+#[test]
+fn entries_that_are_counted_on_are_found_by_their_common_part_as_inserted_ones_are() {
+    let near = Similarity::jaccard(0.8).unwrap();
+    let spec = JoinSpec::new(near, 0.001, Shingling::default(), Seed::new(5));
+    let model: CommonShingles = (0..80).collect();
+    let mut rng = Rng::new(Seed::new(6));
+    // One template, and texts that have nothing to do with each other.
+    let records = (0..600u64).map(|record| {
+        let (mut keys, own) = (ShingleKeys::default(), 1 + rng.below(19));
+        let set: Vec<u64> = (0..80).chain((0..own).map(|i| 1000 + record * 100 + i)).collect();
+        keys.choose(&set, &model, &spec);
+        keys
+    });
+    let records: Vec<ShingleKeys> = records.collect();
+    let (mut inserted, mut counted_on) = (ShingleIndex::new(&spec), ShingleIndex::new(&spec));
+    for (segment, first) in records.chunks(200).zip((0..).step_by(200)) {
+        let each = |insert: &mut dyn FnMut(u32, &ShingleKeys)| {
+            (first..).zip(segment).for_each(|(entry, keys)| insert(entry, keys));
+            Ok::<_, ()>(())
+        };
+        counted_on.count_on(200, each).unwrap();
+        for keys in segment {
+            inserted.insert(keys);
+        }
+    }
+    inserted.settle();
+    let bytes = counted_on.groups.bytes();
+    assert!(bytes >= 600 * 8 && bytes < 64_000, "{bytes}");
+    for keys in &records {
+        let [mut all, mut found] = [Candidates::default(), Candidates::default()];
+        inserted.meet_grouped(keys, (0, 0), &mut all);
+        counted_on.meet_grouped(keys, (0, 0), &mut found);
+        assert!(all.met.len() > 100 && all.met == found.met, "{:?} {:?}", all.met, found.met);
+    }
+}
