@@ -79,6 +79,7 @@ fn in_flags(command: &str, cure: Cure) -> String {
         Cure::NameFieldOrSkip => "name another with --field, or use --on-error skip to leave out such records".into(),
         Cure::NameInnerFieldOrSkip => {
             "name a field inside it with --field, such as meta.text, or use --on-error skip to leave out such records".into()
+        Cure::NameOneField => "name one with --text-field".into(),
         }
         Cure::NameEvidence => "name the fields that hold questions and answers with --fields, such as --fields prompt,solution".into(),
         Cure::Skip => "use --on-error skip to leave out such records".into(),

@@ -14,7 +14,7 @@ use nearset_records::output::is_same_output;
 use nearset_records::{ItemField, OutputFile, OutputOptions, Source};
 
 use crate::join;
-use crate::options::{Input, Running, Usage, expect_one_field, is_stdout, print_json, sources_of};
+use crate::options::{Input, Running, Usage, is_stdout, print_json, sources_of};
 use crate::show;
 
 const EXAMPLES: &str = "\
@@ -204,9 +204,6 @@ pub fn run(args: Args) -> Result<ExitCode> {
         return Err(
             Usage("where are records to go? Name an output with -o, or look only with --dry-run".to_owned()).into()
         );
-    }
-    if args.mask {
-        expect_one_field(&args.input.fields(&args.text_field, ItemField::Text), "--mask")?;
     }
     let sources = if args.input.inputs.is_empty() { None } else { Some(args.input.sources(args.running.quiet)?) };
     let (benchmark, protected) = args.benchmark()?;

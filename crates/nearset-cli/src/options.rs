@@ -227,15 +227,6 @@ impl Opening {
 #[error("{0}")]
 pub struct Usage(pub String);
 
-/// Refuses to cut texts that are joined from several fields: there is no one place for what is left of them.
-pub fn expect_one_field(fields: &Fields, option: &str) -> Result<()> {
-    if !fields.is_joined() {
-        return Ok(());
-    }
-    let joined = &fields.item;
-    Err(Usage(format!("{option} cuts texts, which can't be put back into several fields ({joined}): name one by --text-field, or mark what it finds by --annotate instead")).into())
-}
-
 /// Where a picture goes.
 #[derive(Args)]
 pub struct Plot {

@@ -27,6 +27,8 @@ pub enum Cure {
     SplitOrNameFormat,
     /// Name another field or column.
     NameField,
+    /// Name one field instead of several.
+    NameOneField,
     /// Name another field of the id.
     NameIdField,
     /// Name another field, or leave out the records that lack it.
@@ -95,6 +97,7 @@ impl fmt::Display for Cure {
                 "give each format its own output, or state one format by which all inputs are read"
             }
             Cure::NameField => "name another field",
+            Cure::NameOneField => "name one field",
             Cure::NameIdField => "name another field of the id",
             Cure::NameFieldOrSkip => "name another field, or leave out such records",
             Cure::NameInnerFieldOrSkip => "name a field inside it, such as meta.text, or leave out such records",

@@ -87,6 +87,10 @@ pub enum InputError {
     Swallowed { name: Arc<str>, line: u64 },
     #[error("{name}: no column is called {column:?}: there are {}{}", list(found), other_separator(found))]
     MissingColumn { name: Arc<str>, column: String, found: Vec<String> },
+    #[error(
+        "{name}: no column is called {fields:?}, and what is left of texts that are cut can't be put back into several"
+    )]
+    CutJoined { name: Arc<str>, fields: String },
     #[error("{name}: no record has the field {field:?} that is to be its id: there are {}", list(found))]
     MissingIdField { name: Arc<str>, field: String, found: Vec<String> },
     #[error("{name}: holds vectors, and {wanted} are needed here")]
@@ -246,6 +250,8 @@ pub enum RecordFault {
     SpreadOverLines,
     #[error("no field {field:?}: there are {}", list(found))]
     MissingField { field: String, found: Vec<String> },
+    #[error("no field {fields:?}, and what is left of texts that are cut can't be put back into several")]
+    CutJoined { fields: String },
     #[error("field {field:?} is {found}, not {wanted}")]
     WrongType { field: String, found: &'static str, wanted: &'static str },
     #[error("invalid UTF-8 at byte {offset} of the record: convert the file to UTF-8")]
@@ -349,6 +355,7 @@ impl InputError {
             | InputError::Swallowed { .. } => Some(Cure::SkipRest),
             InputError::MissingColumn { found, .. } if !other_separator(found).is_empty() => None,
             InputError::MissingColumn { .. } => Some(Cure::NameField),
+            InputError::CutJoined { .. } => Some(Cure::NameOneField),
             InputError::MissingIdField { .. } => Some(Cure::NameIdField),
             InputError::HoldsVectors { .. } => Some(Cure::CompareAsVectors),
             InputError::ResumeBeyondEnd { .. } => Some(Cure::StartAgain),
@@ -379,6 +386,7 @@ impl RecordError {
     pub fn cure(&self) -> Option<Cure> {
         match self.fault {
             RecordFault::MissingField { .. } => Some(Cure::NameFieldOrSkip),
+            RecordFault::CutJoined { .. } => Some(Cure::NameOneField),
             // Every line of such a file would be left out.
             RecordFault::SpreadOverLines => None,
             RecordFault::UnclosedQuote { lines: 2.. } => Some(Cure::SkipRest),

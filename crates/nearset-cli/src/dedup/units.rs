@@ -7,7 +7,7 @@ use nearset_jobs::units::{DedupUnits, Empty, Unit, UnitOptions, UnitPlan, UnitSu
 
 use super::Args;
 use crate::join;
-use crate::options::{Usage, expect_one_field};
+use crate::options::Usage;
 use crate::show;
 
 /// What is cut out of texts.
@@ -41,9 +41,6 @@ pub(super) fn run(args: &Args, unit: Unit) -> Result<ExitCode> {
     let mut options = UnitOptions::new(unit);
     let sources = args.input.sources(args.running.quiet)?;
     let (wanted, fields) = args.wanted(&sources)?;
-    if !args.annotate {
-        expect_one_field(&fields, "--unit")?;
-    }
     options.run = args.run_options(fields);
     options.shingling = args.near.shingling();
     (options.min_words, options.max_share, options.empty) = (min_words, max_share, empty);

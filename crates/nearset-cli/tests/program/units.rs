@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use crate::support::{Numbers, Workshop, parquet, parquet_rows};
+use crate::support::{Numbers, Ran, Workshop, parquet, parquet_rows};
 
 /// What the program should leave of texts, written plainly; `None` for a record that goes.
 struct Rule {
@@ -211,7 +211,15 @@ fn texts_of_several_fields_are_marked_and_not_cut() {
     let shop = Workshop::new();
     shop.write("in.csv", "id,a,b\n1,,the same words\n2,,the same words\n");
     let ran = shop.run("dedup in.csv --unit line --text-field a,b -o out.csv");
-    assert!(ran.code() == 2 && ran.stderr().contains("several fields (a,b)"), "{}", ran.stderr());
+    let is_refused = |ran: &Ran, where_from: &str| {
+        let told = ran.stderr();
+        let words = [where_from, "\"a,b\"", "put back into several", "name one with --text-field"];
+        assert!(
+            ran.code() == 1 && words.iter().all(|word| told.contains(word)) && !told.contains("--annotate"),
+            "{told}"
+        );
+    };
+    is_refused(&ran, "in.csv: no column");
     assert!(!shop.exists("out.csv"));
     shop.ok("dedup in.csv --unit line --text-field a,b -o out.csv --annotate");
     shop.write(
@@ -219,5 +227,24 @@ fn texts_of_several_fields_are_marked_and_not_cut() {
         "id,question\n1,\"what is the capital of the old kingdom in the north of the land of ninety lakes\"\n",
     );
     let ran = shop.run("decontaminate in.csv --benchmark items.csv --text-field a,b -o clean.csv --mask");
-    assert!(ran.code() == 2 && ran.stderr().contains("several fields (a,b)"), "{}", ran.stderr());
+    is_refused(&ran, "in.csv: no column");
+    shop.write("in.jsonl", "{\"a\":\"the same words\",\"b\":\"\"}\n");
+    is_refused(&shop.run("dedup in.jsonl --unit line --text-field a,b -o out.jsonl"), "in.jsonl:1: no field");
+}
+
+#[test]
+fn a_field_whose_own_name_has_a_comma_is_cut() {
+    let shop = Workshop::new();
+    shop.write("in.csv", "id,\"a,b\"\n1,the same words\n2,\"the same words\nand others\"\n");
+    shop.ok("dedup in.csv --unit line --text-field a,b -o out.csv");
+    assert_eq!(shop.text("out.csv"), "id,\"a,b\"\n1,the same words\n2,and others\n");
+    shop.write("in.jsonl", "{\"a,b\":\"the same words\"}\n{\"a,b\":\"the same words\\nand others\"}\n");
+    shop.ok("dedup in.jsonl --unit line --text-field a,b -o out.jsonl");
+    assert_eq!(shop.text("out.jsonl"), "{\"a,b\":\"the same words\"}\n{\"a,b\":\"and others\"}\n");
+    let item = "what is the capital of the old kingdom in the north of the land of ninety lakes";
+    shop.write("items.csv", format!("id,question\n1,{item}\n"));
+    shop.write("pages.csv", format!("id,\"a,b\"\n1,before it {item} and after it\n"));
+    shop.ok("decontaminate pages.csv --benchmark items.csv --text-field a,b -o clean.csv --mask");
+    let clean = shop.text("clean.csv");
+    assert!(clean.contains("before it") && !clean.contains("ninety"), "{clean}");
 }

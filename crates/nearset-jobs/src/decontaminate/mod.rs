@@ -96,6 +96,7 @@ impl<'f> Decontaminate<'f> {
         mut options: DecontaminateOptions,
     ) -> Result<Self, RunError> {
         options.run.save = None;
+        options.run.fields.is_cut = options.mask;
         // Taken apart, so that a new option can't be forgotten here.
         let DecontaminateOptions { run, mask, protected } = &options;
         let Thresholds { share, mass } = finder.thresholds();

@@ -227,7 +227,8 @@ impl DedupUnits {
     pub fn prepare(sources: impl Into<Arc<[Source]>>, mut options: UnitOptions) -> Result<Self, RunError> {
         options.run.save = None;
         options.run.report = None;
-        let cut = (!options.run.annotate).then(|| options.run.fields.item.clone());
+        options.run.fields.is_cut = !options.run.annotate;
+        let cut = options.run.fields.is_cut.then(|| options.run.fields.item.clone());
         let manner = Manner::Units { unit: options.unit.name(), cut };
         let shingler = Shingler::new(options.shingling, Seed::default())?;
         let start = Start::new(sources.into(), options.run.clone(), manner, options.fingerprint(), &[])?;

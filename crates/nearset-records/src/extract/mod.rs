@@ -81,12 +81,14 @@ pub struct Fields {
     pub id: Option<String>,
     /// What the item is.
     pub kind: ItemField,
+    /// Whether the text is cut and put back, so that it is one field.
+    pub is_cut: bool,
 }
 
 impl Fields {
     /// Names the item's field and its kind; the id is called `id`.
     pub fn new(item: impl Into<String>, kind: ItemField) -> Self {
-        Self { item: item.into(), id: Some("id".to_owned()), kind }
+        Self { item: item.into(), id: Some("id".to_owned()), kind, is_cut: false }
     }
 
     /// Returns the names of the fields that are joined, where no single field has the item's name; none if that names one field.
@@ -95,9 +97,15 @@ impl Fields {
         self.item.split(',').filter(move |_| is_joined)
     }
 
-    /// Returns whether several fields are joined, if none has the item's name.
-    pub fn is_joined(&self) -> bool {
-        self.joined().next().is_some()
+    /// Returns whether there is no place for what is left of a text, where no field has the item's name: it is joined from several.
+    pub(crate) fn cuts_joined(&self) -> bool {
+        self.is_cut && self.joined().next().is_some()
+    }
+
+    /// Returns the same, where the text is cut and put back.
+    pub fn with_cut(mut self, is_cut: bool) -> Self {
+        self.is_cut = is_cut;
+        self
     }
 
     /// Returns the same with another id field.

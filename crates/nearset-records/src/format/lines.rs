@@ -63,6 +63,9 @@ impl Jsonl {
     /// Joins the texts and numbers of several fields, one of which at least must be there.
     fn joined(&self, decoder: &mut Decoder<'_, '_>, i: usize, record: &str) -> Extraction {
         let fields = decoder.fields();
+        if fields.cuts_joined() {
+            return Err(RecordFault::CutJoined { fields: fields.item.clone() });
+        }
         let (start, mut is_there) = (decoder.join_start(), false);
         for name in fields.joined() {
             let [found, _] = json::find(record.as_bytes(), [Some(name.trim()), None], decoder.escapes())?;

@@ -56,6 +56,9 @@ impl Layout for Table {
         if preamble.columns.contains(item) {
             return Ok(preamble);
         }
+        if options.fields.cuts_joined() {
+            return Err(InputError::CutJoined { name: name(), fields: item.clone() });
+        }
         let mut joined = options.fields.joined().peekable();
         let missing = match joined.peek() {
             None => Some(item.as_str()),

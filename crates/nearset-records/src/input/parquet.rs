@@ -170,6 +170,7 @@ impl ParquetRows {
         let items = match column_index(&schema, &item_name) {
             Some(item) => vec![item],
             None if joined.is_empty() => return Err(missing(&item_name)),
+            None if options.fields.cuts_joined() => return Err(InputError::CutJoined { name, fields: item_name }),
             None => joined
                 .into_iter()
                 .map(|column| column_index(&schema, column).ok_or_else(|| missing(column)))
