@@ -1,5 +1,6 @@
 //! Libraries that are made or extended.
 
+use std::collections::HashSet;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{self, BufWriter, Write};
@@ -22,7 +23,7 @@ use super::{
 /// Segments of one tier that become one of the next.
 const FAN_IN: usize = 8;
 
-/// Bytes of sets that are copied into one file when segments are merged; files that have more together stay as they are.
+/// Bytes of neighbouring files of sets that are copied into one when segments are merged; larger ones stay as they are.
 const MOST_COPIED: u64 = 64 << 20;
 
 /// What a run is to make of a library, for one that is resumed.
@@ -296,7 +297,8 @@ fn write_file(
     Ok(noted)
 }
 
-/// Merges segments, the newest first, until no tier has [`FAN_IN`] of them. Their sets are copied if they are no more bytes than this.
+/// Merges segments, the newest first, until no tier has [`FAN_IN`] of them. Neighbouring files of sets become one if they have at most so many
+/// bytes together.
 fn merge_tiers(folder: &Path, run: &str, manifest: &mut Manifest, most_copied: u64) -> Result<(), LibraryError> {
     while let Some(tier) = manifest.segments.last().map(|segment| segment.tier) {
         let same = manifest.segments.iter().rev().take_while(|segment| segment.tier == tier).count();
@@ -310,26 +312,46 @@ fn merge_tiers(folder: &Path, run: &str, manifest: &mut Manifest, most_copied: u
             index::merge(&indexes, path, out)
         })?;
         let records = merged.iter().map(|segment| segment.records).sum();
-        let is_small = merged.iter().map(Segment::sets_bytes).sum::<u64>() <= most_copied;
-        let mut sets: Vec<Noted> = merged.into_iter().flat_map(|segment| segment.sets).collect();
-        // A damaged file is listed as it is: its copy would have a checksum that fits.
-        if is_small && sets.iter().all(|file| file.check(folder).is_ok()) {
+        manifest.next += 1;
+        let mut sets = Vec::new();
+        for some in small_together(merged.into_iter().flat_map(|segment| segment.sets), most_copied) {
+            // A damaged file is listed as it is: its copy would have a checksum that fits.
+            if some.len() == 1 || some.iter().any(|file| file.check(folder).is_err()) {
+                sets.extend(some);
+                continue;
+            }
             let name = format!("{}-{run}.sets", manifest.next);
+            manifest.next += 1;
             let path = folder.join(&name);
             let append = || -> io::Result<Noted> {
                 let mut out = File::create(&path)?;
-                for file in &sets {
+                for file in &some {
                     io::copy(&mut File::open(folder.join(&file.name))?, &mut out)?;
                 }
                 out.sync_all()?;
                 Noted::of_file(folder, name)
             };
-            sets = vec![append().map_err(LibraryError::io(&path))?];
+            sets.push(append().map_err(LibraryError::io(&path))?);
         }
         manifest.segments.push(Segment { tier: tier + 1, records, index, sets });
-        manifest.next += 1;
     }
     Ok(())
+}
+
+/// Files in their order, as runs of neighbours that have at most so many bytes together.
+fn small_together(files: impl Iterator<Item = Noted>, most_bytes: u64) -> Vec<Vec<Noted>> {
+    let (mut runs, mut bytes): (Vec<Vec<Noted>>, u64) = (Vec::new(), 0);
+    for file in files {
+        bytes = bytes.saturating_add(file.bytes);
+        match runs.last_mut().filter(|_| bytes <= most_bytes) {
+            Some(run) => run.push(file),
+            None => {
+                bytes = file.bytes;
+                runs.push(vec![file]);
+            }
+        }
+    }
+    runs
 }
 
 /// Makes the library that a stopped run has completed the one that is there. Where that was done, it does nothing.
@@ -365,10 +387,11 @@ fn commit_locked(path: &Path, pending: &Pending) -> Result<(), LibraryError> {
 
 /// Removes files that are no longer named. What can't be removed only takes room.
 fn remove_unnamed(path: &Path, manifest: &Manifest) {
+    let named: HashSet<&str> = manifest.files().map(|file| &*file.name).collect();
     for entry in fs::read_dir(path).into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
         let is_next = name.strip_prefix("manifest-").and_then(|name| name.strip_suffix(".next")).is_some_and(is_run);
-        if is_next || is_own_file(&name) && manifest.files().all(|file| file.name != name) {
+        if is_next || is_own_file(&name) && !named.contains(&*name) {
             let _ = fs::remove_file(entry.path());
         }
     }
@@ -441,6 +464,30 @@ pub(super) mod tests {
             let place = read.place(record).unwrap();
             assert_eq!((&read.set(place).unwrap(), &read.id(place).unwrap()), (set, id), "{record}");
         }
+    }
+
+    /// A large file among small ones is listed, and those before and behind it become one each.
+    #[test]
+    fn small_files_beside_a_large_one_are_copied_together() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("some.library");
+        let mut expected = Vec::new();
+        for run in 0..FAN_IN as u64 - 1 {
+            expected.extend(extend(&path, run, if run == 3 { 100 } else { 2 }));
+        }
+        let mut manifest = Manifest::load(&path).unwrap();
+        let large = manifest.segments[3].sets[0].clone();
+        // The first segment is the last one too.
+        manifest.segments.push(manifest.segments[0].clone());
+        expected.extend_from_within(..2);
+        merge_tiers(&path, &new_run(), &mut manifest, large.bytes - 1).unwrap();
+        let [merged] = &manifest.segments[..] else { panic!("{:?}", manifest.segments) };
+        assert!(merged.sets.len() == 3 && merged.sets[1] == large, "{:?}", merged.sets);
+        write_whole(&path.join(MANIFEST), &manifest.to_bytes()).unwrap();
+        Library::open(&path).unwrap().check().unwrap();
+        let mut read = Segments::default();
+        read.add(OpenLibrary::open_all(&[path]).unwrap().remove(0)).unwrap();
+        expect_records(&read, &expected);
     }
 
     /// Whether small files of sets are copied into one, or large ones listed, a library holds the same.
