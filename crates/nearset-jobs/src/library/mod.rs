@@ -257,7 +257,9 @@ impl Manifest {
         let bytes = manifest.files().try_fold(0u64, |sum, file| sum.checked_add(file.bytes));
         // What says where a set begins, or how long it is, takes more bytes than this.
         let has_too_many = |segment: &Segment| segment.records > segment.index.bytes / 12;
-        if records.zip(bytes).is_none() || manifest.next == u64::MAX || manifest.segments.iter().any(has_too_many) {
+        // Runs count on from both, and no number of runs leads there.
+        let is_far = manifest.next > u64::MAX / 2 || manifest.segments.iter().any(|one| one.tier > u32::MAX / 2);
+        if records.zip(bytes).is_none() || is_far || manifest.segments.iter().any(has_too_many) {
             return Err(damaged("states numbers that are too large"));
         }
         Ok(manifest)

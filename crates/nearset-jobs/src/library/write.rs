@@ -490,6 +490,25 @@ pub(super) mod tests {
         expect_records(&read, &expected);
     }
 
+    #[test]
+    fn manifests_whose_numbers_leave_no_room_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("some.library");
+        extend(&path, 0, 1);
+        let whole = Manifest::load(&path).unwrap();
+        for change in [
+            (|manifest| manifest.next = u64::MAX - 1) as fn(&mut Manifest),
+            |manifest| manifest.next = u64::MAX,
+            |manifest| manifest.segments[0].tier = u32::MAX,
+        ] {
+            let mut manifest = whole.clone();
+            change(&mut manifest);
+            write_whole(&path.join(MANIFEST), &manifest.to_bytes()).unwrap();
+            let told = Manifest::load(&path).unwrap_err().to_string();
+            assert!(told.ends_with("manifest.json states numbers that are too large"), "{told}");
+        }
+    }
+
     /// Whether small files of sets are copied into one, or large ones listed, a library holds the same.
     #[test]
     fn merged_segments_hold_what_their_parts_hold() {
