@@ -33,6 +33,9 @@ impl Chars<'_> {
     }
 }
 
+/// Words of places that a pattern may take, whatever its length and its alphabet: 8 MB.
+const MOST_PLACES: usize = 1 << 20;
+
 /// A text that many others are compared with.
 #[derive(Debug)]
 pub(super) struct Pattern {
@@ -44,7 +47,13 @@ pub(super) struct Pattern {
     words: usize,
     /// For each different character, where it stands in the text, so many words each. The first ones are those of characters that are not in it.
     places: Vec<u64>,
-    /// Where in `places` a character's words start.
+    /// Words of `places`, at most. Beyond that, which many different characters of a long text would take, `runs` has those that are not 0.
+    most_places: usize,
+    is_sparse: bool,
+    /// Character by character, the words that it stands in and where; behind the last character's, where each one's start.
+    runs: Vec<(u32, u64)>,
+    starts: Vec<u32>,
+    /// Where in `places`, or in `starts`, a character's words start.
     narrow: [u32; 256],
     wide: HashMap<u32, u32>,
     /// For each word, which cells of the current column are one more than those above them, and which are one less.
@@ -54,15 +63,28 @@ pub(super) struct Pattern {
 
 impl Default for Pattern {
     fn default() -> Self {
-        let (bytes, numbers, places, more, less) = (Vec::new(), Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        Self { length: 0, bytes, numbers, words: 0, places, narrow: [0; 256], wide: HashMap::new(), more, less }
+        Self {
+            length: 0,
+            bytes: Vec::new(),
+            numbers: Vec::new(),
+            words: 0,
+            places: Vec::new(),
+            most_places: MOST_PLACES,
+            is_sparse: false,
+            runs: Vec::new(),
+            starts: Vec::new(),
+            narrow: [0; 256],
+            wide: HashMap::new(),
+            more: Vec::new(),
+            less: Vec::new(),
+        }
     }
 }
 
 impl Pattern {
     /// Takes the place of what was there before.
     pub fn set(&mut self, text: Chars<'_>) {
-        let Self { length, bytes, numbers, words, places, narrow, wide, .. } = self;
+        let Self { length, bytes, numbers, words, places, most_places, is_sparse, narrow, wide, .. } = self;
         bytes.clear();
         numbers.clear();
         match text {
@@ -74,20 +96,60 @@ impl Pattern {
         narrow.fill(0);
         wide.clear();
         places.clear();
-        places.resize(*words, 0);
+        *is_sparse = *words > *most_places;
+        places.resize(if *is_sparse { 0 } else { *words }, 0);
         let mut at = 0;
         text.for_each(|char| {
+            if *is_sparse {
+                return;
+            }
             let start = match narrow.get_mut(char as usize) {
                 Some(start) => start,
                 None => wide.entry(char).or_insert(0),
             };
             if *start == 0 {
+                if places.len() + *words > *most_places {
+                    *is_sparse = true;
+                    return;
+                }
                 *start = places.len() as u32;
                 places.resize(places.len() + *words, 0);
             }
             places[*start as usize + at / 64] |= 1 << (at % 64);
             at += 1;
         });
+        if self.is_sparse {
+            self.set_sparse(text);
+        }
+    }
+
+    /// Lists the words in which each character stands.
+    #[cold]
+    fn set_sparse(&mut self, text: Chars<'_>) {
+        let Self { runs, starts, places, narrow, wide, .. } = self;
+        places.clear();
+        places.shrink_to(0);
+        narrow.fill(0);
+        wide.clear();
+        runs.clear();
+        starts.clear();
+        // Characters that are not there have no words.
+        starts.push(0);
+        let mut standing: Vec<(u32, u32)> = Vec::with_capacity(text.len());
+        text.for_each(|char| standing.push((char, standing.len() as u32)));
+        standing.sort_unstable();
+        for same in standing.chunk_by(|(a, _), (b, _)| a == b) {
+            let start = match narrow.get_mut(same[0].0 as usize) {
+                Some(start) => start,
+                None => wide.entry(same[0].0).or_insert(0),
+            };
+            *start = starts.len() as u32;
+            starts.push(runs.len() as u32);
+            for word in same.chunk_by(|(_, a), (_, b)| a / 64 == b / 64) {
+                runs.push((word[0].1 / 64, word.iter().fold(0, |bits, (_, at)| bits | 1 << (at % 64))));
+            }
+        }
+        starts.push(runs.len() as u32);
     }
 
     /// Returns the number of edits between the pattern and a text, if there are at most so many.
@@ -125,8 +187,9 @@ impl Pattern {
         let length = self.length - 64 * words - characters;
         match length {
             0 => (chars.len() <= most).then_some(chars.len()),
+            _ if self.is_sparse => self.within_words::<_, true>(chars, (words, length), most, start),
             1..=64 => self.within_a_word(chars, (words, length), most, start),
-            _ => self.within_words(chars, (words, length), most, start),
+            _ => self.within_words::<_, false>(chars, (words, length), most, start),
         }
     }
 
@@ -164,7 +227,7 @@ impl Pattern {
     }
 
     #[inline(always)]
-    fn within_words<C>(
+    fn within_words<C, const SPARSE: bool>(
         &mut self,
         chars: &[C],
         (skipped, length): (usize, usize),
@@ -181,13 +244,25 @@ impl Pattern {
         self.less.resize(words, 0);
         let mut edits = offset.unsigned_abs();
         for (column, char) in (1..).zip(chars) {
-            let start = start(self, char) as usize + skipped;
+            let start = start(self, char) as usize;
             let first = ((column + lowest).max(1) - 1) as usize / 64;
             let last = ((column + highest).min(length as isize) - 1) as usize / 64;
             let row = column + offset;
             let mut carry = Carry { more: 1, less: 0 };
+            let mut run = &[][..];
+            if SPARSE {
+                run = &self.runs[self.starts[start] as usize..self.starts[start + 1] as usize];
+                run = &run[run.partition_point(|&(word, _)| (word as usize) < skipped + first)..];
+            }
             for word in first..=last {
-                let equal = self.places[start + word];
+                let equal = match (SPARSE, run) {
+                    (false, _) => self.places[start + skipped + word],
+                    (true, [(at, equal), others @ ..]) if *at as usize == skipped + word => {
+                        run = others;
+                        *equal
+                    }
+                    _ => 0,
+                };
                 let cells = (&mut self.more[word], &mut self.less[word]);
                 let (kept, next) = step(equal, cells, carry);
                 carry = next;
@@ -277,15 +352,37 @@ pub(super) mod tests {
     ];
 
     fn within(a: &[u32], b: &[u32], most: usize) -> [Option<usize>; 2] {
-        let mut pattern = Pattern::default();
-        pattern.set(Chars::Wide(a));
-        let wide = pattern.within(Chars::Wide(b), most);
         let narrow = |text: &[u32]| text.iter().map(|&char| u8::try_from(char).ok()).collect::<Option<Vec<u8>>>();
-        if let Some(b) = narrow(b) {
-            assert_eq!(pattern.within(Chars::Narrow(&b), most), wide);
-        }
-        pattern.set(Chars::Wide(b));
-        [wide, pattern.within(Chars::Wide(a), most)]
+        let found = [MOST_PLACES, 0, 12].map(|most_places| {
+            let mut pattern = Pattern { most_places, ..Pattern::default() };
+            pattern.set(Chars::Wide(a));
+            let wide = pattern.within(Chars::Wide(b), most);
+            if let Some(b) = narrow(b) {
+                assert_eq!(pattern.within(Chars::Narrow(&b), most), wide);
+            }
+            if let (Some(a), Some(b)) = (narrow(a), narrow(b)) {
+                pattern.set(Chars::Narrow(&a));
+                assert_eq!(pattern.within(Chars::Narrow(&b), most), wide);
+            }
+            pattern.set(Chars::Wide(b));
+            [wide, pattern.within(Chars::Wide(a), most)]
+        });
+        assert!(found.iter().all(|one| *one == found[0]), "{found:?}");
+        found[0]
+    }
+
+    #[test]
+    fn a_pattern_takes_memory_in_proportion_to_its_length() {
+        let text: Vec<u32> = (0..200_000).map(|at| 1000 + at).collect();
+        let mut pattern = Pattern::default();
+        pattern.set(Chars::Wide(&text));
+        let bytes = 8 * pattern.places.capacity() + 16 * pattern.runs.capacity() + 4 * pattern.starts.capacity();
+        assert!(bytes < 64 * text.len(), "{bytes}");
+        assert_eq!(pattern.within(Chars::Wide(&text[1..]), 5), Some(1));
+        // A short one after it is as it would be alone.
+        pattern.set(Chars::Wide(&text[..300]));
+        assert!(!pattern.is_sparse);
+        assert_eq!(pattern.within(Chars::Wide(&text[2..301]), 5), Some(3));
     }
 
     #[test]
