@@ -27,6 +27,10 @@ pub fn words(command: &str, error: &anyhow::Error) -> String {
             let (what, was, is) = (option(command, what), was.clone(), is.clone());
             RunError::Changed { what, was, is }.to_string()
         }
+        Some(error @ RunError::NotNear { .. }) => {
+            let option = if command == "search" { "--within" } else { "--near" };
+            error.to_string().replacen("near", option, 1)
+        }
         _ => chain(error.as_ref()),
     }
 }
@@ -75,11 +79,11 @@ fn in_flags(command: &str, cure: Cure) -> String {
             "give each format its own output, or say with --format how all inputs are to be read".into()
         }
         Cure::NameField => "--field names another".into(),
+        Cure::NameOneField => "name one with --text-field".into(),
         Cure::NameIdField => "--id-field names another".into(),
         Cure::NameFieldOrSkip => "name another with --field, or use --on-error skip to leave out such records".into(),
         Cure::NameInnerFieldOrSkip => {
             "name a field inside it with --field, such as meta.text, or use --on-error skip to leave out such records".into()
-        Cure::NameOneField => "name one with --text-field".into(),
         }
         Cure::NameEvidence => "name the fields that hold questions and answers with --fields, such as --fields prompt,solution".into(),
         Cure::Skip => "use --on-error skip to leave out such records".into(),

@@ -14,6 +14,7 @@ use nearset_jobs::join::{Keep, TextMeasure};
 use nearset_jobs::library::is_library;
 use nearset_jobs::run::{RunError, RunOptions};
 use nearset_jobs::screen::Screen;
+use nearset_records::output::is_same_output;
 use nearset_records::{Fields, OutputError, Sources};
 use nearset_view::words;
 use serde::Serialize;
@@ -248,7 +249,8 @@ impl Args {
 
     /// Says how to go on where a run failed, and that outputs are missing where it seems to have been done.
     fn explained<S>(&self, outcome: Result<S, RunError>) -> Result<S> {
-        let is_extended = self.save.as_ref().is_some_and(|library| self.against.contains(library));
+        let is_named = |library: &PathBuf| self.against.iter().any(|path| is_same_output(library, path));
+        let is_extended = self.save.as_ref().is_some_and(is_named);
         if is_extended && matches!(&outcome, Err(RunError::Output(OutputError::Exists { .. }))) {
             anstream::eprintln!(
                 "{NOTE} if the run that wrote it was complete, the library holds its records, and --force would write an output without them"

@@ -563,8 +563,16 @@ fn searches_by_edits_name_their_mistakes() {
     let ran = shop.ok("search bad.jsonl new.csv --metric edit --within 1 --field name --on-error skip");
     assert!(ran.stderr().contains("bad.jsonl:2"), "{}", ran.stderr());
     for (arguments, code, why) in [
-        ("search known.csv new.csv --metric edit --within 1.5 --field name", 2, "whole numbers"),
-        ("search known.csv new.csv --metric edit-similarity --within 2 --field name", 2, "at most 1"),
+        (
+            "search known.csv new.csv --metric edit --within 1.5 --field name",
+            2,
+            "error: --within 1.5: edits are counted in whole",
+        ),
+        (
+            "search known.csv new.csv --metric edit-similarity --within 2 --field name",
+            2,
+            "error: --within 2: a similarity is above 0 and at most 1",
+        ),
         ("search bad.jsonl new.csv --metric edit --within 1 --field name", 1, "bad.jsonl:2"),
         ("search known.csv new.csv --metric edit --within 1", 1, "\"text\""),
         ("search missing.csv new.csv --metric edit --within 1", 1, "missing.csv"),

@@ -374,18 +374,23 @@ impl Segments {
     pub fn id(&self, place: StoredSet) -> Result<String, LibraryError> {
         let mut bytes = self.read(place)?;
         let id = bytes.split_off(8 * place.size as usize);
-        let OpenSegment { folder, index, .. } = &self.all[place.segment as usize];
-        let damaged = |_| LibraryError::damaged(folder, format!("{}: an id is no text", index.name()));
-        String::from_utf8(id).map_err(damaged)
+        let (folder, sets) = self.file_of(place)?;
+        String::from_utf8(id).map_err(|_| LibraryError::damaged(folder, format!("{}: an id is no text", sets.name)))
+    }
+
+    /// The file that a set lies in, and its folder.
+    fn file_of(&self, place: StoredSet) -> Result<(&Path, &SetsFile), LibraryError> {
+        let OpenSegment { folder, index, sets, .. } = &self.all[place.segment as usize];
+        let at = sets.partition_point(|file| file.end <= place.offset);
+        match sets.get(at).filter(|file| place.end().is_some_and(|own| own <= file.end)) {
+            Some(sets) => Ok((folder, sets)),
+            None => Err(LibraryError::damaged(folder, format!("{}: it does not fit its sets", index.name()))),
+        }
     }
 
     fn read(&self, place: StoredSet) -> Result<Vec<u8>, LibraryError> {
-        let OpenSegment { folder, index, sets, .. } = &self.all[place.segment as usize];
-        let at = sets.partition_point(|file| file.end <= place.offset);
         // Nothing is allocated that the file does not have.
-        let Some(sets) = sets.get(at).filter(|file| place.end().is_some_and(|own| own <= file.end)) else {
-            return Err(LibraryError::damaged(folder, format!("{}: it does not fit its sets", index.name())));
-        };
+        let (folder, sets) = self.file_of(place)?;
         let mut bytes = vec![0; place.bytes() as usize + SET_CHECK];
         let mut read = |file: &File| {
             read_exact_at(file, place.offset - sets.start, &mut bytes)
@@ -445,6 +450,25 @@ mod tests {
         std::fs::remove_file(path.join(&name)).unwrap();
         let told = Library::open(&path).unwrap_err().to_string();
         assert!(told.ends_with(&format!("the library is damaged: {name} is missing")), "{told}");
+    }
+
+    #[test]
+    fn an_id_that_is_no_text_is_damage_of_the_file_that_it_lies_in() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("some.library");
+        let (set, id) = extend(&path, 0, 1).remove(0);
+        let opened = OpenLibrary::open_all(std::slice::from_ref(&path)).unwrap().remove(0);
+        let name = opened.library.manifest.segments[0].sets[0].name.clone();
+        let mut read = Segments::default();
+        read.add(opened).unwrap();
+        let mut bytes = std::fs::read(path.join(&name)).unwrap();
+        let end = 8 * set.len() + id.len();
+        bytes[end - 1] = 0xff;
+        let check = set_check(&bytes[..end]);
+        bytes[end..].copy_from_slice(&check);
+        std::fs::write(path.join(&name), bytes).unwrap();
+        let told = read.id(read.place(0).unwrap()).unwrap_err().to_string();
+        assert!(told.ends_with(&format!("{name}: an id is no text")), "{told}");
     }
 
     #[test]
