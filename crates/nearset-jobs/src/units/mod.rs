@@ -14,7 +14,6 @@ mod split;
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
-use std::hash::BuildHasherDefault;
 use std::ops::Range;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -37,7 +36,7 @@ use crate::run::{
     Decider, Decision, Done, Fingerprint, Ids, Manner, Part, Progress, RunError, RunOptions, Start, Tally, Verdict,
     Worker,
 };
-use seen::{AsItIs, BYTES_PER_HASH, Hash, Saved, Seen};
+use seen::{BYTES_PER_HASH, Hash, Saved, Seen, Spread};
 
 pub use split::Unit;
 
@@ -473,9 +472,9 @@ struct Cutter<'j> {
     /// By part: whether it is repeated.
     was_seen: Vec<bool>,
     /// New parts of the text that is looked at.
-    met: HashSet<Hash, BuildHasherDefault<AsItIs>>,
+    met: HashSet<Hash, Spread>,
     /// How often parts were cut, by their hash: the most frequent ones, and some others.
-    frequent: HashMap<Hash, Frequent, BuildHasherDefault<AsItIs>>,
+    frequent: HashMap<Hash, Frequent, Spread>,
 }
 
 impl Cutter<'_> {

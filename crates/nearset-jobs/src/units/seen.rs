@@ -3,7 +3,7 @@
 //! Invariant: the answers are a function of the units and their order, so a resumed run gives the same.
 
 use std::fs::File;
-use std::hash::Hasher;
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::hint::black_box;
 use std::io::{self, BufReader, ErrorKind, Read};
 use std::num::NonZeroU128;
@@ -17,13 +17,45 @@ use crate::run::RunError;
 /// The hash of a part.
 pub(super) type Hash = NonZeroU128;
 
-/// Hashes are random already.
-#[derive(Default)]
-pub(super) struct AsItIs(u64);
+/// Spreads hashes over places, which nothing but speed depends on: anybody can find texts whose hashes share bits, but not what
+/// becomes of them with the keys of this process.
+#[derive(Debug, Clone)]
+pub(super) struct Spread {
+    keys: [u64; 2],
+}
 
-impl Hasher for AsItIs {
+impl Default for Spread {
+    fn default() -> Self {
+        let random = || RandomState::new().build_hasher().finish();
+        Self { keys: [random(), random()] }
+    }
+}
+
+impl Spread {
+    #[inline]
+    fn of(&self, hash: u128) -> u64 {
+        let [high, low] = [(hash >> 64) as u64 ^ self.keys[0], hash as u64 ^ self.keys[1]];
+        let product = u128::from(high) * u128::from(low);
+        (product >> 64) as u64 ^ product as u64
+    }
+}
+
+impl BuildHasher for Spread {
+    type Hasher = Spreading;
+
+    fn build_hasher(&self) -> Spreading {
+        Spreading { by: self.clone(), hash: 0 }
+    }
+}
+
+pub(super) struct Spreading {
+    by: Spread,
+    hash: u64,
+}
+
+impl Hasher for Spreading {
     fn finish(&self) -> u64 {
-        self.0
+        self.hash
     }
 
     fn write(&mut self, _: &[u8]) {
@@ -31,7 +63,7 @@ impl Hasher for AsItIs {
     }
 
     fn write_u128(&mut self, hash: u128) {
-        self.0 = hash as u64;
+        self.hash = self.by.of(hash);
     }
 }
 
@@ -43,6 +75,7 @@ pub(super) struct Hashes {
     /// A power of two; 0 is a place that is free.
     places: Vec<u128>,
     taken: usize,
+    spread: Spread,
 }
 
 impl Hashes {
@@ -57,10 +90,10 @@ impl Hashes {
         places / 8 * 7
     }
 
-    /// Where a hash is looked for first, if there are places. By its highest bits, so that a table that grows is written from its start to
+    /// Where a hash is looked for first, if there are places. By the highest bits, so that a table that grows is written from its start to
     /// its end.
     fn first_place(&self, hash: u128) -> usize {
-        (hash >> (u128::BITS - self.places.len().trailing_zeros())) as usize
+        (self.spread.of(hash) >> (u64::BITS - self.places.len().trailing_zeros())) as usize
     }
 
     /// The place of a hash, or the free one where it would be. There must be a free one.
@@ -299,7 +332,12 @@ fn spread(hashes: &[Option<Hash>], answers: impl IntoIterator<Item = bool>, seen
 }
 
 fn replay(folder: &StateFolder, length: u64, all: &mut Hashes) -> io::Result<()> {
-    let mut file = BufReader::with_capacity(1 << 18, File::open(folder.file(LOG))?.take(length));
+    let file = File::open(folder.file(LOG))?;
+    // No room is made for what is not there.
+    if file.metadata()?.len() < length {
+        return Err(ErrorKind::UnexpectedEof.into());
+    }
+    let mut file = BufReader::with_capacity(1 << 18, file.take(length));
     all.reserve((length / 16) as usize);
     for _ in 0..length / 16 {
         let mut hash = [0; 16];
@@ -317,7 +355,7 @@ mod tests {
 
     use super::*;
 
-    /// Hashes in random order, of which many are the same, and some belong to the last place, so that they go on at the first.
+    /// Hashes in random order, of which many are the same, and some share half of their bits.
     fn hashes(count: u64) -> Vec<Option<Hash>> {
         let spread = |i: u64| i.wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let hash = |i: u64| {
@@ -347,6 +385,32 @@ mod tests {
             assert!(all.iter().zip(known).all(|(hash, known)| known == hash.is_some()));
             assert!(seen.bytes() <= (met.len() as u64 * BYTES_PER_HASH).max(16 * 16));
         }
+    }
+
+    #[test]
+    fn hashes_that_were_chosen_to_share_bits_have_places_of_their_own() {
+        let count = 50_000;
+        for shift in [0, 64] {
+            let mut all = Hashes::default();
+            let chosen = |i: u128| Hash::new(i << shift | u128::from(u64::MAX) << (64 - shift)).unwrap();
+            (0..count).for_each(|i| assert!(all.insert(chosen(i))));
+            let mask = all.places.len() - 1;
+            let way = |hash: u128| (all.place(hash).wrapping_sub(all.first_place(hash)) & mask) as u128;
+            let ways: u128 = (0..count).map(|i| way(chosen(i).get())).sum();
+            // Some 10 on average at most, and 10,000 and more where all begin at one place.
+            assert!(ways < 100 * count, "{ways}");
+        }
+    }
+
+    #[test]
+    fn a_log_that_is_shorter_than_its_checkpoint_says_is_damage() {
+        let place = tempfile::tempdir().unwrap();
+        let folder = StateFolder::of(&place.path().join("out.jsonl"), None);
+        folder.create().unwrap();
+        std::fs::write(folder.file(LOG), [1; 16]).unwrap();
+        let opened = Seen::hashes(Some(&folder), Some(&Saved::Log(1 << 60)), None);
+        let told = opened.err().map(|error| nearset_records::chain(&error)).unwrap_or_default();
+        assert!(told.contains(LOG), "{told}");
     }
 
     #[test]
