@@ -331,3 +331,16 @@ impl Planned {
         Ok(Self { plan, comparison: Comparison::Items(Box::new(items)) })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn why_a_measure_of_texts_has_no_index_is_told() {
+        for measure in TextMeasure::ALL {
+            let told = measure.as_str().parse::<nearset::family::MetricName>().unwrap_err().to_string();
+            assert!(told.contains("is no metric of filters and indexes, as "), "{told}");
+        }
+    }
+}

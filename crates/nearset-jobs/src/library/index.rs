@@ -242,6 +242,7 @@ impl Index {
         (first, most): (u32, usize),
         met: &mut Vec<(u64, u32, u32)>,
     ) -> Result<(), LibraryError> {
+        debug_assert!(code.trailing_zeros() >= 24, "codes are the upper 40 bits of hashes");
         if most == 0 || self.postings() == 0 || !self.may_list(code)? {
             return Ok(());
         }
