@@ -49,6 +49,24 @@ fn a_library_is_no_filter_to_ask() {
     }
 }
 
+/// They are held in memory, whatever else lies in files.
+#[test]
+fn the_plan_counts_what_pages_of_a_template_have_in_common() {
+    let (shop, mut numbers, count) = (Workshop::new(), Numbers(22), 1000);
+    let template = words(&mut numbers, 196);
+    let [pages, others] = [48, 244].map(|own| {
+        let page = |_| [&template[..244 - own], &words(&mut numbers, own)].concat().join(" ");
+        shop.write("in.jsonl", jsonl(&(0..count).map(page).collect::<Vec<_>>()));
+        shop.ok("dedup in.jsonl -o out.jsonl --save seen.library --force");
+        shop.write("new.jsonl", jsonl(&[template.join(" ")]));
+        let ran = shop.ok("dedup new.jsonl --against seen.library --dry-run --json");
+        std::fs::remove_dir_all(shop.path("seen.library")).unwrap();
+        let summary: serde_json::Value = serde_json::from_slice(ran.stdout()).unwrap();
+        summary["plan"]["needs"]["bytes"].as_u64().unwrap()
+    });
+    assert!(pages >= others + 100 * count, "{pages} {others}");
+}
+
 #[test]
 fn thirty_batches_keep_what_one_run_keeps() {
     let shop = Workshop::new();
