@@ -230,6 +230,8 @@ fn texts_of_several_fields_are_marked_and_not_cut() {
     is_refused(&ran, "in.csv: no column");
     shop.write("in.jsonl", "{\"a\":\"the same words\",\"b\":\"\"}\n");
     is_refused(&shop.run("dedup in.jsonl --unit line --text-field a,b -o out.jsonl"), "in.jsonl:1: no field");
+    parquet(&shop.path("in.parquet"), &["the same words".to_owned()]);
+    is_refused(&shop.run("dedup in.parquet --unit line --text-field a,b -o out.parquet"), "in.parquet: no column");
 }
 
 #[test]

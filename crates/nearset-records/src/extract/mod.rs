@@ -102,12 +102,6 @@ impl Fields {
         self.is_cut && self.joined().next().is_some()
     }
 
-    /// Returns the same, where the text is cut and put back.
-    pub fn with_cut(mut self, is_cut: bool) -> Self {
-        self.is_cut = is_cut;
-        self
-    }
-
     /// Returns the same with another id field.
     pub fn with_id(mut self, id: Option<String>) -> Self {
         self.id = id;

@@ -23,4 +23,4 @@ pub(crate) use reader::{BYTE_ORDER_MARK, Head};
 pub use reader::{Position, ReadOptions, Reader};
 pub use resolve::{IdsFile, Location, Source, Sources, resolve, state_of_file};
 
-pub(crate) use parquet::{AnyFile, open_file as open_parquet};
+pub(crate) use parquet::{AnyFile, item_columns, open_file as open_parquet};

@@ -18,7 +18,7 @@ use parquet::schema::types::SchemaDescriptor;
 use super::batch::{Batch, Preamble, Span};
 use super::{Location, Position, ReadOptions, Source};
 use crate::error::{InputError, RecordFault};
-use crate::extract::ItemField;
+use crate::extract::{Fields, ItemField};
 use crate::remote::{RemoteError, RemoteFile};
 
 /// Rows are decoded this many at a time until the batch is full.
@@ -155,6 +155,27 @@ enum ItemColumn {
     Joined(Vec<ColumnReader>),
 }
 
+/// Returns the columns that an item is made from.
+pub(crate) fn item_columns(
+    name: &Arc<str>,
+    schema: &SchemaDescriptor,
+    fields: &Fields,
+) -> Result<Vec<usize>, InputError> {
+    let missing = |column: &str| {
+        let found = schema.columns().iter().map(|leaf| leaf.path().string()).collect();
+        InputError::MissingColumn { name: Arc::clone(name), column: column.to_owned(), found }
+    };
+    let joined: Vec<&str> = fields.joined().map(str::trim).collect();
+    match column_index(schema, &fields.item) {
+        Some(item) => Ok(vec![item]),
+        None if joined.is_empty() => Err(missing(&fields.item)),
+        None if fields.cuts_joined() => {
+            Err(InputError::CutJoined { name: Arc::clone(name), fields: fields.item.clone() })
+        }
+        None => joined.into_iter().map(|column| column_index(schema, column).ok_or_else(|| missing(column))).collect(),
+    }
+}
+
 impl ParquetRows {
     pub fn open(source: &Source, options: &ReadOptions, position: Position) -> Result<Self, InputError> {
         let file = open_file(source)?;
@@ -162,20 +183,7 @@ impl ParquetRows {
         let name = Arc::clone(&source.name);
         let item_name = options.fields.item.clone();
         let columns: Vec<String> = schema.columns().iter().map(|leaf| leaf.path().string()).collect();
-        let missing = |column: &str| {
-            let found = columns.clone();
-            InputError::MissingColumn { name: Arc::clone(&name), column: column.to_owned(), found }
-        };
-        let joined: Vec<&str> = options.fields.joined().map(str::trim).collect();
-        let items = match column_index(&schema, &item_name) {
-            Some(item) => vec![item],
-            None if joined.is_empty() => return Err(missing(&item_name)),
-            None if options.fields.cuts_joined() => return Err(InputError::CutJoined { name, fields: item_name }),
-            None => joined
-                .into_iter()
-                .map(|column| column_index(&schema, column).ok_or_else(|| missing(column)))
-                .collect::<Result<_, _>>()?,
-        };
+        let items = item_columns(&name, &schema, &options.fields)?;
         let item = items[0];
         // Of several, the first that can't be a text is the one to name.
         let wrong = items.iter().copied().find(|&item| items.len() > 1 && !is_short_text(&schema, item));

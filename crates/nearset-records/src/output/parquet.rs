@@ -22,8 +22,9 @@ use parquet::schema::types::TypePtr;
 use super::added::{Column, drop_absent, extended};
 use super::{Added, OutputFile, OutputOptions, Value};
 use crate::error::{InputError, OutputError};
+use crate::extract::{Fields, ItemField};
 use crate::format::{Compression, Format};
-use crate::input::{AnyFile, Source, open_parquet};
+use crate::input::{AnyFile, Source, item_columns, open_parquet};
 
 /// Rows are copied this many at a time.
 const STEP: usize = 1024;
@@ -87,6 +88,12 @@ impl ParquetWriter {
         let described = file.metadata().file_metadata().schema_descr();
         let schema = described.root_schema_ptr();
         drop_absent(&schema, &mut added);
+        // Readers, which open later, would refuse them too.
+        for own in added.iter().filter(|added| added.is_own) {
+            let mut fields = Fields::new(&*own.name, ItemField::Text);
+            fields.is_cut = true;
+            item_columns(&first.name, described, &fields)?;
+        }
         let values = Added::values(&added);
         let (extended, fields) =
             extended(&schema, &added).map_err(|cause| unsupported(format!("{}: {cause}", first.name)))?;
