@@ -55,7 +55,7 @@ pub(super) trait Entries {
 }
 
 /// Records that wait to be decided on.
-pub(super) struct Waiting<T> {
+pub(super) struct Backlog<T> {
     records: Vec<Record<T>>,
     /// The keys of all of them, one after the other.
     keys: Vec<u64>,
@@ -70,7 +70,7 @@ struct Record<T> {
     own: T,
 }
 
-impl<T> Waiting<T> {
+impl<T> Backlog<T> {
     const fn new() -> Self {
         Self { records: Vec::new(), keys: Vec::new(), own_bytes: 0 }
     }
@@ -169,7 +169,7 @@ pub(super) struct Others {
 /// What holds entries, within a budget, and the records that wait to be compared with them.
 pub(super) struct Budget<H, T> {
     pub held: H,
-    waiting: Waiting<T>,
+    waiting: Backlog<T>,
     /// None in the first round.
     postings: Option<Postings>,
     threads: usize,
@@ -192,7 +192,7 @@ impl<H: Entries, T> Budget<H, T> {
         cache.limit(memory / 8);
         let round_bytes = memory.saturating_sub(cache.most_bytes());
         let (kept_bytes, kept_entries) = (held.bytes(), held.texts().entries());
-        let (waiting, threads) = (Waiting::new(), threads.max(1));
+        let (waiting, threads) = (Backlog::new(), threads.max(1));
         let (planned_bytes, measured_at) = (entry_bytes, MEASURED_FIRST);
         Self {
             held,
@@ -215,7 +215,7 @@ impl<H: Entries, T> Budget<H, T> {
 
     /// Lets a record wait. Beside its keys and its place, so many bytes are held of it.
     pub fn push(&mut self, place: Place, keys: &[u64], own: T, own_bytes: u64) {
-        let Waiting { records, keys: all, own_bytes: all_own } = &mut self.waiting;
+        let Backlog { records, keys: all, own_bytes: all_own } = &mut self.waiting;
         all.extend_from_slice(keys);
         *all_own += own_bytes;
         records.push(Record { place, keys_end: all.len(), own });
@@ -249,7 +249,7 @@ impl<H: Entries, T> Budget<H, T> {
         &mut self,
         others: Others,
         records: u64,
-        decide: impl FnMut(&mut H, &Waiting<T>, Range<usize>) -> Result<(), RunError>,
+        decide: impl FnMut(&mut H, &Backlog<T>, Range<usize>) -> Result<(), RunError>,
     ) -> Result<bool, RunError> {
         let fixed = self.kept_bytes + others.until_end;
         // What is kept from round to round must leave room for one.
@@ -269,7 +269,7 @@ impl<H: Entries, T> Budget<H, T> {
     /// Decides on all that wait.
     pub fn decide(
         &mut self,
-        mut decide: impl FnMut(&mut H, &Waiting<T>, Range<usize>) -> Result<(), RunError>,
+        mut decide: impl FnMut(&mut H, &Backlog<T>, Range<usize>) -> Result<(), RunError>,
     ) -> Result<(), RunError> {
         let mut from = 0;
         while from < self.waiting.records.len() {
@@ -323,8 +323,8 @@ impl<H: Entries, T> Budget<H, T> {
             });
             let met = met.into_iter().map(|met| match met {
                 Ok(met) => Ok(met),
-                Err(Unmet::Library(cause)) => Err(cause.into()),
-                Err(Unmet::Scratch(cause)) => Err(texts.scratch_error(cause)),
+                Err(LookupError::Library(cause)) => Err(cause.into()),
+                Err(LookupError::Scratch(cause)) => Err(texts.scratch_error(cause)),
             });
             let met = met.collect::<Result<Vec<_>, RunError>>()?;
             let bytes: usize = met.iter().map(|met| size_of_val(&met[..])).sum();
@@ -337,7 +337,7 @@ impl<H: Entries, T> Budget<H, T> {
 }
 
 /// The codes of the keys of some records, by part.
-fn codes<T>(waiting: &Waiting<T>, records: Range<usize>) -> Vec<Vec<u64>> {
+fn codes<T>(waiting: &Backlog<T>, records: Range<usize>) -> Vec<Vec<u64>> {
     let mut keys = ShingleKeys::default();
     let expected = records.len() * 6 / PARTS;
     let mut codes: Vec<Vec<u64>> = (0..PARTS).map(|_| Vec::with_capacity(expected)).collect();
@@ -349,7 +349,7 @@ fn codes<T>(waiting: &Waiting<T>, records: Range<usize>) -> Vec<Vec<u64>> {
 }
 
 /// What could not be read.
-enum Unmet {
+enum LookupError {
     Library(LibraryError),
     Scratch(io::Error),
 }
@@ -360,10 +360,10 @@ fn met(
     postings: Option<&Postings>,
     (part, codes): (usize, &[u64]),
     most: usize,
-) -> Result<Vec<Posting>, Unmet> {
-    let mut met = segments.met(codes, most).map_err(Unmet::Library)?;
+) -> Result<Vec<Posting>, LookupError> {
+    let mut met = segments.met(codes, most).map_err(LookupError::Library)?;
     if let Some(postings) = postings {
-        postings.meet(part, codes, &mut met).map_err(Unmet::Scratch)?;
+        postings.meet(part, codes, &mut met).map_err(LookupError::Scratch)?;
         // Those of one round are ascending; of one code, those of earlier rounds have smaller entries, and the oldest are listed.
         met.sort_unstable();
         let (mut last, mut listed) = (0, 0);

@@ -17,7 +17,7 @@ use nearset::index::ShingleKeys;
 use serde::Serialize;
 
 use super::alarm::{self, Alarm, Cause};
-use super::budget::{Budget, Entries, Names, Others, Waiting};
+use super::budget::{Backlog, Budget, Entries, Names, Others};
 use super::components::UnionFind;
 use super::containment;
 use super::edit;
@@ -205,7 +205,7 @@ fn stars(
     let stars = Stars::new(sources, &join.fields, false, MOST_LISTED, cutter, None, scratch);
     let mut budget = Budget::new(stars, summary.plan.budget(join.memory), summary.plan.entry_bytes(), join.threads);
     let mut rows = Rows { table, names: Names::default(), empty: 0, joined: 0 };
-    let decide = |stars: &mut Stars, (waiting, records): (&Waiting<Box<str>>, Range<usize>), rows: &mut Rows| {
+    let decide = |stars: &mut Stars, (waiting, records): (&Backlog<Box<str>>, Range<usize>), rows: &mut Rows| {
         let room = (join.threads, progress);
         stars.decide(
             (waiting, records),
@@ -288,7 +288,7 @@ fn chains(
     let finder = Finder::new(sources, join, cutter, 0);
     let mut budget = Budget::new(finder, summary.plan.budget(join.memory), summary.plan.entry_bytes(), join.threads);
     let mut chains = Chains::default();
-    let decide = |finder: &mut Finder, (waiting, records): (&Waiting<()>, Range<usize>), chains: &mut Chains| {
+    let decide = |finder: &mut Finder, (waiting, records): (&Backlog<()>, Range<usize>), chains: &mut Chains| {
         finder.decide((waiting, records), (join.threads, progress), |_, (), near| {
             chains.add(near);
             Ok(())

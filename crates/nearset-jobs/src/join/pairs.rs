@@ -11,7 +11,7 @@ use nearset::index::{NearPairs, ShingleIndex, ShingleKeys};
 use serde::Serialize;
 
 use super::alarm::{self, Alarm, Cause};
-use super::budget::{Budget, DECIDED_AT_ONCE, Entries, Names, Others, Waiting};
+use super::budget::{Backlog, Budget, DECIDED_AT_ONCE, Entries, Names, Others};
 use super::containment;
 use super::edit;
 use super::items::{Arrival, Families, ItemPlan, Preparer};
@@ -187,7 +187,7 @@ fn of_texts(
     let threads = options.join.threads;
     let mut budget = Budget::new(finder, memory, summary.plan.entry_bytes(), threads);
     let mut rows = Rows { table, names: Names::default(), written: 0 };
-    let decide = |finder: &mut Finder, (waiting, records): (&Waiting<Box<str>>, Range<usize>), rows: &mut Rows| {
+    let decide = |finder: &mut Finder, (waiting, records): (&Backlog<Box<str>>, Range<usize>), rows: &mut Rows| {
         finder.decide((waiting, records), (threads, progress), |texts, id, near| rows.add(id, near, texts))
     };
     let reading = options.join.reading();
@@ -330,7 +330,7 @@ impl Finder {
     /// Takes records that waited, and tells of each the earlier ones near it.
     pub fn decide<T>(
         &mut self,
-        (waiting, records): (&Waiting<T>, Range<usize>),
+        (waiting, records): (&Backlog<T>, Range<usize>),
         (threads, progress): (usize, &Progress),
         mut found: impl FnMut(&Texts, &T, &[(u32, Similarity)]) -> Result<(), RunError>,
     ) -> Result<(), RunError>

@@ -10,7 +10,7 @@ use nearset::item::append_sorted;
 use nearset_records::{Fields, Source, StateFolder};
 
 use super::alarm::{self, Alarm, Cause};
-use super::budget::{DECIDED_AT_ONCE, Entries, Waiting};
+use super::budget::{Backlog, DECIDED_AT_ONCE, Entries};
 use super::decisions::{Decisions, Marked};
 use super::needs::expect_memory;
 use super::stream::Cutter;
@@ -205,7 +205,7 @@ impl Stars {
     /// Decides on records that waited, and tells of each what became of it.
     pub fn decide<T: Sync>(
         &mut self,
-        (waiting, records): (&Waiting<T>, Range<usize>),
+        (waiting, records): (&Backlog<T>, Range<usize>),
         (threads, progress): (usize, &Progress),
         mark: impl Fn(&T) -> Option<u32> + Sync,
         mut decided: impl FnMut(&mut Self, usize, Placement) -> Result<(), RunError>,

@@ -14,14 +14,14 @@ use std::sync::atomic::Ordering;
 use nearset_records::{OutputError, OutputFile, Scratch, Source, StateFolder};
 use serde::{Deserialize, Serialize};
 
-use super::super::budget::{Budget, Others, Waiting};
+use super::super::budget::{Backlog, Budget, Others};
 use super::super::rank::{Keep, Rank};
 use super::super::stars::{Placement, Stars};
 use super::super::stream::{self, Cutter};
 use super::super::texts::{Place, Texts};
 use super::decided::states;
 use super::events::{Cause, Event, EventLog, Events};
-use super::wanted::{Candidate, Wanted};
+use super::ranking::{Candidate, Ranking};
 use super::{Outcome, VerifiedDedupOptions, VerifiedDedupSummary, write_copies};
 use crate::library::{LibraryWriter, Written};
 use crate::run::{Decider, Decision, Ids, Part, Progress, RunError, Start, Tally, Verdict};
@@ -56,7 +56,7 @@ impl FirstPass<'_> {
         let Self { budget, events, library, threads, progress } = self;
         let others = Others { until_round: 0, until_end: ranked };
         progress.filter_bytes.store(budget.bytes(others), Ordering::Relaxed);
-        let decide = |stars: &mut Stars, waiting: &Waiting<Own>, records: Range<usize>| {
+        let decide = |stars: &mut Stars, waiting: &Backlog<Own>, records: Range<usize>| {
             decide(stars, (waiting, records), (events, library), (*threads, progress))
         };
         budget.advance(others, records, decide).map(|_| ())
@@ -72,7 +72,7 @@ impl FirstPass<'_> {
 
 fn decide(
     stars: &mut Stars,
-    (waiting, records): (&Waiting<Own>, Range<usize>),
+    (waiting, records): (&Backlog<Own>, Range<usize>),
     (events, library): (&mut EventLog<'_>, &mut Option<LibraryWriter>),
     (threads, progress): (usize, &Progress),
 ) -> Result<(), RunError> {
@@ -195,7 +195,7 @@ impl InRounds {
             RunError::Scratch { folder, cause }
         };
         let scratch = || Scratch::unnamed(&scratch_folder);
-        let mut wanted = (!is_first_kept).then(|| Wanted::new(&options.keep, memory / 3, scratch));
+        let mut wanted = (!is_first_kept).then(|| Ranking::new(&options.keep, memory / 3, scratch));
         let mut deciding = FirstPass {
             budget: Budget::new(stars, memory, entry_bytes, options.run.threads),
             events: EventLog::new(events, at_once, scratch),
@@ -235,7 +235,7 @@ impl InRounds {
                 wanted.push(candidate).map_err(failed)?;
             }
             passed += batch.len() as u64;
-            deciding.advance(wanted.as_ref().map_or(0, Wanted::bytes), passed)?;
+            deciding.advance(wanted.as_ref().map_or(0, Ranking::bytes), passed)?;
             Ok(0)
         })?;
         if let (false, true, Some(field)) = (is_field_there, counts.records > counts.faulty, options.keep.field()) {

@@ -16,7 +16,7 @@ mod log;
 mod of_contained;
 mod of_edits;
 mod of_items;
-mod wanted;
+mod ranking;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -76,7 +76,7 @@ impl Candidate {
 }
 
 /// Records that come in the order of reading and go in the order in which they are wanted.
-pub(super) struct Wanted<'k> {
+pub(super) struct Ranking<'k> {
     keep: &'k Keep,
     held: Vec<Candidate>,
     held_bytes: u64,
@@ -87,7 +87,7 @@ pub(super) struct Wanted<'k> {
     ends: Vec<u64>,
 }
 
-impl<'k> Wanted<'k> {
+impl<'k> Ranking<'k> {
     /// Holds so many bytes of records at most, and the rest in a file that `scratch` makes.
     pub fn new(keep: &'k Keep, most_bytes: u64, scratch: impl Fn() -> io::Result<Scratch> + 'k) -> Self {
         let (held, sorted, ends) = (Vec::new(), None, Vec::new());
@@ -130,10 +130,10 @@ impl<'k> Wanted<'k> {
     }
 
     /// Ends the reading.
-    pub fn sorted(mut self) -> io::Result<Sorted<'k>> {
+    pub fn sorted(mut self) -> io::Result<RankOrder<'k>> {
         if self.ends.is_empty() {
             self.sort();
-            return Ok(Sorted {
+            return Ok(RankOrder {
                 held_bytes: self.bytes(),
                 held: self.held.into_iter(),
                 parts: Vec::new(),
@@ -145,7 +145,7 @@ impl<'k> Wanted<'k> {
         let starts = std::iter::once(0).chain(self.ends.iter().copied());
         let parts = starts.zip(&self.ends).map(|(at, &end)| Part { at, end }).collect();
         let (held, heads, file) = (Vec::new().into_iter(), BinaryHeap::new(), self.sorted.take());
-        let mut sorted = Sorted { held_bytes: 0, held, parts, heads, file };
+        let mut sorted = RankOrder { held_bytes: 0, held, parts, heads, file };
         for part in 0..sorted.parts.len() {
             sorted.load(self.keep, part)?;
         }
@@ -192,7 +192,7 @@ impl PartialEq for Head<'_> {
 impl Eq for Head<'_> {}
 
 /// Records in the order in which they are wanted.
-pub(super) struct Sorted<'k> {
+pub(super) struct RankOrder<'k> {
     held: std::vec::IntoIter<Candidate>,
     held_bytes: u64,
     parts: Vec<Part>,
@@ -200,7 +200,7 @@ pub(super) struct Sorted<'k> {
     file: Option<Scratch>,
 }
 
-impl<'k> Sorted<'k> {
+impl<'k> RankOrder<'k> {
     /// Reads the next record of a part, if it has one.
     fn load(&mut self, keep: &'k Keep, part: usize) -> io::Result<()> {
         let (Part { at, end }, Some(file)) = (&mut self.parts[part], &self.file) else { return Ok(()) };
@@ -262,7 +262,7 @@ mod tests {
                 })
                 .collect();
             let run = |most_bytes| {
-                let mut wanted = Wanted::new(&keep, most_bytes, || Scratch::unnamed(folder.path()));
+                let mut wanted = Ranking::new(&keep, most_bytes, || Scratch::unnamed(folder.path()));
                 candidates.iter().for_each(|candidate| wanted.push(candidate.clone()).unwrap());
                 let mut sorted = wanted.sorted().unwrap();
                 Vec::from_iter(std::iter::from_fn(|| sorted.next().unwrap()))
