@@ -130,7 +130,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
     let sources = args.input.sources(args.quiet)?;
     let shape = args.wanted.shape(args.metric)?;
     let metric = metric_of_inputs(args.metric, shape, &args.input, args.field.as_deref(), &sources)?;
-    let fields = fields_for(&args.input, args.field.as_deref(), metric)?;
+    let fields = fields_for(&args.input, args.field.as_deref(), metric, &sources.list)?;
     let read = ReadOptions::new(fields.clone());
     if args.index {
         return index::run(&args, metric, shape, sources.list, &fields);

@@ -82,13 +82,14 @@ pub fn run(args: Args) -> Result<ExitCode> {
         let (near, far) = (args.near, args.far);
         return Err(Usage(format!("--near {near} is farther than --far {far}: exchange them")).into());
     }
-    let fields = fields_for(&args.input, args.field.as_deref(), metric)?;
+    let sources = args.input.sources(true)?.list;
+    let fields = fields_for(&args.input, args.field.as_deref(), metric, &sources)?;
     let keeper = Keeper::new(metric);
     let mut faults = Faults::new(args.work.on_error);
 
     // Each record draws a number from its place, and the smallest numbers are the sample.
     let mut sample = std::collections::BTreeMap::new();
-    let mut reader = Reader::new(args.input.sources(true)?.list, ReadOptions::new(fields.clone()));
+    let mut reader = Reader::new(sources, ReadOptions::new(fields.clone()));
     let (mut batch, mut arena, mut room) = (Batch::new(), Arena::new(), Hashed::default());
     let mut number = 0;
     while reader.read_batch(&mut batch)? {

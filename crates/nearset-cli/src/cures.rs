@@ -106,8 +106,8 @@ fn in_flags(command: &str, cure: Cure) -> String {
             "use a machine with more memory, say by --memory how much the run may take, or split the corpus".into()
         }
         Cure::LessMemory => {
-            "use a machine with more memory, say by --memory how much the run may take, split the corpus, or decide by a filter alone with \
-             --no-verify"
+            "use a machine with more memory, say by --memory how much the run may take, split the corpus, or, if texts are compared by jaccard, decide \
+             by a filter alone with --no-verify"
                 .into()
         }
         Cure::AllowOverfull => "--allow-overfull takes it as it is".into(),

@@ -10,6 +10,7 @@ use nearset_jobs::decontaminate::{
     is_benchmark,
 };
 use nearset_jobs::run::RunError;
+use nearset_records::input::expect_joined_fields;
 use nearset_records::output::is_same_output;
 use nearset_records::{ItemField, OutputFile, OutputOptions, Source};
 
@@ -205,7 +206,11 @@ pub fn run(args: Args) -> Result<ExitCode> {
             Usage("where are records to go? Name an output with -o, or look only with --dry-run".to_owned()).into()
         );
     }
-    let sources = if args.input.inputs.is_empty() { None } else { Some(args.input.sources(args.running.quiet)?) };
+    let sources = if args.input.inputs.is_empty() {
+        None
+    } else {
+        Some(args.input.sources_beside(&args.output, args.running.quiet)?)
+    };
     let (benchmark, protected) = args.benchmark()?;
     let finder = Arc::new(benchmark).finder(thresholds);
     if !args.running.quiet {
@@ -215,13 +220,14 @@ pub fn run(args: Args) -> Result<ExitCode> {
         args.save(finder.benchmark(), args.saving(finder.benchmark(), protected)?)?;
         return Ok(ExitCode::SUCCESS);
     };
+    expect_joined_fields(&sources.list, &args.input.fields(&args.text_field, ItemField::Text))?;
     let total = sources.total_bytes();
     let mut not_replaced = protected.clone();
     not_replaced.extend(sources.list.iter().filter_map(Source::place));
     let saving = args.saving(finder.benchmark(), not_replaced)?;
     let run = Decontaminate::prepare(sources.list, &finder, args.options(protected))?;
     if !args.running.quiet {
-        join::print_resumed(run.resumed_records());
+        join::print_resumed(run.resumed_records(), args.running.resume);
     }
     let outputs = [&args.output, &args.removed, &args.report];
     let ran = join::watched(total, args.running.quiet, |progress| run.run(progress))?;

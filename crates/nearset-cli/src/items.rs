@@ -4,8 +4,9 @@ use anyhow::{Context, Result, bail};
 use nearset::{Item, Metric, MetricName, Shape, Symbols};
 use nearset_jobs::run::RunError;
 use nearset_records::extract::item_field;
+use nearset_records::input::expect_joined_fields;
 use nearset_records::{
-    Arena, Batch, Fields, InputError, ItemField, ReadOptions, Reader, RecordError, Sources, chain, extract,
+    Arena, Batch, Fields, InputError, ItemField, ReadOptions, Reader, RecordError, Source, Sources, chain, extract,
 };
 
 use crate::goal::length_option;
@@ -21,11 +22,16 @@ pub fn usual_field(kind: ItemField) -> &'static str {
 }
 
 /// Returns what to read for a metric.
-pub fn fields_for(input: &Input, field: Option<&str>, metric: Metric) -> Result<Fields> {
+///
+/// # Errors
+/// If such items can't be read, or no record has a field that is to be a part of them.
+pub fn fields_for(input: &Input, field: Option<&str>, metric: Metric, sources: &[Source]) -> Result<Fields> {
     let Some(kind) = item_field(metric.form()) else {
         bail!("{metric}: such items cannot be read from files; use the library");
     };
-    Ok(input.fields(field.unwrap_or(usual_field(kind)), kind))
+    let fields = input.fields(field.unwrap_or(usual_field(kind)), kind);
+    expect_joined_fields(sources, &fields)?;
+    Ok(fields)
 }
 
 /// Records that are looked at for one that tells how long items are.
@@ -43,7 +49,7 @@ pub fn metric_of_inputs(
         return Ok(metric);
     }
     let any = name.with(Shape { length: Some(1), ..shape })?;
-    let fields = fields_for(input, field, any)?;
+    let fields = fields_for(input, field, any, &sources.list)?;
     if sources.list.iter().any(|source| source.bytes.is_none()) {
         let option = length_option(name).unwrap_or("their length");
         return Err(Usage(format!("a pipe does not tell how long its items are: give {option} N")).into());

@@ -168,6 +168,11 @@ pub enum Measure {
 }
 
 impl Measure {
+    /// Whether it counts what is different.
+    fn counts(self) -> bool {
+        matches!(self, Measure::Metric(MetricName::Hamming | MetricName::Symbols))
+    }
+
     /// Whether it is the one that every option is for.
     pub fn is_usual(self) -> bool {
         self == Measure::Metric(MetricName::Jaccard)
@@ -242,6 +247,9 @@ impl Nearness {
                 ))
                 .into());
             }
+            Some(near) if near.fract() != 0.0 && self.metric.counts() => {
+                return Err(Usage(format!("--near {near}: {} are whole", metric.unit())).into());
+            }
             Some(near) => near,
             None if self.metric == Measure::Text(TextMeasure::Edit) => {
                 return Err(Usage("--near is needed for edit: how many edits is near?".into()).into());
@@ -252,7 +260,7 @@ impl Nearness {
                 return Err(Usage(format!("--near is needed for {}: how many {unit} is near?", self.metric)).into());
             }
         };
-        Ok((Request::new(metric, near).seed(self.seed), fields_for(input, field, metric)?))
+        Ok((Request::new(metric, near).seed(self.seed), fields_for(input, field, metric, &sources.list)?))
     }
 
     /// Prints a word about inputs that plainly hold something else than what is compared.
@@ -301,9 +309,11 @@ pub fn explained<S>(outcome: Result<S, RunError>, out: &Option<PathBuf>, outputs
 }
 
 /// Prints how much an earlier run has done.
-pub fn print_resumed(records: u64) {
+pub fn print_resumed(records: u64, resume: bool) {
     if records > 0 {
         eprintln!("resumed   behind {} records", show::count(records));
+    } else if resume {
+        anstream::eprintln!("{NOTE} there is no checkpoint to go on from, and the run begins anew");
     }
 }
 
@@ -356,7 +366,7 @@ pub fn print_plan(plan: &JoinPlan) {
     let Some(needs) = &plan.needs else { return };
     let records = show::counted(needs.records.records, "record");
     let available =
-        needs.available.map_or(String::new(), |available| format!(", of {} that are there", show::bytes(available)));
+        needs.available.map_or(String::new(), |available| format!(", of {} that may be taken", show::bytes(available)));
     match needs.records.known {
         Known::Guessed if needs.spills => eprintln!(
             "          a pipe does not tell its length; what memory can't hold goes to {}{available}",

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use nearset::Filter;
@@ -46,6 +46,34 @@ impl Input {
             expect_id_field(&sources.list, field)?;
         }
         Ok(sources)
+    }
+
+    /// Returns the same, where records go to an output that may be a folder: not to one that is walked for inputs.
+    pub fn sources_beside(&self, output: &Option<PathBuf>, quiet: bool) -> Result<Sources> {
+        if let Some(output) = output {
+            self.expect_beside(output)?;
+        }
+        self.sources(quiet)
+    }
+
+    /// Refuses a folder of outputs below one that is walked for inputs: the next run would take its records for more of them.
+    fn expect_beside(&self, output: &Path) -> Result<()> {
+        let is_folder = output.is_dir() || output.as_os_str().as_encoded_bytes().ends_with(b"/");
+        let Some(there) = output.ancestors().find(|above| above.exists() || above.as_os_str().is_empty()) else {
+            return Ok(());
+        };
+        let there = if there.as_os_str().is_empty() { Path::new(".") } else { there };
+        let folders = self.inputs.iter().map(Path::new).filter(|input| is_folder && input.is_dir());
+        for input in folders {
+            if there.canonicalize()?.starts_with(input.canonicalize()?) {
+                bail!(
+                    "{}: lies in {}, which is an input: a later run would read it too; choose a folder beside it",
+                    output.display(),
+                    input.display()
+                );
+            }
+        }
+        Ok(())
     }
 
     /// Returns what a record's item and id are called.
@@ -138,7 +166,7 @@ pub struct Running {
     #[command(flatten)]
     pub work: Work,
 
-    /// Replace outputs that exist, and drop the state of an unfinished run
+    /// Replace outputs that exist, and drop the state of an unfinished run, unless --resume goes on with it
     #[arg(long)]
     pub force: bool,
 

@@ -101,15 +101,15 @@ pub fn run(args: Args) -> Result<ExitCode> {
     let Some(metric) = filter.spec().metric() else {
         bail!("{}: its items cannot be read from files; use the library", args.filter.display());
     };
-    let sources = args.input.sources(args.running.quiet)?;
-    let fields = fields_for(&args.input, args.field.as_deref(), metric)?;
+    let sources = args.input.sources_beside(&args.output, args.running.quiet)?;
+    let fields = fields_for(&args.input, args.field.as_deref(), metric, &sources.list)?;
     if args.output.is_some() && args.keep.is_none() && !args.tag {
         return Err(Usage("what is to be written? Give --keep near, --keep far or --tag".to_owned()).into());
     }
     let total = sources.total_bytes();
     let query = Query::prepare(sources.list, (&filter, &args.filter), args.options(fields))?;
     if !args.running.quiet {
-        join::print_resumed(query.resumed_records());
+        join::print_resumed(query.resumed_records(), args.running.resume);
     }
     let outputs = [&args.output, &args.removed];
     let ran = join::watched(total, args.running.quiet, |progress| query.run(progress))?;

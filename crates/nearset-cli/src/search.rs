@@ -10,6 +10,7 @@ use nearset::{Distance, Index, IndexSpec, Item, LshSpec, Metric, Neighbour};
 use nearset_jobs::join::{Counts, EditSearch, Searching, TextMeasure};
 use nearset_jobs::run::Progress;
 use nearset_jobs::scan::scan;
+use nearset_records::input::expect_joined_fields;
 use nearset_records::output::{TableFile, Value, is_stdout};
 use nearset_records::{
     Fields, ItemField, OutputOptions, ReadOptions, Reader, RecordError, RecordFault, Source, Sources, resolve,
@@ -192,6 +193,7 @@ impl Args {
         } else {
             resolve(&[&path], format)?
         };
+        expect_joined_fields(&list, &self.text_fields())?;
         let (fields, reading) = (self.text_fields(), (self.work.threads(), self.work.on_error.into()));
         let total = list.iter().map(|source| source.bytes).sum();
         let sources: Arc<[Source]> = list.clone().into();
@@ -225,6 +227,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
     if let Some(metric) = args.metric {
         let measure = args.measure(metric)?;
         let sources = args.input.sources(args.quiet)?;
+        expect_joined_fields(&sources.list, &args.text_fields())?;
         let (mut inputs, texts) = args.texts(measure, &sources.list)?;
         inputs.extend(sources.list.iter().cloned());
         let output = OutputOptions::protecting(&inputs).with_force(args.force);
@@ -241,7 +244,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
     let within = args.within.map(|own| metric.distance(own)).transpose();
     let within = within.map_err(|error| Usage(format!("--within: {error}")))?;
     let sources = args.input.sources(args.quiet)?;
-    let fields = fields_for(&args.input, args.field.as_deref(), metric)?;
+    let fields = fields_for(&args.input, args.field.as_deref(), metric, &sources.list)?;
     let mut output = OutputOptions::protecting(&sources.list).with_force(args.force);
     output.inputs.push(args.index.clone());
     answer(&args, &Stored::Index { index: &index, metric, within }, sources, fields, &output)

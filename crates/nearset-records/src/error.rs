@@ -91,6 +91,8 @@ pub enum InputError {
         "{name}: no column is called {fields:?}, and what is left of texts that are cut can't be put back into several"
     )]
     CutJoined { name: Arc<str>, fields: String },
+    #[error("{name}: no record has the field {field:?} that is to be a part of its text: there are {}", list(found))]
+    MissingPart { name: Arc<str>, field: String, found: Vec<String> },
     #[error("{name}: no record has the field {field:?} that is to be its id: there are {}", list(found))]
     MissingIdField { name: Arc<str>, field: String, found: Vec<String> },
     #[error("{name}: holds vectors, and {wanted} are needed here")]
@@ -356,6 +358,7 @@ impl InputError {
             InputError::MissingColumn { found, .. } if !other_separator(found).is_empty() => None,
             InputError::MissingColumn { .. } => Some(Cure::NameField),
             InputError::CutJoined { .. } => Some(Cure::NameOneField),
+            InputError::MissingPart { .. } => Some(Cure::NameField),
             InputError::MissingIdField { .. } => Some(Cure::NameIdField),
             InputError::HoldsVectors { .. } => Some(Cure::CompareAsVectors),
             InputError::ResumeBeyondEnd { .. } => Some(Cure::StartAgain),
@@ -394,6 +397,8 @@ impl RecordError {
             RecordFault::InvalidJson { column: 1, .. } if self.line == 1 => Some(Cure::NameFormatOrSkip),
             RecordFault::WrongType { found: "an object", .. } => Some(Cure::NameInnerFieldOrSkip),
             RecordFault::WrongType { .. } if self.line == 1 => Some(Cure::NameFieldOrSkip),
+            // It can be read.
+            RecordFault::FieldTaken { .. } => None,
             _ => Some(Cure::Skip),
         }
     }

@@ -18,7 +18,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
         let library = library.display();
         return Err(Usage(format!("--against {library} is a library, to compare with. Leave out --no-verify")).into());
     }
-    let sources = args.input.sources(args.running.quiet)?;
+    let sources = args.input.sources_beside(&args.output, args.running.quiet)?;
     let (mut wanted, fields) = args.wanted(&sources)?;
     wanted.max_false_positive = args.max_fp;
     let mut options = DedupOptions::new(wanted);
@@ -30,7 +30,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     let dedup = Dedup::prepare(sources.list, options)?;
     if !args.running.quiet {
         let plan = dedup.plan()?;
-        print_plan(&plan);
+        print_plan(&plan, args.running.resume);
         args.print_filters(&screen, plan.near, Some(&plan.shingling))?;
     }
     let summary = args.explained(join::watched(total, args.running.quiet, |progress| dedup.run(progress))?)?;
@@ -42,7 +42,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn print_plan(plan: &DedupPlan) {
+fn print_plan(plan: &DedupPlan, resume: bool) {
     let known = match plan.capacity.known {
         Known::Given => "as given".to_owned(),
         Known::Counted => "counted".to_owned(),
@@ -63,7 +63,7 @@ fn print_plan(plan: &DedupPlan) {
         "memory    {} of filter, {each:.1} bytes per record ({bands} bands of {rows} rows)",
         show::bytes(plan.bytes)
     );
-    join::print_resumed(plan.resumed_records);
+    join::print_resumed(plan.resumed_records, resume);
 }
 
 fn print_summary(summary: &Summary, args: &Args) {

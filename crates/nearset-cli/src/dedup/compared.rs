@@ -15,7 +15,7 @@ use crate::options::Usage;
 use crate::show::{self, ALARM};
 
 pub(super) fn run(args: &Args) -> Result<ExitCode> {
-    let sources = args.input.sources(args.running.quiet)?;
+    let sources = args.input.sources_beside(&args.output, args.running.quiet)?;
     let (wanted, fields) = args.wanted(&sources)?;
     if !args.running.quiet {
         args.near.print_doubts(&args.input, &sources, &fields);
@@ -47,7 +47,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     if !args.running.quiet {
         join::print_plan(dedup.plan());
         args.print_filters(&screen, near, dedup.plan().shingling.as_deref())?;
-        join::print_resumed(dedup.resumed_records());
+        join::print_resumed(dedup.resumed_records(), args.running.resume);
     }
     let summary = args.explained(join::watched(total, args.running.quiet, |progress| dedup.run(progress))?)?;
     if !args.running.quiet {

@@ -39,7 +39,7 @@ pub(super) fn run(args: &Args, unit: Unit) -> Result<ExitCode> {
         return Err(Usage(format!("--max-share {max_share}: it must be from 0 to 1")).into());
     }
     let mut options = UnitOptions::new(unit);
-    let sources = args.input.sources(args.running.quiet)?;
+    let sources = args.input.sources_beside(&args.output, args.running.quiet)?;
     let (wanted, fields) = args.wanted(&sources)?;
     options.run = args.run_options(fields);
     options.shingling = args.near.shingling();
@@ -85,7 +85,7 @@ fn print_plan(args: &Args, unit: Unit, plan: &UnitPlan) {
             )
         }
     }
-    join::print_resumed(plan.resumed_records);
+    join::print_resumed(plan.resumed_records, args.running.resume);
 }
 
 fn print_summary(args: &Args, unit: Unit, summary: &UnitSummary) {
@@ -105,8 +105,12 @@ fn print_summary(args: &Args, unit: Unit, summary: &UnitSummary) {
     );
     eprintln!("whole     {} with nothing repeated", of_records(summary.untouched));
     eprintln!("{:<10}{} without some of their {unit}s", "shorter", of_records(cuts.cut_records));
-    let emptied = if args.units.empty == Empty::Keep { "kept with an empty text" } else { "left out" };
-    eprintln!("empty     {} of nothing else, {emptied}", of_records(cuts.emptied));
+    let emptied = match args.units.empty {
+        _ if args.annotate => "",
+        Empty::Keep => ", kept with an empty text",
+        _ => ", left out",
+    };
+    eprintln!("empty     {} of nothing else{emptied}", of_records(cuts.emptied));
     if args.units.max_share < 1.0 {
         let most = show::percent(args.units.max_share);
         eprintln!("left out  {} of which more than {most} is repeated", of_records(cuts.mostly_repeated));

@@ -415,3 +415,78 @@ fn shells_complete_and_manuals_tell_every_command() {
     assert_eq!(shop.run("man pages").code(), 1, "pages are replaced only by force");
     shop.ok("man pages --force");
 }
+
+#[test]
+fn a_part_of_texts_that_no_record_has_is_told_before_anything_is_removed() {
+    let shop = Workshop::new();
+    shop.write(
+        "in.jsonl",
+        "{\"name\":\"Ann Lee\",\"city\":\"Rome\"}\n{\"name\":\"Ann Lee\",\"city\":\"Oslo\",\"note\":\"x\"}\n",
+    );
+    for command in
+        ["dedup in.jsonl -o out.jsonl", "pairs in.jsonl -o out.tsv", "build in.jsonl -o out.nearset --near 0.8"]
+    {
+        let ran = shop.run(&format!("{command} --text-field name,citty"));
+        assert_eq!(ran.code(), 1, "{}", ran.stderr());
+        assert!(ran.stderr().contains("no record has the field \"citty\" that is to be a part of its text: there are"));
+        assert!(ran.stderr().contains("--field names another"), "{}", ran.stderr());
+    }
+    assert_eq!(shop.names(), ["in.jsonl"]);
+    // One record has it.
+    shop.ok("dedup in.jsonl -o out.jsonl --text-field name,note");
+}
+
+#[test]
+fn a_folder_of_outputs_inside_one_of_inputs_is_refused() {
+    let shop = Workshop::new();
+    std::fs::create_dir(shop.path("in")).unwrap();
+    shop.write("in/a.jsonl", GOOD);
+    for out in ["in/clean/", "in/", "./in/../in/deep/clean/"] {
+        let ran = shop.run(&format!("dedup in -o {out} --force"));
+        assert!(ran.code() == 1 && ran.stderr().contains("a later run would read it too"), "{out}: {}", ran.stderr());
+    }
+    assert_eq!(std::fs::read_dir(shop.path("in")).unwrap().count(), 1);
+    shop.ok("dedup in -o clean/");
+    shop.ok("dedup in/*.jsonl -o in/clean/");
+}
+
+#[test]
+fn a_run_that_has_nothing_to_resume_says_so() {
+    let shop = Workshop::new();
+    shop.write("in.jsonl", GOOD);
+    let ran = shop.ok("dedup in.jsonl -o out.jsonl --resume");
+    assert!(ran.stderr().contains("there is no checkpoint to go on from"), "{}", ran.stderr());
+    let ran = shop.ok("dedup in.jsonl -o new.jsonl");
+    assert!(!ran.stderr().contains("checkpoint"), "{}", ran.stderr());
+}
+
+#[test]
+fn hashes_are_near_by_whole_bits() {
+    let shop = Workshop::new();
+    shop.write("in.jsonl", "{\"hash\":\"ff\"}\n{\"hash\":\"fe\"}\n");
+    let ran = shop.run("dedup in.jsonl -o out.jsonl --metric hamming --near 0.8");
+    assert!(ran.code() == 2 && ran.stderr().contains("--near 0.8: bits are whole"), "{}", ran.stderr());
+}
+
+#[test]
+fn the_longest_are_named_by_their_ids_whatever_the_metric() {
+    let shop = Workshop::new();
+    let text = "one two three four five six seven eight nine ten";
+    shop.write("in.jsonl", format!("{{\"id\":\"a\",\"text\":\"{text}\"}}\n{{\"id\":\"b\",\"text\":\"{text} ten\"}}\n"));
+    for metric in ["jaccard", "dice", "edit-similarity"] {
+        let run = format!(
+            "dedup in.jsonl -o out.jsonl --force --keep longest --metric {metric} --near 0.6 --removed gone.jsonl"
+        );
+        shop.ok(&run);
+        assert!(shop.text("gone.jsonl").contains("\"near\":\"b\""), "{metric}: {}", shop.text("gone.jsonl"));
+    }
+}
+
+#[test]
+fn nothing_is_called_clean_of_items_that_are_too_short() {
+    let shop = Workshop::new();
+    shop.write("in.jsonl", GOOD);
+    shop.write("items.jsonl", "{\"id\":\"q\",\"question\":\"short one?\"}\n");
+    let ran = shop.run("decontaminate in.jsonl --benchmark items.jsonl --dry-run -q");
+    assert!(ran.code() == 1 && ran.stderr().contains("the one item is too short to decide"), "{}", ran.stderr());
+}

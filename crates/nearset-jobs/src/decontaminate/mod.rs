@@ -99,6 +99,10 @@ impl<'f> Decontaminate<'f> {
         options.run.fields.is_cut = options.mask;
         // Taken apart, so that a new option can't be forgotten here.
         let DecontaminateOptions { run, mask, protected } = &options;
+        let items = finder.benchmark().items().len();
+        if !(0..items).any(|item| finder.is_decidable(item)) {
+            return Err(RunError::TooShort { items: items as u64 });
+        }
         let Thresholds { share, mass } = finder.thresholds();
         let mut decisive = Fingerprint::new();
         decisive.insert("mask".to_owned(), mask.to_string());

@@ -126,6 +126,11 @@ pub enum RunError {
         if found.is_empty() { String::new() } else { format!("; the fields there are {}", found.join(", ")) }
     )]
     NoEvidence { name: Arc<str>, wanted: Vec<String>, found: Vec<String> },
+    #[error(
+        "{} too short to decide, and so there is nothing to look for",
+        if *items == 1 { "the one item is".to_owned() } else { format!("all of {} items are", words::count(*items)) }
+    )]
+    TooShort { items: u64 },
     #[error("{name}: the item {id} has nothing in the fields that others have")]
     NoEvidenceInItem { name: Arc<str>, id: String },
     #[error("{}: {why}", path.display())]

@@ -1,4 +1,4 @@
-//! Whether the field is there that is to be the id of records, and ids in files of their own.
+//! Whether fields are there that records may lack (ids, and parts of a text), and ids in files of their own.
 
 use std::fs;
 use std::path::Path;
@@ -8,9 +8,13 @@ use super::resolve::IdsFile;
 use super::{Batch, ReadOptions, Reader, Source};
 use crate::error::{InputError, RecordFault};
 use crate::extract::{Arena, Fields, ItemField, extract};
+use crate::format::Format;
 
-/// Bytes of records that are looked at.
+/// Bytes of records that are looked at for an id.
 const LOOKED_AT: usize = 1 << 16;
+
+/// Bytes of records that are looked at for a part of their texts, of which most may have none.
+const LOOKED_AT_FOR_PARTS: u64 = 64 << 20;
 
 /// Refuses an id field that the first records of the first file do not have: without ids they would go by the names of their lines, in
 /// silence. Some of them may lack it. A pipe can't be looked at.
@@ -19,30 +23,65 @@ const LOOKED_AT: usize = 1 << 16;
 /// If none of them has it.
 pub fn expect_id_field(sources: &[Source], field: &str) -> Result<(), InputError> {
     let Some(first) = sources.first().filter(|source| source.bytes.is_some()) else { return Ok(()) };
+    match fields_instead(first, field, LOOKED_AT, LOOKED_AT as u64) {
+        Some(found) => {
+            Err(InputError::MissingIdField { name: Arc::clone(&first.name), field: field.to_owned(), found })
+        }
+        None => Ok(()),
+    }
+}
+
+/// Refuses a field that is to be a part of each text, and that no record at the start of the first file has: misspelt, it would leave texts
+/// alike that are not, in silence. Some of them may lack it. A pipe can't be looked at, and tables tell by their columns.
+///
+/// # Errors
+/// If none of them has it.
+pub fn expect_joined_fields(sources: &[Source], fields: &Fields) -> Result<(), InputError> {
+    let is_told = |source: &&Source| source.bytes.is_some() && source.format == Format::Jsonl;
+    let Some(first) = sources.first().filter(is_told) else { return Ok(()) };
+    let mut parts = fields.joined().map(str::trim).peekable();
+    // A field may be called so itself.
+    if parts.peek().is_none() || fields_instead(first, &fields.item, LOOKED_AT, LOOKED_AT as u64).is_none() {
+        return Ok(());
+    }
+    let missing = |part| fields_instead(first, part, 1 << 20, LOOKED_AT_FOR_PARTS).map(|found| (part, found));
+    match parts.find_map(missing) {
+        Some((part, found)) => {
+            Err(InputError::MissingPart { name: Arc::clone(&first.name), field: part.to_owned(), found })
+        }
+        None => Ok(()),
+    }
+}
+
+/// Returns the fields that a source's first records have, if none of them has this one. They are read in batches, up to so many bytes.
+fn fields_instead(source: &Source, field: &str, batch_bytes: usize, most_bytes: u64) -> Option<Vec<String>> {
     // An id may be a text or a number.
     let fields = Fields::new(field, ItemField::Texts).with_id(None);
     let mut options = ReadOptions::new(fields.clone());
-    options.batch_bytes = LOOKED_AT;
-    let mut batch = Batch::new();
-    let name = Arc::clone(&first.name);
-    match Reader::new(Arc::from([first.clone()]), options).read_batch(&mut batch) {
-        Ok(true) => {}
-        Err(InputError::MissingColumn { column, found, .. }) => {
-            return Err(InputError::MissingIdField { name, field: column, found });
+    options.batch_bytes = batch_bytes;
+    let mut reader = Reader::new(Arc::from([source.clone()]), options);
+    let (mut batch, mut arena) = (Batch::new(), Arena::new());
+    let (mut instead, mut read) = (None, 0);
+    while read < most_bytes {
+        match reader.read_batch(&mut batch) {
+            Ok(true) => {}
+            Err(InputError::MissingColumn { found, .. }) => return Some(found),
+            // Whatever else is wrong with it, reading it says so.
+            Ok(false) => break,
+            Err(_) => return None,
         }
-        // Whatever else is wrong with it, reading it says so.
-        _ => return Ok(()),
+        read += batch.bytes().len() as u64;
+        let extracted = extract(&batch, &fields, &mut arena);
+        for i in 0..extracted.len() {
+            match extracted.item(i).map_err(|error| &error.fault) {
+                Err(RecordFault::MissingField { found, .. }) => {
+                    instead.get_or_insert_with(|| found.clone());
+                }
+                _ => return None,
+            }
+        }
     }
-    let mut arena = Arena::new();
-    let extracted = extract(&batch, &fields, &mut arena);
-    let missing = |i: usize| match extracted.item(i).map_err(|error| &error.fault) {
-        Err(RecordFault::MissingField { found, .. }) => Some(found.clone()),
-        _ => None,
-    };
-    match (0..extracted.len()).map(missing).collect::<Option<Vec<_>>>().and_then(|all| all.into_iter().next()) {
-        Some(found) => Err(InputError::MissingIdField { name, field: field.to_owned(), found }),
-        None => Ok(()),
-    }
+    instead
 }
 
 /// Gives an array the ids that stand in a text file, one per line.

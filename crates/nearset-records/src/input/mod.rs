@@ -17,7 +17,7 @@ pub(crate) use batch::Span;
 pub use batch::{Batch, Preamble};
 pub use decompress::{checksums, peek_stdin};
 pub(crate) use element::Element;
-pub use ids::{expect_id_field, name_by_file};
+pub use ids::{expect_id_field, expect_joined_fields, name_by_file};
 pub use places::{Places, expect_soon};
 pub(crate) use reader::{BYTE_ORDER_MARK, Head};
 pub use reader::{Position, ReadOptions, Reader};

@@ -253,7 +253,10 @@ fn ranked(
     let (mut records, mut held, mut screened) = (0, 0, BTreeMap::new());
     let mut is_field_there = options.keep.field().is_none();
     let reading = (options.run.threads, options.run.on_error);
-    let by_field = preparer.clone().with_field(options.keep.field().map(str::to_owned));
+    let by_field = match options.keep.field() {
+        Some(field) => preparer.clone().with_field(Some(field.to_owned())),
+        None => preparer.clone(),
+    };
     let of = (&by_field, &by_field.fields);
     let counts = stream::read(&start.sources, reading, of, progress, |batch, arrivals| {
         for arrival in std::mem::take(arrivals) {
