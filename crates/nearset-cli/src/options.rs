@@ -65,7 +65,10 @@ impl Input {
         let there = if there.as_os_str().is_empty() { Path::new(".") } else { there };
         let folders = self.inputs.iter().map(Path::new).filter(|input| is_folder && input.is_dir());
         for input in folders {
-            if there.canonicalize()?.starts_with(input.canonicalize()?) {
+            let folder = input.canonicalize()?;
+            // One folder for both has inputs among its outputs, which those refuse.
+            let is_same = output.canonicalize().is_ok_and(|output| output == folder);
+            if !is_same && there.canonicalize()?.starts_with(folder) {
                 bail!(
                     "{}: lies in {}, which is an input: a later run would read it too; choose a folder beside it",
                     output.display(),
