@@ -37,12 +37,13 @@ def seconds_of_main(process: int) -> float:
         return int(schedstat.read().split()[0]) / 1e9
 
 
-def dedup(source: Path, *arguments: str) -> dict:
+def dedup(source: Path, discard: bool, *arguments: str) -> dict:
     """Runs it, and says what it took, what the thread that decides took of it, and a hash of what it wrote."""
     out = WORK / "out.jsonl"
-    command = [str(PROGRAM), "dedup", str(source), "-o", str(out), "--quiet", "--force", *arguments]
+    out.unlink(missing_ok=True)
+    command = [str(PROGRAM), "dedup", str(source), "-o", "-" if discard else str(out), "--quiet", *arguments]
     started, decided = time.monotonic(), 0.0
-    process = subprocess.Popen(command)
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
     while (ended := os.wait4(process.pid, os.WNOHANG))[0] == 0:
         try:
             decided = seconds_of_main(process.pid)
@@ -54,9 +55,11 @@ def dedup(source: Path, *arguments: str) -> dict:
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode != 0:
         raise SystemExit(f"{' '.join(command)} ended with {process.returncode}")
-    with open(out, "rb") as written:
-        digest = hashlib.file_digest(written, "blake2b").hexdigest()
-    out.unlink()
+    digest = None
+    if not discard:
+        with open(out, "rb") as written:
+            digest = hashlib.file_digest(written, "blake2b").hexdigest()
+        out.unlink()
     cpu = usage.ru_utime + usage.ru_stime
     return {
         "wall": wall,
@@ -81,25 +84,29 @@ def main() -> None:
     build = ["cargo", "build", "--release", "--quiet", "-p", "nearset-cli", "-p", "bench-texts"]
     subprocess.run(build, cwd=ROOT, check=True)
     WORK.mkdir(parents=True, exist_ok=True)
-    small, large = make(options.documents, 500), make(options.documents // 10, 2000)
+    small, large = make(options.documents, 500), make(options.documents // 2, 2000)
     memory = options.memory or str(108 * options.documents // 3)
+    half = str(int(memory_of(memory) // 2))
+    nowhere, no_verify = "all in memory, output to nowhere", ("--no-verify",)
     runs = [
         ("500 bytes", small, "all in memory", "1", ()),
         ("500 bytes", small, "all in memory", "2", ()),
         ("500 bytes", small, f"--memory {memory}", "2", ("--memory", memory)),
+        ("500 bytes", small, nowhere, "1", ()),
+        ("500 bytes", small, nowhere, "2", ()),
         ("2 kB", large, "all in memory", "1", ()),
         ("2 kB", large, "all in memory", "2", ()),
-        ("2 kB", large, f"--memory {int(memory_of(memory) // 10)}", "2", ("--memory", str(int(memory_of(memory) // 10)))),
-        ("2 kB", large, "--no-verify", "2", ("--no-verify",)),
+        ("2 kB", large, f"--memory {half}", "2", ("--memory", half)),
+        ("2 kB", large, nowhere, "1", ()),
+        ("2 kB", large, nowhere, "2", ()),
+        ("2 kB", large, "--no-verify, output to nowhere", "2", no_verify),
+        ("2 kB", large, "the same, a filter of 1 GB", "2", (*no_verify, "--capacity", "10000000")),
     ]
     rows, hashes = [], {}
     for texts, source, setting, threads, more in runs:
-        ran = dedup(source, "--threads", threads, *more)
+        ran = dedup(source, "nowhere" in setting or "--no-verify" in more, "--threads", threads, *more)
         bytes_read = source.stat().st_size
-        if "--no-verify" not in more:
-            same = hashes.setdefault(texts, ran["hash"]) == ran["hash"]
-        else:
-            same = None
+        same = hashes.setdefault(texts, ran["hash"]) == ran["hash"] if ran["hash"] else None
         rows.append([
             texts, f"{bytes_read / 1e9:.1f} GB", setting, threads, f"{ran['wall']:.1f}", f"{ran['cpu']:.1f}",
             f"{bytes_read / ran['wall'] / 1e6:.0f}", "" if threads == "1" else f"{100 * ran['decided']:.0f} %", f"{ran['peak']:.0f}",
@@ -110,7 +117,7 @@ def main() -> None:
     page = f"""# Any size on one machine
 
 {datetime.date.today()}, `make bench-scale ARGS="--documents {options.documents}"`, on {machine()}. {options.documents:,} made-up texts of 500 bytes and
-{options.documents // 10:,} of 2 kB (`bench/texts`), from file to file, one run each. Beside the threads that cut and compare texts, one reads and one writes; of several threads, one more
+{options.documents // 2:,} of 2 kB (`bench/texts`), from file to file where nothing else is said, one run each. Beside the threads that cut and compare texts, one reads and one writes; of several threads, one more
 decides, and *thread that decides* is its part of the CPU time, which can't be split. A single thread does both.
 
 {chr(10).join(markdown(head, rows))}

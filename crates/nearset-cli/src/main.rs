@@ -27,6 +27,10 @@ mod show;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use nearset_jobs::memory::HugePages;
+
+#[global_allocator]
+static ALLOCATOR: HugePages = HugePages;
 
 /// Have I seen anything near this? Near-duplicates out of a corpus, filters that remember what was seen, and indexes that find it again.
 #[derive(Parser)]

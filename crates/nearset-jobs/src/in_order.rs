@@ -6,10 +6,7 @@
 //! takes any more when it comes back.
 
 use std::collections::BTreeMap;
-use std::convert::Infallible;
-use std::iter;
 use std::panic::{self, AssertUnwindSafe};
-use std::sync::Mutex;
 use std::thread;
 use std::time::Duration;
 
@@ -32,10 +29,15 @@ pub struct Queue<P> {
     threads: usize,
 }
 
+/// Enough that who takes them, and shares the cores with who works on them, may fall behind for a while.
+fn pieces_under_way(threads: usize) -> usize {
+    4 * threads + 2
+}
+
 /// Creates a queue for `threads` threads. It ends when the feed is dropped and all that was fed is taken.
 pub fn queue<P>(threads: usize) -> (Feed<P>, Queue<P>) {
     let threads = threads.max(1);
-    let under_way = 2 * threads + 2;
+    let under_way = pieces_under_way(threads);
     let (permit, permits) = bounded(under_way);
     let (pieces_in, pieces) = bounded(under_way);
     for _ in 0..under_way {
@@ -97,7 +99,7 @@ impl<P: Send> Queue<P> {
                 let _ = permit.send(());
             }
         }
-        let (done_in, done) = bounded(2 * threads + 2);
+        let (done_in, done) = bounded(pieces_under_way(threads));
         // Nothing is ever sent here: it closes when the taker gives up, and with it all workers.
         let (alive, given_up) = bounded::<()>(0);
         thread::scope(|scope| {
@@ -143,38 +145,6 @@ impl<P: Send> Queue<P> {
             outcome
         })
     }
-}
-
-/// Does each of some tasks, whichever thread is free, on a thread for each room. The first error of each thread ends its work.
-pub(crate) fn share_out<R: Send, T: Send, E: Send>(
-    rooms: &mut [R],
-    mut tasks: impl Iterator<Item = T> + Send,
-    work: impl Fn(&mut R, T) -> Result<(), E> + Sync,
-) -> Result<(), E> {
-    if let [room] = rooms {
-        return tasks.try_for_each(|task| work(room, task));
-    }
-    let tasks = Mutex::new(tasks);
-    let next = || tasks.lock().ok().and_then(|mut tasks| tasks.next());
-    let work = |room: &mut R| iter::from_fn(next).try_for_each(|task| work(room, task));
-    thread::scope(|scope| {
-        let threads: Vec<_> = rooms.iter_mut().map(|room| scope.spawn(|| work(room))).collect();
-        let ends = threads.into_iter().map(|thread| thread.join().unwrap_or_else(|panic| panic::resume_unwind(panic)));
-        // All are waited for.
-        ends.fold(Ok(()), Result::and)
-    })
-}
-
-/// Does each of some tasks, on so many threads, and returns what they come to in their order.
-pub(crate) fn in_parallel<T: Send, R: Send>(threads: usize, tasks: Vec<T>, work: impl Fn(T) -> R + Sync) -> Vec<R> {
-    let mut done: Vec<Option<R>> = tasks.iter().map(|_| None).collect();
-    let places = tasks.into_iter().zip(&mut done);
-    let shared: Result<(), Infallible> = share_out(&mut vec![(); threads.max(1)], places, |(), (task, place)| {
-        *place = Some(work(task));
-        Ok(())
-    });
-    let Ok(()) = shared;
-    done.into_iter().flatten().collect()
 }
 
 #[cfg(test)]

@@ -23,6 +23,7 @@
 
 pub mod background;
 pub mod capacity;
+mod crew;
 pub mod decontaminate;
 pub mod dedup;
 pub mod filter_file;

@@ -31,8 +31,12 @@ use std::io::Read as _;
 
 use files::Source;
 use nearset::Kind;
+use nearset_jobs::memory::HugePages;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+
+#[global_allocator]
+static ALLOCATOR: HugePages = HugePages;
 
 /// Opens the file of a filter or an index, of whatever kind it is.
 ///

@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 
 use super::summary::{GenerationSummary, Outcome};
 use crate::capacity::Capacity;
+use crate::crew::Crew;
 use crate::filter_file::{save_filter, write_filter};
-use crate::in_order::in_parallel;
 use crate::run::{Decider, Decision, Ids, Part, RunError, Tally, Verdict, Worker};
 use crate::screen::{Against, first_hit};
 
@@ -91,8 +91,8 @@ const KEYS_WORTH_A_THREAD: usize = 1 << 13;
 pub(super) struct ByFilter {
     pub filter: Filter<'static>,
     pub bands: usize,
-    /// Threads that insert.
-    pub threads: usize,
+    /// Who inserts.
+    pub crew: Crew,
     pub capacity: Capacity,
     /// The fewest bands that a copy with few changes hits.
     pub copy_hits: u32,
@@ -187,9 +187,9 @@ impl Decider for ByFilter {
         let keys = &part.piece.keys[sound.start * bands..sound.end * bands];
         let against = &part.piece.against;
         let mut against = against[against.partition_point(|&(i, ..)| i < part.records.start)..].iter().peekable();
-        let parts = self.threads.min(keys.len() / KEYS_WORTH_A_THREAD);
-        let answers =
-            self.filter.insert_keys_by(keys, parts, |tasks| drop(in_parallel(parts, tasks, |task| task())))?;
+        let parts = self.crew.threads().min(keys.len() / KEYS_WORTH_A_THREAD);
+        let crew = &self.crew;
+        let answers = self.filter.insert_keys_by(keys, parts, |tasks| drop(crew.each(tasks, |task| task())))?;
         let all = part.sound_records().zip(&answers).zip(keys.chunks(bands));
         let (copy_hits, doubts) = (self.copy_hits, &mut self.doubts);
         decisions.extend(all.map(|((i, answer), keys)| {

@@ -19,6 +19,7 @@ use nearset_view::run::{CurvePoint, Fact, Others, Promise};
 use nearset_view::words::{bytes, count, percent, similarity};
 
 use crate::capacity::{self, Capacity, Known};
+use crate::crew::Crew;
 use crate::filter_file::check_save;
 use crate::report::{self, About};
 use crate::run::{Manner, Progress, RunError, Start, Tally};
@@ -125,8 +126,8 @@ impl Dedup {
                 };
                 let hasher = filter.hasher().expect("a filter of texts has bands");
                 let copy_hits = by_filter::copy_hits(plan.near, plan.rows, plan.bands);
-                let (bands, threads) = (plan.bands as usize, options.run.threads.max(1));
-                let mut decider = ByFilter { filter, bands, threads, capacity: *capacity, copy_hits, doubts };
+                let (bands, crew) = (plan.bands as usize, Crew::new(options.run.threads));
+                let mut decider = ByFilter { filter, bands, crew, capacity: *capacity, copy_hits, doubts };
                 let worker = Sketching { hasher, against, field: &options.run.fields.item };
                 start.carry_out(
                     outputs,

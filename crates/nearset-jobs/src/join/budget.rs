@@ -16,7 +16,7 @@ use nearset_records::Scratch;
 
 use super::stars::settle;
 use super::texts::{Place, Texts};
-use crate::in_order::in_parallel;
+use crate::crew::Crew;
 use crate::library::{LibraryError, Segments};
 use crate::run::{Ids, RunError};
 
@@ -110,11 +110,11 @@ impl Postings {
     const BYTES: usize = 16;
 
     /// Appends those of a round.
-    fn append(&mut self, index: &ShingleIndex, threads: usize) -> io::Result<()> {
+    fn append(&mut self, index: &ShingleIndex, crew: &Crew) -> io::Result<()> {
         let mut starts = Vec::with_capacity(PARTS + 1);
-        for first in (0..PARTS).step_by(threads) {
-            let parts: Vec<usize> = (first..PARTS.min(first + threads)).collect();
-            let sorted = in_parallel(threads, parts, |part| {
+        for first in (0..PARTS).step_by(crew.threads()) {
+            let parts: Vec<usize> = (first..PARTS.min(first + crew.threads())).collect();
+            let sorted = crew.each(parts, |part| {
                 let mut bytes = Vec::new();
                 for (code, entry, size) in index.postings(part as u8) {
                     bytes.extend_from_slice(&code.to_le_bytes());
@@ -172,7 +172,7 @@ pub(super) struct Budget<H, T> {
     waiting: Backlog<T>,
     /// None in the first round.
     postings: Option<Postings>,
-    threads: usize,
+    crew: Crew,
     /// Memory of a round.
     round_bytes: u64,
     /// Memory that an entry of a round takes: as planned, and more where more was measured.
@@ -187,18 +187,18 @@ pub(super) struct Budget<H, T> {
 
 impl<H: Entries, T> Budget<H, T> {
     /// Nothing waits yet. Of `memory`, the cache of sets takes an eighth at most.
-    pub fn new(mut held: H, memory: u64, entry_bytes: u64, threads: usize) -> Self {
+    pub fn new(mut held: H, memory: u64, entry_bytes: u64, crew: &Crew) -> Self {
         let cache = &mut held.texts().cache;
         cache.limit(memory / 8);
         let round_bytes = memory.saturating_sub(cache.most_bytes());
         let (kept_bytes, kept_entries) = (held.bytes(), held.texts().entries());
-        let (waiting, threads) = (Backlog::new(), threads.max(1));
+        let (waiting, crew) = (Backlog::new(), crew.clone());
         let (planned_bytes, measured_at) = (entry_bytes, MEASURED_FIRST);
         Self {
             held,
             waiting,
             postings: None,
-            threads,
+            crew,
             round_bytes,
             entry_bytes,
             planned_bytes,
@@ -283,14 +283,14 @@ impl<H: Entries, T> Budget<H, T> {
     }
 
     fn end_round(&mut self) -> Result<(), RunError> {
-        let Self { held, postings, threads, .. } = self;
-        settle(held.index(), *threads);
+        let Self { held, postings, crew, .. } = self;
+        settle(held.index(), crew);
         let append = || {
             let postings = match postings {
                 Some(postings) => postings,
                 none => none.insert(Postings { file: held.texts().unnamed_scratch()?, parts: Vec::new() }),
             };
-            postings.append(held.index(), *threads)
+            postings.append(held.index(), crew)
         };
         append().map_err(|cause| held.texts().scratch_error(cause))?;
         let entries = self.held.texts().entries() - self.kept_entries;
@@ -308,7 +308,7 @@ impl<H: Entries, T> Budget<H, T> {
     /// Finds the entries of libraries and earlier rounds that share a key with the next records: as many of them as memory allows.
     fn met_by(&mut self, from: usize) -> Result<(usize, Vec<Vec<Posting>>), RunError> {
         let mut until = self.waiting.records.len();
-        let Self { held, waiting, postings, threads, round_bytes, .. } = self;
+        let Self { held, waiting, postings, crew, round_bytes, .. } = self;
         let most = held.most_listed();
         let texts = held.texts();
         if postings.is_none() && texts.segments.len() == 0 {
@@ -316,7 +316,7 @@ impl<H: Entries, T> Budget<H, T> {
         }
         loop {
             let parts: Vec<(usize, Vec<u64>)> = codes(waiting, from..until).into_iter().enumerate().collect();
-            let met = in_parallel(*threads, parts, |(part, mut codes)| {
+            let met = crew.each(parts, |(part, mut codes)| {
                 codes.sort_unstable();
                 codes.dedup();
                 met(&texts.segments, postings.as_ref(), (part, &codes), most)

@@ -26,6 +26,7 @@ use super::stars::{MOST_LISTED, Next, Placement, Stars};
 use super::stream::{self, Counts, Cutter};
 use super::texts::{OwnSet, Texts};
 use super::{Comparison, JoinOptions, JoinPlan, Planned};
+use crate::crew::Crew;
 use crate::run::{Progress, RunError};
 use nearset_records::Cure;
 use nearset_records::input::Source;
@@ -201,12 +202,13 @@ fn stars(
     summary: &mut ClusterSummary,
 ) -> Result<(), RunError> {
     let ClusterOptions { join, .. } = options;
+    let crew = Crew::new(join.threads);
     let scratch = join.scratch.clone().unwrap_or_else(|| scratch_folder(None));
     let stars = Stars::new(sources, &join.fields, false, MOST_LISTED, cutter, None, scratch);
-    let mut budget = Budget::new(stars, summary.plan.budget(join.memory), summary.plan.entry_bytes(), join.threads);
+    let mut budget = Budget::new(stars, summary.plan.budget(join.memory), summary.plan.entry_bytes(), &crew);
     let mut rows = Rows { table, names: Names::default(), empty: 0, joined: 0 };
     let decide = |stars: &mut Stars, (waiting, records): (&Backlog<Box<str>>, Range<usize>), rows: &mut Rows| {
-        let room = (join.threads, progress);
+        let room = (&crew, progress);
         stars.decide(
             (waiting, records),
             room,
@@ -221,7 +223,7 @@ fn stars(
             let stars = &mut budget.held;
             stars.texts.cache.adopt(&cut.sets);
             let own_set = |i: usize| OwnSet::Adopted(cut.set_place(i), &cut.sets);
-            let proposals = stars.propose(cut.documents.len(), join.threads, |i| {
+            let proposals = stars.propose(cut.documents.len(), &crew, |i| {
                 Some(Next { keys: cut.keys(i), set: own_set(i), place: None, mark: None })
             })?;
             for (i, (document, proposal)) in cut.documents.iter().zip(proposals).enumerate() {
@@ -284,12 +286,13 @@ fn chains(
     summary: &mut ClusterSummary,
 ) -> Result<(), RunError> {
     let ClusterOptions { join, .. } = options;
+    let crew = Crew::new(join.threads);
     // Copies need not be paired with each other: the first one connects them.
     let finder = Finder::new(sources, join, cutter, 0);
-    let mut budget = Budget::new(finder, summary.plan.budget(join.memory), summary.plan.entry_bytes(), join.threads);
+    let mut budget = Budget::new(finder, summary.plan.budget(join.memory), summary.plan.entry_bytes(), &crew);
     let mut chains = Chains::default();
     let decide = |finder: &mut Finder, (waiting, records): (&Backlog<()>, Range<usize>), chains: &mut Chains| {
-        finder.decide((waiting, records), (join.threads, progress), |_, (), near| {
+        finder.decide((waiting, records), (&crew, progress), |_, (), near| {
             chains.add(near);
             Ok(())
         })

@@ -16,6 +16,7 @@ use super::inside::{Inside, Keys, Texts};
 use super::needs::expect_memory;
 use super::stream::{self, Counts, Cutter};
 use super::{ClusterSummary, JoinOptions, PairsSummary};
+use crate::crew::Crew;
 use crate::run::{Ids, OnError, Progress, RunError};
 use crate::screen::Against;
 use nearset::plan::Request;
@@ -83,7 +84,7 @@ impl Held {
     }
 
     /// By text: the kept one that holds most of it and how much, or nothing if it is kept itself.
-    pub fn holders(&self, threads: usize, progress: &Progress) -> Result<Vec<Option<(u32, f64)>>, RunError> {
+    pub fn holders(&self, crew: &Crew, progress: &Progress) -> Result<Vec<Option<(u32, f64)>>, RunError> {
         let texts = &self.texts;
         let mut order: Vec<u32> = (0..texts.first.len() as u32).collect();
         order.sort_by_key(|&text| (std::cmp::Reverse(texts.set(text).len()), text));
@@ -93,7 +94,7 @@ impl Held {
         for round in order.chunks(AT_ONCE) {
             progress.go_on()?;
             let kept: Vec<u32> = round.iter().copied().filter(|&text| best[text as usize].is_none()).collect();
-            let insides = texts.inside_each(&self.keys, &kept, threads);
+            let insides = texts.inside_each(&self.keys, &kept, crew);
             for (holder, insides) in kept.into_iter().zip(insides) {
                 // One of the same round may hold it.
                 if best[holder as usize].is_some() {
@@ -142,12 +143,12 @@ pub(super) fn pairs(
 ) -> Result<(), RunError> {
     let cutter = cutter(sources, &join.wanted, &join.fields, &[], progress)?;
     let (held, counts) = Held::read(sources, join.reading(), &cutter, summary.plan.most_bytes(), progress)?;
-    let texts = &held.texts;
+    let (texts, crew) = (&held.texts, Crew::new(join.threads));
     let all: Vec<u32> = (0..texts.first.len() as u32).collect();
     let mut near: Vec<(u32, u32, usize)> = Vec::new();
     for round in all.chunks(AT_ONCE) {
         progress.go_on()?;
-        for (&holder, insides) in round.iter().zip(texts.inside_each(&held.keys, round, join.threads)) {
+        for (&holder, insides) in round.iter().zip(texts.inside_each(&held.keys, round, &crew)) {
             near.extend(insides.iter().flat_map(|one| [(holder, one.text, one.both), (one.text, holder, one.both)]));
         }
     }
@@ -194,7 +195,7 @@ pub(super) fn cluster(
 ) -> Result<(), RunError> {
     let cutter = cutter(sources, &join.wanted, &join.fields, &[], progress)?;
     let (held, counts) = Held::read(sources, join.reading(), &cutter, summary.plan.most_bytes(), progress)?;
-    let holders = held.holders(join.threads, progress)?;
+    let holders = held.holders(&Crew::new(join.threads), progress)?;
     let removals: BTreeMap<usize, (u32, f64)> = held.removals(&holders).collect();
     let mut sizes: BTreeMap<usize, u64> = BTreeMap::new();
     for (record, text) in held.texts.of.iter().enumerate() {

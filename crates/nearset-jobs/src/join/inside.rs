@@ -9,7 +9,7 @@
 use nearset::JoinSpec;
 
 use super::equal::Equal;
-use crate::in_order::in_parallel;
+use crate::crew::Crew;
 
 /// Different texts that may share a key. One of more is common, and nothing is looked up by it.
 const MOST_TEXTS: usize = 1024;
@@ -116,8 +116,8 @@ impl Texts {
     }
 
     /// Returns the other texts of which `near` or more is in each of these, by so many threads.
-    pub fn inside_each(&self, keys: &Keys, texts: &[u32], threads: usize) -> Vec<Vec<Inside>> {
-        let parts = in_parallel(threads, texts.chunks(AT_ONCE).collect(), |texts: &[u32]| {
+    pub fn inside_each(&self, keys: &Keys, texts: &[u32], crew: &Crew) -> Vec<Vec<Inside>> {
+        let parts = crew.each(texts.chunks(AT_ONCE).collect(), |texts: &[u32]| {
             texts.iter().map(|&text| self.inside(keys, text)).collect::<Vec<_>>()
         });
         parts.into_iter().flatten().collect()

@@ -20,6 +20,7 @@ use super::stars::settle;
 use super::stream::{self, Counts, Cut, Cutter};
 use super::texts::{OwnSet, Place, Texts};
 use super::{Comparison, JoinOptions, JoinPlan, Planned};
+use crate::crew::Crew;
 use crate::run::{Ids, Progress, RunError};
 use nearset_records::input::{Batch, Source};
 use nearset_records::output::{TableFile, Value};
@@ -184,11 +185,11 @@ fn of_texts(
     finder.most_listed = options.bucket_limit;
     finder.pairs = finder.pairs.with_limits(options.most_copies, options.bucket_limit);
     let memory = summary.plan.budget(options.join.memory);
-    let threads = options.join.threads;
-    let mut budget = Budget::new(finder, memory, summary.plan.entry_bytes(), threads);
+    let crew = Crew::new(options.join.threads);
+    let mut budget = Budget::new(finder, memory, summary.plan.entry_bytes(), &crew);
     let mut rows = Rows { table, names: Names::default(), written: 0 };
     let decide = |finder: &mut Finder, (waiting, records): (&Backlog<Box<str>>, Range<usize>), rows: &mut Rows| {
-        finder.decide((waiting, records), (threads, progress), |texts, id, near| rows.add(id, near, texts))
+        finder.decide((waiting, records), (&crew, progress), |texts, id, near| rows.add(id, near, texts))
     };
     let reading = options.join.reading();
     let counts = stream::read(sources, reading, (&cutter, &cutter.fields), progress, |batch, cut| {
@@ -233,12 +234,13 @@ fn of_items(
     progress: &Progress,
 ) -> Result<(), RunError> {
     let preparer = Preparer::new(items, &join.fields)?.with_ids(true);
+    let crew = Crew::new(join.threads);
     let mut families = Families::new(items, *most_copies);
     let (mut ids, most_bytes) = (Ids::default(), summary.plan.most_bytes());
     let (mut written, mut records) = (0, 0);
     let mut add = |arrivals: &mut Vec<Arrival>, is_last| {
         let before = written;
-        families.add(arrivals, is_last, join.threads, |arrival, near| {
+        families.add(arrivals, is_last, &crew, |arrival, near| {
             for &(earlier, distance) in near {
                 let near = Value::Number(items.metric.own_unit(distance));
                 table.row(&[Value::Text(ids.get(earlier as usize)), Value::Text(&arrival.id), near])?;
@@ -331,7 +333,7 @@ impl Finder {
     pub fn decide<T>(
         &mut self,
         (waiting, records): (&Backlog<T>, Range<usize>),
-        (threads, progress): (usize, &Progress),
+        (crew, progress): (&Crew, &Progress),
         mut found: impl FnMut(&Texts, &T, &[(u32, Similarity)]) -> Result<(), RunError>,
     ) -> Result<(), RunError>
     where
@@ -340,8 +342,8 @@ impl Finder {
         for first in records.clone().step_by(DECIDED_AT_ONCE) {
             progress.go_on()?;
             let records = first..records.end.min(first + DECIDED_AT_ONCE);
-            settle(&mut self.pairs.index, threads);
-            self.texts.fetch(&self.pairs.index, (records.len(), threads), |i| waiting.keys(first + i))?;
+            settle(&mut self.pairs.index, crew);
+            self.texts.fetch(&self.pairs.index, (records.len(), crew), |i| waiting.keys(first + i))?;
             for record in records {
                 let (keys, place) = (waiting.keys(record), waiting.place(record));
                 let found = |texts: &Texts, near: &[_]| found(texts, waiting.own(record), near);

@@ -15,7 +15,7 @@ use super::decisions::{Decisions, Marked};
 use super::needs::expect_memory;
 use super::stream::Cutter;
 use super::texts::{AT_ONCE, OwnSet, Place, Room, Texts};
-use crate::in_order::in_parallel;
+use crate::crew::Crew;
 use crate::library::OpenLibrary;
 use crate::run::{Progress, RunError};
 
@@ -131,7 +131,7 @@ impl Stars {
     fn meet<'c>(
         &mut self,
         records: usize,
-        threads: usize,
+        crew: &Crew,
         record: impl Fn(usize) -> Option<Next<'c>>,
     ) -> Result<(), RunError> {
         let segments = &self.texts.segments;
@@ -146,9 +146,9 @@ impl Stars {
         append_sorted(&codes, &mut sorted);
         // Fewer are looked up before a thread has started.
         const WORTH_A_THREAD: usize = 1 << 16;
-        let threads = threads.min(sorted.len() * segments.len() / WORTH_A_THREAD + 1);
+        let threads = crew.threads().min(sorted.len() * segments.len() / WORTH_A_THREAD + 1);
         let parts = sorted.chunks(sorted.len().div_ceil(threads).max(1)).collect();
-        let met = in_parallel(threads, parts, |codes| segments.met(codes, self.most_listed));
+        let met = crew.each(parts, |codes| segments.met(codes, self.most_listed));
         let met = met.into_iter().collect::<Result<Vec<_>, _>>()?;
         self.clusters.index.next_round(false, met.into_iter().flatten());
         Ok(())
@@ -165,33 +165,32 @@ impl Stars {
         self.libraries.last().copied().unwrap_or(0)
     }
 
-    /// Looks up and compares the next records, on so many threads: what is found spares [`Self::add`] most of its work, and changes nothing.
+    /// Looks up and compares the next records, on many threads: what is found spares [`Self::add`] most of its work, and changes nothing.
     /// Only these can be added next.
     pub fn propose<'c>(
         &mut self,
         records: usize,
-        threads: usize,
+        crew: &Crew,
         record: impl Fn(usize) -> Option<Next<'c>> + Sync,
     ) -> Result<Vec<Proposal>, RunError> {
-        self.meet(records, threads, &record)?;
-        self.propose_met(records, threads, record)
+        self.meet(records, crew, &record)?;
+        self.propose_met(records, crew, record)
     }
 
     /// [`Self::propose`], where those of libraries and earlier rounds that share a key with them are known.
     fn propose_met<'c>(
         &mut self,
         records: usize,
-        threads: usize,
+        crew: &Crew,
         record: impl Fn(usize) -> Option<Next<'c>> + Sync,
     ) -> Result<Vec<Proposal>, RunError> {
         let mut proposals = vec![Proposal::default(); records];
-        let threads = threads.min(records.div_ceil(AT_ONCE));
-        if threads <= 1 {
+        if crew.threads().min(records.div_ceil(AT_ONCE)) <= 1 {
             return Ok(proposals);
         }
-        settle(&mut self.clusters.index, threads);
+        settle(&mut self.clusters.index, crew);
         let (parts, of) = (proposals.chunks_mut(AT_ONCE).enumerate(), (&self.clusters, self.near));
-        self.texts.with_rooms(threads, parts, |texts, room, (part, proposals)| {
+        self.texts.with_rooms(crew, parts, |texts, room, (part, proposals)| {
             for (i, proposal) in (part * AT_ONCE..).zip(proposals) {
                 // What a marked record is near may depend on the records of this batch that it is marked with.
                 let Some(next) = record(i).filter(|next| next.mark.is_none()) else { continue };
@@ -206,7 +205,7 @@ impl Stars {
     pub fn decide<T: Sync>(
         &mut self,
         (waiting, records): (&Backlog<T>, Range<usize>),
-        (threads, progress): (usize, &Progress),
+        (crew, progress): (&Crew, &Progress),
         mark: impl Fn(&T) -> Option<u32> + Sync,
         mut decided: impl FnMut(&mut Self, usize, Placement) -> Result<(), RunError>,
     ) -> Result<(), RunError> {
@@ -214,10 +213,10 @@ impl Stars {
         for first in records.clone().step_by(DECIDED_AT_ONCE) {
             progress.go_on()?;
             let records = first..records.end.min(first + DECIDED_AT_ONCE);
-            settle(&mut self.clusters.index, threads);
+            settle(&mut self.clusters.index, crew);
             let keys_of = |i: usize| waiting.keys(first + i);
-            self.texts.fetch(&self.clusters.index, (records.len(), threads), keys_of)?;
-            let proposals = self.propose_met(records.len(), threads, |i| {
+            self.texts.fetch(&self.clusters.index, (records.len(), crew), keys_of)?;
+            let proposals = self.propose_met(records.len(), crew, |i| {
                 let place = Some(waiting.place(first + i));
                 Some(Next { keys: keys_of(i), set: OwnSet::Unread, place, mark: mark(waiting.own(first + i)) })
             })?;
@@ -311,9 +310,9 @@ impl Stars {
     }
 }
 
-/// Makes what was added ready to be found, on so many threads.
-pub(super) fn settle(index: &mut ShingleIndex, threads: usize) {
-    index.settle_by(|tasks| drop(in_parallel(threads, tasks, |task| task())));
+/// Makes what was added found sooner, on many threads.
+pub(super) fn settle(index: &mut ShingleIndex, crew: &Crew) {
+    index.settle_by(|tasks| drop(crew.each(tasks, |task| task())));
 }
 
 fn propose_one(

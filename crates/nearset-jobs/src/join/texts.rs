@@ -19,7 +19,7 @@ use nearset_records::{
 
 use super::cache::{Cache, set_at};
 use super::stream::{Cutter, shingle};
-use crate::in_order::share_out;
+use crate::crew::Crew;
 use crate::library::{Segments, StoredSet};
 use crate::run::{Origin, RunError};
 
@@ -347,13 +347,13 @@ impl Texts {
     /// Does each of some tasks, on so many threads with a room each. Sets that were read again for it are kept.
     pub fn with_rooms<T: Send>(
         &mut self,
-        threads: usize,
+        crew: &Crew,
         tasks: impl Iterator<Item = T> + Send,
         work: impl Fn(&Self, &mut Room, T) -> Result<(), RunError> + Sync,
     ) -> Result<(), RunError> {
         let mut rooms = std::mem::take(&mut self.rooms);
-        rooms.resize_with(threads.max(rooms.len()), Room::default);
-        let done = share_out(&mut rooms[..threads], tasks, |room, task| work(self, room, task));
+        rooms.resize_with(crew.threads().max(rooms.len()), Room::default);
+        let done = crew.share_out(&mut rooms[..crew.threads()], tasks, |room, task| work(self, room, task));
         for room in &mut rooms {
             let (sets, texts) = room.reread.take();
             self.keep(&sets, texts);
@@ -366,14 +366,14 @@ impl Texts {
     pub fn fetch<'k>(
         &mut self,
         index: &ShingleIndex,
-        (records, threads): (usize, usize),
+        (records, crew): (usize, &Crew),
         keys: impl Fn(usize) -> &'k [u64] + Sync,
     ) -> Result<(), RunError> {
         if self.older.is_none() && self.segments.len() == 0 {
             return Ok(());
         }
         let mut wanted: Vec<Vec<u32>> = vec![Vec::new(); records.div_ceil(AT_ONCE)];
-        self.with_rooms(threads, wanted.iter_mut().enumerate(), |texts, room, (part, wanted)| {
+        self.with_rooms(crew, wanted.iter_mut().enumerate(), |texts, room, (part, wanted)| {
             for next in part * AT_ONCE..records.min((part + 1) * AT_ONCE) {
                 room.keys.read(keys(next));
                 let mut left = MOST_FETCHED;
@@ -392,7 +392,7 @@ impl Texts {
         entries.sort_unstable();
         entries.dedup();
         entries.retain(|&entry| !self.cache.holds(entry));
-        self.with_rooms(threads, entries.chunks(AT_ONCE), |texts, room, entries| {
+        self.with_rooms(crew, entries.chunks(AT_ONCE), |texts, room, entries| {
             entries.iter().try_for_each(|&entry| texts.read_older(entry, &mut room.reread))
         })
     }

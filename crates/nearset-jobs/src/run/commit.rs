@@ -11,7 +11,7 @@ use nearset_records::{Arena, Batch, Fields, Position, StateFolder, extract};
 
 use super::job::{Decision, Job, Part, Verdict};
 use super::options::{Fingerprint, OnError, RunOptions};
-use super::passed::{Passed, Passing};
+use super::passed::Passed;
 use super::samples::{Place, is_sampled};
 use super::state::{Lengths, Phase, State, StateVersion};
 use super::tally::{Tally, record_bytes};
@@ -28,8 +28,6 @@ pub(super) struct Committer<'r, D> {
     pub folder: Option<&'r StateFolder>,
     /// What the decider saved at the last checkpoint.
     pub saved: serde_json::Value,
-    /// What was read of the source at hand.
-    pub passing: Passing,
     /// From which samples for the report are drawn.
     pub seed: Seed,
     pub progress: &'r Progress,
@@ -52,9 +50,6 @@ impl<D: Decider> Committer<'_, D> {
             }
         }
         self.decide(job, from, job.batch.len())?;
-        if self.folder.is_some() && !job.batch.bytes().is_empty() {
-            self.passing.pass(&job.batch, job.batch.end().offset);
-        }
         if let Some(error) = job.input_error.take() {
             // What can't be reached now, or is named wrongly, is not damaged.
             if self.options.on_error == OnError::Fail || error.is_fatal() {
@@ -149,9 +144,7 @@ impl<D: Decider> Committer<'_, D> {
         self.tally.next_checkpoint = self.tally.bytes + folder.interval(self.decider.checkpoint_bytes());
         folder.create()?;
         self.saved = self.decider.save(folder, self.tally.checkpoints)?;
-        let position = job.position_behind(records);
-        self.passing.pass(&job.batch, position.offset);
-        let state = State { passed: self.passing.checkpoint(), ..self.state(Phase::Reading, position) };
+        let state = self.state(Phase::Reading, job.position_behind(records));
         job.checkpoints.push((records, Box::new(state)));
         Ok(())
     }

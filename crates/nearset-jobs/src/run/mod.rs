@@ -331,13 +331,13 @@ impl Start {
             fingerprint: &self.fingerprint,
             folder: self.folder.as_ref(),
             saved,
-            passing: Passing::new(passed),
             seed,
             progress,
             decisions: Vec::new(),
         };
         let reader = Reader::open_at(Arc::clone(&self.sources), read, position);
-        let (mut outputs, commit_seconds) = self.read_all(reader, worker, &mut committer, outputs)?;
+        let passing = Passing::new(passed);
+        let (mut outputs, commit_seconds) = self.read_all(reader, worker, &mut committer, (outputs, passing))?;
         let Tally { records, faulty, errors, .. } = &committer.tally;
         errors.expect_readable(self.options.on_error, *records, *faulty)?;
         let outcome = committer.decider.outcome(&committer.tally)?;
@@ -356,7 +356,7 @@ impl Start {
         reader: Reader,
         worker: &W,
         committer: &mut Committer<'_, D>,
-        outputs: Outputs,
+        (outputs, mut passing): (Outputs, Passing),
     ) -> Result<(Outputs, f64), RunError> {
         let fields = &self.options.fields;
         let wants_ids = self.options.removed.is_some() || committer.tally.samples.is_wanted() || self.wants_names();
@@ -368,7 +368,8 @@ impl Start {
         let folder = committer.folder;
         let mut busy = Duration::ZERO;
         let outputs = thread::scope(|scope| {
-            let writer = scope.spawn(move || outputs.write_all(&write, &pool_in, folder));
+            let writer =
+                scope.spawn(move || outputs.write_all(&write, &pool_in, folder.map(|folder| (folder, &mut passing))));
             let committed = queue.take_while(
                 || (Arena::new(), worker.room()),
                 |(arena, room), mut job: Job<W::Piece>| {

@@ -15,6 +15,7 @@ use nearset_records::{
 use super::commit::text_of;
 use super::job::{Job, Verdict};
 use super::options::{OnError, RunOptions};
+use super::passed::Passing;
 use super::state::{Lengths, State};
 
 /// What `dedup` adds beside its mark, by one metric or another.
@@ -165,17 +166,21 @@ impl Outputs {
         mut self,
         jobs: &Receiver<Job<P>>,
         pool: &Sender<Job<P>>,
-        folder: Option<&StateFolder>,
+        mut saved: Option<(&StateFolder, &mut Passing)>,
     ) -> Result<Self, OutputError> {
         for mut job in jobs {
-            self.write(&mut job, folder)?;
+            self.write(&mut job, &mut saved)?;
             // The reader may be done and gone.
             let _ = pool.send(job);
         }
         Ok(self)
     }
 
-    fn write<P>(&mut self, job: &mut Job<P>, folder: Option<&StateFolder>) -> Result<(), OutputError> {
+    fn write<P>(
+        &mut self,
+        job: &mut Job<P>,
+        saved: &mut Option<(&StateFolder, &mut Passing)>,
+    ) -> Result<(), OutputError> {
         if let Some(out) = &mut self.out {
             out.begin(&job.batch)?;
         }
@@ -183,11 +188,16 @@ impl Outputs {
         for i in 0..job.verdicts.len() {
             self.record(job, i)?;
             if let Some((_, mut state)) = checkpoints.next_if(|(behind, _)| *behind == i + 1)
-                && let Some(folder) = folder
+                && let Some((folder, passing)) = saved
             {
+                passing.pass(&job.batch, state.position.offset);
+                state.passed = passing.checkpoint();
                 state.outputs = self.lengths()?;
                 folder.save(&state, state.tally.checkpoints)?;
             }
+        }
+        if let (Some((_, passing)), false) = (saved, job.batch.bytes().is_empty()) {
+            passing.pass(&job.batch, job.batch.end().offset);
         }
         Ok(())
     }

@@ -16,6 +16,7 @@ use super::super::needs::expect_memory;
 use super::super::stars::Placement;
 use super::super::stream;
 use super::{ClusterOptions, ClusterSummary};
+use crate::crew::Crew;
 use crate::run::{Ids, Progress, RunError};
 
 pub(super) fn stars(
@@ -27,6 +28,7 @@ pub(super) fn stars(
     summary: &mut ClusterSummary,
 ) -> Result<(), RunError> {
     let join = &options.join;
+    let crew = Crew::new(join.threads);
     let preparer = Preparer::new(plan, &join.fields)?.with_ids(true);
     let mut centres = Centres::new(plan, false);
     let (mut ids, mut empty, most_bytes) = (Ids::default(), 0, summary.plan.most_bytes());
@@ -36,7 +38,7 @@ pub(super) fn stars(
         let mut joined = 0;
         for arrivals in arrivals.chunks(AT_ONCE) {
             let items: Vec<Option<&PreparedItem>> = arrivals.iter().map(|arrival| arrival.item.as_ref()).collect();
-            centres.add(&items, join.threads, |i, Placement { near, entry }| {
+            centres.add(&items, &crew, |i, Placement { near, entry }| {
                 let id = &arrivals[i].id;
                 match (near, entry) {
                     (Some((of, near)), _) => {
@@ -79,6 +81,7 @@ pub(super) fn chains(
     summary: &mut ClusterSummary,
 ) -> Result<(), RunError> {
     let join = &options.join;
+    let crew = Crew::new(join.threads);
     let preparer = Preparer::new(plan, &join.fields)?.with_ids(true);
     let of = (&preparer, &join.fields);
     // Copies need not be paired with each other: the first one connects them.
@@ -87,7 +90,7 @@ pub(super) fn chains(
     let (mut records, most_bytes) = (0u32, summary.plan.most_bytes());
     let mut add = |arrivals: &mut Vec<Arrival>, is_last| {
         let mut joined = 0;
-        families.add(arrivals, is_last, join.threads, |_, near| {
+        families.add(arrivals, is_last, &crew, |_, near| {
             components.grow(records as usize + 1);
             near.iter().for_each(|&(earlier, _)| components.union(earlier, records));
             joined += u64::from(!near.is_empty());

@@ -12,6 +12,7 @@ use super::super::stream::Cut;
 use super::super::texts::{OwnSet, Texts};
 use super::log::{Entry, Event, Log, replay};
 use super::{Outcome, VerifiedDedupSummary, write_copies};
+use crate::crew::Crew;
 use crate::library::{LibraryWriter, Written};
 use crate::run::{Decider, Decision, Ids, Part, RunError, Start, Tally, Verdict};
 
@@ -23,7 +24,7 @@ pub(super) struct InOrder {
     wants_names: bool,
     log: Option<Log>,
     keys: ShingleKeys,
-    threads: usize,
+    crew: Crew,
     /// Sets that have gone from the cache, whose memory is used again.
     gone: Option<Sets>,
     /// Records of few shingles.
@@ -64,7 +65,7 @@ impl InOrder {
             wants_names,
             log: None,
             keys: ShingleKeys::default(),
-            threads: start.options.threads,
+            crew: Crew::new(start.options.threads),
             gone: None,
             short: 0,
             filters,
@@ -122,7 +123,7 @@ impl Decider for InOrder {
         let (sound, sets) = (part.sound(), Sets::clone(&part.piece.sets));
         self.gone = self.stars.texts.cache.adopt(&sets).or(self.gone.take());
         let own_set = |document: usize| OwnSet::Adopted(part.piece.set_place(document), &sets);
-        let proposals = self.stars.propose(sound.len(), self.threads, |i| {
+        let proposals = self.stars.propose(sound.len(), &self.crew, |i| {
             let document = sound.start + i;
             let is_screened = part.piece.documents[document].screened.is_some();
             let mark = part.piece.documents[document].mark;

@@ -23,6 +23,7 @@ use super::decided::states;
 use super::events::{Cause, Event, EventLog, Events};
 use super::ranking::{Candidate, Ranking};
 use super::{Outcome, VerifiedDedupOptions, VerifiedDedupSummary, write_copies};
+use crate::crew::Crew;
 use crate::library::{LibraryWriter, Written};
 use crate::run::{Decider, Decision, Ids, Part, Progress, RunError, Start, Tally, Verdict};
 
@@ -46,27 +47,25 @@ struct FirstPass<'d> {
     events: EventLog<'d>,
     /// Where what is kept goes for later runs.
     library: Option<LibraryWriter>,
-    threads: usize,
+    crew: Crew,
     progress: &'d Progress,
 }
 
 impl FirstPass<'_> {
     /// Decides on what waits if it is time to. `records` were read so far, and `ranked` bytes are held of records that are not waiting yet.
     fn advance(&mut self, ranked: u64, records: u64) -> Result<(), RunError> {
-        let Self { budget, events, library, threads, progress } = self;
+        let Self { budget, events, library, crew, progress } = self;
         let others = Others { until_round: 0, until_end: ranked };
         progress.filter_bytes.store(budget.bytes(others), Ordering::Relaxed);
         let decide = |stars: &mut Stars, waiting: &Backlog<Own>, records: Range<usize>| {
-            decide(stars, (waiting, records), (events, library), (*threads, progress))
+            decide(stars, (waiting, records), (events, library), (crew, progress))
         };
         budget.advance(others, records, decide).map(|_| ())
     }
 
     fn finish(&mut self) -> Result<(), RunError> {
-        let Self { budget, events, library, threads, progress } = self;
-        budget.decide(|stars, waiting, records| {
-            decide(stars, (waiting, records), (events, library), (*threads, progress))
-        })
+        let Self { budget, events, library, crew, progress } = self;
+        budget.decide(|stars, waiting, records| decide(stars, (waiting, records), (events, library), (crew, progress)))
     }
 }
 
@@ -74,11 +73,11 @@ fn decide(
     stars: &mut Stars,
     (waiting, records): (&Backlog<Own>, Range<usize>),
     (events, library): (&mut EventLog<'_>, &mut Option<LibraryWriter>),
-    (threads, progress): (usize, &Progress),
+    (crew, progress): (&Crew, &Progress),
 ) -> Result<(), RunError> {
     stars.decide(
         (waiting, records),
-        (threads, progress),
+        (crew, progress),
         |own| own.mark,
         |stars, record, Placement { near, entry }| {
             let place = waiting.place(record);
@@ -196,11 +195,12 @@ impl InRounds {
         };
         let scratch = || Scratch::unnamed(&scratch_folder);
         let mut wanted = (!is_first_kept).then(|| Ranking::new(&options.keep, memory / 3, scratch));
+        let crew = Crew::new(options.run.threads);
         let mut deciding = FirstPass {
-            budget: Budget::new(stars, memory, entry_bytes, options.run.threads),
+            budget: Budget::new(stars, memory, entry_bytes, &crew),
             events: EventLog::new(events, at_once, scratch),
             library,
-            threads: options.run.threads.max(1),
+            crew,
             progress,
         };
         let (mut short, mut passed, mut is_field_there) = (0, 0, options.keep.field().is_none());

@@ -5,6 +5,7 @@ use nearset_records::ReadOptions;
 use super::super::containment::{Held, cutter};
 use super::decided::{Decided, Sound, Verdicts, states};
 use super::{JoinPlan, Outcome, VerifiedDedupOptions};
+use crate::crew::Crew;
 use crate::run::{Done, Ids, Outputs, Progress, RunError, Start, Tally};
 use crate::screen::Against;
 
@@ -21,7 +22,7 @@ pub(super) fn compare(
     let most_bytes = plan.most_bytes();
     let cutter = cutter(&start.sources, wanted, &run.fields, against, progress)?;
     let (held, counts) = Held::read(&start.sources, (run.threads, run.on_error), &cutter, most_bytes, progress)?;
-    let holders = held.holders(run.threads, progress)?;
+    let holders = held.holders(&Crew::new(run.threads), progress)?;
     let mut names = Ids::default();
     for &record in &held.texts.first {
         names.push(held.ids.get(record as usize));

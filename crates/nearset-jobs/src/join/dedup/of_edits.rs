@@ -6,6 +6,7 @@ use super::super::edit::{Held, Limit, Reader};
 use super::decided::{Decided, Sound, Verdicts, states};
 use super::of_items::names_of;
 use super::{JoinPlan, Outcome, VerifiedDedupOptions};
+use crate::crew::Crew;
 use crate::run::{Done, Ids, Outputs, Progress, RunError, Start, Tally};
 use crate::screen::Against;
 
@@ -24,7 +25,7 @@ pub(super) fn compare(
     let reading = (run.threads, run.on_error);
     let (mut held, counts) =
         Held::read(&start.sources, reading, (&reader, &options.keep), (limit, 0), most_bytes, progress)?;
-    let nearest = held.nearest(options.follow_chains, run.threads, progress)?;
+    let nearest = held.nearest(options.follow_chains, &Crew::new(run.threads), progress)?;
     let mut names = Ids::default();
     if options.keep.field().is_some() {
         // Another field was read in the place of the id.

@@ -20,6 +20,7 @@ use super::super::texts::Place;
 use super::decided::{Decided, Sound, Verdicts, states};
 use super::log::{Entry, Event, Log, replay};
 use super::{JoinPlan, Outcome, VerifiedDedupOptions, write_copies};
+use crate::crew::Crew;
 use crate::run::{Decider, Decision, Done, Ids, Outputs, Part, Progress, RunError, Start, Tally, Verdict, Worker};
 use crate::screen::Against;
 
@@ -89,14 +90,14 @@ impl Kept {
     fn add(
         &mut self,
         arrivals: &[&Arrival],
-        threads: usize,
+        crew: &Crew,
         mut each: impl FnMut(usize, Placement, &str) -> Result<(), RunError>,
     ) -> Result<(), RunError> {
         let Self { centres, names, .. } = self;
         for (round, arrivals) in arrivals.chunks(AT_ONCE).enumerate() {
             let items: Vec<Option<&PreparedItem>> =
                 arrivals.iter().map(|arrival| arrival.item.as_ref().filter(|_| arrival.screened.is_none())).collect();
-            centres.add(&items, threads, |i, placement| {
+            centres.add(&items, crew, |i, placement| {
                 if placement.entry.is_some() {
                     names.push(&arrivals[i].id);
                 }
@@ -132,7 +133,7 @@ impl Kept {
 struct InOrder {
     kept: Kept,
     log: Option<Log>,
-    threads: usize,
+    crew: Crew,
     words: Vec<u64>,
 }
 
@@ -146,7 +147,7 @@ struct Saved {
 impl InOrder {
     /// Nothing is kept yet, or what the run to be resumed has kept.
     fn new(kept: Kept, start: &Start) -> Result<Self, RunError> {
-        let mut new = Self { kept, log: None, threads: start.options.threads, words: Vec::new() };
+        let mut new = Self { kept, log: None, crew: Crew::new(start.options.threads), words: Vec::new() };
         let Some(folder) = start.folder() else { return Ok(new) };
         let saved: Option<Saved> = start.saved()?;
         if let Some(saved) = &saved {
@@ -188,10 +189,10 @@ impl Decider for InOrder {
         decisions: &mut Vec<Decision>,
         names: &mut Ids,
     ) -> Result<(), RunError> {
-        let Self { kept, log, threads, words } = self;
+        let Self { kept, log, crew, words } = self;
         kept.expect_memory(0, part.batch.start().record)?;
         let arrivals: Vec<&Arrival> = part.piece[part.sound()].iter().collect();
-        kept.add(&arrivals, *threads, |i, Placement { near, entry }, name| {
+        kept.add(&arrivals, crew, |i, Placement { near, entry }, name| {
             let arrival = arrivals[i];
             decisions.push(decision(arrival, near, name, names));
             let Some(log) = log else { return Ok(()) };
@@ -280,11 +281,12 @@ fn ranked(
     }
     ranked.sort_by(|a, b| options.keep.order(&a.0, &b.0).then(a.1.cmp(&b.1)));
     let (mut removals, mut entries) = (BTreeMap::new(), Vec::new());
+    let crew = Crew::new(options.run.threads);
     for ranked in ranked.chunks(AT_ONCE) {
         progress.go_on()?;
         kept.expect_memory(held, ranked[0].1)?;
         let arrivals: Vec<&Arrival> = ranked.iter().map(|(.., arrival)| arrival).collect();
-        kept.add(&arrivals, options.run.threads, |i, Placement { near, entry }, _| {
+        kept.add(&arrivals, &crew, |i, Placement { near, entry }, _| {
             removals.extend(near.map(|near| (ranked[i].1, near)));
             entries.extend(entry.map(|_| ranked[i].1));
             Ok(())

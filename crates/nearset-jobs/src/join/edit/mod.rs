@@ -24,7 +24,7 @@ use super::needs::expect_memory;
 use super::rank::{Keep, Rank};
 use super::stream::{self, Counts, text_of};
 use super::{ClusterSummary, JoinOptions, PairsSummary, TextMeasure};
-use crate::in_order::in_parallel;
+use crate::crew::Crew;
 use crate::run::{Ids, OnError, Progress, RunError, Worker};
 use crate::screen::{Against, first_hit};
 use distance::Pattern;
@@ -244,9 +244,9 @@ impl Held {
     }
 
     /// Looks texts up, by so many threads, and returns what is near each.
-    fn near_each(&mut self, texts: &[u32], shorter: bool, threads: usize) -> Vec<Vec<(u32, u32)>> {
+    fn near_each(&mut self, texts: &[u32], shorter: bool, crew: &Crew) -> Vec<Vec<(u32, u32)>> {
         let index = &self.index;
-        let parts = in_parallel(threads, texts.chunks(EACH).collect(), |texts: &[u32]| {
+        let parts = crew.each(texts.chunks(EACH).collect(), |texts: &[u32]| {
             let mut room = Room::default();
             let near = texts.iter().map(|&text| index.near(text, shorter, &mut room)).collect::<Vec<_>>();
             (near, room.compared)
@@ -256,11 +256,11 @@ impl Held {
     }
 
     /// Returns every near pair of texts once.
-    fn pairs(&mut self, threads: usize, progress: &Progress) -> Result<Vec<(u32, u32, u32)>, RunError> {
+    fn pairs(&mut self, crew: &Crew, progress: &Progress) -> Result<Vec<(u32, u32, u32)>, RunError> {
         let (mut pairs, order) = (Vec::new(), self.order.clone());
         for round in order.chunks(AT_ONCE) {
             progress.go_on()?;
-            for (&text, near) in round.iter().zip(self.near_each(round, true, threads)) {
+            for (&text, near) in round.iter().zip(self.near_each(round, true, crew)) {
                 pairs.extend(near.into_iter().map(|(other, edits)| (text, other, edits)));
             }
         }
@@ -268,7 +268,7 @@ impl Held {
     }
 
     /// Decides which texts are kept, those that are wanted most first.
-    pub fn nearest(&mut self, follow_chains: bool, threads: usize, progress: &Progress) -> Result<Nearest, RunError> {
+    pub fn nearest(&mut self, follow_chains: bool, crew: &Crew, progress: &Progress) -> Result<Nearest, RunError> {
         let order = self.order.clone();
         let mut place = vec![0u32; order.len()];
         (0..).zip(&order).for_each(|(at, &text)| place[text as usize] = at);
@@ -277,7 +277,7 @@ impl Held {
             progress.go_on()?;
             let asked = |text: &u32| follow_chains || nearest[*text as usize].is_empty();
             let round: Vec<u32> = round.iter().copied().filter(asked).collect();
-            let near = self.near_each(&round, false, threads);
+            let near = self.near_each(&round, false, crew);
             for (kept, near) in round.into_iter().zip(near) {
                 // One of the same round may be near it.
                 if !follow_chains && !nearest[kept as usize].is_empty() {
@@ -335,7 +335,7 @@ pub(super) fn pairs(
     let reader = Reader::new(&join.fields, &[], None);
     let (mut held, counts) =
         Held::read(sources, join.reading(), (&reader, &Keep::First), (limit, 0), summary.plan.most_bytes(), progress)?;
-    let pairs = held.pairs(join.threads, progress)?;
+    let pairs = held.pairs(&Crew::new(join.threads), progress)?;
     let texts = held.order.len();
     // By text, what is near it: itself, for copies, and others.
     let mut near: Vec<(u32, u32, u32)> = (0..texts as u32).map(|text| (text, text, 0)).collect();
@@ -383,10 +383,10 @@ pub(super) fn cluster(
         Held::read(sources, join.reading(), (&reader, &Keep::First), (limit, 0), summary.plan.most_bytes(), progress)?;
     // By record; of an empty one it is nothing.
     let centres: Vec<Option<(u32, f64)>> = if follow_chains {
-        let connected = held.components(join.threads, progress)?;
+        let connected = held.components(&Crew::new(join.threads), progress)?;
         held.of.iter().map(|text| text.map(|text| connected[text as usize])).collect()
     } else {
-        let nearest = held.nearest(false, join.threads, progress)?;
+        let nearest = held.nearest(false, &Crew::new(join.threads), progress)?;
         let centre = |(record, text): (usize, &Option<u32>)| {
             text.map(|text| held.removal(record, &nearest).unwrap_or((text, held.itself())))
         };
@@ -419,10 +419,10 @@ pub(super) fn cluster(
 
 impl Held {
     /// By text: the first one that chains connect it with, and how near that is.
-    fn components(&mut self, threads: usize, progress: &Progress) -> Result<Vec<(u32, f64)>, RunError> {
+    fn components(&mut self, crew: &Crew, progress: &Progress) -> Result<Vec<(u32, f64)>, RunError> {
         let mut components = UnionFind::default();
         components.grow(self.order.len());
-        self.pairs(threads, progress)?.into_iter().for_each(|(a, b, _)| components.union(a, b));
+        self.pairs(crew, progress)?.into_iter().for_each(|(a, b, _)| components.union(a, b));
         let mut pattern = Pattern::default();
         let texts = self.index.texts();
         let stated = |text: u32| {

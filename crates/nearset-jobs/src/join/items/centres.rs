@@ -4,6 +4,7 @@ use nearset::index::PreparedItem;
 
 use super::super::stars::Placement;
 use super::{Entries, ItemPlan};
+use crate::crew::Crew;
 use crate::run::RunError;
 
 /// Puts records around those kept before them, the nearest of which each is near.
@@ -24,10 +25,10 @@ impl Centres {
     pub fn add(
         &mut self,
         items: &[Option<&PreparedItem>],
-        threads: usize,
+        crew: &Crew,
         mut each: impl FnMut(usize, Placement) -> Result<(), RunError>,
     ) -> Result<(), RunError> {
-        let mut round = self.entries.begin(items, threads)?;
+        let mut round = self.entries.begin(items, crew)?;
         for (i, item) in items.iter().enumerate() {
             let Some(item) = item else {
                 each(i, Placement { near: None, entry: None })?;

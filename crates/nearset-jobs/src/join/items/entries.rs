@@ -4,7 +4,7 @@ use nearset::index::{IndexError, Neighbour, PreparedItem};
 use nearset::{Distance, Index, IndexSpec};
 
 use super::{ItemPlan, fingerprint};
-use crate::in_order::in_parallel;
+use crate::crew::Crew;
 use crate::run::RunError;
 
 /// Items of bit strings that are compared one by one before they get tables.
@@ -44,11 +44,11 @@ impl Entries {
         16 * self.fingerprints.len() as u64 + self.parts.iter().map(|(_, part)| part.bytes()).sum::<u64>()
     }
 
-    /// Looks up the next items among those that are entries already, by so many threads.
-    pub fn begin(&mut self, items: &[Option<&PreparedItem>], threads: usize) -> Result<Round, RunError> {
+    /// Looks up the next items among those that are entries already, by many threads.
+    pub fn begin(&mut self, items: &[Option<&PreparedItem>], crew: &Crew) -> Result<Round, RunError> {
         self.settle()?;
-        let at_once = items.len().div_ceil(4 * threads.max(1)).max(FEWEST_AT_ONCE);
-        let found = in_parallel(threads, items.chunks(at_once).collect(), |items| self.find(items, 0));
+        let at_once = items.len().div_ceil(4 * crew.threads()).max(FEWEST_AT_ONCE);
+        let found = crew.each(items.chunks(at_once).collect(), |items| self.find(items, 0));
         let mut older = Vec::with_capacity(items.len());
         for found in found {
             older.extend(found?);

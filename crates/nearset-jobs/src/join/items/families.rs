@@ -10,7 +10,7 @@ use nearset::{Distance, Index, IndexSpec};
 use super::super::copies::Copies;
 use super::entries::unsearchable;
 use super::{AT_ONCE, Arrival, ItemPlan, fingerprint};
-use crate::in_order::in_parallel;
+use crate::crew::Crew;
 use crate::run::RunError;
 
 /// Bit strings that are looked up together. The more, the less often all are sorted.
@@ -22,15 +22,15 @@ const MOST_PAIRS: usize = 1 << 24;
 /// Pairs of one of some items and an entry near it, in the order of both, for the first items: as many as this says.
 type Found = (Vec<(u32, Neighbour)>, usize);
 
-/// What is near each of the first of some items, by so many threads.
-fn near(index: &Index<'_>, items: &[&PreparedItem], within: Distance, threads: usize) -> Result<Found, RunError> {
+/// What is near each of the first of some items, by many threads.
+fn near(index: &Index<'_>, items: &[&PreparedItem], within: Distance, crew: &Crew) -> Result<Found, RunError> {
     let mut count = items.len();
     loop {
-        let each = count.div_ceil(threads.max(1)).max(1);
+        let each = count.div_ceil(crew.threads()).max(1);
         let parts: Vec<&[&PreparedItem]> = items[..count].chunks(each).collect();
         // One item is never near more than there are.
         let most = if count <= 1 { usize::MAX } else { MOST_PAIRS / parts.len() };
-        let found = in_parallel(threads, parts, |part| index.search_prepared(part, 0, within, most));
+        let found = crew.each(parts, |part| index.search_prepared(part, 0, within, most));
         let found = found.into_iter().collect::<Result<Option<Vec<_>>, IndexError>>().map_err(unsearchable)?;
         if let Some(parts) = found {
             let shifted = |(part, near): (usize, Vec<(u32, Neighbour)>)| {
@@ -76,7 +76,7 @@ impl Families {
         &mut self,
         arrivals: &mut Vec<Arrival>,
         is_last: bool,
-        threads: usize,
+        crew: &Crew,
         mut each: impl FnMut(&Arrival, &[(u32, Distance)]) -> Result<(), RunError>,
     ) -> Result<(), RunError> {
         self.waiting.append(arrivals);
@@ -100,7 +100,7 @@ impl Families {
         let mut done = 0;
         while done < items.len() {
             let present: Vec<&PreparedItem> = items[done..].iter().copied().flatten().collect();
-            let (pairs, mut count) = near(&self.index, &present, self.within, threads)?;
+            let (pairs, mut count) = near(&self.index, &present, self.within, crew)?;
             let mut pairs = pairs.into_iter().peekable();
             let mut number = 0;
             let mut found: Vec<(u32, Distance)> = Vec::new();

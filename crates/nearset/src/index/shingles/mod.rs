@@ -168,7 +168,7 @@ impl ShingleIndex {
         Seen { entries: self.entries(), groups, near_groups, grouped }
     }
 
-    /// Returns whether a record that came since may be a candidate. What was inserted need not be settled for it.
+    /// Returns whether a record that came since may be a candidate.
     pub(crate) fn may_find_since(&self, keys: &ShingleKeys, seen: &Seen) -> bool {
         keys.rare.iter().any(|&key| self.posts.may_list(key, seen.entries))
             || !keys.common.is_empty() && self.last_grouped.is_some_and(|last| last >= seen.entries)
@@ -176,8 +176,7 @@ impl ShingleIndex {
 
     /// Overwrites `candidates` with the records that came since. Returns whether that is all that [`Self::find`] would find beside those
     /// seen before: not if a limit is reached, which depends on all of them.
-    pub(crate) fn find_since(&mut self, keys: &ShingleKeys, seen: &Seen, candidates: &mut Candidates) -> bool {
-        self.settle();
+    pub(crate) fn find_since(&self, keys: &ShingleKeys, seen: &Seen, candidates: &mut Candidates) -> bool {
         if !self.meet_rare(keys, seen.entries, candidates) {
             return false;
         }
@@ -200,6 +199,9 @@ impl ShingleIndex {
         full.clear();
         (*cut_short, *grouped) = (false, 0);
         let near_sizes = sizes_near(keys.size(), self.near);
+        if since == 0 {
+            keys.rare.iter().for_each(|&key| self.posts.prefetch(key));
+        }
         for &key in &keys.rare {
             if since > 0 && !self.posts.may_list(key, since) {
                 continue;
@@ -260,12 +262,12 @@ impl ShingleIndex {
         }
     }
 
-    /// Makes what was inserted ready to be found.
+    /// Makes what was inserted found sooner, if that is much.
     pub(crate) fn settle(&mut self) {
         self.posts.settle();
     }
 
-    /// Makes what was inserted ready to be found, by tasks that can be done at the same time: `run` does them all.
+    /// Makes what was inserted found sooner, if that is much, by tasks that can be done at the same time: `run` does them all.
     pub fn settle_by(&mut self, run: impl FnOnce(Vec<Box<dyn FnOnce() + Send + '_>>)) {
         self.posts.settle_by(run);
     }
@@ -275,7 +277,7 @@ impl ShingleIndex {
         self.older.entries + self.sizes.len() as u32
     }
 
-    /// Calls `each` with the entries that a record would be compared with, as far as they are known. What was inserted is settled.
+    /// Calls `each` with the entries that a record would be compared with, as far as they are known.
     pub fn candidates(&self, keys: &mut ShingleKeys, each: impl FnMut(u32)) {
         if keys.size() == 0 || self.entries() == 0 {
             return;
@@ -287,7 +289,7 @@ impl ShingleIndex {
     }
 
     /// Returns what was inserted in this round, as the code of a key, the entry and its size: the part of a 256th of all codes, in ascending
-    /// order. What was inserted is settled.
+    /// order.
     pub fn postings(&self, part: u8) -> impl Iterator<Item = (u64, u32, u32)> {
         let size_of = |entry: u32| self.sizes[(entry - self.older.entries) as usize];
         self.posts.sorted(part).map(move |(code, entry)| (code, entry, size_of(entry)))
@@ -346,7 +348,7 @@ impl ShingleIndex {
         }
     }
 
-    /// Inserts a record, and returns its entry, counted from 0. It is found once it is settled.
+    /// Inserts a record, and returns its entry, counted from 0. It is found at once.
     pub fn insert(&mut self, keys: &ShingleKeys) -> u32 {
         let entry = self.entries();
         self.sizes.push(keys.size);

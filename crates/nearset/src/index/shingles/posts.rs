@@ -19,14 +19,14 @@ pub(super) type Task<'t> = Box<dyn FnOnce() + Send + 't>;
 
 const EMPTY: u64 = u64::MAX;
 
-/// Postings that wait, at most: enough that each table gets hundreds at once, and few enough to stay in a cache.
+/// Fewer postings wait, in all tables: they are looked through sooner than they would be put one by one.
+const FEW_WAITING: usize = 1 << 14;
+
+/// Postings that wait, at most: few enough to stay in a cache.
 const MOST_WAITING: usize = 1 << 16;
 
 /// Postings whose places are fetched before they are put.
 const AHEAD: usize = 12;
-
-/// Fewer are not worth distributing.
-const FEW_WAITING: usize = 1 << 10;
 
 /// Keys are told apart by so many bits where it is asked whether something new is listed.
 const LAST_BITS: u32 = 15;
@@ -37,37 +37,42 @@ pub(super) struct Posts {
     tables: Vec<Table>,
     /// Entries under one key, at most.
     pub(super) limit: usize,
-    /// Postings that are in no table yet.
-    waiting: Vec<(u64, u32)>,
-    /// Room to distribute them.
-    by_table: Vec<u64>,
+    /// How many postings wait.
+    waiting: usize,
     /// By a few bits of a key: the last entry that was posted under a key with these bits.
     last: Vec<u32>,
 }
 
+/// Postings: a fingerprint of the key in the upper half and an entry in the lower one.
 #[derive(Debug, Clone, Default)]
 struct Table {
-    /// A fingerprint of the key in the upper half and an entry in the lower one, or [`EMPTY`].
+    /// A posting each, or [`EMPTY`].
     slots: Vec<u64>,
     used: usize,
+    /// Those that have no slot yet, in the order in which they came.
+    waiting: Vec<u64>,
 }
 
 impl Posts {
     pub(super) fn new(limit: usize) -> Self {
-        let last = vec![0; 1 << LAST_BITS];
-        Self { tables: vec![Table::default(); TABLES], limit, waiting: Vec::new(), by_table: Vec::new(), last }
+        Self { tables: vec![Table::default(); TABLES], limit, waiting: 0, last: vec![0; 1 << LAST_BITS] }
     }
 
     /// Returns whether an entry from `since` on may be listed under the key.
     #[inline]
     pub(super) fn may_list(&self, key: u64, since: u32) -> bool {
-        self.last[last_place(key)] >= since
+        self.last[last_place(mix(key))] >= since
     }
 
-    /// Overwrites `listed` with every entry under the key, the oldest first. Returns whether the list is full. What waits is not seen.
+    /// Fetches what [`Self::list`] will read first.
+    pub(super) fn prefetch(&self, key: u64) {
+        let (table, fingerprint) = place(mix(key));
+        self.tables[table].prefetch(fingerprint);
+    }
+
+    /// Overwrites `listed` with every entry under the key, the oldest first. Returns whether the list is full.
     pub(super) fn list(&self, key: u64, listed: &mut Vec<u32>) -> bool {
-        debug_assert!(self.waiting.is_empty(), "postings are settled before lists are wanted");
-        let (table, fingerprint) = place(key);
+        let (table, fingerprint) = place(mix(key));
         let table = &self.tables[table];
         listed.clear();
         for slot in table.slots_from(fingerprint) {
@@ -75,75 +80,73 @@ impl Posts {
             if posting == EMPTY {
                 break;
             }
-            if (posting >> 32) as u32 == fingerprint {
+            if fingerprint_of(posting) == fingerprint {
                 listed.push(posting as u32);
             }
         }
+        let waiting = table.waiting.iter().filter(|&&posting| fingerprint_of(posting) == fingerprint);
+        listed.extend(waiting.map(|&posting| posting as u32));
+        listed.truncate(self.limit);
         listed.len() >= self.limit
     }
 
-    /// Posts an entry under a key, if its list has room. Postings wait to be brought to their tables together.
+    /// Posts an entry under a key, if its list has room. Postings wait to be put together.
     ///
     /// # Panics
     /// If the entry is `u32::MAX`.
     pub(super) fn post(&mut self, key: u64, entry: u32) {
         assert!(entry < u32::MAX, "an index holds 2^32 - 1 entries at most");
-        self.last[last_place(key)] = entry;
-        self.waiting.push((key, entry));
-        if self.waiting.len() == MOST_WAITING {
+        let mixed = mix(key);
+        let (table, fingerprint) = place(mixed);
+        self.last[last_place(mixed)] = entry;
+        self.tables[table].waiting.push(u64::from(fingerprint) << 32 | u64::from(entry));
+        self.waiting += 1;
+        if self.waiting == MOST_WAITING {
             self.settle();
         }
     }
 
-    /// Puts what waits into its tables.
+    /// Puts what waits, if that is too much to wait for who could do it by many threads.
     #[inline]
     pub(super) fn settle(&mut self) {
-        if !self.waiting.is_empty() {
+        if self.waiting >= 2 * FEW_WAITING {
             self.settle_by(|tasks| tasks.into_iter().for_each(|task| task()));
         }
     }
 
-    /// Puts what waits into its tables by tasks that can be done at the same time, all of which `run` has to do.
+    /// Puts what waits, unless that is little, by tasks that can be done at the same time, all of which `run` has to do.
     pub(super) fn settle_by(&mut self, run: impl FnOnce(Vec<Task<'_>>)) {
-        let Self { tables, limit, waiting, by_table, .. } = self;
+        if self.waiting < FEW_WAITING {
+            return;
+        }
+        let Self { tables, limit, waiting, .. } = self;
         let limit = *limit;
-        if waiting.len() < FEW_WAITING {
-            return waiting.drain(..).for_each(|(key, entry)| put(tables, key, entry, limit));
-        }
-        let mut ends = [0; TABLES + 1];
-        waiting.iter().for_each(|&(key, _)| ends[place(key).0 + 1] += 1);
-        (0..TABLES).for_each(|table| ends[table + 1] += ends[table]);
-        by_table.resize(waiting.len(), 0);
-        // What was the start of each table's postings becomes their end.
-        for (key, entry) in waiting.drain(..) {
-            let (table, fingerprint) = place(key);
-            by_table[ends[table]] = u64::from(fingerprint) << 32 | u64::from(entry);
-            ends[table] += 1;
-        }
-        let (mut postings, mut start) = (&by_table[..], 0);
-        let tasks = tables.chunks_mut(TABLES / TASKS).zip(ends.chunks(TABLES / TASKS)).map(|(tables, ends)| {
-            let (own, others) = postings.split_at(ends[ends.len() - 1] - start);
-            postings = others;
-            let lengths: Vec<usize> = ends.iter().map(|&end| end - std::mem::replace(&mut start, end)).collect();
-            let task: Task<'_> = Box::new(move || put_all(tables, own, &lengths, limit));
-            task
-        });
-        run(tasks.collect());
+        *waiting = 0;
+        let put_all = |tables: &mut [Table]| tables.iter_mut().for_each(|table| table.put_all(limit));
+        run(tables.chunks_mut(TABLES / TASKS).map(|tables| Box::new(move || put_all(tables)) as Task<'_>).collect());
     }
 
     /// Returns the codes and entries of what is posted in a table, in ascending order.
     pub(super) fn sorted(&self, table: u8) -> impl Iterator<Item = (u64, u32)> + use<> {
-        debug_assert!(self.waiting.is_empty(), "postings are settled before they are wanted");
-        let slots = &self.tables[usize::from(table)].slots;
+        let Table { slots, waiting, .. } = &self.tables[usize::from(table)];
         let mut postings: Vec<u64> = slots.iter().copied().filter(|&slot| slot != EMPTY).collect();
+        postings.extend(waiting);
         postings.sort_unstable();
+        // What waits may be more than lists have room for.
+        let (mut last, mut listed, limit) = (None, 0, self.limit);
+        postings.retain(|&posting| {
+            let fingerprint = Some(fingerprint_of(posting));
+            listed = if fingerprint == last { listed + 1 } else { 1 };
+            last = fingerprint;
+            listed <= limit
+        });
         postings.into_iter().map(move |posting| (u64::from(table) << 56 | posting >> 32 << 24, posting as u32))
     }
 
     /// Forgets all postings.
     pub(super) fn clear(&mut self) {
-        self.waiting.clear();
         self.tables.iter_mut().for_each(|table| *table = Table::default());
+        self.waiting = 0;
     }
 
     /// Returns the bytes that are allocated, room of a fixed size aside.
@@ -152,43 +155,25 @@ impl Posts {
     }
 }
 
-/// Puts postings into their tables, so many into each.
-fn put_all(tables: &mut [Table], mut postings: &[u64], lengths: &[usize], limit: usize) {
-    for (table, &length) in tables.iter_mut().zip(lengths) {
-        let (own, others) = postings.split_at(length);
-        postings = others;
-        table.reserve(length);
-        for (i, &posting) in own.iter().enumerate() {
-            if let Some(&later) = own.get(i + AHEAD) {
-                table.prefetch(later);
-            }
-            table.put(posting, limit);
-        }
-    }
-}
-
-fn put(tables: &mut [Table], key: u64, entry: u32, limit: usize) {
-    let (table, fingerprint) = place(key);
-    tables[table].reserve(1);
-    tables[table].put(u64::from(fingerprint) << 32 | u64::from(entry), limit);
-}
-
-/// Returns the table that a key is in, and by what it is known there.
-fn place(key: u64) -> (usize, u32) {
-    // Keys are the smallest of many hashes, so their upper bits are mostly 0.
-    let mixed = mix(key);
+/// Returns the table that a mixed key is in, and by what it is known there.
+fn place(mixed: u64) -> (usize, u32) {
     ((mixed >> 56) as usize, mixed as u32)
 }
 
 /// Returns what a key is told apart by: the number of its table in the upper 8 bits, and 32 below.
 pub(super) fn code(key: u64) -> u64 {
-    let (table, fingerprint) = place(key);
+    // Keys are the smallest of many hashes, so their upper bits are mostly 0.
+    let (table, fingerprint) = place(mix(key));
     (table as u64) << 56 | u64::from(fingerprint) << 24
 }
 
-/// Returns where the last entry of a key is noted.
-fn last_place(key: u64) -> usize {
-    (mix(key) << 8 >> (64 - LAST_BITS)) as usize
+/// Returns where the last entry of a mixed key is noted.
+fn last_place(mixed: u64) -> usize {
+    (mixed << 8 >> (64 - LAST_BITS)) as usize
+}
+
+fn fingerprint_of(posting: u64) -> u32 {
+    (posting >> 32) as u32
 }
 
 impl Table {
@@ -199,15 +184,29 @@ impl Table {
         (0..self.slots.len()).map(move |step| (fingerprint as usize).wrapping_add(step) & mask)
     }
 
-    fn prefetch(&self, posting: u64) {
+    fn prefetch(&self, fingerprint: u32) {
         let mask = self.slots.len().wrapping_sub(1);
-        if let Some(slot) = self.slots.get((posting >> 32) as usize & mask) {
+        if let Some(slot) = self.slots.get(fingerprint as usize & mask) {
             prefetch(slot);
         }
     }
 
+    /// Puts what waits.
+    fn put_all(&mut self, limit: usize) {
+        let mut waiting = std::mem::take(&mut self.waiting);
+        self.reserve(waiting.len());
+        for (i, &posting) in waiting.iter().enumerate() {
+            if let Some(&later) = waiting.get(i + AHEAD) {
+                self.prefetch(fingerprint_of(later));
+            }
+            self.put(posting, limit);
+        }
+        waiting.clear();
+        self.waiting = waiting;
+    }
+
     fn put(&mut self, posting: u64, limit: usize) {
-        let fingerprint = (posting >> 32) as u32;
+        let fingerprint = fingerprint_of(posting);
         let mut listed = 0;
         for slot in self.slots_from(fingerprint) {
             let other = self.slots[slot];
@@ -216,7 +215,7 @@ impl Table {
                 self.used += 1;
                 return;
             }
-            listed += usize::from((other >> 32) as u32 == fingerprint);
+            listed += usize::from(fingerprint_of(other) == fingerprint);
             if listed >= limit {
                 return;
             }
@@ -253,6 +252,7 @@ mod tests {
         let mut rng = Rng::new(Seed::new(1));
         const LIMIT: usize = 100;
         let (mut posts, mut expected) = (Posts::new(LIMIT), BTreeMap::<u64, Vec<u32>>::new());
+        let mut found = Vec::new();
         for entry in 0..200_000 {
             // Small keys, as the smallest hashes are, and some lists that fill up.
             let key = if rng.below(50) == 0 { rng.below(20) } else { 1000 + rng.below(1 << 40) / 100_000_000 };
@@ -265,8 +265,11 @@ mod tests {
             if list.len() < LIMIT {
                 list.push(entry);
             }
+            if entry % 1000 == 0 {
+                let is_full = posts.list(key, &mut found);
+                assert_eq!((&found, is_full), (&*list, list.len() == LIMIT), "{key} of {entry}");
+            }
         }
-        let mut found = Vec::new();
         posts.settle();
         for (&key, list) in &expected {
             assert!(list.iter().all(|&entry| posts.may_list(key, entry)), "{key}");

@@ -1,9 +1,14 @@
-//! How much memory a run may take: what the machine has left, and what its group of processes is allowed.
+//! Memory of a run: how much it may take, which is what the machine has left and what its group of processes is allowed; and in which pages.
 //!
 //! Where neither is told, as on systems other than Linux, there is no limit that could be known.
 
+#[allow(unsafe_code)]
+mod huge_pages;
+
 use std::fs;
 use std::path::{Path, PathBuf};
+
+pub use huge_pages::HugePages;
 
 /// Bytes that this process may still take, if that can be known.
 pub fn available() -> Option<u64> {
