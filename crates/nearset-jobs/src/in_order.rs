@@ -31,7 +31,7 @@ pub struct Queue<P> {
 
 /// Enough that who takes them, and shares the cores with who works on them, may fall behind for a while.
 fn pieces_under_way(threads: usize) -> usize {
-    4 * threads + 2
+    4 * threads
 }
 
 /// Creates a queue for `threads` threads. It ends when the feed is dropped and all that was fed is taken.

@@ -269,7 +269,7 @@ impl DedupUnits {
     /// is a checkpoint, what is needed to resume is kept.
     pub fn run(self, progress: &Progress) -> Result<UnitSummary, RunError> {
         let started = Instant::now();
-        let Self { start, options, shingler, .. } = &self;
+        let Self { start, options, shingler, plan } = &self;
         let done = match start.finish_stopped(|_| Ok(()))? {
             Some(done) => done,
             None => start.guarded(|outputs| {
@@ -281,7 +281,7 @@ impl DedupUnits {
                         let capacity = options.capacity.unwrap_or(1);
                         Seen::filter(capacity, options.max_false_positive, options.seed, folder, state)?
                     }
-                    false => Seen::hashes(folder, state, options.memory)?,
+                    false => Seen::hashes(folder, state, (options.memory, plan.units))?,
                 };
                 let (cuts, frequent) = saved.map(|saved| (saved.cuts, saved.frequent)).unwrap_or_default();
                 let hash = |high, low| Hash::new(u128::from(high) << 64 | u128::from(low));

@@ -83,7 +83,7 @@ impl Hashes {
     const FEWEST: usize = 1 << 4;
 
     /// How many are looked for at the same time.
-    const TOGETHER: usize = 32;
+    const TOGETHER: usize = 64;
 
     /// How many there may be: 7 of 8 places may be taken.
     fn most(places: usize) -> usize {
@@ -194,13 +194,25 @@ pub(super) enum Saved {
 }
 
 impl Seen {
-    /// All hashes, within so many bytes of memory.
-    pub fn hashes(folder: Option<&StateFolder>, saved: Option<&Saved>, limit: Option<u64>) -> Result<Self, RunError> {
+    /// One of so many parts is hardly less than those that are different, unless all are of templates.
+    const REPEATED: u64 = 4;
+
+    /// All hashes, within so many bytes of memory. `expected` may come, of which some are different.
+    pub fn hashes(
+        folder: Option<&StateFolder>,
+        saved: Option<&Saved>,
+        (limit, expected): (Option<u64>, Option<u64>),
+    ) -> Result<Self, RunError> {
         let length = match saved {
             Some(Saved::Log(length)) => *length,
             _ => 0,
         };
         let mut all = Hashes::default();
+        let first = expected.unwrap_or(0) / Self::REPEATED;
+        // So many are certain to fit, the places that they leave included.
+        if limit.is_none_or(|limit| first.saturating_mul(2 * BYTES_PER_HASH) <= limit) {
+            all.reserve(first as usize);
+        }
         let mut log = None;
         if let Some(folder) = folder {
             folder.create()?;
@@ -372,7 +384,7 @@ mod tests {
         for count in [0, 1, 13, 14, 15, 500, 20_000] {
             let (all, mut met) = (hashes(count), HashSet::new());
             let expected: Vec<bool> = all.iter().map(|hash| hash.is_some_and(|hash| !met.insert(hash))).collect();
-            let mut seen = Seen::hashes(None, None, None).unwrap();
+            let mut seen = Seen::hashes(None, None, (None, None)).unwrap();
             let (mut found, mut known) = (Vec::new(), Vec::new());
             for part in all.chunks(77) {
                 let mut answers = Vec::new();
@@ -408,7 +420,7 @@ mod tests {
         let folder = StateFolder::of(&place.path().join("out.jsonl"), None);
         folder.create().unwrap();
         std::fs::write(folder.file(LOG), [1; 16]).unwrap();
-        let opened = Seen::hashes(Some(&folder), Some(&Saved::Log(1 << 60)), None);
+        let opened = Seen::hashes(Some(&folder), Some(&Saved::Log(1 << 60)), (None, None));
         let told = opened.err().map(|error| nearset_records::chain(&error)).unwrap_or_default();
         assert!(told.contains(LOG), "{told}");
     }
@@ -416,7 +428,7 @@ mod tests {
     #[test]
     fn a_table_grows_within_its_memory_only() {
         let all = hashes(20_000);
-        let mut seen = Seen::hashes(None, None, Some(100_000)).unwrap();
+        let mut seen = Seen::hashes(None, None, (Some(100_000), None)).unwrap();
         let (mut answers, mut stopped) = (Vec::new(), None);
         for part in all.chunks(10) {
             if let Err(error) = seen.insert_all(part, &mut answers) {
