@@ -311,7 +311,8 @@ def false_pairs(album: Path, rows: dict) -> list[str]:
                 counts[which, "originals"] += 1
                 near_tiles[names[0]] += which == "tiles"
             if kind == "photo" and which == "different":
-                different.append(" and ".join(f"`{name}` ({distortion_of(path)})" for name, path in zip(names, (a, b))))
+                both = " and ".join(f"`{name}` ({distortion_of(path)})" for name, path in zip(names, (a, b)))
+                different.append(f"{both}, {reference_distance(a, b)} bits apart by pdqhash")
         cells = [summary["records"], counts["same"]]
         cells += [counts["tiles"], counts["tiles", "originals"]] if kind == "photo" else ["-", "-"]
         cells += [counts["different"], counts["different", "originals"]]
@@ -322,6 +323,16 @@ def false_pairs(album: Path, rows: dict) -> list[str]:
     if 0 < len(different) <= 10:
         lines += ["", f"Of different wallpapers: {'; '.join(different)}."]
     return lines
+
+
+def reference_distance(a: Path, b: Path) -> int:
+    """How many bits of two pictures' hashes differ by pdqhash."""
+    import numpy
+    import pdqhash
+    from PIL import Image
+
+    one, other = (pdqhash.compute(numpy.asarray(Image.open(path).convert("RGB")))[0] for path in (a, b))
+    return int((one != other).sum())
 
 
 def distortion_of(path: Path) -> str:
