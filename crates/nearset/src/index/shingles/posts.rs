@@ -49,8 +49,33 @@ struct Table {
     /// A posting each, or [`EMPTY`].
     slots: Vec<u64>,
     used: usize,
-    /// Those that have no slot yet, in the order in which they came.
-    waiting: Vec<u64>,
+    waiting: Waiting,
+}
+
+/// Postings that have no slot yet, in the order in which they came. Apart, fingerprints are looked through many at a time.
+#[derive(Debug, Clone, Default)]
+struct Waiting {
+    fingerprints: Vec<u32>,
+    entries: Vec<u32>,
+}
+
+impl Waiting {
+    /// Appends the entries of a fingerprint.
+    fn list(&self, fingerprint: u32, listed: &mut Vec<u32>) {
+        // Hardly any waits for most keys. All are compared, without a branch for each.
+        if self.fingerprints.iter().fold(false, |any, &other| any | (other == fingerprint)) {
+            let all = self.fingerprints.iter().zip(&self.entries);
+            listed.extend(all.filter(|(other, _)| **other == fingerprint).map(|(_, entry)| entry));
+        }
+    }
+
+    fn postings(&self) -> impl Iterator<Item = u64> {
+        self.fingerprints.iter().zip(&self.entries).map(|(&fingerprint, &entry)| posting(fingerprint, entry))
+    }
+}
+
+fn posting(fingerprint: u32, entry: u32) -> u64 {
+    u64::from(fingerprint) << 32 | u64::from(entry)
 }
 
 impl Posts {
@@ -84,8 +109,7 @@ impl Posts {
                 listed.push(posting as u32);
             }
         }
-        let waiting = table.waiting.iter().filter(|&&posting| fingerprint_of(posting) == fingerprint);
-        listed.extend(waiting.map(|&posting| posting as u32));
+        table.waiting.list(fingerprint, listed);
         listed.truncate(self.limit);
         listed.len() >= self.limit
     }
@@ -99,7 +123,9 @@ impl Posts {
         let mixed = mix(key);
         let (table, fingerprint) = place(mixed);
         self.last[last_place(mixed)] = entry;
-        self.tables[table].waiting.push(u64::from(fingerprint) << 32 | u64::from(entry));
+        let waiting = &mut self.tables[table].waiting;
+        waiting.fingerprints.push(fingerprint);
+        waiting.entries.push(entry);
         self.waiting += 1;
         if self.waiting == MOST_WAITING {
             self.settle();
@@ -130,7 +156,7 @@ impl Posts {
     pub(super) fn sorted(&self, table: u8) -> impl Iterator<Item = (u64, u32)> + use<> {
         let Table { slots, waiting, .. } = &self.tables[usize::from(table)];
         let mut postings: Vec<u64> = slots.iter().copied().filter(|&slot| slot != EMPTY).collect();
-        postings.extend(waiting);
+        postings.extend(waiting.postings());
         postings.sort_unstable();
         // What waits may be more than lists have room for.
         let (mut last, mut listed, limit) = (None, 0, self.limit);
@@ -194,14 +220,15 @@ impl Table {
     /// Puts what waits.
     fn put_all(&mut self, limit: usize) {
         let mut waiting = std::mem::take(&mut self.waiting);
-        self.reserve(waiting.len());
-        for (i, &posting) in waiting.iter().enumerate() {
-            if let Some(&later) = waiting.get(i + AHEAD) {
-                self.prefetch(fingerprint_of(later));
+        self.reserve(waiting.entries.len());
+        for (i, posting) in waiting.postings().enumerate() {
+            if let Some(&later) = waiting.fingerprints.get(i + AHEAD) {
+                self.prefetch(later);
             }
             self.put(posting, limit);
         }
-        waiting.clear();
+        waiting.fingerprints.clear();
+        waiting.entries.clear();
         self.waiting = waiting;
     }
 
