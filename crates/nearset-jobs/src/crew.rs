@@ -72,6 +72,7 @@ impl Crew {
 #[cfg(test)]
 mod tests {
     use std::panic::{self, AssertUnwindSafe};
+    use std::sync::Barrier;
 
     use super::*;
 
@@ -84,6 +85,13 @@ mod tests {
                 assert!(squares.into_iter().eq((0..count).map(|i| i * i)), "{threads} {count}");
             }
         }
+    }
+
+    #[test]
+    fn tasks_are_done_at_the_same_time() {
+        // Ends only if both wait for each other.
+        let both = Barrier::new(2);
+        assert_eq!(Crew::new(2).each(vec![1, 2], |i| (i, both.wait().is_leader()).0), [1, 2]);
     }
 
     #[test]

@@ -84,7 +84,7 @@ impl<'w> Worker for Sketching<'w> {
     }
 }
 
-/// Fewer are inserted before a thread has started.
+/// Fewer are inserted before another thread has begun.
 const KEYS_WORTH_A_THREAD: usize = 1 << 13;
 
 /// The filter, and what it is for.

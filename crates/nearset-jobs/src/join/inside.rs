@@ -115,7 +115,7 @@ impl Texts {
         Keys { keys, starts, cut_short: cut_short as u64 }
     }
 
-    /// Returns the other texts of which `near` or more is in each of these, by so many threads.
+    /// Returns the other texts of which `near` or more is in each of these, by many threads.
     pub fn inside_each(&self, keys: &Keys, texts: &[u32], crew: &Crew) -> Vec<Vec<Inside>> {
         let parts = crew.each(texts.chunks(AT_ONCE).collect(), |texts: &[u32]| {
             texts.iter().map(|&text| self.inside(keys, text)).collect::<Vec<_>>()

@@ -144,7 +144,7 @@ impl Stars {
             codes.extend(keys.codes());
         }
         append_sorted(&codes, &mut sorted);
-        // Fewer are looked up before a thread has started.
+        // Fewer are looked up before another thread has begun.
         const WORTH_A_THREAD: usize = 1 << 16;
         let threads = crew.threads().min(sorted.len() * segments.len() / WORTH_A_THREAD + 1);
         let parts = sorted.chunks(sorted.len().div_ceil(threads).max(1)).collect();

@@ -344,16 +344,17 @@ impl Texts {
         u64::from(entry) * (Place::BYTES as u64) < older + u64::from(self.segments.records()) * Place::BYTES as u64
     }
 
-    /// Does each of some tasks, on so many threads with a room each. Sets that were read again for it are kept.
+    /// Does each of some tasks, on many threads with a room each. Sets that were read again for it are kept.
     pub fn with_rooms<T: Send>(
         &mut self,
         crew: &Crew,
-        tasks: impl Iterator<Item = T> + Send,
+        tasks: impl ExactSizeIterator<Item = T> + Send,
         work: impl Fn(&Self, &mut Room, T) -> Result<(), RunError> + Sync,
     ) -> Result<(), RunError> {
         let mut rooms = std::mem::take(&mut self.rooms);
-        rooms.resize_with(crew.threads().max(rooms.len()), Room::default);
-        let done = crew.share_out(&mut rooms[..crew.threads()], tasks, |room, task| work(self, room, task));
+        let threads = crew.threads().min(tasks.len()).max(1);
+        rooms.resize_with(threads.max(rooms.len()), Room::default);
+        let done = crew.share_out(&mut rooms[..threads], tasks, |room, task| work(self, room, task));
         for room in &mut rooms {
             let (sets, texts) = room.reread.take();
             self.keep(&sets, texts);

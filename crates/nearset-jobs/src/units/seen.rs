@@ -197,6 +197,9 @@ impl Seen {
     /// One of so many parts is hardly less than those that are different, unless all are of templates.
     const REPEATED: u64 = 4;
 
+    /// More than so many different parts are made room for as they come.
+    const MOST_EXPECTED: u64 = 1 << 19;
+
     /// All hashes, within so many bytes of memory. `expected` may come, of which some are different.
     pub fn hashes(
         folder: Option<&StateFolder>,
@@ -208,7 +211,7 @@ impl Seen {
             _ => 0,
         };
         let mut all = Hashes::default();
-        let first = expected.unwrap_or(0) / Self::REPEATED;
+        let first = (expected.unwrap_or(0) / Self::REPEATED).min(Self::MOST_EXPECTED);
         // So many are certain to fit, the places that they leave included.
         if limit.is_none_or(|limit| first.saturating_mul(2 * BYTES_PER_HASH) <= limit) {
             all.reserve(first as usize);

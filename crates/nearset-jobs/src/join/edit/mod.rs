@@ -243,7 +243,7 @@ impl Held {
         self.limit.stated(0, 1)
     }
 
-    /// Looks texts up, by so many threads, and returns what is near each.
+    /// Looks texts up, by many threads, and returns what is near each.
     fn near_each(&mut self, texts: &[u32], shorter: bool, crew: &Crew) -> Vec<Vec<(u32, u32)>> {
         let index = &self.index;
         let parts = crew.each(texts.chunks(EACH).collect(), |texts: &[u32]| {

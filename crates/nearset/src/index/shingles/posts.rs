@@ -22,8 +22,8 @@ const EMPTY: u64 = u64::MAX;
 /// Fewer postings wait, in all tables: they are looked through sooner than they would be put one by one.
 const FEW_WAITING: usize = 1 << 14;
 
-/// Postings that wait, at most: few enough to stay in a cache.
-const MOST_WAITING: usize = 1 << 16;
+/// Postings that wait for one table, at most.
+const MOST_IN_TABLE: usize = 1 << 8;
 
 /// Postings whose places are fetched before they are put.
 const AHEAD: usize = 12;
@@ -127,8 +127,9 @@ impl Posts {
         waiting.fingerprints.push(fingerprint);
         waiting.entries.push(entry);
         self.waiting += 1;
-        if self.waiting == MOST_WAITING {
-            self.settle();
+        if waiting.entries.len() == MOST_IN_TABLE {
+            self.waiting -= MOST_IN_TABLE;
+            self.tables[table].put_all(self.limit);
         }
     }
 
@@ -175,9 +176,9 @@ impl Posts {
         self.waiting = 0;
     }
 
-    /// Returns the bytes that are allocated, room of a fixed size aside.
+    /// Returns the bytes of all postings where they will be put, room of a fixed size aside: so it does not show when they are.
     pub(super) fn bytes(&self) -> u64 {
-        self.tables.iter().map(|table| 8 * table.slots.capacity() as u64).sum()
+        self.tables.iter().map(|table| 8 * table.slots_for(table.waiting.entries.len()) as u64).sum()
     }
 }
 
@@ -249,12 +250,18 @@ impl Table {
         }
     }
 
-    /// Makes room for so many more postings.
-    fn reserve(&mut self, more: usize) {
+    /// Returns how many slots it has with so many more postings.
+    fn slots_for(&self, more: usize) -> usize {
         let mut slots = self.slots.len();
         while 4 * (self.used + more) > 3 * slots {
             slots = (2 * slots).max(16);
         }
+        slots
+    }
+
+    /// Makes room for so many more postings.
+    fn reserve(&mut self, more: usize) {
+        let slots = self.slots_for(more);
         if slots == self.slots.len() {
             return;
         }
@@ -274,37 +281,69 @@ mod tests {
     use super::*;
     use crate::{Seed, hash::Rng};
 
-    #[test]
-    fn lists_hold_what_was_posted_in_order_up_to_the_limit() {
-        let mut rng = Rng::new(Seed::new(1));
-        const LIMIT: usize = 100;
-        let (mut posts, mut expected) = (Posts::new(LIMIT), BTreeMap::<u64, Vec<u32>>::new());
+    const LIMIT: usize = 100;
+
+    /// That every list is found, and all of them sorted, put or waiting.
+    fn expect(posts: &Posts, expected: &BTreeMap<u64, Vec<u32>>) {
         let mut found = Vec::new();
-        for entry in 0..200_000 {
-            // Small keys, as the smallest hashes are, and some lists that fill up.
-            let key = if rng.below(50) == 0 { rng.below(20) } else { 1000 + rng.below(1 << 40) / 100_000_000 };
-            posts.post(key, entry);
-            // First one by one, then many at once, then few.
-            if entry < 50_000 || entry >= 150_000 && entry % 500 == 0 {
-                posts.settle();
-            }
-            let list = expected.entry(key).or_default();
-            if list.len() < LIMIT {
-                list.push(entry);
-            }
-            if entry % 1000 == 0 {
-                let is_full = posts.list(key, &mut found);
-                assert_eq!((&found, is_full), (&*list, list.len() == LIMIT), "{key} of {entry}");
-            }
-        }
-        posts.settle();
-        for (&key, list) in &expected {
+        for (&key, list) in expected {
             assert!(list.iter().all(|&entry| posts.may_list(key, entry)), "{key}");
             let is_full = posts.list(key, &mut found);
             assert_eq!((&found, is_full), (list, list.len() == LIMIT), "{key}");
         }
-        assert!(!posts.list(7_777_777, &mut found) && found.is_empty());
-        assert!(expected.values().any(|list| list.len() == LIMIT));
+        let all = expected.iter().flat_map(|(&key, list)| list.iter().map(move |&entry| (code(key), entry)));
+        let mut all: Vec<(u64, u32)> = all.collect();
+        all.sort_unstable();
+        assert!((0..=255).flat_map(|part| posts.sorted(part)).eq(all), "not what was posted, in order");
+    }
+
+    #[test]
+    fn lists_hold_what_was_posted_in_order_up_to_the_limit() {
+        let mut rng = Rng::new(Seed::new(1));
+        let mut posts = Posts::new(LIMIT);
+        for settled_every in [u32::MAX, 7_000, 20_000] {
+            posts.clear();
+            let mut expected = BTreeMap::<u64, Vec<u32>>::new();
+            for entry in 0..100_000 {
+                // Small keys, as the smallest hashes are, and some lists that fill up.
+                let key = if rng.below(50) == 0 { rng.below(10) } else { 1000 + rng.below(1 << 40) / 100_000_000 };
+                posts.post(key, entry);
+                let list = expected.entry(key).or_default();
+                if list.len() < LIMIT {
+                    list.push(entry);
+                }
+                if entry % settled_every == settled_every - 1 {
+                    posts.settle_by(|tasks| tasks.into_iter().rev().for_each(|task| task()));
+                }
+                // Before and behind the first that are put.
+                if [900, 15_000, 45_000].contains(&entry) {
+                    expect(&posts, &expected);
+                }
+            }
+            expect(&posts, &expected);
+            let mut found = vec![1];
+            assert!(!posts.list(7_777_777, &mut found) && found.is_empty());
+            assert!(expected.values().any(|list| list.len() == LIMIT));
+        }
+        posts.clear();
+        assert_eq!((0..=255).map(|part| posts.sorted(part).count()).sum::<usize>(), 0);
+        assert!(!posts.list(3, &mut vec![]));
+    }
+
+    #[test]
+    fn memory_does_not_show_when_postings_are_put() {
+        let posted = |settled_every: u32| {
+            let mut posts = Posts::new(LIMIT);
+            for entry in 0..60_000 {
+                posts.post(mix(entry.into()) >> 20, entry);
+                if entry % settled_every == 0 {
+                    posts.settle_by(|tasks| tasks.into_iter().for_each(|task| task()));
+                }
+            }
+            posts.bytes()
+        };
+        assert_eq!(posted(1), posted(u32::MAX));
+        assert_eq!(posted(1), posted(20_000));
     }
 
     #[test]
