@@ -142,7 +142,7 @@ bench-explore:
 bench-python:
 	python3 bench/python.py $(ARGS)
 
-# Memory, CPU time and answers of nearset.spark as rows and partitions grow; about an hour on 2 cores. ARGS="--rows 100000 --partitions 4 16" for less.
+# Memory, CPU time and answers of nearset.spark as rows and partitions grow; about an hour on 2 cores. ARGS="--rows 100000 --partitions 4 16" for less, ARGS=--mllib for MinHashLSH beside it.
 .PHONY: bench-spark
 bench-spark:
 	python3 bench/spark.py $(ARGS)
